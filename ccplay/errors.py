@@ -1,0 +1,52 @@
+"""One tree of exceptions, each kind with the exit code that the command ends with."""
+
+
+class CcplayError(Exception):
+    """Anything that ccplay tells its user about: what failed, on what, what to do.
+
+    ``exit_code`` is what the process ends with when ``cli.main`` catches the error.
+    """
+
+    exit_code = 1
+
+
+class UsageError(CcplayError):
+    """The command line asks for something that does not exist or does not fit."""
+
+    exit_code = 2
+
+
+class ScenarioError(CcplayError):
+    """A scenario file is refused; the message names the file, the place and what was meant."""
+
+    exit_code = 3
+
+
+class RecordingError(CcplayError):
+    """A recording can't be read or written."""
+
+    exit_code = 4
+
+
+class LabError(CcplayError):
+    """The lab can't start, or has died."""
+
+    exit_code = 5
+
+
+class UnsupportedError(LabError):
+    """This kernel or machine can't do what was asked; the message has the reason and the remedy."""
+
+    exit_code = 6
+
+
+class WireError(CcplayError):
+    """A line of the stream is not a record that this version understands."""
+
+    exit_code = 7
+
+
+class CommandError(CcplayError):
+    """The lab refuses a command: it names something that is not there, or not possible."""
+
+    exit_code = 8

@@ -1,0 +1,1 @@
+"""The privileged side: Mininet, qdiscs, sockets, inside private namespaces."""

@@ -1,0 +1,516 @@
+"""Commands, events and the values that they carry: all that crosses the lab's pipe.
+
+Units, unless a name says otherwise: rates in bits per second, backlog in bytes, qlen and
+limits in packets, cwnd and ssthresh in segments; names ending in ``_us`` are microseconds and
+in ``_s`` seconds. ``t`` is seconds on the lab's monotonic clock since ``Hello``.
+
+A link has two directions, ``r1->r2`` and ``r2->r1``; its name ``r1-r2`` stands for both, and
+``bottleneck`` for both directions of the link under study.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+Option: TypeAlias = bool | int | float | str
+"""The value of one parameter of a queue discipline."""
+
+BOTTLENECK = "bottleneck"
+"""The name under which scenario files and commands may speak of the link under study."""
+
+INFINITE_SSTHRESH = 0x7FFFFFFF
+"""``TCP_INFINITE_SSTHRESH`` of include/net/tcp.h; it travels as None."""
+
+
+class Value(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=False
+):
+    """Something that a command or an event carries."""
+
+
+# --- values ---------------------------------------------------------------------------------
+
+
+class Qdisc(Value, frozen=True):
+    """A queue discipline and its parameters, as ``tc-KIND(8)`` names them.
+
+    ``limit`` is in packets for pfifo, in bytes for bfifo and tbf; times are in microseconds.
+    """
+
+    kind: str
+    options: dict[str, Option] = {}
+
+
+class LinkSetting(Value, frozen=True):
+    """What one direction of a link does to packets. None leaves a field as it is."""
+
+    rate: int | None = None
+    """Bits per second on the wire, Ethernet header included; 0 is unlimited."""
+    delay_us: int | None = None
+    """Added propagation delay, one way."""
+    jitter_us: int | None = None
+    """Half the width of the uniform variation around the delay."""
+    loss: float | None = None
+    """Probability, 0 to 1, that a packet is lost after the queue."""
+    qdisc: Qdisc | None = None
+    """The queue in front of the link."""
+
+
+class Topology(Value, frozen=True):
+    """What to build: ``linear`` (h1 - r - h2) or ``dumbbell`` with 1 to 8 ``pairs``."""
+
+    kind: str = "dumbbell"
+    pairs: int = 2
+
+
+class Node(Value, frozen=True):
+    """A host or router of the network."""
+
+    name: str
+    role: str
+    """``sender``, ``receiver`` or ``router``; a sender is where traffic starts by default."""
+    address: str
+    """The IPv4 address by which others reach it."""
+
+
+class Link(Value, frozen=True):
+    """One direction of a link: packets leave ``src`` by its ``interface``."""
+
+    name: str
+    src: str
+    dst: str
+    interface: str
+
+
+class Network(Value, frozen=True):
+    """What was built. The first of ``bottlenecks`` is the one the screen shows first."""
+
+    topology: Topology
+    nodes: list[Node]
+    links: list[Link]
+    bottlenecks: list[str]
+    """Names of directed links whose queue is sampled."""
+
+
+class Feature(Value, frozen=True):
+    """Something that this machine has or lacks: an algorithm, a discipline, a tool."""
+
+    name: str
+    available: bool
+    summary: str = ""
+    """One line of what it is."""
+    reason: str = ""
+    """Why it is missing."""
+    remedy: str = ""
+    """What to do about it."""
+    required: bool = False
+    """A lab can't run without it."""
+
+
+class Capabilities(Value, frozen=True):
+    """What the lab's kernel and machine offer, and what they lack with reason and remedy."""
+
+    kernel: str
+    privilege: str
+    """``root`` or ``rootless``."""
+    congestion_controls: list[Feature]
+    qdiscs: list[Feature]
+    delay_engines: list[Feature]
+    tools: list[Feature]
+
+
+# --- commands -------------------------------------------------------------------------------
+
+
+def _words(name: str) -> str:
+    """Spell a class name as scenario files do: ``StartFlow`` -> ``start-flow``."""
+    return "".join(f"-{c.lower()}" if c.isupper() else c for c in name).lstrip("-")
+
+
+class Command(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+    tag_field="do",
+    tag=_words,
+):
+    """Something to do; the lab answers with ``Applied`` or ``Failed``."""
+
+
+class Build(Command, frozen=True):
+    """The first command of every lab: the network to build."""
+
+    topology: Topology = Topology()
+    links: dict[str, LinkSetting] = {}
+    """By name of a link, of a direction, or ``bottleneck``; later entries win."""
+    congestion_controls: dict[str, str] = {}
+    """Default algorithm of new sockets by host; ``cubic`` where nothing is said."""
+    sample_hz: float = 50.0
+    seed: int = 1
+    """For random loss and jitter."""
+
+
+class StartFlow(Command, frozen=True):
+    """Start a long-lived iperf3 transfer from ``src`` to ``dst``."""
+
+    flow: str | None = None
+    """Its name; None takes the next free number."""
+    src: str | None = None
+    """The sending host; None takes the first sender."""
+    dst: str | None = None
+    """The receiving host; None takes the one opposite ``src``."""
+    cc: str | None = None
+    """The congestion control; None takes the sending host's default."""
+    streams: int = 1
+    """Parallel connections."""
+    bytes: int | None = None
+    """Stop after so many bytes of payload."""
+    duration_s: float | None = None
+    """Stop after so long."""
+
+
+class StopFlow(Command, frozen=True):
+    """End a flow."""
+
+    flow: str
+
+
+class StartDownload(Command, frozen=True):
+    """Fetch ``bytes`` from a web server on ``src`` with wget on ``dst``."""
+
+    download: str | None = None
+    src: str | None = None
+    dst: str | None = None
+    cc: str | None = None
+    bytes: int = 177_669
+
+
+class StopDownload(Command, frozen=True):
+    """Break a download off."""
+
+    download: str
+
+
+class StartPing(Command, frozen=True):
+    """Ping ``dst`` from ``src``."""
+
+    ping: str | None = None
+    src: str | None = None
+    dst: str | None = None
+    interval_s: float = 0.2
+    count: int | None = None
+
+
+class StopPing(Command, frozen=True):
+    """End a ping."""
+
+    ping: str
+
+
+class SetCongestionControl(Command, frozen=True):
+    """Switch a running flow, or the default of a host's new sockets; exactly one is named."""
+
+    cc: str
+    flow: str | None = None
+    host: str | None = None
+
+
+class SetQdisc(Command, frozen=True):
+    """Replace the queue in front of a link while traffic flows; the rate stays."""
+
+    qdisc: Qdisc
+    link: str = BOTTLENECK
+
+
+class SetLink(Command, frozen=True):
+    """Change rate, delay, jitter or loss of a link; the queue stays."""
+
+    link: str = BOTTLENECK
+    rate: int | None = None
+    delay_us: int | None = None
+    jitter_us: int | None = None
+    loss: float | None = None
+
+
+class Mark(Command, frozen=True):
+    """Put a remark on the time axis."""
+
+    text: str
+
+
+AnyCommand: TypeAlias = (
+    Build
+    | StartFlow
+    | StopFlow
+    | StartDownload
+    | StopDownload
+    | StartPing
+    | StopPing
+    | SetCongestionControl
+    | SetQdisc
+    | SetLink
+    | Mark
+)
+
+
+# --- events ---------------------------------------------------------------------------------
+
+
+class Event(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="event", tag=_words
+):
+    """Something that happened in the lab at ``t``."""
+
+    t: float
+
+
+class Hello(Event, frozen=True):
+    """The first event of every stream and so the first line of every recording."""
+
+    format: int
+    """Version of the stream's format; see ``wire.FORMAT``."""
+    version: str
+    """ccplay's own version."""
+    wall_time: float
+    """Unix time at ``t`` = 0."""
+    sample_hz: float
+    capabilities: Capabilities
+    network: Network
+
+
+class Building(Event, frozen=True):
+    """Progress while the network builds: ``done`` of ``total`` steps, ``step`` under way."""
+
+    step: str
+    done: int
+    total: int
+
+
+class Ready(Event, frozen=True):
+    """The network stands and commands are taken."""
+
+
+class LinkChanged(Event, frozen=True):
+    """What a direction of a link does now, read back from the kernel."""
+
+    link: str
+    setting: LinkSetting
+    offloads: bool
+    """TSO, GSO and GRO are on, so packets in the queue may be up to 64 KB."""
+    delay_engine: str
+    """``netem``, ``delay line`` or, without any added delay, loss or jitter, ``none``."""
+
+
+class HostChanged(Event, frozen=True):
+    """The default congestion control of a host's new sockets."""
+
+    host: str
+    cc: str
+
+
+class FlowStarted(Event, frozen=True):
+    """The connections of a flow are open. Stream 1 samples as ``flow``, others as ``flow/2`` …"""
+
+    flow: str
+    src: str
+    dst: str
+    cc: str
+    port: int
+    """The receiver's TCP port."""
+    streams: int = 1
+
+
+class FlowEnded(Event, frozen=True):
+    """A flow is over. ``error`` says why when nobody asked for it."""
+
+    flow: str
+    bytes: int
+    """Payload acknowledged, all streams together."""
+    duration_s: float
+    retransmits: int
+    """Segments."""
+    error: str | None = None
+
+
+class DownloadStarted(Event, frozen=True):
+    """wget has been started; its TCP samples travel under ``download``."""
+
+    download: str
+    src: str
+    dst: str
+    bytes: int
+
+
+class DownloadProgress(Event, frozen=True):
+    """How many bytes of a download have arrived."""
+
+    download: str
+    bytes: int
+
+
+class DownloadEnded(Event, frozen=True):
+    """A download is over after ``duration_s`` of wget's own clock."""
+
+    download: str
+    bytes: int
+    duration_s: float
+    error: str | None = None
+
+
+class PingStarted(Event, frozen=True):
+    """ping(8) runs."""
+
+    ping: str
+    src: str
+    dst: str
+    interval_s: float
+
+
+class PingSample(Event, frozen=True):
+    """One answer to a ping, or None for one that did not come back."""
+
+    ping: str
+    seq: int
+    rtt_us: float | None
+
+
+class PingEnded(Event, frozen=True):
+    """A ping is over."""
+
+    ping: str
+    sent: int
+    lost: int
+    error: str | None = None
+
+
+class TcpSamples(Value, frozen=True):
+    """``struct tcp_info`` of every sending socket at one sweep: one array a field.
+
+    Names, units and meanings are those of include/uapi/linux/tcp.h; see ``ss(8)`` too.
+    """
+
+    flow: list[str]
+    cc: list[str]
+    ca_state: list[int]
+    """0 Open, 1 Disorder, 2 CWR, 3 Recovery, 4 Loss."""
+    cwnd: list[int]
+    ssthresh: list[int | None]
+    srtt_us: list[int]
+    rttvar_us: list[int]
+    min_rtt_us: list[int]
+    mss: list[int]
+    unacked: list[int]
+    lost: list[int]
+    retrans: list[int]
+    total_retrans: list[int]
+    pacing_rate: list[int]
+    """Bits per second."""
+    delivery_rate: list[int]
+    """Bits per second."""
+    bytes_acked: list[int]
+    bytes_sent: list[int]
+    delivered_ce: list[int]
+
+
+class QdiscSamples(Value, frozen=True):
+    """Every sampled queue at one sweep: one array a field. Counters only grow.
+
+    Where a discipline is replaced its counters start anew in the kernel, not here.
+    """
+
+    link: list[str]
+    kind: list[str]
+    backlog: list[int]
+    qlen: list[int]
+    drops: list[int]
+    ecn_marks: list[int | None]
+    """None where the discipline does not count marks."""
+    overlimits: list[int]
+    requeues: list[int]
+    bytes: list[int]
+    packets: list[int]
+
+
+class Sweep(Event, frozen=True):
+    """One tick of the probe: all flows and all queues, read together."""
+
+    tcp: TcpSamples | None = None
+    qdisc: QdiscSamples | None = None
+
+
+class Applied(Event, frozen=True):
+    """A command took effect. Its names are filled in, so that it can be played again."""
+
+    command: AnyCommand
+
+
+class Failed(Event, frozen=True):
+    """A command was refused, with the reason and what to do."""
+
+    command: AnyCommand | None
+    message: str
+
+
+class Health(Event, frozen=True):
+    """How well the lab itself keeps time, over the second before."""
+
+    ticks: int
+    """Sweeps made."""
+    missed: int
+    """Sweeps that fell out because an earlier one was late."""
+    late_p50_us: float
+    """How late a sweep began."""
+    late_p99_us: float
+    sweep_p50_us: float
+    """How long a sweep took."""
+    lab_cpu: float
+    """CPU of the lab process and its delay line, in cores."""
+    host_cpu: float
+    """How much of all cores was in use, 0 to 1."""
+    steal: float
+    """How much of all cores the hypervisor took away, 0 to 1."""
+    delay_late_p50_us: float | None = None
+    """How late the delay line released packets; None where netem does it."""
+    delay_late_p99_us: float | None = None
+    events_dropped: int = 0
+    """Events lost because nobody read them in time."""
+
+
+class Log(Event, frozen=True):
+    """Something worth telling a person: ``level`` is ``info``, ``warning`` or ``error``."""
+
+    level: str
+    text: str
+
+
+class Ended(Event, frozen=True):
+    """The last event of an orderly end."""
+
+    reason: str
+
+
+AnyEvent: TypeAlias = (
+    Hello
+    | Building
+    | Ready
+    | LinkChanged
+    | HostChanged
+    | FlowStarted
+    | FlowEnded
+    | DownloadStarted
+    | DownloadProgress
+    | DownloadEnded
+    | PingStarted
+    | PingSample
+    | PingEnded
+    | Sweep
+    | Applied
+    | Failed
+    | Health
+    | Log
+    | Ended
+)

@@ -1,0 +1,1 @@
+"""What a session showed: summaries, statistics, figures."""

@@ -1,0 +1,170 @@
+"""Numbers over time, bounded, with a min/max pyramid: zooming out never loses a peak."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from bisect import bisect_left, bisect_right
+
+MISSING = math.nan
+"""Stands where a value is not known; plots leave a gap there."""
+
+_FANOUT = 16
+
+
+class Timeline:
+    """The moments, in seconds, at which the series that share it have their values.
+
+    A moment's *tick* is its number since the start and stays valid when old moments go: the
+    oldest quarter is forgotten when ``limit`` is reached.
+    """
+
+    __slots__ = ("_first", "_moments", "limit")
+
+    def __init__(self, limit: int = 1 << 20) -> None:
+        self.limit = limit
+        self._first = 0
+        self._moments = array("d")
+
+    def append(self, t: float) -> int:
+        """Add a moment, not earlier than the last, and return its tick."""
+        if len(self._moments) >= self.limit:
+            forgotten = self.limit // 4
+            del self._moments[:forgotten]
+            self._first += forgotten
+        self._moments.append(t)
+        return self.end - 1
+
+    @property
+    def first(self) -> int:
+        """The oldest tick still known."""
+        return self._first
+
+    @property
+    def end(self) -> int:
+        """One past the newest tick."""
+        return self._first + len(self._moments)
+
+    def time(self, tick: int) -> float:
+        """Return the moment of a tick between ``first`` and ``end``."""
+        return self._moments[tick - self._first]
+
+    def at_or_after(self, t: float) -> int:
+        """Return the first tick that is not before ``t``; ``end`` where there is none."""
+        return self._first + bisect_left(self._moments, t)
+
+    def before_or_at(self, t: float) -> int:
+        """Return the last tick that is not after ``t``; ``first - 1`` where there is none."""
+        return self._first + bisect_right(self._moments, t) - 1
+
+
+class Series:
+    """One value a tick of its timeline, from the tick at which it began.
+
+    ``extremes`` costs O(log n) whatever the width asked for.
+    """
+
+    __slots__ = ("_first", "_highs", "_lows", "_values", "timeline")
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+        self._first = -1
+        self._values = array("f")
+        self._lows: list[array[float]] = []
+        self._highs: list[array[float]] = []
+
+    def put(self, tick: int, value: float | None) -> None:
+        """Set the value at ``tick``, later than any before; ticks skipped are ``MISSING``."""
+        values = self._values
+        if not values:
+            self._first = tick
+        gap = tick - self._first - len(values)
+        if gap:
+            values.extend([MISSING] * gap)
+        values.append(MISSING if value is None else value)
+        if len(values) > self.timeline.limit:
+            self._forget()
+
+    @property
+    def first(self) -> int:
+        """The tick of the oldest value."""
+        return self._first
+
+    @property
+    def end(self) -> int:
+        """One past the tick of the newest value."""
+        return self._first + len(self._values)
+
+    @property
+    def last(self) -> float | None:
+        """The newest value, None where it is missing or there is none yet."""
+        return self.at(self.end - 1)
+
+    def at(self, tick: int) -> float | None:
+        """Return the value at ``tick``, None where it is not known."""
+        index = tick - self._first
+        if not 0 <= index < len(self._values):
+            return None
+        value = self._values[index]
+        return None if value != value else value
+
+    def latest(self, tick: int) -> float | None:
+        """Return the newest value at or before ``tick`` within the series, None without one."""
+        return self.at(min(tick, self.end - 1))
+
+    def extremes(self, start: int, end: int) -> tuple[float, float] | None:
+        """Return the least and the greatest value of ticks ``start`` to ``end`` (not included)."""
+        low, high = math.inf, -math.inf
+        index = max(start - self._first, 0)
+        stop = min(end - self._first, len(self._values))
+        if stop - index > 2 * _FANOUT:
+            self._grow_pyramid()
+        while index < stop:
+            level, width = 0, 1
+            # Climb while a whole aligned block fits.
+            while (
+                level < len(self._lows)
+                and index % (width * _FANOUT) == 0
+                and index + width * _FANOUT <= stop
+                and index // (width * _FANOUT) < len(self._lows[level])
+            ):
+                level += 1
+                width *= _FANOUT
+            if level:
+                low = min(low, self._lows[level - 1][index // width])
+                high = max(high, self._highs[level - 1][index // width])
+            else:
+                value = self._values[index]
+                # NaN compares false to everything, so a missing value changes nothing.
+                low = min(low, value)
+                high = max(high, value)
+            index += width
+        return None if high < low else (low, high)
+
+    def values(self, start: int, end: int) -> list[float]:
+        """Return the known values of ticks ``start`` to ``end`` (not included)."""
+        window = self._values[max(start - self._first, 0) : max(end - self._first, 0)]
+        return [value for value in window if value == value]
+
+    def _grow_pyramid(self) -> None:
+        below_low = below_high = self._values
+        level = 0
+        while len(below_low) >= _FANOUT:
+            if level == len(self._lows):
+                self._lows.append(array("f"))
+                self._highs.append(array("f"))
+            lows, highs = self._lows[level], self._highs[level]
+            for block in range(len(lows), len(below_low) // _FANOUT):
+                cut = slice(block * _FANOUT, (block + 1) * _FANOUT)
+                # A block without a known value keeps +inf and -inf, which lose every comparison.
+                lows.append(min((v for v in below_low[cut] if v == v), default=math.inf))
+                highs.append(max((v for v in below_high[cut] if v == v), default=-math.inf))
+            below_low, below_high = lows, highs
+            level += 1
+
+    def _forget(self) -> None:
+        forgotten = self.timeline.limit // 4
+        del self._values[:forgotten]
+        self._first += forgotten
+        self._lows.clear()
+        self._highs.clear()

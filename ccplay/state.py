@@ -1,0 +1,353 @@
+"""LabState: everything known of a session, a pure fold of its events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ccplay.model import (
+    Applied,
+    Building,
+    DownloadEnded,
+    DownloadProgress,
+    DownloadStarted,
+    Ended,
+    Event,
+    Failed,
+    FlowEnded,
+    FlowStarted,
+    Health,
+    Hello,
+    HostChanged,
+    LinkChanged,
+    Log,
+    Mark,
+    PingEnded,
+    PingSample,
+    PingStarted,
+    QdiscSamples,
+    Ready,
+    SetCongestionControl,
+    Sweep,
+    TcpSamples,
+)
+from ccplay.series import Series, Timeline
+from ccplay.words import describe
+
+FLOW_SERIES = (
+    "ca_state",
+    "cwnd",
+    "ssthresh",
+    "srtt_us",
+    "min_rtt_us",
+    "unacked",
+    "total_retrans",
+    "pacing_rate",
+    "delivery_rate",
+    "bytes_acked",
+)
+"""Fields of ``TcpSamples`` that are kept over time for every flow."""
+
+QUEUE_SERIES = ("backlog", "qlen", "drops", "ecn_marks", "bytes")
+"""Fields of ``QdiscSamples`` that are kept over time for every queue."""
+
+
+@dataclass(slots=True)
+class Flow:
+    """A TCP connection that is sampled: a stream of a flow, or a download's."""
+
+    name: str
+    src: str
+    dst: str
+    cc: str
+    kind: str
+    """``flow`` or ``download``."""
+    started: float
+    series: dict[str, Series]
+    mss: int = 0
+    ended: float | None = None
+    error: str | None = None
+    bytes: int = 0
+    duration_s: float = 0.0
+    retransmits: int = 0
+    cc_changes: list[tuple[float, str]] = field(default_factory=list)
+    """When which algorithm began, first one included."""
+
+    @property
+    def parent(self) -> str:
+        """The flow that this stream belongs to: ``1`` for ``1/2`` and for itself."""
+        return self.name.partition("/")[0]
+
+    @property
+    def running(self) -> bool:
+        """Whether the flow has not ended."""
+        return self.ended is None
+
+
+@dataclass(slots=True)
+class Queue:
+    """The queue of one direction of a link, over time."""
+
+    link: str
+    kind: str
+    series: dict[str, Series]
+
+
+@dataclass(slots=True)
+class Ping:
+    """A ping and its answers; a lost one is a missing value of ``rtt_us``."""
+
+    name: str
+    src: str
+    dst: str
+    started: float
+    rtt_us: Series
+    sent: int = 0
+    lost: int = 0
+    ended: float | None = None
+    error: str | None = None
+
+
+@dataclass(slots=True)
+class Download:
+    """A download and how far it has come."""
+
+    name: str
+    src: str
+    dst: str
+    total: int
+    started: float
+    bytes: int = 0
+    duration_s: float | None = None
+    ended: float | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of the event log."""
+
+    t: float
+    kind: str
+    """``applied``, ``mark``, ``traffic``, ``info``, ``warning`` or ``error``."""
+    text: str
+
+    @property
+    def is_mark(self) -> bool:
+        """Whether it is drawn through the plots: a cause that an effect may follow."""
+        return self.kind in ("applied", "mark")
+
+
+class LabState:
+    """What the screen, the report and the exporters read; ``apply`` is the only way to change it."""
+
+    def __init__(self) -> None:
+        self.phase = "starting"
+        """``starting``, ``building``, ``ready`` or ``ended``."""
+        self.now = 0.0
+        """``t`` of the newest event."""
+        self.hello: Hello | None = None
+        self.building: Building | None = None
+        self.sweeps = Timeline()
+        self.flows: dict[str, Flow] = {}
+        self.queues: dict[str, Queue] = {}
+        self.pings: dict[str, Ping] = {}
+        self.downloads: dict[str, Download] = {}
+        self.links: dict[str, list[LinkChanged]] = {}
+        """By direction: every setting that it had, oldest first."""
+        self.hosts: dict[str, str] = {}
+        """Default congestion control by host."""
+        self.log: list[Entry] = []
+        self.health: Health | None = None
+        self.healths: list[Health] = []
+        self.end_reason: str | None = None
+
+    def apply(self, event: object) -> None:
+        """Take one event into account; one of an unknown kind changes nothing."""
+        if isinstance(event, Sweep):
+            self._sweep(event)
+        elif (handler := _HANDLERS.get(type(event))) is not None:
+            handler(self, event)
+        else:
+            return
+        if isinstance(event, Event) and event.t > self.now:
+            self.now = event.t
+
+    def link_at(self, link: str, t: float) -> LinkChanged | None:
+        """Return what a direction of a link did at ``t``, None before it was built."""
+        then = None
+        for change in self.links.get(link, ()):
+            if change.t > t and then is not None:
+                break
+            then = change
+        return then
+
+    def cc_at(self, flow: Flow, t: float) -> str:
+        """Return the congestion control of ``flow`` at ``t``."""
+        cc = flow.cc_changes[0][1] if flow.cc_changes else flow.cc
+        for since, name in flow.cc_changes:
+            if since > t:
+                break
+            cc = name
+        return cc
+
+    # --- one method an event ----------------------------------------------------------------
+
+    def _sweep(self, event: Sweep) -> None:
+        tick = self.sweeps.append(event.t)
+        if event.tcp is not None:
+            self._tcp(tick, event.t, event.tcp)
+        if event.qdisc is not None:
+            self._qdisc(tick, event.qdisc)
+
+    def _tcp(self, tick: int, t: float, samples: TcpSamples) -> None:
+        flows = [self.flows.get(name) for name in samples.flow]
+        for name in FLOW_SERIES:
+            for flow, value in zip(flows, getattr(samples, name), strict=True):
+                if flow is not None:
+                    flow.series[name].put(tick, value)
+        for flow, cc, mss in zip(flows, samples.cc, samples.mss, strict=True):
+            if flow is not None:
+                flow.mss = mss
+                if flow.cc != cc:
+                    flow.cc = cc
+                    flow.cc_changes.append((t, cc))
+
+    def _qdisc(self, tick: int, samples: QdiscSamples) -> None:
+        for row, link in enumerate(samples.link):
+            queue = self.queues.get(link)
+            if queue is None:
+                series = {name: Series(self.sweeps) for name in QUEUE_SERIES}
+                queue = self.queues[link] = Queue(link, samples.kind[row], series)
+            queue.kind = samples.kind[row]
+            for name in QUEUE_SERIES:
+                queue.series[name].put(tick, getattr(samples, name)[row])
+
+    def _hello(self, event: Hello) -> None:
+        self.hello = event
+        self.phase = "building"
+
+    def _building(self, event: Building) -> None:
+        self.building = event
+
+    def _ready(self, _: Ready) -> None:
+        self.phase = "ready"
+
+    def _link_changed(self, event: LinkChanged) -> None:
+        self.links.setdefault(event.link, []).append(event)
+
+    def _host_changed(self, event: HostChanged) -> None:
+        self.hosts[event.host] = event.cc
+
+    def _flow_started(self, event: FlowStarted) -> None:
+        for stream in range(1, event.streams + 1):
+            name = event.flow if stream == 1 else f"{event.flow}/{stream}"
+            self._open(name, "flow", event, event.cc)
+
+    def _open(self, name: str, kind: str, event: FlowStarted | DownloadStarted, cc: str) -> None:
+        series = {each: Series(self.sweeps) for each in FLOW_SERIES}
+        flow = Flow(name, event.src, event.dst, cc, kind, event.t, series)
+        if cc:
+            flow.cc_changes.append((event.t, cc))
+        self.flows[name] = flow
+
+    def _flow_ended(self, event: FlowEnded) -> None:
+        for flow in self.flows.values():
+            if flow.parent == event.flow and flow.running:
+                flow.ended, flow.error = event.t, event.error
+        if (first := self.flows.get(event.flow)) is not None:
+            first.bytes, first.duration_s = event.bytes, event.duration_s
+            first.retransmits = event.retransmits
+        if event.error:
+            self._write(event.t, "error", f"flow {event.flow} died: {event.error}")
+        else:
+            self._write(event.t, "traffic", f"flow {event.flow} ended")
+
+    def _download_started(self, event: DownloadStarted) -> None:
+        self.downloads[event.download] = Download(
+            event.download, event.src, event.dst, event.bytes, event.t
+        )
+        self._open(event.download, "download", event, "")
+
+    def _download_progress(self, event: DownloadProgress) -> None:
+        if (download := self.downloads.get(event.download)) is not None:
+            download.bytes = event.bytes
+
+    def _download_ended(self, event: DownloadEnded) -> None:
+        if (flow := self.flows.get(event.download)) is not None:
+            flow.ended, flow.error = event.t, event.error
+        if (download := self.downloads.get(event.download)) is not None:
+            download.bytes, download.duration_s = event.bytes, event.duration_s
+            download.ended, download.error = event.t, event.error
+        if event.error:
+            self._write(event.t, "error", f"download {event.download} failed: {event.error}")
+        else:
+            text = f"download {event.download} done in {event.duration_s:.2f} s"
+            self._write(event.t, "traffic", text)
+
+    def _ping_started(self, event: PingStarted) -> None:
+        series = Series(Timeline())
+        self.pings[event.ping] = Ping(event.ping, event.src, event.dst, event.t, series)
+
+    def _ping_sample(self, event: PingSample) -> None:
+        if (ping := self.pings.get(event.ping)) is not None:
+            ping.sent += 1
+            ping.lost += event.rtt_us is None
+            ping.rtt_us.put(ping.rtt_us.timeline.append(event.t), event.rtt_us)
+
+    def _ping_ended(self, event: PingEnded) -> None:
+        if (ping := self.pings.get(event.ping)) is not None:
+            ping.sent, ping.lost = event.sent, event.lost
+            ping.ended, ping.error = event.t, event.error
+        if event.error:
+            self._write(event.t, "error", f"ping {event.ping} died: {event.error}")
+        else:
+            text = f"ping {event.ping} ended: {event.sent} sent, {event.lost} lost"
+            self._write(event.t, "traffic", text)
+
+    def _applied(self, event: Applied) -> None:
+        command = event.command
+        text = describe(command)
+        if isinstance(command, SetCongestionControl) and command.flow in self.flows:
+            text = f"flow {command.flow} switches {self.flows[command.flow].cc} → {command.cc}"
+        self._write(event.t, "mark" if isinstance(command, Mark) else "applied", text)
+
+    def _failed(self, event: Failed) -> None:
+        self._write(event.t, "error", event.message)
+
+    def _health(self, event: Health) -> None:
+        self.health = event
+        self.healths.append(event)
+
+    def _log(self, event: Log) -> None:
+        self._write(event.t, event.level, event.text)
+
+    def _ended(self, event: Ended) -> None:
+        self.phase = "ended"
+        self.end_reason = event.reason
+
+    def _write(self, t: float, kind: str, text: str) -> None:
+        self.log.append(Entry(t, kind, text))
+
+
+_HANDLERS: dict[type, Callable[[LabState, Any], None]] = {
+    Hello: LabState._hello,
+    Building: LabState._building,
+    Ready: LabState._ready,
+    LinkChanged: LabState._link_changed,
+    HostChanged: LabState._host_changed,
+    FlowStarted: LabState._flow_started,
+    FlowEnded: LabState._flow_ended,
+    DownloadStarted: LabState._download_started,
+    DownloadProgress: LabState._download_progress,
+    DownloadEnded: LabState._download_ended,
+    PingStarted: LabState._ping_started,
+    PingSample: LabState._ping_sample,
+    PingEnded: LabState._ping_ended,
+    Applied: LabState._applied,
+    Failed: LabState._failed,
+    Health: LabState._health,
+    Log: LabState._log,
+    Ended: LabState._ended,
+}

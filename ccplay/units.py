@@ -1,0 +1,94 @@
+"""Quantities as people write them: ``10 Mbit/s``, ``20 ms``, ``177669 bytes``, ``2 %``."""
+
+from __future__ import annotations
+
+import re
+
+_NUMBER = re.compile(r"\s*([0-9]+(?:[._][0-9]+)*|\.[0-9]+)\s*(.*?)\s*$")
+
+_RATES = {"bit/s": 1, "kbit/s": 1e3, "mbit/s": 1e6, "gbit/s": 1e9}
+_TIMES_US = {"us": 1, "µs": 1, "ms": 1e3, "s": 1e6, "min": 60e6}
+_SIZES = {
+    "bytes": 1,
+    "byte": 1,
+    "b": 1,
+    "kb": 1e3,
+    "mb": 1e6,
+    "gb": 1e9,
+    "kib": 2**10,
+    "mib": 2**20,
+}
+_RATIOS = {"%": 0.01, "": 1}
+_ALIASES = {"bps": "bit/s", "kbps": "kbit/s", "mbps": "mbit/s", "gbps": "gbit/s"} | {
+    unit: f"{unit}/s" for unit in ("bit", "kbit", "mbit", "gbit")
+}
+
+
+def parse_rate(text: str) -> int:
+    """Read ``1.5 Mbit/s`` as bits per second. Raises ``ValueError`` saying what would fit."""
+    return round(_parse(text, _RATES, "a rate such as '10 Mbit/s'"))
+
+
+def parse_time_us(text: str) -> int:
+    """Read ``20 ms`` as microseconds. Raises ``ValueError`` saying what would fit."""
+    return round(_parse(text, _TIMES_US, "a time such as '20 ms'"))
+
+
+def parse_size(text: str) -> int:
+    """Read ``50 MB`` (powers of ten) or ``64 KiB`` as bytes. Raises ``ValueError``."""
+    return round(_parse(text, _SIZES, "a size such as '50 MB' or '177669 bytes'"))
+
+
+def parse_ratio(text: str) -> float:
+    """Read ``2 %`` or ``0.02`` as a number from 0 to 1. Raises ``ValueError``."""
+    ratio = _parse(text, _RATIOS, "a share such as '2 %'")
+    if not 0 <= ratio <= 1:
+        raise ValueError(f"{text!r} is not between 0 % and 100 %")
+    return ratio
+
+
+def format_rate(bits_per_second: float) -> str:
+    """Write a rate with three digits at the most: ``1.5 Mbit/s``."""
+    return _format(
+        bits_per_second, ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1, "bit/s"))
+    )
+
+
+def format_time_us(microseconds: float) -> str:
+    """Write a duration with three digits at the most: ``20 ms``."""
+    return _format(microseconds, ((1e6, "s"), (1e3, "ms"), (1, "µs")))
+
+
+def format_size(size: float) -> str:
+    """Write a number of bytes with three digits at the most, in powers of ten: ``178 kB``."""
+    return _format(size, ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B")))
+
+
+def format_ratio(ratio: float) -> str:
+    """Write a share of one as a percentage: ``2 %``."""
+    return f"{ratio * 100:.3g} %"
+
+
+def format_clock(seconds: float) -> str:
+    """Write a moment of the session as minutes and seconds: ``01:05``."""
+    return f"{int(seconds) // 60:02d}:{int(seconds) % 60:02d}"
+
+
+def _parse(text: str, units: dict[str, float] | dict[str, int], expected: str) -> float:
+    match = _NUMBER.match(text)
+    unit = match[2].lower() if match else ""
+    scale = units.get(_ALIASES.get(unit, unit))
+    if match is None or scale is None or match[1].count(".") > 1:
+        raise ValueError(f"{text!r} is not {expected}")
+    return float(match[1].replace("_", "")) * scale
+
+
+def _format(value: float, units: tuple[tuple[float, str], ...]) -> str:
+    # Choose by the rounded value, or 999,999 would come out as "1000 kB".
+    for scale, unit in units:
+        if round(value / scale, 3 if scale > 1 else 0) >= 1 or scale == units[-1][0]:
+            scaled = value / scale
+            digits = 0 if scaled >= 100 else 1 if scaled >= 10 else 2
+            number = f"{scaled:.{digits}f}"
+            return f"{number.rstrip('0').rstrip('.') if '.' in number else number} {unit}"
+    raise AssertionError("the last unit takes any value")

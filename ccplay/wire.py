@@ -1,0 +1,79 @@
+"""Records as JSON lines: what crosses the lab's pipe and what a recording holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ccplay.errors import WireError
+from ccplay.model import AnyCommand, AnyEvent, Command, Event
+
+FORMAT = 1
+"""Version of the stream's format, said in ``Hello``. A reader takes its own and older ones."""
+
+
+class UnknownEvent(msgspec.Struct, frozen=True):
+    """An event of a kind that this version does not know, kept as it came."""
+
+    t: float
+    kind: str
+    raw: bytes
+
+
+class _Envelope(msgspec.Struct):
+    """Just enough of a line to say what it is."""
+
+    event: str
+    t: float
+
+
+_encoder = msgspec.json.Encoder()
+_events: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
+_commands: msgspec.json.Decoder[AnyCommand] = msgspec.json.Decoder(AnyCommand)
+_envelopes = msgspec.json.Decoder(_Envelope)
+
+
+def encode(record: Event | Command | UnknownEvent) -> bytes:
+    """Return ``record`` as one JSON line, newline included."""
+    if isinstance(record, UnknownEvent):
+        return record.raw + b"\n"
+    return _encoder.encode(record) + b"\n"
+
+
+def decode_event(line: bytes) -> AnyEvent | UnknownEvent:
+    """Read one line of a lab's output or of a recording.
+
+    Raises ``WireError`` for a line that is no event; one of an unknown kind is kept.
+    """
+    try:
+        return _events.decode(line)
+    except msgspec.MsgspecError as error:
+        try:
+            envelope = _envelopes.decode(line)
+        except msgspec.MsgspecError:
+            raise WireError(f"not an event: {_shorten(line)} ({error})") from None
+        if envelope.event in _KNOWN_EVENTS:
+            raise WireError(f"event {envelope.event!r}: {error}") from None
+        return UnknownEvent(envelope.t, envelope.event, line.rstrip(b"\n"))
+
+
+def decode_command(line: bytes) -> AnyCommand:
+    """Read one line of a lab's input. Raises ``WireError`` for anything but a command."""
+    try:
+        return _commands.decode(line)
+    except msgspec.MsgspecError as error:
+        raise WireError(f"not a command: {_shorten(line)} ({error})") from None
+
+
+def to_builtins(record: Any) -> Any:
+    """Return ``record`` as plain dicts, lists, numbers and strings, ready for JSON or TOML."""
+    return msgspec.to_builtins(record)
+
+
+def _shorten(line: bytes) -> str:
+    text = line.decode(errors="replace").strip()
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+_KNOWN_EVENTS = {str(kind.__struct_config__.tag) for kind in AnyEvent.__args__}

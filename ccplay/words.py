@@ -1,0 +1,97 @@
+"""Commands and settings in plain words, for the event log, menus and messages."""
+
+from __future__ import annotations
+
+from ccplay.model import (
+    AnyCommand,
+    Build,
+    LinkSetting,
+    Mark,
+    Qdisc,
+    SetCongestionControl,
+    SetLink,
+    SetQdisc,
+    StartDownload,
+    StartFlow,
+    StartPing,
+    StopDownload,
+    StopFlow,
+    StopPing,
+)
+from ccplay.units import format_rate, format_ratio, format_size, format_time_us
+
+CA_STATES = ("Open", "Disorder", "CWR", "Recovery", "Loss")
+"""``enum tcp_ca_state`` of include/uapi/linux/tcp.h, in its order."""
+
+
+def describe_qdisc(qdisc: Qdisc) -> str:
+    """Say what a queue is: ``pfifo 100 pkt``, ``codel target 5 ms``."""
+    words = [qdisc.kind]
+    for name, value in qdisc.options.items():
+        if name == "limit":
+            words.append(
+                f"{value} pkt" if limit_unit(qdisc.kind) == "packets" else format_size(float(value))
+            )
+        elif name == "rate":
+            words.append(format_rate(float(value)))
+        elif name in _TIME_OPTIONS:
+            words.append(f"{name} {format_time_us(float(value))}")
+        else:
+            words.append(f"{name} {value}" if value is not True else name)
+    return " ".join(words)
+
+
+_TIME_OPTIONS = ("target", "interval", "latency", "rtt", "ce_threshold", "tupdate")
+
+
+def limit_unit(kind: str) -> str:
+    """Say what the ``limit`` of a kind of queue counts: ``packets`` or ``bytes``."""
+    return "bytes" if kind in ("bfifo", "tbf", "cake") else "packets"
+
+
+def describe_link(setting: LinkSetting | SetLink) -> str:
+    """Say what a link does: ``10 Mbit/s, 20 ms, loss 1 %``; fields that are None are left out."""
+    words = []
+    if setting.rate is not None:
+        words.append(format_rate(setting.rate) if setting.rate else "rate unlimited")
+    if setting.delay_us is not None:
+        words.append(format_time_us(setting.delay_us))
+    if setting.jitter_us is not None and (setting.jitter_us or isinstance(setting, SetLink)):
+        words.append(f"± {format_time_us(setting.jitter_us)}")
+    if setting.loss is not None and (setting.loss or isinstance(setting, SetLink)):
+        words.append(f"loss {format_ratio(setting.loss)}")
+    return ", ".join(words)
+
+
+def describe(command: AnyCommand) -> str:
+    """Say what a command does, in one short line."""
+    match command:
+        case StartFlow():
+            return f"flow {command.flow} starts: {command.cc or 'default'}, {_path(command)}"
+        case StopFlow():
+            return f"flow {command.flow} stops"
+        case StartDownload():
+            size = format_size(command.bytes)
+            return f"download {command.download} starts: {size}, {_path(command)}"
+        case StopDownload():
+            return f"download {command.download} stops"
+        case StartPing():
+            return f"ping {command.ping} starts: {_path(command)}"
+        case StopPing():
+            return f"ping {command.ping} stops"
+        case SetCongestionControl(flow=None):
+            return f"{command.host}: new connections use {command.cc}"
+        case SetCongestionControl():
+            return f"flow {command.flow} switches to {command.cc}"
+        case SetQdisc():
+            return f"queue {command.link} → {describe_qdisc(command.qdisc)}"
+        case SetLink():
+            return f"link {command.link} → {describe_link(command)}"
+        case Mark():
+            return command.text
+        case Build():
+            return f"build {command.topology.kind}"
+
+
+def _path(command: StartFlow | StartDownload | StartPing) -> str:
+    return f"{command.src} → {command.dst}"
