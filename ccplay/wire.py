@@ -6,8 +6,9 @@ from typing import Any
 
 import msgspec
 
-from ccplay.errors import WireError
-from ccplay.model import AnyCommand, AnyEvent, Command, Event
+from ccplay import __version__
+from ccplay.errors import RecordingError, WireError
+from ccplay.model import AnyCommand, AnyEvent, Command, Event, Hello
 
 FORMAT = 1
 """Version of the stream's format, said in ``Hello``. A reader takes its own and older ones."""
@@ -64,6 +65,17 @@ def decode_command(line: bytes) -> AnyCommand:
         return _commands.decode(line)
     except msgspec.MsgspecError as error:
         raise WireError(f"not a command: {_shorten(line)} ({error})") from None
+
+
+def check_format(first: AnyEvent | UnknownEvent, name: str) -> None:
+    """Raise ``RecordingError`` unless ``first`` opens a stream that this version understands."""
+    if not isinstance(first, Hello):
+        raise RecordingError(f"{name}: not a ccplay recording: it does not begin with hello")
+    if first.format > FORMAT:
+        raise RecordingError(
+            f"{name}: recorded by ccplay {first.version} in format {first.format}; "
+            f"this ccplay {__version__} reads up to {FORMAT}: update ccplay"
+        )
 
 
 def to_builtins(record: Any) -> Any:

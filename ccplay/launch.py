@@ -1,0 +1,91 @@
+"""How to start a lab here: as root, rootless in a user namespace, with sudo, or over ssh."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ccplay.errors import LabError
+
+UNSHARE = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+"""unshare(1): private network, mounts and processes, which all end with their first process."""
+
+ROOTLESS = ("--user", "--map-root-user")
+"""An ordinary user is root inside, and only inside, a user namespace; see user_namespaces(7)."""
+
+# -P keeps the current directory, which may hold a stranger's files, off the import path.
+_PYTHON = (sys.executable, "-P", "-m")
+
+
+def lab_argv(host: str | None = None) -> list[str]:
+    """Return the command that starts a lab: here, or on ``host`` over ssh.
+
+    Raises ``LabError`` with the remedy where this machine lets an ordinary user make no lab.
+    """
+    if host is not None:
+        # ssh(1) would take a name that starts with a dash for an option.
+        return ["ssh", "-T", "-o", "BatchMode=yes", "--", host, "ccplay", "lab"]
+    if os.geteuid() == 0 or rootless_refusal() is None:
+        return [*_PYTHON, "ccplay", "lab"]
+    if shutil.which("sudo") is None:
+        raise LabError(f"a lab needs root here: {rootless_refusal()}")
+    return ["sudo", "-n", *_PYTHON, "ccplay", "lab"]
+
+
+def inner_argv() -> list[str]:
+    """Return what ``ccplay lab`` turns into: the lab's server in namespaces of its own."""
+    user = () if os.geteuid() == 0 else ROOTLESS
+    return [*UNSHARE, *user, *_PYTHON, "ccplay.lab"]
+
+
+def ask_for_privilege(argv: Sequence[str]) -> None:
+    """Let sudo(8) ask for the password on the terminal, before a screen covers it.
+
+    Raises ``LabError`` when it is refused.
+    """
+    if argv[0] == "sudo" and subprocess.run(["sudo", "-v"], check=False).returncode != 0:
+        raise LabError("sudo refused: start ccplay as root, or allow user namespaces")
+
+
+def rootless_refusal() -> str | None:
+    """Say why an ordinary user can make no lab on this machine; None when it works.
+
+    Tried, not guessed: a user namespace may be made and still be denied its capabilities.
+    """
+    trial = [*UNSHARE, *ROOTLESS, "ip", "link", "set", "lo", "up"]
+    path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+    try:
+        result = subprocess.run(
+            trial,
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=5,
+            env={**os.environ, "PATH": path},
+        )
+    except FileNotFoundError:
+        return "unshare is not installed (apt install util-linux)"
+    except subprocess.TimeoutExpired:
+        return "unshare did not answer within 5 s"
+    if result.returncode == 0:
+        return None
+    for knob, bad, remedy in _KNOBS:
+        path_ = Path("/proc/sys") / knob
+        if path_.exists() and path_.read_text().strip() == bad:
+            return f"{knob.replace('/', '.')} is {bad} (remedy: {remedy}, or use sudo)"
+    return result.stderr.strip() or "user namespaces are not allowed"
+
+
+_KNOBS = (
+    ("kernel/unprivileged_userns_clone", "0", "sysctl kernel.unprivileged_userns_clone=1"),
+    (
+        "kernel/apparmor_restrict_unprivileged_userns",
+        "1",
+        "sysctl kernel.apparmor_restrict_unprivileged_userns=0",
+    ),
+    ("user/max_user_namespaces", "0", "sysctl user.max_user_namespaces=10000"),
+)
