@@ -135,6 +135,19 @@ async def _lines(process: asyncio.subprocess.Process) -> AsyncIterator[bytes]:
             yield line
 
 
+def check_recording(path: Path) -> None:
+    """Raise ``RecordingError`` unless ``path`` begins like a recording that we can read."""
+    try:
+        with path.open("rb") as file:
+            first = file.readline()
+    except OSError as error:
+        raise RecordingError(f"{path}: {error.strerror}") from None
+    try:
+        wire.check_format(wire.decode_event(first), str(path))
+    except WireError:
+        raise RecordingError(f"{path}: not a ccplay recording") from None
+
+
 class ReplaySource:
     """A recording: every event as fast as it can be read, for a playhead to move over."""
 

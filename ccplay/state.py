@@ -140,7 +140,7 @@ class Entry:
 
 
 class LabState:
-    """What the screen, the report and the exporters read; ``apply`` is the only way to change it."""
+    """What the screen, the report and the exporters read; only ``apply`` changes it."""
 
     def __init__(self) -> None:
         self.phase = "starting"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from ccplay import __version__
@@ -78,9 +76,9 @@ def check_format(first: AnyEvent | UnknownEvent, name: str) -> None:
         )
 
 
-def to_builtins(record: Any) -> Any:
-    """Return ``record`` as plain dicts, lists, numbers and strings, ready for JSON or TOML."""
-    return msgspec.to_builtins(record)
+def encode_value(value: msgspec.Struct) -> bytes:
+    """Return any of our structs as one line of JSON, without a newline."""
+    return _encoder.encode(value)
 
 
 def _shorten(line: bytes) -> str:

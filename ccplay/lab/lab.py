@@ -1,0 +1,261 @@
+"""The lab itself: builds the network, carries out commands, sweeps the probe over it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterable
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Self
+
+from ccplay.errors import CommandError, LabError
+from ccplay.lab import capabilities, congestion, topology
+from ccplay.lab.health import Timekeeper
+from ccplay.lab.probe import Probe
+from ccplay.lab.shaping import Shaper
+from ccplay.lab.topology import BuiltNetwork
+from ccplay.lab.traffic import Traffic
+from ccplay.model import (
+    BOTTLENECK,
+    AnyCommand,
+    Build,
+    Building,
+    Capabilities,
+    Event,
+    HostChanged,
+    Link,
+    LinkSetting,
+    Log,
+    Mark,
+    Network,
+    Qdisc,
+    Ready,
+    SetCongestionControl,
+    SetLink,
+    SetQdisc,
+    StartDownload,
+    StartFlow,
+    StartPing,
+    StopDownload,
+    StopFlow,
+    StopPing,
+)
+
+DEFAULT_CC = "cubic"
+"""What hosts use where nothing is said: Linux's own default, whatever this host's is."""
+
+DEFAULT_BOTTLENECK = LinkSetting(
+    rate=10_000_000, delay_us=10_000, qdisc=Qdisc(kind="pfifo", options={"limit": 100})
+)
+"""Each way of the link under study, where nothing is said."""
+
+SAMPLE_HZ = (10.0, 200.0)
+
+
+class Lab:
+    """A running network. ``survey`` first, then ``async with``, then ``apply``."""
+
+    capabilities: Capabilities
+    network: Network
+
+    def __init__(
+        self,
+        emit: Callable[[Event], None],
+        clock: Callable[[], float],
+        events_dropped: Callable[[], int],
+    ) -> None:
+        """``clock`` gives seconds since the start of the stream; ``emit`` takes every event."""
+        self.clock = clock
+        self._emit = emit
+        self._events_dropped = events_dropped
+        self._stack = AsyncExitStack()
+
+    async def survey(self, build: Build) -> None:
+        """Find out what this kernel offers and plan the network.
+
+        Raises ``CommandError`` for an impossible plan.
+        """
+        if not SAMPLE_HZ[0] <= build.sample_hz <= SAMPLE_HZ[1]:
+            low, high = SAMPLE_HZ
+            raise CommandError(f"sample_hz must be {low:.0f} to {high:.0f}, not {build.sample_hz}")
+        self._build = build
+        self.network = topology.plan(build.topology)
+        self.capabilities = capabilities.discover()
+
+    async def __aenter__(self) -> Self:
+        """Build the network; progress comes as ``Building``, the end of it as ``Ready``.
+
+        Raises ``LabError`` where no lab can run here.
+        """
+        if problems := capabilities.problems(self.capabilities):
+            raise LabError("no lab can run here: " + "; ".join(problems))
+        try:
+            await self._raise_network()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End traffic and sampling. The network itself goes with the process."""
+        await self._stack.aclose()
+
+    async def _raise_network(self) -> None:
+        built = topology.build(self.network, self._progress)
+        self._built: BuiltNetwork = built
+        engine = next(each.name for each in self.capabilities.delay_engines if each.available)
+        self._shaper = await self._stack.enter_async_context(
+            Shaper(built, engine, self.clock, self._tell, seed=self._build.seed)
+        )
+        settings = self._planned_links()
+        for done, (link, setting) in enumerate(settings):
+            self._progress(f"shaping {link.name}", done, len(settings))
+            for changed in await self._shaper.apply(link, setting):
+                self._emit(changed)
+        for host in [node.name for node in self.network.nodes if node.role != "router"]:
+            await self._set_host(host, self._build.congestion_controls.get(host, DEFAULT_CC))
+        self._probe = Probe(
+            built.namespaces,
+            [
+                (link.name, built.namespace(link.src), link.interface)
+                for link in self.network.links
+                if link.name in self.network.bottlenecks
+            ],
+        )
+        self._stack.callback(self._probe.close)
+        self._traffic = Traffic(built.namespace, self._probe, self._emit, self.clock, self.network)
+        self._stack.push_async_callback(self._traffic.close)
+        self._emit(Ready(t=self.clock()))
+        sweeping = asyncio.create_task(self._sweep_forever())
+        self._stack.callback(sweeping.cancel)
+
+    def _progress(self, step: str, done: int, total: int) -> None:
+        self._emit(Building(t=self.clock(), step=step, done=done, total=total))
+
+    def _tell(self, level: str, text: str) -> None:
+        self._emit(Log(t=self.clock(), level=level, text=text))
+
+    # --- sampling ---------------------------------------------------------------------------
+
+    async def _sweep_forever(self) -> None:
+        """Sweep at a steady beat; a late sweep never moves those after it."""
+        period = 1 / self._build.sample_hz
+        keeper = Timekeeper(self._own_processes)
+        due = self.clock() + period
+        report_due = due + 1.0
+        while True:
+            await asyncio.sleep(due - self.clock())
+            begun = self.clock()
+            self._emit(self._probe.sweep(begun))
+            ended = self.clock()
+            keeper.sweep(begun - due, ended - begun)
+            if ended >= report_due:
+                self._emit(keeper.report(ended, self._shaper.stats(), self._events_dropped()))
+                report_due = ended + 1.0
+            due += period
+            if (behind := int((self.clock() - due) / period)) > 0:
+                keeper.miss(behind)
+                due += behind * period
+
+    def _own_processes(self) -> Iterable[int]:
+        return [os.getpid(), *self._shaper.processes]
+
+    # --- commands ---------------------------------------------------------------------------
+
+    async def apply(self, command: AnyCommand) -> AnyCommand:
+        """Carry a command out and return it with every name filled in.
+
+        Raises ``CommandError`` or ``UnsupportedError`` saying what there is instead.
+        """
+        match command:
+            case Build():
+                raise CommandError("the network stands already: start another lab")
+            case StartFlow():
+                return await self._traffic.start_flow(command)
+            case StopFlow():
+                await self._traffic.stop_flow(command.flow)
+            case StartDownload():
+                return await self._traffic.start_download(command)
+            case StopDownload():
+                await self._traffic.stop_download(command.download)
+            case StartPing():
+                return await self._traffic.start_ping(command)
+            case StopPing():
+                await self._traffic.stop_ping(command.ping)
+            case SetCongestionControl():
+                await self._set_congestion_control(command)
+            case SetQdisc():
+                await self._set_links(command.link, LinkSetting(qdisc=command.qdisc))
+            case SetLink():
+                await self._set_links(command.link, _setting(command))
+            case Mark():
+                pass
+        return command
+
+    async def _set_congestion_control(self, command: SetCongestionControl) -> None:
+        if (command.flow is None) == (command.host is None):
+            raise CommandError("name either a flow or a host")
+        if command.flow is not None:
+            self._traffic.switch_flow(command.flow, command.cc)
+        elif command.host is not None:
+            if command.host not in [n.name for n in self.network.nodes if n.role != "router"]:
+                raise CommandError(f"no host {command.host!r}")
+            await self._set_host(command.host, command.cc)
+
+    async def _set_host(self, host: str, cc: str) -> None:
+        await congestion.set_host_default(self._built.namespace(host), cc)
+        self._emit(HostChanged(t=self.clock(), host=host, cc=cc))
+
+    async def _set_links(self, name: str, setting: LinkSetting) -> None:
+        for link in self._directions(name):
+            for changed in await self._shaper.apply(link, setting):
+                self._emit(changed)
+
+    def _planned_links(self) -> list[tuple[Link, LinkSetting]]:
+        """Every link that is to do something, with all that was said of it merged."""
+        settings = dict.fromkeys(self.network.bottlenecks, DEFAULT_BOTTLENECK)
+        for name, said in self._build.links.items():
+            for link in self._directions(name):
+                settings[link.name] = merge(settings.get(link.name, LinkSetting()), said)
+        links = {link.name: link for link in self.network.links}
+        return [(links[name], setting) for name, setting in settings.items()]
+
+    def _directions(self, name: str) -> list[Link]:
+        """Return the directed links that a name stands for. Raises ``CommandError``."""
+        links = {link.name: link for link in self.network.links}
+        if name == BOTTLENECK:
+            return [links[each] for each in self.network.bottlenecks]
+        if name in links:
+            return [links[name]]
+        one, _, other = name.partition("-")
+        both = [links[each] for each in (f"{one}->{other}", f"{other}->{one}") if each in links]
+        if len(both) != 2:
+            pairs = ", ".join(f"{each.src}-{each.dst}" for each in self.network.links[::2])
+            raise CommandError(f"no link {name!r}; there are: {BOTTLENECK}, {pairs}")
+        return both
+
+
+def merge(before: LinkSetting, said: LinkSetting) -> LinkSetting:
+    """Return ``before`` with every field that ``said`` does not leave open."""
+    fields = {name: getattr(before, name) for name in LinkSetting.__struct_fields__}
+    fields |= {
+        name: value
+        for name in LinkSetting.__struct_fields__
+        if (value := getattr(said, name)) is not None
+    }
+    return LinkSetting(**fields)
+
+
+def _setting(command: SetLink) -> LinkSetting:
+    return LinkSetting(
+        rate=command.rate,
+        delay_us=command.delay_us,
+        jitter_us=command.jitter_us,
+        loss=command.loss,
+    )

@@ -1,0 +1,164 @@
+"""The lab's front door: commands in on stdin, events out on stdout, one JSON object a line."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import gc
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+from ccplay import __version__, wire
+from ccplay.errors import CcplayError, LabError
+from ccplay.lab.lab import Lab
+from ccplay.model import Applied, Build, Ended, Event, Failed, Hello, Sweep
+
+_BACKLOG_LIMIT = 64 << 20
+"""Bytes that may wait for a slow reader before sweeps are dropped."""
+
+
+def main() -> None:
+    """Serve one lab until stdin ends; leaves the process, and with it every namespace."""
+    code = asyncio.run(_serve())
+    sys.stdout.flush()
+    # A thread may still wait in readline, and nothing is left to tidy: the kernel does it.
+    os._exit(code)
+
+
+async def _serve() -> int:
+    make_run_private()
+    outlet = Outlet()
+    await outlet.open()
+    start = time.monotonic()
+    lines = _read_stdin(asyncio.get_running_loop())
+    try:
+        build = _first_command(await lines.get())
+        lab = Lab(outlet.put, lambda: time.monotonic() - start, lambda: outlet.dropped)
+        await lab.survey(build)
+        outlet.put(
+            Hello(
+                t=0.0,
+                format=wire.FORMAT,
+                version=__version__,
+                wall_time=time.time() - (time.monotonic() - start),
+                sample_hz=build.sample_hz,
+                capabilities=lab.capabilities,
+                network=lab.network,
+            )
+        )
+        async with lab:
+            gc.collect()
+            gc.freeze()
+            await _obey(lab, lines, outlet.put)
+    except CcplayError as error:
+        print(f"ccplay lab: {error}", file=sys.stderr)
+        await outlet.drain()
+        return error.exit_code
+    outlet.put(Ended(t=lab.clock(), reason="stdin ended"))
+    await outlet.drain()
+    return 0
+
+
+def _first_command(line: bytes | None) -> Build:
+    if line is None:
+        raise LabError("stdin ended before a first command")
+    command = wire.decode_command(line)
+    if not isinstance(command, Build):
+        raise LabError('the first command must be "build"')
+    return command
+
+
+async def _obey(
+    lab: Lab, lines: asyncio.Queue[bytes | None], emit: Callable[[Event], None]
+) -> None:
+    """Carry out commands in their order until stdin ends."""
+    while (line := await lines.get()) is not None:
+        command = None
+        try:
+            command = wire.decode_command(line)
+            done = await lab.apply(command)
+        except CcplayError as error:
+            emit(Failed(t=lab.clock(), command=command, message=str(error)))
+        except Exception as error:  # noqa: BLE001 - one bad command must not end the lab
+            text = f"{type(error).__name__}: {error}"
+            emit(Failed(t=lab.clock(), command=command, message=f"a fault in ccplay: {text}"))
+        else:
+            emit(Applied(t=lab.clock(), command=done))
+
+
+def _read_stdin(loop: asyncio.AbstractEventLoop) -> asyncio.Queue[bytes | None]:
+    """Return a queue of stdin's lines, None at its end; SIGTERM and SIGINT end it too.
+
+    A thread reads, since stdin may be a file, a pipe or a terminal.
+    """
+    lines: asyncio.Queue[bytes | None] = asyncio.Queue()
+
+    def read() -> None:
+        for line in sys.stdin.buffer:
+            if line.strip():
+                loop.call_soon_threadsafe(lines.put_nowait, line)
+        loop.call_soon_threadsafe(lines.put_nowait, None)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, lines.put_nowait, None)
+    threading.Thread(target=read, daemon=True).start()
+    return lines
+
+
+class Outlet:
+    """stdout for events: never waits for the reader, and says how many sweeps that cost."""
+
+    def __init__(self) -> None:
+        self.dropped = 0
+        self._transport: asyncio.WriteTransport | None = None
+
+    async def open(self) -> None:
+        """Take stdout over. A regular file is written to directly: it never makes one wait."""
+        loop = asyncio.get_running_loop()
+        with contextlib.suppress(ValueError):
+            self._transport, _ = await loop.connect_write_pipe(_Reader, sys.stdout)
+
+    def put(self, event: Event) -> None:
+        """Send one event, or drop it where it is a sweep and too much waits already."""
+        line = wire.encode(event)
+        if self._transport is None:
+            sys.stdout.buffer.write(line)
+        elif isinstance(event, Sweep) and (
+            self._transport.get_write_buffer_size() > _BACKLOG_LIMIT
+        ):
+            self.dropped += 1
+        else:
+            self._transport.write(line)
+
+    async def drain(self) -> None:
+        """Wait, for a second at the most, until everything is with the reader."""
+        deadline = time.monotonic() + 1.0
+        while self._transport is not None and self._transport.get_write_buffer_size():
+            if time.monotonic() > deadline or self._transport.is_closing():
+                return
+            await asyncio.sleep(0.005)
+        sys.stdout.buffer.flush()
+
+
+class _Reader(asyncio.Protocol):
+    """The other end of stdout; when it goes, so does the lab."""
+
+    def connection_lost(self, _: Exception | None) -> None:
+        os._exit(LabError.exit_code)
+
+
+def make_run_private() -> None:
+    """Put an empty file system on /run, in this mount namespace only.
+
+    iptables wants to write its lock there, which an ordinary user may not on the host's.
+    Raises ``LabError`` where the kernel refuses, for then we are in no namespace of our own.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mount(b"tmpfs", b"/run", b"tmpfs", 0, b"size=1m") != 0:
+        reason = os.strerror(ctypes.get_errno())
+        raise LabError(f"can't mount a private /run ({reason}): start labs with 'ccplay lab'")

@@ -1,0 +1,81 @@
+"""Series keep every peak, however far one zooms out, and forget only the oldest quarter."""
+
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ccplay.series import Series, Timeline
+
+VALUES = st.lists(
+    st.one_of(st.none(), st.integers(min_value=-1000, max_value=1000)), min_size=1, max_size=900
+)
+
+
+def filled(values: list[int | None]) -> Series:
+    timeline = Timeline()
+    series = Series(timeline)
+    for number, value in enumerate(values):
+        series.put(timeline.append(number / 50), value)
+    return series
+
+
+@given(values=VALUES, data=st.data())
+def test_extremes_equal_those_of_a_plain_search(
+    values: list[int | None], data: st.DataObject
+) -> None:
+    series = filled(values)
+    start = data.draw(st.integers(min_value=-5, max_value=len(values)))
+    end = data.draw(st.integers(min_value=start, max_value=len(values) + 5))
+    window = [v for v in values[max(start, 0) : max(end, 0)] if v is not None]
+    assert series.extremes(start, end) == ((min(window), max(window)) if window else None)
+
+
+def test_a_peak_survives_any_zoom_and_later_growth() -> None:
+    """The pyramid grows lazily: what is asked before and after it grew must agree."""
+    timeline = Timeline()
+    series = Series(timeline)
+    for number in range(10_000):
+        series.put(timeline.append(number), 7 if number == 4321 else 1)
+        if number % 1000 == 0:
+            series.extremes(0, number)
+    assert series.extremes(0, 10_000) == (1, 7)
+    assert series.extremes(4322, 10_000) == (1, 1)
+
+
+def test_skipped_ticks_are_gaps() -> None:
+    timeline = Timeline()
+    series = Series(timeline)
+    ticks = [timeline.append(each) for each in range(5)]
+    series.put(ticks[1], 10)
+    series.put(ticks[4], 20)
+    assert [series.at(tick) for tick in ticks] == [None, 10, None, None, 20]
+    assert series.values(0, 5) == [10, 20]
+
+
+def test_the_oldest_quarter_goes_when_full_and_ticks_stay_valid() -> None:
+    timeline = Timeline(limit=64)
+    series = Series(timeline)
+    for number in range(1000):
+        series.put(timeline.append(number), number)
+    assert series.end == timeline.end == 1000
+    assert series.first == timeline.first > 900
+    assert series.at(999) == 999
+    assert series.extremes(0, 1000) == (series.first, 999)
+    assert timeline.time(999) == 999
+
+
+def test_moments_are_found_from_both_sides() -> None:
+    timeline = Timeline()
+    for moment in (1.0, 2.0, 3.0):
+        timeline.append(moment)
+    assert timeline.at_or_after(1.5) == 1
+    assert timeline.before_or_at(1.5) == 0
+    assert timeline.before_or_at(0.5) == -1
+    assert timeline.at_or_after(9) == timeline.end
+
+
+def test_a_missing_last_value_is_none_not_nan() -> None:
+    series = filled([1, None])
+    assert series.last is None
+    assert not math.isnan(series.latest(0) or 0)

@@ -1,0 +1,63 @@
+"""Quantities are read as people write them, and written with honest units."""
+
+import pytest
+
+from ccplay import units
+
+
+@pytest.mark.parametrize(
+    ("text", "bps"),
+    [("10 Mbit/s", 10_000_000), ("1.5Mbit", 1_500_000), ("100 kbps", 100_000), ("1 Gbit/s", 10**9)],
+)
+def test_rates(text: str, bps: int) -> None:
+    assert units.parse_rate(text) == bps
+
+
+@pytest.mark.parametrize(
+    ("text", "us"), [("20 ms", 20_000), ("1s", 1_000_000), ("50 us", 50), ("1.5 min", 90_000_000)]
+)
+def test_times(text: str, us: int) -> None:
+    assert units.parse_time_us(text) == us
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("177669 bytes", 177_669), ("10_000 B", 10_000), ("50 MB", 50_000_000)]
+)
+def test_sizes(text: str, size: int) -> None:
+    assert units.parse_size(text) == size
+
+
+@pytest.mark.parametrize(("text", "ratio"), [("2 %", 0.02), ("0.05", 0.05), ("100%", 1.0)])
+def test_ratios(text: str, ratio: float) -> None:
+    assert units.parse_ratio(text) == pytest.approx(ratio)
+
+
+@pytest.mark.parametrize("text", ["", "ten Mbit/s", "10", "10 Mb", "-3 Mbit/s", "1.2.3 Mbit/s"])
+def test_a_rate_that_is_none_says_what_would_fit(text: str) -> None:
+    with pytest.raises(ValueError, match=r"10 Mbit/s"):
+        units.parse_rate(text)
+
+
+def test_more_than_everything_can_not_be_lost() -> None:
+    with pytest.raises(ValueError, match="between 0 % and 100 %"):
+        units.parse_ratio("101 %")
+
+
+@pytest.mark.parametrize(
+    ("bps", "text"),
+    [
+        (1_500_000, "1.5 Mbit/s"),
+        (10_000_000, "10 Mbit/s"),
+        (100_000, "100 kbit/s"),
+        (999_999_999, "1 Gbit/s"),
+        (0, "0 bit/s"),
+        (12_345_678, "12.3 Mbit/s"),
+    ],
+)
+def test_rates_are_written_with_three_digits(bps: int, text: str) -> None:
+    assert units.format_rate(bps) == text
+
+
+def test_what_is_written_is_read_back() -> None:
+    for us in (1, 50, 999, 1000, 20_000, 1_500_000):
+        assert units.parse_time_us(units.format_time_us(us)) == us

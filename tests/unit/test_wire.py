@@ -1,0 +1,61 @@
+"""Every record survives the pipe; what is newer is kept, what is broken is refused in words."""
+
+import pytest
+
+from ccplay import wire
+from ccplay.errors import RecordingError, WireError
+from ccplay.model import Applied, Failed, LinkSetting, Mark, Qdisc, Ready, SetLink, SetQdisc
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        Ready(t=1.0),
+        Applied(t=2.0, command=SetQdisc(qdisc=Qdisc(kind="pfifo", options={"limit": 20}))),
+        Failed(t=3.0, command=None, message="no"),
+    ],
+)
+def test_events_come_back_equal(event: Ready | Applied | Failed) -> None:
+    line = wire.encode(event)
+    assert line.endswith(b"\n")
+    assert line.count(b"\n") == 1
+    assert wire.decode_event(line) == event
+
+
+def test_commands_come_back_equal() -> None:
+    command = SetLink(link="r1->r2", rate=5_000_000)
+    assert wire.decode_command(wire.encode(command)) == command
+
+
+def test_an_event_of_an_unknown_kind_is_kept_as_it_came() -> None:
+    line = b'{"event":"eclipse","t":4.5,"depth":[1,2]}\n'
+    event = wire.decode_event(line)
+    assert isinstance(event, wire.UnknownEvent)
+    assert (event.kind, event.t) == ("eclipse", 4.5)
+    assert wire.encode(event) == line
+
+
+def test_a_new_field_of_a_known_event_is_no_reason_to_stop() -> None:
+    assert wire.decode_event(b'{"event":"ready","t":1.0,"colour":"red"}') == Ready(t=1.0)
+
+
+@pytest.mark.parametrize("line", [b"", b"hello", b'{"event":"ready"}', b"[1]", b"\xff\xfe"])
+def test_what_is_no_event_is_refused(line: bytes) -> None:
+    with pytest.raises(WireError):
+        wire.decode_event(line)
+
+
+@pytest.mark.parametrize("line", [b"{}", b'{"do":"reboot"}', b'{"do":"mark","text":"x","y":1}'])
+def test_what_is_no_command_is_refused(line: bytes) -> None:
+    with pytest.raises(WireError, match="not a command"):
+        wire.decode_command(line)
+
+
+def test_a_stream_begins_with_hello() -> None:
+    with pytest.raises(RecordingError, match="does not begin with hello"):
+        wire.check_format(Ready(t=0), "x.ccplay")
+
+
+def test_defaults_cost_no_bytes() -> None:
+    assert wire.encode(Mark(text="x")) == b'{"do":"mark","text":"x"}\n'
+    assert LinkSetting() == LinkSetting()
