@@ -1,0 +1,73 @@
+"""Whole labs for tests: started by the product's own path, ended with the test."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from ccplay import launch
+from ccplay.model import AnyCommand, Build
+from ccplay.session import Session
+from ccplay.source import LabSource
+from ccplay.state import LabState
+
+
+class RunningLab:
+    """A lab with its state, and ways to wait for what should come to pass."""
+
+    def __init__(self, source: LabSource) -> None:
+        self.source = source
+        self.session = Session(source)
+        self._pump = asyncio.create_task(self.session.run())
+
+    @property
+    def state(self) -> LabState:
+        return self.session.state
+
+    def send(self, *commands: AnyCommand) -> None:
+        for command in commands:
+            self.session.send(command)
+
+    async def until(self, condition: Callable[[LabState], object], within_s: float = 20.0) -> None:
+        """Wait until ``condition`` holds; say what the lab's log was when it never does."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + within_s
+        while not condition(self.state):
+            tail = [entry.text for entry in self.state.log[-5:]]
+            if self.session.done:
+                raise AssertionError(f"the lab ended: {self.session.error}; log: {tail}")
+            if loop.time() > deadline:
+                raise AssertionError(f"not within {within_s} s; phase {self.state.phase}, {tail}")
+            await asyncio.sleep(0.01)
+
+    async def run_for(self, seconds: float) -> None:
+        """Wait until the lab's own clock has advanced so far."""
+        end = self.state.now + seconds
+        await self.until(lambda state: state.now >= end, seconds * 2 + 10)
+
+    async def close(self) -> None:
+        await self.session.close()
+        await self._pump
+
+
+@asynccontextmanager
+async def running(build: Build) -> AsyncIterator[RunningLab]:
+    """Start a lab, wait until it takes commands, end it afterwards."""
+    lab = RunningLab(LabSource(launch.lab_argv(), build))
+    try:
+        await lab.until(lambda state: state.phase == "ready")
+        yield lab
+    finally:
+        await lab.close()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Say plainly where a machine lets nobody make a lab."""
+    try:
+        launch.lab_argv()
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is the reason
+        for item in items:
+            item.add_marker(pytest.mark.skip(reason=str(error)))

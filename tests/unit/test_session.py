@@ -1,0 +1,161 @@
+"""A session pours one stream into state and sinks, and outlives whatever fails beside it."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from ccplay import wire
+from ccplay.errors import LabError, RecordingError
+from ccplay.model import (
+    AnyCommand,
+    AnyEvent,
+    Capabilities,
+    Ended,
+    Hello,
+    Log,
+    Mark,
+    Network,
+    Ready,
+    Topology,
+)
+from ccplay.session import Session
+from ccplay.sinks import Recorder
+from ccplay.source import LabSource, ReplaySource, check_recording
+from ccplay.state import LabState
+from ccplay.wire import UnknownEvent
+
+HELLO = Hello(
+    t=0.0,
+    format=wire.FORMAT,
+    version="0",
+    wall_time=0.0,
+    sample_hz=50,
+    capabilities=Capabilities(
+        kernel="", privilege="root", congestion_controls=[], qdiscs=[], delay_engines=[], tools=[]
+    ),
+    network=Network(topology=Topology(), nodes=[], links=[], bottlenecks=[]),
+)
+
+
+class Told:
+    """A source that tells what it was given, then ends or fails."""
+
+    live = True
+
+    def __init__(self, *events: AnyEvent, error: LabError | None = None) -> None:
+        self.given = events
+        self.error = error
+        self.sent: list[AnyCommand] = []
+
+    async def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
+        for event in self.given:
+            yield event
+        if self.error:
+            raise self.error
+
+    def send(self, command: AnyCommand) -> None:
+        self.sent.append(command)
+
+    async def close(self) -> None:
+        pass
+
+
+class Full:
+    """A sink on a full disk."""
+
+    closed = 0
+
+    def put(self, _: object) -> None:
+        raise RecordingError("no space left")
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+async def test_a_sink_that_fails_is_dropped_and_the_session_lives() -> None:
+    sink = Full()
+    session = Session(Told(HELLO, Ready(t=1.0)), sinks=[sink])
+    await session.run()
+    assert session.state.phase == "ready"
+    assert [entry.text for entry in session.state.log] == ["no space left"]
+    assert sink.closed == 1
+    assert session.error is None
+
+
+async def test_a_lab_that_dies_leaves_its_reason_and_the_state() -> None:
+    session = Session(Told(HELLO, Ready(t=1.0), error=LabError("killed")))
+    await session.run()
+    assert (session.error, session.done, session.live) == ("killed", True, False)
+    assert session.state.phase == "ready"
+
+
+async def test_a_script_sends_what_is_due() -> None:
+    class AtReady:
+        def due(self, state: LabState) -> list[AnyCommand]:
+            return [Mark(text="go")] if state.phase == "ready" else []
+
+    source = Told(HELLO, Ready(t=1.0))
+    await Session(source, script=AtReady()).run()
+    assert source.sent == [Mark(text="go")]
+
+
+async def test_a_recording_replays_to_the_same_state(tmp_path: Path) -> None:
+    path = tmp_path / "x.ccplay"
+    events = (HELLO, Ready(t=1.0), Log(t=2.0, level="info", text="hi"), Ended(t=3.0, reason="done"))
+    await Session(Told(*events), sinks=[Recorder(path)]).run()
+    replay = Session(ReplaySource(path))
+    await replay.run()
+    assert replay.recorded
+    assert not replay.live
+    assert replay.error is None
+    assert [e.text for e in replay.state.log] == ["hi"]
+    assert replay.state.end_reason == "done"
+
+
+async def test_a_recording_cut_short_by_a_crash_is_valid_up_to_its_last_line(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "x.ccplay"
+    path.write_bytes(wire.encode(HELLO) + wire.encode(Ready(t=1.0)) + b'{"event":"sw')
+    replay = Session(ReplaySource(path))
+    await replay.run()
+    assert replay.error is None
+    assert replay.state.phase == "ready"
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [(b"", "not a ccplay"), (b"hello\n", "not a ccplay"), (b'{"event":"ready","t":1}\n', "hello")],
+)
+def test_what_is_no_recording_is_refused_in_words(
+    tmp_path: Path, content: bytes, reason: str
+) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(content)
+    with pytest.raises(RecordingError, match=reason):
+        check_recording(path)
+
+
+def test_a_recording_that_is_not_there_is_refused_in_words(tmp_path: Path) -> None:
+    with pytest.raises(RecordingError, match="No such file"):
+        check_recording(tmp_path / "none")
+    with pytest.raises(RecordingError, match="Is a directory"):
+        check_recording(tmp_path)
+
+
+async def test_a_lab_that_can_not_start_says_what_failed() -> None:
+    from ccplay.model import Build
+
+    session = Session(LabSource(["/nonexistent/ccplay"], Build()))
+    await session.run()
+    assert session.error is not None
+    assert "/nonexistent/ccplay" in session.error
+
+
+async def test_a_lab_that_ends_at_once_is_quoted() -> None:
+    from ccplay.model import Build
+
+    session = Session(LabSource(["sh", "-c", "echo no room >&2; exit 3"], Build()))
+    await session.run()
+    assert session.error == "the lab ended with exit code 3: no room"

@@ -1,0 +1,146 @@
+"""LabState is a pure fold: the same events give the same state, and the past stays queryable."""
+
+from ccplay.model import (
+    Applied,
+    DownloadEnded,
+    DownloadStarted,
+    Failed,
+    FlowEnded,
+    FlowStarted,
+    LinkChanged,
+    LinkSetting,
+    Mark,
+    PingSample,
+    PingStarted,
+    QdiscSamples,
+    Ready,
+    SetCongestionControl,
+    Sweep,
+    TcpSamples,
+)
+from ccplay.state import LabState
+from ccplay.wire import UnknownEvent
+
+
+def tcp(flow: str, *, cc: str = "reno", cwnd: int = 10) -> TcpSamples:
+    zeros = {name: [0] for name in TcpSamples.__struct_fields__}
+    return TcpSamples(
+        **zeros | {"flow": [flow], "cc": [cc], "cwnd": [cwnd], "ssthresh": [None], "mss": [1448]}
+    )
+
+
+def qdisc(link: str, *, qlen: int) -> QdiscSamples:
+    zeros = {name: [0] for name in QdiscSamples.__struct_fields__}
+    return QdiscSamples(**zeros | {"link": [link], "kind": ["pfifo"], "qlen": [qlen]})
+
+
+def folded(*events: object) -> LabState:
+    state = LabState()
+    for event in events:
+        state.apply(event)
+    return state
+
+
+START = FlowStarted(t=1.0, flow="1", src="s1", dst="d1", cc="reno", port=5201)
+
+
+def test_samples_land_in_their_series() -> None:
+    state = folded(
+        START,
+        Sweep(t=1.1, tcp=tcp("1", cwnd=10), qdisc=qdisc("r1->r2", qlen=3)),
+        Sweep(t=1.2, tcp=tcp("1", cwnd=12), qdisc=qdisc("r1->r2", qlen=5)),
+    )
+    cwnd = state.flows["1"].series["cwnd"]
+    assert cwnd.values(0, 2) == [10, 12]
+    assert state.flows["1"].series["ssthresh"].last is None
+    assert state.queues["r1->r2"].series["qlen"].last == 5
+    assert state.flows["1"].mss == 1448
+    assert state.now == 1.2
+
+
+def test_a_flow_that_switches_remembers_since_when() -> None:
+    state = folded(
+        START,
+        Sweep(t=1.1, tcp=tcp("1", cc="reno")),
+        Applied(t=2.0, command=SetCongestionControl(cc="bbr", flow="1")),
+        Sweep(t=2.1, tcp=tcp("1", cc="bbr")),
+    )
+    flow = state.flows["1"]
+    assert state.cc_at(flow, 1.5) == "reno"
+    assert state.cc_at(flow, 2.5) == "bbr"
+    assert state.log[-1].text == "flow 1 switches reno → bbr"
+    assert state.log[-1].is_mark
+
+
+def test_every_stream_of_a_flow_is_a_flow_and_all_end_together() -> None:
+    state = folded(
+        FlowStarted(t=0.0, flow="2", src="s1", dst="d1", cc="cubic", port=5202, streams=3),
+        FlowEnded(t=9.0, flow="2", bytes=100, duration_s=9.0, retransmits=4),
+    )
+    assert list(state.flows) == ["2", "2/2", "2/3"]
+    assert {flow.parent for flow in state.flows.values()} == {"2"}
+    assert not any(flow.running for flow in state.flows.values())
+    assert state.flows["2"].bytes == 100
+
+
+def test_a_death_is_told_as_an_error() -> None:
+    state = folded(
+        START, FlowEnded(t=2.0, flow="1", bytes=0, duration_s=1.0, retransmits=0, error="refused")
+    )
+    assert state.log[-1].kind == "error"
+    assert "refused" in state.log[-1].text
+
+
+def test_links_remember_what_they_were() -> None:
+    slow, fast = LinkSetting(rate=10**6), LinkSetting(rate=10**7)
+    state = folded(
+        LinkChanged(t=0.1, link="r1->r2", setting=slow, offloads=False, delay_engine="none"),
+        LinkChanged(t=5.0, link="r1->r2", setting=fast, offloads=False, delay_engine="none"),
+    )
+    at_three, at_six = state.link_at("r1->r2", 3.0), state.link_at("r1->r2", 6.0)
+    assert at_three is not None
+    assert at_three.setting == slow
+    assert at_six is not None
+    assert at_six.setting == fast
+    assert state.link_at("nowhere", 1.0) is None
+
+
+def test_a_lost_ping_is_a_gap_and_counted() -> None:
+    state = folded(
+        PingStarted(t=0.0, ping="p1", src="s1", dst="d1", interval_s=0.2),
+        PingSample(t=0.2, ping="p1", seq=1, rtt_us=20_000),
+        PingSample(t=0.4, ping="p1", seq=2, rtt_us=None),
+    )
+    ping = state.pings["p1"]
+    assert (ping.sent, ping.lost) == (2, 1)
+    assert ping.rtt_us.values(0, 2) == [20_000]
+
+
+def test_a_download_has_tcp_samples_of_its_own() -> None:
+    state = folded(
+        DownloadStarted(t=0.0, download="w1", src="s1", dst="d1", bytes=1000),
+        Sweep(t=0.1, tcp=tcp("w1", cc="cubic")),
+        DownloadEnded(t=0.5, download="w1", bytes=1000, duration_s=0.4),
+    )
+    assert state.flows["w1"].kind == "download"
+    assert state.cc_at(state.flows["w1"], 0.3) == "cubic"
+    assert state.downloads["w1"].duration_s == 0.4
+
+
+def test_marks_and_failures_are_in_the_log() -> None:
+    state = folded(
+        Ready(t=0.1),
+        Applied(t=1.0, command=Mark(text="now look")),
+        Failed(t=2.0, command=None, message="no such thing"),
+    )
+    assert state.phase == "ready"
+    assert [(e.kind, e.text) for e in state.log] == [
+        ("mark", "now look"),
+        ("error", "no such thing"),
+    ]
+
+
+def test_samples_of_a_flow_that_never_started_and_unknown_events_change_nothing() -> None:
+    state = folded(Sweep(t=1.0, tcp=tcp("9")), UnknownEvent(t=2.0, kind="eclipse", raw=b"{}"))
+    assert not state.flows
+    assert state.now == 1.0
