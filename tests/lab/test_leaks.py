@@ -1,0 +1,173 @@
+"""However a lab dies, nothing of it is left on the host."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from ccplay import launch, wire
+from ccplay.model import Build, StartDownload, StartFlow, StartPing, Topology
+
+MARKER = "CCPLAY_TEST_MARKER"
+ROUNDS = 50
+
+
+@dataclass(frozen=True)
+class Host:
+    """What the host has that a lab could leave behind."""
+
+    links: frozenset[str]
+    rules: str
+    mounts: frozenset[str]
+
+    @classmethod
+    def now(cls) -> Host:
+        rules = subprocess.run(
+            ["iptables-legacy-save"], capture_output=True, text=True, check=False
+        ).stdout
+        return cls(
+            links=frozenset(path.name for path in Path("/sys/class/net").iterdir()),
+            rules="\n".join(line for line in rules.splitlines() if line.startswith("-A")),
+            mounts=frozenset(Path("/proc/self/mounts").read_text().splitlines()),
+        )
+
+
+def marked(marker: str) -> Iterator[psutil.Process]:
+    """Find every process that inherited ``marker`` in its environment."""
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError, psutil.Error):
+            if marker.encode() in (path / "environ").read_bytes():
+                process = psutil.Process(int(path.name))
+                if process.status() != psutil.STATUS_ZOMBIE:
+                    yield process
+
+
+KINDS = ("net", "mnt", "pid")
+
+
+def namespaces_of(folder: Path) -> set[str]:
+    """Name the network, mount and PID namespace of the process with this folder in /proc."""
+    names = set()
+    for kind in KINDS:
+        with contextlib.suppress(OSError):
+            names.add(str((folder / "ns" / kind).readlink()))
+    return names
+
+
+def namespaces_in_use() -> set[str]:
+    return set().union(*map(namespaces_of, Path("/proc").glob("[0-9]*")))
+
+
+def namespaces_made_for(marker: str) -> set[str]:
+    theirs = [namespaces_of(Path(f"/proc/{process.pid}")) for process in marked(marker)]
+    return set().union(*theirs) - namespaces_of(Path("/proc/self"))
+
+
+async def gone(marker: str, within_s: float = 5.0) -> list[str]:
+    """Wait until no marked process is left; return those that stayed."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + within_s
+    while left := [" ".join(each.cmdline()) for each in marked(marker)]:
+        if loop.time() > deadline:
+            return left
+        await asyncio.sleep(0.01)
+    return []
+
+
+def victims(marker: str, part: str) -> list[psutil.Process]:
+    """Find what is to be killed: the lab's first process, its unshare, or its delay line."""
+    found = []
+    for process in marked(marker):
+        with contextlib.suppress(psutil.Error):
+            line = process.cmdline()
+            if part == part_of(line):
+                found.append(process)
+    return found
+
+
+def part_of(argv: list[str]) -> str | None:
+    if Path(argv[0]).name == "unshare":
+        return "unshare"
+    if "ccplay.lab.delayline" in argv:
+        return "delay line"
+    return "lab" if "ccplay.lab" in argv else None
+
+
+async def start(marker: str) -> asyncio.subprocess.Process:
+    """Start a busy lab that carries ``marker``."""
+    process = await asyncio.create_subprocess_exec(
+        *launch.lab_argv(),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env={**os.environ, MARKER: marker},
+    )
+    assert process.stdin is not None
+    for command in (
+        Build(topology=Topology(kind="dumbbell", pairs=2)),
+        StartFlow(flow="1"),
+        StartPing(ping="p1"),
+        StartDownload(download="w1", bytes=10**7),
+    ):
+        process.stdin.write(wire.encode(command))
+    return process
+
+
+async def read_until(process: asyncio.subprocess.Process, word: bytes) -> None:
+    """Read the lab's events until one is of kind ``word``, or it ended."""
+    assert process.stdout is not None
+    async for line in process.stdout:
+        if line.startswith(b'{"event":"' + word + b'"'):
+            return
+
+
+async def drain(process: asyncio.subprocess.Process) -> None:
+    assert process.stdout is not None
+    while await process.stdout.read(1 << 16):
+        pass
+
+
+@pytest.mark.parametrize("round_", range(ROUNDS))
+async def test_a_killed_lab_leaves_nothing(round_: int) -> None:
+    """SIGKILL at a random moment, to each part in turn; then the host is as it was."""
+    chance = random.Random(round_)
+    before = Host.now()
+    marker = f"ccplay-{uuid.uuid4()}"
+    process = await start(marker)
+    try:
+        # A quarter of the labs die while they still build, the others under traffic.
+        await read_until(process, chance.choice((b"hello", b"ready", b"flow-started", b"health")))
+        reader = asyncio.create_task(drain(process))
+        await asyncio.wait([reader], timeout=chance.uniform(0, 0.3))
+        theirs = namespaces_made_for(marker)
+        assert theirs, "the lab was to live in namespaces of its own"
+        part = ("lab", "unshare", "delay line", "pipe")[round_ % 4]
+        if part != "pipe":
+            for victim in victims(marker, part):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    victim.send_signal(signal.SIGKILL)
+        assert process.stdin is not None
+        # A dead delay line is mended and the lab lives on, so the pipe is closed in any case:
+        # that is what the death of a screen comes to.
+        process.stdin.close()
+        await asyncio.wait_for(process.wait(), 10)
+        reader.cancel()
+    finally:
+        for left in marked(marker):
+            if sys.exc_info()[0] is not None:
+                left.kill()
+    assert await gone(marker) == []
+    assert not theirs & namespaces_in_use()
+    assert Host.now() == before
