@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ccplay.disciplines import DISCIPLINES, Parameter
 from ccplay.model import (
     AnyCommand,
     Build,
@@ -26,27 +27,26 @@ CA_STATES = ("Open", "Disorder", "CWR", "Recovery", "Loss")
 
 def describe_qdisc(qdisc: Qdisc) -> str:
     """Say what a queue is: ``pfifo 100 pkt``, ``codel target 5 ms``."""
+    known = {each.name: each for each in _parameters(qdisc.kind)}
     words = [qdisc.kind]
-    for name, value in qdisc.options.items():
+    for name, value in sorted(qdisc.options.items(), key=lambda option: option[0] != "limit"):
+        text = known[name].write(value) if name in known else str(value)
         if name == "limit":
-            words.append(
-                f"{value} pkt" if limit_unit(qdisc.kind) == "packets" else format_size(float(value))
-            )
-        elif name == "rate":
-            words.append(format_rate(float(value)))
-        elif name in _TIME_OPTIONS:
-            words.append(f"{name} {format_time_us(float(value))}")
+            words.append(text.replace("packets", "pkt"))
+        elif value is True:
+            words.append(name)
         else:
-            words.append(f"{name} {value}" if value is not True else name)
+            words.append(f"{name} {text}")
     return " ".join(words)
-
-
-_TIME_OPTIONS = ("target", "interval", "latency", "rtt", "ce_threshold", "tupdate")
 
 
 def limit_unit(kind: str) -> str:
     """Say what the ``limit`` of a kind of queue counts: ``packets`` or ``bytes``."""
-    return "bytes" if kind in ("bfifo", "tbf", "cake") else "packets"
+    return next((each.unit for each in _parameters(kind) if each.name == "limit"), "packets")
+
+
+def _parameters(kind: str) -> tuple[Parameter, ...]:
+    return DISCIPLINES[kind].parameters if kind in DISCIPLINES else ()
 
 
 def describe_link(setting: LinkSetting | SetLink) -> str:

@@ -1,0 +1,301 @@
+"""The catalogue of queue disciplines: what each is, and the parameters that it takes.
+
+Names and defaults are those of ``tc-KIND(8)`` and of net/sched/sch_KIND.c. Which of them *this*
+kernel has is another matter: ``Capabilities.qdiscs``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from ccplay.model import Option, Qdisc
+from ccplay.units import (
+    format_rate,
+    format_size,
+    format_time_us,
+    parse_rate,
+    parse_size,
+    parse_time_us,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of a discipline, its value in the ``unit`` that ``model.Qdisc`` carries."""
+
+    name: str
+    unit: str
+    """``packets``, ``bytes``, ``us``, ``bit/s``, ``s``, ``number``, ``flag`` or ``choice``."""
+    meaning: str
+    default: Option | None = None
+    """What holds where nothing is said; None where the kernel works it out."""
+    low: int = 0
+    high: int = 2**31 - 1
+    choices: tuple[str, ...] = ()
+    required: bool = False
+    """The kernel takes no request without it, so ``validate`` fills the default in."""
+
+    def read(self, text: str) -> Option:
+        """Read a value as a person writes it: ``100``, ``5 ms``, ``on``.
+
+        Raises ``ValueError`` saying what would fit.
+        """
+        match self.unit:
+            case "us":
+                value: Option = parse_time_us(text)
+            case "bytes":
+                value = int(text) if text.strip().isdigit() else parse_size(text)
+            case "bit/s":
+                value = parse_rate(text)
+            case "flag":
+                value = _read_flag(text)
+            case "choice":
+                value = text.strip()
+            case _:
+                value = _read_count(text, self.unit)
+        return self.check(value)
+
+    def write(self, value: Option) -> str:
+        """Write a value so that a person and ``read`` understand it: ``100 packets``, ``5 ms``."""
+        match self.unit:
+            case "us":
+                return format_time_us(float(value))
+            case "bytes":
+                exact = float(value) == parse_size(format_size(float(value)))
+                return format_size(float(value)) if exact else f"{value} bytes"
+            case "bit/s":
+                return format_rate(float(value))
+            case "flag":
+                return "on" if value else "off"
+            case "packets" | "s":
+                return f"{value} {self.unit}"
+        return str(value)
+
+    def check(self, value: Option) -> Option:
+        """Return ``value`` in the type that the unit asks for.
+
+        Raises ``ValueError`` where it is of another kind or out of range.
+        """
+        if self.unit == "flag":
+            if isinstance(value, bool):
+                return value
+            raise ValueError(f"{self.name} is on or off, not {value!r}")
+        if self.unit == "choice":
+            if value in self.choices:
+                return value
+            raise ValueError(
+                f"unknown {self.name} {str(value)!r}{did_you_mean(str(value), self.choices)}"
+            )
+        if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
+            raise ValueError(f"{self.name} is {_KINDS_OF_NUMBER[self.unit]}, not {value!r}")
+        if not self.low <= value <= self.high:
+            raise ValueError(
+                f"{self.name} goes from {self.write(self.low)} to {self.write(self.high)}, "
+                f"not {self.write(int(value))}"
+            )
+        return int(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Discipline:
+    """A queue discipline."""
+
+    kind: str
+    summary: str
+    """One line of what it does to packets."""
+    parameters: tuple[Parameter, ...]
+
+    def parameter(self, name: str) -> Parameter:
+        """Return a parameter by name. Raises ``ValueError`` for one that there is not."""
+        for parameter in self.parameters:
+            if parameter.name == name:
+                return parameter
+        names = [each.name for each in self.parameters]
+        raise ValueError(f"{self.kind} has no parameter {name!r}{did_you_mean(name, names)}")
+
+
+def validate(qdisc: Qdisc) -> Qdisc:
+    """Return ``qdisc`` with its values in the kernel's units and the required ones filled in.
+
+    A value may be text as people write it (``"5 ms"``). Raises ``ValueError`` for an unknown kind
+    or parameter and for a value that does not fit, with what was probably meant.
+    """
+    discipline = DISCIPLINES.get(qdisc.kind)
+    if discipline is None:
+        raise ValueError(
+            f"unknown queue discipline {qdisc.kind!r}{did_you_mean(qdisc.kind, list(DISCIPLINES))}"
+        )
+    options: dict[str, Option] = {}
+    for name, value in qdisc.options.items():
+        parameter = discipline.parameter(name)
+        try:
+            options[name] = (
+                parameter.read(value) if isinstance(value, str) else parameter.check(value)
+            )
+        except ValueError as error:
+            raise ValueError(f"{qdisc.kind}: {error}") from None
+    for parameter in discipline.parameters:
+        if parameter.required and parameter.name not in options:
+            if parameter.default is None:
+                raise ValueError(f"{qdisc.kind} needs {parameter.name}: {parameter.meaning}")
+            options[parameter.name] = parameter.default
+    if "min" in options and "max" in options and int(options["min"]) >= int(options["max"]):
+        raise ValueError(f"{qdisc.kind}: min must be smaller than max")
+    return Qdisc(kind=qdisc.kind, options=options)
+
+
+def did_you_mean(word: str, known: list[str] | tuple[str, ...]) -> str:
+    """Return ``; did you mean 'pfifo'?``, or what is known where nothing is near."""
+    if near := get_close_matches(word.lower(), known, n=1):
+        return f"; did you mean {near[0]!r}?"
+    return f" (known: {', '.join(known)})"
+
+
+def _read_flag(text: str) -> bool:
+    word = text.strip().lower()
+    if word not in _FLAGS:
+        raise ValueError(f"{text!r} is neither on nor off")
+    return _FLAGS[word]
+
+
+def _read_count(text: str, unit: str) -> int:
+    word = text.strip().lower()
+    for ending in ("packets", "packet", "pkts", "pkt", "p", "s"):
+        if word.endswith(ending):
+            word = word.removesuffix(ending).strip()
+            break
+    if not word.isdigit():
+        raise ValueError(f"{text!r} is not {_KINDS_OF_NUMBER[unit]}")
+    return int(word)
+
+
+_FLAGS = {"on": True, "yes": True, "true": True, "off": False, "no": False, "false": False}
+
+_KINDS_OF_NUMBER = {
+    "packets": "a number of packets such as '100'",
+    "bytes": "a size such as '150 kB'",
+    "us": "a time such as '5 ms'",
+    "bit/s": "a rate such as '10 Mbit/s'",
+    "s": "a whole number of seconds",
+    "number": "a whole number",
+}
+
+
+def _codel(limit: int, *, ecn: bool) -> tuple[Parameter, ...]:
+    return (
+        Parameter("limit", "packets", "most packets that wait", limit, low=1),
+        Parameter("target", "us", "standing delay that it accepts", 5_000, low=1),
+        Parameter("interval", "us", "how long it must stand; about one worst RTT", 100_000, low=1),
+        Parameter("ecn", "flag", "mark instead of drop where ECN is agreed", ecn),
+        Parameter("ce_threshold", "us", "mark every packet that waited longer", None, low=1),
+    )
+
+
+DISCIPLINES: dict[str, Discipline] = {
+    each.kind: each
+    for each in (
+        Discipline(
+            "pfifo",
+            "first in, first out; drops at the tail beyond so many packets",
+            (Parameter("limit", "packets", "most packets that wait", 100, low=1, required=True),),
+        ),
+        Discipline(
+            "bfifo",
+            "first in, first out; drops at the tail beyond so many bytes",
+            (
+                Parameter(
+                    "limit", "bytes", "most bytes that wait", 150_000, low=1514, required=True
+                ),
+            ),
+        ),
+        Discipline(
+            "tbf",
+            "token bucket: holds a rate, lets a burst through",
+            (
+                Parameter("rate", "bit/s", "how fast tokens come", None, low=8_000, required=True),
+                Parameter("burst", "bytes", "size of the bucket", 15_000, low=1514, required=True),
+                Parameter(
+                    "limit", "bytes", "most bytes that wait", 150_000, low=1514, required=True
+                ),
+            ),
+        ),
+        Discipline(
+            "codel",
+            "controls the time that packets wait, not their number (RFC 8289)",
+            _codel(1000, ecn=False),
+        ),
+        Discipline(
+            "fq_codel",
+            "a fair queue for each flow, CoDel on each (RFC 8290)",
+            (
+                *_codel(10_240, ecn=True),
+                Parameter("flows", "number", "how many queues", 1024, low=1, high=65_536),
+                Parameter("quantum", "bytes", "bytes a queue sends in turn", 1514, low=256),
+                Parameter("memory_limit", "bytes", "most memory that packets take", 33_554_432),
+            ),
+        ),
+        Discipline(
+            "cake",
+            "shaper, fair queues and CoDel in one, for home links",
+            (
+                Parameter("bandwidth", "bit/s", "shape to this rate too", None, low=8_000),
+                Parameter("rtt", "us", "RTT that it is tuned for", 100_000, low=100),
+                Parameter(
+                    "flow_mode",
+                    "choice",
+                    "what shares fairly: hosts, flows or both",
+                    "triple-isolate",
+                    choices=(
+                        "triple-isolate",
+                        "dual-srchost",
+                        "dual-dsthost",
+                        "flows",
+                        "hosts",
+                        "srchost",
+                        "dsthost",
+                    ),
+                ),
+                Parameter(
+                    "diffserv_mode",
+                    "choice",
+                    "how many classes of priority",
+                    "diffserv3",
+                    choices=("diffserv3", "diffserv4", "diffserv8", "besteffort", "precedence"),
+                ),
+                Parameter("ack_filter", "flag", "drop ACKs that later ones repeat", default=False),
+                Parameter("memlimit", "bytes", "most memory that packets take", None, low=1514),
+            ),
+        ),
+        Discipline(
+            "sfq",
+            "stochastic fair queueing: flows hashed to queues served in turn",
+            (
+                Parameter("limit", "packets", "most packets that wait", 127, low=2, high=65_536),
+                Parameter("flows", "number", "how many queues", 127, low=1, high=65_408),
+                Parameter("quantum", "bytes", "bytes a queue sends in turn", 1514, low=256),
+                Parameter("perturb", "s", "change the hash so often; 0 is never", 0, high=3600),
+            ),
+        ),
+        Discipline(
+            "choke",
+            "RED that punishes flows which fill the queue, without state",
+            (
+                Parameter(
+                    "limit",
+                    "packets",
+                    "most packets that wait",
+                    100,
+                    low=16,
+                    high=131_072,
+                    required=True,
+                ),
+                Parameter("bandwidth", "bit/s", "the link's rate", None, low=8_000, required=True),
+                Parameter("min", "packets", "average queue at which dropping starts", None, low=1),
+                Parameter("max", "packets", "average queue at which all drops", None, low=2),
+                Parameter("ecn", "flag", "mark instead of drop where ECN is agreed", default=False),
+            ),
+        ),
+    )
+}
+"""By kind, the plainest first."""
