@@ -19,6 +19,7 @@ _SIZES = {
     "mib": 2**20,
 }
 _RATIOS = {"%": 0.01, "": 1}
+_FREQUENCIES = {"hz": 1}
 _ALIASES = {"bps": "bit/s", "kbps": "kbit/s", "mbps": "mbit/s", "gbps": "gbit/s"} | {
     unit: f"{unit}/s" for unit in ("bit", "kbit", "mbit", "gbit")
 }
@@ -45,6 +46,11 @@ def parse_ratio(text: str) -> float:
     if not 0 <= ratio <= 1:
         raise ValueError(f"{text!r} is not between 0 % and 100 %")
     return ratio
+
+
+def parse_frequency(text: str) -> float:
+    """Read ``50 Hz``. Raises ``ValueError`` saying what would fit."""
+    return _parse(text, _FREQUENCIES, "a frequency such as '50 Hz'")
 
 
 def format_rate(bits_per_second: float) -> str:

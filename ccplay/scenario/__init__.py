@@ -1,0 +1,12 @@
+"""Scenario files: a network, and what happens on it when, as data that people can read.
+
+``scenarios/README.md`` has the format. ``load(find("bufferbloat"))`` reads one; every mistake in
+it is refused, with its place, before anything starts.
+"""
+
+from ccplay.scenario.library import find, shipped
+from ccplay.scenario.reading import load
+from ccplay.scenario.support import check_against
+from ccplay.scenario.values import Case, Scenario, Step
+
+__all__ = ["Case", "Scenario", "Step", "check_against", "find", "load", "shipped"]

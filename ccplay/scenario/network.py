@@ -1,0 +1,158 @@
+"""The network of a scenario: its topology, links and hosts, read into ``model.Build``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ccplay.disciplines import DISCIPLINES, validate
+from ccplay.model import BOTTLENECK, Build, LinkSetting, Option, Qdisc, Topology
+from ccplay.scenario import quantities
+from ccplay.scenario.mistakes import Place, did_you_mean, quote
+from ccplay.scenario.tree import Node, Reader, unknown_key
+
+MOST_PAIRS = 8
+
+_KINDS = ("linear", "dumbbell")
+_NEEDS_UNIT = {"us": "5 ms", "bytes": "150 kB", "bit/s": "10 Mbit/s"}
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What there is on a topology to speak of."""
+
+    hosts: tuple[str, ...]
+    routers: tuple[str, ...]
+    links: tuple[str, ...]
+    """``h1-r`` for both directions; the last one is the bottleneck."""
+
+    def host_problem(self, host: str) -> str | None:
+        """Say why ``host`` is none."""
+        if host in self.hosts:
+            return None
+        if host in self.routers:
+            return f"{quote(host)} is a router; hosts are {', '.join(self.hosts)}"
+        return f"there is no host {quote(host)}{did_you_mean(host, self.hosts)}"
+
+    def link_problem(self, link: str) -> str | None:
+        """Say why ``link`` is none. Both ``a-b`` and ``b-a`` are, and ``a->b`` and ``b->a``."""
+        one, arrow, other = link.partition("->")
+        if not arrow:
+            one, _, other = link.partition("-")
+        if link == BOTTLENECK or f"{one}-{other}" in self.links or f"{other}-{one}" in self.links:
+            return None
+        known = (BOTTLENECK, *self.links)
+        return f"there is no link {quote(link)}{did_you_mean(link, known)}"
+
+    def is_bottleneck(self, link: str) -> bool:
+        """Whether a link, or a direction of one, is the link under study."""
+        return link == BOTTLENECK or set(link.replace("->", "-").split("-")) == set(
+            self.links[-1].split("-")
+        )
+
+
+def names_of(topology: Topology) -> Names:
+    """Return the names that the lab will give to a topology's hosts, routers and links."""
+    if topology.kind == "linear":
+        return Names(("h1", "h2"), ("r",), ("h1-r", "r-h2"))
+    numbers = range(1, topology.pairs + 1)
+    senders, receivers = [f"s{n}" for n in numbers], [f"d{n}" for n in numbers]
+    access = [*(f"{s}-r1" for s in senders), *(f"r2-{d}" for d in receivers)]
+    return Names((*senders, *receivers), ("r1", "r2"), (*access, "r1-r2"))
+
+
+def read_build(case: dict[str, Node], reader: Reader) -> tuple[Build, Names | None]:
+    """Read what a lab is to build; the names are None where the topology is a mistake."""
+    before = len(reader.mistakes)
+    topology = _topology(case.get("topology"), reader)
+    names = names_of(topology) if len(reader.mistakes) == before else None
+    links = {}
+    for link, node in reader.table(case.get("links")).items():
+        if names and (problem := names.link_problem(link)):
+            reader.mistakes.add(node.place, problem)
+        links[link] = _link(node, reader)
+        if names and links[link].rate == 0 and names.is_bottleneck(link):
+            reader.mistakes.add(node.place, "the link under study needs a rate, or no queue forms")
+    hosts = {}
+    for host, node in reader.table(case.get("hosts")).items():
+        if names and (problem := names.host_problem(host)):
+            reader.mistakes.add(node.place, problem)
+        cc = reader.table(node, ("cc",)).get("cc")
+        if cc is not None:
+            hosts[host] = reader.value(cc, quantities.congestion_control, "")
+    return Build(
+        topology=topology,
+        links=links,
+        congestion_controls=hosts,
+        sample_hz=reader.value(case.get("sampling"), quantities.sampling, 50.0),
+        seed=reader.value(case.get("seed"), quantities.whole(0, 2**31 - 1), 1),
+    ), names
+
+
+def _topology(node: Node | None, reader: Reader) -> Topology:
+    table = reader.table(node, ("kind", "pairs"))
+    default = Topology()
+    kind = reader.value(table.get("kind"), quantities.choice("topology", _KINDS), default.kind)
+    if kind == "linear" and "pairs" in table:
+        reader.mistakes.add(table["pairs"].place, 'only a "dumbbell" has pairs')
+    pairs = reader.value(table.get("pairs"), quantities.whole(1, MOST_PAIRS), default.pairs)
+    return Topology(kind=kind, pairs=pairs)
+
+
+def _link(node: Node, reader: Reader) -> LinkSetting:
+    table = reader.table(node, ("rate", "delay", "jitter", "loss", "queue"))
+    queue = table.get("queue")
+    setting = LinkSetting(
+        rate=reader.value(table.get("rate"), quantities.rate, None),
+        delay_us=reader.value(table.get("delay"), quantities.delay, None),
+        jitter_us=reader.value(table.get("jitter"), quantities.delay, None),
+        loss=reader.value(table.get("loss"), quantities.loss, None),
+        qdisc=read_qdisc(queue.place, reader.table(queue), reader) if queue else None,
+    )
+    if setting.jitter_us and setting.delay_us is not None and setting.jitter_us > setting.delay_us:
+        reader.mistakes.add(table["jitter"].place, "can't be more than the delay that it varies")
+    return setting
+
+
+def read_qdisc(place: Place, table: dict[str, Node], reader: Reader) -> Qdisc | None:
+    """Read ``{ kind = "codel", target = "5 ms" }``; None where it is a mistake."""
+    if "kind" not in table:
+        reader.mistakes.add(place, 'kind is missing: which queue, such as "pfifo"')
+        return None
+    kinds = tuple(DISCIPLINES)
+    kind = reader.value(table["kind"], quantities.choice("queue discipline", kinds), "")
+    if not kind:
+        return None
+    before = len(reader.mistakes)
+    known = [parameter.name for parameter in DISCIPLINES[kind].parameters]
+    options: dict[str, Option] = {}
+    for name, node in table.items():
+        if name == "kind":
+            continue
+        if name in known:
+            options[name] = reader.value(node, _parameter(kind, name), 0)
+        else:
+            reader.mistakes.add(node.place, f"{kind}: {unknown_key(name, known)}")
+    if len(reader.mistakes) > before:
+        return None
+    return reader.value(
+        Node(place, None), lambda _: validate(Qdisc(kind=kind, options=options)), None
+    )
+
+
+def _parameter(kind: str, name: str) -> Any:
+    parameter = DISCIPLINES[kind].parameter(name)
+
+    def read(value: Any) -> Option:
+        if isinstance(value, str):
+            return parameter.read(value)
+        if parameter.unit in _NEEDS_UNIT and not isinstance(value, bool):
+            example = _NEEDS_UNIT[parameter.unit]
+            raise quantities.MisfitError(
+                f'{quote(value)} has no unit: write it such as "{example}"'
+            )
+        if isinstance(value, float) or not isinstance(value, bool | int):
+            raise quantities.MisfitError(f"{name} can't be {quote(value)}")
+        return parameter.check(value)
+
+    return read

@@ -1,0 +1,181 @@
+"""Single values of a scenario file: each function takes one as TOML has it and returns the model's.
+
+All raise ``MisfitError``, a ``ValueError``, saying what would fit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from ccplay.scenario.mistakes import did_you_mean, quote
+from ccplay.units import (
+    format_rate,
+    format_size,
+    format_time_us,
+    parse_frequency,
+    parse_rate,
+    parse_ratio,
+    parse_size,
+    parse_time_us,
+)
+
+N = TypeVar("N", int, float)
+
+CONGESTION_CONTROLS = (
+    *("reno", "cubic", "bbr", "bic", "cdg", "dctcp", "highspeed", "htcp", "hybla", "illinois"),
+    *("lp", "nv", "scalable", "vegas", "veno", "westwood", "yeah"),
+)
+"""All of Linux's, net/ipv4/tcp_*.c; which of them a kernel has is known once its lab says so."""
+
+RATES = (100_000, 1_000_000_000)
+LONGEST_DELAY_US = 10_000_000
+LONGEST_S = 86_400
+LARGEST_TRANSFER = 10**12
+MOST_STREAMS = 128
+MOST_PINGS = 1_000_000
+
+
+class MisfitError(ValueError):
+    """A value that is not what its key asks for."""
+
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,15}")
+
+
+def rate(value: Any) -> int:
+    """Read a link's rate; ``unlimited`` is 0."""
+    if value == "unlimited":
+        return 0
+    bits = _quantity(value, parse_rate, "a rate", "10 Mbit/s")
+    return _within(bits, *RATES, "rates", format_rate)
+
+
+def delay(value: Any) -> int:
+    """Read a delay or its jitter as microseconds."""
+    microseconds = _quantity(value, parse_time_us, "a time", "20 ms")
+    return _within(microseconds, 0, LONGEST_DELAY_US, "delays", format_time_us)
+
+
+def seconds(value: Any) -> float:
+    """Read a moment or a duration."""
+    microseconds = _quantity(value, parse_time_us, "a time", "20 s")
+    return _within(microseconds, 0, LONGEST_S * 1_000_000, "times", _clock) / 1e6
+
+
+def duration(value: Any) -> float:
+    """Read a duration that is not zero."""
+    if not (length := seconds(value)):
+        raise MisfitError(f"{quote(value)} is no time at all")
+    return length
+
+
+def interval(value: Any) -> float:
+    """Read the time between two pings; ping(8) itself refuses much less."""
+    microseconds = _quantity(value, parse_time_us, "a time", "200 ms")
+    return _within(microseconds, 10_000, 60_000_000, "intervals", format_time_us) / 1e6
+
+
+def size(value: Any) -> int:
+    """Read an amount of payload."""
+    amount = _quantity(value, parse_size, "a size", "50 MB")
+    return _within(amount, 1, LARGEST_TRANSFER, "sizes", format_size)
+
+
+def loss(value: Any) -> float:
+    """Read a share of packets; the percent sign is needed, as 2 and 0.02 are both meant so."""
+    if isinstance(value, str) and "%" not in value:
+        raise MisfitError(f'{quote(value)} is not a share such as "2 %"')
+    return _quantity(value, parse_ratio, "a share", "2 %")
+
+
+def sampling(value: Any) -> float:
+    """Read how often to sweep."""
+    hertz = _quantity(value, parse_frequency, "a frequency", "50 Hz")
+    return _within(hertz, 10.0, 200.0, "samplings", "{:g} Hz".format)
+
+
+def whole(low: int, high: int) -> Callable[[Any], int]:
+    """Return a reader of whole numbers between two."""
+
+    def read(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise MisfitError(f"must be a whole number from {low} to {high}, not {quote(value)}")
+        return _within(value, low, high, "it", str)
+
+    return read
+
+
+def text(value: Any) -> str:
+    """Read a line of text."""
+    if not isinstance(value, str):
+        raise MisfitError(f'must be text in quotes, such as "{quote(value)}"')
+    if not value.strip() or len(value) > 200 or not value.isprintable():
+        raise MisfitError("must be one line of text, 200 characters at the most")
+    return value
+
+
+def prose(value: Any) -> str:
+    """Read text of any number of lines."""
+    if not isinstance(value, str):
+        raise MisfitError(f'must be text in quotes, such as "{quote(value)}"')
+    return value.strip()
+
+
+def name(value: Any) -> str:
+    """Read the name of a flow, download or ping."""
+    if not isinstance(value, str):
+        raise MisfitError(f'a name is text in quotes, such as "{quote(value)}"')
+    if not _NAME.fullmatch(value):
+        raise MisfitError(
+            f"{quote(value)} is no name: up to 16 letters, digits, dots, dashes and underscores"
+        )
+    return value
+
+
+def congestion_control(value: Any) -> str:
+    """Read the name of an algorithm."""
+    return choice("congestion control", CONGESTION_CONTROLS)(value)
+
+
+def choice(what: str, known: tuple[str, ...]) -> Callable[[Any], str]:
+    """Return a reader of one of the ``known`` words."""
+
+    def read(value: Any) -> str:
+        if value not in known or not isinstance(value, str):
+            raise MisfitError(f"unknown {what} {quote(value)}{did_you_mean(str(value), known)}")
+        return value
+
+    return read
+
+
+def _quantity(value: Any, parse: Callable[[str], N], what: str, example: str) -> N:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        raise MisfitError(f'{quote(value)} has no unit: write {what} such as "{example}"')
+    if not isinstance(value, str):
+        raise MisfitError(f'must be {what} such as "{example}", not {quote(value)}')
+    try:
+        return parse(value)
+    except (ValueError, OverflowError):
+        raise MisfitError(f'{quote(value)} is not {what} such as "{example}"') from None
+
+
+def _within(value: N, low: N, high: N, what: str, spell: Callable[[N], str]) -> N:
+    if not low <= value <= high:
+        verb = "goes" if what == "it" else "go"
+        raise MisfitError(
+            f"{what} {verb} from {spell(low)} to {spell(high)}, not {_spell(value, spell)}"
+        )
+    return value
+
+
+def _spell(value: N, spell: Callable[[N], str]) -> str:
+    try:
+        return quote(spell(value)).strip('"')
+    except OverflowError:
+        return "this"
+
+
+def _clock(microseconds: float) -> str:
+    return "24 hours" if microseconds == LONGEST_S * 1e6 else format_time_us(microseconds)

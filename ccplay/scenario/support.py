@@ -1,0 +1,62 @@
+"""Whether a kernel has what a scenario asks for: known once a lab has said what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ccplay.errors import UnsupportedError
+from ccplay.model import (
+    Capabilities,
+    Feature,
+    SetCongestionControl,
+    SetQdisc,
+    StartDownload,
+    StartFlow,
+)
+from ccplay.scenario.mistakes import quote
+from ccplay.scenario.values import Case, Scenario
+
+
+def check_against(scenario: Scenario, capabilities: Capabilities) -> None:
+    """Raise ``UnsupportedError`` with all that this kernel lacks, the reasons and the remedies."""
+    lacks: dict[str, None] = {}
+    for case in scenario.cases:
+        for what, name, place in _wanted(case):
+            features = (
+                capabilities.qdiscs
+                if what == "queue discipline"
+                else capabilities.congestion_controls
+            )
+            if (problem := _problem(what, name, features)) is not None:
+                prefix = f"case {quote(case.name)}: " if len(scenario.cases) > 1 else ""
+                lacks[f"{scenario.path.name}: {prefix}{place}: {problem}"] = None
+    if lacks:
+        raise UnsupportedError("\n".join(lacks))
+
+
+def _wanted(case: Case) -> Iterator[tuple[str, str, str]]:
+    """Yield kind, name and place of everything that a kernel may lack."""
+    for host, cc in case.build.congestion_controls.items():
+        yield "congestion control", cc, f"hosts.{host}"
+    for link, setting in case.build.links.items():
+        if setting.qdisc is not None:
+            yield "queue discipline", setting.qdisc.kind, f"links.{link}"
+    for step in case.timeline:
+        match step.command:
+            case SetQdisc():
+                yield "queue discipline", step.command.qdisc.kind, step.place
+            case (
+                StartFlow(cc=str(cc)) | StartDownload(cc=str(cc)) | SetCongestionControl(cc=str(cc))
+            ):
+                yield "congestion control", cc, step.place
+
+
+def _problem(what: str, name: str, features: Iterable[Feature]) -> str | None:
+    there = [feature.name for feature in features if feature.available]
+    if name in there:
+        return None
+    text = f"{what} {quote(name)} is not in this kernel (has: {', '.join(there)})"
+    missing = next((feature for feature in features if feature.name == name), None)
+    if missing is not None and missing.reason:
+        text += f": {missing.reason}"
+    return f"{text}; {missing.remedy}" if missing is not None and missing.remedy else text

@@ -1,0 +1,131 @@
+"""The timeline of a scenario: what to do when, read into commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from ccplay.model import (
+    Command,
+    Mark,
+    SetCongestionControl,
+    SetLink,
+    SetQdisc,
+    StartDownload,
+    StartFlow,
+    StartPing,
+    StopDownload,
+    StopFlow,
+    StopPing,
+)
+from ccplay.scenario import quantities
+from ccplay.scenario.mistakes import Place, quote
+from ccplay.scenario.network import read_qdisc
+from ccplay.scenario.tree import Node, Reader
+
+MOST_STEPS = 10_000
+
+ACTIONS: dict[str, type[Command]] = {
+    str(kind.__struct_config__.tag): kind
+    for kind in (
+        *(StartFlow, StopFlow, StartDownload, StopDownload, StartPing, StopPing),
+        *(SetCongestionControl, SetQdisc, SetLink, Mark),
+    )
+}
+"""What a step can ``do``, by the word for it."""
+
+FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "flow": ("flow", quantities.name),
+    "download": ("download", quantities.name),
+    "ping": ("ping", quantities.name),
+    "src": ("src", quantities.name),
+    "dst": ("dst", quantities.name),
+    "host": ("host", quantities.name),
+    "cc": ("cc", quantities.congestion_control),
+    "streams": ("streams", quantities.whole(1, quantities.MOST_STREAMS)),
+    "bytes": ("bytes", quantities.size),
+    "duration_s": ("duration", quantities.duration),
+    "interval_s": ("interval", quantities.interval),
+    "count": ("count", quantities.whole(1, quantities.MOST_PINGS)),
+    "link": ("link", quantities.text),
+    "rate": ("rate", quantities.rate),
+    "delay_us": ("delay", quantities.delay),
+    "jitter_us": ("jitter", quantities.delay),
+    "loss": ("loss", quantities.loss),
+    "text": ("text", quantities.text),
+}
+"""By a command's field: its key in a file, and how it is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A step as it was read, its names not yet checked."""
+
+    place: Place
+    at_s: float
+    after: str | None
+    command: Command
+
+    def at(self, field: str) -> Place:
+        """Return the place of a command's field."""
+        return (*self.place, FIELDS[field][0])
+
+
+def read_timeline(node: Node | None, reader: Reader) -> list[Draft]:
+    """Read every step; one with a mistake in it is left out."""
+    nodes = reader.tables(node)
+    if node is not None and len(nodes) > MOST_STEPS:
+        reader.mistakes.add(node.place, f"more than {MOST_STEPS} steps")
+        return []
+    drafts = (_step(each, reader) for each in nodes)
+    return [draft for draft in drafts if draft is not None]
+
+
+def _step(node: Node, reader: Reader) -> Draft | None:
+    before = len(reader.mistakes)
+    table = reader.table(node)
+    at_s, after = _moment(node.place, table, reader)
+    command = _command(node.place, table, reader)
+    if command is None or len(reader.mistakes) > before:
+        return None
+    return Draft(node.place, at_s, after, command)
+
+
+def _moment(place: Place, table: dict[str, Node], reader: Reader) -> tuple[float, str | None]:
+    after = reader.value(table.pop("after", None), quantities.name, None)
+    at = table.pop("at", None)
+    if at is None and after is None:
+        reader.mistakes.add(place, 'at is missing: when to do it, such as at = "2 s"')
+    return reader.value(at, quantities.seconds, 0.0), after
+
+
+def _command(place: Place, table: dict[str, Node], reader: Reader) -> Command | None:
+    do = table.pop("do", None)
+    if do is None:
+        reader.mistakes.add(place, f"do is missing: one of {', '.join(ACTIONS)}")
+        return None
+    action = ACTIONS.get(reader.value(do, quantities.choice("action", tuple(ACTIONS)), ""))
+    if action is None:
+        return None
+    values: dict[str, Any] = {}
+    if action is SetQdisc:
+        own = {key: table.pop(key) for key in list(table) if key != "link"}
+        values["qdisc"] = read_qdisc(place, own, reader)
+    fields = [f for f in msgspec.structs.fields(action) if f.name in FIELDS]
+    known = [FIELDS[field.name][0] for field in fields]
+    given = reader.table(Node(place, table), ("at", "after", "do", *known))
+    for field in fields:
+        key, read = FIELDS[field.name]
+        if key in given:
+            values[field.name] = reader.value(given[key], read, None)
+        elif field.required:
+            reader.mistakes.add(
+                place, f"{key} is missing for {quote(action.__struct_config__.tag)}"
+            )
+    missing = [
+        f.name for f in msgspec.structs.fields(action) if f.required and not values.get(f.name)
+    ]
+    return None if missing else action(**values)

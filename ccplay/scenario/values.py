@@ -1,0 +1,78 @@
+"""What a scenario file says, once it has been read and found right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ccplay.errors import UsageError
+from ccplay.model import AnyCommand, Build
+from ccplay.scenario.mistakes import did_you_mean, quote
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A command and its moment."""
+
+    at_s: float
+    """Seconds after the network stands, or after ``after`` has ended."""
+    command: AnyCommand
+    """Traffic that it starts always has a name."""
+    after: str | None = None
+    """The flow, download or ping whose end is awaited first."""
+    place: str = ""
+    """Where in the file it stands: ``timeline[2]``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One run: a network and a timeline. Every case gets a lab of its own."""
+
+    name: str
+    title: str
+    """The scenario's title, and the case's name where there are several."""
+    about: str
+    build: Build
+    timeline: tuple[Step, ...]
+    """In the order of the file; steps of one moment happen in that order."""
+    duration_s: float
+    """The case ends after so long,"""
+    until_all: bool = False
+    """or, if this is set, as soon as all steps are done and all limited traffic has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A scenario file."""
+
+    path: Path
+    title: str
+    about: str
+    cases: tuple[Case, ...]
+
+    @property
+    def name(self) -> str:
+        """The file's name without its ending."""
+        return self.path.stem
+
+    def only(self, names: Sequence[str]) -> Scenario:
+        """Return the scenario with these cases only, in its own order; no names mean all.
+
+        Raises ``UsageError`` for a name that no case has.
+        """
+        known = [case.name for case in self.cases]
+        for name in names:
+            if name not in known:
+                raise UsageError(
+                    f"{self.name} has no case {quote(name)}{did_you_mean(name, known)}"
+                )
+        return replace(self, cases=tuple(c for c in self.cases if not names or c.name in names))
+
+    def case(self, *names: str) -> Case:
+        """Return the one case that is named, or the first. Raises ``UsageError``."""
+        if len(names) > 1:
+            raise UsageError(
+                f"a screen shows one case, not {len(names)}: name one, or use ccplay run"
+            )
+        return self.only(names).cases[0]
