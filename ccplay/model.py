@@ -402,13 +402,14 @@ class TcpSamples(Value, frozen=True):
     srtt_us: list[int]
     rttvar_us: list[int]
     min_rtt_us: list[int]
+    """0 where none has been measured yet."""
     mss: list[int]
     unacked: list[int]
     lost: list[int]
     retrans: list[int]
     total_retrans: list[int]
     pacing_rate: list[int]
-    """Bits per second."""
+    """Bits per second; 0 where nothing limits it."""
     delivery_rate: list[int]
     """Bits per second."""
     bytes_acked: list[int]

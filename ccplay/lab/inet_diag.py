@@ -1,8 +1,9 @@
 """``struct tcp_info`` of every wanted TCP socket of one namespace, by one dump of the kernel.
 
 Protocol: sock_diag(7), include/uapi/linux/inet_diag.h; ``tcp_info``: include/uapi/linux/tcp.h.
-Speed comes from one ``struct`` call a socket at attribute offsets learnt from the first message
-and checked in every later one.
+Speed comes from never unpacking a socket by itself: its ``tcp_info`` is cut out at offsets that
+were learnt from the first message and are checked in every later one, and ``columns`` then reads
+each field of all sockets at once.
 """
 
 from __future__ import annotations
@@ -11,17 +12,7 @@ import errno
 import os
 import socket
 import struct
-from collections.abc import Callable, Mapping
-from typing import Generic, NamedTuple, TypeAlias, TypeVar
-
-T = TypeVar("T")
-
-Row: TypeAlias = tuple[int, ...]
-"""The numbers of one socket as the kernel has them: its cookie, the header of its
-``INET_DIAG_INFO``, ``FIELDS`` in their order, length and type of its ``INET_DIAG_CONG``."""
-
-FIRST_FIELD = 2
-"""Where ``FIELDS`` begin in a ``Row``."""
+from collections.abc import Callable, Iterable, Mapping
 
 FIELDS: tuple[tuple[str, str, int], ...] = (
     ("ca_state", "B", 1),
@@ -43,7 +34,10 @@ FIELDS: tuple[tuple[str, str, int], ...] = (
 )
 """What is read of ``tcp_info``: our name, ``struct`` code, offset in it (Linux 4.19 and later)."""
 
+_PLACES = {name: (code, offset) for name, code, offset in FIELDS}
+
 _INFO_SIZE = 208
+"""How much of ``tcp_info`` that is; kernels may have more of it."""
 
 _NETLINK_SOCK_DIAG = 4
 _SOCK_DIAG_BY_FAMILY = 20
@@ -57,11 +51,8 @@ _STATES = 1 << 1 | 1 << 4 | 1 << 8 | 1 << 9 | 1 << 11
 _ATTRIBUTES = 16 + 72
 """Where attributes begin: after ``nlmsghdr`` and ``inet_diag_msg``."""
 
-_COOKIE = 16 + 44
-"""Where the socket's cookie is."""
-
-_NO_ROW = (0, 0)
-"""Stands for a message too short for the layout at hand."""
+_PORTS, _COOKIE = 16 + 4, 16 + 44
+"""Where ``inet_diag_sockid`` has the ports and the cookie, counted from the message's beginning."""
 
 _HEADER = struct.Struct("=IH")
 _ATTRIBUTE = struct.Struct("=HH")
@@ -89,13 +80,36 @@ def port_key(sport: int, dport: int) -> bytes:
     return struct.pack("!HH", sport, dport)
 
 
-class Sockets(NamedTuple, Generic[T]):
-    """What one dump found: three lists of one length."""
+class Connection:
+    """A connection that is to be read: the first one seen with its ports."""
 
-    owners: list[T]
-    """What the caller keeps under the connection's key."""
-    rows: list[Row]
-    ccs: list[bytes]
+    __slots__ = ("cc", "cookie", "info", "key", "name")
+
+    def __init__(self, name: str, sport: int, dport: int) -> None:
+        self.name = name
+        self.key = port_key(sport, dport)
+        self.cookie: int | None = None
+        """The kernel's own name of the socket, once it has been seen."""
+        self.info = b""
+        """The ``tcp_info`` that was read last; empty before the connection is open."""
+        self.cc = b""
+
+    def field(self, name: str) -> int:
+        """Return one of ``FIELDS``, as read last."""
+        code, offset = _PLACES[name]
+        value: int = struct.unpack_from("=" + code, self.info, offset)[0]
+        return value
+
+
+def columns(connections: Iterable[Connection]) -> dict[str, list[int]]:
+    """Return ``FIELDS`` by name, each as one list over the connections."""
+    infos = memoryview(b"".join([each.info for each in connections]))
+    views = {code: (infos.cast(code), struct.calcsize("=" + code)) for code in "BIQ"}
+    found = {}
+    for name, code, offset in FIELDS:
+        view, size = views[code]
+        found[name] = view[offset // size :: _INFO_SIZE // size].tolist()
+    return found
 
 
 class DiagSocket:
@@ -107,9 +121,12 @@ class DiagSocket:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _TIMEOUT)
         self._layout = Layout(_ATTRIBUTES + 4, _INFO_SIZE, _ATTRIBUTES + 4 + _INFO_SIZE + 4)
 
-    def dump(self, wanted: Mapping[bytes, T]) -> Sockets[T]:
-        """Read the sockets whose ``port_key`` is in ``wanted``. Raises ``OSError``."""
-        found = Sockets[T]([], [], [])
+    def dump(self, wanted: Mapping[bytes, Connection]) -> list[Connection]:
+        """Read the wanted connections, by ``key``; return those that are there.
+
+        Raises ``OSError``.
+        """
+        found: list[Connection] = []
         self._socket.send(_REQUEST)
         while self._take(self._socket.recv(1 << 16), wanted, found):
             pass
@@ -119,28 +136,33 @@ class DiagSocket:
         """Close the socket."""
         self._socket.close()
 
-    def _take(self, data: bytes, wanted: Mapping[bytes, T], found: Sockets[T]) -> bool:
+    def _take(
+        self, data: bytes, wanted: Mapping[bytes, Connection], found: list[Connection]
+    ) -> bool:
         """Unpack one datagram; return whether more are to come."""
-        owners, rows, ccs = found
         layout = self._layout
-        unpack, info_header, name = layout.unpack, layout.info_header, layout.name
+        unpack, size, header, info = layout.unpack, layout.size, layout.header, layout.info
+        get = wanted.get
         position, end = 0, len(data)
         while position < end:
-            length, kind = _HEADER.unpack_from(data, position)
-            if kind != _SOCK_DIAG_BY_FAMILY:
-                return _goes_on(data, position, kind)
-            owner = wanted.get(data[position + 20 : position + 24])
-            if owner is not None:
-                row = unpack(data, position) if name < length else _NO_ROW
-                if row[1] != info_header or row[-1] != _INET_DIAG_CONG:
-                    layout = learn(data, position, length)
-                    unpack, info_header, name = layout.unpack, layout.info_header, layout.name
-                    self._layout = layout
-                    row = unpack(data, position)
-                owners.append(owner)
-                rows.append(row)
-                begin = position + name
-                ccs.append(data[begin : begin + row[-2] - 5])
+            if position + size <= end:
+                length, kind, key, cookie, got, cc_size, cc_type = unpack(data, position)
+            else:
+                length, kind, got = *_HEADER.unpack_from(data, position), 0
+            if got != header or cc_type != _INET_DIAG_CONG:
+                if kind != _SOCK_DIAG_BY_FAMILY:
+                    return _goes_on(data, position, kind)
+                layout = self._layout = learn(data, position, length)
+                unpack, size, header, info = layout.unpack, layout.size, layout.header, layout.info
+                continue
+            connection = get(key)
+            if connection is not None and connection.cookie in (None, cookie):
+                connection.cookie = cookie
+                begin = position + info
+                connection.info = data[begin : begin + _INFO_SIZE]
+                begin = position + size
+                connection.cc = data[begin : begin + cc_size - 5]
+                found.append(connection)
             position += (length + 3) & ~3
         return True
 
@@ -148,16 +170,21 @@ class DiagSocket:
 class Layout:
     """Where a message has its ``INET_DIAG_INFO`` and, after it, its ``INET_DIAG_CONG``."""
 
-    __slots__ = ("info_header", "name", "unpack")
+    __slots__ = ("header", "info", "size", "unpack")
 
     def __init__(self, info: int, info_size: int, name: int) -> None:
         """``info`` and ``name`` are where the two payloads begin, counted from the message's."""
-        self.info_header = _INET_DIAG_INFO << 16 | (info_size + 4)
-        self.name = name
-        places = [("Q", _COOKIE), ("I", info - 4)]
-        places += [(code, info + offset) for _, code, offset in FIELDS]
-        places += [("H", name - 4), ("H", name - 2)]
-        self.unpack = struct.Struct(_format(places)).unpack_from
+        self.info = info
+        self.header = _INET_DIAG_INFO << 16 | (info_size + 4)
+        """What stands in front of ``info``: length and type, read as one number."""
+        self.size = name
+        """What ``unpack`` reads; the name of the congestion control comes next."""
+        self.unpack = struct.Struct(
+            f"=IH{_PORTS - 6}x4s{_COOKIE - _PORTS - 4}xQ{info - 4 - _COOKIE - 8}xI"
+            f"{name - 4 - info}xHH"
+        ).unpack_from
+        """Gives length and type of the message, ports, cookie, ``header``, and the header of
+        ``INET_DIAG_CONG``: length and type."""
 
 
 def learn(data: bytes, position: int, length: int) -> Layout:
@@ -176,15 +203,6 @@ def learn(data: bytes, position: int, length: int) -> Layout:
     if info_size < _INFO_SIZE or name < info:
         raise OSError(errno.EPROTO, "inet_diag: tcp_info is too short; Linux 4.19 is needed")
     return Layout(info, info_size, name)
-
-
-def _format(places: list[tuple[str, int]]) -> str:
-    """Return the ``struct`` format that reads the given codes at the given offsets."""
-    words, at = ["="], 0
-    for code, offset in places:
-        words.append(f"{offset - at}x{code}")
-        at = offset + struct.calcsize("=" + code)
-    return "".join(words)
 
 
 def _goes_on(data: bytes, position: int, kind: int) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ccplay.lab.inet_diag import FIELDS, FIRST_FIELD, DiagSocket, Row, port_key
+from ccplay.lab.inet_diag import Connection, DiagSocket, columns
 from ccplay.lab.netns import Namespace
 from ccplay.lab.qdisc_stats import Monotonic, QdiscSocket
 from ccplay.model import INFINITE_SSTHRESH, QdiscSamples, Sweep, TcpSamples
@@ -17,8 +17,6 @@ _INFINITE_RATE = (1 << 64) - 1
 
 _UNKNOWN_RTT = (1 << 32) - 1
 """``~0``: no RTT has been measured yet."""
-
-_COLUMN = {name: FIRST_FIELD + index for index, (name, _, _) in enumerate(FIELDS)}
 
 
 class Counters(NamedTuple):
@@ -41,7 +39,7 @@ class Probe:
         """Called in every sweep when all is read, before the sweep is returned."""
         self._namespaces = {namespace.name: namespace for namespace in namespaces}
         self._hosts: dict[str, _Host] = {}
-        self._where: dict[str, tuple[_Host, _Tracked]] = {}
+        self._where: dict[str, tuple[_Host, Connection]] = {}
         self._routers: dict[str, _Router] = {}
         for link, namespace, interface in queues:
             if namespace.name not in self._routers:
@@ -57,39 +55,36 @@ class Probe:
         """
         if namespace not in self._hosts:
             self._hosts[namespace] = _Host(DiagSocket(self._namespaces[namespace].socket))
-        host = self._hosts[namespace]
-        tracked = _Tracked(name, port_key(sport, dport))
-        host.tracked[tracked.key] = tracked
-        self._where[name] = (host, tracked)
+        host, connection = self._hosts[namespace], Connection(name, sport, dport)
+        host.wanted[connection.key] = connection
+        self._where[name] = (host, connection)
 
     def untrack(self, name: str) -> None:
         """Stop sampling ``name``; nothing happens where it is not tracked."""
-        found = self._where.pop(name, None)
-        if found is not None:
-            host, tracked = found
-            if host.tracked.get(tracked.key) is tracked:
-                del host.tracked[tracked.key]
+        if (found := self._where.pop(name, None)) is not None:
+            host, connection = found
+            if host.wanted.get(connection.key) is connection:
+                del host.wanted[connection.key]
 
     def counters(self, name: str) -> Counters | None:
         """Return what the last sweep that saw ``name`` read, None where none has seen it."""
-        row = self._where[name][1].row
-        if row is None:
+        _, connection = self._where[name]
+        if not connection.info:
             return None
-        return Counters(row[_COLUMN["bytes_acked"]], row[_COLUMN["total_retrans"]])
+        return Counters(connection.field("bytes_acked"), connection.field("total_retrans"))
 
     def refresh(self, name: str) -> None:
         """Read the node of ``name`` now, so that ``counters`` are of this moment."""
-        self._where[name][0].read([], [], [])
+        host, _ = self._where[name]
+        host.socket.dump(host.wanted)
 
     def sweep(self, t: float) -> Sweep:
         """Read everything once. Raises ``OSError`` where the kernel refuses."""
-        names: list[str] = []
-        ccs: list[str] = []
-        rows: list[Row] = []
+        found: list[Connection] = []
         for host in self._hosts.values():
-            if host.tracked:
-                host.read(names, ccs, rows)
-        sweep = Sweep(t=t, tcp=_tcp_samples(names, ccs, rows), qdisc=self._qdisc_samples())
+            if host.wanted:
+                found += host.socket.dump(host.wanted)
+        sweep = Sweep(t=t, tcp=_tcp_samples(found), qdisc=self._qdisc_samples())
         for callback in tuple(self.after_sweep):
             callback()
         return sweep
@@ -125,43 +120,16 @@ class Probe:
                 )
         if not rows:
             return None
-        columns = [list(column) for column in zip(*rows, strict=True)]
-        return QdiscSamples(**dict(zip(QdiscSamples.__struct_fields__, columns, strict=True)))
-
-
-@dataclass(slots=True)
-class _Tracked:
-    """A connection that is sampled."""
-
-    name: str
-    key: bytes
-    cookie: int | None = None
-    row: Row | None = None
-    """What was read last."""
+        fields = [list(column) for column in zip(*rows, strict=True)]
+        return QdiscSamples(**dict(zip(QdiscSamples.__struct_fields__, fields, strict=True)))
 
 
 @dataclass(slots=True)
 class _Host:
-    """A node with tracked connections, by ``port_key``."""
+    """A node with connections to read, by their key."""
 
     socket: DiagSocket
-    tracked: dict[bytes, _Tracked] = field(default_factory=dict)
-    cc_names: dict[bytes, str] = field(default_factory=dict)
-
-    def read(self, names: list[str], ccs: list[str], rows: list[Row]) -> None:
-        """Read all tracked connections and add what was found to the lists."""
-        cc_names = self.cc_names
-        for tracked, row, cc in zip(*self.socket.dump(self.tracked), strict=True):
-            if tracked.cookie != row[0]:
-                if tracked.cookie is not None:
-                    continue
-                tracked.cookie = row[0]
-            tracked.row = row
-            if cc not in cc_names:
-                cc_names[cc] = cc.decode()
-            names.append(tracked.name)
-            ccs.append(cc_names[cc])
-            rows.append(row)
+    wanted: dict[bytes, Connection] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -172,16 +140,31 @@ class _Router:
     queues: dict[int, tuple[str, Monotonic]] = field(default_factory=dict)
 
 
-def _tcp_samples(names: list[str], ccs: list[str], rows: list[Row]) -> TcpSamples | None:
+def _tcp_samples(found: list[Connection]) -> TcpSamples | None:
     """Turn rows into columns, in the units of ``TcpSamples``."""
-    if not rows:
+    if not found:
         return None
-    columns = [list(column) for column in zip(*rows, strict=True)]
-    fields: dict[str, list[int]] = {name: columns[at] for name, at in _COLUMN.items()}
+    fields = columns(found)
     thresholds = [None if each >= INFINITE_SSTHRESH else each for each in fields.pop("ssthresh")]
-    fields["pacing_rate"] = [
-        0 if each == _INFINITE_RATE else each * 8 for each in fields["pacing_rate"]
-    ]
-    fields["delivery_rate"] = [each * 8 for each in fields["delivery_rate"]]
-    fields["min_rtt_us"] = [0 if each == _UNKNOWN_RTT else each for each in fields["min_rtt_us"]]
-    return TcpSamples(flow=names, cc=ccs, ssthresh=thresholds, **fields)
+    for name, unknown in (("pacing_rate", _INFINITE_RATE), ("min_rtt_us", _UNKNOWN_RTT)):
+        if unknown in fields[name]:
+            fields[name] = [0 if each == unknown else each for each in fields[name]]
+    for name in ("pacing_rate", "delivery_rate"):
+        fields[name] = [each << 3 for each in fields[name]]
+    return TcpSamples(
+        flow=[each.name for each in found],
+        cc=[_CC_NAMES[each.cc] for each in found],
+        ssthresh=thresholds,
+        **fields,
+    )
+
+
+class _Decoded(dict[bytes, str]):
+    """Text of bytes that come again and again."""
+
+    def __missing__(self, name: bytes) -> str:
+        text = self[name] = name.decode()
+        return text
+
+
+_CC_NAMES = _Decoded()
