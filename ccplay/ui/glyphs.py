@@ -1,0 +1,176 @@
+"""The characters that the screen is drawn with, in Unicode or in plain ASCII.
+
+Each is exactly one cell wide. The Unicode ones are in DejaVu Sans Mono and the fonts that terminals
+ship with; the ASCII ones are for serial lines, the Linux console and screens where even a box breaks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Glyphs:
+    """One set of characters."""
+
+    name: str
+    horizontal: str
+    vertical: str
+    top_left: str
+    top_right: str
+    bottom_left: str
+    bottom_right: str
+    tee_right: str
+    """A line that goes down with a branch to the right."""
+    tee_left: str
+    tee_down: str
+    tee_up: str
+    cross: str
+    bottleneck: str
+    """The link under study."""
+    dotted: str
+    """Horizontal, for ssthresh and limits."""
+    dashed_vertical: str
+    """For marks through the plots."""
+    cursor: str
+    """Vertical, for the cursor through the plots."""
+    arrow_right: str
+    arrow_left: str
+    arrow_up: str
+    arrow_down: str
+    queue_steps: tuple[str, ...]
+    """How full a cell of the queue bar is; the first is empty, the last full."""
+    flow_marks: tuple[str, ...]
+    """One a flow, so that colour is not the only cue."""
+    ribbon: tuple[str, ...]
+    """Open, Disorder, CWR, Recovery, Loss."""
+    live: str
+    frozen: str
+    replay: str
+    drop: str
+    mark: str
+    chosen: str
+    """Before the chosen one of a list."""
+    available: str
+    missing: str
+    ellipsis: str
+    separator: str
+    plus_minus: str
+    plot_cells: Literal["braille", "ascii"]
+    border: Literal["round", "ascii"]
+    """The border type of Textual's styles."""
+
+    def flow_mark(self, number: int) -> str:
+        """Return the mark of the ``number``-th flow, from 0; they repeat after the last."""
+        return self.flow_marks[number % len(self.flow_marks)]
+
+    def translate(self, text: str) -> str:
+        """Return ``text`` with nothing in it that this set can't show."""
+        return text if self.name == "unicode" else text.translate(_TO_ASCII)
+
+
+UNICODE = Glyphs(
+    name="unicode",
+    horizontal="─",
+    vertical="│",
+    top_left="┌",
+    top_right="┐",
+    bottom_left="└",
+    bottom_right="┘",
+    tee_right="├",
+    tee_left="┤",
+    tee_down="┬",
+    tee_up="┴",
+    cross="┼",
+    bottleneck="═",
+    dotted="┄",
+    dashed_vertical="┊",
+    cursor="│",
+    arrow_right="▶",
+    arrow_left="◀",
+    arrow_up="▲",
+    arrow_down="▼",
+    queue_steps=(" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"),
+    flow_marks=("●", "■", "▲", "◆", "○", "□", "△", "◇", "★", "☆"),
+    ribbon=("▁", "▂", "▄", "▆", "█"),
+    live="●",
+    frozen="■",
+    replay="▶",
+    drop="×",
+    mark="▾",
+    chosen="▸",
+    available="✓",
+    missing="✗",
+    ellipsis="…",
+    separator="·",
+    plus_minus="±",
+    plot_cells="braille",
+    border="round",
+)
+
+ASCII = Glyphs(
+    name="ascii",
+    horizontal="-",
+    vertical="|",
+    top_left="+",
+    top_right="+",
+    bottom_left="+",
+    bottom_right="+",
+    tee_right="+",
+    tee_left="+",
+    tee_down="+",
+    tee_up="+",
+    cross="+",
+    bottleneck="=",
+    dotted=".",
+    dashed_vertical=":",
+    cursor="|",
+    arrow_right=">",
+    arrow_left="<",
+    arrow_up="^",
+    arrow_down="v",
+    queue_steps=(" ", ".", ":", "=", "#"),
+    flow_marks=("o", "x", "+", "*", "@", "%", "&", "$", "w", "m"),
+    ribbon=("_", ".", "-", "=", "#"),
+    live="*",
+    frozen="#",
+    replay=">",
+    drop="x",
+    mark="v",
+    chosen=">",
+    available="+",
+    missing="-",
+    ellipsis="~",
+    separator="-",
+    plus_minus="~",
+    plot_cells="ascii",
+    border="ascii",
+)
+
+_TO_ASCII = str.maketrans(
+    {
+        "→": "->",
+        "←": "<-",
+        "↔": "<->",
+        "↑": "^",
+        "↓": "v",
+        "…": "...",
+        "·": "-",
+        "±": "+-",
+        "µ": "u",
+        "×": "x",
+        "–": "-",
+        "—": "-",
+        "≥": ">=",
+        "≤": "<=",
+        "⏎": "enter",
+        "▲": "^",
+        "▼": "v",
+        "▾": "v",
+        "▸": ">",
+        "●": "*",
+        "│": "|",
+        "─": "-",
+    }
+)

@@ -1,0 +1,194 @@
+"""Themes: one TOML file each, those that come with ccplay and the user's own."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from platformdirs import user_config_path
+from textual.theme import Theme
+
+from ccplay.assets import assets
+from ccplay.disciplines import did_you_mean
+from ccplay.errors import UsageError
+
+DEFAULT = "dark"
+"""The theme where nobody chose one."""
+
+SCREEN = (
+    "background",
+    "surface",
+    "panel",
+    "foreground",
+    "primary",
+    "secondary",
+    "accent",
+    "success",
+    "warning",
+    "error",
+)
+"""Colours of ``[screen]``: those of Textual's widgets."""
+
+PLOT = (
+    "axis",
+    "grid",
+    "text",
+    "muted",
+    "queue",
+    "queue_limit",
+    "drop",
+    "mark",
+    "ping",
+    "base_rtt",
+    "ssthresh",
+    "cursor",
+    "good",
+    "warn",
+    "bad",
+)
+"""Colours of ``[plot]``: what ccplay draws itself."""
+
+FLOWS = 8
+"""A theme tells at least so many flows apart."""
+
+CA_STATES = 5
+"""Open, Disorder, CWR, Recovery, Loss."""
+
+_COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A theme, ready to draw with. All colours are ``#rrggbb``."""
+
+    name: str
+    title: str
+    about: str
+    """One line of what it is for."""
+    textual_theme: Theme
+    flows: tuple[str, ...]
+    """One a flow, at least ``FLOWS``."""
+    colours: Mapping[str, str]
+    """By the names in ``PLOT``."""
+    ca_states: tuple[str, ...]
+    """Open, Disorder, CWR, Recovery, Loss."""
+
+
+def load_looks(
+    complain: Callable[[str], None] | None = None, folders: Iterable[Path] | None = None
+) -> dict[str, Look]:
+    """Return the themes by name: the default first, a user's own file wins over one of ours.
+
+    A file that is no theme is told to ``complain`` (standard error where None) and left out.
+    """
+    complain = complain or (lambda message: print(message, file=sys.stderr))
+    if folders is None:
+        folders = (assets("themes"), user_config_path("ccplay") / "themes")
+    looks: dict[str, Look] = {}
+    for path in (path for folder in folders for path in sorted(folder.glob("*.toml"))):
+        try:
+            looks[path.stem] = read_look(path)
+        except UsageError as error:
+            complain(str(error))
+    return dict(sorted(looks.items(), key=lambda item: item[0] != DEFAULT))
+
+
+def read_look(path: Path) -> Look:
+    """Read one theme. Raises ``UsageError`` with the file, the place and what was meant."""
+    try:
+        with path.open("rb") as file:
+            content = tomllib.load(file)
+        return _look(path.stem, content)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"theme {path}: {error}; it is left out") from None
+
+
+def _look(name: str, content: dict[str, Any]) -> Look:
+    _check_names("", content, ("title", "about", "dark", "screen", "plot"))
+    dark = content.get("dark")
+    if not isinstance(dark, bool):
+        raise ValueError(f"dark is true or false, not {dark!r}")  # noqa: TRY004
+    screen, plot = (_table(content, each) for each in ("screen", "plot"))
+    _check_names("[screen] ", screen, SCREEN)
+    _check_names("[plot] ", plot, (*PLOT, "flows", "ca_states"))
+    return Look(
+        name=name,
+        title=str(content.get("title", name)),
+        about=str(content.get("about", "")),
+        textual_theme=_theme(
+            name, dark, {each: _colour("screen", screen, each) for each in SCREEN}
+        ),
+        flows=_colours(plot, "flows", FLOWS),
+        colours={each: _colour("plot", plot, each) for each in PLOT},
+        ca_states=_colours(plot, "ca_states", CA_STATES)[:CA_STATES],
+    )
+
+
+def _theme(name: str, dark: bool, colours: dict[str, str]) -> Theme:
+    # Textual derives pale greys for these, below a contrast of 4.5.
+    return Theme(
+        name=name,
+        dark=dark,
+        background=colours["background"],
+        surface=colours["surface"],
+        panel=colours["panel"],
+        foreground=colours["foreground"],
+        primary=colours["primary"],
+        secondary=colours["secondary"],
+        accent=colours["accent"],
+        success=colours["success"],
+        warning=colours["warning"],
+        error=colours["error"],
+        variables={
+            "block-cursor-background": colours["primary"],
+            "block-cursor-foreground": colours["background"],
+            "block-cursor-text-style": "bold",
+            "border": colours["primary"],
+            "border-blurred": colours["panel"],
+            "footer-background": colours["panel"],
+            "footer-foreground": colours["foreground"],
+            "footer-description-foreground": colours["foreground"],
+            "footer-key-foreground": colours["primary"],
+            "input-cursor-background": colours["foreground"],
+            "input-cursor-foreground": colours["background"],
+            "scrollbar": colours["primary"],
+            "scrollbar-background": colours["panel"],
+        },
+    )
+
+
+def _table(content: dict[str, Any], name: str) -> dict[str, Any]:
+    table = content.get(name)
+    if not isinstance(table, dict):
+        raise ValueError(f"the table [{name}] is missing")  # noqa: TRY004
+    return table
+
+
+def _check_names(place: str, table: dict[str, Any], known: tuple[str, ...]) -> None:
+    for name in table:
+        if name not in known:
+            raise ValueError(f"{place}unknown name {name!r}{did_you_mean(name, known)}")
+
+
+def _colour(table: str, colours: dict[str, Any], name: str) -> str:
+    if name not in colours:
+        raise ValueError(f"[{table}] lacks {name!r}")
+    return _checked(f"[{table}] {name}", colours[name])
+
+
+def _colours(plot: dict[str, Any], name: str, at_least: int) -> tuple[str, ...]:
+    colours = plot.get(name)
+    if not isinstance(colours, list) or len(colours) < at_least:
+        raise ValueError(f"[plot] {name} is a list of at least {at_least} colours")
+    return tuple(_checked(f"[plot] {name}, entry {n}", each) for n, each in enumerate(colours, 1))
+
+
+def _checked(place: str, colour: object) -> str:
+    if not isinstance(colour, str) or not _COLOUR.fullmatch(colour):
+        raise ValueError(f"{place}: {colour!r} is not a colour such as '#5fb3ff'")
+    return colour

@@ -1,0 +1,104 @@
+"""Themes: what ships is legible to everybody, what is broken is named."""
+
+from pathlib import Path
+
+import pytest
+
+from ccplay.assets import assets
+from ccplay.errors import UsageError
+from ccplay.ui.themes import PLOT, Look, load_looks, read_look
+from tests.unit.vision import MACHADO, closest, contrast
+
+SHIPPED = sorted(assets("themes").glob("*.toml"))
+
+TEXT = ("axis", "text", "muted", "good", "warn", "bad")
+"""What words and numbers are written in; the rest of the plot's colours are lines."""
+
+
+@pytest.fixture(params=SHIPPED, ids=lambda path: path.stem)
+def look(request: pytest.FixtureRequest) -> Look:
+    """Each theme that ships."""
+    path: Path = request.param
+    return read_look(path)
+
+
+def background(look: Look) -> str:
+    """The colour behind the plots."""
+    return str(look.textual_theme.background)
+
+
+def test_the_themes_that_were_promised_ship_with_the_default_first() -> None:
+    looks = load_looks(folders=[assets("themes")])
+    assert next(iter(looks)) == "dark"
+    assert {"dark", "light", "colourblind", "projector"} <= set(looks)
+
+
+def test_text_is_legible(look: Look) -> None:
+    """WCAG 2.1, criterion 1.4.3: 4.5:1; flows too, for the table writes their names."""
+    colours = [look.colours[name] for name in TEXT] + list(look.flows)
+    assert min(contrast(each, background(look)) for each in colours) >= 4.5
+
+
+def test_lines_stand_out(look: Look) -> None:
+    """WCAG 2.1, criterion 1.4.11: 3:1 for what must be seen; the grid need not be."""
+    lines = [look.colours[name] for name in PLOT if name != "grid"] + list(look.ca_states)
+    assert min(contrast(each, background(look)) for each in lines) >= 3
+
+
+def test_dialogs_are_legible(look: Look) -> None:
+    """Text of every kind on every ground that Textual's widgets have."""
+    theme = look.textual_theme
+    grounds = [theme.background, theme.surface, theme.panel]
+    texts = [theme.foreground, theme.primary, theme.accent, theme.warning, theme.error]
+    assert min(contrast(str(one), str(other)) for one in texts for other in grounds) >= 4.5
+
+
+@pytest.mark.parametrize("vision", MACHADO)
+def test_the_first_four_flows_are_told_apart(look: Look, vision: str) -> None:
+    """By everybody. 0.1 is a tenth of black to white in OKLab, five times a just visible step."""
+    assert closest(look.flows[:4], vision) >= 0.1
+
+
+def test_every_flow_has_a_colour_of_its_own(look: Look) -> None:
+    assert len(set(look.flows)) == len(look.flows) >= 8
+    assert len(set(look.ca_states)) == len(look.ca_states) == 5
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right", "message"),
+    [
+        ('"#8b98a5"', '"grey"', "[plot] axis: 'grey' is not a colour such as '#5fb3ff'"),
+        ("grid =", "gird =", "[plot] unknown name 'gird'; did you mean 'grid'?"),
+        ("panel =", "# panel =", "[screen] lacks 'panel'"),
+        ("[plot]", "[plots]", "unknown name 'plots'; did you mean 'plot'?"),
+        ("dark = true", "dark = 1", "dark is true or false, not 1"),
+        ("flows = [", "flows = []\nca_states = [", "Cannot overwrite a value"),
+        ('title = "Dark"', "title = Dark", "at line 1"),
+        ('"#5c7f6a", ', "", "[plot] ca_states is a list of at least 5 colours"),
+    ],
+)
+def test_a_broken_theme_is_named_and_left_out(
+    tmp_path: Path, wrong: str, right: str, message: str
+) -> None:
+    """The file, the place and what was meant; the other themes still load."""
+    text = (assets("themes") / "dark.toml").read_text()
+    assert wrong in text
+    (tmp_path / "mine.toml").write_text(text.replace(wrong, right, 1))
+    (tmp_path / "other.toml").write_text(text)
+    complaints: list[str] = []
+    looks = load_looks(complaints.append, [tmp_path])
+    assert list(looks) == ["other"]
+    assert len(complaints) == 1
+    assert str(tmp_path / "mine.toml") in complaints[0]
+    assert message in complaints[0]
+
+
+def test_a_users_theme_wins_over_ours(tmp_path: Path) -> None:
+    text = (assets("themes") / "dark.toml").read_text()
+    (tmp_path / "dark.toml").write_text(text.replace('title = "Dark"', 'title = "Mine"'))
+    assert load_looks(folders=[assets("themes"), tmp_path])["dark"].title == "Mine"
+
+
+def test_a_file_that_cannot_be_read_is_an_error_of_ours(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"none\.toml"):
+        read_look(tmp_path / "none.toml")

@@ -1,0 +1,81 @@
+"""How well colours are told apart: WCAG contrast, and distance as the colour-blind see it."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+Triple = tuple[float, float, float]
+
+MACHADO = {
+    "normal": ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)),
+    "protanopia": (
+        (0.152286, 1.052583, -0.204868),
+        (0.114503, 0.786281, 0.099216),
+        (-0.003882, -0.048116, 1.051998),
+    ),
+    "deuteranopia": (
+        (0.367322, 0.860646, -0.227968),
+        (0.280085, 0.672501, 0.047413),
+        (-0.011820, 0.042940, 0.968881),
+    ),
+    "tritanopia": (
+        (1.255528, -0.076749, -0.178779),
+        (-0.078411, 0.930809, 0.147602),
+        (0.004733, 0.691367, 0.303900),
+    ),
+}
+"""Machado, Oliveira, Fernandes: A Physiologically-based Model for Simulation of Color Vision
+Deficiency, IEEE TVCG 15(6), 2009; severity 1, on linear RGB."""
+
+
+def contrast(one: str, other: str) -> float:
+    """Return the contrast ratio of two colours by WCAG 2.1, 1 to 21."""
+    low, high = sorted((_luminance(one), _luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def closest(colours: tuple[str, ...], vision: str) -> float:
+    """Return the smallest pairwise distance of ``colours`` in OKLab; black to white is 1."""
+    seen = [_oklab(_simulate(_linear(each), vision)) for each in colours]
+    return min(math.dist(one, other) for one, other in combinations(seen, 2))
+
+
+def _linear(colour: str) -> Triple:
+    red, green, blue = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    return (_expand(red), _expand(green), _expand(blue))
+
+
+def _expand(channel: float) -> float:
+    return channel / 12.92 if channel <= 0.04045 else math.pow((channel + 0.055) / 1.055, 2.4)
+
+
+def _luminance(colour: str) -> float:
+    return _dot((0.2126, 0.7152, 0.0722), _linear(colour))
+
+
+def _simulate(colour: Triple, vision: str) -> Triple:
+    first, second, third = MACHADO[vision]
+    return (
+        min(max(_dot(first, colour), 0), 1),
+        min(max(_dot(second, colour), 0), 1),
+        min(max(_dot(third, colour), 0), 1),
+    )
+
+
+def _oklab(colour: Triple) -> Triple:
+    """Convert linear RGB to OKLab (Ottosson, 2020)."""
+    cones = (
+        _dot((0.4122214708, 0.5363325363, 0.0514459929), colour) ** (1 / 3),
+        _dot((0.2119034982, 0.6806995451, 0.1073969566), colour) ** (1 / 3),
+        _dot((0.0883024619, 0.2817188376, 0.6299787005), colour) ** (1 / 3),
+    )
+    return (
+        _dot((0.2104542553, 0.7936177850, -0.0040720468), cones),
+        _dot((1.9779984951, -2.4285922050, 0.4505937099), cones),
+        _dot((0.0259040371, 0.7827717662, -0.8086757660), cones),
+    )
+
+
+def _dot(one: Triple, other: Triple) -> float:
+    return one[0] * other[0] + one[1] * other[1] + one[2] * other[2]
