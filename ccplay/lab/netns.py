@@ -1,0 +1,96 @@
+"""A node's network namespace: enter it, open sockets in it, set its sysctls."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import socket
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ccplay.errors import LabError
+
+_CLONE_NEWNET = 0x40000000
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """The network namespace of the node ``name``, held open by process ``pid``."""
+
+    name: str
+    pid: int
+
+    @property
+    def path(self) -> str:
+        """The file by which nsenter(1), mnexec(1) and pyroute2 find the namespace."""
+        return f"/proc/{self.pid}/ns/net"
+
+    @contextmanager
+    def entered(self) -> Generator[None]:
+        """Move the calling thread into the namespace and back; never await inside.
+
+        Raises ``LabError`` where the namespace is gone or may not be entered.
+        """
+        home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            self._set(self.path)
+            try:
+                yield
+            finally:
+                _setns(home)
+        finally:
+            os.close(home)
+
+    def socket(self, family: int, kind: int, proto: int = 0) -> socket.socket:
+        """Open a socket that lives in the namespace, whoever uses it."""
+        with self.entered():
+            return socket.socket(family, kind | socket.SOCK_CLOEXEC, proto)
+
+    def sysctl(self, settings: Mapping[str, object]) -> None:
+        """Write sysctls below ``net.``, named as in sysctl(8); those of the namespace alone.
+
+        Raises ``LabError`` for one that the kernel lacks or refuses.
+        """
+        with self.entered():
+            write_sysctls(settings)
+
+    def interface_index(self, interface: str) -> int:
+        """Return the index of an interface. Raises ``OSError`` where there is none."""
+        with self.entered():
+            return socket.if_nametoindex(interface)
+
+    def _set(self, path: str) -> None:
+        try:
+            there = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise LabError(f"node {self.name}: its namespace is gone ({error})") from error
+        try:
+            _setns(there)
+        except OSError as error:
+            raise LabError(f"node {self.name}: can't enter its namespace ({error})") from error
+        finally:
+            os.close(there)
+
+
+def write_sysctls(settings: Mapping[str, object]) -> None:
+    """Write sysctls of the namespace that the calling thread is in.
+
+    Raises ``LabError`` for one that the kernel lacks or refuses.
+    """
+    for key, value in settings.items():
+        if not key.startswith("net."):
+            raise LabError(f"sysctl {key}: only net. belongs to a network namespace")
+        try:
+            Path("/proc/sys", *key.split(".")).write_text(f"{value}\n", encoding="ascii")
+        except OSError as error:
+            raise LabError(f"sysctl {key}={value}: {error.strerror}") from error
+
+
+def _setns(descriptor: int) -> None:
+    # os.setns came with Python 3.12 only.
+    if _libc.setns(descriptor, _CLONE_NEWNET) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
