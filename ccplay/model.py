@@ -119,6 +119,10 @@ class Capabilities(Value, frozen=True):
     qdiscs: list[Feature]
     delay_engines: list[Feature]
     tools: list[Feature]
+    cpus: int = 0
+    """How many the lab may use; 0 where it did not say."""
+    python: str = ""
+    """The version that the lab runs on."""
 
 
 # --- commands -------------------------------------------------------------------------------

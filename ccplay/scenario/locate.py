@@ -75,6 +75,7 @@ class _Scanner:
             if size := self._array_sizes.get(place, 0):
                 place = (*place, size - 1)
             place = (*place, key)
+            self._note(place)
         return place
 
     def _pair(self, table: _Place) -> None:

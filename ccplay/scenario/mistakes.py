@@ -25,20 +25,21 @@ class Mistakes:
         self._file = file
         self._text = text
         self._found: dict[tuple[Place, str], None] = {}
-
-    def __len__(self) -> int:
-        return len(self._found)
+        self.count = 0
+        """How often ``add`` was called: who reads a value can tell whether it went well."""
 
     def add(self, place: Place, text: str) -> None:
-        """Note a mistake; what cases inherit is told once."""
+        """Note a mistake; what several cases inherit is told once."""
         self._found[place, text] = None
+        self.count += 1
 
     def raise_any(self) -> None:
         """Raise one ``ScenarioError`` with every mistake, in the order of the file."""
         if not self._found:
             return
         lines = sorted(
-            (line_of(self._text, place), place, text) for place, text in self._sortable()
+            ((line_of(self._text, place), place, text) for place, text in self._found),
+            key=lambda each: each[0],
         )
         told = [
             f"{self._file}:{line}: {f'{spell(place)}: ' if place else ''}{text}"
@@ -49,9 +50,6 @@ class Mistakes:
         if len(lines) > 1:
             told.insert(0, f"{self._file}: {len(lines)} mistakes")
         raise ScenarioError("\n".join(told))
-
-    def _sortable(self) -> Iterable[tuple[Place, str]]:
-        return self._found
 
 
 def spell(place: Place) -> str:

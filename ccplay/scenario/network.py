@@ -63,9 +63,9 @@ def names_of(topology: Topology) -> Names:
 
 def read_build(case: dict[str, Node], reader: Reader) -> tuple[Build, Names | None]:
     """Read what a lab is to build; the names are None where the topology is a mistake."""
-    before = len(reader.mistakes)
+    before = reader.mistakes.count
     topology = _topology(case.get("topology"), reader)
-    names = names_of(topology) if len(reader.mistakes) == before else None
+    names = names_of(topology) if reader.mistakes.count == before else None
     links = {}
     for link, node in reader.table(case.get("links")).items():
         if names and (problem := names.link_problem(link)):
@@ -123,7 +123,7 @@ def read_qdisc(place: Place, table: dict[str, Node], reader: Reader) -> Qdisc | 
     kind = reader.value(table["kind"], quantities.choice("queue discipline", kinds), "")
     if not kind:
         return None
-    before = len(reader.mistakes)
+    before = reader.mistakes.count
     known = [parameter.name for parameter in DISCIPLINES[kind].parameters]
     options: dict[str, Option] = {}
     for name, node in table.items():
@@ -133,7 +133,7 @@ def read_qdisc(place: Place, table: dict[str, Node], reader: Reader) -> Qdisc | 
             options[name] = reader.value(node, _parameter(kind, name), 0)
         else:
             reader.mistakes.add(node.place, f"{kind}: {unknown_key(name, known)}")
-    if len(reader.mistakes) > before:
+    if reader.mistakes.count > before:
         return None
     return reader.value(
         Node(place, None), lambda _: validate(Qdisc(kind=kind, options=options)), None

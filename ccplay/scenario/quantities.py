@@ -100,9 +100,9 @@ def whole(low: int, high: int) -> Callable[[Any], int]:
     """Return a reader of whole numbers between two."""
 
     def read(value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int):
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
             raise MisfitError(f"must be a whole number from {low} to {high}, not {quote(value)}")
-        return _within(value, low, high, "it", str)
+        return value
 
     return read
 
@@ -163,9 +163,8 @@ def _quantity(value: Any, parse: Callable[[str], N], what: str, example: str) ->
 
 def _within(value: N, low: N, high: N, what: str, spell: Callable[[N], str]) -> N:
     if not low <= value <= high:
-        verb = "goes" if what == "it" else "go"
         raise MisfitError(
-            f"{what} {verb} from {spell(low)} to {spell(high)}, not {_spell(value, spell)}"
+            f"{what} go from {spell(low)} to {spell(high)}, not {_spell(value, spell)}"
         )
     return value
 

@@ -121,13 +121,13 @@ def _case(node: Node, name: str, title: str, reader: Reader) -> Case:
     )
     until = reader.value(table.get("until"), quantities.choice("end", ("all", "duration")), "")
     build, names = read_build(table, reader)
-    drafts = read_timeline(table.get("timeline"), reader)
+    drafts = read_timeline(table.get("timeline"), duration_s, reader)
     return Case(
         name=name,
         title=title,
         about=reader.value(table.get("about"), quantities.prose, ""),
         build=build,
-        timeline=check_timeline(drafts, names, duration_s, reader.mistakes),
+        timeline=check_timeline(drafts, names, reader.mistakes),
         duration_s=duration_s,
         until_all=until == "all",
     )

@@ -30,15 +30,12 @@ _PREFIXES = {"flow": "", "download": "w", "ping": "p"}
 
 
 def check_timeline(
-    drafts: list[Draft], names: Names | None, duration_s: float, mistakes: Mistakes
+    drafts: list[Draft], names: Names | None, mistakes: Mistakes
 ) -> tuple[Step, ...]:
     """Return the steps, all traffic named; what does not hold becomes a mistake."""
     drafts = _name_traffic(drafts)
     traffic = _traffic(drafts, mistakes)
     for draft in drafts:
-        if draft.at_s > duration_s:
-            place = (*draft.place, "at")
-            mistakes.add(place, f"is later than the end, {duration_s:g} s (duration)")
         if names is not None:
             _check_places(draft, names, mistakes)
         _check_references(draft, traffic, mistakes)

@@ -74,22 +74,24 @@ class Draft:
         return (*self.place, FIELDS[field][0])
 
 
-def read_timeline(node: Node | None, reader: Reader) -> list[Draft]:
+def read_timeline(node: Node | None, duration_s: float, reader: Reader) -> list[Draft]:
     """Read every step; one with a mistake in it is left out."""
     nodes = reader.tables(node)
     if node is not None and len(nodes) > MOST_STEPS:
         reader.mistakes.add(node.place, f"more than {MOST_STEPS} steps")
         return []
-    drafts = (_step(each, reader) for each in nodes)
+    drafts = (_step(each, duration_s, reader) for each in nodes)
     return [draft for draft in drafts if draft is not None]
 
 
-def _step(node: Node, reader: Reader) -> Draft | None:
-    before = len(reader.mistakes)
+def _step(node: Node, duration_s: float, reader: Reader) -> Draft | None:
+    before = reader.mistakes.count
     table = reader.table(node)
     at_s, after = _moment(node.place, table, reader)
+    if at_s > duration_s:
+        reader.mistakes.add((*node.place, "at"), f"is later than the end, {duration_s:g} s")
     command = _command(node.place, table, reader)
-    if command is None or len(reader.mistakes) > before:
+    if command is None or reader.mistakes.count > before:
         return None
     return Draft(node.place, at_s, after, command)
 

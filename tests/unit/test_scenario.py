@@ -1,0 +1,476 @@
+"""A scenario file is read as it is meant, or refused with the place of every mistake."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ccplay.errors import ScenarioError, UnsupportedError, UsageError
+from ccplay.model import (
+    Capabilities,
+    Feature,
+    Qdisc,
+    SetLink,
+    SetQdisc,
+    StartDownload,
+    StartFlow,
+    StartPing,
+)
+from ccplay.scenario import check_against, find, load, shipped
+from ccplay.scenario.reading import parse
+
+HEAD = 'title = "T"\nduration = "60 s"\ntopology.kind = "linear"\n'
+PATH = Path("t.toml")
+
+
+def refusal(text: str) -> str:
+    """Return the message with which a file is refused."""
+    with pytest.raises(ScenarioError) as caught:
+        parse(text, PATH)
+    return str(caught.value)
+
+
+def steps(*lines: str) -> str:
+    """Return a file with this timeline; its first step is on line 5."""
+    return HEAD + "timeline = [\n" + "".join(f"{{ {line} }},\n" for line in lines) + "]\n"
+
+
+# --- what is meant --------------------------------------------------------------------------
+
+
+def test_quantities_become_the_model_s_units() -> None:
+    case = parse(
+        HEAD
+        + """
+sampling = "100 Hz"
+seed = 7
+links.bottleneck = { rate = "1.5 Mbit/s", delay = "10 ms", jitter = "1 ms", loss = "2 %" }
+links.h1-r.rate = "unlimited"
+links."r->h2".queue = { kind = "bfifo", limit = "30 kB" }
+hosts.h1.cc = "reno"
+""",
+        PATH,
+    ).case()
+    build = case.build
+    assert (build.sample_hz, build.seed, case.duration_s) == (100.0, 7, 60.0)
+    assert build.congestion_controls == {"h1": "reno"}
+    bottleneck = build.links["bottleneck"]
+    assert (bottleneck.rate, bottleneck.delay_us, bottleneck.jitter_us) == (1_500_000, 10_000, 1000)
+    assert bottleneck.loss == pytest.approx(0.02)
+    assert build.links["h1-r"].rate == 0
+    assert build.links["r->h2"].qdisc == Qdisc(kind="bfifo", options={"limit": 30_000})
+
+
+def test_every_action_becomes_its_command() -> None:
+    timeline = (
+        parse(
+            steps(
+                'at = "0 s", do = "start-flow", bytes = "50 MB", duration = "5 s", streams = 3',
+                'at = "1 s", do = "start-ping", interval = "500 ms", count = 10',
+                'at = "1 s", do = "start-download", bytes = "177669 bytes", cc = "bbr"',
+                'after = "p1", at = "1 s", do = "set-qdisc", kind = "tbf", rate = "1 Mbit/s"',
+                'at = "3 s", do = "set-link", link = "r-h2", rate = "5 Mbit/s", loss = "0 %"',
+                'at = "3 s", do = "set-congestion-control", flow = "1", cc = "vegas"',
+                'at = "3 s", do = "set-congestion-control", host = "h2", cc = "reno"',
+                'at = "4 s", do = "mark", text = "look"',
+                'at = "4 s", do = "stop-flow", flow = "1"',
+                'at = "4 s", do = "stop-ping", ping = "p1"',
+                'at = "4 s", do = "stop-download", download = "w1"',
+            ),
+            PATH,
+        )
+        .case()
+        .timeline
+    )
+    assert timeline[0].command == StartFlow(flow="1", bytes=50_000_000, duration_s=5.0, streams=3)
+    assert timeline[1].command == StartPing(ping="p1", interval_s=0.5, count=10)
+    assert timeline[2].command == StartDownload(download="w1", cc="bbr")
+    assert (timeline[3].after, timeline[3].at_s, timeline[3].place) == ("p1", 1.0, "timeline[3]")
+    assert isinstance(timeline[3].command, SetQdisc)
+    assert timeline[3].command.qdisc.options["rate"] == 1_000_000
+    assert timeline[4].command == SetLink(link="r-h2", rate=5_000_000, loss=0.0)
+    assert len(timeline) == 11
+
+
+def test_traffic_without_a_name_takes_the_next_that_is_free() -> None:
+    text = steps(
+        'at = "0 s", do = "start-flow"',
+        'at = "0 s", do = "start-flow", flow = "1"',
+        'at = "0 s", do = "start-flow"',
+    )
+    flows = [getattr(step.command, "flow", None) for step in parse(text, PATH).case().timeline]
+    assert flows == ["2", "1", "3"]
+
+
+def test_a_case_lies_over_what_is_common() -> None:
+    """Tables merge, lists are replaced, and a queue of another kind keeps no old limit."""
+    scenario = parse(
+        HEAD
+        + """
+links.bottleneck = { rate = "2 Mbit/s", queue = { kind = "pfifo", limit = 100 } }
+timeline = [{ at = "1 s", do = "start-flow" }]
+[[case]]
+name = "as it is"
+[[case]]
+name = "short"
+links.bottleneck.queue.limit = 20
+until = "all"
+[[case]]
+name = "bytes"
+links.bottleneck.queue = { kind = "bfifo" }
+timeline = []
+""",
+        PATH,
+    )
+    common, short, other = scenario.cases
+    queues = [case.build.links["bottleneck"].qdisc for case in scenario.cases]
+    assert queues[:2] == [Qdisc(kind="pfifo", options={"limit": n}) for n in (100, 20)]
+    assert queues[2] is not None
+    assert queues[2].kind == "bfifo"
+    assert short.build.links["bottleneck"].rate == 2_000_000
+    assert (common.until_all, short.until_all) == (False, True)
+    assert (len(common.timeline), len(other.timeline)) == (1, 0)
+    assert short.title == "T: short"
+    assert [case.name for case in scenario.only(["bytes", "short"]).cases] == ["short", "bytes"]
+    assert scenario.case("short") == short
+    with pytest.raises(UsageError, match='did you mean "short"'):
+        scenario.only(["shrot"])
+    with pytest.raises(UsageError, match="one case"):
+        scenario.case("short", "bytes")
+
+
+@pytest.mark.parametrize("name", sorted(shipped()))
+def test_shipped_scenarios_are_right(name: str) -> None:
+    assert load(find(name)).cases
+
+
+def test_the_playground_is_over_within_a_minute_and_leaves_traffic_running() -> None:
+    (case,) = load(find("playground")).cases
+    assert case.duration_s < 60
+    stopped = {
+        getattr(step.command, "flow", None) for step in case.timeline if "stop" in step.place
+    }
+    assert "1" not in stopped
+
+
+def test_windows_line_ends_and_a_byte_order_mark_are_fine(tmp_path: Path) -> None:
+    path = tmp_path / "w.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + HEAD.replace("\n", "\r\n").encode())
+    assert load(path).title == "T"
+
+
+# --- what is refused ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        (
+            'at = "0 s", do = "start-flow", cc = "cubik"',
+            't.toml:5: timeline[0].cc: unknown congestion control "cubik"; did you mean "cubic"?',
+        ),
+        ('at = "0 s", do = "start-flow", cc = 3', "unknown congestion control 3"),
+        ('at = "0 s", do = "strat-flow"', 'did you mean "start-flow"?'),
+        ('at = "0 s"', "do is missing"),
+        ('do = "start-flow"', 'at is missing: when to do it, such as at = "2 s"'),
+        ('at = 2, do = "start-flow"', '2 has no unit: write a time such as "20 s"'),
+        ('at = "2", do = "start-flow"', '"2" is not a time such as "20 s"'),
+        ('at = "-2 s", do = "start-flow"', '"-2 s" is not a time'),
+        ('at = "2 Mbit/s", do = "start-flow"', "is not a time"),
+        ('at = "61 s", do = "start-flow"', "is later than the end, 60 s"),
+        ('at = "9e9 s", do = "start-flow"', "is not a time"),
+        pytest.param(f'at = "{"9" * 400} s", do = "start-flow"', "is not a time", id="infinite"),
+        ('at = "99999999999999999999 s", do = "start-flow"', "times go from"),
+        ('at = "0 s", do = "start-flow", flwo = "1"', 'unknown key; did you mean "flow"?'),
+        ('at = "0 s", do = "start-flow", flow = 1', 'such as "1"'),
+        ('at = "0 s", do = "start-flow", flow = "a b"', "is no name"),
+        ('at = "0 s", do = "start-flow", flow = "1/2"', "is no name"),
+        ('at = "0 s", do = "start-flow", src = "h3"', 'there is no host "h3"'),
+        ('at = "0 s", do = "start-flow", src = "r"', '"r" is a router; hosts are h1, h2'),
+        ('at = "0 s", do = "start-flow", src = "h1", dst = "h1"', 'src and dst are both "h1"'),
+        ('at = "0 s", do = "start-flow", streams = 0', "from 1 to 128, not 0"),
+        ('at = "0 s", do = "start-flow", streams = 1.5', "a whole number"),
+        ('at = "0 s", do = "start-flow", streams = true', "a whole number"),
+        ('at = "0 s", do = "start-flow", bytes = 5', 'a size such as "50 MB"'),
+        ('at = "0 s", do = "start-flow", bytes = "0 B"', "sizes go from"),
+        ('at = "0 s", do = "start-flow", duration = "0 s"', "is no time at all"),
+        ('at = "0 s", do = "stop-flow", flow = "1"', 'no flow "1" is ever started'),
+        ('at = "0 s", do = "stop-flow"', 'flow is missing for "stop-flow"'),
+        ('at = "0 s", do = "stop-ping", ping = "p1"', 'no ping "p1"'),
+        ('after = "w1", do = "mark", text = "x"', 'nothing named "w1" is ever started'),
+        ('at = "0 s", do = "mark", text = ""', "one line of text"),
+        ('at = "0 s", do = "mark", text = "a\\nb"', "one line of text"),
+        ('at = "0 s", do = "mark"', "text is missing"),
+        ('at = "0 s", do = "set-link"', "changes nothing"),
+        ('at = "0 s", do = "set-link", link = "h1-h2", rate = "1 Mbit/s"', "there is no link"),
+        ('at = "0 s", do = "set-link", rate = "5 kbit/s"', "100 kbit/s to 1 Gbit/s, not 5 kbit/s"),
+        ('at = "0 s", do = "set-link", rate = "10 Gbit/s"', "not 10 Gbit/s"),
+        ('at = "0 s", do = "set-link", rate = "10 ms"', '"10 ms" is not a rate'),
+        ('at = "0 s", do = "set-link", rate = "unlimited"', "needs a rate"),
+        (
+            'at = "0 s", do = "set-link", loss = 0.02',
+            '0.02 has no unit: write a share such as "2 %"',
+        ),
+        ('at = "0 s", do = "set-link", loss = "0.02"', "is not a share"),
+        ('at = "0 s", do = "set-link", loss = "200 %"', "is not a share"),
+        ('at = "0 s", do = "set-link", delay = "1 min"', "delays go from"),
+        ('at = "0 s", do = "set-link", delay = nan', "nan has no unit"),
+        ('at = "0 s", do = "set-qdisc"', "kind is missing"),
+        ('at = "0 s", do = "set-qdisc", kind = "pfifi"', 'did you mean "pfifo"'),
+        ('at = "0 s", do = "set-qdisc", kind = "pfifo", limt = 3', 'did you mean "limit"'),
+        ('at = "0 s", do = "set-qdisc", kind = "pfifo", limit = 0', "limit goes from"),
+        ('at = "0 s", do = "set-qdisc", kind = "pfifo", limit = inf', "limit can't be inf"),
+        ('at = "0 s", do = "set-qdisc", kind = "bfifo", limit = 30000', "30000 has no unit"),
+        ('at = "0 s", do = "set-qdisc", kind = "codel", target = 5', "5 has no unit"),
+        ('at = "0 s", do = "set-qdisc", kind = "tbf"', "tbf needs rate"),
+        ('at = "0 s", do = "set-congestion-control", cc = "bbr"', "either a flow"),
+        ('at = "0 s", do = "set-congestion-control", flow = "1", cc = "bbr"', 'no flow "1"'),
+        ('at = "0 s", do = "build"', 'unknown action "build"'),
+        ("", "do is missing"),
+    ],
+)
+def test_a_wrong_step_is_refused_with_its_line(step: str, said: str) -> None:
+    message = refusal(steps(step))
+    assert said in message
+    assert "t.toml:5: timeline[0]" in message
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (
+            (
+                'at = "0 s", do = "start-flow", flow = "1"',
+                'at = "1 s", do = "start-flow", flow = "1"',
+            ),
+            't.toml:6: timeline[1].flow: the name "1" is taken by timeline[0]',
+        ),
+        (
+            (
+                'at = "0 s", do = "start-flow", flow = "x"',
+                'at = "1 s", do = "start-ping", ping = "x"',
+            ),
+            'the name "x" is taken',
+        ),
+        (
+            ('at = "5 s", do = "start-flow"', 'at = "1 s", do = "stop-flow", flow = "1"'),
+            'too early: flow "1" starts only at 5 s',
+        ),
+        (
+            ('at = "0 s", do = "start-flow"', 'after = "1", do = "mark", text = "x"'),
+            'flow "1" never ends: give it bytes, a duration or a stop',
+        ),
+        (
+            ('at = "0 s", do = "start-ping"', 'after = "p1", do = "mark", text = "x"'),
+            'ping "p1" never ends: give it a count or a stop',
+        ),
+        (
+            ('after = "w2", do = "start-download"', 'after = "w1", do = "start-download"'),
+            "waits in a circle",
+        ),
+        (
+            ('at = "0 s", do = "start-download"', 'at = "1 s", do = "stop-flow", flow = "w1"'),
+            'no flow "w1" is ever started',
+        ),
+    ],
+)
+def test_steps_that_do_not_fit_together_are_refused(lines: tuple[str, ...], said: str) -> None:
+    assert said in refusal(steps(*lines))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "t.toml:1: duration is missing"),
+        ("tilte = 1\nduration = '1 s'", 't.toml:1: tilte: unknown key; did you mean "title"?'),
+        ("title = 1\nduration = '1 s'", "t.toml:1: title: must be text in quotes"),
+        ("duration = 60", 't.toml:1: duration: 60 has no unit: write a time such as "20 s"'),
+        ("duration = '0 s'", "is no time at all"),
+        ("duration = '48 h'", "is not a time"),
+        ("duration = '2000 min'", "times go from 0 µs to 24 hours"),
+        ("duration = 2026-01-01", "must be a time"),
+        (HEAD + "until = 'al'", 't.toml:4: until: unknown end "al"; did you mean "all"?'),
+        (HEAD + "sampling = '500 Hz'", "samplings go from 10 Hz to 200 Hz, not 500 Hz"),
+        (HEAD + "seed = -1", "a whole number from 0"),
+        (HEAD + "links = 5", "links: must be a table, not 5"),
+        (HEAD + "links.h1-h2.rate = '1 Mbit/s'", "there is no link"),
+        (HEAD + "links.bottleneck.rate = 10", '10 has no unit: write a rate such as "10 Mbit/s"'),
+        (HEAD + "links.bottleneck.rate = 'unlimited'", "needs a rate"),
+        (HEAD + "links.bottleneck.queue = 100", "queue: must be a table, not 100"),
+        (HEAD + "links.bottleneck.queue = {}", "kind is missing"),
+        (HEAD + "links.bottleneck = { delay = '1 ms', jitter = '2 ms' }", "can't be more than"),
+        (HEAD + "links.bottleneck.bandwidth = '1 Mbit/s'", "unknown key"),
+        (HEAD + "hosts.h9.cc = 'reno'", 'there is no host "h9" (there are: h1, h2)'),
+        (HEAD + "hosts.r.cc = 'reno'", "is a router"),
+        (HEAD + "hosts.h1.cc = 'rneo'", 'did you mean "reno"'),
+        (HEAD + "timeline = 3", "timeline: must be a list of tables"),
+        (HEAD + "timeline = [3]", "timeline[0]: must be a table, not 3"),
+        (HEAD + "[hosts.h1]\ncc = 'reno'\ntimeline = []", "put it above the first one"),
+        (HEAD + "case = []", "an empty list"),
+        (HEAD + "[[case]]\nuntil = 'all'", "t.toml:4: case[0]: name is missing"),
+        (HEAD + "[[case]]\nname = 'a'\n[[case]]\nname = 'a'", 'another case is called "a"'),
+        (HEAD + "[[case]]\nname = 'a'\nlinks.x.rate = '1 Mbit/s'", "t.toml:6: case[0].links.x:"),
+        ("duration = '1 s'\ntopology.kind = 'lineal'", 'did you mean "linear"'),
+        ("duration = '1 s'\ntopology.pairs = 9", "from 1 to 8, not 9"),
+        ("duration = '1 s'\ntopology = { kind = 'linear', pairs = 2 }", 'only a "dumbbell"'),
+        ("duration = '1 s'\ntopology.pairs = 1\nhosts.s2.cc = 'reno'", 'no host "s2"'),
+        ("duration '1 s'", "t.toml:1: column 10: not TOML"),
+        ("\n\nduration =", "t.toml:3: "),
+        pytest.param("a = " + "[" * 5000, "nested too deeply", id="deep"),
+        ("a = 1\na = 2", "t.toml:2: "),
+        pytest.param("a = " + "9" * 5000, "not TOML", id="long number"),
+        ("a = 2026-02-31", "not TOML"),
+        ("a = '''\n", "not TOML"),
+    ],
+)
+def test_a_wrong_file_is_refused(text: str, said: str) -> None:
+    message = refusal(text)
+    assert said in message
+    assert "t.toml:" in message
+
+
+def test_all_mistakes_are_told_at_once_in_the_order_of_the_file() -> None:
+    message = refusal(
+        HEAD
+        + """links.bottleneck.rate = 10
+timeline = [
+  { at = "99 s", do = "start-flow", cc = "cubik", streams = 0 },
+  { at = "99 s", do = "mark", text = "late" },
+]
+[[case]]
+name = "a"
+[[case]]
+name = "b"
+seed = "x"
+"""
+    ).splitlines()
+    assert message[0] == "t.toml: 6 mistakes"
+    assert [line.split(":")[1] for line in message[1:]] == ["4", "6", "6", "6", "7", "13"]
+
+
+def test_control_characters_never_reach_the_terminal() -> None:
+    message = refusal(HEAD + 'until = "\\u001b[31m\\u0000"')
+    assert "\x1b" not in message
+    assert "\\u001b" in message
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b'title = "\xff"', "a.toml:1: not UTF-8 text"),
+        (b'title = "a"\n\n# \xe9', "a.toml:3: not UTF-8 text"),
+        (b"#" * 1_000_001, "that is no scenario"),
+        (b"\x00", "not TOML"),
+    ],
+)
+def test_what_is_no_text_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
+    path = tmp_path / "a.toml"
+    path.write_bytes(content)
+    with pytest.raises(ScenarioError, match=said):
+        load(path)
+
+
+def test_a_directory_or_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match="directory"):
+        load(tmp_path)
+    with pytest.raises(ScenarioError, match="No such file"):
+        load(tmp_path / "x.toml")
+
+
+def test_find_knows_what_is_shipped_and_suggests_it(tmp_path: Path) -> None:
+    assert find("bufferbloat").name == "bufferbloat.toml"
+    mine = tmp_path / "bufferbloat.toml"
+    mine.touch()
+    assert find(mine) == mine
+    for wrong in ("bufferblaot", "./bufferblaot.toml"):
+        with pytest.raises(ScenarioError, match='did you mean "bufferbloat"'):
+            find(wrong)
+    for odd in ("", "a\0b", "x" * 5000):
+        with pytest.raises(ScenarioError, match=r"no scenario|can't read"):
+            load(find(odd))
+
+
+# --- against a kernel -----------------------------------------------------------------------
+
+
+def kernel() -> Capabilities:
+    """Return a kernel without much."""
+    return Capabilities(
+        kernel="6.0",
+        privilege="root",
+        congestion_controls=[
+            Feature(name="reno", available=True),
+            Feature(name="bbr", available=False, reason="no module", remedy="modprobe tcp_bbr"),
+        ],
+        qdiscs=[Feature(name="pfifo", available=True)],
+        delay_engines=[],
+        tools=[],
+    )
+
+
+def test_what_a_kernel_lacks_is_told_with_the_remedy() -> None:
+    scenario = parse(
+        steps(
+            'at = "0 s", do = "start-flow", cc = "bbr"',
+            'at = "0 s", do = "start-flow", cc = "reno"',
+            'at = "0 s", do = "set-qdisc", kind = "cake"',
+        ),
+        PATH,
+    )
+    with pytest.raises(UnsupportedError) as caught:
+        check_against(scenario, kernel())
+    first, second = str(caught.value).splitlines()
+    assert first.startswith('t.toml: timeline[0]: congestion control "bbr" is not in this kernel')
+    assert first.endswith("(has: reno): no module; modprobe tcp_bbr")
+    assert '"cake" is not in this kernel (has: pfifo)' in second
+
+
+def test_what_a_kernel_has_passes() -> None:
+    check_against(parse(steps('at = "0 s", do = "start-flow", cc = "reno"'), PATH), kernel())
+
+
+# --- fuzz -----------------------------------------------------------------------------------
+
+SHIPPED = [path.read_text() for path in shipped().values()]
+
+
+@given(
+    text=st.sampled_from(SHIPPED),
+    cut=st.tuples(st.floats(0, 1), st.floats(0, 0.1)),
+    patch=st.text(max_size=20) | st.sampled_from(['"', "'''", "[", "]", "{", "=", "\n[[case]]\n"]),
+)
+def test_a_mangled_file_loads_or_is_refused_with_file_and_line(
+    text: str, cut: tuple[float, float], patch: str
+) -> None:
+    start = int(cut[0] * len(text))
+    end = start + int(cut[1] * len(text))
+    _loads_or_refuses(text[:start] + patch + text[end:])
+
+
+scalars = (
+    st.none().map(lambda _: "inf")
+    | st.integers().map(str)
+    | st.floats(allow_nan=True).map(repr)
+    | st.sampled_from(['"10 ms"', '"-1 s"', '"5 Mbit/s"', '"pfifo"', '"1"', "true", "[]", "{}"])
+    | st.sampled_from(["[[1]]", "{ a.b = [{}] }", "1979-05-27 07:32:00", '"é\\n"', "'''x\n'''"])
+)
+
+
+@given(text=st.sampled_from(SHIPPED), which=st.integers(0, 200), value=scalars)
+def test_any_value_anywhere_loads_or_is_refused(text: str, which: int, value: str) -> None:
+    """Every right-hand side is replaced, in turn, by something else."""
+    parts = text.split(" = ")
+    at = 1 + which % (len(parts) - 1)
+    rest = parts[at]
+    end = min((rest.find(mark) for mark in (",", " }", "\n") if mark in rest), default=len(rest))
+    parts[at] = value + rest[end:]
+    _loads_or_refuses(" = ".join(parts))
+
+
+def _loads_or_refuses(text: str) -> None:
+    try:
+        parse(text, PATH)
+    except ScenarioError as error:
+        for line in str(error).splitlines():
+            assert line.startswith(("t.toml:", "… and"))
