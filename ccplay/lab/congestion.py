@@ -1,0 +1,306 @@
+"""Congestion controls: what they are, which there are, how to switch while traffic runs."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import os
+import socket
+from collections.abc import Collection, Generator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pyroute2.netlink.rtnl import RTM_GETROUTE, RTM_NEWROUTE
+from pyroute2.netlink.rtnl.rtmsg import rtmsg
+
+from ccplay.errors import CommandError, UnsupportedError
+from ccplay.lab.netns import Namespace
+from ccplay.lab.rtnl import CREATE, REPLACE, RouteSocket, message
+
+
+class Algorithm(NamedTuple):
+    """What is known of a congestion control of Linux."""
+
+    summary: str
+    source: str
+    """Where it is described: an RFC, a paper; the code is net/ipv4/tcp_NAME.c."""
+    config: str
+    """The kernel's build option, without ``CONFIG_TCP_CONG_``; empty where always built in."""
+
+
+CATALOGUE: dict[str, Algorithm] = {
+    "reno": Algorithm(
+        "slow start, then one segment more an RTT; halves on loss",
+        "RFC 5681, RFC 6582",
+        "",
+    ),
+    "cubic": Algorithm(
+        "Linux's default: grows along a cubic curve back to where loss came last; cuts to 0.7",
+        "RFC 9438",
+        "CUBIC",
+    ),
+    "bbr": Algorithm(
+        "models bottleneck rate and base RTT and paces by them; takes little notice of loss",
+        "Cardwell et al., BBR: Congestion-Based Congestion Control, ACM Queue 14(5), 2016",
+        "BBR",
+    ),
+    "vegas": Algorithm(
+        "keeps 2 to 4 segments in the queue, by RTT alone; yields to whatever fills it",
+        "Brakmo, Peterson, TCP Vegas, IEEE JSAC 13(8), 1995",
+        "VEGAS",
+    ),
+    "westwood": Algorithm(
+        "Reno that, on loss, falls to the bandwidth estimated from ACKs: for wireless links",
+        "Mascolo et al., TCP Westwood, MobiCom 2001",
+        "WESTWOOD",
+    ),
+    "htcp": Algorithm(
+        "grows faster the longer ago the last loss is: for long fast paths",
+        "Leith, Shorten, H-TCP, PFLDnet 2004",
+        "HTCP",
+    ),
+    "hybla": Algorithm(
+        "scales growth by RTT so that satellite paths grow like short ones",
+        "Caini, Firrincieli, TCP Hybla, IJSCN 22, 2004",
+        "HYBLA",
+    ),
+    "highspeed": Algorithm(
+        "grows more and cuts less the larger the window is",
+        "RFC 3649",
+        "HSTCP",
+    ),
+    "illinois": Algorithm(
+        "Reno whose growth and cut follow the queueing delay: loss decides when, delay how much",
+        "Liu, Basar, Srikant, TCP-Illinois, VALUETOOLS 2006",
+        "ILLINOIS",
+    ),
+    "scalable": Algorithm(
+        "one segment more every 100 ACKs, minus an eighth on loss, whatever the window",
+        "Kelly, Scalable TCP, CCR 33(2), 2003",
+        "SCALABLE",
+    ),
+    "veno": Algorithm(
+        "Reno with Vegas' queue estimate to tell random loss from congestion: for wireless links",
+        "Fu, Liew, TCP Veno, IEEE JSAC 21(2), 2003",
+        "VENO",
+    ),
+    "yeah": Algorithm(
+        "scalable while the queue is short, Reno once it grows",
+        "Baiocchi, Castellani, Vacirca, YeAH-TCP, PFLDnet 2007",
+        "YEAH",
+    ),
+    "bic": Algorithm(
+        "searches for the right window by halving the interval; CUBIC's predecessor",
+        "Xu, Harfoush, Rhee, Binary Increase Congestion Control, INFOCOM 2004",
+        "BIC",
+    ),
+    "cdg": Algorithm(
+        "backs off when the RTT's gradient rises, with a probability; tolerates random loss",
+        "Hayes, Armitage, CAIA Delay-Gradient TCP, Networking 2011",
+        "CDG",
+    ),
+    "dctcp": Algorithm(
+        "cuts in proportion to the share of ECN-marked packets; needs marking, data centres only",
+        "RFC 8257",
+        "DCTCP",
+    ),
+    "lp": Algorithm(
+        "low priority: uses only what other flows leave over, by one-way delay",
+        "Kuzmanovic, Knightly, TCP-LP, INFOCOM 2003",
+        "LP",
+    ),
+    "nv": Algorithm(
+        "Vegas' successor for data centres: compares measured with expected rate",
+        "Brakmo, TCP-NV, net/ipv4/tcp_nv.c, 2015",
+        "NV",
+    ),
+}
+"""One line on every congestion control that comes with Linux."""
+
+_SYSCTL = Path("/proc/sys/net/ipv4")
+
+_TABLE_MAIN, _TYPE_UNICAST = 254, 1
+_PIDFD_GETFD = 438
+"""The same on every architecture; asm-generic/unistd.h."""
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def available() -> list[str]:
+    """Return the algorithms that the kernel has at hand now."""
+    return (_SYSCTL / "tcp_available_congestion_control").read_text().split()
+
+
+def allowed() -> list[str]:
+    """Return those that a socket may choose without privilege; the lab's need not care."""
+    return (_SYSCTL / "tcp_allowed_congestion_control").read_text().split()
+
+
+def require(cc: str) -> None:
+    """Make sure that the kernel has ``cc``, loading its module where root may.
+
+    Raises ``UnsupportedError`` with what there is and the remedy.
+    """
+    if cc in available():
+        return
+    with socket.socket() as trial:
+        try:
+            _set(trial, cc)
+        except OSError as error:
+            raise UnsupportedError(
+                f"congestion control {cc!r} is not in this kernel (has: {', '.join(available())}); "
+                + remedy(cc)
+            ) from error
+
+
+def remedy(cc: str) -> str:
+    """Say what to do about an algorithm that the kernel lacks."""
+    if cc not in CATALOGUE:
+        return "no Linux kernel brings one of this name"
+    if module_file(cc):
+        return f"as root: modprobe tcp_{cc}"
+    return f"a kernel with CONFIG_TCP_CONG_{CATALOGUE[cc].config} has it"
+
+
+def module_file(cc: str) -> str | None:
+    """Return the module of the running kernel that brings ``cc``; None where there is none."""
+    index = Path("/lib/modules", os.uname().release, "modules.dep")
+    with contextlib.suppress(OSError):
+        for line in index.read_text().splitlines():
+            path = line.partition(":")[0]
+            if path.rpartition("/")[2].partition(".")[0] == f"tcp_{cc}":
+                return path
+    return None
+
+
+# --- a running connection -------------------------------------------------------------------
+
+
+def switch(pid: int, ports: Collection[tuple[int, int]], cc: str) -> None:
+    """Change the algorithm of open connections of process ``pid``.
+
+    ``ports`` are their (local, remote) ports. Works by a duplicate of the process' socket, see
+    pidfd_getfd(2). Raises ``UnsupportedError`` where the kernel lacks ``cc``, ``CommandError``
+    where the process has no such connection.
+    """
+    require(cc)
+    wanted = set(ports)
+    for connection in _sockets(pid):
+        found = _ports(connection)
+        if found in wanted:
+            _set(connection, cc)
+            if (now := _get(connection)) != cc:
+                raise UnsupportedError(f"the kernel kept {now!r} where {cc!r} was asked for")
+            wanted.discard(found)
+    if wanted:
+        raise CommandError(f"process {pid} has no open connection with ports {sorted(wanted)}")
+
+
+def _sockets(pid: int) -> Generator[socket.socket]:
+    """Yield a duplicate of every socket of a process, closed again afterwards."""
+    try:
+        pidfd = os.pidfd_open(pid)
+        numbers = [int(each.name) for each in os.scandir(f"/proc/{pid}/fd") if _is_socket(each)]
+    except OSError as error:
+        raise CommandError(f"process {pid} is gone: {error.strerror}") from error
+    try:
+        for number in numbers:
+            copy = _libc.syscall(_PIDFD_GETFD, pidfd, number, 0)
+            if copy >= 0:
+                with socket.socket(fileno=copy) as connection:
+                    yield connection
+            elif ctypes.get_errno() == errno.EPERM:
+                raise UnsupportedError(
+                    f"the kernel does not let the lab reach into process {pid} (pidfd_getfd); "
+                    "sysctl kernel.yama.ptrace_scope=1 or start the lab as root"
+                )
+    finally:
+        os.close(pidfd)
+
+
+def _is_socket(entry: os.DirEntry[str]) -> bool:
+    with contextlib.suppress(OSError):
+        return Path(entry).readlink().name.startswith("socket:")
+    return False
+
+
+def _ports(connection: socket.socket) -> tuple[int, int] | None:
+    """Return local and remote port of a TCP connection over IP, None of anything else."""
+    if connection.family not in (socket.AF_INET, socket.AF_INET6):
+        return None
+    try:
+        return connection.getsockname()[1], connection.getpeername()[1]
+    except OSError:
+        return None
+
+
+def _set(connection: socket.socket, cc: str) -> None:
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cc.encode())
+
+
+def _get(connection: socket.socket) -> str:
+    name = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+    return name.partition(b"\0")[0].decode()
+
+
+# --- a host's new connections ---------------------------------------------------------------
+
+
+def set_host_default(namespace: Namespace, cc: str) -> None:
+    """Let new connections of a host use ``cc``: ``congctl`` on its routes, ip-route(8).
+
+    The sysctl would refuse restricted algorithms even to root in a namespace. Raises
+    ``UnsupportedError`` where the kernel lacks ``cc`` or keeps another.
+    """
+    require(cc)
+    with RouteSocket(namespace) as kernel:
+        changed = [_with_cc(route, cc) for route in _routes(kernel)]
+        kernel.request(changed, f"host {namespace.name}: congctl {cc}")
+        kept = {_cc_of(route) for route in _routes(kernel)}
+    if kept != {cc}:
+        raise UnsupportedError(f"host {namespace.name}: routes have {kept}, not {cc!r}")
+
+
+def host_default(namespace: Namespace) -> str:
+    """Return what new connections of a host use."""
+    with RouteSocket(namespace) as kernel:
+        for route in _routes(kernel):
+            if (cc := _cc_of(route)) is not None:
+                return cc
+    with namespace.entered():
+        return (_SYSCTL / "tcp_congestion_control").read_text().strip()
+
+
+def _routes(kernel: RouteSocket) -> list[Any]:
+    """Return the host's own unicast routes, the widest first."""
+    routes = kernel.dump(message(rtmsg, RTM_GETROUTE, family=socket.AF_INET))
+    chosen = [
+        route for route in routes if (route["table"], route["type"]) == (_TABLE_MAIN, _TYPE_UNICAST)
+    ]
+    return sorted(chosen, key=lambda route: int(route["dst_len"]))
+
+
+def _cc_of(route: Any) -> str | None:
+    metrics = route.get_attr("RTA_METRICS")
+    name = metrics.get_attr("RTAX_CC_ALGO") if metrics is not None else None
+    return None if name is None else str(name)
+
+
+def _with_cc(route: Any, cc: str) -> Any:
+    """Return the request that replaces a route by itself with another ``congctl``."""
+    metrics = route.get_attr("RTA_METRICS")
+    kept = [
+        list(each) for each in (metrics["attrs"] if metrics else []) if each[0] != "RTAX_CC_ALGO"
+    ]
+    attributes = [
+        (name, value)
+        for name, value in route["attrs"]
+        if name in ("RTA_TABLE", "RTA_DST", "RTA_GATEWAY", "RTA_OIF", "RTA_PREFSRC", "RTA_PRIORITY")
+    ]
+    attributes.append(("RTA_METRICS", {"attrs": [*kept, ["RTAX_CC_ALGO", cc]]}))
+    header = {
+        name: route[name]
+        for name in ("family", "dst_len", "table", "proto", "scope", "type", "tos")
+    }
+    return message(rtmsg, RTM_NEWROUTE, CREATE | REPLACE, attributes, **header)
