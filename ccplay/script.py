@@ -18,7 +18,6 @@ class Script:
 
     def __init__(self, timeline: Sequence[Step]) -> None:
         self._waiting = list(timeline)
-        self._started: float | None = None
         stopped = {stopped_by(step.command) for step in timeline}
         traffic = [(traffic_of(step.command), is_limited(step.command)) for step in timeline]
         self._ending = [
@@ -32,17 +31,9 @@ class Script:
         """Steps whose moment has not come."""
         return tuple(self._waiting)
 
-    def elapsed(self, state: LabState) -> float:
-        """Return the seconds since the network stood; 0 before."""
-        return 0.0 if self._started is None else state.now - self._started
-
     def due(self, state: LabState) -> list[AnyCommand]:
         """Return the commands whose moment has come, the earliest first, each once."""
-        if self._started is None:
-            if state.phase != "ready":
-                return []
-            self._started = state.now
-        if not self._waiting:
+        if state.ready_at is None or not self._waiting:
             return []
         moments = [(self._moment(step, state), step) for step in self._waiting]
         due = [
@@ -64,9 +55,7 @@ class Script:
         return not self._waiting and all(ended_at(state, name) is not None for name in self._ending)
 
     def _moment(self, step: Step, state: LabState) -> float | None:
-        if self._started is None:
-            return None
-        since = self._started if step.after is None else ended_at(state, step.after)
+        since = state.ready_at if step.after is None else ended_at(state, step.after)
         return None if since is None else since + step.at_s
 
 

@@ -145,6 +145,8 @@ class LabState:
     def __init__(self) -> None:
         self.phase = "starting"
         """``starting``, ``building``, ``ready`` or ``ended``."""
+        self.ready_at: float | None = None
+        """When the network stood; None before."""
         self.now = 0.0
         """``t`` of the newest event."""
         self.hello: Hello | None = None
@@ -231,8 +233,9 @@ class LabState:
     def _building(self, event: Building) -> None:
         self.building = event
 
-    def _ready(self, _: Ready) -> None:
+    def _ready(self, event: Ready) -> None:
         self.phase = "ready"
+        self.ready_at = event.t
 
     def _link_changed(self, event: LinkChanged) -> None:
         self.links.setdefault(event.link, []).append(event)

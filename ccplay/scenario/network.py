@@ -24,7 +24,9 @@ class Names:
     hosts: tuple[str, ...]
     routers: tuple[str, ...]
     links: tuple[str, ...]
-    """``h1-r`` for both directions; the last one is the bottleneck."""
+    """``h1-r`` for both directions."""
+    bottlenecks: tuple[str, ...]
+    """Directions: always a router's way out, never a host's own interface."""
 
     def host_problem(self, host: str) -> str | None:
         """Say why ``host`` is none."""
@@ -45,20 +47,18 @@ class Names:
         return f"there is no link {quote(link)}{did_you_mean(link, known)}"
 
     def is_bottleneck(self, link: str) -> bool:
-        """Whether a link, or a direction of one, is the link under study."""
-        return link == BOTTLENECK or set(link.replace("->", "-").split("-")) == set(
-            self.links[-1].split("-")
-        )
+        """Whether ``link`` is one under study."""
+        return link == BOTTLENECK or link in self.bottlenecks
 
 
 def names_of(topology: Topology) -> Names:
     """Return the names that the lab will give to a topology's hosts, routers and links."""
     if topology.kind == "linear":
-        return Names(("h1", "h2"), ("r",), ("h1-r", "r-h2"))
+        return Names(("h1", "h2"), ("r",), ("h1-r", "r-h2"), ("r->h2", "r->h1"))
     numbers = range(1, topology.pairs + 1)
     senders, receivers = [f"s{n}" for n in numbers], [f"d{n}" for n in numbers]
     access = [*(f"{s}-r1" for s in senders), *(f"r2-{d}" for d in receivers)]
-    return Names((*senders, *receivers), ("r1", "r2"), (*access, "r1-r2"))
+    return Names((*senders, *receivers), ("r1", "r2"), (*access, "r1-r2"), ("r1->r2", "r2->r1"))
 
 
 def read_build(case: dict[str, Node], reader: Reader) -> tuple[Build, Names | None]:

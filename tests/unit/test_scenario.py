@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ccplay.errors import ScenarioError, UnsupportedError, UsageError
+from ccplay.lab.topology import plan
 from ccplay.model import (
     Capabilities,
     Feature,
@@ -16,8 +17,10 @@ from ccplay.model import (
     StartDownload,
     StartFlow,
     StartPing,
+    Topology,
 )
 from ccplay.scenario import check_against, find, load, shipped
+from ccplay.scenario.network import names_of
 from ccplay.scenario.reading import parse
 
 HEAD = 'title = "T"\nduration = "60 s"\ntopology.kind = "linear"\n'
@@ -389,6 +392,22 @@ def test_find_knows_what_is_shipped_and_suggests_it(tmp_path: Path) -> None:
     for odd in ("", "a\0b", "x" * 5000):
         with pytest.raises(ScenarioError, match=r"no scenario|can't read"):
             load(find(odd))
+
+
+@pytest.mark.parametrize(
+    "topology", [Topology(kind="linear"), Topology(pairs=1), Topology(pairs=8)]
+)
+def test_the_names_are_those_that_the_lab_gives(topology: Topology) -> None:
+    """Scenario files are checked without a lab, so the two must agree."""
+    network, names = plan(topology), names_of(topology)
+    assert set(names.hosts) == {node.name for node in network.nodes if node.role != "router"}
+    assert set(names.routers) == {node.name for node in network.nodes if node.role == "router"}
+    assert set(names.bottlenecks) == set(network.bottlenecks)
+    directions = {link.name for link in network.links}
+    assert {tuple(sorted(each.split("-"))) for each in names.links} == {
+        tuple(sorted(each.split("->"))) for each in directions
+    }
+    assert not any(names.link_problem(each) for each in directions | set(names.links))
 
 
 # --- against a kernel -----------------------------------------------------------------------

@@ -1,0 +1,184 @@
+"""The result as tables for people: at 80 columns as at 120, units in the heads, no empty columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from ccplay.report.summary import (
+    CaseResult,
+    DownloadResult,
+    FlowResult,
+    Machine,
+    PingResult,
+    QueueResult,
+    Result,
+)
+from ccplay.units import format_rate, format_size
+
+_UNKNOWN = "–"
+
+
+def show(result: Result, console: Console) -> None:
+    """Print a whole result."""
+    if result.machine is not None:
+        console.print(Text(_machine_line(result.machine), style="dim"))
+    for case in result.cases:
+        console.print()
+        console.print(case_table(case))
+
+
+def case_table(case: CaseResult) -> RenderableType:
+    """Return one case: a head, a table for each kind of traffic, and what there is to say of it."""
+    head = Text(case.name, style="bold")
+    head.append(f"  {case.duration_s:.1f} s", style="dim")
+    if case.interrupted:
+        head.append("  interrupted: figures until then", style="bold yellow")
+    tables: Iterable[Table | None] = (
+        _flows(case.flows),
+        _queues(case.queues),
+        _pings(case.pings),
+        _downloads(case.downloads),
+    )
+    body = [Padding(table, (0, 0, 0, 2)) for table in tables if table is not None]
+    return Group(head, *body, *_remarks(case))
+
+
+def _remarks(case: CaseResult) -> list[Text]:
+    """Say what went wrong, and why the figures may be off; nothing where all is well."""
+    remarks = [Text(f"  error: {error}", style="red") for error in case.errors]
+    remarks += [Text(f"  take care: {reason}", style="yellow") for reason in case.health.reasons]
+    return remarks
+
+
+def _flows(flows: Sequence[FlowResult]) -> Table | None:
+    columns = (
+        "flow",
+        "cc",
+        "goodput",
+        "bytes",
+        "time",
+        "retr",
+        "cwnd p50",
+        "p99",
+        "srtt p50",
+        "p99",
+    )
+    rows = [
+        (
+            flow.id,
+            " → ".join([flow.cc, *(switch.cc for switch in flow.switches)]),
+            _or(flow.goodput_bps, format_rate),
+            format_size(flow.bytes),
+            f"{flow.duration_s:.1f} s",
+            str(flow.retransmits),
+            _or(flow.cwnd_p50, _count),
+            _or(flow.cwnd_p99, _count),
+            _or(flow.srtt_p50_ms, _milliseconds),
+            _or(flow.srtt_p99_ms, _milliseconds),
+        )
+        for flow in flows
+    ]
+    return _table(columns, rows, text_columns=2)
+
+
+def _queues(queues: Sequence[QueueResult]) -> Table | None:
+    """Show the queues that something waited in; an idle way back says nothing."""
+    shown = [queue for queue in queues if queue.qlen_max] or list(queues[:1])
+    marking = any(queue.marks is not None for queue in shown)
+    columns = ["queue", "kind", "pkt p50", "p99", "max", "backlog p50", "p99", "drops"]
+    columns += ["marks"] if marking else []
+    rows = []
+    for queue in shown:
+        row = [
+            queue.link,
+            " → ".join(queue.kinds),
+            _or(queue.qlen_p50, _count),
+            _or(queue.qlen_p99, _count),
+            _or(queue.qlen_max, _count),
+            _or(queue.backlog_p50, format_size),
+            _or(queue.backlog_p99, format_size),
+            str(queue.drops),
+        ]
+        if marking:
+            row.append(_or(queue.marks, _count))
+        rows.append(row)
+    return _table(columns, rows, text_columns=2)
+
+
+def _pings(pings: Sequence[PingResult]) -> Table | None:
+    columns = ("ping", "path", "sent", "lost", "min", "p50", "p95", "max")
+    rows = [
+        (
+            ping.id,
+            f"{ping.src} → {ping.dst}",
+            str(ping.sent),
+            str(ping.lost),
+            *(
+                _or(value, _milliseconds)
+                for value in (ping.min_ms, ping.p50_ms, ping.p95_ms, ping.max_ms)
+            ),
+        )
+        for ping in pings
+    ]
+    return _table(columns, rows, text_columns=2)
+
+
+def _downloads(downloads: Sequence[DownloadResult]) -> Table | None:
+    columns = ("download", "path", "bytes", "time", "rate", "cwnd max")
+    rows = [
+        (
+            download.id,
+            f"{download.src} → {download.dst}",
+            f"{download.bytes:,}"
+            if download.bytes == download.total
+            else f"{download.bytes:,} of {download.total:,}",
+            "unfinished" if download.seconds is None else f"{download.seconds:.2f} s",
+            _or(download.rate_bps, format_rate),
+            _or(download.cwnd_max, _count),
+        )
+        for download in downloads
+    ]
+    return _table(columns, rows, text_columns=2)
+
+
+def _table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, text_columns: int
+) -> Table | None:
+    if not rows:
+        return None
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
+    for index, column in enumerate(columns):
+        is_text = index < text_columns
+        table.add_column(column, justify="left" if is_text else "right", no_wrap=not is_text)
+    for row in rows:
+        table.add_row(*(escape(cell) for cell in row))
+    return table
+
+
+def _machine_line(machine: Machine) -> str:
+    words = [f"Linux {machine.kernel}"]
+    if machine.cpus:
+        words.append(f"{machine.cpus} cores")
+    words.append(f"ccplay {machine.ccplay}, {machine.privilege}")
+    words.append(f"delay by {', '.join(machine.delay_engines) or 'nothing'}")
+    words.append(f"offloads {'on' if machine.offloads else 'off'}")
+    return " · ".join(words)
+
+
+def _or(value: float | None, write: Callable[[float], str]) -> str:
+    return _UNKNOWN if value is None else write(value)
+
+
+def _count(value: float) -> str:
+    return f"{value:.0f}"
+
+
+def _milliseconds(value: float) -> str:
+    return f"{value:.0f} ms" if value >= 100 else f"{value:.1f} ms"

@@ -1,0 +1,102 @@
+"""How well the lab itself kept time, and whether its figures can be trusted."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ccplay.model import Health
+from ccplay.state import LabState
+
+MOST_MISSED = 0.01
+"""Share of sweeps: beyond it percentiles over sweeps leave out the busiest moments."""
+MOST_STEAL = 0.05
+"""Mean share of all cores: at 17 % goodput fell by a tenth of the link's rate."""
+MOST_HOST_CPU = 0.95
+"""Mean share of all cores in use: beyond it packets wait for a core, not for the link."""
+MOST_DELAY_LATE_US = 5_000.0
+"""p99 in the median second: beyond it the RTT is the machine's, not the scenario's."""
+
+
+class HealthResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The lab's own timing over a case. Means and worsts are over its seconds."""
+
+    ticks: int
+    """Sweeps made."""
+    missed: int
+    """Sweeps that fell out."""
+    late_p50_us: float | None
+    """How late sweeps began: the median second's median,"""
+    late_p99_us: float | None
+    """and the worst second's p99."""
+    sweep_p50_us: float | None
+    """How long a sweep took."""
+    lab_cpu: float | None
+    """Cores, mean."""
+    host_cpu: float | None
+    """Share of all cores in use, mean."""
+    steal: float | None
+    """Share of all cores that the hypervisor took, mean."""
+    steal_max: float | None
+    delay_late_p50_us: float | None
+    """How late the delay line let packets go; null where netem does it."""
+    delay_late_p99_us: float | None
+    """In the median second."""
+    events_dropped: int
+    trustworthy: bool
+    reasons: list[str]
+    """Why not."""
+
+
+def judge(state: LabState) -> HealthResult:
+    """Sum up every ``Health`` of a session, and say what speaks against its figures."""
+    healths = state.healths
+    ticks = sum(each.ticks for each in healths)
+    missed = sum(each.missed for each in healths)
+    steal = [each.steal for each in healths]
+    delay_p50 = [e.delay_late_p50_us for e in healths if e.delay_late_p50_us is not None]
+    delay_p99 = [e.delay_late_p99_us for e in healths if e.delay_late_p99_us is not None]
+    dropped = max((each.events_dropped for each in healths), default=0)
+    reasons = _reasons(healths, ticks, missed, dropped, _middle(delay_p99))
+    return HealthResult(
+        ticks=ticks,
+        missed=missed,
+        late_p50_us=_middle([each.late_p50_us for each in healths]),
+        late_p99_us=max((each.late_p99_us for each in healths), default=None),
+        sweep_p50_us=_middle([each.sweep_p50_us for each in healths]),
+        lab_cpu=_mean([each.lab_cpu for each in healths]),
+        host_cpu=_mean([each.host_cpu for each in healths]),
+        steal=_mean(steal),
+        steal_max=max(steal, default=None),
+        delay_late_p50_us=_middle(delay_p50),
+        delay_late_p99_us=_middle(delay_p99),
+        events_dropped=dropped,
+        trustworthy=not reasons,
+        reasons=reasons,
+    )
+
+
+def _reasons(
+    healths: list[Health], ticks: int, missed: int, dropped: int, delay_late: float | None
+) -> list[str]:
+    if not healths:
+        return ["ended before the lab had looked at itself (1 s)"]
+    reasons = []
+    if missed > MOST_MISSED * (ticks + missed):
+        reasons.append(f"{missed} of {ticks + missed} sweeps fell out")
+    if (steal := _mean([each.steal for each in healths]) or 0) > MOST_STEAL:
+        reasons.append(f"the hypervisor took {steal:.0%} of the time")
+    if (busy := _mean([each.host_cpu for each in healths]) or 0) > MOST_HOST_CPU:
+        reasons.append(f"the machine was {busy:.0%} busy")
+    if delay_late is not None and delay_late > MOST_DELAY_LATE_US:
+        reasons.append(f"the delay line was {delay_late / 1000:.1f} ms late (p99)")
+    if dropped:
+        reasons.append(f"{dropped} sweeps were lost on a slow pipe")
+    return reasons
+
+
+def _mean(values: list[float]) -> float | None:
+    return round(sum(values) / len(values), 4) if values else None
+
+
+def _middle(values: list[float]) -> float | None:
+    return sorted(values)[len(values) // 2] if values else None
