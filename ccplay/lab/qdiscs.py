@@ -1,0 +1,244 @@
+"""Queue disciplines in the kernel: put one in place, read it back, find out which there are."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from pyroute2.netlink.rtnl import RTM_DELQDISC, RTM_GETQDISC, RTM_NEWQDISC, TC_H_ROOT
+from pyroute2.netlink.rtnl.tcmsg import sched_cake, sched_choke, sched_tbf
+from pyroute2.netlink.rtnl.tcmsg.common import tick_in_usec
+
+from ccplay import disciplines
+from ccplay.errors import CommandError, UnsupportedError
+from ccplay.lab.rtnl import CREATE, REPLACE, NetlinkError, RouteSocket, traffic_control
+from ccplay.model import Option, Qdisc
+
+LOOPBACK = 1
+"""Index of ``lo`` in every namespace; the lab's own carries nothing, so it is free for probing."""
+
+_PROBE_OPTIONS: dict[str, dict[str, Option]] = {
+    "tbf": {"rate": 1_000_000},
+    "choke": {"bandwidth": 1_000_000},
+}
+
+_UNENCODED = {
+    "red": "drops early and at random as the average queue grows",
+    "fq": "a fair queue for each flow, sent at the flow's own pace",
+    "pie": "drops at random so that the queueing delay stays at a target (RFC 8033)",
+    "fq_pie": "a fair queue for each flow, PIE on each",
+}
+"""Disciplines that people know of and that pyroute2 can't spell."""
+
+
+def validate(qdisc: Qdisc) -> Qdisc:
+    """Return ``qdisc`` with values in the kernel's units and required options filled in.
+
+    Raises ``CommandError`` saying what is wrong and what was probably meant.
+    """
+    if qdisc.kind in _UNENCODED:
+        raise CommandError(
+            f"{qdisc.kind} ({_UNENCODED[qdisc.kind]}) is not among the disciplines that ccplay "
+            f"can set: {', '.join(disciplines.DISCIPLINES)}"
+        )
+    try:
+        return disciplines.validate(qdisc)
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+
+
+def attach(routes: RouteSocket, index: int, parent: int, handle: int, qdisc: Qdisc) -> None:
+    """Put a validated ``qdisc`` under ``parent``, in place of what is there.
+
+    With the ``handle`` and kind of what is there, its parameters change and its packets stay.
+    Raises ``UnsupportedError`` where the kernel has no such discipline and ``CommandError``
+    where it refuses the parameters.
+    """
+    attributes = (("TCA_KIND", qdisc.kind), ("TCA_OPTIONS", encode(qdisc)))
+    request = traffic_control(
+        RTM_NEWQDISC, CREATE | REPLACE, index, attributes, parent=parent, handle=handle
+    )
+    try:
+        routes.request([request], qdisc.kind)
+    except NetlinkError as error:
+        if error.errno == errno.ENOENT:
+            raise UnsupportedError(
+                f"queue discipline {qdisc.kind!r} is not in this kernel (module sch_{qdisc.kind})"
+            ) from None
+        raise CommandError(f"the kernel refuses {qdisc.kind} so: {error.strerror}") from None
+
+
+def remove(routes: RouteSocket, index: int, parent: int) -> None:
+    """Take away the discipline under ``parent``; none there is no error."""
+    try:
+        routes.request([traffic_control(RTM_DELQDISC, 0, index, (), parent=parent)], "remove")
+    except NetlinkError as error:
+        if error.errno not in (errno.ENOENT, errno.EINVAL):
+            raise
+
+
+def read_back(routes: RouteSocket, index: int, parent: int, asked: Qdisc) -> Qdisc:
+    """Return the discipline under ``parent`` as the kernel has it.
+
+    Of its options those that ``asked`` names, and the limit. Raises ``CommandError`` where the
+    kernel has another kind there than asked for.
+    """
+    kind, options = find(routes, index, parent)
+    if kind != asked.kind:
+        raise CommandError(f"asked the kernel for {asked.kind}, and it has {kind or 'none'}")
+    held = decode(kind, options)
+    shown: dict[str, Option] = {}
+    for name, value in held.items():
+        if name in asked.options:
+            shown[name] = _as_asked(value, asked.options[name])
+        elif name == "limit":
+            shown[name] = value
+    return Qdisc(kind=kind, options=shown)
+
+
+def find(routes: RouteSocket, index: int, parent: int) -> tuple[str | None, Any]:
+    """Return kind and raw options of the discipline under ``parent``; None where none is."""
+    for answer in routes.dump(traffic_control(RTM_GETQDISC, 0, index, ())):
+        if answer["index"] == index and answer["parent"] == parent:
+            return answer.get_attr("TCA_KIND"), answer.get_attr("TCA_OPTIONS")
+    return None, None
+
+
+def available(kinds: Iterable[str]) -> dict[str, str]:
+    """Try every kind on the loopback device of the caller's own, private namespace.
+
+    Returns the reason by kind for each that is not to be had, and ``""`` for each that is.
+    """
+    reasons: dict[str, str] = {}
+    with RouteSocket() as routes:
+        for kind in kinds:
+            reasons[kind] = _probe(routes, kind)
+        remove(routes, LOOPBACK, TC_H_ROOT)
+    return reasons
+
+
+def _probe(routes: RouteSocket, kind: str) -> str:
+    if kind in _UNENCODED:
+        return "pyroute2 has no encoder for it"
+    remove(routes, LOOPBACK, TC_H_ROOT)
+    try:
+        qdisc = validate(Qdisc(kind=kind, options=_PROBE_OPTIONS.get(kind, {})))
+        attach(routes, LOOPBACK, TC_H_ROOT, 0x10000, qdisc)
+    except UnsupportedError:
+        return f"this kernel has no module sch_{kind}"
+    except CommandError as error:
+        return str(error)
+    there, _ = find(routes, LOOPBACK, TC_H_ROOT)
+    return "" if there == kind else f"asked for {kind}, the kernel gave {there}"
+
+
+# --- between model.Qdisc and TCA_OPTIONS ----------------------------------------------------
+
+
+def encode(qdisc: Qdisc) -> dict[str, Any]:
+    """Return the ``TCA_OPTIONS`` of a validated ``qdisc`` in the shape that pyroute2 encodes."""
+    options = dict(qdisc.options)
+    match qdisc.kind:
+        case "tbf":
+            rate = int(options["rate"]) // 8
+            return sched_tbf.get_parameters(options | {"rate": rate})  # type: ignore[no-any-return]
+        case "choke":
+            rate = int(options["bandwidth"]) // 8
+            return sched_choke.get_parameters(  # type: ignore[no-any-return]
+                options | {"bandwidth": rate}
+            )
+        case "sfq":
+            options["perturb_period"] = options.pop("perturb", 0)
+            return options
+        case "pfifo" | "bfifo":
+            return options
+    names = _ATTRIBUTES[qdisc.kind]
+    values = {name: _TO_KERNEL.get(name, int)(value) for name, value in options.items()}
+    return {"attrs": [[names[name], value] for name, value in values.items()]}
+
+
+def decode(kind: str, options: Any) -> dict[str, Option]:
+    """Return decoded ``TCA_OPTIONS`` in the units of ``model.Qdisc``."""
+    match kind:
+        case "tbf":
+            held = options.get_attr("TCA_TBF_PARMS")
+            burst = round(held["buffer"] / tick_in_usec * held["rate"] / 1e6)
+            return {"rate": held["rate"] * 8, "burst": burst, "limit": held["limit"]}
+        case "choke":
+            held = options.get_attr("TCA_CHOKE_PARMS")
+            return {
+                "limit": held["limit"],
+                "min": held["qth_min"],
+                "max": held["qth_max"],
+                "ecn": bool(held["flags"] & 1),
+            }
+        case "sfq":
+            return {
+                "limit": options.get("limit_v0", options.get("limit")),
+                "flows": options["flows"],
+                "quantum": options["quantum"],
+                "perturb": options["perturb_period"],
+            }
+        case "pfifo" | "bfifo":
+            return {"limit": options["limit"]}
+    held = {name: options.get_attr(attribute) for name, attribute in _ATTRIBUTES[kind].items()}
+    return {
+        name: _FROM_KERNEL[name](value) if name in _FROM_KERNEL else value
+        for name, value in held.items()
+        if value is not None
+    }
+
+
+def _as_asked(held: Option, asked: Option) -> Option:
+    """Return what was asked where the kernel differs by its rounding only.
+
+    CoDel keeps time in units of 1024 ns (``CODEL_SHIFT``, include/net/codel.h) and tbf its burst in
+    ticks of 64 ns.
+    """
+    if isinstance(held, bool) or isinstance(held, str) or isinstance(asked, str):
+        return held
+    return asked if abs(held - asked) <= max(2, held * 0.001) else held
+
+
+_CODEL = ("limit", "target", "interval", "ecn", "ce_threshold")
+_FQ_CODEL = (*_CODEL, "flows", "quantum", "memory_limit")
+
+_ATTRIBUTES: dict[str, dict[str, str]] = {
+    "codel": {name: f"TCA_CODEL_{name.upper()}" for name in _CODEL},
+    "fq_codel": {name: f"TCA_FQ_CODEL_{name.upper()}" for name in _FQ_CODEL},
+    "cake": {
+        "bandwidth": "TCA_CAKE_BASE_RATE64",
+        "rtt": "TCA_CAKE_RTT",
+        "flow_mode": "TCA_CAKE_FLOW_MODE",
+        "diffserv_mode": "TCA_CAKE_DIFFSERV_MODE",
+        "ack_filter": "TCA_CAKE_ACK_FILTER",
+        "memlimit": "TCA_CAKE_MEMORY",
+    },
+}
+"""Netlink attribute by option, as include/uapi/linux/pkt_sched.h names them."""
+
+_FLOW_MODES = (
+    "flowblind",
+    "srchost",
+    "dsthost",
+    "hosts",
+    "flows",
+    "dual-srchost",
+    "dual-dsthost",
+    "triple-isolate",
+)
+_DIFFSERV_MODES = ("diffserv3", "diffserv4", "diffserv8", "besteffort", "precedence")
+
+_TO_KERNEL: dict[str, Callable[[Any], int]] = {
+    "bandwidth": lambda bits: int(bits) // 8,
+    "flow_mode": sched_cake.convert_flowmode,
+    "diffserv_mode": sched_cake.convert_diffserv,
+}
+_FROM_KERNEL: dict[str, Callable[[int], Option]] = {
+    "bandwidth": lambda octets: octets * 8,
+    "flow_mode": _FLOW_MODES.__getitem__,
+    "diffserv_mode": _DIFFSERV_MODES.__getitem__,
+    "ecn": bool,
+    "ack_filter": bool,
+}
