@@ -1,4 +1,4 @@
-"""The result as tables for people: at 80 columns as at 120, units in the heads, no empty columns."""
+"""The result as tables for people, at 80 columns as at 120, without empty columns."""
 
 from __future__ import annotations
 

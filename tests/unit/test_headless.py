@@ -1,0 +1,193 @@
+"""A headless run plays each case to its end, tells what happens and prints what was measured."""
+
+import asyncio
+import io
+import json
+import os
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from ccplay import headless
+from ccplay.errors import LabError, UnsupportedError
+from ccplay.model import (
+    AnyCommand,
+    AnyEvent,
+    Applied,
+    Build,
+    Ended,
+    Failed,
+    Feature,
+    FlowEnded,
+    FlowStarted,
+    PingEnded,
+    PingSample,
+    PingStarted,
+    Ready,
+    StartFlow,
+    StartPing,
+    StopFlow,
+    Sweep,
+)
+from ccplay.report.progress import Teller
+from ccplay.scenario.reading import parse
+from ccplay.wire import UnknownEvent
+from tests.unit.test_summary import HELLO
+
+TEXT = """
+title = "T"
+duration = "20 s"
+topology.kind = "linear"
+timeline = [
+  { at = "1 s", do = "start-flow", cc = "reno" },
+  { at = "2 s", do = "start-ping", count = 3 },
+  { after = "p1", at = "1 s", do = "mark", text = "done" },
+]
+"""
+CAPABILITIES = msgspec.structs.replace(
+    HELLO.capabilities, congestion_controls=[Feature(name="reno", available=True)]
+)
+
+
+class QuickLab:
+    """A lab whose clock runs as fast as events are read; it obeys like a real one."""
+
+    live = True
+
+    def __init__(self, build: Build, *, dies_at: float = 1e9) -> None:
+        self.build = build
+        self.dies_at = dies_at
+        self._answers: list[AnyEvent] = []
+        self._closed = False
+        self._t = 0.5
+
+    async def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
+        yield msgspec.structs.replace(HELLO, capabilities=CAPABILITIES)
+        yield Ready(t=self._t)
+        while not self._closed:
+            self._t += 0.1
+            yield Sweep(t=self._t)
+            while self._answers:
+                yield self._answers.pop(0)
+            if self._t > self.dies_at:
+                raise LabError("the lab ended by signal 9")
+            await asyncio.sleep(0)
+        yield Ended(t=self._t, reason="stdin ended")
+
+    def send(self, command: AnyCommand) -> None:
+        t = self._t
+        match command:
+            case StartFlow(flow=str(flow)):
+                started = FlowStarted(t=t, flow=flow, src="h1", dst="h2", cc="reno", port=1)
+                self._answers += [started]
+            case StopFlow(flow="refused"):
+                self._answers += [Failed(t=t, command=command, message="no flow")]
+                return
+            case StopFlow(flow=flow):
+                ended = FlowEnded(t=t, flow=flow, bytes=5_000, duration_s=t - 1.5, retransmits=2)
+                self._answers += [ended]
+            case StartPing(ping=str(ping)):
+                self._answers += [
+                    PingStarted(t=t, ping=ping, src="h1", dst="h2", interval_s=0.2),
+                    PingSample(t=t + 0.01, ping=ping, seq=1, rtt_us=20_000.0),
+                    PingEnded(t=t + 0.02, ping=ping, sent=1, lost=0),
+                ]
+            case _:
+                pass
+        self._answers.append(Applied(t=t, command=command))
+
+    async def close(self) -> None:
+        self._closed = True
+
+
+def quiet() -> Teller:
+    return Teller(Console(file=io.StringIO()), 1)
+
+
+async def test_a_case_runs_to_its_end_and_its_flow_is_stopped_for_exact_figures() -> None:
+    result = await headless.measure(parse(TEXT, Path("t.toml")), QuickLab, asyncio.Event(), quiet())
+    (case,) = result.cases
+    assert case.errors == []
+    assert 20 <= case.duration_s < 21
+    assert (case.flows[0].bytes, case.flows[0].retransmits) == (5_000, 2)
+    assert case.pings[0].p50_ms == 20.0
+    assert result.machine is not None
+    assert result.machine.kernel == "6.18.0"
+
+
+async def test_until_all_ends_when_the_limited_traffic_has() -> None:
+    text = 'until = "all"\n' + TEXT
+    result = await headless.measure(parse(text, Path("t.toml")), QuickLab, asyncio.Event(), quiet())
+    assert result.cases[0].duration_s < 6
+
+
+async def test_ctrl_c_prints_what_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    """The signal comes in the middle of the first case; the second never starts."""
+    labs: list[QuickLab] = []
+
+    class Interrupted(QuickLab):
+        def send(self, command: AnyCommand) -> None:
+            super().send(command)
+            if isinstance(command, StartPing):
+                os.kill(os.getpid(), signal.SIGINT)
+
+    def start(build: Build) -> QuickLab:
+        labs.append(Interrupted(build))
+        return labs[-1]
+
+    text = TEXT.replace("20 s", "10 min") + '[[case]]\nname = "a"\n[[case]]\nname = "b"\n'
+    code = await headless.run(parse(text, Path("t.toml")), start, as_json=True)
+    assert code == headless.INTERRUPTED
+    assert len(labs) == 1
+    (case,) = json.loads(capsys.readouterr().out)["cases"]
+    assert case["interrupted"] is True
+    assert case["flows"][0]["bytes"] == 5_000
+
+
+async def test_a_lab_that_dies_leaves_its_figures_and_an_error() -> None:
+    result = await headless.measure(
+        parse(TEXT, Path("t.toml")),
+        lambda build: QuickLab(build, dies_at=5.0),
+        asyncio.Event(),
+        quiet(),
+    )
+    assert result.cases[0].errors == ["the lab ended by signal 9"]
+    assert result.cases[0].pings[0].sent == 1
+
+
+async def test_a_kernel_that_lacks_something_stops_the_run_at_once() -> None:
+    scenario = parse(TEXT.replace('"reno"', '"vegas"'), Path("t.toml"))
+    with pytest.raises(UnsupportedError, match='"vegas" is not in this kernel'):
+        await headless.measure(scenario, QuickLab, asyncio.Event(), quiet())
+
+
+async def test_a_step_that_never_came_is_told() -> None:
+    text = TEXT.replace('after = "p1", at = "1 s"', 'after = "p1", at = "19 s"')
+    result = await headless.measure(parse(text, Path("t.toml")), QuickLab, asyncio.Event(), quiet())
+    assert result.cases[0].errors == ["timeline[2] never came"]
+
+
+async def test_every_case_is_recorded_in_a_file_of_its_own(tmp_path: Path) -> None:
+    scenario = parse(TEXT + '[[case]]\nname = "Reno, 20"\n[[case]]\nname = "b"\n', Path("t.toml"))
+    record = tmp_path / "run.jsonl"
+    await headless.measure(scenario, QuickLab, asyncio.Event(), quiet(), record=record)
+    files = sorted(os.listdir(tmp_path))
+    assert files == ["run-1-reno-20.jsonl", "run-2-b.jsonl"]
+    lines = (tmp_path / files[0]).read_text().splitlines()
+    assert json.loads(lines[0])["event"] == "hello"
+    assert json.loads(lines[-1])["event"] == "ended"
+
+
+async def test_progress_without_a_terminal_is_plain_lines() -> None:
+    out = io.StringIO()
+    scenario = parse(TEXT, Path("t.toml"))
+    with Teller(Console(file=out, width=80), 1) as teller:
+        await headless.measure(scenario, QuickLab, asyncio.Event(), teller)
+    text = out.getvalue()
+    assert "\x1b" not in text
+    assert "ping p1 ended: 1 sent, 0 lost" in text
+    assert "done" in text

@@ -1,0 +1,88 @@
+"""A timeline's commands come when their moment has come, each once."""
+
+from ccplay.model import (
+    DownloadEnded,
+    DownloadStarted,
+    Log,
+    Mark,
+    PingEnded,
+    PingStarted,
+    Ready,
+    StartDownload,
+    StartFlow,
+    StartPing,
+    StopFlow,
+)
+from ccplay.scenario import Step
+from ccplay.script import Script
+from ccplay.state import LabState
+
+
+def at(state: LabState, t: float) -> LabState:
+    """Let time pass."""
+    state.apply(Log(t=t, level="info", text=""))
+    return state
+
+
+def test_nothing_is_due_before_the_network_stands() -> None:
+    script, state = Script([Step(0.0, Mark(text="a"))]), LabState()
+    assert script.due(at(state, 5.0)) == []
+    state.apply(Ready(t=6.0))
+    assert script.due(state) == [Mark(text="a")]
+    assert script.due(state) == []
+    assert script.finished(state)
+
+
+def test_time_counts_from_ready_and_steps_come_in_order() -> None:
+    """Late events make several steps due at once: the earliest first, then the file's order."""
+    steps = [Step(2.0, Mark(text="c")), Step(1.0, Mark(text="a")), Step(1.0, Mark(text="b"))]
+    script, state = Script(steps), LabState()
+    state.apply(Ready(t=10.0))
+    assert script.due(at(state, 10.9)) == []
+    assert script.next_at(state) == 11.0
+    assert script.due(at(state, 12.5)) == [Mark(text=text) for text in "abc"]
+
+
+def test_after_waits_for_the_end_of_traffic() -> None:
+    script = Script(
+        [
+            Step(0.0, StartPing(ping="p1", count=1)),
+            Step(1.0, StartDownload(download="w1"), after="p1"),
+            Step(0.0, Mark(text="done"), after="w1"),
+        ]
+    )
+    state = LabState()
+    state.apply(Ready(t=0.0))
+    assert script.due(state) == [StartPing(ping="p1", count=1)]
+    state.apply(PingStarted(t=0.1, ping="p1", src="h1", dst="h2", interval_s=1.0))
+    assert script.due(at(state, 50.0)) == []
+    assert script.next_at(state) is None
+    state.apply(PingEnded(t=51.0, ping="p1", sent=1, lost=0))
+    assert script.next_at(state) == 52.0
+    assert script.due(at(state, 51.9)) == []
+    assert script.due(at(state, 52.0)) == [StartDownload(download="w1")]
+    state.apply(DownloadStarted(t=52.1, download="w1", src="h1", dst="h2", bytes=1))
+    assert len(script.waiting) == 1
+    state.apply(DownloadEnded(t=53.0, download="w1", bytes=1, duration_s=0.9))
+    assert script.due(state) == [Mark(text="done")]
+    assert script.finished(state)
+
+
+def test_a_script_is_finished_when_what_ends_has_ended() -> None:
+    """A flow without limit or stop is not waited for."""
+    script = Script([Step(0.0, StartFlow(flow="1")), Step(0.0, StartPing(ping="p1", count=1))])
+    state = LabState()
+    state.apply(Ready(t=0.0))
+    assert len(script.due(state)) == 2
+    assert not script.finished(state)
+    state.apply(PingStarted(t=0.1, ping="p1", src="h1", dst="h2", interval_s=1.0))
+    state.apply(PingEnded(t=1.0, ping="p1", sent=1, lost=0))
+    assert script.finished(state)
+
+
+def test_a_stopped_flow_is_waited_for() -> None:
+    script = Script([Step(0.0, StartFlow(flow="1")), Step(0.0, StopFlow(flow="1"))])
+    state = LabState()
+    state.apply(Ready(t=0.0))
+    script.due(state)
+    assert not script.finished(state)

@@ -1,0 +1,258 @@
+"""The result says what the stream held, in documented units, and is always valid JSON."""
+
+import io
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from ccplay import wire
+from ccplay.model import (
+    Capabilities,
+    DownloadEnded,
+    DownloadStarted,
+    Failed,
+    FlowEnded,
+    FlowStarted,
+    Health,
+    Hello,
+    LinkChanged,
+    LinkSetting,
+    Network,
+    PingEnded,
+    PingSample,
+    PingStarted,
+    Qdisc,
+    QdiscSamples,
+    Ready,
+    Sweep,
+    TcpSamples,
+    Topology,
+)
+from ccplay.report.percentiles import percentile
+from ccplay.report.summary import Result, machine, summarise
+from ccplay.report.table import show
+from ccplay.state import LabState
+
+HELLO = Hello(
+    t=0.0,
+    format=wire.FORMAT,
+    version="0.1.0",
+    wall_time=0.0,
+    sample_hz=50,
+    capabilities=Capabilities(
+        kernel="6.18.0",
+        privilege="root",
+        congestion_controls=[],
+        qdiscs=[],
+        delay_engines=[],
+        tools=[],
+        cpus=2,
+        python="3.11.2",
+    ),
+    network=Network(topology=Topology(kind="linear"), nodes=[], links=[], bottlenecks=["r->h2"]),
+)
+
+
+def health(t: float, **changes: float) -> Health:
+    """Return a good second, but for ``changes``."""
+    values = {
+        "ticks": 50,
+        "missed": 0,
+        "late_p50_us": 100.0,
+        "late_p99_us": 900.0,
+        "sweep_p50_us": 200.0,
+        "lab_cpu": 0.05,
+        "host_cpu": 0.2,
+        "steal": 0.0,
+    }
+    return Health(t=t, **{**values, **changes})  # type: ignore[arg-type]
+
+
+def sweep(t: float, flows: dict[str, int], *, cc: str = "reno", qlen: int = 0) -> Sweep:
+    """Return a sweep with a cwnd and 1000 bytes per segment of it acknowledged."""
+    n = len(flows)
+    zeros: dict[str, list[object]] = {name: [0] * n for name in TcpSamples.__struct_fields__}
+    zeros |= {
+        "flow": list(flows),
+        "cc": [cc] * n,
+        "cwnd": list(flows.values()),
+        "srtt_us": [cwnd * 1000 for cwnd in flows.values()],
+        "min_rtt_us": [20_000] * n,
+        "bytes_acked": [cwnd * 1000 for cwnd in flows.values()],
+        "ssthresh": [None] * n,
+    }
+    queue: dict[str, list[object]] = {name: [0] for name in QdiscSamples.__struct_fields__}
+    queue |= {
+        "link": ["r->h2"],
+        "kind": ["pfifo"],
+        "qlen": [qlen],
+        "backlog": [qlen * 1514],
+        "drops": [qlen // 10],
+        "ecn_marks": [None],
+    }
+    return Sweep(t=t, tcp=TcpSamples(**zeros), qdisc=QdiscSamples(**queue))  # type: ignore[arg-type]
+
+
+def link(t: float, kind: str) -> LinkChanged:
+    """Return a change of the bottleneck's queue."""
+    setting = LinkSetting(rate=1_500_000, qdisc=Qdisc(kind=kind))
+    return LinkChanged(
+        t=t, link="r->h2", setting=setting, offloads=False, delay_engine="delay line"
+    )
+
+
+def session() -> LabState:
+    """Return a session with some of everything."""
+    state = LabState()
+    for event in (
+        HELLO,
+        link(0.1, "pfifo"),
+        Ready(t=0.5),
+        FlowStarted(t=1.0, flow="1", src="h1", dst="h2", cc="reno", port=5201, streams=2),
+        FlowStarted(t=1.0, flow="2", src="h1", dst="h2", cc="cubic", port=5202),
+        PingStarted(t=1.0, ping="p1", src="h1", dst="h2", interval_s=0.5),
+        DownloadStarted(t=1.0, download="w1", src="h1", dst="h2", bytes=177_669),
+        *(
+            sweep(1 + i / 10, {"1": i, "1/2": 2 * i, "2": 5, "w1": 7}, qlen=i)
+            for i in range(1, 101)
+        ),
+        link(11.0, "bfifo"),
+        PingSample(t=11.0, ping="p1", seq=1, rtt_us=20_500.0),
+        PingSample(t=11.1, ping="p1", seq=2, rtt_us=None),
+        PingSample(t=11.2, ping="p1", seq=3, rtt_us=800_000.0),
+        PingEnded(t=11.3, ping="p1", sent=3, lost=1),
+        DownloadEnded(t=11.4, download="w1", bytes=177_669, duration_s=1.0),
+        sweep(11.5, {"1": 100, "1/2": 200}, cc="bbr"),
+        FlowEnded(t=11.6, flow="2", bytes=1_250_000, duration_s=10.0, retransmits=3),
+        health(11.9),
+        health(12.0, late_p99_us=2000.0),
+    ):
+        state.apply(event)
+    return state
+
+
+def test_a_flow_that_runs_is_counted_until_now_with_all_its_streams() -> None:
+    flow = summarise(session(), "x").flows[0]
+    assert (flow.id, flow.streams, flow.cc) == ("1", 2, "reno")
+    assert [(s.t, s.cc) for s in flow.switches] == [(11.5, "bbr")]
+    assert flow.bytes == 300_000
+    assert flow.duration_s == 11.0
+    assert flow.goodput_bps == pytest.approx(300_000 * 8 / 11, abs=0.1)
+    assert flow.cwnd_max == 200
+    assert flow.min_rtt_ms == 20.0
+
+
+def test_a_flow_that_ended_has_the_lab_s_own_figures() -> None:
+    flow = summarise(session(), "x").flows[1]
+    assert (flow.bytes, flow.duration_s, flow.retransmits) == (1_250_000, 10.0, 3)
+    assert flow.goodput_bps == 1_000_000
+    assert flow.cwnd_p50 == flow.cwnd_p99 == 5
+
+
+def test_queues_pings_and_downloads() -> None:
+    case = summarise(session(), "x")
+    (queue,), (ping,), (download,) = case.queues, case.pings, case.downloads
+    assert (queue.link, queue.kind, queue.kinds) == ("r->h2", "pfifo", ["pfifo", "bfifo"])
+    assert (queue.qlen_p50, queue.qlen_max, queue.marks) == (50, 100, None)
+    assert (ping.sent, ping.lost, ping.min_ms, ping.max_ms) == (3, 1, 20.5, 800.0)
+    assert (download.bytes, download.seconds, download.cwnd_max) == (177_669, 1.0, 7)
+    assert download.rate_bps == 177_669 * 8
+    assert case.duration_s == 11.5
+
+
+def test_a_download_is_no_flow() -> None:
+    assert [flow.id for flow in summarise(session(), "x").flows] == ["1", "2"]
+
+
+def test_a_case_that_measured_nothing_has_nulls_not_nans() -> None:
+    state = LabState()
+    for event in (
+        HELLO,
+        Ready(t=0.5),
+        FlowStarted(t=1.0, flow="1", src="a", dst="b", cc="reno", port=1),
+        PingStarted(t=1.0, ping="p1", src="a", dst="b", interval_s=1.0),
+        DownloadStarted(t=1.0, download="w1", src="a", dst="b", bytes=5),
+        Failed(t=1.0, command=None, message="no such thing"),
+    ):
+        state.apply(event)
+    case = summarise(state, "x", interrupted=True, errors=("too bad",))
+    result = Result(scenario="s", title="S", machine=machine(state), cases=[case])
+    text = wire.encode_value(result).decode()
+    assert "NaN" not in text
+    data = json.loads(text)["cases"][0]
+    assert data["flows"][0]["goodput_bps"] is None
+    assert data["pings"][0]["p50_ms"] is None
+    assert data["downloads"][0]["seconds"] is None
+    assert data["errors"] == ["no such thing", "too bad"]
+    assert data["interrupted"] is True
+    assert data["health"]["trustworthy"] is False
+
+
+def test_the_documented_keys_are_there() -> None:
+    """Programs rely on these; see scenarios/README.md."""
+    state = session()
+    result = Result(scenario="s", title="S", machine=machine(state), cases=[summarise(state, "x")])
+    data = json.loads(wire.encode_value(result))
+    assert {"format", "scenario", "machine", "cases"} <= data.keys()
+    assert {"kernel", "cpus", "python", "ccplay", "privilege"} <= data["machine"].keys()
+    case = data["cases"][0]
+    assert {"name", "flows", "queues", "pings", "downloads", "health"} <= case.keys()
+    flow = {"id", "cc", "goodput_bps", "bytes", "duration_s", "retransmits"}
+    assert flow <= case["flows"][0].keys()
+    queue = {"link", "kind", "qlen_p50", "qlen_p99", "drops", "marks"}
+    assert queue <= case["queues"][0].keys()
+    ping = {"id", "sent", "lost", "min_ms", "p50_ms", "p95_ms", "max_ms"}
+    assert ping <= case["pings"][0].keys()
+    assert {"bytes", "seconds", "rate_bps"} <= case["downloads"][0].keys()
+    assert case["health"]["trustworthy"] is True
+    assert data["machine"]["delay_engines"] == ["delay line"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"missed": 5}, "sweeps fell out"),
+        ({"steal": 0.17}, "the hypervisor took 17%"),
+        ({"host_cpu": 0.99}, "the machine was 99% busy"),
+        ({"delay_late_p99_us": 9000.0}, "9.0 ms late"),
+        ({"events_dropped": 4}, "4 sweeps were lost"),
+    ],
+)
+def test_a_run_that_the_machine_spoilt_says_so(changes: dict[str, float], reason: str) -> None:
+    state = LabState()
+    state.apply(health(1.0, **changes))
+    verdict = summarise(state, "x").health
+    assert not verdict.trustworthy
+    assert reason in verdict.reasons[0]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_tables_fit_and_hold_every_figure(width: int) -> None:
+    state = session()
+    result = Result(scenario="s", title="S", machine=machine(state), cases=[summarise(state, "x")])
+    out = io.StringIO()
+    show(result, Console(file=out, width=width))
+    text = out.getvalue()
+    assert max(len(line) for line in text.splitlines()) <= width
+    for figure in ("1 Mbit/s", "reno → bbr", "pfifo → bfifo", "20.5 ms", "800 ms", "177,669"):
+        assert figure in text
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1), st.floats(0, 100))
+def test_percentiles_lie_within_the_values(values: list[float], percent: float) -> None:
+    result = percentile(values, percent)
+    assert result is not None
+    assert min(values) - 1e-6 <= result <= max(values) + 1e-6
+    assert math.isfinite(result)
+
+
+def test_percentiles_are_linear_between_values() -> None:
+    assert percentile([], 50) is None
+    assert percentile([3.0, 1.0], 50) == 2.0
+    assert percentile([1.0, 2.0, 3.0, 4.0], 0) == 1.0
+    assert percentile([1.0, 2.0, 3.0, 4.0], 100) == 4.0
+    assert percentile(list(range(101)), 95) == 95
