@@ -1,7 +1,7 @@
 """The characters that the screen is drawn with, in Unicode or in plain ASCII.
 
-Each is exactly one cell wide. The Unicode ones are in DejaVu Sans Mono and the fonts that terminals
-ship with; the ASCII ones are for serial lines, the Linux console and screens where even a box breaks.
+Each is exactly one cell wide. The Unicode ones are all in DejaVu Sans Mono and most other fonts of
+terminals; the ASCII ones are for serial lines, the Linux console, wherever even a box breaks.
 """
 
 from __future__ import annotations

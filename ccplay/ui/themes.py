@@ -121,7 +121,10 @@ def _look(name: str, content: dict[str, Any]) -> Look:
         title=str(content.get("title", name)),
         about=str(content.get("about", "")),
         textual_theme=_theme(
-            name, dark, {each: _colour("screen", screen, each) for each in SCREEN}
+            name,
+            dark,
+            {each: _colour("screen", screen, each) for each in SCREEN},
+            muted=_colour("plot", plot, "muted"),
         ),
         flows=_colours(plot, "flows", FLOWS),
         colours={each: _colour("plot", plot, each) for each in PLOT},
@@ -129,7 +132,7 @@ def _look(name: str, content: dict[str, Any]) -> Look:
     )
 
 
-def _theme(name: str, dark: bool, colours: dict[str, str]) -> Theme:
+def _theme(name: str, dark: bool, colours: dict[str, str], muted: str) -> Theme:
     # Textual derives pale greys for these, below a contrast of 4.5.
     return Theme(
         name=name,
@@ -156,6 +159,8 @@ def _theme(name: str, dark: bool, colours: dict[str, str]) -> Theme:
             "footer-key-foreground": colours["primary"],
             "input-cursor-background": colours["foreground"],
             "input-cursor-foreground": colours["background"],
+            "text-muted": muted,
+            "text-disabled": muted,
             "scrollbar": colours["primary"],
             "scrollbar-background": colours["panel"],
         },

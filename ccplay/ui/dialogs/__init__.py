@@ -1,0 +1,19 @@
+"""The dialogs: each asks for one command and answers with it, or with None."""
+
+from ccplay.ui.dialogs.base import Dialog
+from ccplay.ui.dialogs.congestion import CongestionDialog
+from ccplay.ui.dialogs.links import LinkDialog
+from ccplay.ui.dialogs.mark import MarkDialog
+from ccplay.ui.dialogs.queue import QueueDialog
+from ccplay.ui.dialogs.traffic import DownloadDialog, FlowDialog, PingDialog
+
+__all__ = [
+    "CongestionDialog",
+    "Dialog",
+    "DownloadDialog",
+    "FlowDialog",
+    "LinkDialog",
+    "MarkDialog",
+    "PingDialog",
+    "QueueDialog",
+]

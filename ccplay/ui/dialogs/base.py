@@ -1,0 +1,130 @@
+"""What all dialogs share: a box over the screen that answers with one command."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.screen import ModalScreen
+from textual.widget import Widget
+from textual.widgets import Static
+
+from ccplay.model import AnyCommand, Capabilities, Network
+from ccplay.state import LabState
+from ccplay.ui.dialogs.fields import Field
+from ccplay.ui.dialogs.menu import Menu
+from ccplay.ui.glyphs import UNICODE, Glyphs
+
+
+class Dialog(ModalScreen[AnyCommand | None]):
+    """Ask for a command: enter does it, escape leaves without."""
+
+    DEFAULT_CSS = """
+    Dialog {
+        align: center middle;
+        & > #box {
+            width: 76; max-width: 100%; height: auto; max-height: 100%; padding: 0 1;
+            border: round $primary; border-title-color: $primary; border-title-style: bold;
+            border-subtitle-color: $text-muted; background: $surface; color: $foreground;
+        }
+        & #complaint { display: none; color: $error; height: auto; }
+        & .detail { height: 2; color: $foreground; padding-left: 2; }
+        & .gap { height: 1; }
+    }
+    Dialog.ascii > #box { border: ascii $primary; scrollbar-size: 0 0; }
+    Dialog.roomy > #box { width: 96; padding: 1 2; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "do", "do it", priority=True),
+        Binding("escape", "leave", "leave", priority=True),
+        Binding("down", "app.focus_next", "next", show=False),
+        Binding("up", "app.focus_previous", "previous", show=False),
+    ]
+
+    HEADING: ClassVar[str]
+    VERB: ClassVar[str]
+    """What enter does, in a word or two."""
+    HINT: ClassVar[str] = "tab next field"
+
+    def __init__(self, state: LabState, selected_flow: str | None) -> None:
+        """Ask on the ground of ``state``; ``selected_flow`` is the one under the cursor."""
+        if state.hello is None:
+            raise ValueError("a dialog needs a lab that has said hello")
+        super().__init__()
+        self.state = state
+        self.selected_flow = selected_flow
+        self.capabilities: Capabilities = state.hello.capabilities
+        self.network: Network = state.hello.network
+        self.glyphs: Glyphs = getattr(self.app, "glyphs", UNICODE)
+        self._complaint = Static(id="complaint", markup=False)
+
+    @abstractmethod
+    def controls(self) -> Iterable[Widget]:
+        """Return what stands in the box, top down."""
+
+    @abstractmethod
+    def command(self) -> AnyCommand | None:
+        """Return what was asked for. Raises ``ValueError`` where that can't be."""
+
+    def compose(self) -> ComposeResult:
+        """Put the controls into a box that says what enter and escape do."""
+        glyphs = self.glyphs
+        self.set_class(glyphs.name == "ascii", "ascii")
+        box = VerticalScroll(*self.controls(), self._complaint, id="box", can_focus=False)
+        box.border_title = self.HEADING
+        hints = (f"enter {self.VERB}", self.HINT, "esc leave")
+        gap = f"  {glyphs.separator}  "
+        box.border_subtitle = glyphs.translate(gap.join(hint for hint in hints if hint))
+        yield box
+
+    def on_resize(self) -> None:
+        """Use the room where there is some."""
+        self.set_class(self.size.width >= 110 and self.size.height >= 32, "roomy")
+
+    def on_menu_chosen(self, event: Menu.Chosen) -> None:
+        """Say all of what the line is too short for."""
+        event.stop()
+        self._complaint.display = False
+        item = event.item
+        for detail in self.query(".detail").results(Static):
+            detail.update(self.glyphs.translate(item.missing or item.summary))
+        self.chosen(event.menu)
+
+    def chosen(self, menu: Menu) -> None:
+        """React to another line under the highlight."""
+
+    def action_do(self) -> None:
+        """Answer with the command, or say why that can't be; what was typed stays."""
+        wrong = [each for each in self.query(Field) if _in_use(each) and not each.check()]
+        if wrong:
+            wrong[0].input.focus()
+            return
+        try:
+            command = self.command()
+        except ValueError as error:
+            self._complaint.update(self.glyphs.translate(f"{self.glyphs.missing} {error}"))
+            self._complaint.display = True
+            self._complaint.scroll_visible(animate=False)
+            return
+        self.dismiss(command)
+
+    def action_leave(self) -> None:
+        """Answer with nothing."""
+        self.dismiss(None)
+
+
+def _in_use(field: Widget) -> bool:
+    return isinstance(field.parent, Widget) and field.parent.display
+
+
+def available(menu: Menu) -> str:
+    """Return the key under the highlight. Raises ``ValueError`` with the remedy if missing."""
+    item = menu.item
+    if item.missing:
+        raise ValueError(f"{item.label}: {item.missing}")
+    return item.key

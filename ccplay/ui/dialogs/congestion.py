@@ -1,0 +1,77 @@
+"""The dialog that switches a running flow's congestion control, or a host's default."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from textual.binding import Binding
+from textual.widget import Widget
+from textual.widgets import Static
+
+from ccplay.model import SetCongestionControl
+from ccplay.state import LabState
+from ccplay.ui.dialogs.base import Dialog, available
+from ccplay.ui.dialogs.fields import Row, Steps
+from ccplay.ui.dialogs.hosts import hosts, running_flows
+from ccplay.ui.dialogs.menu import Menu, feature_items
+
+
+class CongestionDialog(Dialog):
+    """Choose an algorithm for a flow, while it runs, or for a host's new connections."""
+
+    HEADING = "Congestion control"
+    VERB = "switch"
+    HINT = "←→ of whom  ·  1-9 a-z jump"
+
+    BINDINGS = [  # noqa: RUF012 - Textual's own way to say it
+        Binding("right", "step(1)", "next flow or host", show=False),
+        Binding("left", "step(-1)", "flow or host before", show=False),
+    ]
+
+    def __init__(self, state: LabState, selected_flow: str | None) -> None:
+        """Offer the selected flow, or the first that runs, or the first host."""
+        super().__init__(state, selected_flow)
+        flows = running_flows(state)
+        names = hosts(self.network)
+        targets = [(f"flow {name}", f"flow {name}") for name in flows]
+        targets += [(f"host {name}", f"new connections of {name}") for name in names]
+        chosen = (selected_flow or "").partition("/")[0]
+        self.target = Steps(targets, self.glyphs, current=f"flow {chosen}")
+        items = feature_items(self.capabilities.congestion_controls)
+        self.menu = Menu(items, self.glyphs, current=self._now())
+
+    def controls(self) -> Iterable[Widget]:
+        """Whose algorithm, then which; the focus starts in the list."""
+        return (
+            Row("of", self.target),
+            Static(classes="gap"),
+            self.menu,
+            Static(classes="detail", markup=False),
+        )
+
+    def on_mount(self) -> None:
+        """Make arrow and enter enough."""
+        self.menu.focus()
+
+    def on_steps_stepped(self, event: Steps.Stepped) -> None:
+        """Show what the other one uses."""
+        event.stop()
+        self.menu.mark_current(self._now())
+
+    def action_step(self, by: int) -> None:
+        """Go to another flow or host without leaving the list."""
+        self.target.action_step(by)
+
+    def command(self) -> SetCongestionControl:
+        """Return the switch."""
+        kind, _, name = self.target.value.partition(" ")
+        cc = available(self.menu)
+        if kind == "flow":
+            return SetCongestionControl(cc=cc, flow=name)
+        return SetCongestionControl(cc=cc, host=name)
+
+    def _now(self) -> str | None:
+        kind, _, name = self.target.value.partition(" ")
+        if kind == "flow":
+            return self.state.flows[name].cc if name in self.state.flows else None
+        return self.state.hosts.get(name)

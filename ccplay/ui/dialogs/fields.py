@@ -1,0 +1,198 @@
+"""Rows of a dialog: a quantity to type, or a few values to step through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.reactive import reactive
+from textual.widget import Widget
+from textual.widgets import Input, Static
+
+from ccplay.ui.glyphs import Glyphs
+
+T = TypeVar("T")
+
+
+class Field(Vertical, Generic[T]):
+    """Something to type, checked at every key, with the reason under it when it does not fit."""
+
+    DEFAULT_CSS = """
+    Field {
+        height: auto;
+        & > Horizontal { height: 1; }
+        & Input, & Input:focus { width: 22; height: 1; border: none; padding: 0 1;
+            background: $panel; color: $foreground; background-tint: $foreground 0%; }
+        &.wide Input, &.wide Input:focus { width: 1fr; }
+        & .meaning { width: 1fr; height: 1; padding-left: 2; color: $text-muted;
+            text-wrap: nowrap; text-overflow: ellipsis; }
+        & .reason { display: none; height: auto; padding-left: 14; color: $error; }
+        &.wrong .reason { display: block; }
+    }
+    .ascii Field .meaning { text-overflow: clip; }
+    """
+
+    def __init__(
+        self,
+        label: str,
+        text: str,
+        read: Callable[[str], T],
+        glyphs: Glyphs,
+        *,
+        meaning: str = "",
+        optional: str = "",
+    ) -> None:
+        """Ask for what ``read`` makes of the text; it raises ``ValueError`` with the reason.
+
+        ``optional`` is what an empty field means; where it is empty something must be typed.
+        """
+        super().__init__()
+        self._label = label
+        self.glyphs = glyphs
+        self._read = read
+        self._optional = optional
+        self._meaning = meaning
+        self._initial = text
+        self.input = Input(
+            text, placeholder=glyphs.translate(optional), select_on_focus=True, compact=True
+        )
+        self._reason = Static(classes="reason", markup=False)
+
+    @property
+    def value(self) -> T | None:
+        """What was typed, None for nothing. Raises ``ValueError`` where it does not fit."""
+        text = self.input.value.strip()
+        if not text and self._optional:
+            return None
+        return self._read(text)
+
+    @property
+    def changed(self) -> bool:
+        """Whether the text is another than at first."""
+        return self.input.value.strip() != self._initial
+
+    @property
+    def reason(self) -> str:
+        """Why the text does not fit; empty where it does."""
+        try:
+            _ = self.value
+        except ValueError as error:
+            return str(error) if self.input.value.strip() else "something must stand here"
+        return ""
+
+    def fill(self, text: str) -> None:
+        """Show another text, as if it had stood there from the start, unless it was edited."""
+        if not self.changed:
+            self._initial = self.input.value = text
+
+    def compose(self) -> ComposeResult:
+        """Label, text and meaning in one line, the reason below."""
+        with Horizontal():
+            yield Label(self._label)
+            yield self.input
+            if self._meaning:
+                text = self.glyphs.translate(self._meaning)
+                yield Static(text, classes="meaning", markup=False)
+        yield self._reason
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Check what was typed."""
+        event.stop()
+        self.check()
+
+    def check(self) -> bool:
+        """Show the reason, or hide it; return whether all is well."""
+        reason = self.reason
+        self._reason.update(self.glyphs.translate(f"{self.glyphs.missing} {reason}"))
+        self.set_class(bool(reason), "wrong")
+        return not reason
+
+
+class Label(Static):
+    """What stands left of a control; bold while that has the focus."""
+
+    DEFAULT_CSS = """
+    Label { width: 14; height: 1; padding-right: 1; color: $text-muted; }
+    Horizontal:focus-within > Label { color: $primary; text-style: bold; }
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, markup=False)
+
+
+class Steps(Widget, can_focus=True):
+    """A few values to step through with the arrow keys, one shown at a time."""
+
+    DEFAULT_CSS = """
+    Steps { width: 1fr; height: 1; background: $surface; color: $foreground; }
+    Steps:focus { text-style: bold; background: $panel; }
+    """
+
+    BINDINGS = [  # noqa: RUF012 - Textual's own way to say it
+        Binding("right,space", "step(1)", "next value", show=False),
+        Binding("left", "step(-1)", "value before", show=False),
+    ]
+
+    index: reactive[int] = reactive(0)
+
+    class Stepped(Message):
+        """Another value is shown."""
+
+        def __init__(self, steps: Steps) -> None:
+            super().__init__()
+            self.steps = steps
+
+    def __init__(
+        self, values: Sequence[tuple[str, str]], glyphs: Glyphs, *, current: str | None = None
+    ) -> None:
+        """Step through ``values``, each a key and its text."""
+        super().__init__()
+        self.values = list(values) or [("", "none")]
+        self.glyphs = glyphs
+        keys = [key for key, _ in self.values]
+        start = keys.index(current) if current in keys else 0
+        self.set_reactive(Steps.index, start)
+
+    @property
+    def value(self) -> str:
+        """The key of the value that is shown."""
+        return self.values[self.index][0]
+
+    @value.setter
+    def value(self, key: str) -> None:
+        keys = [each for each, _ in self.values]
+        if key in keys:
+            self.index = keys.index(key)
+
+    def action_step(self, by: int) -> None:
+        """Go to the next value, or the one before, round and round."""
+        self.index = (self.index + by) % len(self.values)
+
+    def watch_index(self) -> None:
+        """Tell the dialog."""
+        if self.is_mounted:
+            self.post_message(self.Stepped(self))
+
+    def render(self) -> Content:
+        """Show the value between arrows, and which of how many it is."""
+        text = self.glyphs.translate(self.values[self.index][1])
+        if len(self.values) == 1:
+            return Content(f"  {text}")
+        left, right = self.glyphs.arrow_left, self.glyphs.arrow_right
+        place = f"  {self.index + 1} of {len(self.values)}"
+        muted = "" if self.has_focus else "$text-muted"
+        return Content.assemble((f"{left} ", muted), text, (f" {right}{place}", muted))
+
+
+class Row(Horizontal):
+    """A label and the control that it names."""
+
+    DEFAULT_CSS = "Row { height: 1; }"
+
+    def __init__(self, label: str, control: Widget) -> None:
+        super().__init__(Label(label), control)

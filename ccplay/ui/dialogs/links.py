@@ -1,0 +1,117 @@
+"""Which links there are to choose from, and the dialog that changes one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from textual.widget import Widget
+
+from ccplay.model import BOTTLENECK, LinkSetting, Network, SetLink
+from ccplay.state import LabState
+from ccplay.ui.dialogs.base import Dialog
+from ccplay.ui.dialogs.fields import Field, Row, Steps
+from ccplay.units import (
+    format_rate,
+    format_ratio,
+    format_time_us,
+    parse_rate,
+    parse_ratio,
+    parse_time_us,
+)
+
+T = TypeVar("T")
+
+UNLIMITED = "unlimited"
+
+
+def link_choices(network: Network) -> list[tuple[str, str]]:
+    """Return names for commands and their texts: the bottleneck, whole links, directions."""
+    pairs: dict[frozenset[str], str] = {}
+    for link in network.links:
+        pairs.setdefault(frozenset((link.src, link.dst)), f"{link.src}-{link.dst}")
+    here = f" ({network.bottlenecks[0]} and back)" if network.bottlenecks else ""
+    choices = [(BOTTLENECK, f"bottleneck{here}")] if network.bottlenecks else []
+    choices += [(name, f"{name}, both ways") for name in pairs.values()]
+    choices += [(link.name, f"{link.name} only") for link in network.links]
+    return choices
+
+
+def setting_now(state: LabState, network: Network, link: str) -> LinkSetting:
+    """Return what a link does now; where its directions differ, what the first one does."""
+    name = link
+    if link == BOTTLENECK and network.bottlenecks:
+        name = network.bottlenecks[0]
+    elif name not in state.links:
+        name = next((each.name for each in network.links if f"{each.src}-{each.dst}" == link), link)
+    changes = state.links.get(name)
+    return changes[-1].setting if changes else LinkSetting()
+
+
+class LinkDialog(Dialog):
+    """Change rate, delay, jitter or loss of a link; only what was edited is sent."""
+
+    HEADING = "Link"
+    VERB = "change"
+    HINT = "empty leaves as it is"
+
+    def __init__(self, state: LabState, selected_flow: str | None) -> None:
+        """Offer the bottleneck first."""
+        super().__init__(state, selected_flow)
+        self.link = Steps(link_choices(self.network), self.glyphs)
+        self.rate = self._field("rate", _rate, "10 Mbit/s; unlimited")
+        self.delay = self._field("delay", parse_time_us, "20 ms, one way, added")
+        self.jitter = self._field("jitter", parse_time_us, "5 ms, more or less, at random")
+        self.loss = self._field("loss", parse_ratio, "1 % of the packets, after the queue")
+        self._fill()
+
+    def controls(self) -> Iterable[Widget]:
+        """Which link, then what it does."""
+        return (Row("link", self.link), self.rate, self.delay, self.jitter, self.loss)
+
+    def on_mount(self) -> None:
+        """Start at the rate: tab back for another link."""
+        self.rate.input.focus()
+
+    def on_steps_stepped(self, event: Steps.Stepped) -> None:
+        """Show what the other link does."""
+        event.stop()
+        self._fill()
+
+    def command(self) -> SetLink | None:
+        """Return the change, None where nothing was edited."""
+        change = SetLink(
+            link=self.link.value,
+            rate=_edited(self.rate),
+            delay_us=_edited(self.delay),
+            jitter_us=_edited(self.jitter),
+            loss=_edited(self.loss),
+        )
+        return None if change == SetLink(link=self.link.value) else change
+
+    def _field(self, label: str, read: Callable[[str], T], meaning: str) -> Field[T]:
+        return Field(label, "", read, self.glyphs, optional="as it is", meaning=meaning)
+
+    def _fill(self) -> None:
+        now = setting_now(self.state, self.network, self.link.value)
+        if now.rate is not None:
+            self.rate.fill(format_rate(now.rate) if now.rate else UNLIMITED)
+        if now.delay_us is not None:
+            self.delay.fill(format_time_us(now.delay_us))
+        if now.jitter_us is not None:
+            self.jitter.fill(format_time_us(now.jitter_us))
+        if now.loss is not None:
+            self.loss.fill(format_ratio(now.loss))
+
+
+def _edited(field: Field[T]) -> T | None:
+    return field.value if field.changed else None
+
+
+def _rate(text: str) -> int:
+    if text.lower() == UNLIMITED:
+        return 0
+    rate = parse_rate(text)
+    if not rate:
+        raise ValueError(f"{text!r} moves nothing; for no limit write '{UNLIMITED}'")
+    return rate

@@ -1,0 +1,135 @@
+"""A list to choose one of, each with a line of explanation; numbers and letters jump."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from textual import events
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+
+from ccplay.model import Feature
+from ccplay.ui.glyphs import Glyphs
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One line of a menu."""
+
+    key: str
+    """What choosing it means; empty for the default."""
+    label: str
+    summary: str = ""
+    missing: str = ""
+    """Why it can't be chosen and what to do about that; empty where it can."""
+
+
+def feature_items(features: Iterable[Feature]) -> list[Item]:
+    """Make lines of what a machine has, and after those what it lacks with reason and remedy."""
+    items = []
+    for each in sorted(features, key=lambda feature: not feature.available):
+        reason = each.reason or "not on this machine"
+        missing = "" if each.available else f"{reason}; {each.remedy}" if each.remedy else reason
+        items.append(Item(each.name, each.name, each.summary, missing))
+    return items
+
+
+class Menu(OptionList):
+    """Lines of which one is chosen. Those that are missing can be read, not chosen."""
+
+    DEFAULT_CSS = """
+    Menu {
+        height: auto; max-height: 8; border: none; padding: 0; background: $surface;
+        text-wrap: nowrap; text-overflow: ellipsis;
+        &:focus { border: none; background-tint: $foreground 0%; }
+        & > .option-list--option { padding: 0; }
+    }
+    .ascii Menu { scrollbar-size: 0 0; text-overflow: clip; }
+    """
+
+    class Chosen(Message):
+        """The highlight is on another line."""
+
+        def __init__(self, menu: Menu, item: Item) -> None:
+            super().__init__()
+            self.menu = menu
+            self.item = item
+
+    def __init__(
+        self, items: Sequence[Item], glyphs: Glyphs, *, current: str | None = None
+    ) -> None:
+        """Show ``items`` with the highlight on that of key ``current``, which is marked."""
+        self.items = list(items)
+        self.glyphs = glyphs
+        self.current = current
+        self._pointed = self._row(current or "")
+        super().__init__(*(Option(self._line(row)) for row in range(len(self.items))))
+
+    @property
+    def item(self) -> Item:
+        """The line under the highlight."""
+        return self.items[self._pointed]
+
+    def on_mount(self) -> None:
+        """Put the highlight on the current line."""
+        self.highlighted = self._pointed
+
+    def set_items(self, items: Sequence[Item], current: str | None, pointed: str) -> None:
+        """Show other lines, with the mark on ``current`` and the highlight on ``pointed``."""
+        self.items, self.current = list(items), current
+        self._pointed = self._row(pointed)
+        self.set_options(Option(self._line(row)) for row in range(len(self.items)))
+        self.highlighted = self._pointed
+
+    def mark_current(self, key: str | None) -> None:
+        """Mark another line as the current one and move the highlight there."""
+        self.set_items(self.items, key, key or "")
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        """Move the pointer along with the highlight, for screens without colour."""
+        event.stop()
+        before, self._pointed = self._pointed, event.option_index
+        for row in {before, self._pointed}:
+            self.replace_option_prompt_at_index(row, self._line(row))
+        self.post_message(self.Chosen(self, self.item))
+
+    def on_key(self, event: events.Key) -> None:
+        """Jump to the line of a digit, or to the next that starts with a letter."""
+        if event.character is None or not event.character.isalnum():
+            return
+        row = self._row_of(event.character.lower())
+        if row is not None:
+            self.highlighted = row
+            event.stop()
+
+    def _row_of(self, character: str) -> int | None:
+        if character.isdigit():
+            row = int(character) - 1
+            return row if 0 <= row < len(self.items) else None
+        count = len(self.items)
+        for step in range(1, count + 1):
+            row = (self._pointed + step) % count
+            if self.items[row].label.lower().startswith(character):
+                return row
+        return None
+
+    def _row(self, key: str) -> int:
+        keys = [item.key for item in self.items]
+        return keys.index(key) if key in keys else 0
+
+    def _line(self, row: int) -> Content:
+        item, glyphs = self.items[row], self.glyphs
+        pointed = row == self._pointed
+        pointer = glyphs.chosen if pointed else " "
+        number = str(row + 1) if row < 9 else " "
+        sign = glyphs.missing if item.missing else " "
+        if item.key == self.current:
+            sign = glyphs.live
+        width = max(len(each.label) for each in self.items)
+        text = item.missing or item.summary
+        head = f"{pointer} {number} {sign} {item.label:<{width}}  "
+        line = Content.assemble(head, (glyphs.translate(text), "" if pointed else "$text-muted"))
+        return line.stylize("$text-muted") if item.missing and not pointed else line

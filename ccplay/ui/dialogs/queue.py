@@ -1,0 +1,126 @@
+"""The dialog that replaces the queue in front of a link."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from textual.containers import Vertical
+from textual.widget import Widget
+from textual.widgets import Static
+
+from ccplay.disciplines import DISCIPLINES, Parameter, validate
+from ccplay.model import Option, Qdisc, SetQdisc
+from ccplay.state import LabState
+from ccplay.ui.dialogs.base import Dialog, available
+from ccplay.ui.dialogs.fields import Field, Row, Steps
+from ccplay.ui.dialogs.links import link_choices, setting_now
+from ccplay.ui.dialogs.menu import Item, Menu, feature_items
+
+
+class QueueDialog(Dialog):
+    """Choose a discipline, then its parameters; each kind keeps what was typed for it."""
+
+    HEADING = "Queue"
+    VERB = "replace"
+    HINT = "←→ link  ·  tab parameters"
+
+    DEFAULT_CSS = "QueueDialog Menu { max-height: 8; } QueueDialog Vertical { height: auto; }"
+
+    def __init__(self, state: LabState, selected_flow: str | None) -> None:
+        """Offer the bottleneck's queue as it is."""
+        super().__init__(state, selected_flow)
+        self.link = Steps(link_choices(self.network), self.glyphs)
+        now = self._now()
+        self.menu = Menu(self._items(), self.glyphs, current=now.kind if now else None)
+        self.forms = {kind: _Form(kind, self._start(kind, now), self) for kind in DISCIPLINES}
+
+    def controls(self) -> Iterable[Widget]:
+        """Which link, which kind, and the parameters of the kind under the highlight."""
+        return (
+            Row("link", self.link),
+            self.menu,
+            Static(classes="detail", markup=False),
+            *self.forms.values(),
+        )
+
+    def on_mount(self) -> None:
+        """Make arrow and enter enough."""
+        self.menu.focus()
+        self.chosen(self.menu)
+
+    def chosen(self, menu: Menu) -> None:
+        """Show the parameters of this kind."""
+        for kind, form in self.forms.items():
+            form.display = kind == menu.item.key and not menu.item.missing
+
+    def on_steps_stepped(self, event: Steps.Stepped) -> None:
+        """Show what stands before the other link."""
+        event.stop()
+        if event.steps is self.link:
+            now = self._now()
+            self.menu.mark_current(now.kind if now else None)
+            if now and now.kind in self.forms:
+                self.forms[now.kind].fill(self._start(now.kind, now))
+
+    def command(self) -> SetQdisc:
+        """Return the replacement."""
+        kind = available(self.menu)
+        options = self.forms[kind].options() if kind in self.forms else {}
+        return SetQdisc(link=self.link.value, qdisc=validate(Qdisc(kind=kind, options=options)))
+
+    def _items(self) -> list[Item]:
+        return [
+            item
+            for item in feature_items(self.capabilities.qdiscs)
+            if item.missing or item.key in DISCIPLINES
+        ]
+
+    def _now(self) -> Qdisc | None:
+        return setting_now(self.state, self.network, self.link.value).qdisc
+
+    def _start(self, kind: str, now: Qdisc | None) -> dict[str, Option]:
+        if now is not None and now.kind == kind:
+            return dict(now.options)
+        rate = setting_now(self.state, self.network, self.link.value).rate
+        # tbf and choke can't do without a rate: start from the link's own.
+        return {"rate": rate, "bandwidth": rate} if rate and kind in ("tbf", "choke") else {}
+
+
+class _Form(Vertical):
+    """The parameters of one kind."""
+
+    def __init__(self, kind: str, values: dict[str, Option], dialog: QueueDialog) -> None:
+        self.fields = {
+            each.name: Field(
+                each.name,
+                _text(each, values),
+                each.read,
+                dialog.glyphs,
+                meaning=each.meaning,
+                optional="" if each.required else _unset(each),
+            )
+            for each in DISCIPLINES[kind].parameters
+        }
+        self.parameters = {each.name: each for each in DISCIPLINES[kind].parameters}
+        super().__init__(*self.fields.values())
+
+    def fill(self, values: dict[str, Option]) -> None:
+        """Show other values where nothing was typed."""
+        for name, field in self.fields.items():
+            field.fill(_text(self.parameters[name], values))
+
+    def options(self) -> dict[str, Option]:
+        """Return what was typed; what was left empty is left to the kernel."""
+        values = {name: field.value for name, field in self.fields.items()}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+def _text(parameter: Parameter, values: dict[str, Option]) -> str:
+    value = values.get(parameter.name, parameter.default if parameter.required else None)
+    return "" if value is None else parameter.write(value)
+
+
+def _unset(parameter: Parameter) -> str:
+    if parameter.default is None:
+        return "worked out"
+    return parameter.write(parameter.default)
