@@ -196,7 +196,7 @@ def _as_asked(held: Option, asked: Option) -> Option:
     CoDel keeps time in units of 1024 ns (``CODEL_SHIFT``, include/net/codel.h) and tbf its burst in
     ticks of 64 ns.
     """
-    if isinstance(held, bool) or isinstance(held, str) or isinstance(asked, str):
+    if isinstance(held, (bool, str)) or isinstance(asked, str):
         return held
     return asked if abs(held - asked) <= max(2, held * 0.001) else held
 

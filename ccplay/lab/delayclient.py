@@ -1,0 +1,221 @@
+"""The lab's side of the delay line: starts it, feeds it orders, keeps the firewall rules."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from ccplay.errors import LabError
+from ccplay.lab.delayline import News, Order
+from ccplay.lab.delays import Arrival, Path
+
+_ANSWER_S = 5.0
+"""How long an order may go unanswered; a busy machine takes milliseconds."""
+
+_SHORTEST_LIFE_S = 1.0
+"""A delay line that dies sooner is not started again: it would only die again."""
+
+_TABLES = ("raw", "mangle")
+"""Where a rule may stand in PREROUTING; both come before routing."""
+
+
+class LineDelay:
+    """The delay engine ``delay line``. When its process dies it is started again, once a time."""
+
+    name = "delay line"
+
+    def __init__(self, tell: Callable[[str, str], None], seed: int) -> None:
+        """``tell`` hears of deaths: a level as in ``Log`` and a text."""
+        self._tell = tell
+        self._seed = seed
+        self._process: asyncio.subprocess.Process | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._orders: dict[int, Order] = {}
+        self._rules: dict[int, list[str]] = {}
+        self._waiting: dict[tuple[str, int], asyncio.Future[None]] = {}
+        self._lateness: tuple[float, float] | None = None
+        self._closing = False
+        self._lost_for_good = ""
+        self._lock = asyncio.Lock()
+
+    @property
+    def processes(self) -> Iterable[int]:
+        """The delay line's process, where it runs."""
+        return () if self._process is None else (self._process.pid,)
+
+    def lateness(self) -> tuple[float, float] | None:
+        """Return median and 99th percentile of the last second, microseconds."""
+        return self._lateness
+
+    async def set(self, arrival: Arrival, path: Path) -> Path:
+        """Do ``path`` to the packets of a link from now on.
+
+        Raises ``LabError`` where the delay line or iptables fails.
+        """
+        async with self._lock:
+            number = arrival.number
+            if not path:
+                if number in self._orders:
+                    await self._end(arrival)
+                return path
+            if self._lost_for_good:
+                raise LabError(f"link {arrival.name}: {self._lost_for_good}")
+            order = Order(
+                queue=number,
+                pid=arrival.namespace.pid,
+                delay_us=path.delay_us,
+                jitter_us=path.jitter_us,
+                loss=path.loss,
+                seed=self._seed,
+            )
+            is_new = number not in self._orders
+            if self._process is None:
+                await self._start()
+            self._orders[number] = order
+            if is_new:
+                try:
+                    await self._ask(order, "ready")
+                    self._rules[number] = await _add_rule(arrival)
+                except BaseException:
+                    del self._orders[number]
+                    raise
+            else:
+                self._send(order)
+            return path
+
+    async def close(self) -> None:
+        """End the delay line."""
+        self._closing = True
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+        if self._reading is not None:
+            await self._reading
+
+    async def _end(self, arrival: Arrival) -> None:
+        """Let held packets run out in their order, then take the rule away."""
+        number = arrival.number
+        order = self._orders[number]
+        if self._process is not None:
+            longest_s = (order.delay_us + order.jitter_us) / 1e6
+            await self._ask(
+                msgspec.structs.replace(order, end="drain"), "drained", _ANSWER_S + longest_s
+            )
+        del self._orders[number]
+        await _iptables(arrival.namespace.path, "-D", self._rules.pop(number))
+        if self._process is not None:
+            self._send(Order(queue=number, end="close"))
+
+    async def _ask(self, order: Order, answer: str, within_s: float = _ANSWER_S) -> None:
+        """Send an order and wait for the news that it is done."""
+        future = asyncio.get_running_loop().create_future()
+        self._waiting[answer, order.queue] = future
+        self._send(order)
+        try:
+            await asyncio.wait_for(future, within_s)
+        except TimeoutError:
+            raise LabError(f"the delay line doesn't answer (queue {order.queue})") from None
+        finally:
+            self._waiting.pop((answer, order.queue), None)
+
+    def _send(self, order: Order) -> None:
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.write(msgspec.json.encode(order) + b"\n")
+
+    # --- the process ------------------------------------------------------------------------
+
+    async def _start(self) -> None:
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "ccplay.lab.delayline",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        self._reading = asyncio.create_task(self._listen(self._process))
+
+    async def _listen(self, process: asyncio.subprocess.Process) -> None:
+        """Take in what the delay line says until it ends."""
+        born = time.monotonic()
+        decoder = msgspec.json.Decoder(News)
+        assert process.stdout is not None  # noqa: S101 - a pipe was asked for
+        async for line in process.stdout:
+            self._hear(decoder.decode(line))
+        code = await process.wait()
+        self._process, self._lateness = None, None
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(LabError("the delay line died"))
+        if not self._closing:
+            await self._revive(code, time.monotonic() - born)
+
+    async def _revive(self, code: int, life_s: float) -> None:
+        """Start a dead delay line again with all that it had been told."""
+        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        if life_s < _SHORTEST_LIFE_S:
+            self._lost_for_good = f"the delay line died at once ({how}): delay and loss are off"
+            self._tell("error", self._lost_for_good)
+            return
+        self._tell("warning", f"the delay line died ({how}); starting it again")
+        try:
+            await self._start()
+        except OSError as error:
+            self._lost_for_good = f"the delay line can't be started again: {error}"
+            self._tell("error", self._lost_for_good)
+            return
+        for order in self._orders.values():
+            self._send(order)
+
+    def _hear(self, news: News) -> None:
+        for answer, number in (("ready", news.ready), ("drained", news.drained)):
+            future = self._waiting.get((answer, number))
+            if number and future is not None and not future.done():
+                future.set_result(None)
+        if news.failed:
+            text = f"the delay line can't have queue {news.failed}: {news.reason}"
+            future = self._waiting.get(("ready", news.failed))
+            if future is not None and not future.done():
+                future.set_exception(LabError(text))
+            else:
+                self._tell("error", text)
+        if news.late_p50_us is not None and news.late_p99_us is not None:
+            self._lateness = news.late_p50_us, news.late_p99_us
+
+
+async def _add_rule(arrival: Arrival) -> list[str]:
+    """Send what arrives on an interface to its queue; return the rule. Raises ``LabError``."""
+    problem = LabError("no table")
+    for table in _TABLES:
+        rule = [table, arrival.interface, str(arrival.number)]
+        try:
+            await _iptables(arrival.namespace.path, "-A", rule)
+        except LabError as error:
+            problem = error
+        else:
+            return rule
+    raise problem
+
+
+async def _iptables(namespace: str, verb: str, rule: list[str]) -> None:
+    table, interface, queue = rule
+    process = await asyncio.create_subprocess_exec(
+        "nsenter",
+        f"--net={namespace}",
+        "iptables-legacy",
+        "-w",
+        *("-t", table),
+        *(verb, "PREROUTING"),
+        *("-i", interface),
+        *("-j", "NFQUEUE", "--queue-num", queue, "--queue-bypass"),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    _, said = await process.communicate()
+    if process.returncode:
+        raise LabError(f"iptables-legacy on {interface}: {said.decode(errors='replace').strip()}")

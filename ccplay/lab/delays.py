@@ -1,0 +1,61 @@
+"""What every delay engine does: delay, jitter and loss at the receiving end of a link.
+
+Never at the sending end: an interface whose queue is under study does nothing else, and delay on
+a sender's own interface would fool TCP small queues and BBR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from ccplay.lab.netns import Namespace
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """Where the packets of a link come in."""
+
+    number: int
+    """Of the link, from 1."""
+    name: str
+    """Of the link."""
+    namespace: Namespace
+    interface: str
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """What happens to packets on their way."""
+
+    delay_us: int = 0
+    jitter_us: int = 0
+    loss: float = 0.0
+
+    def __bool__(self) -> bool:
+        """Whether anything happens at all."""
+        return bool(self.delay_us or self.jitter_us or self.loss)
+
+
+class DelayEngine(Protocol):
+    """A way to delay packets."""
+
+    name: str
+    """As ``LinkChanged.delay_engine`` has it."""
+
+    @property
+    def processes(self) -> Iterable[int]:
+        """Processes that it runs in."""
+
+    async def set(self, arrival: Arrival, path: Path) -> Path:
+        """Do ``path`` to the packets of a link from now on, and return what holds.
+
+        Raises ``LabError`` where that can't be.
+        """
+
+    def lateness(self) -> tuple[float, float] | None:
+        """Return median and 99th percentile of how late packets were let go, microseconds."""
+
+    async def close(self) -> None:
+        """Give processes back; interfaces and rules go with the namespaces."""

@@ -1,0 +1,172 @@
+"""Delay by the kernel's netem, on an ifb device that all arriving packets pass through.
+
+tc-netem(8), and for the way through an ifb: tc-mirred(8).
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterable
+from typing import Any
+
+from pyroute2.netlink.rtnl import RTM_NEWLINK, RTM_NEWQDISC, RTM_NEWTFILTER, TC_H_ROOT
+from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
+from pyroute2.netlink.rtnl.tcmsg import cls_u32, sched_netem
+from pyroute2.netlink.rtnl.tcmsg.common import tick_in_usec
+
+from ccplay.errors import LabError
+from ccplay.lab import qdiscs
+from ccplay.lab.delays import Arrival, Path
+from ccplay.lab.rtnl import (
+    CREATE,
+    EXCLUSIVE,
+    REPLACE,
+    NetlinkError,
+    RouteSocket,
+    message,
+    traffic_control,
+)
+
+_INGRESS, _INGRESS_HANDLE = 0xFFFFFFF1, 0xFFFF0000
+_ALL_PROTOCOLS = 0x0300
+"""ETH_P_ALL in network order, where a filter's ``info`` has its protocol."""
+
+_LIMIT = 1 << 17
+"""Packets that may be under way: 1 Gbit/s of full frames for 1.5 s."""
+
+_FASTEST = (1 << 32) - 1
+"""A rate that delays a frame by 0.4 us: with a rate, netem keeps packets in order."""
+
+
+class NetemDelay:
+    """The delay engine ``netem``."""
+
+    name = "netem"
+
+    def __init__(self) -> None:
+        self._devices: dict[str, int] = {}
+
+    @property
+    def processes(self) -> Iterable[int]:
+        """None: the kernel does it."""
+        return ()
+
+    def lateness(self) -> None:
+        """Tell nothing: the kernel doesn't count."""
+
+    async def set(self, arrival: Arrival, path: Path) -> Path:
+        """Do ``path`` to arriving packets and return what the kernel has of it.
+
+        Raises ``LabError`` where the kernel lacks netem, ifb or mirred.
+        """
+        try:
+            with RouteSocket(arrival.namespace) as routes:
+                index = self._devices.get(arrival.name)
+                if index is None:
+                    if not path:
+                        return path
+                    index = self._devices[arrival.name] = _divert(routes, arrival)
+                _set_netem(routes, index, path)
+                return _read_netem(routes, index)
+        except NetlinkError as error:
+            raise LabError(f"link {arrival.name}: netem: {error}") from error
+
+    async def close(self) -> None:
+        """Do nothing: devices go with their namespace."""
+
+
+def divert_requests(source: int, target: int) -> list[Any]:
+    """Return what sends all that arrives on interface ``source`` out through ``target``."""
+    action = {"kind": "mirred", "direction": "egress", "action": "redirect", "ifindex": target}
+    options = cls_u32.get_parameters(
+        {
+            "keys": ["0x0/0x0+0"],
+            "action": action,
+            "parent": _INGRESS_HANDLE,
+            "protocol": 3,
+            "prio": 1,
+        }
+    )
+    return [
+        traffic_control(
+            RTM_NEWQDISC,
+            CREATE | EXCLUSIVE,
+            source,
+            (("TCA_KIND", "ingress"),),
+            parent=_INGRESS,
+            handle=_INGRESS_HANDLE,
+        ),
+        traffic_control(
+            RTM_NEWTFILTER,
+            CREATE | EXCLUSIVE,
+            source,
+            (("TCA_KIND", "u32"), ("TCA_OPTIONS", options)),
+            parent=_INGRESS_HANDLE,
+            info=1 << 16 | _ALL_PROTOCOLS,
+        ),
+    ]
+
+
+def make_ifb(routes: RouteSocket, arrival: Arrival) -> int:
+    """Make an ifb device in the receiver's namespace and return its index."""
+    name = f"ifb{arrival.number}"
+    info = {"attrs": [["IFLA_INFO_KIND", "ifb"]]}
+    attributes = (("IFLA_IFNAME", name), ("IFLA_LINKINFO", info))
+    routes.request(
+        [message(ifinfmsg, RTM_NEWLINK, CREATE | EXCLUSIVE, attributes)], f"device {name}"
+    )
+    index = arrival.namespace.interface_index(name)
+    routes.request([message(ifinfmsg, RTM_NEWLINK, index=index, flags=1, change=1)], name)
+    return index
+
+
+def _divert(routes: RouteSocket, arrival: Arrival) -> int:
+    index = make_ifb(routes, arrival)
+    # netem goes in first, or the packets of the first moment would not be delayed.
+    _set_netem(routes, index, Path())
+    source = arrival.namespace.interface_index(arrival.interface)
+    routes.request(divert_requests(source, index), "redirection to ifb")
+    return index
+
+
+def _set_netem(routes: RouteSocket, index: int, path: Path) -> None:
+    parameters = {
+        "delay": path.delay_us,
+        "jitter": path.jitter_us,
+        "loss": path.loss * 100,
+        "limit": _LIMIT,
+    }
+    if path.jitter_us:
+        parameters["rate"] = _FASTEST
+    options = sched_netem.get_parameters(parameters)
+    options |= {name: int(options[name]) for name in ("delay", "jitter")}
+    attributes = (("TCA_KIND", "netem"), ("TCA_OPTIONS", options))
+    try:
+        routes.request(
+            [
+                traffic_control(
+                    RTM_NEWQDISC,
+                    CREATE | REPLACE,
+                    index,
+                    attributes,
+                    parent=TC_H_ROOT,
+                    handle=0x10000,
+                )
+            ],
+            "netem",
+        )
+    except NetlinkError as error:
+        if error.errno == errno.ENOENT:
+            raise LabError("this kernel has no netem (module sch_netem)") from None
+        raise
+
+
+def _read_netem(routes: RouteSocket, index: int) -> Path:
+    kind, held = qdiscs.find(routes, index, TC_H_ROOT)
+    if kind != "netem":
+        raise LabError(f"asked the kernel for netem, and it has {kind or 'none'}")
+    return Path(
+        delay_us=round(held["delay"] / tick_in_usec),
+        jitter_us=round(held["jitter"] / tick_in_usec),
+        loss=round(held["loss"] / (2**32 - 1), 6),
+    )
