@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.markup import escape
 from rich.padding import Padding
@@ -46,7 +45,7 @@ def case_table(case: CaseResult) -> RenderableType:
         _pings(case.pings),
         _downloads(case.downloads),
     )
-    body = [Padding(table, (0, 0, 0, 2)) for table in tables if table is not None]
+    body = [Padding(table, (1, 0, 0, 2)) for table in tables if table is not None]
     return Group(head, *body, *_remarks(case))
 
 
@@ -58,18 +57,7 @@ def _remarks(case: CaseResult) -> list[Text]:
 
 
 def _flows(flows: Sequence[FlowResult]) -> Table | None:
-    columns = (
-        "flow",
-        "cc",
-        "goodput",
-        "bytes",
-        "time",
-        "retr",
-        "cwnd p50",
-        "p99",
-        "srtt p50",
-        "p99",
-    )
+    columns = ("flow", "cc", "goodput", "bytes", "time", "retr", "cwnd p50/p99", "srtt p50/p99")
     rows = [
         (
             flow.id,
@@ -78,38 +66,33 @@ def _flows(flows: Sequence[FlowResult]) -> Table | None:
             format_size(flow.bytes),
             f"{flow.duration_s:.1f} s",
             str(flow.retransmits),
-            _or(flow.cwnd_p50, _count),
-            _or(flow.cwnd_p99, _count),
-            _or(flow.srtt_p50_ms, _milliseconds),
-            _or(flow.srtt_p99_ms, _milliseconds),
+            _pair(flow.cwnd_p50, flow.cwnd_p99, _count),
+            _pair(flow.srtt_p50_ms, flow.srtt_p99_ms, _milliseconds),
         )
         for flow in flows
     ]
-    return _table(columns, rows, text_columns=2)
+    return _table(columns, rows)
 
 
 def _queues(queues: Sequence[QueueResult]) -> Table | None:
     """Show the queues that something waited in; an idle way back says nothing."""
     shown = [queue for queue in queues if queue.qlen_max] or list(queues[:1])
     marking = any(queue.marks is not None for queue in shown)
-    columns = ["queue", "kind", "pkt p50", "p99", "max", "backlog p50", "p99", "drops"]
+    columns = ["queue", "kind", "packets p50/p99/max", "backlog p50/p99", "drops"]
     columns += ["marks"] if marking else []
     rows = []
     for queue in shown:
         row = [
             queue.link,
             " → ".join(queue.kinds),
-            _or(queue.qlen_p50, _count),
-            _or(queue.qlen_p99, _count),
-            _or(queue.qlen_max, _count),
-            _or(queue.backlog_p50, format_size),
-            _or(queue.backlog_p99, format_size),
+            " / ".join(_or(v, _count) for v in (queue.qlen_p50, queue.qlen_p99, queue.qlen_max)),
+            _pair(queue.backlog_p50, queue.backlog_p99, format_size),
             str(queue.drops),
         ]
         if marking:
             row.append(_or(queue.marks, _count))
         rows.append(row)
-    return _table(columns, rows, text_columns=2)
+    return _table(columns, rows)
 
 
 def _pings(pings: Sequence[PingResult]) -> Table | None:
@@ -127,7 +110,7 @@ def _pings(pings: Sequence[PingResult]) -> Table | None:
         )
         for ping in pings
     ]
-    return _table(columns, rows, text_columns=2)
+    return _table(columns, rows)
 
 
 def _downloads(downloads: Sequence[DownloadResult]) -> Table | None:
@@ -145,18 +128,16 @@ def _downloads(downloads: Sequence[DownloadResult]) -> Table | None:
         )
         for download in downloads
     ]
-    return _table(columns, rows, text_columns=2)
+    return _table(columns, rows)
 
 
-def _table(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], *, text_columns: int
-) -> Table | None:
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table | None:
+    """Return a table whose second column wraps where space is short, and no other."""
     if not rows:
         return None
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for index, column in enumerate(columns):
-        is_text = index < text_columns
-        table.add_column(column, justify="left" if is_text else "right", no_wrap=not is_text)
+        table.add_column(column, justify="left" if index < 2 else "right", no_wrap=index != 1)
     for row in rows:
         table.add_row(*(escape(cell) for cell in row))
     return table
@@ -174,6 +155,17 @@ def _machine_line(machine: Machine) -> str:
 
 def _or(value: float | None, write: Callable[[float], str]) -> str:
     return _UNKNOWN if value is None else write(value)
+
+
+def _pair(one: float | None, other: float | None, write: Callable[[float], str]) -> str:
+    """Write two values of one unit, the unit once: ``20.5 / 800 ms``."""
+    first, second = _or(one, write), _or(other, write)
+    number, _, unit = first.partition(" ")
+    return (
+        f"{number} / {second}"
+        if unit and unit == second.partition(" ")[2]
+        else f"{first} / {second}"
+    )
 
 
 def _count(value: float) -> str:
