@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -22,7 +21,9 @@ _UNKNOWN_RTT = (1 << 32) - 1
 class Counters(NamedTuple):
     """What a connection has come to."""
 
+    cc: str
     bytes_acked: int
+    """Of payload: tcp_info counts the SYN too."""
     total_retrans: int
 
 
@@ -31,21 +32,23 @@ class Probe:
 
     def __init__(
         self,
-        namespaces: Sequence[Namespace],
+        namespaces: Mapping[str, Namespace],
         queues: Sequence[tuple[str, Namespace, str]],
     ) -> None:
-        """``queues`` are the bottlenecks: link, the node whose egress it is, its interface."""
+        """``namespaces`` are all nodes by name; ``queues`` are the bottlenecks.
+
+        Of each: the link, the namespace of the node whose egress it is, its interface.
+        """
         self.after_sweep: list[Callable[[], None]] = []
         """Called in every sweep when all is read, before the sweep is returned."""
-        self._namespaces = {namespace.name: namespace for namespace in namespaces}
+        self._namespaces = namespaces
         self._hosts: dict[str, _Host] = {}
         self._where: dict[str, tuple[_Host, Connection]] = {}
         self._routers: dict[str, _Router] = {}
         for link, namespace, interface in queues:
             if namespace.name not in self._routers:
                 self._routers[namespace.name] = _Router(QdiscSocket(namespace.socket))
-            with namespace.entered():
-                index = socket.if_nametoindex(interface)
+            index = namespace.interface_index(interface)
             self._routers[namespace.name].queues[index] = (link, Monotonic())
 
     def track(self, name: str, namespace: str, *, sport: int, dport: int) -> None:
@@ -71,7 +74,11 @@ class Probe:
         _, connection = self._where[name]
         if not connection.info:
             return None
-        return Counters(connection.field("bytes_acked"), connection.field("total_retrans"))
+        return Counters(
+            cc=_CC_NAMES[connection.cc],
+            bytes_acked=max(connection.field("bytes_acked") - 1, 0),
+            total_retrans=connection.field("total_retrans"),
+        )
 
     def refresh(self, name: str) -> None:
         """Read the node of ``name`` now, so that ``counters`` are of this moment."""

@@ -1,0 +1,169 @@
+"""A long-lived transfer: one iperf3 client and the one-off iperf3 server that it talks to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from ccplay.errors import CcplayError, LabError
+from ccplay.lab import congestion
+from ccplay.lab.netns import Namespace
+from ccplay.lab.ports import Ports
+from ccplay.lab.probe import Counters, Probe
+from ccplay.lab.program import Program
+from ccplay.model import Event, FlowEnded, FlowStarted, Log, StartFlow
+
+_NOTHING = Counters(cc="", bytes_acked=0, total_retrans=0)
+
+
+class Flow:
+    """A running flow. It ends by its limits, by ``stop`` or because a program dies."""
+
+    def __init__(
+        self,
+        command: StartFlow,
+        ports: Ports,
+        probe: Probe,
+        emit: Callable[[Event], None],
+        clock: Callable[[], float],
+    ) -> None:
+        """``command`` has all its names; ``ports`` gives the flow its own."""
+        assert command.flow is not None  # noqa: S101
+        assert command.src is not None  # noqa: S101
+        assert command.dst is not None  # noqa: S101
+        self.name = command.flow
+        self.src, self.dst = command.src, command.dst
+        self.ended = asyncio.Event()
+        self._command = command
+        self._port, self._senders = ports.server(), ports.senders(command.streams)
+        self._probe, self._emit, self._clock = probe, emit, clock
+        self._streams = [
+            self.name if number == 1 else f"{self.name}/{number}"
+            for number in range(1, command.streams + 1)
+        ]
+        self._opened: float | None = None
+        self._stopped: float | None = None
+        self._next_cc: str | None = None
+        self._programs: list[Program] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def start(self, receiver: Namespace, address: str, sender: Namespace) -> None:
+        """Start both programs; ``FlowStarted`` comes once the connections are open.
+
+        Raises ``LabError`` with iperf3's own words where it does not start.
+        """
+        server = await Program.start(receiver, self._server_argv())
+        self._programs.append(server)
+        if not await server.says("listening"):
+            await server.stop()
+            raise LabError(f"flow {self.name}: iperf3 server: {server.last_words()}")
+        server.ignore_output()
+        for stream, sport in zip(self._streams, self._senders, strict=True):
+            self._probe.track(stream, self.src, sport=sport, dport=self._port)
+        client = await Program.start(sender, self._client_argv(address))
+        client.ignore_output()
+        self._programs.append(client)
+        self._tasks.append(asyncio.create_task(self._attend(server, client)))
+
+    def watch(self) -> None:
+        """Take a sweep into account: the connections may be open, the limit may be reached."""
+        if self.ended.is_set() or self._stopped is not None:
+            return
+        counters = [self._probe.counters(stream) for stream in self._streams]
+        known = [each for each in counters if each is not None]
+        if len(known) < len(counters):
+            return
+        if self._opened is None:
+            self._open(known[0].cc)
+        limit = self._command.bytes
+        if limit is not None and sum(each.bytes_acked for each in known) >= limit:
+            self.begin_stop()
+
+    def switch(self, cc: str) -> None:
+        """Change the congestion control of all streams, at once or when they open.
+
+        Raises ``UnsupportedError`` or ``CommandError``.
+        """
+        if self._opened is None:
+            congestion.require(cc)
+            self._next_cc = cc
+        else:
+            ports = [(sport, self._port) for sport in self._senders]
+            congestion.switch(self._programs[-1].pid, ports, cc)
+
+    async def stop(self) -> None:
+        """End the flow and wait until it has."""
+        self.begin_stop()
+        await self.ended.wait()
+
+    def begin_stop(self) -> None:
+        """End the flow without waiting; what has been acknowledged by now is what counts."""
+        if self._stopped is None and not self.ended.is_set():
+            self._probe.refresh(self.name)
+            self._stopped = self._clock()
+            self._tasks.append(asyncio.create_task(self._stop_client()))
+
+    async def _stop_client(self) -> None:
+        await self._programs[-1].stop()
+
+    def _open(self, cc: str) -> None:
+        self._opened = self._clock()
+        self._emit(
+            FlowStarted(
+                t=self._opened,
+                flow=self.name,
+                src=self.src,
+                dst=self.dst,
+                cc=cc,
+                port=self._port,
+                streams=len(self._streams),
+            )
+        )
+        if self._command.duration_s is not None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(self._command.duration_s, self.begin_stop)
+        if self._next_cc is not None:
+            try:
+                self.switch(self._next_cc)
+            except CcplayError as error:
+                self._emit(Log(t=self._clock(), level="error", text=str(error)))
+
+    async def _attend(self, server: Program, client: Program) -> None:
+        """Wait for the client's end, end the server with it, and tell what became of the flow."""
+        await client.wait()
+        error = None if self._stopped is not None else client.last_words()
+        if error and server.ended:
+            error += f" (receiver: {server.last_words()})"
+        # What still waits in the sender's buffer dies by the reset that this brings about.
+        server.kill()
+        await server.wait()
+        if self._timer is not None:
+            self._timer.cancel()
+        end = self._stopped if self._stopped is not None else self._clock()
+        counters = [self._probe.counters(stream) or _NOTHING for stream in self._streams]
+        for stream in self._streams:
+            self._probe.untrack(stream)
+        self._emit(
+            FlowEnded(
+                t=self._clock(),
+                flow=self.name,
+                bytes=sum(each.bytes_acked for each in counters),
+                duration_s=end - self._opened if self._opened is not None else 0.0,
+                retransmits=sum(each.total_retrans for each in counters),
+                error=error,
+            )
+        )
+        self.ended.set()
+
+    def _server_argv(self) -> list[str]:
+        return ["iperf3", "-s", "-1", "-p", str(self._port), "-i", "0", "--forceflush"]
+
+    def _client_argv(self, address: str) -> list[str]:
+        # No -n: iperf3 ends when it has written so much, and drops what is not yet sent.
+        cc = self._command.cc
+        return [
+            *("iperf3", "-c", address, "-p", str(self._port), "-t", "0", "-i", "0"),
+            *("--cport", str(self._senders[0]), "-P", str(len(self._streams))),
+            *(("-C", cc) if cc else ()),
+        ]

@@ -1,0 +1,215 @@
+"""All traffic of the lab: starts, stops and lists flows, downloads and pings by name."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from ccplay.errors import CommandError
+from ccplay.lab import congestion
+from ccplay.lab.download import Download, WebServer
+from ccplay.lab.flow import Flow
+from ccplay.lab.netns import Namespace
+from ccplay.lab.ping import Ping
+from ccplay.lab.ports import Ports
+from ccplay.lab.probe import Probe
+from ccplay.model import Event, Network, Node, StartDownload, StartFlow, StartPing
+
+MAX_STREAMS = 128
+"""iperf3's own limit."""
+
+MIN_PING_INTERVAL_S = 0.01
+"""Faster pings would cost more than they tell."""
+
+T = TypeVar("T", bound=Flow | Download | Ping)
+
+
+class Traffic:
+    """What runs on the network; ``close`` ends all of it.
+
+    A name stands for one thing in a session, even after that has ended: recordings need that.
+    """
+
+    def __init__(
+        self,
+        namespace: Callable[[str], Namespace],
+        probe: Probe,
+        emit: Callable[[Event], None],
+        clock: Callable[[], float],
+        network: Network,
+    ) -> None:
+        """``namespace`` gives a node's; events come by ``emit`` at times of ``clock``."""
+        self._namespace = namespace
+        self._probe, self._emit, self._clock = probe, emit, clock
+        self._nodes = {node.name: node for node in network.nodes if node.role != "router"}
+        self._senders = [node.name for node in network.nodes if node.role == "sender"]
+        self._receivers = [node.name for node in network.nodes if node.role == "receiver"]
+        self._ports = Ports()
+        self._flows: dict[str, Flow] = {}
+        self._downloads: dict[str, Download] = {}
+        self._pings: dict[str, Ping] = {}
+        self._servers: dict[str, WebServer] = {}
+        probe.after_sweep.append(self._watch)
+
+    # --- flows ------------------------------------------------------------------------------
+
+    async def start_flow(self, command: StartFlow) -> StartFlow:
+        """Start iperf3 and return ``command`` with every name filled in.
+
+        Returns once iperf3 runs; ``FlowStarted`` follows when its connections are open. Raises
+        ``CommandError``, ``UnsupportedError``, ``LabError``.
+        """
+        src, dst = self._path(command.src, command.dst)
+        name = self._new_name("flow", command.flow, [*self._flows, *self._downloads])
+        if not 1 <= command.streams <= MAX_STREAMS:
+            raise CommandError(f"flow {name}: streams are 1 to {MAX_STREAMS}")
+        _require_positive(f"flow {name}", bytes=command.bytes, duration_s=command.duration_s)
+        cc = self._choose_cc(src, command.cc)
+        filled = replace(command, flow=name, src=src, dst=dst, cc=cc)
+        flow = Flow(filled, self._ports, self._probe, self._emit, self._clock)
+        await flow.start(self._namespace(dst), self._nodes[dst].address, self._namespace(src))
+        self._flows[name] = flow
+        return filled
+
+    async def stop_flow(self, name: str) -> None:
+        """End a flow. Raises ``CommandError`` where none of this name runs."""
+        await _running("flow", name, self._flows).stop()
+
+    def switch_flow(self, name: str, cc: str) -> None:
+        """Change the congestion control of a running flow or download.
+
+        Raises ``CommandError`` or ``UnsupportedError``.
+        """
+        sampled: dict[str, Flow | Download] = {**self._flows, **self._downloads}
+        _running("flow", name, sampled).switch(cc)
+
+    # --- downloads --------------------------------------------------------------------------
+
+    async def start_download(self, command: StartDownload) -> StartDownload:
+        """Start wget and return ``command`` with every name filled in.
+
+        Raises ``CommandError``, ``UnsupportedError``, ``LabError``.
+        """
+        src, dst = self._path(command.src, command.dst)
+        name = self._new_name("download", command.download, [*self._flows, *self._downloads])
+        _require_positive(f"download {name}", bytes=command.bytes)
+        cc = self._choose_cc(src, command.cc)
+        filled = replace(command, download=name, src=src, dst=dst, cc=cc)
+        server = self._servers.get(src)
+        if server is None or server.ended:
+            server = await WebServer.start(self._namespace(src), self._served)
+            self._servers[src] = server
+        download = Download(filled, server, self._probe, self._emit, self._clock)
+        self._downloads[name] = download
+        await download.start(self._namespace(dst), self._nodes[src].address)
+        return filled
+
+    async def stop_download(self, name: str) -> None:
+        """Break a download off. Raises ``CommandError`` where none of this name runs."""
+        await _running("download", name, self._downloads).stop()
+
+    def _served(self, name: str, port: int) -> None:
+        if name in self._downloads:
+            self._downloads[name].served_on(port)
+
+    # --- pings ------------------------------------------------------------------------------
+
+    async def start_ping(self, command: StartPing) -> StartPing:
+        """Start ping(8) and return ``command`` with every name filled in.
+
+        Raises ``CommandError`` or ``LabError``.
+        """
+        src, dst = self._path(command.src, command.dst)
+        name = self._new_name("ping", command.ping, self._pings)
+        _require_positive(f"ping {name}", count=command.count)
+        if command.interval_s < MIN_PING_INTERVAL_S:
+            raise CommandError(f"ping {name}: interval_s is {MIN_PING_INTERVAL_S} or more")
+        filled = replace(command, ping=name, src=src, dst=dst)
+        ping = Ping(filled, self._emit, self._clock)
+        await ping.start(self._namespace(src), self._nodes[dst].address)
+        self._pings[name] = ping
+        return filled
+
+    async def stop_ping(self, name: str) -> None:
+        """End a ping. Raises ``CommandError`` where none of this name runs."""
+        await _running("ping", name, self._pings).stop()
+
+    # --- all --------------------------------------------------------------------------------
+
+    async def close(self) -> None:
+        """End everything, and wait until it has."""
+        everything: list[Flow | Download | Ping] = [
+            *self._flows.values(),
+            *self._downloads.values(),
+            *self._pings.values(),
+        ]
+        await asyncio.gather(
+            *(each.stop() for each in everything if not each.ended.is_set()),
+        )
+        await asyncio.gather(*(server.stop() for server in self._servers.values()))
+        self._probe.after_sweep.remove(self._watch)
+
+    def _watch(self) -> None:
+        for flow in self._flows.values():
+            flow.watch()
+        for download in self._downloads.values():
+            download.watch()
+
+    def _choose_cc(self, src: str, cc: str | None) -> str:
+        if cc is None:
+            return congestion.host_default(self._namespace(src))
+        congestion.require(cc)
+        return cc
+
+    def _path(self, src: str | None, dst: str | None) -> tuple[str, str]:
+        """Fill in who talks to whom: the first sender, and the host opposite."""
+        src = src if src is not None else self._senders[0]
+        self._require_host(src)
+        if dst is None:
+            here, there = self._senders, self._receivers
+            if src in self._receivers:
+                here, there = there, here
+            dst = there[here.index(src) % len(there)]
+        self._require_host(dst)
+        if src == dst:
+            raise CommandError(f"traffic from {src} to itself crosses no network")
+        return src, dst
+
+    def _require_host(self, name: str) -> Node:
+        if name not in self._nodes:
+            raise CommandError(f"no host {name!r}; hosts: {', '.join(self._nodes)}")
+        return self._nodes[name]
+
+    def _new_name(self, kind: str, name: str | None, taken: Iterable[str]) -> str:
+        names = set(taken)
+        if name is None:
+            prefix = {"flow": "", "download": "w", "ping": "p"}[kind]
+            return next(
+                free
+                for number in range(1, len(names) + 2)
+                if (free := f"{prefix}{number}") not in names
+            )
+        if name in names:
+            raise CommandError(f"the name {name!r} is taken: another {kind} has or had it")
+        if not name.isprintable() or not name or set(name) & set("/ "):
+            raise CommandError(f"{kind} {name!r}: a name has neither spaces nor '/'")
+        return name
+
+
+def _running(kind: str, name: str, things: Mapping[str, T]) -> T:
+    """Return what runs under ``name``. Raises ``CommandError`` naming what does instead."""
+    thing = things.get(name)
+    if thing is None or thing.ended.is_set():
+        there = [each for each, other in things.items() if not other.ended.is_set()]
+        state = f"no {kind} {name!r}" if thing is None else f"{kind} {name!r} has ended"
+        raise CommandError(f"{state}; running: {', '.join(there) or 'none'}")
+    return thing
+
+
+def _require_positive(what: str, **limits: float | None) -> None:
+    for name, value in limits.items():
+        if value is not None and value <= 0:
+            raise CommandError(f"{what}: {name} must be more than 0, not {value:g}")

@@ -1,0 +1,67 @@
+"""The web server inside the network: ``GET /bytes/N`` answers with N bytes.
+
+A process of its own in a host's namespace: ``python webserver.py``, imports nothing of ccplay.
+Before it sends, it says on stdout which connection that will be: ``DOWNLOAD PEER-PORT``.
+"""
+
+from __future__ import annotations
+
+import socket
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+PORT = 80
+
+READY = "ready"
+"""What it says first, once it takes connections."""
+
+_BLOCK = bytes(1 << 17)
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers one request: ``/bytes/N?download=NAME`` and, where wanted, ``&cc=ALGORITHM``."""
+
+    def do_GET(self) -> None:
+        """Send the bytes."""
+        url = urlsplit(self.path)
+        query = {name: values[-1] for name, values in parse_qs(url.query).items()}
+        try:
+            left = int(url.path.removeprefix("/bytes/"))
+        except ValueError:
+            self.send_error(404, "there is only /bytes/N")
+            return
+        if "cc" in query:
+            self.connection.setsockopt(
+                socket.IPPROTO_TCP, socket.TCP_CONGESTION, query["cc"].encode()
+            )
+        print(query.get("download", ""), self.client_address[1], flush=True)
+        self.send_response(200)
+        self.send_header("Content-Type", "application/octet-stream")
+        self.send_header("Content-Length", str(left))
+        self.end_headers()
+        while left > 0:
+            self.wfile.write(_BLOCK[:left])
+            left -= len(_BLOCK)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing: stdout belongs to the lab, and stderr to errors."""
+
+
+class Server(ThreadingHTTPServer):
+    """Takes one thread a download; one that is broken off is no error."""
+
+    daemon_threads = True
+
+    def handle_error(self, *_: object) -> None:
+        """Forget the connection: wget knows best why it went."""
+
+
+def main() -> None:
+    """Serve until killed."""
+    with Server(("0.0.0.0", PORT), Handler) as server:  # noqa: S104 - the lab's own network
+        print(READY, flush=True)
+        server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()
