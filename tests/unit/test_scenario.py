@@ -1,11 +1,13 @@
 """A scenario file is read as it is meant, or refused with the place of every mistake."""
 
+import re
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ccplay.assets import assets
 from ccplay.errors import ScenarioError, UnsupportedError, UsageError
 from ccplay.lab.topology import plan
 from ccplay.model import (
@@ -146,6 +148,12 @@ timeline = []
 @pytest.mark.parametrize("name", sorted(shipped()))
 def test_shipped_scenarios_are_right(name: str) -> None:
     assert load(find(name)).cases
+
+
+def test_the_examples_of_the_documentation_are_right() -> None:
+    text = (assets("scenarios") / "README.md").read_text()
+    first, second = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    assert parse(first + second, PATH).case("short queue").timeline
 
 
 def test_the_playground_is_over_within_a_minute_and_leaves_traffic_running() -> None:
