@@ -80,7 +80,13 @@ async def measure(
             path = recording_of(record, number, case)
         teller.begin(case)
         run_of_case = CaseRun(scenario, case, teller)
-        results.append(await run_of_case.measure(open_source(case.build), stop, path))
+        try:
+            results.append(await run_of_case.measure(open_source(case.build), stop, path))
+        except LabError as error:
+            # What earlier cases measured is worth more than a clean end.
+            if not results:
+                raise
+            results.append(summarise(run_of_case.state, case.name, errors=(str(error),)))
         where = where or machine(run_of_case.state)
     return Result(scenario=scenario.name, title=scenario.title, machine=where, cases=results)
 

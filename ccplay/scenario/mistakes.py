@@ -78,4 +78,5 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     known = list(known)
     if near := get_close_matches(word.lower(), known, n=1):
         return f"; did you mean {quote(near[0])}?"
-    return f" (there are: {', '.join(known)})" if known else ""
+    names = (quote(each) if "," in each else each for each in known)
+    return f" (there are: {', '.join(names)})" if known else ""

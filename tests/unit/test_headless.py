@@ -159,6 +159,23 @@ async def test_a_lab_that_dies_leaves_its_figures_and_an_error() -> None:
     assert result.cases[0].pings[0].sent == 1
 
 
+async def test_a_lab_that_does_not_start_ends_the_run_unless_there_are_results() -> None:
+    class Stillborn(QuickLab):
+        async def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
+            raise LabError("can't start")
+            yield
+
+    labs = iter([QuickLab, Stillborn, QuickLab])
+    cases = "".join(f'[[case]]\nname = "{name}"\n' for name in "abc")
+    scenario = parse(TEXT + cases, Path("t.toml"))
+    result = await headless.measure(
+        scenario, lambda build: next(labs)(build), asyncio.Event(), quiet()
+    )
+    assert [case.errors for case in result.cases] == [[], ["can't start"], []]
+    with pytest.raises(LabError, match="can't start"):
+        await headless.measure(scenario, Stillborn, asyncio.Event(), quiet())
+
+
 async def test_a_kernel_that_lacks_something_stops_the_run_at_once() -> None:
     scenario = parse(TEXT.replace('"reno"', '"vegas"'), Path("t.toml"))
     with pytest.raises(UnsupportedError, match='"vegas" is not in this kernel'):
