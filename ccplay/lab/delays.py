@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ccplay.lab.netns import Namespace
+from ccplay.model import LinkSetting
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,14 @@ class Path:
     delay_us: int = 0
     jitter_us: int = 0
     loss: float = 0.0
+
+    def changed(self, setting: LinkSetting) -> Path:
+        """Return the path with what a setting says of it."""
+        return Path(
+            delay_us=self.delay_us if setting.delay_us is None else setting.delay_us,
+            jitter_us=self.jitter_us if setting.jitter_us is None else setting.jitter_us,
+            loss=self.loss if setting.loss is None else setting.loss,
+        )
 
     def __bool__(self) -> bool:
         """Whether anything happens at all."""

@@ -50,7 +50,7 @@ class Namespace:
             return socket.socket(family, kind | socket.SOCK_CLOEXEC, proto)
 
     def sysctl(self, settings: Mapping[str, object]) -> None:
-        """Write sysctls below ``net.``, named as in sysctl(8); those of the namespace alone.
+        """Write kernel parameters below ``net.``, which are the namespace's own.
 
         Raises ``LabError`` for one that the kernel lacks or refuses.
         """

@@ -16,7 +16,6 @@ from ccplay.lab.netns import Namespace
 _NETLINK_NETFILTER = 12
 _SUBSYSTEM = 3 << 8
 _VERDICT, _CONFIG, _VERDICT_BATCH = _SUBSYSTEM | 1, _SUBSYSTEM | 2, _SUBSYSTEM | 3
-_PACKET = _SUBSYSTEM | 0
 _REQUEST, _ACK = 0x1, 0x4
 
 _CFG_COMMAND, _CFG_PARAMETERS, _CFG_MAX_LENGTH, _CFG_MASK, _CFG_FLAGS = 1, 2, 3, 4, 5
@@ -26,6 +25,9 @@ _FAIL_OPEN, _GSO = 1, 4
 
 _DROP, _ACCEPT = 0, 1
 _VERDICT_HEADER = 2
+
+_TIMESTAMP = 4
+_STAMP_HEADER = struct.pack("=HH", 20, _TIMESTAMP)
 
 _MAX_LENGTH = 1 << 17
 """Packets that may wait: 1 Gbit/s of full frames for 1.5 s."""
@@ -53,6 +55,8 @@ class PacketQueue:
         # The queue's number is in network order, all of it else in ours.
         self._queue = socket.htons(number)
         self._buffer = bytearray(4096)
+        self._packet = _packet_layout(28)
+        self.stamp = 0.0
         flags = _FAIL_OPEN | _GSO
         self._configure(_CFG_COMMAND, _BIND)
         self._configure(_CFG_PARAMETERS, _COPY_META)
@@ -68,14 +72,32 @@ class PacketQueue:
         self._socket.close()
 
     def next_packet(self) -> int | None:
-        """Return the number of the next packet that came; None where there is none yet."""
+        """Return the number of the next packet that came; None where there is none yet.
+
+        ``stamp`` then is when it came in, Unix time, or 0 where the kernel didn't note it.
+        """
         buffer = self._buffer
         try:
-            self._socket.recv_into(buffer)
+            length = self._socket.recv_into(buffer)
         except BlockingIOError:
             return None
+        packet, header, seconds, microseconds = self._packet.unpack_from(buffer)
+        if header != _STAMP_HEADER:
+            packet, seconds, microseconds = self._learn(length)
+        self.stamp = seconds + microseconds * 1e-6
+        return int(packet)
+
+    def _learn(self, length: int) -> tuple[int, int, int]:
+        """Find where packets like this one have their time, and read this one."""
         # NFQA_PACKET_HDR is the first attribute (nfqnl_build_packet_message): its number, at 24.
-        return int.from_bytes(buffer[24:28], "big")
+        at, (packet,) = 20, struct.unpack_from("!I", self._buffer, 24)
+        while at + 4 <= length:
+            size, kind = struct.unpack_from("=HH", self._buffer, at)
+            if kind == _TIMESTAMP:
+                self._packet = _packet_layout(at)
+                return (packet, *struct.unpack_from("!QQ", self._buffer, at + 4))
+            at += (size + 3) & ~3
+        return packet, 0, 0
 
     def release(self, last: int) -> None:
         """Let every packet go on up to number ``last``, in their order."""
@@ -110,16 +132,21 @@ class PacketQueue:
             body += _attribute(mask, value)
         length = _HEADER.size + len(body)
         message = _HEADER.pack(length, _CONFIG, _REQUEST | _ACK, 0, 0, 0, 0, self._queue) + body
-        self._socket.setblocking(True)  # noqa: FBT003 - Python's own signature
+        self._socket.setblocking(True)
         self._socket.send(message)
         while True:
             answer = self._socket.recv(1 << 16)
             # Packets may already come in between, once the queue is bound.
             if struct.unpack_from("=H", answer, 4)[0] == 2:
                 break
-        self._socket.setblocking(False)  # noqa: FBT003
+        self._socket.setblocking(False)
         if failure := -struct.unpack_from("=i", answer, 16)[0]:
             raise OSError(failure, f"netfilter queue: {os.strerror(failure)}")
+
+
+def _packet_layout(stamp_at: int) -> struct.Struct:
+    """Return what reads a packet's number, the head of its time stamp, and the time."""
+    return struct.Struct(f"!24xI{stamp_at - 28}x4sQQ")
 
 
 def _attribute(kind: int, value: bytes) -> bytes:

@@ -109,16 +109,7 @@ class Shaper:
                 interface.shape(setting.rate, setting.qdisc)
         except NetlinkError as error:
             raise LabError(f"link {link.name}: {error}") from error
-        wanted = Path(
-            *(
-                held if said is None else said
-                for said, held in (
-                    (setting.delay_us, interface.path.delay_us),
-                    (setting.jitter_us, interface.path.jitter_us),
-                    (setting.loss, interface.path.loss),
-                )
-            )
-        )
+        wanted = interface.path.changed(setting)
         if wanted != interface.path:
             interface.path = await self._engine.set(interface.arrival, wanted)
         interface.touched = True
@@ -206,7 +197,7 @@ class _Interface:
         if rate:
             htb.set_rate(self._routes, self._index, rate, new=is_new)
             self.rate = htb.read_rate(self._routes, self._index)
-            if abs(self.rate - rate) >= 8:  # noqa: PLR2004 - HTB counts whole bytes
+            if abs(self.rate - rate) >= 8:
                 held = format_rate(self.rate)
                 raise LabError(f"link {self.link.name}: {format_rate(rate)} became {held}")
         if qdisc is not None:

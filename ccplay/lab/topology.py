@@ -153,11 +153,9 @@ def build(network: Network, on_step: Callable[[str, int, int], None]) -> BuiltNe
 def _start_mininet(network: Network) -> Any:
     """Have Mininet make the nodes and note the links."""
     with _distutils_spared():
-        from mininet.link import Intf, Link as MininetLink  # noqa: PLC0415 - only labs pay for it
-        from mininet.net import Mininet  # noqa: PLC0415
-        from mininet.node import Node as MininetNode  # noqa: PLC0415
+        from mininet import link, net, node  # noqa: PLC0415 - only labs pay for it
 
-    class LabNode(MininetNode):  # type: ignore[misc]
+    class LabNode(node.Node):  # type: ignore[misc]
         """A namespace held open by ``cat`` rather than by an interactive shell."""
 
         @classmethod
@@ -190,14 +188,14 @@ def _start_mininet(network: Network) -> Any:
             self.shell.kill()
             self.shell.communicate()
 
-    class NotedLink(MininetLink):  # type: ignore[misc]
+    class NotedLink(link.Link):  # type: ignore[misc]
         """A link in Mininet's books; the kernel gets all of them in one batch."""
 
         @classmethod
         def makeIntfPair(cls, *_: Any, **__: Any) -> None:  # noqa: N802
             """Make nothing yet."""
 
-    class NotedInterface(Intf):  # type: ignore[misc]
+    class NotedInterface(link.Intf):  # type: ignore[misc]
         """An interface in Mininet's books."""
 
         def config(self, **_: Any) -> dict[str, Any]:
@@ -205,21 +203,17 @@ def _start_mininet(network: Network) -> Any:
             return {}
 
     # Mininet.init() raises limits of the whole machine (fs.file-max, kernel.pty.max): never here.
-    Mininet.inited = True
-    mininet = Mininet(
+    net.Mininet.inited = True
+    mininet = net.Mininet(
         topo=None, controller=None, host=LabNode, link=NotedLink, intf=NotedInterface, build=False
     )
-    for node in network.nodes:
-        mininet.addHost(node.name, ip=node.address)
-    for node in mininet.hosts:
-        node.await_namespace()
-    for link in network.links[::2]:
-        mininet.addLink(
-            link.src,
-            link.dst,
-            intfName1=link.interface,
-            intfName2=opposite(network, link).interface,
-        )
+    for each in network.nodes:
+        mininet.addHost(each.name, ip=each.address)
+    for host in mininet.hosts:
+        host.await_namespace()
+    for there in network.links[::2]:
+        back = opposite(network, there)
+        mininet.addLink(there.src, there.dst, intfName1=there.interface, intfName2=back.interface)
     return mininet
 
 
