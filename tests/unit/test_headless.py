@@ -168,9 +168,11 @@ async def test_a_lab_that_does_not_start_ends_the_run_unless_there_are_results()
     labs = iter([QuickLab, Stillborn, QuickLab])
     cases = "".join(f'[[case]]\nname = "{name}"\n' for name in "abc")
     scenario = parse(TEXT + cases, Path("t.toml"))
-    result = await headless.measure(
-        scenario, lambda build: next(labs)(build), asyncio.Event(), quiet()
-    )
+
+    def start(build: Build) -> QuickLab:
+        return next(labs)(build)
+
+    result = await headless.measure(scenario, start, asyncio.Event(), quiet())
     assert [case.errors for case in result.cases] == [[], ["can't start"], []]
     with pytest.raises(LabError, match="can't start"):
         await headless.measure(scenario, Stillborn, asyncio.Event(), quiet())
