@@ -33,6 +33,8 @@ class Parameter:
     low: int = 0
     high: int = 2**31 - 1
     choices: tuple[str, ...] = ()
+    unset: str = "worked out"
+    """What holds where nothing is said and there is no ``default``."""
     required: bool = False
     """The kernel takes no request without it, so ``validate`` fills the default in."""
 
@@ -62,8 +64,7 @@ class Parameter:
             case "us":
                 return format_time_us(float(value))
             case "bytes":
-                exact = float(value) == parse_size(format_size(float(value)))
-                return format_size(float(value)) if exact else f"{value} bytes"
+                return _write_size(int(value))
             case "bit/s":
                 return format_rate(float(value))
             case "flag":
@@ -152,6 +153,14 @@ def did_you_mean(word: str, known: list[str] | tuple[str, ...]) -> str:
     return f" (known: {', '.join(known)})"
 
 
+def _write_size(size: int) -> str:
+    """Write a size without losing a byte: ``150 kB``, ``32 MiB``, ``1514 bytes``."""
+    if size and size % 2**20 == 0:
+        return f"{size // 2**20} MiB"
+    exact = parse_size(format_size(size)) == size
+    return format_size(size) if exact else f"{size} bytes"
+
+
 def _read_flag(text: str) -> bool:
     word = text.strip().lower()
     if word not in _FLAGS:
@@ -185,10 +194,10 @@ _KINDS_OF_NUMBER = {
 def _codel(limit: int, *, ecn: bool) -> tuple[Parameter, ...]:
     return (
         Parameter("limit", "packets", "most packets that wait", limit, low=1),
-        Parameter("target", "us", "standing delay that it accepts", 5_000, low=1),
-        Parameter("interval", "us", "how long it must stand; about one worst RTT", 100_000, low=1),
-        Parameter("ecn", "flag", "mark instead of drop where ECN is agreed", ecn),
-        Parameter("ce_threshold", "us", "mark every packet that waited longer", None, low=1),
+        Parameter("target", "us", "delay that may stand", 5_000, low=1),
+        Parameter("interval", "us", "for how long: about the worst RTT", 100_000, low=1),
+        Parameter("ecn", "flag", "mark ECN packets, not drop them", ecn),
+        Parameter("ce_threshold", "us", "mark what waited longer", None, low=1, unset="off"),
     )
 
 
@@ -239,7 +248,14 @@ DISCIPLINES: dict[str, Discipline] = {
             "cake",
             "shaper, fair queues and CoDel in one, for home links",
             (
-                Parameter("bandwidth", "bit/s", "shape to this rate too", None, low=8_000),
+                Parameter(
+                    "bandwidth",
+                    "bit/s",
+                    "shape to this rate too",
+                    None,
+                    low=8_000,
+                    unset="unlimited",
+                ),
                 Parameter("rtt", "us", "RTT that it is tuned for", 100_000, low=100),
                 Parameter(
                     "flow_mode",
@@ -291,9 +307,9 @@ DISCIPLINES: dict[str, Discipline] = {
                     required=True,
                 ),
                 Parameter("bandwidth", "bit/s", "the link's rate", None, low=8_000, required=True),
-                Parameter("min", "packets", "average queue at which dropping starts", None, low=1),
+                Parameter("min", "packets", "average queue where drops start", None, low=1),
                 Parameter("max", "packets", "average queue at which all drops", None, low=2),
-                Parameter("ecn", "flag", "mark instead of drop where ECN is agreed", default=False),
+                Parameter("ecn", "flag", "mark ECN packets, not drop them", default=False),
             ),
         ),
     )

@@ -30,6 +30,7 @@ class Dialog(ModalScreen[AnyCommand | None]):
             width: 76; max-width: 100%; height: auto; max-height: 100%; padding: 0 1;
             border: round $primary; border-title-color: $primary; border-title-style: bold;
             border-subtitle-color: $text-muted; background: $surface; color: $foreground;
+            scrollbar-size-vertical: 1;
         }
         & #complaint { display: none; color: $error; height: auto; }
         & .detail { height: 2; color: $foreground; padding-left: 2; }
@@ -91,8 +92,9 @@ class Dialog(ModalScreen[AnyCommand | None]):
         event.stop()
         self._complaint.display = False
         item = event.item
+        text = item.missing or (item.summary if event.menu.is_cut(item) else "")
         for detail in self.query(".detail").results(Static):
-            detail.update(self.glyphs.translate(item.missing or item.summary))
+            detail.update(self.glyphs.translate(text))
         self.chosen(event.menu)
 
     def chosen(self, menu: Menu) -> None:

@@ -27,6 +27,10 @@ class Item:
     """Why it can't be chosen and what to do about that; empty where it can."""
 
 
+_HEAD = 8
+"""Cells of a line beside label and summary: pointer, number, sign and the gaps."""
+
+
 def feature_items(features: Iterable[Feature]) -> list[Item]:
     """Make lines of what a machine has, and after those what it lacks with reason and remedy."""
     items = []
@@ -43,7 +47,7 @@ class Menu(OptionList):
     DEFAULT_CSS = """
     Menu {
         height: auto; max-height: 8; border: none; padding: 0; background: $surface;
-        text-wrap: nowrap; text-overflow: ellipsis;
+        text-wrap: nowrap; text-overflow: ellipsis; scrollbar-size-vertical: 1;
         &:focus { border: none; background-tint: $foreground 0%; }
         & > .option-list--option { padding: 0; }
     }
@@ -72,6 +76,14 @@ class Menu(OptionList):
     def item(self) -> Item:
         """The line under the highlight."""
         return self.items[self._pointed]
+
+    def is_cut(self, item: Item) -> bool:
+        """Whether the line is too narrow for all of the item's summary."""
+        return _HEAD + self._label_width + len(item.summary) > self.scrollable_content_region.width
+
+    @property
+    def _label_width(self) -> int:
+        return max(len(each.label) for each in self.items)
 
     def on_mount(self) -> None:
         """Put the highlight on the current line."""
@@ -128,8 +140,7 @@ class Menu(OptionList):
         sign = glyphs.missing if item.missing else " "
         if item.key == self.current:
             sign = glyphs.live
-        width = max(len(each.label) for each in self.items)
         text = item.missing or item.summary
-        head = f"{pointer} {number} {sign} {item.label:<{width}}  "
+        head = f"{pointer} {number} {sign} {item.label:<{self._label_width}}  "
         line = Content.assemble(head, (glyphs.translate(text), "" if pointed else "$text-muted"))
         return line.stylize("$text-muted") if item.missing and not pointed else line

@@ -122,5 +122,5 @@ def _text(parameter: Parameter, values: dict[str, Option]) -> str:
 
 def _unset(parameter: Parameter) -> str:
     if parameter.default is None:
-        return "worked out"
+        return parameter.unset
     return parameter.write(parameter.default)

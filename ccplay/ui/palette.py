@@ -1,0 +1,230 @@
+"""The command palette: all that the lab can do, by name, ready to run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Protocol, cast
+
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+
+from ccplay.disciplines import DISCIPLINES, validate
+from ccplay.model import (
+    AnyCommand,
+    Mark,
+    Option,
+    Qdisc,
+    SetCongestionControl,
+    SetLink,
+    SetQdisc,
+    StartDownload,
+    StartFlow,
+    StartPing,
+    StopDownload,
+    StopFlow,
+    StopPing,
+)
+from ccplay.state import LabState
+from ccplay.ui.dialogs.hosts import hosts, next_sender, opposite, running_flows
+from ccplay.units import format_size, parse_rate, parse_ratio, parse_time_us
+from ccplay.words import describe, describe_qdisc
+
+RATES = ("1 Mbit/s", "1.5 Mbit/s", "5 Mbit/s", "10 Mbit/s", "20 Mbit/s", "50 Mbit/s", "100 Mbit/s")
+DELAYS = ("0 ms", "5 ms", "10 ms", "20 ms", "50 ms", "100 ms", "200 ms")
+LOSSES = ("0 %", "0.1 %", "1 %", "5 %")
+PACKETS = (10, 20, 50, 100, 200, 1000)
+
+
+class Playground(Protocol):
+    """What the palette needs of the screen that it is opened on."""
+
+    state: LabState
+
+    def send(self, command: AnyCommand) -> object:
+        """Hand a command to the lab."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of the palette and the command that it stands for."""
+
+    text: str
+    help: str
+    command: AnyCommand
+
+
+def entries(state: LabState) -> list[Entry]:
+    """Return what can be done with the lab as it is now, the most wanted first."""
+    if state.hello is None:
+        return []
+    return [*_flows(state), *_queues(state), *_links(), *_traffic(state)]
+
+
+def typed(query: str, state: LabState) -> Entry | None:
+    """Return what a query says in full, such as ``queue pfifo 37`` or ``rate 7 Mbit/s``."""
+    if state.hello is None:
+        return None
+    word, _, rest = query.strip().partition(" ")
+    reader = _READERS.get(word.rstrip(":").lower())
+    if reader is None or not rest.strip():
+        return None
+    try:
+        command = reader(rest.strip())
+    except ValueError:
+        return None
+    return Entry(f"{word.rstrip(':').lower()}: {rest.strip()}", describe(command), command)
+
+
+class LabProvider(Provider):
+    """Feed the palette: keys of the screen, commands to the lab, themes."""
+
+    async def discover(self) -> Hits:
+        """List what the screen's keys do, then what concerns running flows, then themes."""
+        for text, help_text, run in self._all():
+            if not text.startswith(("rate:", "delay:", "loss:", "queue:")):
+                yield DiscoveryHit(text, run, help=help_text)
+
+    async def search(self, query: str) -> Hits:
+        """List what matches, and first of all what the query says in full."""
+        state = self._playground.state
+        entry = typed(query, state)
+        if entry is not None:
+            yield Hit(1.0, entry.text, self._sending(entry.command), help=entry.help)
+        matcher = self.matcher(query)
+        for text, help_text, run in self._all():
+            score = matcher.match(text)
+            if score > 0 and (entry is None or entry.text != text):
+                yield Hit(score, matcher.highlight(text), run, text=text, help=help_text)
+
+    @property
+    def _playground(self) -> Playground:
+        return cast(Playground, self.screen)
+
+    def _all(self) -> Iterator[tuple[str, str, Callable[[], object]]]:
+        yield from self._keys()
+        for entry in entries(self._playground.state):
+            yield entry.text, entry.help, self._sending(entry.command)
+        for name, title in self._themes():
+            yield f"theme: {name}", title, self._choosing(name)
+
+    def _keys(self) -> Iterator[tuple[str, str, Callable[[], object]]]:
+        seen = set()
+        for active in self.screen.active_bindings.values():
+            binding = active.binding
+            if not binding.description or binding.system or binding.action in seen:
+                continue
+            seen.add(binding.action)
+            key = self.app.get_key_display(binding)
+            text = binding.tooltip or binding.description
+            yield (
+                binding.description,
+                f"{text} (key {key})",
+                self._acting(active.node, binding.action),
+            )
+
+    def _themes(self) -> Iterable[tuple[str, str]]:
+        looks = getattr(self.app, "looks", {})
+        return [(name, look.about) for name, look in looks.items()]
+
+    def _acting(self, node: object, action: str) -> Callable[[], object]:
+        return lambda: self.app.run_action(action, default_namespace=node)  # type: ignore[arg-type]
+
+    def _sending(self, command: AnyCommand) -> Callable[[], object]:
+        return lambda: self._playground.send(command)
+
+    def _choosing(self, name: str) -> Callable[[], object]:
+        return lambda: setattr(self.app, "theme", name)
+
+
+def _flows(state: LabState) -> Iterator[Entry]:
+    algorithms = _available_algorithms(state)
+    for name in running_flows(state):
+        flow = state.flows[name]
+        for cc in algorithms:
+            if cc != flow.cc:
+                command = SetCongestionControl(cc=cc, flow=name)
+                yield Entry(
+                    f"switch flow {name} to {cc}", f"from {flow.cc}, while it runs", command
+                )
+        path = f"{flow.src} → {flow.dst}"
+        yield Entry(f"stop flow {name}", f"{flow.cc}, {path}", StopFlow(flow=name))
+
+
+def _queues(state: LabState) -> Iterator[Entry]:
+    assert state.hello is not None  # noqa: S101 - entries() has looked
+    kinds = {each.name for each in state.hello.capabilities.qdiscs if each.available}
+    sizes: list[Qdisc] = [Qdisc(kind="pfifo", options={"limit": packets}) for packets in PACKETS]
+    plain = [Qdisc(kind=kind) for kind in DISCIPLINES if kind not in ("pfifo", "tbf", "choke")]
+    for qdisc in (*sizes, *plain):
+        if qdisc.kind in kinds:
+            filled = validate(qdisc)
+            limit = f" {qdisc.options['limit']}" if qdisc.options else ""
+            text = f"queue: {qdisc.kind}{limit}"
+            summary = DISCIPLINES[qdisc.kind].summary
+            yield Entry(text, f"{describe_qdisc(filled)}: {summary}", SetQdisc(qdisc=filled))
+
+
+def _links() -> Iterator[Entry]:
+    for rate in RATES:
+        yield Entry(f"rate: {rate}", "of the bottleneck", SetLink(rate=parse_rate(rate)))
+    for delay in DELAYS:
+        command = SetLink(delay_us=parse_time_us(delay))
+        yield Entry(f"delay: {delay}", "added at the bottleneck, each way", command)
+    for loss in LOSSES:
+        yield Entry(f"loss: {loss}", "after the bottleneck", SetLink(loss=parse_ratio(loss)))
+
+
+def _traffic(state: LabState) -> Iterator[Entry]:
+    assert state.hello is not None  # noqa: S101 - entries() has looked
+    network = state.hello.network
+    source = next_sender(state, network)
+    sink = opposite(network, source)
+    for cc in _available_algorithms(state):
+        command = StartFlow(src=source, dst=sink, cc=cc)
+        yield Entry(f"start a {cc} flow", f"{source} → {sink}", command)
+    for cc in _available_algorithms(state):
+        for host in hosts(network):
+            if host.startswith("s") and state.hosts.get(host) != cc:
+                text = f"new connections of {host} use {cc}"
+                yield Entry(text, "its default", SetCongestionControl(cc=cc, host=host))
+    first = hosts(network)[0]
+    last = opposite(network, first)
+    yield Entry("ping", f"{first} → {last}", StartPing(src=first, dst=last))
+    fetch = StartDownload(src=first, dst=last)
+    yield Entry("download", f"{format_size(fetch.bytes)} with wget, {first} → {last}", fetch)
+    for ping in state.pings.values():
+        if ping.ended is None:
+            yield Entry(
+                f"stop ping {ping.name}", f"{ping.src} → {ping.dst}", StopPing(ping=ping.name)
+            )
+    for each in state.downloads.values():
+        if each.ended is None:
+            stop = StopDownload(download=each.name)
+            yield Entry(f"stop download {each.name}", f"{each.src} → {each.dst}", stop)
+
+
+def _available_algorithms(state: LabState) -> list[str]:
+    if state.hello is None:
+        return []
+    return [each.name for each in state.hello.capabilities.congestion_controls if each.available]
+
+
+def _read_queue(text: str) -> SetQdisc:
+    kind, _, rest = text.partition(" ")
+    options: dict[str, Option] = {}
+    for part in filter(None, (each.strip() for each in rest.split(","))):
+        name, _, value = part.partition(" ")
+        # "pfifo 20 packets" names no parameter: it is the limit that people mean.
+        options.update({name: value} if name.isidentifier() and value else {"limit": part})
+    return SetQdisc(qdisc=validate(Qdisc(kind=kind, options=options)))
+
+
+_READERS: dict[str, Callable[[str], AnyCommand]] = {
+    "queue": _read_queue,
+    "rate": lambda text: SetLink(rate=parse_rate(text)),
+    "delay": lambda text: SetLink(delay_us=parse_time_us(text)),
+    "jitter": lambda text: SetLink(jitter_us=parse_time_us(text)),
+    "loss": lambda text: SetLink(loss=parse_ratio(text)),
+    "mark": lambda text: Mark(text=text),
+}
+"""What the first word of a query may be, and how the rest is read."""

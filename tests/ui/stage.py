@@ -1,0 +1,88 @@
+"""A plain screen for dialogs, palette and help to open on: what they need of the real one."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.widgets import Static
+
+from ccplay.assets import assets
+from ccplay.model import AnyCommand
+from ccplay.state import LabState
+from ccplay.ui.dialogs import Dialog
+from ccplay.ui.glyphs import UNICODE, Glyphs
+from ccplay.ui.help import HelpScreen
+from ccplay.ui.palette import LabProvider
+from ccplay.ui.themes import Look, load_looks
+
+
+class Backdrop(Screen[None]):
+    """Has keys and keeps what is sent."""
+
+    COMMANDS = {LabProvider}  # noqa: RUF012 - Textual's own way to say it
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("f", "open('flow')", "flow", tooltip="start a flow"),
+        Binding("x", "stop_flow", "stop", tooltip="stop the selected flow"),
+        Binding("w", "open('download')", "wget", tooltip="fetch a file with wget"),
+        Binding("p", "open('ping')", "ping", tooltip="start a ping"),
+        Binding("c", "open('congestion')", "congestion", tooltip="switch congestion control"),
+        Binding("q", "open('queue')", "queue", tooltip="replace the queue"),
+        Binding("l", "open('link')", "link", tooltip="change rate, delay, jitter, loss"),
+        Binding("space", "freeze", "freeze", tooltip="freeze or go on; recording goes on"),
+        Binding("left", "scrub(-1)", "earlier", tooltip="move the cursor back"),
+        Binding("right", "scrub(1)", "later", tooltip="move the cursor on"),
+        Binding("m", "open('mark')", "mark", tooltip="put a remark on the time axis"),
+        Binding("question_mark", "help", "help", tooltip="this page"),
+    ]
+
+    def __init__(self, state: LabState) -> None:
+        super().__init__()
+        self.state = state
+        self.sent: list[AnyCommand] = []
+        self.done: list[str] = []
+
+    def compose(self) -> ComposeResult:
+        yield Static("\n".join("· " * 100 for _ in range(60)))
+
+    def send(self, command: AnyCommand) -> None:
+        self.sent.append(command)
+
+    def action_freeze(self) -> None:
+        self.done.append("freeze")
+
+    def action_help(self) -> None:
+        self.app.push_screen(HelpScreen())
+
+
+class Stage(App[None]):
+    """Shows one dialog, or the help, over the backdrop."""
+
+    def __init__(
+        self,
+        state: LabState,
+        dialog: type[Dialog] | None = None,
+        *,
+        theme: str = "dark",
+        glyphs: Glyphs = UNICODE,
+        selected_flow: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.backdrop = Backdrop(state)
+        self.dialog = dialog
+        self.glyphs = glyphs
+        self.looks: dict[str, Look] = load_looks(folders=[assets("themes")])
+        for look in self.looks.values():
+            self.register_theme(look.textual_theme)
+        self.theme = theme
+        self.selected_flow = selected_flow
+        self.answers: list[AnyCommand | None] = []
+
+    def on_mount(self) -> None:
+        self.push_screen(self.backdrop)
+        if self.dialog is not None:
+            dialog = self.dialog(self.backdrop.state, self.selected_flow)
+            self.push_screen(dialog, self.answers.append)
