@@ -78,12 +78,17 @@ def plan(topology: Topology) -> Network:
             ports[src] += 1
             links.append(Link(name=f"{src}->{dst}", src=src, dst=dst, interface=f"{src}-eth{port}"))
             addresses.setdefault(src, f"10.0.{subnet}.{host}")
-    nodes = [Node(name=name, role=_ROLES[name[0]], address=addresses[name]) for name in addresses]
+    nodes = [Node(name=name, role=_role(name), address=addresses[name]) for name in addresses]
     nodes.sort(key=lambda node: _ORDER.index(node.role))
     return Network(topology=topology, nodes=nodes, links=links, bottlenecks=bottlenecks)
 
 
-_ROLES = {"h": "sender", "s": "sender", "d": "receiver", "r": "router"}
+def _role(name: str) -> str:
+    if name[0] == "r":
+        return "router"
+    return "sender" if name == "h1" or name[0] == "s" else "receiver"
+
+
 _ORDER = ("sender", "router", "receiver")
 
 
