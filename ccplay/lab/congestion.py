@@ -15,6 +15,7 @@ from pyroute2.netlink.rtnl import RTM_GETROUTE, RTM_NEWROUTE
 from pyroute2.netlink.rtnl.rtmsg import rtmsg
 
 from ccplay.errors import CommandError, UnsupportedError
+from ccplay.lab.modules import module_file
 from ccplay.lab.netns import Namespace
 from ccplay.lab.rtnl import CREATE, REPLACE, RouteSocket, message
 
@@ -158,20 +159,9 @@ def remedy(cc: str) -> str:
     """Say what to do about an algorithm that the kernel lacks."""
     if cc not in CATALOGUE:
         return "no Linux kernel brings one of this name"
-    if module_file(cc):
+    if module_file(f"tcp_{cc}"):
         return f"as root: modprobe tcp_{cc}"
     return f"a kernel with CONFIG_TCP_CONG_{CATALOGUE[cc].config} has it"
-
-
-def module_file(cc: str) -> str | None:
-    """Return the module of the running kernel that brings ``cc``; None where there is none."""
-    index = Path("/lib/modules", os.uname().release, "modules.dep")
-    with contextlib.suppress(OSError):
-        for line in index.read_text().splitlines():
-            path = line.partition(":")[0]
-            if path.rpartition("/")[2].partition(".")[0] == f"tcp_{cc}":
-                return path
-    return None
 
 
 # --- a running connection -------------------------------------------------------------------

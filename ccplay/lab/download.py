@@ -146,7 +146,8 @@ class Download:
     def watch(self) -> None:
         """Take a sweep into account: tell how far the download is."""
         now = self._clock()
-        if self._port is None or now - self._told < PROGRESS_INTERVAL_S:
+        waiting = self._port is None or self.ended.is_set()
+        if waiting or now - self._told < PROGRESS_INTERVAL_S:
             return
         counters = self._probe.counters(self.name)
         # The HTTP header counts in TCP's books; it is too short to show.

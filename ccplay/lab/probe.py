@@ -70,9 +70,9 @@ class Probe:
                 del host.wanted[connection.key]
 
     def counters(self, name: str) -> Counters | None:
-        """Return what the last sweep that saw ``name`` read, None where none has seen it."""
-        _, connection = self._where[name]
-        if not connection.info:
+        """Return what was read of ``name`` last; None where it is not tracked or not yet open."""
+        _, connection = self._where.get(name, (None, None))
+        if connection is None or not connection.info:
             return None
         return Counters(
             cc=_CC_NAMES[connection.cc],
@@ -81,7 +81,7 @@ class Probe:
         )
 
     def refresh(self, name: str) -> None:
-        """Read the node of ``name`` now, so that ``counters`` are of this moment."""
+        """Read the node of the tracked ``name`` now, so that ``counters`` are of this moment."""
         host, _ = self._where[name]
         host.socket.dump(host.wanted)
 
