@@ -23,9 +23,13 @@ _PATIENCE_S = 5.0
 
 
 def argv(address: str, interval_s: float, count: int | None) -> list[str]:
-    """Return the command line: numeric, and telling of every ping that has no answer yet."""
+    """Return the command line: numeric, and telling of every ping that has no answer yet.
+
+    ``-U`` times answers as they reach ping: the kernel's own stamp is put on them where they
+    come off the wire, before the delay at the end of the link.
+    """
     limit = [] if count is None else ["-c", str(count)]
-    return ["ping", "-n", "-O", "-i", f"{interval_s:g}", *limit, address]
+    return ["ping", "-n", "-O", "-U", "-i", f"{interval_s:g}", *limit, address]
 
 
 class Ledger:
