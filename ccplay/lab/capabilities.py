@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import platform
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -51,6 +52,8 @@ def discover() -> Capabilities:
         qdiscs=list(_qdiscs()),
         delay_engines=[_netem(), _delay_line()],
         tools=list(_tools()),
+        cpus=len(os.sched_getaffinity(0)),
+        python=platform.python_version(),
     )
 
 
