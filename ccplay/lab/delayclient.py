@@ -132,6 +132,7 @@ class LineDelay:
     async def _start(self) -> None:
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
+            "-P",
             "-m",
             "ccplay.lab.delayline",
             stdin=asyncio.subprocess.PIPE,
@@ -202,20 +203,21 @@ async def _add_rule(arrival: Arrival) -> list[str]:
 
 
 async def _iptables(namespace: str, verb: str, rule: list[str]) -> None:
-    table, interface, queue = rule
     process = await asyncio.create_subprocess_exec(
-        "nsenter",
-        f"--net={namespace}",
-        "iptables-legacy",
-        "-w",
-        *("-t", table),
-        *(verb, "PREROUTING"),
-        *("-i", interface),
-        *("-j", "NFQUEUE", "--queue-num", queue, "--queue-bypass"),
+        *_iptables_argv(namespace, verb, rule),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
     )
     _, said = await process.communicate()
     if process.returncode:
-        raise LabError(f"iptables-legacy on {interface}: {said.decode(errors='replace').strip()}")
+        raise LabError(f"iptables-legacy on {rule[1]}: {said.decode(errors='replace').strip()}")
+
+
+def _iptables_argv(namespace: str, verb: str, rule: list[str]) -> list[str]:
+    table, interface, queue = rule
+    return [
+        *("nsenter", f"--net={namespace}", "iptables-legacy", "-w", "-t", table),
+        *(verb, "PREROUTING", "-i", interface),
+        *("-j", "NFQUEUE", "--queue-num", queue, "--queue-bypass"),
+    ]
