@@ -5,23 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
+from rich.table import Table
+from rich.text import Text
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, VerticalScroll
-from textual.content import Content
+from textual.binding import ActiveBinding, Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from ccplay.ui.glyphs import UNICODE, Glyphs
+from ccplay.ui.keys import GROUPS, bindings_of, group_of, wording
 from ccplay.words import CA_STATES
-
-GROUPS: dict[str, tuple[str, ...]] = {
-    "traffic": ("flow", "download", "ping", "stop"),
-    "network": ("congestion", "queue", "qdisc", "link"),
-    "time": ("freeze", "scrub", "seek", "zoom", "live", "mark", "cursor", "pause", "speed", "time"),
-    "screen": (),
-}
-"""Words in a binding's action by which it is put into a group; the last takes the rest."""
 
 _STATES = (
     "all is well: cwnd grows",
@@ -35,23 +29,14 @@ Keys = tuple[str, str]
 """A key as people write it, and what it does."""
 
 
-def group_of(action: str) -> str:
-    """Return the group of a binding by its action: ``open_flow`` is ``traffic``."""
-    for group, words in GROUPS.items():
-        if any(word in action.lower() for word in words):
-            return group
-    return "screen"
-
-
-def grouped(bindings: Iterable[tuple[str, Binding]]) -> dict[str, list[Keys]]:
-    """Return keys and descriptions by group; several keys of one description share a line."""
+def grouped(bindings: Iterable[tuple[str, ActiveBinding]]) -> dict[str, list[Keys]]:
+    """Return keys and what they do by group; several keys of one effect share a line."""
     groups: dict[str, dict[str, list[str]]] = {group: {} for group in GROUPS}
-    for key, binding in bindings:
-        if binding.description and not binding.system:
-            text = binding.tooltip or binding.description
-            keys = groups[group_of(binding.action)].setdefault(text, [])
-            if key not in keys:
-                keys.append(key)
+    for key, active in bindings:
+        lines = groups[group_of(active.binding.action)]
+        keys = lines.setdefault(wording(active), [])
+        if key not in keys:
+            keys.append(key)
     return {
         group: [(" ".join(keys), text) for text, keys in lines.items()]
         for group, lines in groups.items()
@@ -72,8 +57,10 @@ class HelpScreen(ModalScreen[None]):
             scrollbar-size-vertical: 1;
         }
         & Horizontal { height: auto; }
-        & Horizontal > Static { width: 1fr; height: auto; margin: 0 1 1 0; }
-        & .section { height: auto; margin: 0 0 1 0; }
+        & Horizontal > .section { width: 1fr; padding-right: 1; }
+        & .section { height: auto; margin-bottom: 1; }
+        & .section > Static { height: auto; }
+        & .title { color: $primary; text-style: bold; }
     }
     HelpScreen.ascii > #page { border: ascii $primary; scrollbar-size: 0 0; }
     """
@@ -87,11 +74,14 @@ class HelpScreen(ModalScreen[None]):
         """Put the keys first, then how to read the plots."""
         glyphs: Glyphs = getattr(self.app, "glyphs", UNICODE)
         self.set_class(glyphs.name == "ascii", "ascii")
-        pairs = list(grouped(self._bindings_below()).items())
-        rows = [pairs[at : at + 2] for at in range(0, len(pairs), 2)]
+        groups = list(grouped(self._keys_below()).items())
+        pairs = [groups[at : at + 2] for at in range(0, len(groups), 2)]
         page = VerticalScroll(
-            *(Horizontal(*(Static(_keys(*group, glyphs)) for group in row)) for row in rows),
-            *(Static(each, classes="section") for each in _explanations(glyphs)),
+            *(
+                Horizontal(*(_section(title.capitalize(), keys, glyphs) for title, keys in pair))
+                for pair in pairs
+            ),
+            *(_section(title, lines, glyphs) for title, lines in _explanations(glyphs)),
             id="page",
         )
         page.border_title = "Help"
@@ -103,27 +93,24 @@ class HelpScreen(ModalScreen[None]):
         """Scroll by a page."""
         self.query_one("#page").scroll_page_down(animate=False)
 
-    def _bindings_below(self) -> list[tuple[str, Binding]]:
+    def _keys_below(self) -> list[tuple[str, ActiveBinding]]:
         stack = self.app.screen_stack
         below = stack[stack.index(self) - 1]
-        return [
-            (self.app.get_key_display(each.binding), each.binding)
-            for each in below.active_bindings.values()
-        ]
+        return [(self.app.get_key_display(each.binding), each) for each in bindings_of(below)]
 
 
-def _keys(group: str, lines: Sequence[Keys], glyphs: Glyphs) -> Content:
-    width = max(len(key) for key, _ in lines)
-    parts: list[Content | str | tuple[str, str]] = [(group.capitalize(), "bold $primary")]
-    for key, text in lines:
-        parts += ["\n", (glyphs.translate(f"{key:>{width}}"), "bold"), "  ", glyphs.translate(text)]
-    return Content.assemble(*parts)
+def _section(title: str, lines: Sequence[Keys], glyphs: Glyphs) -> Vertical:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column()
+    for name, text in lines:
+        table.add_row(Text(glyphs.translate(name)), Text(glyphs.translate(text)))
+    return Vertical(Static(title, classes="title"), Static(table), classes="section")
 
 
-def _explanations(glyphs: Glyphs) -> list[Content]:
-    states = [(f"{glyphs.ribbon[n]} {name}", _STATES[n]) for n, name in enumerate(CA_STATES)]
+def _explanations(glyphs: Glyphs) -> list[tuple[str, list[Keys]]]:
     return [
-        _section(
+        (
             "The three plots share one time axis",
             [
                 ("cwnd", "segments that a flow may have under way, unacknowledged"),
@@ -137,20 +124,16 @@ def _explanations(glyphs: Glyphs) -> list[Content]:
                 ("base RTT", "the least seen: the path itself; what is above waits in queues"),
                 (f"{glyphs.dashed_vertical} mark", "a change took effect here: look right of it"),
             ],
-            glyphs,
         ),
-        _section("The ribbon is what the kernel thinks of a flow", states, glyphs),
-        _section(
+        (
+            "The ribbon is what the kernel thinks of a flow",
+            [
+                (f"{step} {name}", meaning)
+                for step, name, meaning in zip(glyphs.ribbon, CA_STATES, _STATES, strict=True)
+            ],
+        ),
+        (
             "Flows have a colour and a mark each",
             [(" ".join(glyphs.flow_marks[:8]), "flows 1 to 8, in plots and table alike")],
-            glyphs,
         ),
     ]
-
-
-def _section(title: str, lines: Sequence[Keys], glyphs: Glyphs) -> Content:
-    width = max(len(name) for name, _ in lines)
-    parts: list[Content | str | tuple[str, str]] = [(title, "bold $primary")]
-    for name, text in lines:
-        parts += ["\n", (f"{name:<{width}}", "bold"), "  ", glyphs.translate(text)]
-    return Content.assemble(*parts)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol, cast
 
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 
 from ccplay.disciplines import DISCIPLINES, validate
 from ccplay.model import (
@@ -26,6 +26,7 @@ from ccplay.model import (
 )
 from ccplay.state import LabState
 from ccplay.ui.dialogs.hosts import hosts, next_sender, opposite, running_flows
+from ccplay.ui.keys import bindings_of, wording
 from ccplay.units import format_size, parse_rate, parse_ratio, parse_time_us
 from ccplay.words import describe, describe_qdisc
 
@@ -75,6 +76,19 @@ def typed(query: str, state: LabState) -> Entry | None:
     return Entry(f"{word.rstrip(':').lower()}: {rest.strip()}", describe(command), command)
 
 
+class Palette(CommandPalette):
+    """Textual's palette with nothing but ours in it, and without its emoji."""
+
+    DEFAULT_CSS = """
+    Palette SearchIcon { display: none; }
+    Palette > Vertical { margin-top: 1; }
+    """
+
+    def __init__(self) -> None:
+        hint = "what shall happen?  also: queue pfifo 37, rate 7 Mbit/s, mark hello"
+        super().__init__([LabProvider], placeholder=hint)
+
+
 class LabProvider(Provider):
     """Feed the palette: keys of the screen, commands to the lab, themes."""
 
@@ -109,18 +123,12 @@ class LabProvider(Provider):
 
     def _keys(self) -> Iterator[tuple[str, str, Callable[[], object]]]:
         seen = set()
-        for active in self.screen.active_bindings.values():
-            binding = active.binding
-            if not binding.description or binding.system or binding.action in seen:
-                continue
-            seen.add(binding.action)
-            key = self.app.get_key_display(binding)
-            text = binding.tooltip or binding.description
-            yield (
-                binding.description,
-                f"{text} (key {key})",
-                self._acting(active.node, binding.action),
-            )
+        for active in bindings_of(self.screen):
+            action, description = active.binding.action, active.binding.description
+            if action not in seen and action.rpartition(".")[2] != "command_palette":
+                seen.add(action)
+                text = f"{wording(active)} (key {self.app.get_key_display(active.binding)})"
+                yield description, text, self._acting(active.node, action)
 
     def _themes(self) -> Iterable[tuple[str, str]]:
         looks = getattr(self.app, "looks", {})

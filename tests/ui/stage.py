@@ -15,14 +15,12 @@ from ccplay.state import LabState
 from ccplay.ui.dialogs import Dialog
 from ccplay.ui.glyphs import UNICODE, Glyphs
 from ccplay.ui.help import HelpScreen
-from ccplay.ui.palette import LabProvider
+from ccplay.ui.palette import Palette
 from ccplay.ui.themes import Look, load_looks
 
 
 class Backdrop(Screen[None]):
     """Has keys and keeps what is sent."""
-
-    COMMANDS = {LabProvider}  # noqa: RUF012 - Textual's own way to say it
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "open('flow')", "flow", tooltip="start a flow"),
@@ -80,6 +78,9 @@ class Stage(App[None]):
         self.theme = theme
         self.selected_flow = selected_flow
         self.answers: list[AnyCommand | None] = []
+
+    def action_command_palette(self) -> None:
+        self.push_screen(Palette())
 
     def on_mount(self) -> None:
         self.push_screen(self.backdrop)

@@ -36,6 +36,8 @@ class Dialog(ModalScreen[AnyCommand | None]):
         & .detail { height: 2; color: $foreground; padding-left: 2; }
         & .gap { height: 1; }
     }
+    Dialog Horizontal:focus-within > Label { color: $primary; text-style: bold; }
+    Dialog.ascii Menu, Dialog.ascii Field .meaning { text-overflow: clip; scrollbar-size: 0 0; }
     Dialog.ascii > #box { border: ascii $primary; scrollbar-size: 0 0; }
     Dialog.roomy > #box { width: 96; padding: 1 2; }
     """

@@ -20,6 +20,7 @@ class CongestionDialog(Dialog):
     """Choose an algorithm for a flow, while it runs, or for a host's new connections."""
 
     HEADING = "Congestion control"
+    AUTO_FOCUS = "Menu"
     VERB = "switch"
     HINT = "←→ of whom  ·  1-9 a-z jump"
 
@@ -48,10 +49,6 @@ class CongestionDialog(Dialog):
             self.menu,
             Static(classes="detail", markup=False),
         )
-
-    def on_mount(self) -> None:
-        """Make arrow and enter enough."""
-        self.menu.focus()
 
     def on_steps_stepped(self, event: Steps.Stepped) -> None:
         """Show what the other one uses."""

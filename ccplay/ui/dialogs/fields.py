@@ -34,7 +34,6 @@ class Field(Vertical, Generic[T]):
         & .reason { display: none; height: auto; padding-left: 14; color: $error; }
         &.wrong .reason { display: block; }
     }
-    .ascii Field .meaning { text-overflow: clip; }
     """
 
     def __init__(
@@ -118,7 +117,6 @@ class Label(Static):
 
     DEFAULT_CSS = """
     Label { width: 14; height: 1; padding-right: 1; color: $text-muted; }
-    Horizontal:focus-within > Label { color: $primary; text-style: bold; }
     """
 
     def __init__(self, text: str) -> None:

@@ -52,6 +52,7 @@ class LinkDialog(Dialog):
     """Change rate, delay, jitter or loss of a link; only what was edited is sent."""
 
     HEADING = "Link"
+    AUTO_FOCUS = "Field Input"
     VERB = "change"
     HINT = "empty leaves as it is"
 
@@ -62,16 +63,12 @@ class LinkDialog(Dialog):
         self.rate = self._field("rate", _rate, "10 Mbit/s; unlimited")
         self.delay = self._field("delay", parse_time_us, "20 ms, one way, added")
         self.jitter = self._field("jitter", parse_time_us, "5 ms, more or less, at random")
-        self.loss = self._field("loss", parse_ratio, "1 % of the packets, after the queue")
+        self.loss = self._field("loss", parse_ratio, "1 % of packets, past the queue")
         self._fill()
 
     def controls(self) -> Iterable[Widget]:
         """Which link, then what it does."""
         return (Row("link", self.link), self.rate, self.delay, self.jitter, self.loss)
-
-    def on_mount(self) -> None:
-        """Start at the rate: tab back for another link."""
-        self.rate.input.focus()
 
     def on_steps_stepped(self, event: Steps.Stepped) -> None:
         """Show what the other link does."""

@@ -51,7 +51,6 @@ class Menu(OptionList):
         &:focus { border: none; background-tint: $foreground 0%; }
         & > .option-list--option { padding: 0; }
     }
-    .ascii Menu { scrollbar-size: 0 0; text-overflow: clip; }
     """
 
     class Chosen(Message):

@@ -21,6 +21,7 @@ class QueueDialog(Dialog):
     """Choose a discipline, then its parameters; each kind keeps what was typed for it."""
 
     HEADING = "Queue"
+    AUTO_FOCUS = "Menu"
     VERB = "replace"
     HINT = "←→ link  ·  tab parameters"
 
@@ -44,8 +45,7 @@ class QueueDialog(Dialog):
         )
 
     def on_mount(self) -> None:
-        """Make arrow and enter enough."""
-        self.menu.focus()
+        """Start with the form of the kind that stands."""
         self.chosen(self.menu)
 
     def chosen(self, menu: Menu) -> None:

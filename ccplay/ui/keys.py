@@ -1,0 +1,45 @@
+"""Which keys of a screen are worth telling people of, and to what they belong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from textual.binding import ActiveBinding
+from textual.screen import Screen
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "traffic": ("flow", "download", "ping", "stop"),
+    "network": ("congestion", "queue", "qdisc", "link"),
+    "time": ("freeze", "scrub", "seek", "zoom", "live", "mark", "cursor", "pause", "speed", "time"),
+    "screen": (),
+}
+"""Words in a binding's action by which it is put into a group; the last takes the rest."""
+
+_OF_EVERY_APP = ("focus_next", "focus_previous", "copy_text", "help_quit")
+"""Actions that Textual binds on its own and that nobody asks for."""
+
+
+def group_of(action: str) -> str:
+    """Return the group of an action: that of ``open_flow`` is ``traffic``."""
+    for group, words in GROUPS.items():
+        if any(word in action.lower() for word in words):
+            return group
+    return "screen"
+
+
+def bindings_of(screen: Screen[Any]) -> list[ActiveBinding]:
+    """Return what the keys of ``screen`` do, without what every Textual app has."""
+    return [
+        each
+        for each in screen.active_bindings.values()
+        if each.binding.description
+        and not each.binding.system
+        and each.binding.action.rpartition(".")[2] not in _OF_EVERY_APP
+    ]
+
+
+def wording(active: ActiveBinding) -> str:
+    """Return what a key does in full; Textual's own tooltips are too long for a list."""
+    binding = active.binding
+    brief = binding.action.rpartition(".")[2] in ("quit", "command_palette")
+    return binding.description if brief else binding.tooltip or binding.description
