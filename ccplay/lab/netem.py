@@ -81,6 +81,8 @@ def divert_requests(source: int, target: int) -> list[Any]:
     options = cls_u32.get_parameters(
         {
             "keys": ["0x0/0x0+0"],
+            # Required by pyroute2 and of no effect: what is redirected is in no class.
+            "target": 0x10000,
             "action": action,
             "parent": _INGRESS_HANDLE,
             "protocol": 3,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
@@ -131,14 +131,13 @@ class Shaper:
             return setting
         return msgspec.structs.replace(setting, qdisc=qdiscs.validate(setting.qdisc))
 
-    def _affected(self, changed: _Interface) -> Iterable[_Interface]:
-        """Yield the interface, and every other whose offloads are switched by its rate."""
-        yield changed
-        if (on := self._wants_offloads()) != self._offloads:
-            self._switch_offloads(on=on)
-            for other in self._interfaces.values():
-                if other.touched and other is not changed:
-                    yield other
+    def _affected(self, changed: _Interface) -> list[_Interface]:
+        """Return the interface, with all others where its rate switched their offloads."""
+        if (on := self._wants_offloads()) == self._offloads:
+            return [changed]
+        self._switch_offloads(on=on)
+        others = (each for each in self._interfaces.values() if each.touched)
+        return [changed, *(each for each in others if each is not changed)]
 
     def _wants_offloads(self) -> bool:
         """Say whether all that is shaped is too fast to be carried frame by frame."""

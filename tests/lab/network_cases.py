@@ -1,0 +1,283 @@
+"""What tests of the network do inside their namespaces; each case returns plain JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from statistics import median
+from typing import Any
+
+from pyroute2.netlink.rtnl import RTM_GETQDISC, TC_H_ROOT
+
+from ccplay.lab import netem, qdiscs, topology
+from ccplay.lab.delays import Arrival
+from ccplay.lab.rtnl import RouteSocket, traffic_control
+from ccplay.lab.shaping import Shaper
+from ccplay.model import Link, LinkChanged, LinkSetting, Qdisc, Topology
+
+RATE = 10_000_000
+PFIFO_100 = Qdisc(kind="pfifo", options={"limit": 100})
+
+
+class Bench:
+    """A built, shaped network and ways to load and measure it."""
+
+    def __init__(self, built: topology.BuiltNetwork, shaper: Shaper, said: list[list[str]]) -> None:
+        self.built = built
+        self.shaper = shaper
+        self.said = said
+        self.links: dict[str, Link] = {each.name: each for each in built.network.links}
+        names = {each.role: each.name for each in reversed(built.network.nodes)}
+        self.sender, self.receiver = names["sender"], names.get("receiver", "h2")
+        self.there, self.back = (self.links[each] for each in built.network.bottlenecks)
+
+    def address(self, node: str) -> str:
+        return next(each.address for each in self.built.network.nodes if each.name == node)
+
+    async def both(self, **setting: Any) -> list[LinkChanged]:
+        changes = []
+        for link in (self.there, self.back):
+            changes += await self.shaper.apply(link, LinkSetting(**setting))
+        return changes
+
+    async def run(self, node: str, *argv: str) -> str:
+        process = await self.start(node, *argv)
+        output, _ = await process.communicate()
+        return output.decode()
+
+    async def start(self, node: str, *argv: str) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            "nsenter",
+            f"--net={self.built.namespace(node).path}",
+            *argv,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+
+    async def rtts_ms(self, count: int, *options: str) -> list[float]:
+        text = await self.run(
+            self.sender, "ping", "-c", str(count), *options, self.address(self.receiver)
+        )
+        return [float(each) for each in re.findall(r"time=([0-9.]+) ms", text)]
+
+    def leaf(self) -> dict[str, int]:
+        """Return handle, qlen and counters of the queue under study."""
+        namespace = self.built.namespace(self.there.src)
+        index = namespace.interface_index(self.there.interface)
+        with RouteSocket(namespace) as routes:
+            for answer in routes.dump(traffic_control(RTM_GETQDISC, 0, index, ())):
+                kind = answer.get_attr("TCA_KIND")
+                if answer["index"] == index and kind not in ("htb", "noqueue"):
+                    stats = answer.get_attr("TCA_STATS2")
+                    return {
+                        "handle": answer["handle"],
+                        "qlen": stats.get_attr("TCA_STATS_QUEUE")["qlen"],
+                        "bytes": stats.get_attr("TCA_STATS_BASIC")["bytes"],
+                    }
+        raise AssertionError("the link under study has no queue")
+
+    async def until(self, condition: Any, within_s: float = 10.0) -> None:
+        deadline = time.monotonic() + within_s
+        while not condition():
+            assert time.monotonic() < deadline, self.said
+            await asyncio.sleep(0.01)
+
+    @asynccontextmanager
+    async def flood(self, bits_per_second: int) -> AsyncIterator[None]:
+        """Send full frames by UDP, heedless of loss."""
+        async with self.traffic("-u", "-b", str(bits_per_second), "-l", "1472"):
+            yield
+
+    @asynccontextmanager
+    async def traffic(self, *options: str) -> AsyncIterator[None]:
+        """Run iperf3 towards the receiver until left; options are the client's."""
+        server = await self.start(self.receiver, "iperf3", "-s", "-1", "--forceflush")
+        assert server.stdout is not None
+        while b"listening" not in await server.stdout.readline():
+            pass
+        client = await self.start(
+            self.sender, "iperf3", "-c", self.address(self.receiver), "-t", "60", *options
+        )
+        try:
+            yield
+        finally:
+            for process in (client, server):
+                if process.returncode is None:
+                    process.kill()
+                await process.communicate()
+
+
+@asynccontextmanager
+async def bench(kind: str = "dumbbell", **setting: Any) -> AsyncIterator[Bench]:
+    network = topology.plan(Topology(kind=kind, pairs=1))
+    said: list[list[str]] = []
+    built = topology.build(network, lambda *_: None)
+    async with Shaper(
+        built, "delay line", time.monotonic, lambda level, text: said.append([level, text])
+    ) as shaper:
+        made = Bench(built, shaper, said)
+        await made.both(**({"rate": RATE, "qdisc": PFIFO_100} | setting))
+        yield made
+    built.close()
+
+
+async def reach(kind: str, pairs: int) -> list[str]:
+    """Ping every node from every host; return those that did not answer."""
+    network = topology.plan(Topology(kind=kind, pairs=pairs))
+    built = topology.build(network, lambda *_: None)
+    pings = {}
+    for node in network.nodes:
+        for other in network.nodes:
+            if node.role != "router":
+                pings[f"{node.name} {other.name}"] = await asyncio.create_subprocess_exec(
+                    *("nsenter", f"--net={built.namespace(node.name).path}"),
+                    *("ping", "-c1", "-W2", "-q", other.address),
+                    stdout=asyncio.subprocess.DEVNULL,
+                )
+    failed = [name for name, ping in pings.items() if await ping.wait()]
+    built.close()
+    return failed
+
+
+async def delays(asked_us: list[int]) -> list[float]:
+    """Return the median RTT in ms for every one-way delay asked for, and for none at last."""
+    rtts = []
+    async with bench() as made:
+        for delay_us in [*asked_us, 0]:
+            await made.both(delay_us=delay_us)
+            rtts.append(median(await made.rtts_ms(40, "-i", "0.02")))
+    return rtts
+
+
+async def wire_rates(asked: list[int]) -> list[list[float]]:
+    """Return for every rate what TCP put on the wire, and whether offloads are on."""
+    measured = []
+    async with bench(delay_us=5_000) as made:
+        for rate in asked:
+            changes = await made.both(rate=rate)
+            async with made.traffic("-C", "cubic"):
+                await made.until(lambda: made.leaf()["qlen"] > 10)
+                before, began = made.leaf()["bytes"], time.monotonic()
+                await asyncio.sleep(2.0)
+                sent = made.leaf()["bytes"] - before
+                measured.append([sent * 8 / (time.monotonic() - began), changes[-1].offloads])
+    return measured
+
+
+async def full_queue() -> dict[str, float]:
+    """Fill 100 packets at 10 Mbit/s; return RTT in ms and what rate and queue changes keep."""
+    async with bench(delay_us=10_000) as made, made.flood(12_000_000):
+        await made.until(lambda: made.leaf()["qlen"] >= 99)
+        full = median(await made.rtts_ms(40, "-i", "0.05"))
+        before = made.leaf()
+        await made.both(rate=2 * RATE)
+        after = made.leaf()
+        (shrunk,) = await made.shaper.apply(
+            made.there, LinkSetting(qdisc=Qdisc(kind="pfifo", options={"limit": 20}))
+        )
+        (replaced,) = await made.shaper.apply(
+            made.there, LinkSetting(qdisc=Qdisc(kind="bfifo", options={"limit": 30_000}))
+        )
+        assert shrunk.setting.qdisc is not None
+        assert replaced.setting.qdisc is not None
+        return {
+            "rtt_ms": full,
+            "same_queue": before["handle"] == after["handle"],
+            "qlen_kept": after["qlen"] / before["qlen"],
+            "rate_after": replaced.setting.rate or 0,
+            "shrunk_to": int(shrunk.setting.qdisc.options["limit"]),
+            "replaced_by_bfifo": replaced.setting.qdisc.kind == "bfifo",
+            "new_queue": made.leaf()["handle"] != after["handle"],
+        }
+
+
+async def losses(count: int, loss: float) -> int:
+    """Return how many of ``count`` pings are lost where one way loses that share."""
+    async with bench(rate=100_000_000) as made:
+        await made.shaper.apply(made.there, LinkSetting(loss=loss))
+        text = await made.run(
+            made.sender, "ping", "-f", "-q", "-c", str(count), made.address(made.receiver)
+        )
+        found = re.search(r"(\d+) received", text)
+        assert found is not None, text
+        return count - int(found[1])
+
+
+async def killed_line() -> dict[str, Any]:
+    """Kill the delay line; return what was said of it and the RTT afterwards."""
+    async with bench(delay_us=10_000) as made:
+        # A delay line that dies within its first second is not started again.
+        await made.until(lambda: made.shaper.stats() is not None or made.shaper.processes)
+        await asyncio.sleep(1.2)
+        (first,) = made.shaper.processes
+        os.kill(first, signal.SIGKILL)
+        await made.until(lambda: made.shaper.processes not in ([], [first]))
+        await made.rtts_ms(5, "-i", "0.2")
+        rtt = median(await made.rtts_ms(20, "-i", "0.02"))
+        return {"said": made.said, "rtt_ms": rtt}
+
+
+async def ending_delay() -> dict[str, Any]:
+    """Ping fast while the delay goes from 20 ms to none; return what was lost and what is left."""
+    async with bench(delay_us=20_000) as made:
+        address = made.address(made.receiver)
+        ping = await made.start(made.sender, "ping", "-i", "0.002", "-c", "500", address)
+        await asyncio.sleep(0.3)
+        (changed, _) = await made.both(delay_us=0)
+        output, _ = await ping.communicate()
+        rules = await made.run(made.there.dst, "iptables-legacy", "-t", "raw", "-S")
+        return {
+            "received": len(re.findall("time=", output.decode())),
+            "engine": changed.delay_engine,
+            "rules": rules.count("NFQUEUE"),
+        }
+
+
+async def jitter() -> dict[str, float]:
+    """Return spread and order of packets under 10 ms ± 5 ms."""
+    async with bench() as made:
+        await made.shaper.apply(made.there, LinkSetting(delay_us=10_000, jitter_us=5_000))
+        text = await made.run(
+            made.sender, "ping", "-i", "0.002", "-c", "300", made.address(made.receiver)
+        )
+        sequence = [int(each) for each in re.findall(r"icmp_seq=(\d+)", text)]
+        rtts = [float(each) for each in re.findall(r"time=([0-9.]+) ms", text)]
+        return {
+            "in_order": sequence == sorted(sequence),
+            "lowest": min(rtts),
+            "highest": max(rtts),
+        }
+
+
+async def offload_crossing() -> list[list[list[Any]]]:
+    """Go to 1 Gbit/s and back to 10 Mbit/s; return which links said what of offloads."""
+    async with bench() as made:
+        return [
+            [[each.link, each.offloads] for each in await made.both(rate=rate)]
+            for rate in (1_000_000_000, RATE)
+        ]
+
+
+async def ifb_detour() -> dict[str, float]:
+    """Send arrivals through an ifb as netem's way does, here with a plain FIFO on it."""
+    async with bench() as made:
+        link = made.there
+        arrival = Arrival(
+            1, link.name, made.built.namespace(link.dst), made.built.receiving_interface(link)
+        )
+        with RouteSocket(arrival.namespace) as routes:
+            index = netem.make_ifb(routes, arrival)
+            qdiscs.attach(routes, index, TC_H_ROOT, 0x10000, PFIFO_100)
+            source = arrival.namespace.interface_index(arrival.interface)
+            routes.request(netem.divert_requests(source, index), "redirection")
+            answered = len(await made.rtts_ms(10, "-i", "0.01"))
+            for answer in routes.dump(traffic_control(RTM_GETQDISC, 0, index, ())):
+                if answer["index"] == index:
+                    basic = answer.get_attr("TCA_STATS2").get_attr("TCA_STATS_BASIC")
+                    return {"answered": answered, "through_ifb": basic["packets"]}
+    raise AssertionError("no ifb")

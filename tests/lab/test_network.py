@@ -1,0 +1,103 @@
+"""The network's physics: what is asked for is what packets meet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import NormalDist
+
+import pytest
+
+from tests.lab.namespaced import call
+
+CASES = "tests.lab.network_cases"
+
+FRAME_BITS = 1514 * 8
+
+
+@pytest.mark.parametrize("rootless", [False, True], ids=["root", "rootless"])
+@pytest.mark.parametrize(("kind", "pairs"), [("linear", 1), ("dumbbell", 1), ("dumbbell", 8)])
+def test_every_host_reaches_every_node(kind: str, pairs: int, rootless: bool) -> None:
+    assert call(f"{CASES}:reach", kind, pairs, rootless=rootless) == []
+
+
+def test_building_leaves_the_machine_alone() -> None:
+    """Mininet by itself would raise these limits of the whole machine."""
+    limits = [Path("/proc/sys/fs/file-max"), Path("/proc/sys/kernel/pty/max")]
+    before = [each.read_text() for each in limits]
+    call(f"{CASES}:reach", "dumbbell", 1)
+    assert [each.read_text() for each in limits] == before
+
+
+@pytest.mark.parametrize("rootless", [False, True], ids=["root", "rootless"])
+def test_delay_is_what_was_asked(rootless: bool) -> None:
+    """RTT is twice the one-way delay; 1 ms more covers a busy machine's wake-ups both ways."""
+    *delayed, bare = call(f"{CASES}:delays", [1_000, 10_000, 50_000], rootless=rootless)
+    for measured, asked in zip(delayed, (2.0, 20.0, 100.0), strict=True):
+        # Packets due within 0.2 ms leave together, hence so much early, each way.
+        assert asked - 0.4 <= measured - bare <= asked + 1.0
+    assert bare < 1.0
+
+
+def test_tcp_fills_the_rate_and_no_more() -> None:
+    """HTB is exact to its burst (1 ms of 2 s); stolen time may cost some of the rate."""
+    asked = [1_500_000, 10_000_000, 100_000_000]
+    for (measured, offloads), rate in zip(call(f"{CASES}:wire_rates", asked), asked, strict=True):
+        assert 0.93 * rate <= measured <= 1.01 * rate
+        assert not offloads
+
+
+def test_full_queue_and_changes_under_load() -> None:
+    """100 frames at 10 Mbit/s take 121 ms; a rate change keeps them, a new kind begins empty."""
+    seen = call(f"{CASES}:full_queue")
+    expected = 20 + 100 * FRAME_BITS / 10_000_000 * 1000
+    # A ping that got in found 99 or 100 frames ahead of it, its own being shorter.
+    assert expected * 0.95 <= seen["rtt_ms"] <= expected * 1.03
+    assert seen["same_queue"]
+    # Between the two readings a few frames leave at twice the rate.
+    assert seen["qlen_kept"] > 0.5
+    assert seen["rate_after"] == 20_000_000
+    assert seen["shrunk_to"] == 20
+    assert seen["replaced_by_bfifo"]
+    assert seen["new_queue"]
+
+
+def test_loss_is_binomial() -> None:
+    """Five standard deviations: one run in two million falls outside."""
+    count, share = 2000, 0.02
+    spread = NormalDist(count * share, (count * share * (1 - share)) ** 0.5)
+    lost = call(f"{CASES}:losses", count, share)
+    assert abs(spread.zscore(lost)) < 5
+
+
+def test_a_killed_delay_line_comes_back() -> None:
+    seen = call(f"{CASES}:killed_line")
+    assert [level for level, _ in seen["said"]] == ["warning"]
+    assert "signal 9" in seen["said"][0][1]
+    assert 19.6 <= seen["rtt_ms"] <= 21.5
+
+
+def test_ending_a_delay_loses_and_leaves_nothing() -> None:
+    seen = call(f"{CASES}:ending_delay")
+    assert seen == {"received": 500, "engine": "none", "rules": 0}
+
+
+def test_jitter_spreads_and_keeps_order() -> None:
+    """Out of 300 packets some come early and some late; none before one ahead of it."""
+    seen = call(f"{CASES}:jitter")
+    assert seen["in_order"]
+    assert 4.5 <= seen["lowest"] < 10.0
+    # Later than the delay alone: a machine's own lateness is far less than this.
+    assert 11.0 < seen["highest"] < 30.0
+
+
+def test_offloads_follow_the_rate() -> None:
+    """They go on with the last direction that is fast, and off with the first that is slow."""
+    up, down = call(f"{CASES}:offload_crossing")
+    assert up == [["r1->r2", False], ["r2->r1", True], ["r1->r2", True]]
+    assert down == [["r1->r2", False], ["r2->r1", False], ["r2->r1", False]]
+
+
+def test_netem_detour_carries_arrivals() -> None:
+    seen = call(f"{CASES}:ifb_detour")
+    assert seen["answered"] == 10
+    assert seen["through_ifb"] >= 10
