@@ -94,6 +94,12 @@ class Connection:
         """The ``tcp_info`` that was read last; empty before the connection is open."""
         self.cc = b""
 
+    def meets(self, cookie: int) -> bool:
+        """Say whether the socket with ``cookie`` is the one; the first one is."""
+        if self.cookie is None:
+            self.cookie = cookie
+        return self.cookie == cookie
+
     def field(self, name: str) -> int:
         """Return one of ``FIELDS``, as read last."""
         code, offset = _PLACES[name]
@@ -145,7 +151,7 @@ class DiagSocket:
         get = wanted.get
         position, end = 0, len(data)
         while position < end:
-            if position + size <= end:
+            if end - position >= size:
                 length, kind, key, cookie, got, cc_size, cc_type = unpack(data, position)
             else:
                 length, kind, got = *_HEADER.unpack_from(data, position), 0
@@ -156,14 +162,16 @@ class DiagSocket:
                 unpack, size, header, info = layout.unpack, layout.size, layout.header, layout.info
                 continue
             connection = get(key)
-            if connection is not None and connection.cookie in (None, cookie):
-                connection.cookie = cookie
+            if connection is not None and connection.cookie != cookie:
+                connection = connection if connection.meets(cookie) else None
+            if connection is not None:
                 begin = position + info
                 connection.info = data[begin : begin + _INFO_SIZE]
                 begin = position + size
                 connection.cc = data[begin : begin + cc_size - 5]
                 found.append(connection)
-            position += (length + 3) & ~3
+            # Attributes are padded, so every length is a multiple of four already.
+            position += length
         return True
 
 

@@ -152,7 +152,9 @@ def _tcp_samples(found: list[Connection]) -> TcpSamples | None:
     if not found:
         return None
     fields = columns(found)
-    thresholds = [None if each >= INFINITE_SSTHRESH else each for each in fields.pop("ssthresh")]
+    thresholds: list[int | None] = [*fields.pop("ssthresh")]
+    if INFINITE_SSTHRESH in thresholds:
+        thresholds = [None if each == INFINITE_SSTHRESH else each for each in thresholds]
     for name, unknown in (("pacing_rate", _INFINITE_RATE), ("min_rtt_us", _UNKNOWN_RTT)):
         if unknown in fields[name]:
             fields[name] = [0 if each == unknown else each for each in fields[name]]

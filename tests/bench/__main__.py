@@ -1,0 +1,41 @@
+"""``python -m tests.bench [NAME ...]``: print the figures of the named benchmarks, or of all.
+
+A benchmark is a module of this folder with ``run(console)``, a function or a coroutine function,
+that prints tables: each figure with its peer measured in the same run, their ratio, and the aim.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import inspect
+import pkgutil
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+
+def main() -> int:
+    """Run the benchmarks one after the other; times are noisy enough alone."""
+    there = sorted(
+        module.name
+        for module in pkgutil.iter_modules([str(Path(__file__).parent)])
+        if not module.name.startswith("_")
+    )
+    names = sys.argv[1:] or there
+    if unknown := [name for name in names if name not in there]:
+        print(f"no benchmark {', '.join(unknown)}; there are: {', '.join(there)}", file=sys.stderr)
+        return 2
+    console = Console(highlight=False)
+    for name in names:
+        run = importlib.import_module(f"tests.bench.{name}").run
+        if inspect.iscoroutinefunction(run):
+            asyncio.run(run(console))
+        else:
+            run(console)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
