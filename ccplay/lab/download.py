@@ -165,10 +165,15 @@ class Download:
             raise CommandError(f"download {self.name} has no connection yet")
         congestion.switch(self._server.pid, [(webserver.PORT, self._port)], cc)
 
+    def begin_stop(self) -> None:
+        """Break it off, and don't wait."""
+        if not self._asked:
+            self._asked = True
+            self._stopping = asyncio.create_task(self._wget.stop())
+
     async def stop(self) -> None:
         """Break it off and wait until it has ended."""
-        self._asked = True
-        await self._wget.stop()
+        self.begin_stop()
         await self.ended.wait()
 
     async def _attend(self) -> None:

@@ -98,7 +98,7 @@ class Flow:
         await self.ended.wait()
 
     def begin_stop(self) -> None:
-        """End the flow without waiting; what has been acknowledged by now is what counts."""
+        """End the flow, and don't wait; what has been acknowledged by now is what counts."""
         if self._stopped is None and not self.ended.is_set():
             self._probe.refresh(self.name)
             self._stopped = self._clock()

@@ -119,10 +119,15 @@ class Ping:
         )
         self._attending = asyncio.create_task(self._attend())
 
+    def begin_stop(self) -> None:
+        """End it, and don't wait; what is still under way does not count as lost."""
+        if not self._asked:
+            self._asked = True
+            self._stopping = asyncio.create_task(self._program.stop())
+
     async def stop(self) -> None:
-        """End it and wait until it has; what is still under way does not count as lost."""
-        self._asked = True
-        await self._program.stop()
+        """End it and wait until it has."""
+        self.begin_stop()
         await self.ended.wait()
 
     async def _attend(self) -> None:

@@ -75,8 +75,11 @@ class Traffic:
         return filled
 
     async def stop_flow(self, name: str) -> None:
-        """End a flow. Raises ``CommandError`` where none of this name runs."""
-        await _running("flow", name, self._flows).stop()
+        """End a flow; ``FlowEnded`` follows.
+
+        Raises ``CommandError`` where none of this name runs.
+        """
+        _running("flow", name, self._flows).begin_stop()
 
     def switch_flow(self, name: str, cc: str) -> None:
         """Change the congestion control of a running flow or download.
@@ -108,8 +111,11 @@ class Traffic:
         return filled
 
     async def stop_download(self, name: str) -> None:
-        """Break a download off. Raises ``CommandError`` where none of this name runs."""
-        await _running("download", name, self._downloads).stop()
+        """Break a download off; ``DownloadEnded`` follows.
+
+        Raises ``CommandError`` where none of this name runs.
+        """
+        _running("download", name, self._downloads).begin_stop()
 
     def _served(self, name: str, port: int) -> None:
         if name in self._downloads:
@@ -134,8 +140,11 @@ class Traffic:
         return filled
 
     async def stop_ping(self, name: str) -> None:
-        """End a ping. Raises ``CommandError`` where none of this name runs."""
-        await _running("ping", name, self._pings).stop()
+        """End a ping; ``PingEnded`` follows.
+
+        Raises ``CommandError`` where none of this name runs.
+        """
+        _running("ping", name, self._pings).begin_stop()
 
     # --- all --------------------------------------------------------------------------------
 

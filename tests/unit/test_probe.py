@@ -1,0 +1,133 @@
+"""The probe's unpacking, fed with what a kernel answered once."""
+
+from __future__ import annotations
+
+import base64
+import socket
+import struct
+import zlib
+
+import pytest
+
+from ccplay.lab.inet_diag import Connection, DiagSocket, columns
+from ccplay.lab.qdisc_stats import Monotonic, QdiscCounters, QdiscSocket
+
+TWO_CONNECTIONS = (
+    "c-mXQ$iN`Nz{CKgz?ccd4^$VZhj8Hloeu&X?g;h^W&~S%DkB3c0|%JR!N3ouc^E|D2Cy-RF$4i=8Agb`4D72IAIL"
+    "B>ILraE8&J){2mb$OV2~AJWDo?~1LFU$=K|8Ff#NVDKx`2B(3WtS2ciZH(A^Dk2TYG30~XKX0F1<{5+T+^257jkF"
+    "eD`vF)Y9yKZ3->PbX6RTwq7Abt#M=WU~mxk3|9_13NTq@x_m5(<@bZEb#-"
+    "g3psw+X%Rmu<i*btEb*f*AQDJS{B*fvH(QI$_<<P8z#zdyeEeJoVo@NQ8%O+HhsMMt_Q@yNk>ckiS{?;)nc!iA6!"
+    "sU)*ztud6PEG=1Bft^5aSTQ1&p8M(xl8}ARB8O2@)4a-"
+    "8kY%hmttjM0y;t;mJd=ILgqUnU9=@F0$i}BUa=%YA};$A|j6P=KB=V<A@U&M@6Z5`5-m`&P;)e"
+)
+"""Linux 6.18: 10000 -> 5201 with cubic, which sent 1000 bytes, 10001 -> 5201 with reno, which
+sent 2000, and their other ends."""
+
+HTB_AND_PFIFO = (
+    "c-"
+    "ou7z`&rwz{J1^q(PVgiT)1+OhB3kD3X_7Sejaz%D@Wbfq(%6JA(*ZB?3q=Ff(8SIyl6!fh}0v#0+&A$W0(N2augn"
+    "k_1*K0mOnp6<kQ_8Ng~-8D0Pt)5FbkaJpFl$Y%tLaRJGKw9K@8u-ljzQW)stHUI?(6r="
+)
+"""Linux 6.18: interface 3 has HTB ``1:`` and below it ``pfifo limit 100`` as ``10:``."""
+
+DONE = struct.pack("=IHHIIi", 20, 3, 2, 1, 0, 0)
+REFUSED = struct.pack("=IHHIIi", 36, 2, 0, 1, 0, -1) + bytes(16)
+
+
+class Answers(socket.socket):
+    """A netlink socket whose kernel says what it is told to say."""
+
+    def __init__(self, *answers: bytes) -> None:
+        super().__init__()
+        self.answers = list(answers)
+
+    def send(self, *_: object) -> int:
+        return 0
+
+    def recv(self, *_: object) -> bytes:
+        return self.answers.pop(0)
+
+    def setsockopt(self, *_: object) -> None:
+        pass
+
+
+def record(text: str) -> bytes:
+    return zlib.decompress(base64.b85decode(text))
+
+
+def dump(*answers: bytes, wanted: list[Connection]) -> list[Connection]:
+    """Read what the kernel answers once for the wanted connections."""
+    diag = DiagSocket(lambda *_: Answers(*answers))
+    try:
+        return diag.dump({each.key: each for each in wanted})
+    finally:
+        diag.close()
+
+
+def test_connections_are_told_apart_by_their_ports() -> None:
+    first, second = Connection("1", 10000, 5201), Connection("2", 10001, 5201)
+    found = dump(record(TWO_CONNECTIONS), DONE, wanted=[first, second])
+    assert {each.name: each.cc for each in found} == {"1": b"cubic", "2": b"reno"}
+    fields = columns([first, second])
+    assert fields["bytes_sent"] == [1000, 2000]
+    # The SYN counts as one byte.
+    assert fields["bytes_acked"] == [1001, 2001]
+    assert fields["cwnd"] == [10, 10]
+    assert fields["ssthresh"] == [0x7FFFFFFF] * 2
+    assert fields["mss"] == [32768] * 2
+    assert first.field("bytes_sent") == 1000
+
+
+def test_a_connection_that_nobody_wants_is_passed_over() -> None:
+    wanted = Connection("1", 10001, 5201)
+    assert dump(record(TWO_CONNECTIONS), DONE, wanted=[wanted]) == [wanted]
+
+
+def test_a_later_socket_with_the_same_ports_is_not_the_same_connection() -> None:
+    wanted = Connection("1", 10001, 5201)
+    wanted.cookie = 77
+    assert dump(record(TWO_CONNECTIONS), DONE, wanted=[wanted]) == []
+    assert wanted.info == b""
+
+
+def test_attributes_that_stand_elsewhere_are_found_again() -> None:
+    """A kernel that puts an attribute more in front of tcp_info is understood all the same."""
+    plain = record(TWO_CONNECTIONS)
+    length = struct.unpack_from("=I", plain)[0]
+    shifted = struct.pack("=I", length + 8) + plain[4:88] + struct.pack("=HHI", 8, 15, 1)
+    shifted += plain[88:length]
+    sport, dport = struct.unpack_from("!HH", plain, 20)
+    wanted = Connection("1", sport, dport)
+    there = dump(plain, DONE, wanted=[Connection("1", sport, dport)])[0]
+    # Both layouts in one answer, the unusual one in front.
+    assert dump(shifted + plain[length:], DONE, wanted=[wanted]) == [wanted]
+    assert (wanted.info, wanted.cc) == (there.info, there.cc)
+
+
+def test_a_refusal_is_an_error() -> None:
+    with pytest.raises(PermissionError):
+        dump(REFUSED, wanted=[])
+
+
+def test_the_leaf_under_htb_is_what_is_read() -> None:
+    kernel = QdiscSocket(lambda *_: Answers(record(HTB_AND_PFIFO), DONE))
+    found = kernel.dump({3, 4})
+    kernel.close()
+    assert list(found) == [3]
+    assert found[3].kind == "pfifo"
+    assert found[3].handle == 0x100000
+    assert found[3].qlen == 0
+    assert found[3].ecn_marks is None
+
+
+def counters(handle: int, size: int, drops: int) -> QdiscCounters:
+    return QdiscCounters(handle, "pfifo", size, size // 1000, 3, 3000, drops, 0, 0, None)
+
+
+def test_counters_go_on_where_a_discipline_is_replaced() -> None:
+    monotonic = Monotonic()
+    assert monotonic.add(counters(0x100000, 5000, 2))[:3] == (5000, 5, 2)
+    assert monotonic.add(counters(0x110000, 0, 0))[:3] == (5000, 5, 2)
+    assert monotonic.add(counters(0x110000, 1000, 1))[:3] == (6000, 6, 3)
+    # The same handle again, and yet a new discipline: bytes never fall.
+    assert monotonic.add(counters(0x110000, 0, 0))[:3] == (6000, 6, 3)
