@@ -1,0 +1,108 @@
+"""The published bufferbloat lab, on this machine: its shape, held by what the physics allows."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import Any
+
+import pytest
+
+BASE_RTT_MS = 20.0
+RATE_BPS = 1.5e6
+FRAME_BITS = 1514 * 8
+FRAMING = 1448 / 1514
+PAGE_BYTES = 177_669
+
+
+def wait_ms(packets: float) -> float:
+    """How long a full-sized packet waits behind so many others."""
+    return packets * FRAME_BITS / RATE_BPS * 1000
+
+
+async def run(*cases: str) -> dict[str, Any]:
+    chosen = [word for case in cases for word in ("--case", case)]
+    argv = [sys.executable, "-m", "ccplay", "run", "bufferbloat", "--json", *chosen]
+    process = await asyncio.create_subprocess_exec(
+        *argv, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    out, talk = await process.communicate()
+    assert process.returncode == 0, talk.decode()
+    return {case["name"]: case for case in json.loads(out)["cases"]}
+
+
+@pytest.fixture(scope="module")
+def measured() -> dict[str, Any]:
+    return asyncio.run(run("idle", "reno, 100 packets", "reno, 20 packets"))
+
+
+def test_the_idle_rtt_is_the_links_own(measured: dict[str, Any]) -> None:
+    """Nothing waits, so only the delay counts; 1 ms is for the stacks and the processes."""
+    (ping,) = measured["idle"]["pings"]
+    assert ping["lost"] == 0
+    assert ping["p50_ms"] == pytest.approx(BASE_RTT_MS, abs=1.0)
+
+
+@pytest.mark.parametrize("limit", [20, 100])
+def test_under_reno_the_rtt_is_what_the_queue_explains(
+    measured: dict[str, Any], limit: int
+) -> None:
+    """Reno's sawtooth swings cwnd between half of (BDP + limit) and all of it.
+
+    The queue holds cwnd less the BDP of 2.5 packets. Half a sawtooth below the least and one
+    packet in transmission above the most are allowed for, and 5 % for clocks.
+    """
+    (ping,) = measured[f"reno, {limit} packets"]["pings"]
+    full = BASE_RTT_MS + wait_ms(limit + 1)
+    assert ping["max_ms"] <= full * 1.05
+    bdp = BASE_RTT_MS / wait_ms(1)
+    trough = max(0.0, (limit + bdp) / 2 - bdp)
+    assert ping["p50_ms"] >= BASE_RTT_MS + wait_ms(trough) / 2
+
+
+@pytest.mark.parametrize("limit", [20, 100])
+def test_the_queue_fills_to_its_limit_and_never_beyond(
+    measured: dict[str, Any], limit: int
+) -> None:
+    queue = next(q for q in measured[f"reno, {limit} packets"]["queues"] if q["link"] == "r->h2")
+    assert queue["qlen_max"] == limit
+    assert queue["drops"] > 0
+
+
+@pytest.mark.parametrize("limit", [20, 100])
+def test_reno_uses_the_link(measured: dict[str, Any], limit: int) -> None:
+    """Goodput: what framing allows, less the page and the pings that pass beside (a tenth)."""
+    case = measured[f"reno, {limit} packets"]
+    (flow,) = case["flows"]
+    shared = PAGE_BYTES * 8 / flow["duration_s"]
+    possible = RATE_BPS * FRAMING
+    assert 0.9 * possible - shared <= flow["goodput_bps"] <= possible
+
+
+def test_the_page_is_several_times_slower_behind_a_long_queue(measured: dict[str, Any]) -> None:
+    """Idle it takes its bytes over the rate, and little more.
+
+    Its 123 segments need a handshake and four rounds of slow start from 10 (RFC 6928): five round
+    trips, each behind a queue that is half full at least.
+    """
+    idle, long, short = (
+        measured[name]["downloads"][0]["seconds"]
+        for name in ("idle", "reno, 100 packets", "reno, 20 packets")
+    )
+    assert idle == pytest.approx(PAGE_BYTES * 8 / (RATE_BPS * FRAMING), rel=0.15)
+    assert long >= 5 * (BASE_RTT_MS + wait_ms(48)) / 1000
+    assert idle < short < long
+
+
+def test_the_short_queue_is_between_idle_and_long(measured: dict[str, Any]) -> None:
+    idle, long, short = (
+        measured[name]["pings"][0]["p50_ms"]
+        for name in ("idle", "reno, 100 packets", "reno, 20 packets")
+    )
+    assert 2 * idle < short < long / 2
+
+
+def test_the_emulation_was_trustworthy(measured: dict[str, Any]) -> None:
+    for case in measured.values():
+        assert case["health"]["missed"] <= case["health"]["ticks"] * 0.05
