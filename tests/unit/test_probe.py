@@ -74,7 +74,7 @@ def test_connections_are_told_apart_by_their_ports() -> None:
     assert fields["bytes_acked"] == [1001, 2001]
     assert fields["cwnd"] == [10, 10]
     assert fields["ssthresh"] == [0x7FFFFFFF] * 2
-    assert fields["mss"] == [32768] * 2
+    assert fields["mss"] == [35328, 45568]
     assert first.field("bytes_sent") == 1000
 
 
