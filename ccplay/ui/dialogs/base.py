@@ -9,13 +9,14 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
+from textual.events import DescendantFocus
 from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Static
 
 from ccplay.model import AnyCommand, Capabilities, Network
 from ccplay.state import LabState
-from ccplay.ui.dialogs.fields import Field
+from ccplay.ui.dialogs.fields import Field, Label
 from ccplay.ui.dialogs.menu import Menu
 from ccplay.ui.glyphs import UNICODE, Glyphs
 
@@ -36,7 +37,7 @@ class Dialog(ModalScreen[AnyCommand | None]):
         & .detail { height: 2; color: $foreground; padding-left: 2; }
         & .gap { height: 1; }
     }
-    Dialog Horizontal:focus-within > Label { color: $primary; text-style: bold; }
+    Dialog Label.named { color: $primary; text-style: bold; }
     Dialog.ascii Menu, Dialog.ascii Field .meaning { text-overflow: clip; scrollbar-size: 0 0; }
     Dialog.ascii > #box { border: ascii $primary; scrollbar-size: 0 0; }
     Dialog.roomy > #box { width: 96; padding: 1 2; }
@@ -88,6 +89,11 @@ class Dialog(ModalScreen[AnyCommand | None]):
     def on_resize(self) -> None:
         """Use the room where there is some."""
         self.set_class(self.size.width >= 110 and self.size.height >= 32, "roomy")
+
+    def on_descendant_focus(self, event: DescendantFocus) -> None:
+        """Make the label of what has the focus stand out."""
+        for label in self.query(Label):
+            label.set_class(label.parent is event.widget.parent, "named")
 
     def on_menu_chosen(self, event: Menu.Chosen) -> None:
         """Say all of what the line is too short for."""

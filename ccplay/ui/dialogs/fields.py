@@ -56,9 +56,9 @@ class Field(Vertical, Generic[T]):
         self._read = read
         self._optional = optional
         self._meaning = meaning
-        self._initial = text
+        self._initial = glyphs.translate(text)
         self.input = Input(
-            text, placeholder=glyphs.translate(optional), select_on_focus=True, compact=True
+            self._initial, placeholder=glyphs.translate(optional), select_on_focus=True, compact=True
         )
         self._reason = Static(classes="reason", markup=False)
 
@@ -87,7 +87,7 @@ class Field(Vertical, Generic[T]):
     def fill(self, text: str) -> None:
         """Show another text, as if it had stood there from the start, unless it was edited."""
         if not self.changed:
-            self._initial = self.input.value = text
+            self._initial = self.input.value = self.glyphs.translate(text)
 
     def compose(self) -> ComposeResult:
         """Label, text and meaning in one line, the reason below."""

@@ -91,14 +91,13 @@ class LinkDialog(Dialog):
 
     def _fill(self) -> None:
         now = setting_now(self.state, self.network, self.link.value)
-        if now.rate is not None:
-            self.rate.fill(format_rate(now.rate) if now.rate else UNLIMITED)
-        if now.delay_us is not None:
-            self.delay.fill(format_time_us(now.delay_us))
-        if now.jitter_us is not None:
-            self.jitter.fill(format_time_us(now.jitter_us))
-        if now.loss is not None:
-            self.loss.fill(format_ratio(now.loss))
+        for field, value, write in (
+            (self.rate, now.rate, _write_rate),
+            (self.delay, now.delay_us, format_time_us),
+            (self.jitter, now.jitter_us, format_time_us),
+            (self.loss, now.loss, format_ratio),
+        ):
+            field.fill("" if value is None else write(value))
 
 
 def _edited(field: Field[T]) -> T | None:
@@ -112,3 +111,7 @@ def _rate(text: str) -> int:
     if not rate:
         raise ValueError(f"{text!r} moves nothing; for no limit write '{UNLIMITED}'")
     return rate
+
+
+def _write_rate(rate: float) -> str:
+    return format_rate(rate) if rate else UNLIMITED

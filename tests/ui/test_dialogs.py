@@ -1,0 +1,269 @@
+"""The dialogs: what keys make of them, with nothing but a keyboard."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from ccplay.model import (
+    AnyCommand,
+    Mark,
+    Qdisc,
+    SetCongestionControl,
+    SetLink,
+    SetQdisc,
+    StartDownload,
+    StartFlow,
+    StartPing,
+)
+from ccplay.ui.dialogs import (
+    CongestionDialog,
+    Dialog,
+    DownloadDialog,
+    FlowDialog,
+    LinkDialog,
+    MarkDialog,
+    PingDialog,
+    QueueDialog,
+)
+from ccplay.ui.dialogs.fields import Field
+from ccplay.ui.dialogs.menu import Menu
+from ccplay.ui.glyphs import ASCII, UNICODE, Glyphs
+from tests.ui.hand_made import REASON, REMEDY, lab
+from tests.ui.stage import Stage
+
+DIALOGS = [
+    FlowDialog,
+    DownloadDialog,
+    PingDialog,
+    CongestionDialog,
+    QueueDialog,
+    LinkDialog,
+    MarkDialog,
+]
+
+
+def pfifo(limit: int) -> SetQdisc:
+    """A queue of so many packets at the bottleneck."""
+    return SetQdisc(qdisc=Qdisc(kind="pfifo", options={"limit": limit}))
+
+
+@pytest.mark.parametrize(
+    ("dialog", "keys", "expected"),
+    [
+        (FlowDialog, "enter", StartFlow(src="s2", dst="d2")),
+        (FlowDialog, "b enter", StartFlow(src="s2", dst="d2", cc="bbr")),
+        (FlowDialog, "2 tab right enter", StartFlow(src="d1", dst="s1", cc="reno")),
+        (
+            FlowDialog,
+            "tab tab tab 3 tab 5 M B tab 1 0 space s enter",
+            StartFlow(src="s2", dst="d2", streams=3, bytes=5_000_000, duration_s=10.0),
+        ),
+        (CongestionDialog, "down enter", SetCongestionControl(cc="bbr", flow="1")),
+        (CongestionDialog, "r enter", SetCongestionControl(cc="reno", flow="1")),
+        (CongestionDialog, "right 3 enter", SetCongestionControl(cc="bbr", host="s1")),
+        (QueueDialog, "enter", pfifo(100)),
+        (QueueDialog, "tab 2 0 enter", pfifo(20)),
+        (
+            QueueDialog,
+            "b enter",
+            SetQdisc(qdisc=Qdisc(kind="bfifo", options={"limit": 150_000})),
+        ),
+        (
+            QueueDialog,
+            "t enter",
+            SetQdisc(
+                qdisc=Qdisc(
+                    kind="tbf", options={"rate": 10_000_000, "burst": 15_000, "limit": 150_000}
+                )
+            ),
+        ),
+        (LinkDialog, "enter", None),
+        (LinkDialog, "5 M b i t enter", SetLink(rate=5_000_000)),
+        (LinkDialog, "tab 4 0 m s down down 2 % enter", SetLink(delay_us=40_000, loss=0.02)),
+        (LinkDialog, "up right down 9 k b i t enter", SetLink(link="r1-r2", rate=9_000)),
+        (PingDialog, "enter", StartPing(src="s1", dst="d1")),
+        (
+            PingDialog,
+            "tab tab 1 s tab 5 enter",
+            StartPing(src="s1", dst="d1", interval_s=1.0, count=5),
+        ),
+        (DownloadDialog, "enter", StartDownload(src="s1", dst="d1")),
+        (DownloadDialog, "1 M B enter", StartDownload(src="s1", dst="d1", bytes=1_000_000)),
+        (MarkDialog, "h i enter", Mark(text="hi")),
+        (MarkDialog, "enter", None),
+        (FlowDialog, "b escape", None),
+    ],
+    ids=str,
+)
+async def test_keys_make_a_command(
+    dialog: type[Dialog], keys: str, expected: AnyCommand | None
+) -> None:
+    app = Stage(lab(), dialog)
+    async with app.run_test() as pilot:
+        await pilot.press(*keys.split())
+        await pilot.pause()
+        assert app.answers == [expected]
+
+
+@pytest.mark.parametrize("dialog", DIALOGS)
+async def test_escape_leaves_every_dialog(dialog: type[Dialog]) -> None:
+    app = Stage(lab(full=True), dialog)
+    async with app.run_test() as pilot:
+        await pilot.press("escape")
+        await pilot.pause()
+        assert app.answers == [None]
+        assert app.screen is app.backdrop
+
+
+async def test_what_the_kernel_lacks_is_listed_and_refused_with_the_remedy() -> None:
+    """Never silently absent; enter on it says why and keeps the dialog."""
+    app = Stage(lab(), CongestionDialog)
+    async with app.run_test() as pilot:
+        menu = app.screen.query_one(Menu)
+        assert [item.label for item in menu.items][:3] == ["reno", "cubic", "bbr"]
+        assert "vegas" in [item.label for item in menu.items if item.missing]
+        await pilot.press("v", "enter")
+        await pilot.pause()
+        assert app.answers == []
+        complaint = app.screen.query_one("#complaint")
+        assert complaint.display
+        assert f"vegas: {REASON}; {REMEDY}" in str(complaint.render())
+
+
+async def test_the_dialog_offers_what_a_full_kernel_has() -> None:
+    app = Stage(lab(full=True), QueueDialog)
+    async with app.run_test() as pilot:
+        await pilot.press("5", "tab", "5", "0", "tab", "1", "0", "m", "s", "enter")
+        await pilot.pause()
+        qdisc = Qdisc(kind="fq_codel", options={"limit": 50, "target": 10_000})
+        assert app.answers == [SetQdisc(qdisc=qdisc)]
+
+
+async def test_bad_input_says_why_and_stays() -> None:
+    """The reason stands under the field at once, and enter goes back to it."""
+    app = Stage(lab(), LinkDialog)
+    async with app.run_test() as pilot:
+        await pilot.press("x", "y")
+        field = app.screen.query(Field).first()
+        assert field.has_class("wrong")
+        await pilot.press("tab", "enter")
+        assert app.answers == []
+        assert app.focused is field.input
+        assert field.input.value == "xy"
+        assert field.reason == "'xy' is not a rate such as '10 Mbit/s'"
+        await pilot.press("end", "backspace", "backspace", "2", "M", "b", "i", "t", "enter")
+        await pilot.pause()
+        assert app.answers == [SetLink(rate=2_000_000)]
+
+
+async def test_what_was_typed_for_a_kind_survives_another_kind() -> None:
+    app = Stage(lab(), QueueDialog)
+    async with app.run_test() as pilot:
+        await pilot.press("tab", "7", "shift+tab", "b", "p", "enter")
+        await pilot.pause()
+        assert app.answers == [pfifo(7)]
+
+
+async def test_a_wrong_value_of_another_kind_does_not_matter() -> None:
+    """Only the form that is shown must be right."""
+    app = Stage(lab(), QueueDialog)
+    async with app.run_test() as pilot:
+        await pilot.press("tab", "x", "shift+tab", "b", "enter")
+        await pilot.pause()
+        assert [type(answer) for answer in app.answers] == [SetQdisc]
+
+
+async def test_the_selected_flow_is_the_one_that_switches() -> None:
+    app = Stage(lab(flows=2), CongestionDialog, selected_flow="2")
+    async with app.run_test() as pilot:
+        await pilot.press("1", "enter")
+        await pilot.pause()
+        assert app.answers == [SetCongestionControl(cc="reno", flow="2")]
+
+
+async def test_a_host_does_not_talk_to_itself() -> None:
+    app = Stage(lab(), PingDialog)
+    async with app.run_test() as pilot:
+        await pilot.press("tab", "left", "left", "enter")
+        await pilot.pause()
+        assert app.answers == []
+        assert "s1 can't talk to itself" in str(app.screen.query_one("#complaint").render())
+
+
+async def test_a_link_that_was_never_set_shows_nothing_it_does_not_know() -> None:
+    """The values of the bottleneck must not stand for another link."""
+    app = Stage(lab(), LinkDialog)
+    async with app.run_test() as pilot:
+        await pilot.press("up", "right", "right")
+        await pilot.pause()
+        assert {field.input.value for field in app.screen.query(Field)} == {""}
+
+
+@pytest.mark.parametrize("dialog", DIALOGS)
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=str)
+async def test_a_dialog_fits_on_the_screen(dialog: type[Dialog], size: tuple[int, int]) -> None:
+    """No part of the box is off the screen, and none of it needs scrolling."""
+    app = Stage(lab(full=True, flows=2), dialog)
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        box = app.screen.query_one("#box")
+        assert app.screen.region.contains_region(box.region)
+        assert box.max_scroll_y == 0
+
+
+@pytest.mark.parametrize("dialog", DIALOGS)
+async def test_a_dialog_is_plain_ascii_where_that_was_asked(dialog: type[Dialog]) -> None:
+    app = Stage(lab(), dialog, glyphs=ASCII)
+    async with app.run_test() as pilot:
+        await pilot.pause()
+        box = app.screen.query_one("#box").region
+        lines = [
+            strip.crop(box.x, box.right).text for strip in app.screen._compositor.render_strips()
+        ]
+        shown = "".join(lines[box.y : box.bottom])
+        assert {each for each in shown if not each.isascii()} == set()
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A dialog, and under which circumstances it is looked at."""
+
+    dialog: type[Dialog]
+    keys: str = ""
+    theme: str = "dark"
+    glyphs: Glyphs = UNICODE
+    full: bool = False
+    size: tuple[int, int] = (80, 24)
+
+    def __str__(self) -> str:
+        """Name the snapshot."""
+        return f"{self.dialog.__name__}-{self.theme}-{self.glyphs.name}-{self.size[0]}"
+
+
+@pytest.mark.parametrize(
+    "picture",
+    [
+        Picture(FlowDialog),
+        Picture(DownloadDialog, theme="light"),
+        Picture(PingDialog, "tab tab", theme="projector"),
+        Picture(CongestionDialog, "v"),
+        Picture(QueueDialog, "5", theme="colourblind", full=True),
+        Picture(LinkDialog, "x", glyphs=ASCII),
+        Picture(MarkDialog, "h i", theme="print"),
+        Picture(QueueDialog, "3 tab", size=(120, 40)),
+    ],
+    ids=str,
+)
+def test_how_it_looks(snap_compare: Callable[..., bool], picture: Picture) -> None:
+    app = Stage(lab(full=picture.full), picture.dialog, theme=picture.theme, glyphs=picture.glyphs)
+    for_good = {"press": picture.keys.split(), "terminal_size": picture.size}
+    assert snap_compare(app, run_before=still, **for_good)
+
+
+async def still(pilot: Pilot[None]) -> None:
+    """Stop what blinks, or pictures would depend on the moment."""
+    for field in pilot.app.screen.query(Input):
+        field.cursor_blink = False

@@ -1,0 +1,171 @@
+"""The palette and the help page: everything can be found, and nothing goes stale."""
+
+from collections.abc import Callable
+
+import pytest
+from textual.command import CommandList
+
+from ccplay.disciplines import DISCIPLINES
+from ccplay.model import (
+    AnyCommand,
+    Mark,
+    PingStarted,
+    Qdisc,
+    SetCongestionControl,
+    SetLink,
+    SetQdisc,
+    StopFlow,
+    StopPing,
+)
+from ccplay.state import LabState
+from ccplay.ui.glyphs import ASCII
+from ccplay.ui.help import HelpScreen
+from ccplay.ui.keys import GROUPS, bindings_of, group_of, wording
+from ccplay.ui.palette import entries, typed
+from tests.ui.hand_made import lab
+from tests.ui.stage import Stage
+
+
+def commands(state: LabState) -> dict[str, AnyCommand]:
+    """What the palette offers, by its text."""
+    return {entry.text: entry.command for entry in entries(state)}
+
+
+def test_what_can_be_done_with_running_flows_is_offered() -> None:
+    offered = commands(lab(flows=2))
+    assert offered["switch flow 1 to bbr"] == SetCongestionControl(cc="bbr", flow="1")
+    assert offered["stop flow 2"] == StopFlow(flow="2")
+    assert "switch flow 1 to cubic" not in offered, "it uses that already"
+    assert "switch flow 1 to vegas" not in offered, "this kernel has none"
+
+
+def test_a_full_kernel_has_more_to_offer() -> None:
+    offered = commands(lab(full=True))
+    assert "switch flow 1 to vegas" in offered
+    assert offered["queue: fq_codel"] == SetQdisc(qdisc=Qdisc(kind="fq_codel"))
+    assert {text.split()[1] for text in offered if text.startswith("queue:")} <= set(DISCIPLINES)
+
+
+def test_a_running_ping_can_be_stopped() -> None:
+    state = lab()
+    state.apply(PingStarted(t=3.0, ping="p1", src="s1", dst="d1", interval_s=0.2))
+    assert commands(state)["stop ping p1"] == StopPing(ping="p1")
+
+
+def test_texts_are_told_apart() -> None:
+    texts = [entry.text for entry in entries(lab(full=True, flows=2))]
+    assert len(texts) == len(set(texts))
+
+
+def test_without_a_lab_there_is_nothing_to_do() -> None:
+    assert entries(LabState()) == []
+    assert typed("rate 5 Mbit/s", LabState()) is None
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("queue pfifo 37", SetQdisc(qdisc=Qdisc(kind="pfifo", options={"limit": 37}))),
+        (
+            "queue: codel target 5 ms, ecn on",
+            SetQdisc(qdisc=Qdisc(kind="codel", options={"target": 5000, "ecn": True})),
+        ),
+        ("rate 7 Mbit/s", SetLink(rate=7_000_000)),
+        ("delay 40 ms", SetLink(delay_us=40_000)),
+        ("jitter 1 ms", SetLink(jitter_us=1_000)),
+        ("loss 2 %", SetLink(loss=0.02)),
+        ("mark here it starts", Mark(text="here it starts")),
+        ("queue pfifoo 37", None),
+        ("rate fast", None),
+        ("rate", None),
+        ("frobnicate 3", None),
+    ],
+)
+def test_what_is_typed_in_full_is_done(query: str, expected: AnyCommand | None) -> None:
+    entry = typed(query, lab())
+    assert (entry.command if entry else None) == expected
+
+
+async def run_in_palette(app: Stage, query: str) -> None:
+    """Open the palette, type, and take the first line once there is one."""
+    async with app.run_test() as pilot:
+        await pilot.press("ctrl+p", *("space" if each == " " else each for each in query))
+        found = app.screen.query_one(CommandList)
+        for _ in range(200):  # the palette searches in a task of its own: some 3 rounds are enough
+            if found.option_count and query.rsplit(maxsplit=1)[-1] in str(found.options[0].prompt):
+                break
+            await pilot.pause()
+        await pilot.press("enter")
+        await pilot.pause()
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("switch flow 1 to bbr", SetCongestionControl(cc="bbr", flow="1")),
+        ("queue pfifo 37", SetQdisc(qdisc=Qdisc(kind="pfifo", options={"limit": 37}))),
+    ],
+)
+async def test_the_palette_sends(query: str, expected: AnyCommand) -> None:
+    app = Stage(lab())
+    await run_in_palette(app, query)
+    assert app.backdrop.sent == [expected]
+
+
+async def test_the_palette_runs_what_keys_run() -> None:
+    app = Stage(lab())
+    await run_in_palette(app, "freeze")
+    assert app.backdrop.done == ["freeze"]
+
+
+async def test_the_palette_changes_the_theme() -> None:
+    app = Stage(lab())
+    await run_in_palette(app, "theme: projector")
+    assert app.theme == "projector"
+
+
+@pytest.mark.parametrize(
+    ("action", "group"),
+    [
+        ("open('flow')", "traffic"),
+        ("stop_flow", "traffic"),
+        ("open('queue')", "network"),
+        ("zoom(2)", "time"),
+        ("app.quit", "screen"),
+    ],
+)
+def test_actions_belong_to_groups(action: str, group: str) -> None:
+    assert group_of(action) == group
+    assert group in GROUPS
+
+
+async def test_the_help_lists_every_key_of_the_screen() -> None:
+    """It is made from the bindings, so no key can be missing."""
+    app = Stage(lab())
+    async with app.run_test(size=(120, 60)) as pilot:
+        await pilot.pause()
+        told = [wording(each) for each in bindings_of(app.backdrop)]
+        assert len(told) >= 12
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert isinstance(app.screen, HelpScreen)
+        shown = "\n".join(strip.text for strip in app.screen._compositor.render_strips())
+        assert [text for text in told if text not in shown] == []
+        await pilot.press("escape")
+        await pilot.pause()
+        assert app.screen_stack[-1:] == [app.backdrop]
+
+
+async def test_the_help_scrolls_to_its_end_on_a_small_screen() -> None:
+    app = Stage(lab(), glyphs=ASCII)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("question_mark", "end")
+        await pilot.pause()
+        shown = "\n".join(strip.text for strip in app.screen._compositor.render_strips())
+        assert "flows 1 to 8" in shown
+        assert shown.isascii()
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=str)
+def test_how_the_help_looks(snap_compare: Callable[..., bool], size: tuple[int, int]) -> None:
+    assert snap_compare(Stage(lab()), press=["question_mark"], terminal_size=size)
