@@ -1,0 +1,237 @@
+"""Real traffic over a real network: it starts, is seen, switches, ends, and says why it died."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+
+import psutil
+import pytest
+
+from ccplay.model import (
+    Build,
+    LinkSetting,
+    Qdisc,
+    SetCongestionControl,
+    SetQdisc,
+    StartDownload,
+    StartFlow,
+    StartPing,
+    StopFlow,
+    Topology,
+)
+from ccplay.state import LabState
+from tests.lab.conftest import RunningLab, running
+
+RATE = 10_000_000
+
+BUILD = Build(
+    topology=Topology(kind="dumbbell", pairs=1),
+    links={
+        "bottleneck": LinkSetting(
+            rate=RATE, delay_us=5_000, qdisc=Qdisc(kind="pfifo", options={"limit": 100})
+        )
+    },
+)
+
+
+def says(state: LabState, text: str) -> bool:
+    return any(text in entry.text for entry in state.log)
+
+
+def flow_is_open(state: LabState, flow: str = "1") -> bool:
+    return flow in state.flows and state.flows[flow].series["cwnd"].last is not None
+
+
+async def end_of(lab: RunningLab, flow: str) -> None:
+    await lab.until(lambda state: flow in state.flows and not state.flows[flow].running)
+
+
+def kill(*words: str) -> None:
+    """Kill the lab's one program whose command line has all the words."""
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        # One that has just been killed may still wait to be reaped.
+        with contextlib.suppress(psutil.ZombieProcess):
+            line = process.cmdline()
+            if line[:1] == [words[0]] and set(words) <= set(line):
+                found.append(process)
+    assert len(found) == 1, found
+    found[0].send_signal(signal.SIGKILL)
+
+
+async def test_a_running_flow_switches_its_algorithm_and_keeps_its_connection() -> None:
+    """What the samples call the algorithm is what the kernel says of the socket."""
+    async with running(BUILD) as lab:
+        lab.send(StartFlow(cc="reno"))
+        await lab.until(flow_is_open)
+        flow = lab.state.flows["1"]
+        assert (flow.cc, flow.src, flow.dst) == ("reno", "s1", "d1")
+        lab.send(SetCongestionControl(flow="1", cc="bbr"))
+        await lab.until(lambda _: flow.cc == "bbr")
+        acked = flow.series["bytes_acked"].last
+        assert acked is not None
+        await lab.until(lambda _: (flow.series["bytes_acked"].last or 0) > acked)
+        lab.send(StopFlow(flow="1"))
+        await end_of(lab, "1")
+        assert flow.error is None
+        assert flow.bytes >= acked
+        assert flow.retransmits >= (
+            flow.series["total_retrans"].at(flow.series["cwnd"].end - 1) or 0
+        )
+        assert [cc for _, cc in flow.cc_changes] == ["reno", "bbr"]
+
+
+async def test_a_switch_reaches_every_stream_even_before_it_is_open() -> None:
+    async with running(BUILD) as lab:
+        lab.send(StartFlow(cc="reno", streams=3), SetCongestionControl(flow="1", cc="cubic"))
+        names = ("1", "1/2", "1/3")
+        await lab.until(lambda state: all(flow_is_open(state, name) for name in names))
+        await lab.until(lambda state: all(state.flows[name].cc == "cubic" for name in names))
+
+
+async def test_a_flow_ends_after_its_bytes() -> None:
+    async with running(BUILD) as lab:
+        lab.send(StartFlow(bytes=500_000))
+        await end_of(lab, "1")
+        flow = lab.state.flows["1"]
+        assert flow.error is None
+        # It is seen at the next sweep, 20 ms or 25 kB later; four times that on a busy machine.
+        assert 500_000 <= flow.bytes <= 600_000
+
+
+async def test_a_flow_ends_after_its_time() -> None:
+    async with running(BUILD) as lab:
+        lab.send(StartFlow(duration_s=0.7))
+        await end_of(lab, "1")
+        flow = lab.state.flows["1"]
+        assert flow.error is None
+        # Timers are never early, and a busy machine may be late.
+        assert 0.699 <= flow.duration_s <= 1.2
+        assert flow.bytes * 8 / flow.duration_s <= RATE
+
+
+async def test_traffic_against_the_stream_fills_the_other_queue() -> None:
+    """A flow from the receiver's side is the reverse direction."""
+    async with running(BUILD) as lab:
+        lab.send(StartFlow(src="d1"))
+        await lab.until(flow_is_open)
+        assert lab.state.flows["1"].dst == "s1"
+        await lab.until(lambda state: (state.queues["r2->r1"].series["qlen"].last or 0) > 10)
+
+
+async def test_a_download_is_sampled_and_told_of() -> None:
+    async with running(BUILD) as lab:
+        seen: list[int] = []
+        lab.send(StartDownload(bytes=300_000, cc="reno"))
+
+        def done(state: LabState) -> bool:
+            if "w1" in state.downloads:
+                seen.append(state.downloads["w1"].bytes)
+            return "w1" in state.downloads and state.downloads["w1"].ended is not None
+
+        await lab.until(done)
+        download = lab.state.downloads["w1"]
+        assert download.error is None
+        assert download.bytes == 300_000
+        assert any(0 < each < 300_000 for each in seen)
+        # Not faster than the link, and not slower than slow start explains, three times over.
+        least = 300_000 * 8 / RATE
+        assert download.duration_s is not None
+        assert least * 0.9 <= download.duration_s <= 3 * least
+        sampled = lab.state.flows["w1"]
+        assert (sampled.cc, sampled.kind) == ("reno", "download")
+
+
+async def test_pings_come_back_and_are_counted() -> None:
+    async with running(BUILD) as lab:
+        lab.send(StartPing(count=3, interval_s=0.1))
+        await lab.until(lambda state: "p1" in state.pings and state.pings["p1"].ended)
+        ping = lab.state.pings["p1"]
+        assert (ping.sent, ping.lost, ping.error) == (3, 0, None)
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("iperf3", "-c"), "iperf3 was killed by SIGKILL"),
+        (("iperf3", "-s"), "(receiver: iperf3 was killed by SIGKILL)"),
+    ],
+    ids=["sender", "receiver"],
+)
+async def test_a_flow_that_dies_says_why(words: tuple[str, ...], reason: str) -> None:
+    async with running(BUILD) as lab:
+        lab.send(StartFlow())
+        await lab.until(flow_is_open)
+        kill(*words)
+        await end_of(lab, "1")
+        error = lab.state.flows["1"].error
+        assert error is not None
+        assert reason in error
+        # The session goes on.
+        lab.send(StartFlow())
+        await lab.until(lambda state: flow_is_open(state, "2"))
+
+
+async def test_a_ping_and_a_download_that_die_say_why() -> None:
+    async with running(BUILD) as lab:
+        lab.send(StartPing(), StartDownload(bytes=100_000_000))
+        await lab.until(lambda state: "p1" in state.pings and flow_is_open(state, "w1"))
+        kill("ping", "-n")
+        kill("wget", "--no-config")
+        await lab.until(lambda state: state.pings["p1"].ended and state.downloads["w1"].ended)
+        assert lab.state.pings["p1"].error == "ping was killed by SIGKILL"
+        assert lab.state.downloads["w1"].error == "wget was killed by SIGKILL"
+
+
+async def test_a_command_that_does_not_fit_is_refused_with_what_there_is() -> None:
+    async with running(BUILD) as lab:
+        lab.send(
+            StartFlow(flow="a"),
+            StartFlow(flow="a"),
+            StopFlow(flow="7"),
+            StartFlow(src="x1"),
+            StartFlow(src="r1"),
+            StartFlow(cc="cubik"),
+            StartFlow(bytes=0),
+            StartFlow(flow="a/2"),
+            StartPing(interval_s=0.0001),
+        )
+        await lab.until(lambda state: says(state, "interval_s"))
+        for text in (
+            "the name 'a' is taken",
+            "no flow '7'; running: a",
+            "no host 'x1'; hosts: s1, d1",
+            "no host 'r1'",
+            "congestion control 'cubik' is not in this kernel (has: ",
+            "bytes must be more than 0",
+            "neither spaces nor '/'",
+        ):
+            assert says(lab.state, text), text
+
+
+async def test_new_connections_use_what_their_host_was_given() -> None:
+    """Cubic is restricted on some kernels, where the sysctl would refuse it in a namespace."""
+    async with running(BUILD) as lab:
+        for flow, cc in (("1", "cubic"), ("2", "bbr"), ("3", "reno")):
+            lab.send(SetCongestionControl(host="s1", cc=cc), StartFlow())
+            await lab.until(lambda state, flow=flow: flow_is_open(state, flow))  # type: ignore[misc]
+            assert lab.state.flows[flow].cc == cc
+
+
+async def test_counters_go_on_when_the_queue_is_replaced() -> None:
+    async with running(BUILD) as lab:
+        lab.send(StartFlow())
+        await lab.until(flow_is_open)
+        await lab.until(lambda state: (state.queues["r1->r2"].series["bytes"].last or 0) > 300_000)
+        lab.send(
+            SetQdisc(link="r1->r2", qdisc=Qdisc(kind="bfifo", options={"limit": 30_000})),
+        )
+        queue = lab.state.queues["r1->r2"]
+        await lab.until(lambda _: queue.kind == "bfifo")
+        before = queue.series["bytes"].last
+        assert before is not None
+        assert before > 300_000
+        await lab.until(lambda _: (queue.series["bytes"].last or 0) > before)
+        values = queue.series["bytes"].values(0, queue.series["bytes"].end)
+        assert values == sorted(values)
