@@ -17,15 +17,18 @@ from ccplay.lab.delays import Arrival, Path
 _ANSWER_S = 5.0
 """How long an order may go unanswered; a busy machine takes milliseconds."""
 
-_SHORTEST_LIFE_S = 1.0
-"""A delay line that dies sooner is not started again: it would only die again."""
+_SHORT_LIFE_S = 1.0
+"""A delay line that dies sooner, twice in a row, is given up: it would only die again."""
 
 _TABLES = ("raw", "mangle")
 """Where a rule may stand in PREROUTING; both come before routing."""
 
 
 class LineDelay:
-    """The delay engine ``delay line``. When its process dies it is started again, once a time."""
+    """The delay engine ``delay line``. When its process dies it is started again.
+
+    Until then packets pass at once (``--queue-bypass``); those that it held are lost.
+    """
 
     name = "delay line"
 
@@ -40,6 +43,7 @@ class LineDelay:
         self._waiting: dict[tuple[str, int], asyncio.Future[None]] = {}
         self._lateness: tuple[float, float] | None = None
         self._closing = False
+        self._short_lives = 0
         self._lost_for_good = ""
         self._lock = asyncio.Lock()
 
@@ -49,7 +53,7 @@ class LineDelay:
         return () if self._process is None else (self._process.pid,)
 
     def lateness(self) -> tuple[float, float] | None:
-        """Return median and 99th percentile of the last second, microseconds."""
+        """Return median and 99th percentile of the last second, microseconds; None: no packet."""
         return self._lateness
 
     async def set(self, arrival: Arrival, path: Path) -> Path:
@@ -101,15 +105,15 @@ class LineDelay:
         """Let held packets run out in their order, then take the rule away."""
         number = arrival.number
         order = self._orders[number]
-        if self._process is not None:
-            longest_s = (order.delay_us + order.jitter_us) / 1e6
+        longest_s = (order.delay_us + order.jitter_us) / 1e6
+        # A delay line that dies meanwhile holds nothing any more, which is all we wait for.
+        with contextlib.suppress(LabError):
             await self._ask(
                 msgspec.structs.replace(order, end="drain"), "drained", _ANSWER_S + longest_s
             )
         del self._orders[number]
         await _iptables(arrival.namespace.path, "-D", self._rules.pop(number))
-        if self._process is not None:
-            self._send(Order(queue=number, end="close"))
+        self._send(Order(queue=number, end="close"))
 
     async def _ask(self, order: Order, answer: str, within_s: float = _ANSWER_S) -> None:
         """Send an order and wait for the news that it is done."""
@@ -130,6 +134,7 @@ class LineDelay:
     # --- the process ------------------------------------------------------------------------
 
     async def _start(self) -> None:
+        """Start the process and tell it all that holds."""
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-P",
@@ -139,6 +144,8 @@ class LineDelay:
             stdout=asyncio.subprocess.PIPE,
         )
         self._reading = asyncio.create_task(self._listen(self._process))
+        for order in self._orders.values():
+            self._send(order)
 
     async def _listen(self, process: asyncio.subprocess.Process) -> None:
         """Take in what the delay line says until it ends."""
@@ -158,25 +165,23 @@ class LineDelay:
     async def _revive(self, code: int, life_s: float) -> None:
         """Start a dead delay line again with all that it had been told."""
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
-        if life_s < _SHORTEST_LIFE_S:
-            self._lost_for_good = f"the delay line died at once ({how}): delay and loss are off"
+        self._short_lives = self._short_lives + 1 if life_s < _SHORT_LIFE_S else 0
+        if self._short_lives > 1:
+            self._lost_for_good = f"the delay line keeps dying ({how}): delay and loss are off"
             self._tell("error", self._lost_for_good)
             return
         self._tell("warning", f"the delay line died ({how}); starting it again")
-        try:
-            await self._start()
-        except OSError as error:
-            self._lost_for_good = f"the delay line can't be started again: {error}"
-            self._tell("error", self._lost_for_good)
-            return
-        for order in self._orders.values():
-            self._send(order)
+        async with self._lock:
+            if self._process is None:
+                await self._start()
 
     def _hear(self, news: News) -> None:
         for answer, number in (("ready", news.ready), ("drained", news.drained)):
             future = self._waiting.get((answer, number))
             if number and future is not None and not future.done():
                 future.set_result(None)
+        if news.ready or news.drained:
+            return
         if news.failed:
             text = f"the delay line can't have queue {news.failed}: {news.reason}"
             future = self._waiting.get(("ready", news.failed))
@@ -184,7 +189,9 @@ class LineDelay:
                 future.set_exception(LabError(text))
             else:
                 self._tell("error", text)
-        if news.late_p50_us is not None and news.late_p99_us is not None:
+        elif news.late_p50_us is None or news.late_p99_us is None:
+            self._lateness = None
+        else:
             self._lateness = news.late_p50_us, news.late_p99_us
 
 

@@ -159,8 +159,8 @@ class Lateness:
         for step, count in enumerate(self._counts):
             left -= count
             if left <= 0:
-                return (step + 0.5) * self._STEP_S * 1e6
-        return self._STEPS * self._STEP_S * 1e6
+                return round((step + 0.5) * self._STEP_S * 1e6, 1)
+        return round(self._STEPS * self._STEP_S * 1e6, 1)
 
     def clear(self) -> None:
         """Begin anew."""

@@ -116,7 +116,10 @@ class Shaper:
         return [self._describe(each) for each in self._affected(interface)]
 
     def _check(self, link: Link, setting: LinkSetting) -> LinkSetting:
-        """Return ``setting`` with its queue validated. Raises ``CommandError``."""
+        """Return ``setting`` with its queue validated and tried.
+
+        Raises ``CommandError`` or ``UnsupportedError``.
+        """
         if setting.rate == 0:
             if link.name in self._built.network.bottlenecks:
                 raise CommandError(f"link {link.name} is under study and can't be unlimited")
@@ -129,7 +132,9 @@ class Shaper:
             raise CommandError(f"a link's loss goes from 0 to 1, not {setting.loss}")
         if setting.qdisc is None:
             return setting
-        return msgspec.structs.replace(setting, qdisc=qdiscs.validate(setting.qdisc))
+        qdisc = qdiscs.validate(setting.qdisc)
+        qdiscs.rehearse(qdisc)
+        return msgspec.structs.replace(setting, qdisc=qdisc)
 
     def _affected(self, changed: _Interface) -> list[_Interface]:
         """Return the interface, with all others where its rate switched their offloads."""

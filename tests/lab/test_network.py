@@ -40,9 +40,9 @@ def test_delay_is_what_was_asked(rootless: bool) -> None:
 
 def test_tcp_fills_the_rate_and_no_more() -> None:
     """HTB is exact to its burst (1 ms of 2 s); stolen time may cost some of the rate."""
-    asked = [1_500_000, 10_000_000, 100_000_000]
+    asked = [100_000_000, 10_000_000, 1_500_000]
     for (measured, offloads), rate in zip(call(f"{CASES}:wire_rates", asked), asked, strict=True):
-        assert 0.93 * rate <= measured <= 1.01 * rate
+        assert 0.95 * rate <= measured <= 1.01 * rate
         assert not offloads
 
 
