@@ -1,0 +1,84 @@
+"""The Textual app: holds the session, the look and the glyphs, and runs the main screen."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.console import RenderableType
+from textual._compositor import ChopsUpdate
+from textual.app import App
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from ccplay.errors import UsageError
+from ccplay.session import Session
+from ccplay.ui.glyphs import ASCII, UNICODE, Glyphs
+from ccplay.ui.main import MainScreen
+from ccplay.ui.themes import DEFAULT, Look, load_looks
+from ccplay.ui.thrift import ThriftyUpdate
+
+
+class CcplayApp(App[int]):
+    """The screen of one session, live or recorded."""
+
+    TITLE = "ccplay"
+    CSS_PATH = "ccplay.tcss"
+    ENABLE_COMMAND_PALETTE = True
+    COMMAND_PALETTE_BINDING = "ctrl+p"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+q", "quit", "Quit", id="quit", priority=True, tooltip="End the lab and leave")
+    ]
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        look: str | None = None,
+        ascii: bool = False,  # noqa: A002
+        start_at: float = 0.0,
+        speed: float = 1.0,
+        fps: float = 10.0,
+    ) -> None:
+        """Prepare to show ``session``; ``look`` names a theme. Raises ``UsageError``."""
+        super().__init__()
+        self.session = session
+        self.glyphs: Glyphs = ASCII if ascii else UNICODE
+        self.looks = load_looks()
+        if (look or DEFAULT) not in self.looks:
+            names = ", ".join(self.looks)
+            raise UsageError(f"unknown theme {look!r}; there are: {names}")
+        self.look: Look = self.looks[look or DEFAULT]
+        for each in self.looks.values():
+            self.register_theme(each.textual_theme)
+        self.theme = self.look.textual_theme.name
+        self._main = MainScreen(session, start_at=start_at, speed=speed, fps=fps)
+
+    def get_default_screen(self) -> Screen[object]:
+        """Return the main screen."""
+        return self._main
+
+    def on_mount(self) -> None:
+        """Start taking in the session's events."""
+        self.run_worker(self.session.run(), name="session", group="session", exit_on_error=True)
+
+    async def on_unmount(self) -> None:
+        """End the session in an orderly way."""
+        await self.session.close()
+
+    def use_look(self, name: str) -> None:
+        """Switch to another theme."""
+        self.look = self.looks[name]
+        self.theme = self.look.textual_theme.name
+        self._main.redraw()
+
+    def use_glyphs(self, glyphs: Glyphs) -> None:
+        """Switch to another set of characters."""
+        self.glyphs = glyphs
+        self._main.redraw()
+
+    def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
+        # The one door for all that is written; partial updates pass it thinned out.
+        if type(renderable) is ChopsUpdate:
+            renderable = ThriftyUpdate(renderable)
+        super()._display(screen, renderable)
+

@@ -1,0 +1,349 @@
+"""The main screen: the network, what flows, three plots on one time axis, what happened.
+
+::
+
+    ccplay  playground   dumbbell · 10 Mbit/s · 20 ms · pfifo 100 pkt    ● live 00:42  health ok
+     s1 ● ─┐                              ┌─ ● d1     flow  cc     cwnd    rtt  goodput   retr
+           ├─ r1 ══▶ ▕██████    ▏ ══▶ r2 ─┤         ▸● 1    cubic    87  98 ms  5.1 Mbit/s  12
+     s2 ■ ─┘         61/100 pkt           └─ ■ d2    ■ 2    reno     41  97 ms  4.4 Mbit/s   9
+    cwnd segments    ● 87 ■ 41    queue packets    61    RTT ms          ● 98 ■ 97
+     100┤                          100┤┄┄┄┄┄┄┄┄┄┄┄┄┄┄     100┤
+        │ one colour and mark         │ limit as a line      │ srtt, ping, base RTT
+       0└──┴00:10────┴00:20──        0└──┴00:10────┴00:     0└──┴00:10────┴00:20──
+    ▁open ▂dis ▄cwr ▆rec █loss     events
+    ●1   ▁▁▁▁▁▁▁▆▁▁▁▁▁▁▁▄▁▁▁       00:31 ┊ flow 1 switches reno → cubic
+    ■2   ▁▁▁▁▁▁▁▁▁▁█▁▁▁▁▁▁▁▁       00:36 ┊ queue bottleneck → codel
+     f flow  w wget  p ping  c congestion  q queue  l link  space freeze  ←→ scrub  ? help
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.screen import ModalScreen, Screen
+
+from ccplay.model import AnyCommand, StopDownload, StopFlow
+from ccplay.session import Session
+from ccplay.state import LabState
+from ccplay.ui import pictures, titles
+from ccplay.ui.glyphs import ASCII, UNICODE
+from ccplay.ui.panels import banner, events as log, flows, footer, header, network, ribbon
+from ccplay.ui.playhead import Playhead
+from ccplay.ui.plot import Plot
+from ccplay.ui.sheet import Row, Sheet
+from ccplay.ui.view import View
+
+if TYPE_CHECKING:
+    from ccplay.ui.app import CcplayApp
+
+LEAST = (80, 24)
+"""The smallest terminal that all parts fit in."""
+
+_NUMBERS_HZ = 4.0
+"""Numbers change no oftener, or nobody could read them."""
+
+_STEP = 1 / 60
+_LEAP = 1 / 6
+"""Of the window's width, what the scrubbing keys move by."""
+
+LIVE_ONLY = ("dialog", "stop")
+
+
+class MainScreen(Screen[None]):
+    """Draws the session at the playhead; asks for commands and never assumes their success."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("f", "dialog('FlowDialog')", "New flow", id="flow"),
+        Binding("w", "dialog('DownloadDialog')", "Download", id="download"),
+        Binding("p", "dialog('PingDialog')", "Ping", id="ping"),
+        Binding("c", "dialog('CongestionDialog')", "Congestion control", id="congestion"),
+        Binding("q", "dialog('QueueDialog')", "Queue discipline", id="queue"),
+        Binding("l", "dialog('LinkDialog')", "Link", id="link"),
+        Binding("m", "dialog('MarkDialog')", "Mark", id="mark"),
+        Binding("x", "stop", "Stop the selected flow", id="stop"),
+        Binding("space", "freeze", "Freeze, pause, go on", id="freeze"),
+        Binding("left", "scrub(-1)", "Back in time", id="back"),
+        Binding("right", "scrub(1)", "Forward in time", id="forward"),
+        Binding("shift+left", "scrub_far(-1)", "Far back in time", id="far-back"),
+        Binding("shift+right", "scrub_far(1)", "Far forward in time", id="far-forward"),
+        Binding("home", "seek_start", "To the start", id="start"),
+        Binding("end", "seek_end", "To the end, live again", id="end"),
+        Binding("plus,equals_sign", "zoom(1)", "Shorter time axis", id="zoom-in"),
+        Binding("minus", "zoom(-1)", "Longer time axis", id="zoom-out"),
+        Binding("left_square_bracket,less_than_sign", "speed(-1)", "Slower replay", id="slower"),
+        Binding("right_square_bracket,greater_than_sign", "speed(1)", "Faster replay", id="faster"),
+        Binding("down,tab", "select_flow(1)", "Next flow", id="next-flow"),
+        Binding("up,shift+tab", "select_flow(-1)", "Previous flow", id="previous-flow"),
+        Binding("b", "other_queue", "Other direction of the bottleneck", id="way-back"),
+        Binding("t", "next_look", "Next theme", id="theme"),
+        Binding("a", "ascii", "ASCII on and off", id="ascii"),
+        Binding("s", "picture", "Save a picture (SVG)", id="picture"),
+        Binding("question_mark", "help", "Help", id="help"),
+    ]
+
+    def __init__(
+        self, session: Session, *, start_at: float = 0.0, speed: float = 1.0, fps: float = 10.0
+    ) -> None:
+        super().__init__()
+        self.session = session
+        self.playhead = Playhead(recorded=session.recorded, t=start_at, speed=speed)
+        self._fps = fps
+        self._selected: str | None = None
+        self._reverse = False
+        self._drawn_at = time.monotonic()
+        self._numbers_at = 0.0
+        self._told = 0
+
+    @property
+    def ccplay(self) -> CcplayApp:
+        """The app, which holds look and glyphs."""
+        return cast("CcplayApp", self.app)
+
+    @property
+    def view(self) -> View:
+        """What the panels are drawn from, now."""
+        app = self.ccplay
+        return View(
+            self.session, self.playhead, app.look, app.glyphs, self._selected, self._reverse
+        )
+
+    def compose(self) -> ComposeResult:
+        """Make the parts."""
+        yield Sheet(id="header")
+        yield Sheet(id="banner")
+        with Horizontal(id="top"):
+            yield Sheet(id="network")
+            yield Sheet(id="flows")
+        with Horizontal(id="plots"):
+            yield Plot(id="cwnd", least=8)
+            yield Plot(id="queue", least=8)
+            yield Plot(id="rtt", least=2)
+        with Horizontal(id="bottom"):
+            yield Sheet(id="ribbon")
+            yield Sheet(id="events")
+        yield Sheet(id="footer")
+        yield Sheet(id="too-small")
+
+    def on_mount(self) -> None:
+        """Begin to draw."""
+        self.playhead.scrub(0, self.playhead.t)
+        self.playhead.running = True
+        self.set_interval(1 / self._fps, self.draw)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Give every part its place."""
+        self.lay_out(*event.size)
+
+    def lay_out(self, width: int, height: int) -> None:
+        """Give every part its place on a terminal of ``width`` by ``height`` cells."""
+        self.set_class(width < LEAST[0] or height < LEAST[1], "-small")
+        table = 58 if width >= 112 else 38
+        pairs = self.view.network.topology.pairs if self.view.network else 2
+        self.query_one("#top").styles.height = max(min((height - 4) // 4, max(7, pairs + 2)), 5)
+        self.query_one("#bottom").styles.height = max(min((height - 6) // 4, 12), 4)
+        self.query_one("#flows").styles.width = table
+        self.query_one("#network").styles.width = width - table
+        third = width // 3
+        self.query_one("#cwnd").styles.width = third
+        self.query_one("#queue").styles.width = third
+        self.query_one("#rtt").styles.width = width - 2 * third
+        self.query_one("#ribbon").styles.width = third
+        self.query_one("#events").styles.width = width - third
+        self.call_after_refresh(self.redraw)
+
+    # --- drawing ----------------------------------------------------------------------------
+
+    def draw(self) -> None:
+        """Move the playhead on and draw what changed."""
+        now = time.monotonic()
+        self.playhead.advance(
+            self.session.state.now, now - self._drawn_at, done=self.session.done
+        )
+        self._drawn_at = now
+        if not self.is_current:
+            return
+        if self._choose() or now - self._numbers_at >= 1 / _NUMBERS_HZ - 0.5 / self._fps:
+            self._numbers_at = now
+            self._draw_numbers(self.view)
+        self._draw_plots(self.view)
+        self._tell()
+
+    def redraw(self) -> None:
+        """Draw at once, numbers too: a key was pressed."""
+        if self.is_current and self.is_mounted:
+            self._choose()
+            self._numbers_at = time.monotonic()
+            self._draw_numbers(self.view)
+            self._draw_plots(self.view)
+
+    def _draw_plots(self, view: View) -> None:
+        for name, draw in pictures.PICTURES.items():
+            self.query_one(f"#{name}", Plot).draw(draw(view))
+        self._show("ribbon", lambda width, height: ribbon.rows(view, width, height))
+
+    def _draw_numbers(self, view: View) -> None:
+        said = banner.rows(view, self.size.width)
+        self.set_class(bool(said), "-banner")
+        self._show("header", lambda width, _: header.rows(view, width))
+        self._show("banner", lambda *_: said)
+        self._show("network", lambda width, height: network.rows(view, width, height))
+        self._show("flows", lambda width, height: flows.rows(view, width, height))
+        self._show("events", lambda width, height: log.rows(view, width, height))
+        self._show("footer", lambda width, _: footer.rows(view, width))
+        self._show("too-small", lambda *_: [[(_TOO_SMALL.format(*LEAST, *self.size), "")]])
+        for name, title in titles.TITLES.items():
+            plot = self.query_one(f"#{name}", Plot)
+            plot.title(*title(view, plot.size.width - 1))
+
+    def _show(self, name: str, rows: Callable[[int, int], list[Row]]) -> None:
+        sheet = self.query_one(f"#{name}", Sheet)
+        if sheet.size:
+            sheet.show(rows(*sheet.size))
+
+    def _choose(self) -> bool:
+        """Keep the selection on something that is in the table; say whether it moved."""
+        names = [flow.name for flow in self.view.listed()]
+        if self._selected in names or (not names and self._selected is None):
+            return False
+        self._selected = names[0] if names else None
+        return True
+
+    def _tell(self) -> None:
+        """Raise a toast for what failed since the last time."""
+        fresh = self.session.state.log[self._told :]
+        self._told += len(fresh)
+        if not self.session.recorded:
+            for entry in fresh:
+                if entry.kind == "error":
+                    self.app.notify(entry.text, severity="error", timeout=8, markup=False)
+
+    # --- keys -------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Leave out what can have no effect."""
+        if action in LIVE_ONLY:
+            return self.session.live
+        if action == "speed":
+            return self.session.recorded
+        return True
+
+    def action_dialog(self, name: str) -> None:
+        """Ask what to do, then ask the lab for it."""
+        if self.session.state.phase != "ready":
+            self.app.notify("The network is still being built.", severity="warning")
+            return
+        from ccplay.ui import dialogs  # noqa: PLC0415 - first paint shall not wait for it
+
+        dialog: type[ModalScreen[AnyCommand | None]] = getattr(dialogs, name)
+        self.app.push_screen(dialog(self.session.state, self._selected), self._asked)
+
+    def _asked(self, command: AnyCommand | None) -> None:
+        if command is not None:
+            self.send(command)
+        self.redraw()
+
+    @property
+    def state(self) -> LabState:
+        """What is known of the lab; the palette reads it."""
+        return self.session.state
+
+    def send(self, command: AnyCommand) -> None:
+        """Ask the lab for something."""
+        self.session.send(command)
+
+    def action_stop(self) -> None:
+        """Stop the selected flow or download."""
+        flow = self.session.state.flows.get(self._selected or "")
+        if flow is None or not flow.running:
+            self.app.notify("No running flow is selected.", severity="warning")
+        elif flow.kind == "download":
+            self.session.send(StopDownload(download=flow.name))
+        else:
+            self.session.send(StopFlow(flow=flow.parent))
+
+    def action_freeze(self) -> None:
+        """Stop the picture, or go on."""
+        self.playhead.toggle(self.session.state.now)
+        self.redraw()
+
+    def action_scrub(self, steps: int) -> None:
+        """Move by a little."""
+        self._move(steps * self.playhead.width * _STEP)
+
+    def action_scrub_far(self, steps: int) -> None:
+        """Move by much."""
+        self._move(steps * self.playhead.width * _LEAP)
+
+    def _move(self, seconds: float) -> None:
+        self.playhead.scrub(seconds, self.session.state.now)
+        self.redraw()
+
+    def action_seek_start(self) -> None:
+        """Go to the start."""
+        self.playhead.jump(0.0, self.session.state.now)
+        self.redraw()
+
+    def action_seek_end(self) -> None:
+        """Go to the end; a live session runs on."""
+        self.playhead.jump(self.session.state.now, self.session.state.now)
+        self.playhead.running = not self.session.done
+        self.redraw()
+
+    def action_zoom(self, steps: int) -> None:
+        """Show a shorter or a longer stretch of time."""
+        self.playhead.zoom(steps, self.session.state.now)
+        self.redraw()
+
+    def action_speed(self, steps: int) -> None:
+        """Play slower or faster."""
+        self.playhead.change_speed(steps)
+        self.redraw()
+
+    def action_select_flow(self, steps: int) -> None:
+        """Select the next or the previous flow."""
+        names = [flow.name for flow in self.view.listed()]
+        if names:
+            at = names.index(self._selected) if self._selected in names else 0
+            self._selected = names[(at + steps) % len(names)]
+            self.redraw()
+
+    def action_other_queue(self) -> None:
+        """Show the queue of the bottleneck's other direction."""
+        self._reverse = not self._reverse
+        self.redraw()
+
+    def action_next_look(self) -> None:
+        """Switch to the next theme."""
+        names = list(self.ccplay.looks)
+        at = names.index(self.ccplay.look.name)
+        self.ccplay.use_look(names[(at + 1) % len(names)])
+
+    def action_ascii(self) -> None:
+        """Draw with plain ASCII, or with Unicode again."""
+        self.ccplay.use_glyphs(UNICODE if self.ccplay.glyphs is ASCII else ASCII)
+
+    def action_picture(self) -> None:
+        """Save what is on the screen as an SVG picture in the current folder."""
+        t = self.playhead.t
+        name = f"ccplay-{int(t // 60):02d}m{t % 60:04.1f}s.svg"
+        try:
+            path = self.app.save_screenshot(name)
+        except OSError as error:
+            self.app.notify(f"can't save {name}: {error.strerror}", severity="error")
+        else:
+            self.app.notify(f"saved {path}", markup=False)
+
+    def action_help(self) -> None:
+        """Show all keys and what the screen means."""
+        from ccplay.ui.help import HelpScreen  # noqa: PLC0415 - first paint shall not wait for it
+
+        self.app.push_screen(HelpScreen())
+
+
+_TOO_SMALL = "ccplay needs {}x{} cells; this terminal has {}x{}."

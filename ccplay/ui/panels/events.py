@@ -1,0 +1,36 @@
+"""The event log: what was done and what went wrong, the newest line last."""
+
+from __future__ import annotations
+
+from ccplay.state import Entry
+from ccplay.ui.sheet import Row, Run, fit
+from ccplay.ui.view import View
+from ccplay.units import format_clock
+
+_INKS = {
+    "applied": "text",
+    "mark": "mark",
+    "traffic": "muted",
+    "info": "muted",
+    "warning": "warn",
+    "error": "bad",
+}
+
+
+def rows(view: View, width: int, height: int) -> list[Row]:
+    """Return the title and the last lines up to the moment shown."""
+    title: list[Run] = [("events", f"bold {view.ink('text')}")]
+    entries = view.entries(height - 1)
+    return [title, *(_line(view, each, width) for each in entries)]
+
+
+def _line(view: View, entry: Entry, width: int) -> list[Run]:
+    sign = view.glyphs.dashed_vertical if entry.is_mark else " "
+    word = {"error": "failed: ", "warning": "warning: "}.get(entry.kind, "")
+    text = view.glyphs.translate(word + " ".join(entry.text.split()))
+    bold = "bold " if entry.kind == "error" else ""
+    return [
+        (format_clock(entry.t), view.ink("muted")),
+        (f" {sign} ", view.ink("mark")),
+        (fit(text, width - 9, view.glyphs.ellipsis), bold + view.ink(_INKS[entry.kind])),
+    ]

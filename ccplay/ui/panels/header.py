@@ -1,0 +1,87 @@
+"""The first line: what runs, how it is set, where in time we are, and whether to trust it."""
+
+from __future__ import annotations
+
+from ccplay.model import Health, LinkChanged
+from ccplay.ui.sheet import Row, Run, spread
+from ccplay.ui.view import View
+from ccplay.units import format_clock, format_rate, format_time_us
+from ccplay.words import describe_qdisc
+
+_LATE_US = 2_000
+"""A delay line that is later than this at p99 shows in an RTT of tens of milliseconds."""
+
+_STEAL = 0.05
+
+
+def rows(view: View, width: int) -> list[Row]:
+    """Return the header."""
+    left: list[Run] = [(" ccplay ", f"bold {view.ink('text')}")]
+    if view.session.title:
+        left.append((f" {view.session.title} ", f"bold {view.ink('text')}"))
+    if (setup := _setup(view)) and width >= 100:
+        left.append((f" {setup}", view.ink("muted")))
+    return [spread(left, [*_clock(view), ("  ", ""), *_health(view), (" ", "")], width)]
+
+
+def _setup(view: View) -> str:
+    if view.network is None:
+        return ""
+    kind, pairs = view.network.topology.kind, view.network.topology.pairs
+    words = [kind if kind == "linear" else f"{kind}, {pairs} pair{'s' * (pairs > 1)}"]
+    if view.setting is not None:
+        words += describe_setting(view.setting)
+    return f" {view.glyphs.separator} ".join(words)
+
+
+def describe_setting(change: LinkChanged) -> list[str]:
+    """Say rate, delay and queue of a link in short words."""
+    setting = change.setting
+    words = []
+    if setting.rate:
+        words.append(format_rate(setting.rate))
+    if setting.delay_us:
+        words.append(format_time_us(setting.delay_us))
+    if setting.qdisc is not None:
+        words.append(describe_qdisc(setting.qdisc))
+    return words
+
+
+def _clock(view: View) -> list[Run]:
+    head, glyphs = view.playhead, view.glyphs
+    clock = (f" {format_clock(head.t)}", f"bold {view.ink('text')}")
+    if view.state.phase in ("starting", "building") and not view.session.done:
+        return [(f"{glyphs.frozen} {view.state.phase}", view.ink("warn")), clock]
+    if not head.running:
+        word = "paused" if head.recorded else "ended" if view.session.done else "frozen"
+        return [(f"{glyphs.frozen} {word}", f"bold {view.ink('cursor')}"), clock]
+    if head.recorded:
+        word = f"{glyphs.replay} replay {head.speed:g}×"
+        return [(glyphs.translate(word), f"bold {view.ink('good')}"), clock]
+    return [(f"{glyphs.live} live", f"bold {view.ink('good')}"), clock]
+
+
+def _health(view: View) -> list[Run]:
+    if view.session.error:
+        return [("lab died", f"bold {view.ink('bad')}")]
+    health = next((h for h in reversed(view.state.healths) if h.t <= view.t), None)
+    words = trouble(health) if health else []
+    if view.setting is not None and view.setting.offloads:
+        words.append("offloads on")
+    if words:
+        return [(", ".join(words), f"bold {view.ink('warn')}")]
+    return [("health ok", view.ink("muted"))] if health else []
+
+
+def trouble(health: Health) -> list[str]:
+    """Say in words what keeps this second's figures from being trusted."""
+    words = []
+    if health.missed:
+        words.append(f"{health.missed} of {health.ticks + health.missed} sweeps missed")
+    if health.steal > _STEAL:
+        words.append(f"{health.steal:.0%} CPU stolen")
+    if (health.delay_late_p99_us or 0) > _LATE_US:
+        words.append(f"delay {format_time_us(health.delay_late_p99_us or 0)} late")
+    if health.events_dropped:
+        words.append(f"{health.events_dropped} events lost")
+    return words

@@ -1,0 +1,175 @@
+"""The network: hosts with what flows from them, and the queue at the bottleneck.
+
+::
+
+     s1 ●1 ─┐                               ┌─ d1 ●1
+            ├─ r1 ══▶ ▕██████    ▏ ══▶ r2 ──┤
+     s2 ■2 ─┘         61/100 pkt            └─ d2 ■2
+                  10 Mbit/s · 20 ms · pfifo
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ccplay.model import Network
+from ccplay.ui.panels.header import describe_setting
+from ccplay.ui.pictures import counts_bytes
+from ccplay.ui.sheet import Row, Run, fit
+from ccplay.ui.view import View
+from ccplay.words import describe_link
+
+_HOST = 9
+"""Cells for a host's name and the marks of its flows."""
+
+
+def rows(view: View, width: int, height: int) -> list[Row]:
+    """Return the panel, ``height`` rows of ``width`` cells."""
+    network = view.network
+    if network is None:
+        return [[(" starting the lab …", view.ink("muted"))]] if not view.session.done else []
+    senders, receivers = (
+        [n.name for n in network.nodes if n.role == role] for role in ("sender", "receiver")
+    )
+    lines = max(min(len(senders), height), min(3, height))
+    left = _side(view, senders, lines, right=False)
+    right = _side(view, receivers, lines, right=True)
+    room = width - 2 * (_HOST + 3) - 2
+    middle = _middle(view, network, room)
+    first = max((lines - 1) // 2 - (len(middle) > lines), 0)
+    picture: list[list[Run]] = []
+    for line in range(lines):
+        at = line - first
+        core = middle[at] if 0 <= at < len(middle) else [(" " * room, "")]
+        # The branch at the trunk's line must not leave a gap to the routers.
+        picture.append([(" ", ""), *left[line], *core, *right[line]])
+    for at in range(lines - first, len(middle)):
+        picture.append([(" " * (_HOST + 4), ""), *middle[at]])
+    top = max((height - len(picture)) // 2, 0)
+    return [*[[]] * top, *picture][:height]
+
+
+def _side(view: View, hosts: Sequence[str], lines: int, *, right: bool) -> list[list[Run]]:
+    """Return the hosts of one side with the tree that joins them to the router."""
+    shown = [*hosts]
+    if len(hosts) > lines:
+        shown = [*hosts[: lines - 1], f"+{len(hosts) - lines + 1} more"]
+    trunk = max((lines - 1) // 2, 0)
+    start = max(trunk - (len(shown) - 1) // 2, 0) if len(shown) < lines else 0
+    spots = {start + i: name for i, name in enumerate(shown)}
+    if len(shown) == 2 and lines == 3:
+        spots = {0: shown[0], 2: shown[1]}
+    first, last = min(spots), max(spots)
+    rows: list[list[Run]] = []
+    for line in range(lines):
+        host = _host(view, spots[line], right=right) if line in spots else [(" " * _HOST, "")]
+        branch = (_branch(view, line, (first, last, trunk), line in spots, right), view.ink("axis"))
+        rows.append([branch, *host] if right else [*host, branch])
+    return rows
+
+
+def _branch(view: View, line: int, ends: tuple[int, int, int], host: bool, right: bool) -> str:
+    glyphs = view.glyphs
+    first, last, trunk = ends
+    arm = glyphs.horizontal
+    up, down = first < line, line < last
+    outer, inner = host, line == trunk
+    inside = first <= line <= last or inner
+    if not inside:
+        return "   "
+    key = (outer, inner, up and line <= max(last, trunk), down)
+    joints = {
+        (True, True, False, False): glyphs.horizontal,
+        (True, False, False, True): glyphs.top_left if right else glyphs.top_right,
+        (True, False, True, False): glyphs.bottom_left if right else glyphs.bottom_right,
+        (True, False, True, True): glyphs.tee_right if right else glyphs.tee_left,
+        (False, True, True, True): glyphs.tee_left if right else glyphs.tee_right,
+        (False, False, True, True): glyphs.vertical,
+        (True, True, False, True): glyphs.tee_down,
+        (True, True, True, False): glyphs.tee_up,
+        (True, True, True, True): glyphs.cross,
+    }
+    joint = joints.get(key, glyphs.vertical)
+    near, far = (arm if inner else " "), (arm if outer else " ")
+    return near + joint + far if right else far + joint + near
+
+
+def _host(view: View, name: str, *, right: bool) -> list[Run]:
+    """Return a host's name and the marks of what it sends or receives, as many as fit."""
+    marks: list[Run] = [
+        (view.flow_mark(flow.name), f"bold {view.flow_ink(flow.name)}")
+        for flow in view.running()
+        if name in (flow.src, flow.dst)
+    ]
+    text = fit(name, min(len(name), _HOST - 2))
+    room = _HOST - len(text) - 3
+    if len(marks) > room:
+        marks = [*marks[: room - 1], (view.glyphs.ellipsis, view.ink("muted"))]
+    blank = (" " * (_HOST - len(text) - len(marks) - 2), "")
+    ink = f"bold {view.ink('text')}"
+    if right:
+        return [(f" {text} ", ink), *marks, blank]
+    return [blank, *marks, (f" {text} ", ink)]
+
+
+def _middle(view: View, network: Network, width: int) -> list[list[Run]]:
+    """Return the routers with the queue between them, and what the link does below."""
+    link = next((each for each in network.links if each.name == view.link), None)
+    if link is None:
+        return []
+    back = view.reverse and len(network.bottlenecks) > 1
+    near, far = (link.dst, link.src) if back else (link.src, link.dst)
+    glyphs, axis = view.glyphs, view.ink("axis")
+    wire = glyphs.bottleneck * 2
+    arrow = glyphs.arrow_left + wire if back else wire + glyphs.arrow_right
+    text = f"bold {view.ink('text')}"
+    count, share = _occupancy(view)
+    room = width - len(near) - len(far) - 2 * len(arrow) - 6
+    gauge = _gauge(view, share, max(room, 4))
+    line: list[Run] = [
+        (f" {near} ", text),
+        (arrow, view.ink("queue")),
+        (" ", ""),
+        *gauge,
+        (" ", ""),
+        (arrow, view.ink("queue")),
+        (f" {far} ", text),
+    ]
+    below: list[Run] = [(f"{count:^{width}}", text)]
+    rows = [line, below]
+    if view.setting is not None:
+        words = describe_setting(view.setting)
+        extra = describe_link(view.setting.setting).split(", ")[2:]
+        said = f" {glyphs.separator} ".join([*words, *extra])
+        rows.append([(f"{fit(said, min(len(said), width), glyphs.ellipsis):^{width}}", axis)])
+    return rows
+
+
+def _occupancy(view: View) -> tuple[str, float]:
+    """Return the queue's length in words, and as a share of its limit."""
+    queue, tick, setting = view.queue, view.tick, view.setting
+    if queue is None:
+        return "", 0.0
+    in_bytes = counts_bytes(view)
+    value = queue.series["backlog" if in_bytes else "qlen"].at(tick) or 0.0
+    qdisc = setting.setting.qdisc if setting else None
+    limit = qdisc.options.get("limit") if qdisc else None
+    if isinstance(limit, int | float) and limit > 0:
+        if in_bytes:
+            return f"{value / 1e3:.0f}/{limit / 1e3:.0f} kB", value / limit
+        return f"{value:.0f}/{limit:.0f} pkt", value / limit
+    peak = queue.series["qlen"].extremes(0, tick + 1)
+    return f"{value:.0f} pkt", value / max(peak[1] if peak else 1.0, 1.0)
+
+
+def _gauge(view: View, share: float, width: int) -> list[Run]:
+    steps = view.glyphs.queue_steps
+    eighths = round(min(max(share, 0.0), 1.0) * width * (len(steps) - 1))
+    full, part = divmod(eighths, len(steps) - 1)
+    bar = steps[-1] * full + (steps[part] if part else "")
+    ink = view.ink("queue") if share < 0.95 else view.ink("drop")
+    return [
+        ("▕" if view.glyphs.name == "unicode" else "[", view.ink("axis")),
+        (f"{bar:<{width}}", ink),
+        ("▏" if view.glyphs.name == "unicode" else "]", view.ink("axis")),
+    ]

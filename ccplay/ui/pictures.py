@@ -1,0 +1,185 @@
+"""What the three plots show: cwnd with ssthresh, the queue with its limit, RTT with ping and base."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ccplay.model import Network, Qdisc
+from ccplay.state import LabState
+from ccplay.ui.plot import Inks, Picture
+from ccplay.ui.traces import CountTrace, DotTrace, Pen, SeriesTrace, StepTrace, Trace
+from ccplay.ui.view import View
+from ccplay.words import limit_unit
+
+_CROWD = 3
+"""With more flows than this only the selected one shows its ssthresh."""
+
+
+def inks(view: View) -> Inks:
+    """Return the colours of axes and marks."""
+    return Inks(
+        axis=view.ink("axis"),
+        grid=view.ink("grid"),
+        text=view.ink("muted"),
+        muted=view.ink("muted"),
+        mark=view.ink("mark"),
+        cursor=view.ink("cursor"),
+    )
+
+
+def picture(view: View, traces: list[Trace], counts: tuple[CountTrace, ...] = ()) -> Picture:
+    """Return a picture of ``traces`` over the playhead's window."""
+    head = view.playhead
+    marks = tuple(
+        each.t for each in view.state.log if each.is_mark and head.left <= each.t <= head.until
+    )
+    return Picture(
+        left=head.left,
+        width=head.width,
+        until=head.until,
+        traces=tuple(traces),
+        counts=counts,
+        marks=marks,
+        cursor=None if head.running else head.t,
+        hint=hint(view) if not traces else (),
+        glyphs=view.glyphs,
+        inks=inks(view),
+    )
+
+
+def hint(view: View) -> tuple[str, ...]:
+    """Say what to do where there is nothing to see."""
+    if view.session.error or view.state.phase in ("starting", "building"):
+        return ()
+    if view.session.live:
+        return ("no flow yet", "", "press f to start one")
+    return ("no flow at this moment",)
+
+
+def cwnd(view: View) -> Picture:
+    """Return the congestion windows, in segments."""
+    names = _flows_from_bottom_to_top(view)
+    traces: list[Trace] = []
+    for name in names:
+        if len(names) <= _CROWD or name == view.selected:
+            series = view.state.flows[name].series["ssthresh"]
+            pen = Pen(view.ink("ssthresh"), "dotted", ascii=view.glyphs.dotted)
+            traces.append(SeriesTrace(series, pen, interval=view.interval, scaled=False))
+    traces += [_flow_trace(view, name, "cwnd", 1.0) for name in names]
+    return picture(view, traces)
+
+
+def rtt(view: View) -> Picture:
+    """Return round-trip times, in milliseconds."""
+    names = _flows_from_bottom_to_top(view)
+    traces: list[Trace] = []
+    for ping in view.state.pings.values():
+        if ping.started < view.playhead.until:
+            pen = Pen(view.ink("ping"), "dots", ascii=":")
+            traces.append(DotTrace(ping.rtt_us, pen, 1e-3))
+    traces += [_flow_trace(view, name, "srtt_us", 1e-3) for name in names]
+    if traces and (base := base_rtt(view.state, view.network)):
+        pen = Pen(view.ink("base_rtt"), "dotted", ascii="-")
+        traces.insert(0, StepTrace(base, pen))
+    return picture(view, traces)
+
+
+def queue(view: View) -> Picture:
+    """Return the occupancy of the shown queue: packets, or kilobytes where its limit is in bytes."""
+    if view.queue is None or view.link is None:
+        return picture(view, [])
+    in_bytes = counts_bytes(view)
+    series = view.queue.series
+    traces: list[Trace] = [
+        SeriesTrace(
+            series["backlog" if in_bytes else "qlen"],
+            Pen(view.ink("queue"), "area", ascii="#"),
+            factor=1e-3 if in_bytes else 1.0,
+            interval=view.interval,
+        )
+    ]
+    limits = tuple(
+        (change.t, _limit(change.setting.qdisc, in_bytes))
+        for change in view.state.links.get(view.link, ())
+    )
+    if any(limit is not None for _, limit in limits):
+        pen = Pen(view.ink("queue_limit"), "dotted", ascii="-")
+        greatest = series["qlen"].extremes(0, view.tick + 1)
+        # A limit far above all that ever queued would press the plot flat.
+        near = in_bytes or max(v or 0 for _, v in limits) <= 3 * max(greatest or (0, 0)) + 100
+        traces.append(StepTrace(limits, pen, float(near)))
+    counts = (
+        CountTrace(series["drops"], Pen(view.ink("drop"), mark=view.glyphs.drop)),
+        CountTrace(series["ecn_marks"], Pen(view.ink("mark"), mark=view.glyphs.mark)),
+    )
+    return picture(view, traces, counts)
+
+
+def counts_bytes(view: View) -> bool:
+    """Say whether the limit of the shown queue is in bytes, at the moment shown."""
+    setting = view.setting
+    qdisc = setting.setting.qdisc if setting else None
+    return qdisc is not None and "limit" in qdisc.options and limit_unit(qdisc.kind) == "bytes"
+
+
+def _limit(qdisc: Qdisc | None, in_bytes: bool) -> float | None:
+    if qdisc is None or (limit_unit(qdisc.kind) == "bytes") != in_bytes:
+        return None
+    limit = qdisc.options.get("limit")
+    if not isinstance(limit, int | float):
+        return None
+    return limit * 1e-3 if in_bytes else float(limit)
+
+
+def _flows_from_bottom_to_top(view: View) -> list[str]:
+    """Return the flows that the window shows anything of, the selected one last."""
+    head = view.playhead
+    names = [
+        each.name
+        for each in view.state.flows.values()
+        if each.started < head.until and (each.ended is None or each.ended > head.left)
+    ]
+    return sorted(names, key=lambda name: name == view.selected)
+
+
+def _flow_trace(view: View, name: str, field: str, factor: float) -> SeriesTrace:
+    pen = Pen(
+        view.flow_ink(name),
+        mark=view.flow_mark(name),
+        lane=view.number(name) * 5 % 12,
+        ascii=view.flow_mark(name),
+    )
+    return SeriesTrace(view.state.flows[name].series[field], pen, factor, view.interval)
+
+
+def base_rtt(state: LabState, network: Network | None) -> tuple[tuple[float, float | None], ...]:
+    """Return the delay that the links are set to add, there and back, in ms, at each change."""
+    if network is None:
+        return ()
+    hosts = [next((n.name for n in network.nodes if n.role == role), "") for role in _ENDS]
+    names = [*path(network, hosts[0], hosts[1]), *path(network, hosts[1], hosts[0])]
+    moments = sorted({change.t for name in names for change in state.links.get(name, ())})
+    changes: list[tuple[float, float | None]] = []
+    for t in moments:
+        settings = [state.link_at(name, t) for name in names]
+        total = sum((each.setting.delay_us or 0) * 1e-3 for each in settings if each)
+        changes.append((t, total or None))
+    return tuple(changes)
+
+
+_ENDS = ("sender", "receiver")
+
+
+def path(network: Network, src: str, dst: str) -> list[str]:
+    """Return the names of the directed links from one node to another."""
+    ways: dict[str, list[str]] = {src: []}
+    queue: list[str] = [src]
+    for node in queue:
+        for link in network.links:
+            if link.src == node and link.dst not in ways:
+                ways[link.dst] = [*ways[node], link.name]
+                queue.append(link.dst)
+    return ways.get(dst, [])
+
+
+PICTURES: dict[str, Callable[[View], Picture]] = {"cwnd": cwnd, "queue": queue, "rtt": rtt}

@@ -1,0 +1,110 @@
+"""The moment that the whole screen shows: live, frozen, scrolled back or replayed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+WIDTHS = (5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 3600.0, 7200.0, 21600.0)
+"""How many seconds a window may show."""
+
+SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+"""How fast a recording may be played, in recorded seconds a second."""
+
+_QUARTERS = 4
+
+
+@dataclass(slots=True)
+class Playhead:
+    """Where in the session the screen is, and what part of it the plots' window covers.
+
+    There is one mechanism: running, it follows the session (live) or moves at ``speed`` (recorded);
+    stopped, it stays where the keys put it. The window fills to the right and moves on by a
+    quarter when it is full, because a window that slides repaints every cell at every step.
+    """
+
+    recorded: bool = False
+    t: float = 0.0
+    """The moment shown, in seconds since ``Hello``."""
+    width: float = 30.0
+    """Seconds that the window covers."""
+    left: float = 0.0
+    """The moment at the window's left edge."""
+    seen: float = 0.0
+    """The latest moment ever shown: what lies behind it stays hidden until it is reached."""
+    running: bool = True
+    speed: float = 1.0
+
+    @property
+    def right(self) -> float:
+        """The moment at the window's right edge."""
+        return self.left + self.width
+
+    @property
+    def until(self) -> float:
+        """Up to which moment the plots have something to draw."""
+        return self.t if self.running else max(self.t, min(self.seen, self.right))
+
+    def advance(self, now: float, elapsed: float, *, done: bool) -> None:
+        """Move on by ``elapsed`` seconds of wall time; the session has reached ``now``.
+
+        ``done`` says that nothing will come after ``now``: there it stops.
+        """
+        if not self.running or (self.t > now and not done):
+            return
+        self._go(min(self.t + elapsed * self.speed, now) if self.recorded else max(now, self.t))
+        if done and self.t >= now:
+            self.running = False
+
+    def toggle(self, now: float) -> None:
+        """Stop where it is, or run again: to the session's head when live, on when recorded."""
+        self.running = not self.running
+        if self.running:
+            if self.recorded and self.t >= now:
+                self._go(0.0)
+            elif not self.recorded:
+                self._go(now)
+
+    def scrub(self, seconds: float, now: float) -> None:
+        """Stop and move by ``seconds``, within what there is."""
+        self.jump(self.t + seconds, now)
+
+    def jump(self, t: float, now: float) -> None:
+        """Stop at ``t``, or as near as there is."""
+        self.running = False
+        self._go(min(max(t, 0.0), now))
+
+    def zoom(self, steps: int, now: float) -> None:
+        """Show less (positive ``steps``) or more, at most the whole session."""
+        at = min(range(len(WIDTHS)), key=lambda i: abs(WIDTHS[i] - self.width))
+        whole = next((i for i, width in enumerate(WIDTHS) if width >= now), len(WIDTHS) - 1)
+        share = (self.t - self.left) / self.width
+        width = WIDTHS[min(max(at - steps, 0), max(whole, at))]
+        if width == self.width:
+            return
+        self.width = width
+        quarter = width / _QUARTERS
+        if self.running:
+            self.left = self._page()
+        else:
+            self.left = max(0.0, math.floor((self.t - share * width) / quarter + 0.5) * quarter)
+            self._go(self.t)
+
+    def change_speed(self, steps: int) -> None:
+        """Play faster or slower, by the steps of ``SPEEDS``."""
+        at = min(range(len(SPEEDS)), key=lambda i: abs(SPEEDS[i] - self.speed))
+        self.speed = SPEEDS[min(max(at + steps, 0), len(SPEEDS) - 1)]
+
+    def _go(self, t: float) -> None:
+        self.t = t
+        self.seen = max(self.seen, t)
+        if t >= self.right or (self.running and t < self.left):
+            self.left = self._page()
+        elif t < self.left:
+            quarter = self.width / _QUARTERS
+            self.left = max(0.0, (math.floor(t / quarter) - 1) * quarter)
+
+    def _page(self) -> float:
+        """Return the left edge that has ``t`` in the last quarter."""
+        quarter = self.width / _QUARTERS
+        return max(0, math.floor(self.t / quarter) - _QUARTERS + 1) * quarter

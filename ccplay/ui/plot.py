@@ -1,0 +1,312 @@
+"""A plot over time that fills to the right and repaints only the cells that change.
+
+::
+
+    cwnd segments        ● 87  ■ 41     title, values at the playhead
+    100┤
+       │      ╱╲   ╱╲  ●                braille: two by four dots a cell
+     50┤   ╱╲╱  ╲ ╱  ╲╱
+       │  ╱      ┊                      ┊ a command took effect
+      0└──┴00:10────┴00:20──
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ccplay.ui.glyphs import UNICODE, Glyphs
+from ccplay.ui.scale import Scale, short, time_ticks
+from ccplay.ui.sheet import Row, Run, Sheet, spread
+from ccplay.ui.traces import CountTrace, Span, Trace
+from ccplay.units import format_clock
+
+GUTTER = 5
+"""Cells left of the plot's area: labels of four and the axis."""
+
+_LANES = 12
+"""A trace shows its mark every so many columns."""
+
+_BRAILLE = 0x2800
+_BITS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))
+"""Of a braille cell, by column, from the bottom up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inks:
+    """The colours of what is not a trace."""
+
+    axis: str = ""
+    grid: str = ""
+    text: str = ""
+    muted: str = ""
+    mark: str = ""
+    cursor: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """All that a plot shows at one moment."""
+
+    left: float
+    """The moment at the left edge, in seconds."""
+    width: float
+    """Seconds from edge to edge."""
+    until: float
+    """Nothing later than this is drawn."""
+    traces: tuple[Trace, ...] = ()
+    """From the bottom to the top."""
+    counts: tuple[CountTrace, ...] = ()
+    marks: tuple[float, ...] = ()
+    """Moments at which a command took effect."""
+    cursor: float | None = None
+    hint: tuple[str, ...] = ()
+    """Shown in the middle."""
+    glyphs: Glyphs = UNICODE
+    inks: Inks = field(default_factory=Inks)
+
+    def same_page(self, other: Picture | None) -> bool:
+        """Say whether what ``other`` drew still stands, but for its newest columns."""
+        return (
+            other is not None
+            and (self.left, self.width, self.hint) == (other.left, other.width, other.hint)
+            and (self.traces, self.counts, self.inks) == (other.traces, other.counts, other.inks)
+            and self.glyphs is other.glyphs
+            and self.until >= other.until
+        )
+
+
+class Plot(Sheet):
+    """One of the plots that stand side by side."""
+
+    DEFAULT_CSS = "Plot { height: 1fr; }"
+
+    def __init__(self, *, id: str, least: float = 1.0) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self.scale = Scale(least)
+        self.picture: Picture | None = None
+
+    @property
+    def columns(self) -> int:
+        """How many cells wide the area is."""
+        return max(self.size.width - GUTTER - 1, 1)
+
+    @property
+    def lines(self) -> int:
+        """How many cells high the area is: all but the title and the time axis."""
+        return max(self.size.height - 2, 1)
+
+    def blank(self, width: int, height: int) -> None:
+        """Forget all that was drawn."""
+        super().blank(width, height)
+        self.picture = None
+
+    def title(self, left: Row, right: Row) -> None:
+        """Show the title line."""
+        self.show_row(0, spread(left, right, self.size.width - 1))
+
+    def draw(self, picture: Picture) -> None:
+        """Draw what changed since the last picture."""
+        if self.size.height < 4 or self.size.width < GUTTER + 4 or not self._cells:
+            return
+        before, self.picture = self.picture, picture
+        fresh = not picture.same_page(before)
+        start = picture.left if fresh or before is None else before.until
+        peak = max((t.peak(start, picture.until) for t in picture.traces), default=0.0)
+        if fresh or peak > self.scale.top:
+            fresh = self._fit(picture) or fresh
+        if fresh or before is None:
+            self._draw_axes(picture)
+            columns: Sequence[int] = range(self.columns)
+        else:
+            columns = self._stale(before, picture)
+        self._paint(picture, columns)
+
+    def _fit(self, picture: Picture) -> bool:
+        peaks = (t.peak(picture.left, picture.until) for t in picture.traces)
+        return self.scale.fit(max(peaks, default=0.0), max(self.lines // 4, 2))
+
+    def _stale(self, before: Picture, picture: Picture) -> Sequence[int]:
+        """Return the columns that differ between two pictures of one page."""
+        stale = set(range(self._column(before.until), self._column(picture.until) + 1))
+        if before.marks != picture.marks:
+            stale.update(map(self._column, {*before.marks} ^ {*picture.marks}))
+        if before.cursor != picture.cursor:
+            stale.update(self._column(t) for t in (before.cursor, picture.cursor) if t is not None)
+        # The heads' marks were drawn a column earlier.
+        stale.add(self._column(before.until) - 1)
+        return sorted(x for x in stale if 0 <= x < self.columns)
+
+    def _column(self, t: float) -> int:
+        picture = self.picture
+        if picture is None:
+            return 0
+        return math.floor((t - picture.left) / picture.width * self.columns)
+
+    # --- axes -------------------------------------------------------------------------------
+
+    def _draw_axes(self, picture: Picture) -> None:
+        glyphs, inks = picture.glyphs, picture.inks
+        labels = {self._line_of(value): short(value) for value in self.scale.ticks()}
+        for line in range(self.lines):
+            label = labels.get(line)
+            sign = glyphs.vertical if label is None else glyphs.tee_left
+            row: list[Run] = [(f"{label or '':>{GUTTER - 1}}", inks.muted), (sign, inks.axis)]
+            for x, cell in enumerate((c, ink) for text, ink in row for c in text):
+                self.put(x, line + 1, cell)
+        self.show_row(self.size.height - 1, self._time_axis(picture))
+        self._ticks = frozenset(labels)
+        self.refresh()
+        self._strips.clear()
+
+    def _time_axis(self, picture: Picture) -> list[Run]:
+        glyphs, inks = picture.glyphs, picture.inks
+        ticks = time_ticks(picture.left, picture.width, self.columns // 9)
+        row: list[Run] = [(" " * (GUTTER - 1), ""), (glyphs.bottom_left, inks.axis)]
+        at = 0
+        for moment in ticks:
+            x, label = self._column(moment), format_clock(moment)
+            if x < at or x + 1 + len(label) > self.columns:
+                continue
+            sign = glyphs.tee_up if x else glyphs.horizontal
+            row += [
+                (glyphs.horizontal * (x - at) + sign, inks.axis),
+                (label, inks.muted),
+            ]
+            at = x + 1 + len(label)
+        return [*row, (glyphs.horizontal * (self.columns - at), inks.axis)]
+
+    def _line_of(self, value: float) -> int:
+        """Return the line of the area, from the top, in which a value lies."""
+        return self.lines - 1 - self._dot(value) // self._grain(self.picture)[1]
+
+    def _dot(self, value: float) -> int:
+        """Return how many dots above the bottom a value lies."""
+        dots = self.lines * self._grain(self.picture)[1]
+        if not self.scale.top:
+            return 0
+        return int(min(max(value / self.scale.top, 0.0), 1.0) * (dots - 1) + 0.5)
+
+    @staticmethod
+    def _grain(picture: Picture | None) -> tuple[int, int]:
+        """Return how many dots a cell has across and up."""
+        braille = picture is None or picture.glyphs.plot_cells == "braille"
+        return (2, 4) if braille else (1, 1)
+
+    # --- the area ---------------------------------------------------------------------------
+
+    def _paint(self, picture: Picture, columns: Sequence[int]) -> None:
+        if not columns:
+            return
+        first, last = columns[0], columns[-1]
+        across = self._grain(picture)[0]
+        slot = picture.width / self.columns / across
+        edges = [
+            min(picture.left + slot * i, picture.until + 1e-6)
+            for i in range(first * across, (last + 1) * across + 1)
+        ]
+        spans = [trace.spans(edges) for trace in picture.traces]
+        # What lies ahead is empty: a value stands only until it is known to have changed.
+        ahead = next((i for i, edge in enumerate(edges) if edge >= picture.until), len(edges))
+        for each in spans:
+            each[ahead:] = [None] * len(each[ahead:])
+        changed: dict[int, list[int]] = {}
+        for x in columns:
+            at = (x - first) * across
+            cells = self._cells_of(picture, x, [each[at : at + across] for each in spans])
+            for line, cell in enumerate(cells):
+                if self.put(GUTTER + x, line + 1, cell):
+                    changed.setdefault(line + 1, []).append(GUTTER + x)
+        for y, xs in changed.items():
+            self._repaint(y, xs)
+
+    def _cells_of(self, picture: Picture, x: int, spans: list[list[Span | None]]) -> list[Run]:
+        """Return the cells of one column: dots in the colour of the uppermost trace."""
+        lines = self.lines
+        bits = [0] * lines
+        inks = [""] * lines
+        signs: list[str] = [""] * lines
+        head = self._column(picture.until - 1e-9)
+        for trace, pair in zip(picture.traces, spans, strict=True):
+            if not any(pair):
+                continue
+            self._dots(trace, pair, x, bits, inks, signs)
+            if trace.pen.mark and (x == head or x % _LANES == trace.pen.lane):
+                known = next(span for span in reversed(pair) if span is not None)
+                line = self._line_of((known[0] + known[1]) / 2)
+                signs[line], inks[line] = trace.pen.mark, f"bold {trace.pen.ink}"
+                bits[line] = 0
+        background = self._background(picture, x)
+        cells: list[Run] = [
+            (signs[line], inks[line])
+            if signs[line]
+            else (chr(_BRAILLE + bits[line]), inks[line])
+            if bits[line]
+            else background[line]
+            for line in range(lines)
+        ]
+        self._count(picture, x, cells)
+        return cells
+
+    def _dots(  # noqa: PLR0917
+        self,
+        trace: Trace,
+        pair: list[Span | None],
+        x: int,
+        bits: list[int],
+        inks: list[str],
+        signs: list[str],
+    ) -> None:
+        across, up = self._grain(self.picture)
+        pen, lines = trace.pen, self.lines
+        for dx, span in enumerate(pair):
+            if span is None or span[0] > self.scale.top:
+                continue
+            low, high = self._dot(span[0]), self._dot(span[1])
+            column = x * across + dx
+            if pen.manner == "dotted" and column % (2 if across == 2 else 3):
+                continue
+            dots = range(low, high + 1)
+            shade: Sequence[int] = ()
+            if pen.manner == "area":
+                shade = [d for d in range(low) if (d + 2 * column) % 4 == 0] if across == 2 else ()
+            elif pen.manner in ("dotted", "dots") and high - low > up:
+                dots = range(low, high + 1, max(high - low, 1))
+            for dot in (*shade, *dots):
+                line = lines - 1 - dot // up
+                inks[line] = pen.ink
+                if across == 2:
+                    bits[line] |= _BITS[dx][dot % 4]
+                    signs[line] = ""
+                else:
+                    signs[line] = pen.ascii
+
+    def _background(self, picture: Picture, x: int) -> list[Run]:
+        glyphs, inks = picture.glyphs, picture.inks
+        lines = self.lines
+        if picture.cursor is not None and self._column(picture.cursor) == x:
+            return [(glyphs.cursor, inks.cursor)] * lines
+        if any(self._column(t) == x for t in picture.marks):
+            return [(glyphs.dashed_vertical, inks.mark)] * lines
+        cells: list[Run] = [
+            (glyphs.dotted, inks.grid) if line in self._ticks else (" ", "")
+            for line in range(lines)
+        ]
+        top = (lines - len(picture.hint)) // 2
+        for at, text in enumerate(picture.hint):
+            start = (self.columns - len(text)) // 2
+            if 0 <= x - start < len(text) and top + at < lines:
+                cells[top + at] = (text[x - start], inks.text)
+        return cells
+
+    def _count(self, picture: Picture, x: int, cells: list[Run]) -> None:
+        slot = picture.width / self.columns
+        start = picture.left + slot * x
+        if start > picture.until:
+            return
+        for line, count in enumerate(picture.counts):
+            if line < len(cells) and count.grew(start, min(start + slot, picture.until)):
+                cells[line] = (count.pen.mark, f"bold {count.pen.ink}")
+
+    _ticks: frozenset[int] = frozenset()

@@ -1,0 +1,61 @@
+"""A value axis from zero with round labels, and a time axis in minutes and seconds."""
+
+from __future__ import annotations
+
+import math
+
+_HEADROOM = 1.04
+_SHRINK = 0.55
+"""Below this share of the axis the values must fall before it shrinks: it shall not jump about."""
+
+_TIME_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200)
+
+
+class Scale:
+    """A value axis that grows at once and shrinks with reluctance."""
+
+    def __init__(self, least: float = 1.0) -> None:
+        self.least = least
+        """The axis never ends below this."""
+        self.top = 0.0
+        self.step = 1.0
+
+    def fit(self, peak: float, labels: int) -> bool:
+        """Make room for ``peak`` with at most ``labels`` steps; say whether the axis changed."""
+        step, top = _round_axis(max(peak * _HEADROOM, self.least), max(labels, 1))
+        steps = round(self.top / self.step)
+        if peak <= self.top and top > self.top * _SHRINK and steps <= max(labels, 1) + 1:
+            return False
+        changed = (step, top) != (self.step, self.top)
+        self.step, self.top = step, top
+        return changed
+
+    def ticks(self) -> list[float]:
+        """Return the labelled values, zero and the top included."""
+        return [self.step * i for i in range(round(self.top / self.step) + 1)]
+
+
+def _round_axis(peak: float, labels: int) -> tuple[float, float]:
+    power = 10.0 ** math.floor(math.log10(peak / labels))
+    for factor in (1, 2, 2.5, 5, 10):
+        step = factor * power
+        steps = math.ceil(peak / step - 1e-9)
+        if steps <= labels and (factor != 2.5 or step >= 10):
+            return step, step * steps
+    raise AssertionError("ten steps of a power of ten hold any value")
+
+
+def time_ticks(left: float, width: float, most: int) -> list[int]:
+    """Return the whole seconds to label between ``left`` and ``left + width``."""
+    step = next((each for each in _TIME_STEPS if width / each <= max(most, 1)), _TIME_STEPS[-1])
+    first = math.ceil(left / step) * step
+    return list(range(first, math.ceil(left + width), step))
+
+
+def short(value: float) -> str:
+    """Write a value in at most four characters: ``87``, ``1.2k``, ``0.5``."""
+    for scale, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if value >= scale:
+            scaled = value / (1e3 if unit == "k" else scale)
+            return f"{scaled:.0f}{unit}" if scaled >= 9.95 else f"{scaled:.1f}{unit}"
+    return f"{value:.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"

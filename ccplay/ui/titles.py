@@ -1,0 +1,83 @@
+"""The title lines of the plots: what is drawn, and its values at the playhead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ccplay.ui.pictures import base_rtt, counts_bytes
+from ccplay.ui.sheet import Row, Run, length
+from ccplay.ui.view import View
+
+Title = tuple[Row, Row]
+
+
+def cwnd(view: View, width: int) -> Title:
+    """Say what the first plot shows."""
+    left = _left(view, "cwnd", "segments")
+    flow = view.state.flows.get(view.selected or "")
+    values = _values(view, "cwnd", 1.0)
+    if flow is not None and (ssthresh := flow.series["ssthresh"].at(view.tick)) is not None:
+        word = "ssthresh " if width >= 36 else view.glyphs.dotted
+        values.append((f" {word}{ssthresh:.0f}", view.ink("ssthresh")))
+    return left, _fitting(values, width - length(left) - 1)
+
+
+def queue(view: View, width: int) -> Title:
+    """Say what the second plot shows."""
+    in_bytes = counts_bytes(view)
+    left = _left(view, "queue", "kB" if in_bytes else "packets")
+    right: list[Run] = []
+    if view.queue is not None:
+        series, tick = view.queue.series, view.tick
+        for name, ink, word in (("drops", "drop", "drop"), ("ecn_marks", "mark", "mark")):
+            if count := series[name].at(tick):
+                sign = view.glyphs.drop if name == "drops" else view.glyphs.mark
+                text = f"{sign} {count:.0f} {word}s" if width >= 36 else f"{sign}{count:.0f}"
+                right.append((f"{text} ", view.ink(ink)))
+        value = series["backlog" if in_bytes else "qlen"].at(tick)
+        if value is not None:
+            number = f"{value / 1e3:.1f}" if in_bytes else f"{value:.0f}"
+            right.append((f" {number}", f"bold {view.ink('queue')}"))
+    return left, _fitting(right, width - length(left) - 1)
+
+
+def rtt(view: View, width: int) -> Title:
+    """Say what the third plot shows."""
+    left = _left(view, "RTT", "ms")
+    values = _values(view, "srtt_us", 1e-3)
+    for ping in view.pings():
+        answer = ping.rtt_us.at(ping.rtt_us.timeline.before_or_at(view.t))
+        if answer is not None:
+            values.append((f" ping {answer / 1e3:.0f}", view.ink("ping")))
+    base = [ms for t, ms in base_rtt(view.state, view.network) if t <= view.t]
+    if base and base[-1] is not None and view.running():
+        values.append((f" base {base[-1]:.0f}", view.ink("base_rtt")))
+    return left, _fitting(values, width - length(left) - 1)
+
+
+def _left(view: View, name: str, unit: str) -> list[Run]:
+    return [(name, f"bold {view.ink('text')}"), (f" {unit}", view.ink("muted"))]
+
+
+def _values(view: View, field: str, factor: float) -> list[Run]:
+    """Return the value of each running flow, the selected one first."""
+    runs: list[Run] = []
+    flows = sorted(view.running(), key=lambda flow: flow.name != view.selected)
+    for flow in flows:
+        value = flow.series[field].at(view.tick)
+        if value is not None:
+            bold = "bold " if flow.name == view.selected else ""
+            text = f" {view.flow_mark(flow.name)} {value * factor:.0f}"
+            runs.append((text, bold + view.flow_ink(flow.name)))
+    return runs
+
+
+def _fitting(runs: list[Run], width: int) -> list[Run]:
+    kept: list[Run] = []
+    for run in runs:
+        if length(kept) + len(run[0]) <= width:
+            kept.append(run)
+    return kept
+
+
+TITLES: dict[str, Callable[[View, int], Title]] = {"cwnd": cwnd, "queue": queue, "rtt": rtt}

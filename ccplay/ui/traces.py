@@ -1,0 +1,153 @@
+"""What a plot draws: values over time, each as the span that it covers in a slice of time."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+from ccplay.series import Series
+
+Span: TypeAlias = tuple[float, float]
+"""The least and the greatest value within a slice of time."""
+
+Manner: TypeAlias = Literal["line", "area", "dotted", "dots"]
+
+_HOLD = 3.5
+"""So many intervals of its series a value stands for; after that there is a gap."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pen:
+    """How a trace is drawn."""
+
+    ink: str
+    manner: Manner = "line"
+    mark: str = ""
+    """Drawn at the trace's head and now and then along it, so that colour is not the only cue."""
+    lane: int = 0
+    """Which columns carry the mark: traces in different lanes don't hide each other's."""
+    ascii: str = "*"
+    """What it is drawn with where there are no braille dots."""
+
+
+class Trace(Protocol):
+    """Values over time."""
+
+    pen: Pen
+
+    def spans(self, edges: Sequence[float]) -> list[Span | None]:
+        """Return what the values cover between each two neighbours of ``edges``."""
+
+    def peak(self, start: float, end: float) -> float:
+        """Return the greatest value that the axis must have room for, 0 where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesTrace:
+    """A series, times a factor."""
+
+    series: Series
+    pen: Pen
+    factor: float = 1.0
+    interval: float = 0.02
+    """Seconds between two values."""
+    scaled: bool = True
+    """Whether the axis makes room for it."""
+
+    def spans(self, edges: Sequence[float]) -> list[Span | None]:
+        """Return the extremes in each slice, joined to the value before it."""
+        timeline, series, factor = self.series.timeline, self.series, self.factor
+        ticks = [timeline.at_or_after(edge) for edge in edges]
+        spans: list[Span | None] = []
+        for at in range(len(edges) - 1):
+            start, end = ticks[at], ticks[at + 1]
+            before = start - 1
+            if (
+                before >= timeline.first
+                and timeline.time(before) > edges[at] - _HOLD * self.interval
+            ):
+                start = before
+            found = series.extremes(start, end) if end > start else None
+            spans.append(found and (found[0] * factor, found[1] * factor))
+        return spans
+
+    def peak(self, start: float, end: float) -> float:
+        """Return the greatest value from ``start`` to ``end``."""
+        if not self.scaled:
+            return 0.0
+        timeline = self.series.timeline
+        found = self.series.extremes(timeline.at_or_after(start), timeline.at_or_after(end))
+        return found[1] * self.factor if found else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class StepTrace:
+    """A setting: it holds from each change to the next. None is no value."""
+
+    changes: tuple[tuple[float, float | None], ...]
+    """When which value began, oldest first."""
+    pen: Pen
+    weight: float = 1.0
+    """Times its value the axis makes room for; 0 leaves the axis to the others."""
+
+    def spans(self, edges: Sequence[float]) -> list[Span | None]:
+        """Return the value that holds at the end of each slice."""
+        times = [t for t, _ in self.changes]
+        spans: list[Span | None] = []
+        for end in edges[1:]:
+            at = bisect_right(times, end - 1e-9) - 1
+            value = self.changes[at][1] if at >= 0 else None
+            spans.append(None if value is None else (value, value))
+        return spans
+
+    def peak(self, start: float, end: float) -> float:
+        """Return the greatest value in force between ``start`` and ``end``, times the weight."""
+        times = [t for t, _ in self.changes]
+        first = max(bisect_right(times, start) - 1, 0)
+        values = [v for t, v in self.changes[first:] if t <= end and v is not None]
+        return max(values, default=0.0) * self.weight
+
+
+@dataclass(frozen=True, slots=True)
+class DotTrace:
+    """Single measurements, such as a ping's answers: dots, nothing between them."""
+
+    series: Series
+    pen: Pen
+    factor: float = 1.0
+
+    def spans(self, edges: Sequence[float]) -> list[Span | None]:
+        """Return the extremes in each slice."""
+        timeline = self.series.timeline
+        ticks = [timeline.at_or_after(edge) for edge in edges]
+        found = [self.series.extremes(*pair) for pair in zip(ticks[:-1], ticks[1:], strict=True)]
+        return [each and (each[0] * self.factor, each[1] * self.factor) for each in found]
+
+    def peak(self, start: float, end: float) -> float:
+        """Return the greatest value from ``start`` to ``end``."""
+        timeline = self.series.timeline
+        found = self.series.extremes(timeline.at_or_after(start), timeline.at_or_after(end))
+        return found[1] * self.factor if found else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class CountTrace:
+    """A counter: a sign stands at the top wherever it grew."""
+
+    series: Series
+    pen: Pen
+
+    def grew(self, start: float, end: float) -> bool:
+        """Say whether the counter grew between two moments."""
+        timeline = self.series.timeline
+        first, last = timeline.at_or_after(start) - 1, timeline.at_or_after(end)
+        found = self.series.extremes(first, last)
+        return found is not None and found[1] > found[0]
+
+
+def finite(value: float | None) -> bool:
+    """Say whether there is a value."""
+    return value is not None and math.isfinite(value)

@@ -1,0 +1,282 @@
+"""A made-up but plausible session: sawtooth flows through a queue that fills and drops."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+
+from ccplay.model import (
+    AnyCommand,
+    AnyEvent,
+    Applied,
+    Building,
+    Capabilities,
+    DownloadEnded,
+    DownloadStarted,
+    Ended,
+    Failed,
+    Feature,
+    FlowStarted,
+    Health,
+    Hello,
+    HostChanged,
+    Link,
+    LinkChanged,
+    LinkSetting,
+    Network,
+    Node,
+    PingSample,
+    PingStarted,
+    Qdisc,
+    QdiscSamples,
+    Ready,
+    SetCongestionControl,
+    SetQdisc,
+    StartFlow,
+    Sweep,
+    TcpSamples,
+    Topology,
+)
+from ccplay.wire import UnknownEvent
+
+RATE = 10_000_000
+BASE_US = 20_000
+LIMIT = 100
+MSS = 1448
+
+
+def network(pairs: int) -> Network:
+    """Return a dumbbell."""
+    nodes = [Node(name="r1", role="router", address="10.9.0.1")]
+    nodes.append(Node(name="r2", role="router", address="10.9.0.2"))
+    links = [
+        Link(name="r1->r2", src="r1", dst="r2", interface="r1-r2"),
+        Link(name="r2->r1", src="r2", dst="r1", interface="r2-r1"),
+    ]
+    for number in range(1, pairs + 1):
+        for host, router, role in ((f"s{number}", "r1", "sender"), (f"d{number}", "r2", "receiver")):
+            nodes.append(Node(name=host, role=role, address=f"10.{number}.0.1"))
+            for src, dst in ((host, router), (router, host)):
+                links.append(Link(name=f"{src}->{dst}", src=src, dst=dst, interface=f"{src}-{dst}"))
+    return Network(
+        topology=Topology(kind="dumbbell", pairs=pairs),
+        nodes=nodes,
+        links=links,
+        bottlenecks=["r1->r2", "r2->r1"],
+    )
+
+
+def hello(pairs: int, hz: float) -> Hello:
+    """Return the first event."""
+    offered = [Feature(name=name, available=True) for name in ("reno", "cubic", "bbr")]
+    return Hello(
+        t=0.0,
+        format=1,
+        version="0",
+        wall_time=1.7e9,
+        sample_hz=hz,
+        capabilities=Capabilities(
+            kernel="6.18",
+            privilege="root",
+            congestion_controls=offered,
+            qdiscs=[Feature(name=name, available=True) for name in ("pfifo", "bfifo", "tbf")],
+            delay_engines=[Feature(name="delay line", available=True)],
+            tools=[],
+        ),
+        network=network(pairs),
+    )
+
+
+@dataclass
+class Sender:
+    """A flow's window: additive increase (or a cubic curve), halved when the queue drops."""
+
+    name: str
+    cc: str
+    start: float
+    cwnd: float = 10.0
+    ssthresh: int | None = None
+    lost_at: float = 0.0
+    before: float = 10.0
+    state: int = 0
+    retrans: int = 0
+    acked: float = 0.0
+    srtt: float = BASE_US
+
+    def step(self, t: float, dt: float, rtt_s: float, share: float) -> None:
+        """Grow."""
+        self.srtt += (rtt_s * 1e6 - self.srtt) * 0.2
+        self.acked += share * dt / 8
+        self.state = 3 if t < self.lost_at + rtt_s else 0
+        if self.state:
+            return
+        if self.ssthresh is None or self.cwnd < self.ssthresh:
+            self.cwnd *= 1 + 0.7 * dt / rtt_s
+        elif self.cc == "cubic":
+            wait = t - self.lost_at
+            k = (self.before * 0.3 / 0.4) ** (1 / 3)
+            self.cwnd = max(self.cwnd, 0.4 * (wait - k) ** 3 + self.before)
+        else:
+            self.cwnd += dt / rtt_s
+
+    def lose(self, t: float) -> None:
+        """Halve."""
+        self.before, self.lost_at = self.cwnd, t
+        self.cwnd = max(self.cwnd * (0.7 if self.cc == "cubic" else 0.5), 2.0)
+        self.ssthresh, self.state = int(self.cwnd), 3
+        self.retrans += 3
+
+
+def stream(
+    *, pairs: int = 2, flows: int = 2, seconds: float = 40.0, hz: float = 50.0, busy: bool = True
+) -> Iterator[AnyEvent]:
+    """Yield a whole session."""
+    yield hello(pairs, hz)
+    for step in range(1, 5):
+        yield Building(t=0.02 * step, step=f"link {step}", done=step, total=4)
+    fifo = Qdisc(kind="pfifo", options={"limit": LIMIT})
+    for name in ("r1->r2", "r2->r1"):
+        setting = LinkSetting(rate=RATE, delay_us=BASE_US // 2, qdisc=fifo)
+        yield LinkChanged(t=0.1, link=name, setting=setting, offloads=False, delay_engine="netem")
+    yield HostChanged(t=0.1, host="s1", cc="cubic")
+    yield Ready(t=0.12)
+    if not busy:
+        return
+    yield PingStarted(t=0.4, ping="p1", src="s1", dst="d1", interval_s=0.2)
+    algorithms = ("cubic", "reno", "bbr")
+    senders = [
+        Sender(str(n + 1), algorithms[n % 2], 1.0 + 2.5 * n, before=10.0) for n in range(flows)
+    ]
+    yield from _run(senders, pairs, seconds, hz)
+
+
+def _run(senders: list[Sender], pairs: int, seconds: float, hz: float) -> Iterator[AnyEvent]:
+    drops = missed = sent = pings = 0
+    qlen, dt, limit = 0.0, 1 / hz, LIMIT
+    told: set[str] = set()
+    turn = 0
+    for tick in range(8, int(seconds * hz)):
+        t = tick * dt
+        active = [each for each in senders if each.start <= t]
+        for number, each in enumerate(senders):
+            if each.start <= t and each.name not in told:
+                told.add(each.name)
+                pair = number % pairs + 1
+                src, dst = f"s{pair}", f"d{pair}"
+                start = StartFlow(flow=each.name, src=src, dst=dst, cc=each.cc)
+                yield FlowStarted(t=t, flow=each.name, src=src, dst=dst, cc=each.cc, port=5000)
+                yield Applied(t=t, command=start)
+        if abs(t - 22.0) < dt / 2:
+            limit = 40
+            queue = Qdisc(kind="pfifo", options={"limit": limit})
+            setting = LinkSetting(rate=RATE, delay_us=BASE_US // 2, qdisc=queue)
+            yield LinkChanged(
+                t=t, link="r1->r2", setting=setting, offloads=False, delay_engine="netem"
+            )
+            yield Applied(t=t, command=SetQdisc(qdisc=queue))
+        if abs(t - 14.0) < dt / 2 and senders:
+            senders[0].cc = "reno"
+            yield Applied(t=t, command=SetCongestionControl(cc="reno", flow=senders[0].name))
+        if abs(t - 30.0) < dt / 2:
+            yield Failed(t=t, command=None, message='queue "fq" is not in this kernel (has: pfifo)')
+        bdp = RATE * BASE_US / 1e6 / 8 / 1514
+        demand = sum(each.cwnd for each in active)
+        qlen = max(0.0, min(limit * 1.02, demand - bdp))
+        rtt_s = BASE_US / 1e6 + qlen * 1514 * 8 / RATE
+        if demand - bdp > limit and active:
+            loser = active[turn % len(active)]
+            turn += 1
+            if t > loser.lost_at + rtt_s:
+                drops += 3
+                loser.lose(t)
+        for each in active:
+            each.step(t, dt, rtt_s, RATE * 0.956 * each.cwnd / max(demand, 1.0))
+        sent += int(RATE / 8 * dt) if active else 0
+        yield Sweep(t=t, tcp=_tcp(active), qdisc=_qdisc(qlen, limit, drops, sent))
+        if tick % int(hz / 5) == 0:
+            pings += 1
+            yield PingSample(t=t, ping="p1", seq=pings, rtt_us=rtt_s * 1e6 + (tick * 7919 % 400))
+        if tick % int(hz) == 0:
+            yield Health(
+                t=t, ticks=int(hz), missed=missed, late_p50_us=40, late_p99_us=300,
+                sweep_p50_us=150, lab_cpu=0.05, host_cpu=0.3, steal=0.0,
+            )  # fmt: skip
+
+
+def _tcp(active: list[Sender]) -> TcpSamples | None:
+    if not active:
+        return None
+    zeros = [0] * len(active)
+    return TcpSamples(
+        flow=[each.name for each in active],
+        cc=[each.cc for each in active],
+        ca_state=[each.state for each in active],
+        cwnd=[int(each.cwnd) for each in active],
+        ssthresh=[each.ssthresh for each in active],
+        srtt_us=[int(each.srtt) for each in active],
+        rttvar_us=zeros,
+        min_rtt_us=[BASE_US] * len(active),
+        mss=[MSS] * len(active),
+        unacked=zeros,
+        lost=zeros,
+        retrans=zeros,
+        total_retrans=[each.retrans for each in active],
+        pacing_rate=zeros,
+        delivery_rate=zeros,
+        bytes_acked=[int(each.acked) for each in active],
+        bytes_sent=zeros,
+        delivered_ce=zeros,
+    )
+
+
+def _qdisc(qlen: float, limit: int, drops: int, sent: int) -> QdiscSamples:
+    packets = int(min(qlen, limit))
+    return QdiscSamples(
+        link=["r1->r2", "r2->r1"],
+        kind=["pfifo", "pfifo"],
+        backlog=[packets * 1514, 0],
+        qlen=[packets, 0],
+        drops=[drops, 0],
+        ecn_marks=[None, None],
+        overlimits=[0, 0],
+        requeues=[0, 0],
+        bytes=[sent, sent // 30],
+        packets=[sent // 1514, sent // 1514],
+    )
+
+
+class SyntheticSource:
+    """Events as a source yields them: all at once, or at the pace of the wall clock."""
+
+    def __init__(
+        self, events: Iterator[AnyEvent], *, live: bool = False, paced: bool = False
+    ) -> None:
+        self.live = live
+        self.paced = paced
+        self.sent: list[AnyCommand] = []
+        self._events = events
+
+    async def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
+        """Yield the events."""
+        import asyncio
+        import time
+
+        began = time.monotonic()
+        for event in self._events:
+            if self.paced:
+                wait = began + event.t - time.monotonic()
+                if wait > 0:
+                    await asyncio.sleep(wait)
+            yield event
+        if self.live and not self.paced:
+            await asyncio.Event().wait()
+
+    def send(self, command: AnyCommand) -> None:
+        """Remember the command."""
+        self.sent.append(command)
+
+    async def close(self) -> None:
+        """Nothing is held open."""
+
+
+__all__ = ["DownloadEnded", "DownloadStarted", "Ended", "SyntheticSource", "stream"]
