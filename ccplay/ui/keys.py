@@ -9,8 +9,8 @@ from textual.screen import Screen
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "traffic": ("flow", "download", "ping", "stop"),
-    "network": ("congestion", "queue", "qdisc", "link"),
-    "time": ("freeze", "scrub", "seek", "zoom", "live", "mark", "cursor", "pause", "speed", "time"),
+    "network": ("congestion", "queue", "link", "way_back"),
+    "time": ("freeze", "scrub", "leap", "start", "end", "zoom", "speed", "mark"),
     "screen": (),
 }
 """Words in a binding's action by which it is put into a group; the last takes the rest."""
@@ -39,7 +39,5 @@ def bindings_of(screen: Screen[Any]) -> list[ActiveBinding]:
 
 
 def wording(active: ActiveBinding) -> str:
-    """Return what a key does in full; Textual's own tooltips are too long for a list."""
-    binding = active.binding
-    brief = binding.action.rpartition(".")[2] in ("quit", "command_palette")
-    return binding.description if brief else binding.tooltip or binding.description
+    """Return what a key does, as fully as its binding says."""
+    return active.binding.tooltip or active.binding.description

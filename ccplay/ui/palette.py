@@ -27,6 +27,7 @@ from ccplay.model import (
 from ccplay.state import LabState
 from ccplay.ui.dialogs.hosts import hosts, next_sender, opposite, running_flows
 from ccplay.ui.keys import bindings_of, wording
+from ccplay.ui.themes import Look
 from ccplay.units import format_size, parse_rate, parse_ratio, parse_time_us
 from ccplay.words import describe, describe_qdisc
 
@@ -36,13 +37,28 @@ LOSSES = ("0 %", "0.1 %", "1 %", "5 %")
 PACKETS = (10, 20, 50, 100, 200, 1000)
 
 
-class Playground(Protocol):
-    """What the palette needs of the screen that it is opened on."""
+class _Lab(Protocol):
+    """What the palette needs of a session."""
 
-    state: LabState
+    @property
+    def state(self) -> LabState:
+        """What is known of the lab."""
+
+    @property
+    def live(self) -> bool:
+        """Whether commands can be sent."""
 
     def send(self, command: AnyCommand) -> object:
         """Hand a command to the lab."""
+
+
+class _Dressed(Protocol):
+    """What the palette needs of the app."""
+
+    looks: dict[str, Look]
+
+    def use_look(self, name: str) -> None:
+        """Switch to another theme."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +116,8 @@ class LabProvider(Provider):
 
     async def search(self, query: str) -> Hits:
         """List what matches, and first of all what the query says in full."""
-        state = self._playground.state
-        entry = typed(query, state)
+        lab = self._lab
+        entry = typed(query, lab.state) if lab.live else None
         if entry is not None:
             yield Hit(1.0, entry.text, self._sending(entry.command), help=entry.help)
         matcher = self.matcher(query)
@@ -111,12 +127,12 @@ class LabProvider(Provider):
                 yield Hit(score, matcher.highlight(text), run, text=text, help=help_text)
 
     @property
-    def _playground(self) -> Playground:
-        return cast(Playground, self.screen)
+    def _lab(self) -> _Lab:
+        return cast("_Lab", getattr(self.screen, "session"))  # noqa: B009 - any screen that has one
 
     def _all(self) -> Iterator[tuple[str, str, Callable[[], object]]]:
         yield from self._keys()
-        for entry in entries(self._playground.state):
+        for entry in entries(self._lab.state) if self._lab.live else ():
             yield entry.text, entry.help, self._sending(entry.command)
         for name, title in self._themes():
             yield f"theme: {name}", title, self._choosing(name)
@@ -131,17 +147,17 @@ class LabProvider(Provider):
                 yield description, text, self._acting(active.node, action)
 
     def _themes(self) -> Iterable[tuple[str, str]]:
-        looks = getattr(self.app, "looks", {})
+        looks = cast("_Dressed", self.app).looks
         return [(name, look.about) for name, look in looks.items()]
 
     def _acting(self, node: object, action: str) -> Callable[[], object]:
         return lambda: self.app.run_action(action, default_namespace=node)  # type: ignore[arg-type]
 
     def _sending(self, command: AnyCommand) -> Callable[[], object]:
-        return lambda: self._playground.send(command)
+        return lambda: self._lab.send(command)
 
     def _choosing(self, name: str) -> Callable[[], object]:
-        return lambda: setattr(self.app, "theme", name)
+        return lambda: cast("_Dressed", self.app).use_look(name)
 
 
 def _flows(state: LabState) -> Iterator[Entry]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from textual.app import App, ComposeResult
@@ -19,8 +20,20 @@ from ccplay.ui.palette import Palette
 from ccplay.ui.themes import Look, load_looks
 
 
+@dataclass
+class Lab:
+    """A session that keeps what is sent."""
+
+    state: LabState
+    live: bool = True
+    sent: list[AnyCommand] = field(default_factory=list)
+
+    def send(self, command: AnyCommand) -> None:
+        self.sent.append(command)
+
+
 class Backdrop(Screen[None]):
-    """Has keys and keeps what is sent."""
+    """Has keys, and a lab."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "open('flow')", "flow", tooltip="start a flow"),
@@ -39,15 +52,11 @@ class Backdrop(Screen[None]):
 
     def __init__(self, state: LabState) -> None:
         super().__init__()
-        self.state = state
-        self.sent: list[AnyCommand] = []
+        self.session = Lab(state)
         self.done: list[str] = []
 
     def compose(self) -> ComposeResult:
         yield Static("\n".join("· " * 100 for _ in range(60)))
-
-    def send(self, command: AnyCommand) -> None:
-        self.sent.append(command)
 
     def action_freeze(self) -> None:
         self.done.append("freeze")
@@ -58,6 +67,10 @@ class Backdrop(Screen[None]):
 
 class Stage(App[None]):
     """Shows one dialog, or the help, over the backdrop."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+q", "quit", "Quit", tooltip="End the lab and leave")
+    ]
 
     def __init__(
         self,
@@ -82,8 +95,11 @@ class Stage(App[None]):
     def action_command_palette(self) -> None:
         self.push_screen(Palette())
 
+    def use_look(self, name: str) -> None:
+        self.theme = name
+
     def on_mount(self) -> None:
         self.push_screen(self.backdrop)
         if self.dialog is not None:
-            dialog = self.dialog(self.backdrop.state, self.selected_flow)
+            dialog = self.dialog(self.backdrop.session.state, self.selected_flow)
             self.push_screen(dialog, self.answers.append)

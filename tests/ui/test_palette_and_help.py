@@ -109,7 +109,15 @@ async def run_in_palette(app: Stage, query: str) -> None:
 async def test_the_palette_sends(query: str, expected: AnyCommand) -> None:
     app = Stage(lab())
     await run_in_palette(app, query)
-    assert app.backdrop.sent == [expected]
+    assert app.backdrop.session.sent == [expected]
+
+
+async def test_a_recording_takes_no_commands() -> None:
+    """Themes and keys are all that the palette has there."""
+    app = Stage(lab())
+    app.backdrop.session.live = False
+    await run_in_palette(app, "flow")
+    assert app.backdrop.session.sent == []
 
 
 async def test_the_palette_runs_what_keys_run() -> None:

@@ -58,7 +58,10 @@ class Field(Vertical, Generic[T]):
         self._meaning = meaning
         self._initial = glyphs.translate(text)
         self.input = Input(
-            self._initial, placeholder=glyphs.translate(optional), select_on_focus=True, compact=True
+            self._initial,
+            placeholder=glyphs.translate(optional),
+            select_on_focus=True,
+            compact=True,
         )
         self._reason = Static(classes="reason", markup=False)
 
