@@ -1,0 +1,39 @@
+"""What the lab says of this machine is what the machine does, as root and rootless."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ccplay.lab.congestion import CATALOGUE
+from tests.lab.namespaced import call
+
+CASES = "tests.lab.traffic_cases"
+
+anyone = pytest.mark.parametrize("rootless", [False, True], ids=["root", "rootless"])
+
+
+@anyone
+def test_capabilities_name_everything_known_and_why_it_is_missing(rootless: bool) -> None:
+    found, problems = call(f"{CASES}:survey", rootless=rootless)
+    assert problems == []
+    assert found["privilege"] == ("rootless" if rootless else "root")
+    there = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
+    features = {each["name"]: each for each in found["congestion_controls"]}
+    assert set(features) == set(CATALOGUE) | set(there)
+    assert all(features[name]["available"] for name in there)
+    for section in ("congestion_controls", "qdiscs", "delay_engines", "tools"):
+        for feature in found[section]:
+            assert feature["summary"]
+            assert feature["available"] != bool(feature.get("reason") and feature.get("remedy"))
+    qdiscs = {each["name"]: each["available"] for each in found["qdiscs"]}
+    assert qdiscs["pfifo"]
+    assert qdiscs["bfifo"]
+
+
+@anyone
+def test_algorithms_switch_on_running_flows_and_on_hosts(rootless: bool) -> None:
+    """Restricted algorithms too: the lab's root is root enough for its own namespaces."""
+    said = call(f"{CASES}:switch", "reno", "cubic", "bbr", rootless=rootless)
+    assert said == ["reno", "cubic", "bbr", "bbr", "bbr"]

@@ -1,0 +1,65 @@
+"""What tests of traffic and capabilities do inside their namespaces; each returns plain JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from ccplay.lab import capabilities, congestion, topology
+from ccplay.lab.probe import Probe
+from ccplay.lab.traffic import Traffic
+from ccplay.model import Event, FlowEnded, FlowStarted, StartFlow, Topology
+
+
+async def survey() -> Any:
+    """Return the capabilities and what keeps a lab from running."""
+    found = capabilities.discover()
+    return msgspec.to_builtins(found), capabilities.problems(found)
+
+
+async def switch(flow_cc: str, later_cc: str, next_cc: str) -> list[str]:
+    """Switch a running flow, then the host's default; return what the kernel said each time."""
+    built = topology.build(topology.plan(Topology(kind="dumbbell", pairs=1)), lambda *_: None)
+    host = built.namespace("s1")
+    probe = Probe(built.namespaces, [])
+    events: list[Event] = []
+    traffic = Traffic(built.namespace, probe, events.append, time.monotonic, built.network)
+    sweeping = asyncio.create_task(_sweep(probe))
+    said = []
+    await traffic.start_flow(StartFlow(cc=flow_cc))
+    said.append(await _cc_of(probe, "1", flow_cc))
+    traffic.switch_flow("1", later_cc)
+    said.append(await _cc_of(probe, "1", later_cc))
+    congestion.set_host_default(host, next_cc)
+    said.append(congestion.host_default(host))
+    said.append((await traffic.start_flow(StartFlow())).cc or "")
+    said.append(await _cc_of(probe, "2", next_cc))
+    await traffic.close()
+    sweeping.cancel()
+    with suppress(asyncio.CancelledError):
+        await sweeping
+    probe.close()
+    assert sum(isinstance(each, FlowStarted) for each in events) == 2
+    assert [each.error for each in events if isinstance(each, FlowEnded)] == [None, None]
+    return said
+
+
+async def _sweep(probe: Probe) -> None:
+    while True:
+        probe.sweep(0.0)
+        await asyncio.sleep(0.005)
+
+
+async def _cc_of(probe: Probe, name: str, expected: str) -> str:
+    """Return what a flow uses once that is ``expected``, or after 5 s whatever it is."""
+    deadline = time.monotonic() + 5
+    while True:
+        counters = probe.counters(name)
+        cc = counters.cc if counters else "none yet"
+        if cc == expected or time.monotonic() > deadline:
+            return cc
+        await asyncio.sleep(0.005)
