@@ -132,6 +132,16 @@ def _divert(routes: RouteSocket, arrival: Arrival) -> int:
 
 
 def _set_netem(routes: RouteSocket, index: int, path: Path) -> None:
+    try:
+        routes.request([netem_request(index, path)], "netem")
+    except NetlinkError as error:
+        if error.errno == errno.ENOENT:
+            raise LabError("this kernel has no netem (module sch_netem)") from None
+        raise
+
+
+def netem_request(index: int, path: Path) -> Any:
+    """Return what makes netem the root of interface ``index``, or changes it in place."""
     parameters = {
         "delay": path.delay_us,
         "jitter": path.jitter_us,
@@ -141,32 +151,21 @@ def _set_netem(routes: RouteSocket, index: int, path: Path) -> None:
     if path.jitter_us:
         parameters["rate"] = _FASTEST
     options = sched_netem.get_parameters(parameters)
-    options |= {name: int(options[name]) for name in ("delay", "jitter")}
+    options |= {name: round(options[name]) for name in ("delay", "jitter")}
     attributes = (("TCA_KIND", "netem"), ("TCA_OPTIONS", options))
-    try:
-        routes.request(
-            [
-                traffic_control(
-                    RTM_NEWQDISC,
-                    CREATE | REPLACE,
-                    index,
-                    attributes,
-                    parent=TC_H_ROOT,
-                    handle=0x10000,
-                )
-            ],
-            "netem",
-        )
-    except NetlinkError as error:
-        if error.errno == errno.ENOENT:
-            raise LabError("this kernel has no netem (module sch_netem)") from None
-        raise
+    flags = CREATE | REPLACE
+    return traffic_control(RTM_NEWQDISC, flags, index, attributes, parent=TC_H_ROOT, handle=0x10000)
 
 
 def _read_netem(routes: RouteSocket, index: int) -> Path:
     kind, held = qdiscs.find(routes, index, TC_H_ROOT)
     if kind != "netem":
         raise LabError(f"asked the kernel for netem, and it has {kind or 'none'}")
+    return path_of(held)
+
+
+def path_of(held: Any) -> Path:
+    """Return what netem's decoded options do to packets."""
     return Path(
         delay_us=round(held["delay"] / tick_in_usec),
         jitter_us=round(held["jitter"] / tick_in_usec),

@@ -1,0 +1,24 @@
+"""Delay, jitter and loss between our units and netem's."""
+
+from __future__ import annotations
+
+import pytest
+from pyroute2.netlink.rtnl.tcmsg import tcmsg
+
+from ccplay.lab.delays import Path
+from ccplay.lab.netem import netem_request, path_of
+
+
+@pytest.mark.parametrize(
+    "path",
+    [Path(), Path(delay_us=10_000), Path(delay_us=20_001, jitter_us=5_000), Path(loss=0.02)],
+)
+def test_a_path_survives_the_way_through_netlink(path: Path) -> None:
+    request = netem_request(1, path)
+    request.encode()
+    received = tcmsg(request.data)
+    received.decode()
+    options = received.get_attr("TCA_OPTIONS")
+    assert path_of(options) == path
+    # With a rate, netem keeps the order that jitter alone would break.
+    assert (options.get_attr("TCA_NETEM_RATE") is not None) == bool(path.jitter_us)
