@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from rich.color import ColorSystem
-from rich.console import Console
+from rich.console import COLOR_SYSTEMS, Console
 from rich.style import Style
 from textual._compositor import ChopsUpdate, CompositorUpdate
 from textual.strip import Strip
@@ -35,7 +35,7 @@ class ThriftyUpdate(CompositorUpdate):
 
     def render_segments(self, console: Console) -> str:
         """Return what to write to the terminal."""
-        pen = _Pen(ColorSystem[(console.color_system or "truecolor").upper()])
+        pen = _Pen(COLOR_SYSTEMS[console.color_system or "truecolor"])
         pen.colourless = console.color_system is None
         for y, x1, x2 in self._update.spans:
             line, ends = self._update.chops[y], self._update.chop_ends[y]
