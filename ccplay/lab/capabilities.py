@@ -19,6 +19,7 @@ from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
 
 from ccplay.disciplines import DISCIPLINES
 from ccplay.lab import congestion, qdiscs
+from ccplay.lab.catalogue import CATALOGUE
 from ccplay.lab.modules import module_file
 from ccplay.lab.netem import divert_requests
 from ccplay.lab.netns import Namespace
@@ -79,8 +80,8 @@ def is_root() -> bool:
 
 def _congestion_controls(*, root: bool) -> Iterator[Feature]:
     there = congestion.available()
-    for name in [*congestion.CATALOGUE, *(set(there) - set(congestion.CATALOGUE))]:
-        known = congestion.CATALOGUE.get(name)
+    for name in [*CATALOGUE, *(set(there) - set(CATALOGUE))]:
+        known = CATALOGUE.get(name)
         summary = known.summary if known else "not one that comes with Linux"
         if name in there:
             yield Feature(name=name, available=True, summary=summary)

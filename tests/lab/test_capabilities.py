@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ccplay.lab.congestion import CATALOGUE
+from ccplay.lab.catalogue import CATALOGUE
 from tests.lab.namespaced import call
 
 CASES = "tests.lab.traffic_cases"
