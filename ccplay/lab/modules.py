@@ -1,8 +1,9 @@
-"""Modules of the running kernel: whether one is on the disk, ready to be loaded."""
+"""What lies on this machine's disk: modules of its kernel, programs."""
 
 from __future__ import annotations
 
 import os
+import shutil
 from functools import cache
 from pathlib import Path
 
@@ -21,3 +22,8 @@ def _files() -> dict[str, str]:
         return {}
     files = [line.partition(":")[0] for line in index.splitlines()]
     return {Path(file).name.partition(".")[0].replace("-", "_"): file for file in files}
+
+
+def find_tool(name: str) -> str | None:
+    """Return where a program is; system directories count, on the PATH or not."""
+    return shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")

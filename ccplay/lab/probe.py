@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ccplay.lab.inet_diag import Connection, DiagSocket, columns
+from ccplay.lab.monotonic import Monotonic
 from ccplay.lab.netns import Namespace
-from ccplay.lab.qdisc_stats import Monotonic, QdiscSocket
+from ccplay.lab.qdisc_stats import QdiscSocket
 from ccplay.model import INFINITE_SSTHRESH, QdiscSamples, Sweep, TcpSamples
 
 _INFINITE_RATE = (1 << 64) - 1

@@ -196,37 +196,3 @@ def _goes_on(data: bytes, position: int, message: int) -> bool:
         if error:
             raise OSError(-error, f"rtnetlink: {os.strerror(-error)}")
     return message != _NLMSG_DONE
-
-
-class Monotonic:
-    """One queue's counters carried on over a replaced discipline, so that they only grow."""
-
-    __slots__ = ("_before", "_last")
-
-    def __init__(self) -> None:
-        self._last: QdiscCounters | None = None
-        self._before = (0, 0, 0, 0, 0, 0)
-
-    def add(self, now: QdiscCounters) -> tuple[int, int, int, int, int, int]:
-        """Return bytes, packets, drops, requeues, overlimits, marks since the first reading."""
-        last = self._last
-        if last is not None and (
-            now.handle != last.handle
-            or now.kind != last.kind
-            or now.bytes < last.bytes
-            or now.drops < last.drops
-        ):
-            self._before = self._sum(last)
-        self._last = now
-        return self._sum(now)
-
-    def _sum(self, counters: QdiscCounters) -> tuple[int, int, int, int, int, int]:
-        size, packets, drops, requeues, overlimits, marks = self._before
-        return (
-            size + counters.bytes,
-            packets + counters.packets,
-            drops + counters.drops,
-            requeues + counters.requeues,
-            overlimits + counters.overlimits,
-            marks + (counters.ecn_marks or 0),
-        )
