@@ -76,7 +76,7 @@ def _flows(flows: Sequence[FlowResult]) -> Table | None:
 
 def _queues(queues: Sequence[QueueResult]) -> Table | None:
     """Show the queues that something waited in; an idle way back says nothing."""
-    shown = [queue for queue in queues if queue.qlen_max] or list(queues[:1])
+    shown = [q for q in queues if q.drops or (q.qlen_p99 or 0) >= 1] or list(queues[:1])
     marking = any(queue.marks is not None for queue in shown)
     columns = ["queue", "kind", "packets p50/p99/max", "backlog p50/p99", "drops"]
     columns += ["marks"] if marking else []
@@ -147,8 +147,7 @@ def _machine_line(machine: Machine) -> str:
     words = [f"Linux {machine.kernel}"]
     if machine.cpus:
         words.append(f"{machine.cpus} cores")
-    words.append(f"ccplay {machine.ccplay}, {machine.privilege}")
-    words.append(f"delay by {', '.join(machine.delay_engines) or 'nothing'}")
+    words += [machine.privilege, *(f"delay by {engine}" for engine in machine.delay_engines)]
     words.append(f"offloads {'on' if machine.offloads else 'off'}")
     return " · ".join(words)
 
