@@ -75,7 +75,7 @@ def sockets() -> dict[str, Any]:
             ("ss -tinHO", lambda: inside(node, "ss", "-tinHO"), 7),
             ("pyroute2", lambda: pyroute2_sockets(node), 5),
         ):
-            label = f"{size} sockets, {own[0] / size:.2f} µs" if times == 7 else ""
+            label = f"{size}: {own[0] / size:.2f} µs each" if times == 7 else ""
             rows.append(compare(label, own, name, timed(peer, times)))
     for connection in connections:
         connection.close()
@@ -198,8 +198,8 @@ def compare(
     label: str, own: tuple[float, float, float], name: str, peer: tuple[float, float, float]
 ) -> list[str]:
     """Return a row of a table."""
-    spread = f"{own[1] / 1000:.3g}-{show(own[2])}"
-    return [label, show(own[0]), spread, name, show(peer[0]), f"{peer[0] / own[0]:.1f}x"]
+    spread = f"{own[1] / 1000:.2g}-{own[2] / 1000:.2g}"
+    return [label, show(own[0]), spread, name, show(peer[0]), f"{peer[0] / own[0]:.3g}x"]
 
 
 def show(microseconds: float) -> str:

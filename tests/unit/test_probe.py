@@ -121,6 +121,50 @@ def test_the_leaf_under_htb_is_what_is_read() -> None:
     assert found[3].ecn_marks is None
 
 
+def attribute(kind: int, payload: bytes) -> bytes:
+    return struct.pack("=HH", len(payload) + 4, kind) + payload + bytes(-len(payload) % 4)
+
+
+def words(*numbers: int) -> bytes:
+    return struct.pack(f"={len(numbers)}I", *numbers)
+
+
+@pytest.mark.parametrize(
+    ("kind", "xstats", "marks"),
+    [
+        # struct tc_codel_xstats: ecn_mark is its seventh word, ce_mark its ninth.
+        ("codel", words(1514, 9, 9, 9, 9, 9, 40, 1, 2), 42),
+        # struct tc_fq_codel_xstats: the type, then ecn_mark third and ce_mark seventh.
+        ("fq_codel", words(0, 1514, 9, 40, 9, 9, 9, 2, 9, 9), 42),
+        ("red", words(9, 9, 9, 42), 42),
+        ("pie", words(0, 0, 9, 9, 9, 9, 9, 9, 9, 42), 42),
+        # Two tins, each with its TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS.
+        (
+            "cake",
+            attribute(
+                0x8000 | 10,
+                attribute(0x8001, attribute(2, words(9)) + attribute(8, words(40)))
+                + attribute(0x8002, attribute(8, words(2))),
+            ),
+            42,
+        ),
+        ("sfq", b"", None),
+    ],
+)
+def test_marks_are_read_where_the_discipline_counts_them(
+    kind: str, xstats: bytes, marks: int | None
+) -> None:
+    """Layouts are those of include/uapi/linux/pkt_sched.h."""
+    stats = attribute(1, struct.pack("=QII", 5000, 5, 0)) + attribute(3, words(4, 6000, 3, 2, 1))
+    body = attribute(1, kind.encode() + b"\0") + attribute(7, stats + attribute(4, xstats))
+    header = struct.pack("=IHHII", 36 + len(body), 36, 2, 1, 0)
+    message = header + struct.pack("=IiIII", 0, 3, 0x100000, 0xFFFFFFFF, 0) + body
+    kernel = QdiscSocket(lambda *_: Answers(message, DONE))
+    found = kernel.dump({3})[3]
+    kernel.close()
+    assert found == QdiscCounters(0x100000, kind, 5000, 5, 4, 6000, 3, 2, 1, marks)
+
+
 def counters(handle: int, size: int, drops: int) -> QdiscCounters:
     return QdiscCounters(handle, "pfifo", size, size // 1000, 3, 3000, drops, 0, 0, None)
 
