@@ -110,7 +110,7 @@ class Connection:
 def columns(connections: Iterable[Connection]) -> dict[str, list[int]]:
     """Return ``FIELDS`` by name, each as one list over the connections."""
     infos = memoryview(b"".join([each.info for each in connections]))
-    views = {code: (infos.cast(code), struct.calcsize("=" + code)) for code in "BIQ"}
+    views = {"B": (infos.cast("B"), 1), "I": (infos.cast("I"), 4), "Q": (infos.cast("Q"), 8)}
     found = {}
     for name, code, offset in FIELDS:
         view, size = views[code]
