@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from rich.console import RenderableType
 from textual._compositor import ChopsUpdate
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.command import Provider
 from textual.screen import Screen
 
 from ccplay.errors import UsageError
@@ -18,6 +20,13 @@ from ccplay.ui.themes import DEFAULT, Look, load_looks
 from ccplay.ui.thrift import ThriftyUpdate
 
 
+def _lab_commands() -> type[Provider]:
+    """Import what feeds the palette only when it is opened: first paint shall not wait for it."""
+    from ccplay.ui.palette import LabProvider  # noqa: PLC0415
+
+    return LabProvider
+
+
 class CcplayApp(App[int]):
     """The screen of one session, live or recorded."""
 
@@ -25,6 +34,7 @@ class CcplayApp(App[int]):
     CSS_PATH = "ccplay.tcss"
     ENABLE_COMMAND_PALETTE = True
     COMMAND_PALETTE_BINDING = "ctrl+p"
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_lab_commands}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "quit", "Quit", id="quit", priority=True, tooltip="End the lab and leave")
     ]

@@ -28,7 +28,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.screen import ModalScreen, Screen
 
-from ccplay.model import AnyCommand, StopDownload, StopFlow
+from ccplay.model import AnyCommand, Network, StopDownload, StopFlow
 from ccplay.session import Session
 from ccplay.state import LabState
 from ccplay.ui import pictures, titles
@@ -99,6 +99,7 @@ class MainScreen(Screen[None]):
         self._drawn_at = time.monotonic()
         self._numbers_at = 0.0
         self._told = 0
+        self._network: Network | None = None
 
     @property
     def ccplay(self) -> CcplayApp:
@@ -168,6 +169,9 @@ class MainScreen(Screen[None]):
         self._drawn_at = now
         if not self.is_current:
             return
+        if (network := self.view.network) is not self._network:
+            self._network = network
+            self.lay_out(*self.size)
         if self._choose() or now - self._numbers_at >= 1 / _NUMBERS_HZ - 0.5 / self._fps:
             self._numbers_at = now
             self._draw_numbers(self.view)

@@ -78,7 +78,10 @@ def rtt(view: View) -> Picture:
             pen = Pen(view.ink("ping"), "dots", ascii=":")
             traces.append(DotTrace(ping.rtt_us, pen, 1e-3))
     traces += [_flow_trace(view, name, "srtt_us", 1e-3) for name in names]
-    if traces and (base := base_rtt(view.state, view.network)):
+    base = tuple(
+        each for each in base_rtt(view.state, view.network) if each[0] <= view.playhead.until
+    )
+    if traces and base:
         pen = Pen(view.ink("base_rtt"), "dotted", ascii="-")
         traces.insert(0, StepTrace(base, pen))
     return picture(view, traces)
@@ -101,13 +104,14 @@ def queue(view: View) -> Picture:
     limits = tuple(
         (change.t, _limit(change.setting.qdisc, in_bytes))
         for change in view.state.links.get(view.link, ())
+        if change.t <= view.playhead.until
     )
     if any(limit is not None for _, limit in limits):
         pen = Pen(view.ink("queue_limit"), "dotted", ascii="-")
         greatest = series["qlen"].extremes(0, view.tick + 1)
         # A limit far above all that ever queued would press the plot flat.
         near = in_bytes or max(v or 0 for _, v in limits) <= 3 * max(greatest or (0, 0)) + 100
-        traces.append(StepTrace(limits, pen, float(near)))
+        traces.insert(0, StepTrace(limits, pen, float(near)))
     counts = (
         CountTrace(series["drops"], Pen(view.ink("drop"), mark=view.glyphs.drop)),
         CountTrace(series["ecn_marks"], Pen(view.ink("mark"), mark=view.glyphs.mark)),

@@ -202,15 +202,13 @@ class Plot(Sheet):
         first, last = columns[0], columns[-1]
         across = self._grain(picture)[0]
         slot = picture.width / self.columns / across
-        edges = [
-            min(picture.left + slot * i, picture.until + 1e-6)
-            for i in range(first * across, (last + 1) * across + 1)
-        ]
-        spans = [trace.spans(edges) for trace in picture.traces]
+        edges = [picture.left + slot * i for i in range(first * across, (last + 1) * across + 1)]
         # What lies ahead is empty: a value stands only until it is known to have changed.
-        ahead = next((i for i, edge in enumerate(edges) if edge >= picture.until), len(edges))
+        known = [edge for edge in edges if edge < picture.until]
+        known += [picture.until + 1e-6] * (len(known) < len(edges))
+        spans = [trace.spans(edges if trace.lasting else known) for trace in picture.traces]
         for each in spans:
-            each[ahead:] = [None] * len(each[ahead:])
+            each.extend([None] * (len(edges) - 1 - len(each)))
         changed: dict[int, list[int]] = {}
         for x in columns:
             at = (x - first) * across

@@ -34,6 +34,17 @@ class Sheet(Widget):
         self._rows: list[tuple[Run, ...]] = []
         self._cells: list[list[Run]] = []
         self._strips: dict[int, Strip] = {}
+        self._base: Style | None = None
+
+    def notify_style_update(self) -> None:
+        """Forget what was drawn in the colours of another theme."""
+        super().notify_style_update()
+        self._base = None
+        self._strips.clear()
+
+    def _find_base(self) -> Style:
+        self._base = self.rich_style
+        return self._base
 
     def show(self, rows: Sequence[Row]) -> None:
         """Put ``rows`` into the cells, the rest blank."""
@@ -95,29 +106,30 @@ class Sheet(Widget):
     def render_line(self, y: int) -> Strip:
         """Return one line."""
         if y >= len(self._cells):
-            return Strip.blank(self.size.width)
+            return Strip.blank(self.size.width, self._base or self._find_base())
         if (strip := self._strips.get(y)) is None:
             strip = self._strips[y] = self._strip(self._cells[y])
         return strip
 
     def _strip(self, cells: list[Run]) -> Strip:
+        base = self._base or self._find_base()
         segments: list[Segment] = []
         text, ink = "", None
         for char, colour in cells:
             # A space looks alike in every ink that has no background.
             if colour != ink and (char != " " or " on " in colour or " on " in (ink or "")):
                 if text:
-                    segments.append(Segment(text, style_of(ink or "")))
+                    segments.append(Segment(text, style_of(ink or "", base)))
                 text, ink = "", colour
             text += char
-        segments.append(Segment(text, style_of(ink or "")))
+        segments.append(Segment(text, style_of(ink or "", base)))
         return Strip(segments, len(cells))
 
 
 @lru_cache(maxsize=1024)
-def style_of(ink: str) -> Style:
-    """Return the style of an ink."""
-    return Style.parse(ink) if ink else Style.null()
+def style_of(ink: str, base: Style) -> Style:
+    """Return the style of an ink on a widget's own style."""
+    return base + Style.parse(ink) if ink else base
 
 
 def _narrow(row: Row) -> list[Run]:

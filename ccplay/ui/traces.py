@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import ClassVar, Literal, Protocol, TypeAlias
 
 from ccplay.series import Series
 
@@ -36,7 +35,12 @@ class Pen:
 class Trace(Protocol):
     """Values over time."""
 
-    pen: Pen
+    lasting: ClassVar[bool]
+    """Whether it is drawn up to the right edge: a setting in force, not a measurement."""
+
+    @property
+    def pen(self) -> Pen:
+        """How it is drawn."""
 
     def spans(self, edges: Sequence[float]) -> list[Span | None]:
         """Return what the values cover between each two neighbours of ``edges``."""
@@ -56,6 +60,7 @@ class SeriesTrace:
     """Seconds between two values."""
     scaled: bool = True
     """Whether the axis makes room for it."""
+    lasting: ClassVar[bool] = False
 
     def spans(self, edges: Sequence[float]) -> list[Span | None]:
         """Return the extremes in each slice, joined to the value before it."""
@@ -92,6 +97,7 @@ class StepTrace:
     pen: Pen
     weight: float = 1.0
     """Times its value the axis makes room for; 0 leaves the axis to the others."""
+    lasting: ClassVar[bool] = True
 
     def spans(self, edges: Sequence[float]) -> list[Span | None]:
         """Return the value that holds at the end of each slice."""
@@ -118,6 +124,7 @@ class DotTrace:
     series: Series
     pen: Pen
     factor: float = 1.0
+    lasting: ClassVar[bool] = False
 
     def spans(self, edges: Sequence[float]) -> list[Span | None]:
         """Return the extremes in each slice."""
@@ -146,8 +153,3 @@ class CountTrace:
         first, last = timeline.at_or_after(start) - 1, timeline.at_or_after(end)
         found = self.series.extremes(first, last)
         return found is not None and found[1] > found[0]
-
-
-def finite(value: float | None) -> bool:
-    """Say whether there is a value."""
-    return value is not None and math.isfinite(value)

@@ -13,14 +13,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ccplay.model import Network
-from ccplay.ui.panels.header import describe_setting
 from ccplay.ui.pictures import counts_bytes
 from ccplay.ui.sheet import Row, Run, fit
 from ccplay.ui.view import View
 from ccplay.words import describe_link
 
-_HOST = 9
-"""Cells for a host's name and the marks of its flows."""
+_NARROW = 50
+"""Below this width hosts and arrows are drawn with fewer cells."""
+
+
+def _host_width(width: int) -> int:
+    """Return the cells for a host's name and the marks of its flows."""
+    return 9 if width >= _NARROW else 7
 
 
 def rows(view: View, width: int, height: int) -> list[Row]:
@@ -32,28 +36,31 @@ def rows(view: View, width: int, height: int) -> list[Row]:
         [n.name for n in network.nodes if n.role == role] for role in ("sender", "receiver")
     )
     lines = max(min(len(senders), height), min(3, height))
-    left = _side(view, senders, lines, right=False)
-    right = _side(view, receivers, lines, right=True)
-    room = width - 2 * (_HOST + 3) - 2
+    host = _host_width(width)
+    left = _side(view, senders, (lines, host), right=False)
+    right = _side(view, receivers, (lines, host), right=True)
+    room = width - 2 * (host + 3) - 2
     middle = _middle(view, network, room)
     first = max((lines - 1) // 2 - (len(middle) > lines), 0)
     picture: list[list[Run]] = []
     for line in range(lines):
         at = line - first
         core = middle[at] if 0 <= at < len(middle) else [(" " * room, "")]
-        # The branch at the trunk's line must not leave a gap to the routers.
         picture.append([(" ", ""), *left[line], *core, *right[line]])
     for at in range(lines - first, len(middle)):
-        picture.append([(" " * (_HOST + 4), ""), *middle[at]])
+        picture.append([(" " * (host + 4), ""), *middle[at]])
     top = max((height - len(picture)) // 2, 0)
     return [*[[]] * top, *picture][:height]
 
 
-def _side(view: View, hosts: Sequence[str], lines: int, *, right: bool) -> list[list[Run]]:
+def _side(
+    view: View, hosts: Sequence[str], size: tuple[int, int], *, right: bool
+) -> list[list[Run]]:
     """Return the hosts of one side with the tree that joins them to the router."""
+    lines, width = size
     shown = [*hosts]
     if len(hosts) > lines:
-        shown = [*hosts[: lines - 1], f"+{len(hosts) - lines + 1} more"]
+        shown = [*hosts[: lines - 1], f"+{len(hosts) - lines + 1}"]
     trunk = max((lines - 1) // 2, 0)
     start = max(trunk - (len(shown) - 1) // 2, 0) if len(shown) < lines else 0
     spots = {start + i: name for i, name in enumerate(shown)}
@@ -62,7 +69,9 @@ def _side(view: View, hosts: Sequence[str], lines: int, *, right: bool) -> list[
     first, last = min(spots), max(spots)
     rows: list[list[Run]] = []
     for line in range(lines):
-        host = _host(view, spots[line], right=right) if line in spots else [(" " * _HOST, "")]
+        host = [(" " * width, "")]
+        if line in spots:
+            host = _host(view, spots[line], width, right=right)
         branch = (_branch(view, line, (first, last, trunk), line in spots, right), view.ink("axis"))
         rows.append([branch, *host] if right else [*host, branch])
     return rows
@@ -94,18 +103,18 @@ def _branch(view: View, line: int, ends: tuple[int, int, int], host: bool, right
     return near + joint + far if right else far + joint + near
 
 
-def _host(view: View, name: str, *, right: bool) -> list[Run]:
+def _host(view: View, name: str, width: int, *, right: bool) -> list[Run]:
     """Return a host's name and the marks of what it sends or receives, as many as fit."""
     marks: list[Run] = [
         (view.flow_mark(flow.name), f"bold {view.flow_ink(flow.name)}")
         for flow in view.running()
         if name in (flow.src, flow.dst)
     ]
-    text = fit(name, min(len(name), _HOST - 2))
-    room = _HOST - len(text) - 3
-    if len(marks) > room:
+    text = fit(name, min(len(name), width - 2))
+    room = width - len(text) - 2
+    if len(marks) > room > 0:
         marks = [*marks[: room - 1], (view.glyphs.ellipsis, view.ink("muted"))]
-    blank = (" " * (_HOST - len(text) - len(marks) - 2), "")
+    blank = (" " * (room - len(marks)), "")
     ink = f"bold {view.ink('text')}"
     if right:
         return [(f" {text} ", ink), *marks, blank]
@@ -118,30 +127,29 @@ def _middle(view: View, network: Network, width: int) -> list[list[Run]]:
     if link is None:
         return []
     back = view.reverse and len(network.bottlenecks) > 1
+    glyphs = view.glyphs
     near, far = (link.dst, link.src) if back else (link.src, link.dst)
-    glyphs, axis = view.glyphs, view.ink("axis")
-    wire = glyphs.bottleneck * 2
+    wire = glyphs.bottleneck * 2 if width >= 30 else ""
     arrow = glyphs.arrow_left + wire if back else wire + glyphs.arrow_right
-    text = f"bold {view.ink('text')}"
+    text, axis, muted = f"bold {view.ink('text')}", view.ink("queue"), view.ink("muted")
     count, share = _occupancy(view)
-    room = width - len(near) - len(far) - 2 * len(arrow) - 6
-    gauge = _gauge(view, share, max(room, 4))
+    room = width - len(near) - len(far) - 2 * len(arrow) - 8
     line: list[Run] = [
         (f" {near} ", text),
-        (arrow, view.ink("queue")),
+        (arrow, axis),
         (" ", ""),
-        *gauge,
+        *_gauge(view, share, max(room, 4)),
         (" ", ""),
-        (arrow, view.ink("queue")),
+        (arrow, axis),
         (f" {far} ", text),
     ]
-    below: list[Run] = [(f"{count:^{width}}", text)]
-    rows = [line, below]
-    if view.setting is not None:
-        words = describe_setting(view.setting)
-        extra = describe_link(view.setting.setting).split(", ")[2:]
-        said = f" {glyphs.separator} ".join([*words, *extra])
-        rows.append([(f"{fit(said, min(len(said), width), glyphs.ellipsis):^{width}}", axis)])
+    setting = view.setting.setting if view.setting else None
+    kind = setting.qdisc.kind if setting and setting.qdisc else ""
+    rows = [line, [(f"{f'{kind} {count}'.strip():^{width}}", text)]]
+    if setting is not None:
+        said = describe_link(setting).replace(", ", f" {glyphs.separator} ")
+        said = glyphs.translate(said)
+        rows.append([(f"{fit(said, min(len(said), width), glyphs.ellipsis):^{width}}", muted)])
     return rows
 
 

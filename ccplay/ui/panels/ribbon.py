@@ -8,7 +8,7 @@ from ccplay.ui.sheet import Row, Run, fit
 from ccplay.ui.view import View
 from ccplay.words import CA_STATES
 
-_SHORT = ("open", "dis", "cwr", "rec", "loss")
+_SHORT = ("opn", "dis", "cwr", "rec", "loss")
 
 
 def title(view: View, width: int) -> list[Run]:

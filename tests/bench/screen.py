@@ -1,0 +1,211 @@
+"""What the screen costs: CPU, bytes to the terminal, first paint, key to paint.
+
+Measured from outside, through a pseudo-terminal of 120x40, against Textual's own ``Sparkline``
+drawing the same series in the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import fcntl
+import os
+import pty
+import select
+import statistics
+import struct
+import sys
+import termios
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+from tests.ui.synthetic import SyntheticSource, stream
+
+SIZE = (120, 40)
+FLOWS = 8
+MEASURED_S = 20.0
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one program cost."""
+
+    first_paint_s: float
+    cpu: float
+    """Of one core."""
+    bytes_s: float
+    key_to_paint_s: tuple[float, ...] = ()
+
+
+class Terminal:
+    """A program on a pseudo-terminal whose output is counted."""
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        self.began = time.monotonic()
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.environ |= {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
+            os.execv(sys.executable, [sys.executable, *argv])  # noqa: S606
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", SIZE[1], SIZE[0], 0, 0))
+        self.process = psutil.Process(self.pid)
+
+    def read(self, seconds: float) -> bytes:
+        """Return what is written within ``seconds``."""
+        end, out = time.monotonic() + seconds, b""
+        while (left := end - time.monotonic()) > 0:
+            if select.select([self.fd], [], [], left)[0]:
+                out += os.read(self.fd, 1 << 16)
+        return out
+
+    def wait_for(self, text: bytes, limit_s: float = 20.0) -> float:
+        """Return after how many seconds ``text`` was on the wire."""
+        out, began = b"", time.monotonic()
+        while text not in out:
+            if not select.select([self.fd], [], [], limit_s)[0]:
+                raise TimeoutError(f"{text!r} did not come in {limit_s} s")
+            out += os.read(self.fd, 1 << 16)
+        return time.monotonic() - began
+
+    def cpu_s(self) -> float:
+        """Return the CPU seconds used so far."""
+        times = self.process.cpu_times()
+        return float(times.user + times.system)
+
+    def key(self, key: bytes) -> float:
+        """Press a key while nothing moves; return the seconds until something is painted."""
+        self.read(0.05)
+        began = time.monotonic()
+        os.write(self.fd, key)
+        select.select([self.fd], [], [], 5.0)
+        took = time.monotonic() - began
+        self.read(0.1)
+        return took
+
+    def close(self) -> None:
+        """End the program."""
+        self.process.kill()
+        os.waitpid(self.pid, 0)
+        os.close(self.fd)
+
+
+def measure(argv: Sequence[str], sign: bytes, *, keys: bool) -> Cost:
+    """Run a program, let it draw for a while, then press keys."""
+    terminal = Terminal(argv)
+    try:
+        terminal.wait_for(sign)
+        painted = time.monotonic() - terminal.began
+        # The flows start one after the other; measure with all of them running.
+        terminal.read(22.0)
+        cpu, began = terminal.cpu_s(), time.monotonic()
+        written = len(terminal.read(MEASURED_S))
+        elapsed = time.monotonic() - began
+        cpu = (terminal.cpu_s() - cpu) / elapsed
+        latencies: tuple[float, ...] = ()
+        if keys:
+            terminal.key(b" ")
+            # Up to here the numbers settle; then left and right in turn.
+            terminal.read(0.5)
+            arrows = (b"\x1b[D", b"\x1b[C")
+            latencies = tuple(terminal.key(arrows[n % 2]) for n in range(40))
+        return Cost(painted, cpu, written / elapsed, latencies)
+    finally:
+        terminal.close()
+
+
+def run(console: Console) -> None:
+    """Measure and print."""
+    ours = measure(["-m", "tests.bench.screen", "ccplay"], b"ccplay", keys=True)
+    theirs = measure(["-m", "tests.bench.screen", "sparkline"], b"cwnd", keys=False)
+    table = Table(title=f"the screen, {SIZE[0]}x{SIZE[1]}, {FLOWS} flows at 50 Hz, 10 frames/s")
+    for column in ("", "first paint", "CPU of a core", "kB/s written", "key to paint p50", "p95"):
+        table.add_column(column, justify="right")
+    keys = sorted(ours.key_to_paint_s)
+    p95 = keys[int(len(keys) * 0.95)]
+    table.add_row("aim", "300 ms", "5 %", "15", "", "25 ms")
+    table.add_row(
+        "ccplay",
+        f"{ours.first_paint_s * 1e3:.0f} ms",
+        f"{ours.cpu:.1%}",
+        f"{ours.bytes_s / 1e3:.1f}",
+        f"{statistics.median(keys) * 1e3:.1f} ms",
+        f"{p95 * 1e3:.1f} ms",
+    )
+    table.add_row(
+        "Textual's Sparkline, 3 of them",
+        f"{theirs.first_paint_s * 1e3:.0f} ms",
+        f"{theirs.cpu:.1%}",
+        f"{theirs.bytes_s / 1e3:.1f}",
+        "",
+        "",
+    )
+    table.add_row(
+        "ratio",
+        "",
+        f"{theirs.cpu / ours.cpu:.1f}x",
+        f"{theirs.bytes_s / ours.bytes_s:.0f}x",
+        "",
+        "",
+    )
+    console.print(table)
+
+
+# --- the programs that are measured -----------------------------------------------------------
+
+
+def play() -> None:
+    """Run the real screen on a made-up live session."""
+    from ccplay.session import Session
+    from ccplay.ui.app import CcplayApp
+
+    events = stream(flows=FLOWS, pairs=FLOWS, seconds=120.0)
+    CcplayApp(Session(SyntheticSource(events, live=True, paced=True), title="bench")).run()
+
+
+def sparkline() -> None:
+    """Draw the same three series, of the first flow only, with Textual's own widget."""
+    from textual.app import App, ComposeResult
+    from textual.widgets import Label, Sparkline
+
+    from ccplay.session import Session
+
+    session = Session(SyntheticSource(stream(flows=FLOWS, pairs=FLOWS), live=True, paced=True))
+
+    class Peer(App[None]):
+        CSS = "Sparkline { height: 1fr; }"
+
+        def compose(self) -> ComposeResult:
+            for name in ("cwnd", "queue", "rtt"):
+                yield Label(name)
+                yield Sparkline([], id=name)
+
+        def on_mount(self) -> None:
+            self.run_worker(session.run())
+            self.set_interval(0.1, self.draw)
+
+        def draw(self) -> None:
+            state = session.state
+            if not state.flows or not state.queues:
+                return
+            flow, queue = state.flows["1"], state.queues["r1->r2"]
+            end = state.sweeps.end
+            for name, series in (
+                ("cwnd", flow.series["cwnd"]),
+                ("queue", queue.series["qlen"]),
+                ("rtt", flow.series["srtt_us"]),
+            ):
+                self.query_one(f"#{name}", Sparkline).data = series.values(end - 200, end)
+
+    asyncio.run(Peer().run_async())
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program", choices=("ccplay", "sparkline", "table"))
+    {"ccplay": play, "sparkline": sparkline, "table": lambda: run(Console())}[
+        parser.parse_args().program
+    ]()
