@@ -25,7 +25,6 @@ _BACKLOG_LIMIT = 64 << 20
 def main() -> None:
     """Serve one lab until stdin ends; leaves the process, and with it every namespace."""
     code = asyncio.run(_serve())
-    sys.stdout.flush()
     # A thread may still wait in readline, and nothing is left to tidy: the kernel does it.
     os._exit(code)
 

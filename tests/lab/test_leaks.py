@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import pty
 import random
 import signal
 import subprocess
@@ -90,7 +91,7 @@ async def gone(marker: str, within_s: float = 5.0) -> list[str]:
     """Wait until no marked process is left; return those that stayed."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + within_s
-    while left := [" ".join(each.cmdline()) for each in marked(marker)]:
+    while left := [str(each) for each in marked(marker)]:
         if loop.time() > deadline:
             return left
         await asyncio.sleep(0.01)
@@ -109,11 +110,18 @@ def victims(marker: str, part: str) -> list[psutil.Process]:
 
 
 def part_of(argv: list[str]) -> str | None:
-    if Path(argv[0]).name == "unshare":
+    """Say which part a command line is of; one that is dying has none."""
+    if argv and Path(argv[0]).name == "unshare":
         return "unshare"
     if "ccplay.lab.delayline" in argv:
         return "delay line"
     return "lab" if "ccplay.lab" in argv else None
+
+
+def kill(marker: str, part: str) -> None:
+    for victim in victims(marker, part):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            victim.send_signal(signal.SIGKILL)
 
 
 async def start(marker: str) -> asyncio.subprocess.Process:
@@ -150,7 +158,7 @@ async def drain(process: asyncio.subprocess.Process) -> None:
         pass
 
 
-@pytest.mark.parametrize("round_", range(ROUNDS))
+@pytest.mark.parametrize("round_", [n for n in range(ROUNDS) if n % 5 != 4])
 async def test_a_killed_lab_leaves_nothing(round_: int) -> None:
     """SIGKILL at a random moment, to each part in turn; then the host is as it was."""
     chance = random.Random(round_)
@@ -164,22 +172,70 @@ async def test_a_killed_lab_leaves_nothing(round_: int) -> None:
         reader = asyncio.create_task(drain(process))
         await asyncio.wait([reader], timeout=chance.uniform(0, 0.3))
         theirs = namespaces_made_for(marker)
-        assert theirs, "the lab was to live in namespaces of its own"
-        part = ("lab", "unshare", "delay line", "pipe")[round_ % 4]
+        part = ("lab", "unshare", "delay line", "pipe")[round_ % 5]
         if part != "pipe":
-            for victim in victims(marker, part):
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    victim.send_signal(signal.SIGKILL)
+            kill(marker, part)
         assert process.stdin is not None
-        # A dead delay line is mended and the lab lives on, so the pipe is closed in any case:
-        # that is what the death of a screen comes to.
+        # A dead delay line is mended and the lab lives on, so the pipe is closed in any case.
         process.stdin.close()
         await asyncio.wait_for(process.wait(), 10)
         reader.cancel()
     finally:
+        end_what_failed(marker)
+    await check_nothing_is_left(marker, theirs, before, began)
+
+
+@pytest.mark.parametrize("round_", [n for n in range(ROUNDS) if n % 5 == 4])
+async def test_a_killed_screen_leaves_nothing(round_: int) -> None:
+    """SIGKILL to the program on the terminal, at a random moment of its lab's life."""
+    chance = random.Random(round_)
+    before = Host.now()
+    began = time.time()
+    marker = f"ccplay-{uuid.uuid4()}"
+    terminal, inside = pty.openpty()
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "ccplay"),
+        stdin=inside,
+        stdout=inside,
+        stderr=inside,
+        env={**os.environ, MARKER: marker, "TERM": "xterm-256color"},
+        start_new_session=True,
+    )
+    os.close(inside)
+    # A terminal that nobody reads would make the program wait.
+    loop = asyncio.get_running_loop()
+    loop.add_reader(terminal, swallow, loop, terminal)
+    try:
+        while not victims(marker, "lab"):
+            assert process.returncode is None
+            await asyncio.sleep(0.01)
+        await asyncio.wait([asyncio.create_task(process.wait())], timeout=chance.uniform(0, 1.5))
+        theirs = namespaces_made_for(marker)
+        process.kill()
+        await process.wait()
+    finally:
+        loop.remove_reader(terminal)
+        os.close(terminal)
+        end_what_failed(marker)
+    await check_nothing_is_left(marker, theirs, before, began)
+
+
+def swallow(loop: asyncio.AbstractEventLoop, terminal: int) -> None:
+    try:
+        os.read(terminal, 1 << 16)
+    except OSError:
+        loop.remove_reader(terminal)
+
+
+def end_what_failed(marker: str) -> None:
+    """After a failure, leave nothing for the next test to stumble over."""
+    if sys.exc_info()[0] is not None:
         for left in marked(marker):
-            if sys.exc_info()[0] is not None:
-                left.kill()
+            left.kill()
+
+
+async def check_nothing_is_left(marker: str, theirs: set[str], before: Host, began: float) -> None:
+    assert theirs, "the lab was to live in namespaces of its own"
     assert await gone(marker) == []
     assert theirs & namespaces_in_use(before=began) == set()
     assert Host.now() == before
