@@ -209,7 +209,7 @@ class Lab:
             await self._set_host(command.host, command.cc)
 
     async def _set_host(self, host: str, cc: str) -> None:
-        await congestion.set_host_default(self._built.namespace(host), cc)
+        congestion.set_host_default(self._built.namespace(host), cc)
         self._emit(HostChanged(t=self.clock(), host=host, cc=cc))
 
     async def _set_links(self, name: str, setting: LinkSetting) -> None:

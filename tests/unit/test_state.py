@@ -1,5 +1,7 @@
 """LabState is a pure fold: the same events give the same state, and the past stays queryable."""
 
+from typing import Any
+
 from ccplay.model import (
     Applied,
     DownloadEnded,
@@ -23,14 +25,14 @@ from ccplay.wire import UnknownEvent
 
 
 def tcp(flow: str, *, cc: str = "reno", cwnd: int = 10) -> TcpSamples:
-    zeros = {name: [0] for name in TcpSamples.__struct_fields__}
+    zeros: dict[str, Any] = {name: [0] for name in TcpSamples.__struct_fields__}
     return TcpSamples(
         **zeros | {"flow": [flow], "cc": [cc], "cwnd": [cwnd], "ssthresh": [None], "mss": [1448]}
     )
 
 
 def qdisc(link: str, *, qlen: int) -> QdiscSamples:
-    zeros = {name: [0] for name in QdiscSamples.__struct_fields__}
+    zeros: dict[str, Any] = {name: [0] for name in QdiscSamples.__struct_fields__}
     return QdiscSamples(**zeros | {"link": [link], "kind": ["pfifo"], "qlen": [qlen]})
 
 
