@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 
 MISSING = math.nan
 """Stands where a value is not known; plots leave a gap there."""
@@ -114,11 +115,12 @@ class Series:
 
     def extremes(self, start: int, end: int) -> tuple[float, float] | None:
         """Return the least and the greatest value of ticks ``start`` to ``end`` (not included)."""
-        low, high = math.inf, -math.inf
         index = max(start - self._first, 0)
         stop = min(end - self._first, len(self._values))
-        if stop - index > 2 * _FANOUT:
-            self._grow_pyramid()
+        if stop - index <= 2 * _FANOUT:
+            return _extremes(self._values[index:stop]) if index < stop else None
+        low, high = math.inf, -math.inf
+        self._grow_pyramid()
         while index < stop:
             level, width = 0, 1
             # Climb while a whole aligned block fits.
@@ -168,3 +170,12 @@ class Series:
         self._first += forgotten
         self._lows.clear()
         self._highs.clear()
+
+
+def _extremes(values: Sequence[float]) -> tuple[float, float] | None:
+    low, high = min(values), max(values)
+    # NaN is never less or greater than another value, so it shows only where it comes first.
+    if low != low:
+        known = [value for value in values if value == value]
+        return (min(known), max(known)) if known else None
+    return low, high

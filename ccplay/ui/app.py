@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar, cast
 
 from rich.console import RenderableType
 from textual._compositor import ChopsUpdate
@@ -63,7 +63,7 @@ class CcplayApp(App[int]):
         self.theme = self.look.textual_theme.name
         self._main = MainScreen(session, start_at=start_at, speed=speed, fps=fps)
 
-    def get_default_screen(self) -> Screen[object]:
+    def get_default_screen(self) -> Screen[Any]:
         """Return the main screen."""
         return self._main
 
@@ -86,9 +86,8 @@ class CcplayApp(App[int]):
         self.glyphs = glyphs
         self._main.redraw()
 
-    def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
+    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
         # The one door for all that is written; partial updates pass it thinned out.
         if type(renderable) is ChopsUpdate:
-            renderable = ThriftyUpdate(renderable)
+            renderable = cast("RenderableType", ThriftyUpdate(renderable))
         super()._display(screen, renderable)
-

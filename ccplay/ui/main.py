@@ -33,7 +33,7 @@ from ccplay.session import Session
 from ccplay.state import LabState
 from ccplay.ui import pictures, titles
 from ccplay.ui.glyphs import ASCII, UNICODE
-from ccplay.ui.panels import banner, events as log, flows, footer, header, network, ribbon
+from ccplay.ui.panels import banner, flows, footer, header, log, network, ribbon
 from ccplay.ui.playhead import Playhead
 from ccplay.ui.plot import Plot
 from ccplay.ui.sheet import Row, Sheet
@@ -99,6 +99,7 @@ class MainScreen(Screen[None]):
         self._drawn_at = time.monotonic()
         self._numbers_at = 0.0
         self._told = 0
+        self._ribbon = ribbon.Ribbon()
         self._network: Network | None = None
 
     @property
@@ -163,9 +164,7 @@ class MainScreen(Screen[None]):
     def draw(self) -> None:
         """Move the playhead on and draw what changed."""
         now = time.monotonic()
-        self.playhead.advance(
-            self.session.state.now, now - self._drawn_at, done=self.session.done
-        )
+        self.playhead.advance(self.session.state.now, now - self._drawn_at, done=self.session.done)
         self._drawn_at = now
         if not self.is_current:
             return
@@ -189,7 +188,6 @@ class MainScreen(Screen[None]):
     def _draw_plots(self, view: View) -> None:
         for name, draw in pictures.PICTURES.items():
             self.query_one(f"#{name}", Plot).draw(draw(view))
-        self._show("ribbon", lambda width, height: ribbon.rows(view, width, height))
 
     def _draw_numbers(self, view: View) -> None:
         said = banner.rows(view, self.size.width)
@@ -198,17 +196,18 @@ class MainScreen(Screen[None]):
         self._show("banner", lambda *_: said)
         self._show("network", lambda width, height: network.rows(view, width, height))
         self._show("flows", lambda width, height: flows.rows(view, width, height))
+        self._show("ribbon", lambda width, height: self._ribbon.rows(view, width, height))
         self._show("events", lambda width, height: log.rows(view, width, height))
         self._show("footer", lambda width, _: footer.rows(view, width))
         self._show("too-small", lambda *_: [[(_TOO_SMALL.format(*LEAST, *self.size), "")]])
         for name, title in titles.TITLES.items():
             plot = self.query_one(f"#{name}", Plot)
-            plot.title(*title(view, plot.size.width - 1))
+            plot.title(*title(view, plot.width - 1))
 
     def _show(self, name: str, rows: Callable[[int, int], list[Row]]) -> None:
         sheet = self.query_one(f"#{name}", Sheet)
-        if sheet.size:
-            sheet.show(rows(*sheet.size))
+        if sheet.width and sheet.height:
+            sheet.show(rows(sheet.width, sheet.height))
 
     def _choose(self) -> bool:
         """Keep the selection on something that is in the table; say whether it moved."""
@@ -231,6 +230,7 @@ class MainScreen(Screen[None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Leave out what can have no effect."""
+        del parameters
         if action in LIVE_ONLY:
             return self.session.live
         if action == "speed":
@@ -244,7 +244,7 @@ class MainScreen(Screen[None]):
             return
         from ccplay.ui import dialogs  # noqa: PLC0415 - first paint shall not wait for it
 
-        dialog: type[ModalScreen[AnyCommand | None]] = getattr(dialogs, name)
+        dialog: Callable[..., ModalScreen[AnyCommand | None]] = getattr(dialogs, name)
         self.app.push_screen(dialog(self.session.state, self._selected), self._asked)
 
     def _asked(self, command: AnyCommand | None) -> None:

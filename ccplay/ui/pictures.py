@@ -1,4 +1,4 @@
-"""What the three plots show: cwnd with ssthresh, the queue with its limit, RTT with ping and base."""
+"""What the three plots show: cwnd and ssthresh, the queue and its limit, RTT, ping and base."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def rtt(view: View) -> Picture:
 
 
 def queue(view: View) -> Picture:
-    """Return the occupancy of the shown queue: packets, or kilobytes where its limit is in bytes."""
+    """Return the occupancy of the shown queue: packets, or kB where its limit is in bytes."""
     if view.queue is None or view.link is None:
         return picture(view, [])
     in_bytes = counts_bytes(view)

@@ -86,16 +86,19 @@ class Plot(Sheet):
         super().__init__(id=id)
         self.scale = Scale(least)
         self.picture: Picture | None = None
+        self._ticks: frozenset[int] = frozenset()
+        # How many dots a cell has across and up.
+        self._across, self._up = 2, 4
 
     @property
     def columns(self) -> int:
         """How many cells wide the area is."""
-        return max(self.size.width - GUTTER - 1, 1)
+        return max(self.width - GUTTER - 1, 1)
 
     @property
     def lines(self) -> int:
         """How many cells high the area is: all but the title and the time axis."""
-        return max(self.size.height - 2, 1)
+        return max(self.height - 2, 1)
 
     def blank(self, width: int, height: int) -> None:
         """Forget all that was drawn."""
@@ -104,13 +107,14 @@ class Plot(Sheet):
 
     def title(self, left: Row, right: Row) -> None:
         """Show the title line."""
-        self.show_row(0, spread(left, right, self.size.width - 1))
+        self.show_row(0, spread(left, right, self.width - 1))
 
     def draw(self, picture: Picture) -> None:
         """Draw what changed since the last picture."""
-        if self.size.height < 4 or self.size.width < GUTTER + 4 or not self._cells:
+        if self.height < 4 or self.width < GUTTER + 4:
             return
         before, self.picture = self.picture, picture
+        self._across, self._up = (2, 4) if picture.glyphs.plot_cells == "braille" else (1, 1)
         fresh = not picture.same_page(before)
         start = picture.left if fresh or before is None else before.until
         peak = max((t.peak(start, picture.until) for t in picture.traces), default=0.0)
@@ -129,13 +133,11 @@ class Plot(Sheet):
 
     def _stale(self, before: Picture, picture: Picture) -> Sequence[int]:
         """Return the columns that differ between two pictures of one page."""
-        stale = set(range(self._column(before.until), self._column(picture.until) + 1))
+        stale = set(range(self._column(before.until - 1e-9), self._column(picture.until) + 1))
         if before.marks != picture.marks:
             stale.update(map(self._column, {*before.marks} ^ {*picture.marks}))
         if before.cursor != picture.cursor:
             stale.update(self._column(t) for t in (before.cursor, picture.cursor) if t is not None)
-        # The heads' marks were drawn a column earlier.
-        stale.add(self._column(before.until) - 1)
         return sorted(x for x in stale if 0 <= x < self.columns)
 
     def _column(self, t: float) -> int:
@@ -155,7 +157,7 @@ class Plot(Sheet):
             row: list[Run] = [(f"{label or '':>{GUTTER - 1}}", inks.muted), (sign, inks.axis)]
             for x, cell in enumerate((c, ink) for text, ink in row for c in text):
                 self.put(x, line + 1, cell)
-        self.show_row(self.size.height - 1, self._time_axis(picture))
+        self.show_row(self.height - 1, self._time_axis(picture))
         self._ticks = frozenset(labels)
         self.refresh()
         self._strips.clear()
@@ -179,20 +181,14 @@ class Plot(Sheet):
 
     def _line_of(self, value: float) -> int:
         """Return the line of the area, from the top, in which a value lies."""
-        return self.lines - 1 - self._dot(value) // self._grain(self.picture)[1]
+        return self.lines - 1 - self._dot(value) // self._up
 
     def _dot(self, value: float) -> int:
         """Return how many dots above the bottom a value lies."""
-        dots = self.lines * self._grain(self.picture)[1]
-        if not self.scale.top:
-            return 0
-        return int(min(max(value / self.scale.top, 0.0), 1.0) * (dots - 1) + 0.5)
-
-    @staticmethod
-    def _grain(picture: Picture | None) -> tuple[int, int]:
-        """Return how many dots a cell has across and up."""
-        braille = picture is None or picture.glyphs.plot_cells == "braille"
-        return (2, 4) if braille else (1, 1)
+        top, dots = self.scale.top, self.lines * self._up
+        if value >= top:
+            return dots - 1
+        return int(value / top * (dots - 1) + 0.5)
 
     # --- the area ---------------------------------------------------------------------------
 
@@ -200,7 +196,7 @@ class Plot(Sheet):
         if not columns:
             return
         first, last = columns[0], columns[-1]
-        across = self._grain(picture)[0]
+        across = self._across
         slot = picture.width / self.columns / across
         edges = [picture.left + slot * i for i in range(first * across, (last + 1) * across + 1)]
         # What lies ahead is empty: a value stands only until it is known to have changed.
@@ -256,7 +252,7 @@ class Plot(Sheet):
         inks: list[str],
         signs: list[str],
     ) -> None:
-        across, up = self._grain(self.picture)
+        across, up = self._across, self._up
         pen, lines = trace.pen, self.lines
         for dx, span in enumerate(pair):
             if span is None or span[0] > self.scale.top:
@@ -306,5 +302,3 @@ class Plot(Sheet):
         for line, count in enumerate(picture.counts):
             if line < len(cells) and count.grew(start, min(start + slot, picture.until)):
                 cells[line] = (count.pen.mark, f"bold {count.pen.ink}")
-
-    _ticks: frozenset[int] = frozenset()

@@ -31,6 +31,8 @@ class Sheet(Widget):
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id, classes=classes)
+        self.width = 0
+        self.height = 0
         self._rows: list[tuple[Run, ...]] = []
         self._cells: list[list[Run]] = []
         self._strips: dict[int, Strip] = {}
@@ -48,7 +50,7 @@ class Sheet(Widget):
 
     def show(self, rows: Sequence[Row]) -> None:
         """Put ``rows`` into the cells, the rest blank."""
-        for y in range(min(self.size.height, len(self._cells))):
+        for y in range(self.height):
             self.show_row(y, rows[y] if y < len(rows) else ())
 
     def show_row(self, y: int, row: Row, x: int = 0) -> None:
@@ -98,6 +100,8 @@ class Sheet(Widget):
 
     def blank(self, width: int, height: int) -> None:
         """Forget all that was shown."""
+        # Textual works ``size`` out anew at every call.
+        self.width, self.height = width, height
         self._rows = [() for _ in range(height)]
         self._cells = [[_BLANK] * width for _ in range(height)]
         self._strips.clear()

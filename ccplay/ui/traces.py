@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar, Literal, Protocol, TypeAlias
 
 from ccplay.series import Series
@@ -130,7 +131,7 @@ class DotTrace:
         """Return the extremes in each slice."""
         timeline = self.series.timeline
         ticks = [timeline.at_or_after(edge) for edge in edges]
-        found = [self.series.extremes(*pair) for pair in zip(ticks[:-1], ticks[1:], strict=True)]
+        found = [self.series.extremes(*pair) for pair in pairwise(ticks)]
         return [each and (each[0] * self.factor, each[1] * self.factor) for each in found]
 
     def peak(self, start: float, end: float) -> float:

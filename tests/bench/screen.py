@@ -50,7 +50,7 @@ class Terminal:
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             os.environ |= {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
-            os.execv(sys.executable, [sys.executable, *argv])  # noqa: S606
+            os.execv(sys.executable, [sys.executable, *argv])
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", SIZE[1], SIZE[0], 0, 0))
         self.process = psutil.Process(self.pid)
 
@@ -206,6 +206,8 @@ def sparkline() -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("program", choices=("ccplay", "sparkline", "table"))
-    {"ccplay": play, "sparkline": sparkline, "table": lambda: run(Console())}[
-        parser.parse_args().program
-    ]()
+    program = parser.parse_args().program
+    if program == "table":
+        run(Console())
+    else:
+        {"ccplay": play, "sparkline": sparkline}[program]()

@@ -54,7 +54,10 @@ def network(pairs: int) -> Network:
         Link(name="r2->r1", src="r2", dst="r1", interface="r2-r1"),
     ]
     for number in range(1, pairs + 1):
-        for host, router, role in ((f"s{number}", "r1", "sender"), (f"d{number}", "r2", "receiver")):
+        for host, router, role in (
+            (f"s{number}", "r1", "sender"),
+            (f"d{number}", "r2", "receiver"),
+        ):
             nodes.append(Node(name=host, role=role, address=f"10.{number}.0.1"))
             for src, dst in ((host, router), (router, host)):
                 links.append(Link(name=f"{src}->{dst}", src=src, dst=dst, interface=f"{src}-{dst}"))

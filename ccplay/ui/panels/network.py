@@ -42,15 +42,15 @@ def rows(view: View, width: int, height: int) -> list[Row]:
     room = width - 2 * (host + 3) - 2
     middle = _middle(view, network, room)
     first = max((lines - 1) // 2 - (len(middle) > lines), 0)
-    picture: list[list[Run]] = []
+    picture: list[Row] = []
     for line in range(lines):
         at = line - first
         core = middle[at] if 0 <= at < len(middle) else [(" " * room, "")]
         picture.append([(" ", ""), *left[line], *core, *right[line]])
-    for at in range(lines - first, len(middle)):
-        picture.append([(" " * (host + 4), ""), *middle[at]])
-    top = max((height - len(picture)) // 2, 0)
-    return [*[[]] * top, *picture][:height]
+    below = middle[max(lines - first, 0) :]
+    picture += [[(" " * (host + 4), ""), *core] for core in below]
+    blank: list[Row] = [()] * max((height - len(picture)) // 2, 0)
+    return [*blank, *picture][:height]
 
 
 def _side(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from ccplay.state import Flow
 from ccplay.ui.plot import GUTTER
 from ccplay.ui.sheet import Row, Run, fit
@@ -21,37 +23,54 @@ def title(view: View, width: int) -> list[Run]:
     return row
 
 
-def rows(view: View, width: int, height: int) -> list[Row]:
-    """Return the legend and one row a flow: the worst state within each column."""
-    head = view.playhead
-    flows = [
-        each
-        for each in view.state.flows.values()
-        if each.started < head.until and (each.ended is None or each.ended > head.left)
-    ]
-    # The selected flow is never among those that don't fit.
-    flows.sort(key=lambda flow: (flow.name != view.selected, view.number(flow.name)))
-    flows = sorted(flows[: height - 1], key=lambda flow: view.number(flow.name))
-    columns = max(width - GUTTER - 1, 1)
-    return [title(view, width), *(_row(view, flow, columns) for flow in flows)]
+class Ribbon:
+    """Remembers the columns that are over: a live ribbon costs one column a frame."""
+
+    def __init__(self) -> None:
+        self._page: tuple[float, float, int] | None = None
+        self._until = 0.0
+        self._known: dict[str, list[int | None]] = {}
+
+    def rows(self, view: View, width: int, height: int) -> list[Row]:
+        """Return the legend and one row a flow: the worst state within each column."""
+        head = view.playhead
+        columns = max(width - GUTTER - 1, 1)
+        page = (head.left, head.width, columns)
+        if page != self._page or head.until < self._until:
+            self._page = page
+            self._known.clear()
+        self._until = head.until
+        flows = [
+            each
+            for each in view.state.flows.values()
+            if each.started < head.until and (each.ended is None or each.ended > head.left)
+        ]
+        # The selected flow is never among those that don't fit.
+        flows.sort(key=lambda flow: (flow.name != view.selected, view.number(flow.name)))
+        flows = sorted(flows[: height - 1], key=lambda flow: view.number(flow.name))
+        return [title(view, width), *(self._row(view, flow, columns) for flow in flows)]
+
+    def _row(self, view: View, flow: Flow, columns: int) -> list[Run]:
+        known = self._known.setdefault(flow.name, [])
+        # The last column was not over when it was looked at.
+        del known[-1:]
+        known += states(view, flow, columns, len(known))
+        label = f"{view.flow_mark(flow.name)}{flow.name}"
+        row: list[Run] = [(f"{fit(label, GUTTER - 1)} ", f"bold {view.flow_ink(flow.name)}")]
+        for state in known:
+            if state is None:
+                row.append((" ", ""))
+            else:
+                row.append((view.glyphs.ribbon[state], view.look.ca_states[state]))
+        return row
 
 
-def _row(view: View, flow: Flow, columns: int) -> list[Run]:
-    label = f"{view.flow_mark(flow.name)}{flow.name}"
-    row: list[Run] = [(f"{fit(label, GUTTER - 1)} ", f"bold {view.flow_ink(flow.name)}")]
-    for state in states(view, flow, columns):
-        if state is None:
-            row.append((" ", ""))
-        else:
-            row.append((view.glyphs.ribbon[state], view.look.ca_states[state]))
-    return row
-
-
-def states(view: View, flow: Flow, columns: int) -> list[int | None]:
-    """Return the worst congestion state of a flow in each column of the window."""
+def states(view: View, flow: Flow, columns: int, first: int = 0) -> list[int | None]:
+    """Return the worst congestion state of a flow in each column from ``first`` to the newest."""
     head, series = view.playhead, flow.series["ca_state"]
     slot = head.width / columns
-    edges = [min(head.left + slot * i, head.until + 1e-6) for i in range(columns + 1)]
+    last = min(int((head.until - head.left) / slot), columns - 1)
+    edges = [min(head.left + slot * i, head.until + 1e-6) for i in range(first, last + 2)]
     ticks = [series.timeline.at_or_after(edge) for edge in edges]
-    found = [series.extremes(*pair) for pair in zip(ticks[:-1], ticks[1:], strict=True)]
+    found = [series.extremes(*pair) for pair in pairwise(ticks)]
     return [None if each is None else min(int(each[1]), 4) for each in found]
