@@ -101,5 +101,8 @@ class Stage(App[None]):
     def on_mount(self) -> None:
         self.push_screen(self.backdrop)
         if self.dialog is not None:
-            dialog = self.dialog(self.backdrop.session.state, self.selected_flow)
-            self.push_screen(dialog, self.answers.append)
+            self.open(self.dialog)
+
+    def open(self, dialog: type[Dialog]) -> None:
+        state = self.backdrop.session.state
+        self.push_screen(dialog(state, self.selected_flow), self.answers.append)

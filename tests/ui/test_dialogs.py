@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
+from textual.events import Key
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -174,6 +175,32 @@ async def test_a_wrong_value_of_another_kind_does_not_matter() -> None:
         await pilot.press("tab", "x", "shift+tab", "b", "enter")
         await pilot.pause()
         assert [type(answer) for answer in app.answers] == [SetQdisc]
+
+
+@pytest.mark.parametrize(
+    ("dialog", "keys", "expected"),
+    [
+        (CongestionDialog, "3 enter", SetCongestionControl(cc="bbr", flow="1")),
+        (CongestionDialog, "down enter", SetCongestionControl(cc="bbr", flow="1")),
+        (MarkDialog, "h i enter", Mark(text="hi")),
+        (LinkDialog, "5 M b i t enter", SetLink(rate=5_000_000)),
+    ],
+)
+async def test_keys_typed_while_the_dialog_opens_count(
+    dialog: type[Dialog], keys: str, expected: AnyCommand
+) -> None:
+    """All keys are in the queue before the dialog has composed, as when somebody types fast."""
+    app = Stage(lab())
+    async with app.run_test() as pilot:
+        await pilot.pause()
+        app.open(dialog)
+        for key in keys.split():
+            app.post_message(Key(key, key if len(key) == 1 else None))
+        for _ in range(100):  # rounds of messages; some ten are enough
+            if app.answers:
+                break
+            await pilot.pause()
+        assert app.answers == [expected]
 
 
 async def test_the_selected_flow_is_the_one_that_switches() -> None:

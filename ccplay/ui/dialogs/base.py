@@ -9,10 +9,10 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
-from textual.events import DescendantFocus
+from textual.events import DescendantFocus, Key
 from textual.screen import ModalScreen
 from textual.widget import Widget
-from textual.widgets import Static
+from textual.widgets import Input, OptionList, Static
 
 from ccplay.model import AnyCommand, Capabilities, Network
 from ccplay.state import LabState
@@ -44,12 +44,15 @@ class Dialog(ModalScreen[AnyCommand | None]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "do", "do it", priority=True),
-        Binding("escape", "leave", "leave", priority=True),
+        Binding("enter", "do", "do it"),
+        Binding("escape", "leave", "leave"),
         Binding("down", "app.focus_next", "next", show=False),
         Binding("up", "app.focus_previous", "previous", show=False),
     ]
 
+    AUTO_FOCUS = ""
+    START: ClassVar[str] = "Menu, Input, Steps"
+    """The first that matches has the focus when the dialog opens."""
     HEADING: ClassVar[str]
     VERB: ClassVar[str]
     """What enter does, in a word or two."""
@@ -66,6 +69,7 @@ class Dialog(ModalScreen[AnyCommand | None]):
         self.network: Network = state.hello.network
         self.glyphs: Glyphs = getattr(self.app, "glyphs", UNICODE)
         self._complaint = Static(id="complaint", markup=False)
+        self._early: list[Key] | None = []
 
     @abstractmethod
     def controls(self) -> Iterable[Widget]:
@@ -90,10 +94,44 @@ class Dialog(ModalScreen[AnyCommand | None]):
         """Use the room where there is some."""
         self.set_class(self.size.width >= 110 and self.size.height >= 32, "roomy")
 
+    def on_key(self, event: Key) -> None:
+        """Keep what is typed before anything has the focus: demonstrators type fast."""
+        if self._early is not None:
+            self._early.append(event)
+            event.stop()
+            event.prevent_default()
+
+    def on_mount(self) -> None:
+        """Open once all that was typed until now is known."""
+        self.call_later(self._open)
+
+    def _open(self) -> None:
+        if self.message_queue_size:
+            self.call_later(self._open)
+            return
+        first = self.query(self.START).first()
+        early, self._early = self._early, None
+        self.set_focus(first)
+        for key in early or ():
+            # As the app does it; posted anew to the app, later keys would overtake these.
+            again = Key(key.key, key.character)
+            again.set_sender(self.app)
+            first._forward_event(again)
+
     def on_descendant_focus(self, event: DescendantFocus) -> None:
         """Make the label of what has the focus stand out."""
         for label in self.query(Label):
             label.set_class(label.parent is event.widget.parent, "named")
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Take enter on a line for enter."""
+        event.stop()
+        self.action_do()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Take enter in a field for enter."""
+        event.stop()
+        self.action_do()
 
     def on_menu_chosen(self, event: Menu.Chosen) -> None:
         """Say all of what the line is too short for."""

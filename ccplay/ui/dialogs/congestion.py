@@ -20,7 +20,7 @@ class CongestionDialog(Dialog):
     """Choose an algorithm for a flow, while it runs, or for a host's new connections."""
 
     HEADING = "Congestion control"
-    AUTO_FOCUS = "Menu"
+    START = "Menu"
     VERB = "switch"
     HINT = "←→ of whom  ·  1-9 a-z jump"
 

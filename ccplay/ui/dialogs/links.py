@@ -52,7 +52,7 @@ class LinkDialog(Dialog):
     """Change rate, delay, jitter or loss of a link; only what was edited is sent."""
 
     HEADING = "Link"
-    AUTO_FOCUS = "Field Input"
+    START = "Input"
     VERB = "change"
     HINT = "empty leaves as it is"
 

@@ -74,7 +74,7 @@ class Menu(OptionList):
     @property
     def item(self) -> Item:
         """The line under the highlight."""
-        return self.items[self._pointed]
+        return self.items[self._pointed if self.highlighted is None else self.highlighted]
 
     def is_cut(self, item: Item) -> bool:
         """Whether the line is too narrow for all of the item's summary."""

@@ -21,7 +21,7 @@ class QueueDialog(Dialog):
     """Choose a discipline, then its parameters; each kind keeps what was typed for it."""
 
     HEADING = "Queue"
-    AUTO_FOCUS = "Menu"
+    START = "Menu"
     VERB = "replace"
     HINT = "←→ link  ·  tab parameters"
 
