@@ -219,7 +219,7 @@ def _add_scenario(parser: argparse.ArgumentParser) -> None:
 def _add_lab(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", help="run the lab on another machine, over ssh")
     parser.add_argument(
-        "--hz", type=_positive, help="sweeps a second, 10 to 200 (default 50, or the scenario's)"
+        "--hz", type=_hertz, help="sweeps a second, 10 to 200 (default 50, or the scenario's)"
     )
 
 
@@ -243,6 +243,16 @@ def _open(arguments: argparse.Namespace) -> Callable[[Build], Source]:
         return LabSource(argv, msgspec.structs.replace(build, sample_hz=hz) if hz else build)
 
     return start
+
+
+def _hertz(text: str) -> float:
+    from ccplay.model import SAMPLE_HZ
+
+    low, high = SAMPLE_HZ
+    value = float(text)
+    if not low <= value <= high:
+        raise argparse.ArgumentTypeError(f"{text} is not {low:.0f} to {high:.0f}")
+    return value
 
 
 def _positive(text: str) -> float:

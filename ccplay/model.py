@@ -20,8 +20,14 @@ Option: TypeAlias = bool | int | float | str
 BOTTLENECK = "bottleneck"
 """The name under which scenario files and commands may speak of the link under study."""
 
+SAMPLE_HZ = (10.0, 200.0)
+"""The least and the most sweeps a second."""
+
 INFINITE_SSTHRESH = 0x7FFFFFFF
-"""``TCP_INFINITE_SSTHRESH`` of include/net/tcp.h; it travels as None."""
+"""``TCP_SAMPLE_HZ = (10.0, 200.0)
+"""The least and the most sweeps a second."""
+
+INFINITE_SSTHRESH`` of include/net/tcp.h; it travels as None."""
 
 
 class Value(

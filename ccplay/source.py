@@ -119,8 +119,10 @@ class LabSource:
                 self._last_words.append(line.decode(errors="replace").rstrip())
 
     def _obituary(self, code: int) -> str:
-        how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
         words = [each for each in self._last_words if each]
+        if words and words[-1].startswith(wire.LAB_SAYS):
+            return words[-1].removeprefix(wire.LAB_SAYS)
+        how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
         return f"the lab ended {how}" + (f": {words[-1]}" if words else "")
 
 

@@ -12,6 +12,10 @@ FORMAT = 1
 """Version of the stream's format, said in ``Hello``. A reader takes its own and older ones."""
 
 
+LAB_SAYS = "ccplay lab: "
+"""How a lab begins the line on stderr that says why it ends."""
+
+
 class UnknownEvent(msgspec.Struct, frozen=True):
     """An event of a kind that this version does not know, kept as it came."""
 

@@ -18,6 +18,7 @@ from ccplay.lab.topology import BuiltNetwork
 from ccplay.lab.traffic import Traffic
 from ccplay.model import (
     BOTTLENECK,
+    SAMPLE_HZ,
     AnyCommand,
     Build,
     Building,
@@ -49,8 +50,6 @@ DEFAULT_BOTTLENECK = LinkSetting(
     rate=10_000_000, delay_us=10_000, qdisc=Qdisc(kind="pfifo", options={"limit": 100})
 )
 """Each way of the link under study, where nothing is said."""
-
-SAMPLE_HZ = (10.0, 200.0)
 
 
 class Lab:

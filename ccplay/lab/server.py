@@ -55,7 +55,7 @@ async def _serve() -> int:
             gc.freeze()
             await _obey(lab, lines, outlet.put)
     except CcplayError as error:
-        print(f"ccplay lab: {error}", file=sys.stderr)
+        print(f"{wire.LAB_SAYS}{error}", file=sys.stderr)
         await outlet.drain()
         return error.exit_code
     outlet.put(Ended(t=lab.clock(), reason="stdin ended"))

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from ccplay.model import SAMPLE_HZ
 from ccplay.scenario.mistakes import did_you_mean, quote
 from ccplay.units import (
     format_rate,
@@ -93,7 +94,7 @@ def loss(value: Any) -> float:
 def sampling(value: Any) -> float:
     """Read how often to sweep."""
     hertz = _quantity(value, parse_frequency, "a frequency", "50 Hz")
-    return _within(hertz, 10.0, 200.0, "samplings", "{:g} Hz".format)
+    return _within(hertz, *SAMPLE_HZ, "samplings", "{:g} Hz".format)
 
 
 def whole(low: int, high: int) -> Callable[[Any], int]:
