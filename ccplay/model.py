@@ -23,11 +23,11 @@ BOTTLENECK = "bottleneck"
 SAMPLE_HZ = (10.0, 200.0)
 """The least and the most sweeps a second."""
 
-INFINITE_SSTHRESH = 0x7FFFFFFF
-"""``TCP_SAMPLE_HZ = (10.0, 200.0)
+SAMPLE_HZ = (10.0, 200.0)
 """The least and the most sweeps a second."""
 
-INFINITE_SSTHRESH`` of include/net/tcp.h; it travels as None."""
+INFINITE_SSTHRESH = 0x7FFFFFFF
+"""``TCP_INFINITE_SSTHRESH`` of include/net/tcp.h; it travels as None."""
 
 
 class Value(
