@@ -245,25 +245,32 @@ def _open(arguments: argparse.Namespace) -> Callable[[Build], Source]:
     return start
 
 
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+
+
 def _hertz(text: str) -> float:
     from ccplay.model import SAMPLE_HZ
 
     low, high = SAMPLE_HZ
-    value = float(text)
+    value = _number(text)
     if not low <= value <= high:
         raise argparse.ArgumentTypeError(f"{text} is not {low:.0f} to {high:.0f}")
     return value
 
 
 def _positive(text: str) -> float:
-    value = float(text)
+    value = _number(text)
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"{text} is not above 0")
     return value
 
 
 def _seconds(text: str) -> float:
-    value = float(text)
+    value = _number(text)
     if not 0 <= value < float("inf"):
         raise argparse.ArgumentTypeError(f"{text} is not a moment of the recording")
     return value

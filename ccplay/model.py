@@ -23,9 +23,6 @@ BOTTLENECK = "bottleneck"
 SAMPLE_HZ = (10.0, 200.0)
 """The least and the most sweeps a second."""
 
-SAMPLE_HZ = (10.0, 200.0)
-"""The least and the most sweeps a second."""
-
 INFINITE_SSTHRESH = 0x7FFFFFFF
 """``TCP_INFINITE_SSTHRESH`` of include/net/tcp.h; it travels as None."""
 
@@ -323,7 +320,7 @@ class HostChanged(Event, frozen=True):
 
 
 class FlowStarted(Event, frozen=True):
-    """The connections of a flow are open. Stream 1 samples as ``flow``, others as ``flow/2`` …"""
+    """The connections of a flow are open. Stream 2 samples as ``flow/2`` and so on."""
 
     flow: str
     src: str
