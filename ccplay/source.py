@@ -14,6 +14,9 @@ from ccplay.errors import LabError, RecordingError, WireError
 from ccplay.model import AnyCommand, AnyEvent, Build, Ended
 from ccplay.wire import UnknownEvent
 
+_KILLED = "unshare: sigprocmask"
+"""What unshare(1) says, instead of anything helpful, where a signal ended what it had started."""
+
 _CHUNK = 1 << 16
 _LINES_A_TURN = 500
 _GRACE_S = 2.0
@@ -122,6 +125,8 @@ class LabSource:
         words = [each for each in self._last_words if each]
         if words and words[-1].startswith(wire.LAB_SAYS):
             return words[-1].removeprefix(wire.LAB_SAYS)
+        if any(each.startswith(_KILLED) for each in words):
+            return "the lab was killed by a signal from outside"
         how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
         return f"the lab ended {how}" + (f": {words[-1]}" if words else "")
 

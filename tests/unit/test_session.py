@@ -10,6 +10,7 @@ from ccplay.errors import LabError, RecordingError
 from ccplay.model import (
     AnyCommand,
     AnyEvent,
+    Build,
     Capabilities,
     Ended,
     Hello,
@@ -145,17 +146,21 @@ def test_a_recording_that_is_not_there_is_refused_in_words(tmp_path: Path) -> No
 
 
 async def test_a_lab_that_can_not_start_says_what_failed() -> None:
-    from ccplay.model import Build
-
     session = Session(LabSource(["/nonexistent/ccplay"], Build()))
     await session.run()
     assert session.error is not None
     assert "/nonexistent/ccplay" in session.error
 
 
-async def test_a_lab_that_ends_at_once_is_quoted() -> None:
-    from ccplay.model import Build
-
-    session = Session(LabSource(["sh", "-c", "echo no room >&2; exit 3"], Build()))
+@pytest.mark.parametrize(
+    ("says", "error"),
+    [
+        ("no room", "the lab ended with exit code 3: no room"),
+        ("ccplay lab: no iperf3 here", "no iperf3 here"),
+        ("unshare: sigprocmask unblock failed", "the lab was killed by a signal from outside"),
+    ],
+)
+async def test_a_lab_that_ends_at_once_is_quoted(says: str, error: str) -> None:
+    session = Session(LabSource(["sh", "-c", f"echo {says} >&2; exit 3"], Build()))
     await session.run()
-    assert session.error == "the lab ended with exit code 3: no room"
+    assert session.error == error
