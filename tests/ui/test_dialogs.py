@@ -181,6 +181,7 @@ async def test_a_wrong_value_of_another_kind_does_not_matter() -> None:
     ("dialog", "keys", "expected"),
     [
         (CongestionDialog, "3 enter", SetCongestionControl(cc="bbr", flow="1")),
+        (QueueDialog, "tab 2 0 enter", pfifo(20)),
         (CongestionDialog, "down enter", SetCongestionControl(cc="bbr", flow="1")),
         (MarkDialog, "h i enter", Mark(text="hi")),
         (LinkDialog, "5 M b i t enter", SetLink(rate=5_000_000)),

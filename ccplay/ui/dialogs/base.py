@@ -46,6 +46,9 @@ class Dialog(ModalScreen[AnyCommand | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "do", "do it"),
         Binding("escape", "leave", "leave"),
+        # Not by way of the widget: the keys typed next must find the focus moved.
+        Binding("tab", "move(1)", "next", show=False, priority=True),
+        Binding("shift+tab", "move(-1)", "previous", show=False, priority=True),
         Binding("down", "app.focus_next", "next", show=False),
         Binding("up", "app.focus_previous", "previous", show=False),
     ]
@@ -101,22 +104,30 @@ class Dialog(ModalScreen[AnyCommand | None]):
             event.stop()
             event.prevent_default()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
+        """Leave tab to ``on_key`` until the dialog is open."""
+        return not (action == "move" and self._early is not None)
+
     def on_mount(self) -> None:
         """Open once all that was typed until now is known."""
         self.call_later(self._open)
 
     def _open(self) -> None:
-        if self.message_queue_size:
-            self.call_later(self._open)
+        if self.message_queue_size or self.app.message_queue_size:
+            # By a timer: a callback would keep the loop from ever emptying the app's queue.
+            self.set_timer(0.002, self._open)
             return
-        first = self.query(self.START).first()
         early, self._early = self._early, None
-        self.set_focus(first)
+        self.set_focus(self.query(self.START).first())
         for key in early or ():
-            # As the app does it; posted anew to the app, later keys would overtake these.
-            again = Key(key.key, key.character)
-            again.set_sender(self.app)
-            first._forward_event(again)
+            self.app.post_message(Key(key.key, key.character).set_sender(self.app))
+
+    def action_move(self, by: int) -> None:
+        """Give the focus to the next control or the one before."""
+        if by > 0:
+            self.focus_next()
+        else:
+            self.focus_previous()
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
         """Make the label of what has the focus stand out."""
