@@ -82,16 +82,22 @@ def _play(arguments: argparse.Namespace) -> int:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         arguments.json = False
         return _run(arguments)
-    from ccplay import scenario, script
+    import msgspec
+
+    from ccplay import scenario
+    from ccplay.script import Script
     from ccplay.session import Session
     from ccplay.sinks import Recorder
 
     case = scenario.load(scenario.find(arguments.scenario)).case(*arguments.case)
+    script = Script(case.timeline)
+    # What a person starts by hand must not take a name that the scenario will use.
+    build = msgspec.structs.replace(case.build, reserved=script.names)
     session = Session(
-        _open(arguments)(case.build),
+        _open(arguments)(build),
         title=case.title,
         sinks=[Recorder(arguments.record)] if arguments.record else [],
-        script=script.Script(case.timeline),
+        script=script,
     )
     return _show(session, arguments)
 

@@ -159,6 +159,8 @@ class Build(Command, frozen=True):
     sample_hz: float = 50.0
     seed: int = 1
     """For random loss and jitter."""
+    reserved: list[str] = []
+    """Names of traffic that a script is going to start; the lab gives them to nothing else."""
 
 
 class StartFlow(Command, frozen=True):

@@ -27,6 +27,12 @@ class Script:
         ]
 
     @property
+    def names(self) -> list[str]:
+        """The names of all traffic that waits to be started."""
+        started = [traffic_of(step.command) for step in self._waiting]
+        return [each[1] for each in started if each]
+
+    @property
     def waiting(self) -> tuple[Step, ...]:
         """Steps whose moment has not come."""
         return tuple(self._waiting)

@@ -128,7 +128,14 @@ class Lab:
             ],
         )
         self._stack.callback(self._probe.close)
-        self._traffic = Traffic(built.namespace, self._probe, self._emit, self.clock, self.network)
+        self._traffic = Traffic(
+            built.namespace,
+            self._probe,
+            self._emit,
+            self.clock,
+            self.network,
+            reserved=self._build.reserved,
+        )
         self._stack.push_async_callback(self._traffic.close)
         self._emit(Ready(t=self.clock()))
         sweeping = asyncio.create_task(self._sweep_forever())

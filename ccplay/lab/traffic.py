@@ -40,8 +40,14 @@ class Traffic:
         emit: Callable[[Event], None],
         clock: Callable[[], float],
         network: Network,
+        *,
+        reserved: Iterable[str] = (),
     ) -> None:
-        """``namespace`` gives a node's; events come by ``emit`` at times of ``clock``."""
+        """``namespace`` gives a node's; events come by ``emit`` at times of ``clock``.
+
+        Names that are ``reserved`` must be asked for.
+        """
+        self._reserved = set(reserved)
         self._namespace = namespace
         self._probe, self._emit, self._clock = probe, emit, clock
         self._nodes = {node.name: node for node in network.nodes if node.role != "router"}
@@ -196,10 +202,11 @@ class Traffic:
         names = set(taken)
         if name is None:
             prefix = {"flow": "", "download": "w", "ping": "p"}[kind]
+            avoided = names | self._reserved
             return next(
                 free
-                for number in range(1, len(names) + 2)
-                if (free := f"{prefix}{number}") not in names
+                for number in range(1, len(avoided) + 2)
+                if (free := f"{prefix}{number}") not in avoided
             )
         if name in names:
             raise CommandError(f"the name {name!r} is taken: another {kind} has or had it")
