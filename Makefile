@@ -16,7 +16,7 @@ PACKAGES = $(foreach t,$(TOOLS),$(if $(shell PATH=$$PATH:/usr/sbin:/sbin command
 .PHONY: play test check format bench wheel clean system
 
 play: $(VENV)/ready
-	@$(SUDO) $(BIN)/ccplay
+	@$(BIN)/ccplay
 
 test: $(VENV)/dev
 	$(SUDO) $(BIN)/pytest
