@@ -25,8 +25,10 @@ class Recorder:
     """The stream in a file, one JSON line an event, valid up to its last complete line."""
 
     def __init__(self, path: Path) -> None:
-        """Create ``path``. Raises ``RecordingError`` where that is not possible."""
+        """Create ``path``. Raises ``RecordingError`` where that can't be, or would lose one."""
         self._path = path
+        if path.is_file() and path.stat().st_size:
+            raise RecordingError(f"{path} exists: remove it, or record to another name")
         try:
             self._file: BinaryIO = path.open("wb")
         except OSError as error:
