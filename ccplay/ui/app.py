@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar, cast
 
 from rich.console import RenderableType
 from textual._compositor import ChopsUpdate
 from textual.app import App
 from textual.binding import Binding, BindingType
-from textual.command import Provider
 from textual.screen import Screen
 
 from ccplay.errors import UsageError
@@ -20,13 +18,6 @@ from ccplay.ui.themes import DEFAULT, Look, load_looks
 from ccplay.ui.thrift import ThriftyUpdate
 
 
-def _lab_commands() -> type[Provider]:
-    """Import what feeds the palette only when it is opened: first paint shall not wait for it."""
-    from ccplay.ui.palette import LabProvider  # noqa: PLC0415
-
-    return LabProvider
-
-
 class CcplayApp(App[int]):
     """The screen of one session, live or recorded."""
 
@@ -34,7 +25,6 @@ class CcplayApp(App[int]):
     CSS_PATH = "ccplay.tcss"
     ENABLE_COMMAND_PALETTE = True
     COMMAND_PALETTE_BINDING = "ctrl+p"
-    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_lab_commands}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "quit", "Quit", id="quit", priority=True, tooltip="End the lab and leave")
     ]
@@ -61,11 +51,19 @@ class CcplayApp(App[int]):
         for each in self.looks.values():
             self.register_theme(each.textual_theme)
         self.theme = self.look.textual_theme.name
-        self._main = MainScreen(session, start_at=start_at, speed=speed, fps=fps)
+        self.main = MainScreen(session, start_at=start_at, speed=speed, fps=fps)
+        """The screen under everything else."""
 
     def get_default_screen(self) -> Screen[Any]:
         """Return the main screen."""
-        return self._main
+        return self.main
+
+    def action_command_palette(self) -> None:
+        """Open the palette: all that the lab can do, by name."""
+        from ccplay.ui.palette import Palette  # noqa: PLC0415 - first paint shall not wait for it
+
+        if not isinstance(self.screen, Palette):
+            self.push_screen(Palette())
 
     def on_mount(self) -> None:
         """Start taking in the session's events."""
@@ -79,12 +77,12 @@ class CcplayApp(App[int]):
         """Switch to another theme."""
         self.look = self.looks[name]
         self.theme = self.look.textual_theme.name
-        self._main.redraw()
+        self.main.redraw()
 
     def use_glyphs(self, glyphs: Glyphs) -> None:
         """Switch to another set of characters."""
         self.glyphs = glyphs
-        self._main.redraw()
+        self.main.redraw()
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
         # The one door for all that is written; partial updates pass it thinned out.

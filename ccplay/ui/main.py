@@ -30,7 +30,6 @@ from textual.screen import ModalScreen, Screen
 
 from ccplay.model import AnyCommand, Network, StopDownload, StopFlow
 from ccplay.session import Session
-from ccplay.state import LabState
 from ccplay.ui import pictures, titles
 from ccplay.ui.glyphs import ASCII, UNICODE
 from ccplay.ui.panels import banner, flows, footer, header, log, network, ribbon
@@ -59,13 +58,16 @@ class MainScreen(Screen[None]):
     """Draws the session at the playhead; asks for commands and never assumes their success."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("f", "dialog('FlowDialog')", "New flow", id="flow"),
-        Binding("w", "dialog('DownloadDialog')", "Download", id="download"),
-        Binding("p", "dialog('PingDialog')", "Ping", id="ping"),
-        Binding("c", "dialog('CongestionDialog')", "Congestion control", id="congestion"),
-        Binding("q", "dialog('QueueDialog')", "Queue discipline", id="queue"),
-        Binding("l", "dialog('LinkDialog')", "Link", id="link"),
-        Binding("m", "dialog('MarkDialog')", "Mark", id="mark"),
+        # Priority: run at once, so that keys typed after one of these reach its dialog.
+        Binding("f", "dialog('FlowDialog')", "New flow", id="flow", priority=True),
+        Binding("w", "dialog('DownloadDialog')", "Download", id="download", priority=True),
+        Binding("p", "dialog('PingDialog')", "Ping", id="ping", priority=True),
+        Binding(
+            "c", "dialog('CongestionDialog')", "Congestion control", id="congestion", priority=True
+        ),
+        Binding("q", "dialog('QueueDialog')", "Queue discipline", id="queue", priority=True),
+        Binding("l", "dialog('LinkDialog')", "Link", id="link", priority=True),
+        Binding("m", "dialog('MarkDialog')", "Mark", id="mark", priority=True),
         Binding("x", "stop", "Stop the selected flow", id="stop"),
         Binding("space", "freeze", "Freeze, pause, go on", id="freeze"),
         Binding("left", "scrub(-1)", "Back in time", id="back"),
@@ -202,7 +204,7 @@ class MainScreen(Screen[None]):
         self._show("too-small", lambda *_: [[(_TOO_SMALL.format(*LEAST, *self.size), "")]])
         for name, title in titles.TITLES.items():
             plot = self.query_one(f"#{name}", Plot)
-            plot.title(*title(view, plot.width - 1))
+            plot.title(*title(view, plot.width - 2))
 
     def _show(self, name: str, rows: Callable[[int, int], list[Row]]) -> None:
         sheet = self.query_one(f"#{name}", Sheet)
@@ -249,17 +251,8 @@ class MainScreen(Screen[None]):
 
     def _asked(self, command: AnyCommand | None) -> None:
         if command is not None:
-            self.send(command)
+            self.session.send(command)
         self.redraw()
-
-    @property
-    def state(self) -> LabState:
-        """What is known of the lab; the palette reads it."""
-        return self.session.state
-
-    def send(self, command: AnyCommand) -> None:
-        """Ask the lab for something."""
-        self.session.send(command)
 
     def action_stop(self) -> None:
         """Stop the selected flow or download."""

@@ -27,7 +27,12 @@ def inks(view: View) -> Inks:
     )
 
 
-def picture(view: View, traces: list[Trace], counts: tuple[CountTrace, ...] = ()) -> Picture:
+def picture(
+    view: View,
+    traces: list[Trace],
+    counts: tuple[CountTrace, ...] = (),
+    hint: tuple[str, ...] = (),
+) -> Picture:
     """Return a picture of ``traces`` over the playhead's window."""
     head = view.playhead
     marks = tuple(
@@ -41,19 +46,19 @@ def picture(view: View, traces: list[Trace], counts: tuple[CountTrace, ...] = ()
         counts=counts,
         marks=marks,
         cursor=None if head.running else head.t,
-        hint=hint(view) if not traces else (),
+        hint=hint if not traces else (),
         glyphs=view.glyphs,
         inks=inks(view),
     )
 
 
-def hint(view: View) -> tuple[str, ...]:
+def hint(view: View, what: str, key: str) -> tuple[str, ...]:
     """Say what to do where there is nothing to see."""
     if view.session.error or view.state.phase in ("starting", "building"):
         return ()
     if view.session.live:
-        return ("no flow yet", "", "press f to start one")
-    return ("no flow at this moment",)
+        return (f"no {what} yet", "", f"press {key} to start one")
+    return (f"no {what} at this time",)
 
 
 def cwnd(view: View) -> Picture:
@@ -66,7 +71,7 @@ def cwnd(view: View) -> Picture:
             pen = Pen(view.ink("ssthresh"), "dotted", ascii=view.glyphs.dotted)
             traces.append(SeriesTrace(series, pen, interval=view.interval, scaled=False))
     traces += [_flow_trace(view, name, "cwnd", 1.0) for name in names]
-    return picture(view, traces)
+    return picture(view, traces, hint=hint(view, "flow", "f"))
 
 
 def rtt(view: View) -> Picture:
@@ -84,7 +89,7 @@ def rtt(view: View) -> Picture:
     if traces and base:
         pen = Pen(view.ink("base_rtt"), "dotted", ascii="-")
         traces.insert(0, StepTrace(base, pen))
-    return picture(view, traces)
+    return picture(view, traces, hint=hint(view, "ping", "p"))
 
 
 def queue(view: View) -> Picture:

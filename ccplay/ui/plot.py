@@ -107,7 +107,7 @@ class Plot(Sheet):
 
     def title(self, left: Row, right: Row) -> None:
         """Show the title line."""
-        self.show_row(0, spread(left, right, self.width - 1))
+        self.show_row(0, spread(left, right, self.width - 2))
 
     def draw(self, picture: Picture) -> None:
         """Draw what changed since the last picture."""
@@ -129,7 +129,7 @@ class Plot(Sheet):
 
     def _fit(self, picture: Picture) -> bool:
         peaks = (t.peak(picture.left, picture.until) for t in picture.traces)
-        return self.scale.fit(max(peaks, default=0.0), max(self.lines // 4, 2))
+        return self.scale.fit(max(peaks, default=0.0), self.lines // 4 + 1)
 
     def _stale(self, before: Picture, picture: Picture) -> Sequence[int]:
         """Return the columns that differ between two pictures of one page."""
@@ -264,7 +264,8 @@ class Plot(Sheet):
             dots = range(low, high + 1)
             shade: Sequence[int] = ()
             if pen.manner == "area":
-                shade = [d for d in range(low) if (d + 2 * column) % 4 == 0] if across == 2 else ()
+                sparse = 4 if across == 2 else 1
+                shade = [d for d in range(low) if (d + 2 * column) % sparse == 0]
             elif pen.manner in ("dotted", "dots") and high - low > up:
                 dots = range(low, high + 1, max(high - low, 1))
             for dot in (*shade, *dots):

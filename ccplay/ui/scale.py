@@ -24,7 +24,12 @@ class Scale:
         """Make room for ``peak`` with at most ``labels`` steps; say whether the axis changed."""
         step, top = _round_axis(max(peak * _HEADROOM, self.least), max(labels, 1))
         steps = round(self.top / self.step)
-        if peak <= self.top and top > self.top * _SHRINK and steps <= max(labels, 1) + 1:
+        if (
+            self.top
+            and peak <= self.top
+            and top > self.top * _SHRINK
+            and steps <= max(labels, 1) + 1
+        ):
             return False
         changed = (step, top) != (self.step, self.top)
         self.step, self.top = step, top

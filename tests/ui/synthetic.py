@@ -11,9 +11,6 @@ from ccplay.model import (
     Applied,
     Building,
     Capabilities,
-    DownloadEnded,
-    DownloadStarted,
-    Ended,
     Failed,
     Feature,
     FlowStarted,
@@ -257,6 +254,9 @@ class SyntheticSource:
         self.live = live
         self.paced = paced
         self.sent: list[AnyCommand] = []
+        self.stays = live
+        """Whether it goes on, silently, after its last event."""
+        self.drained = False
         self._events = events
 
     async def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
@@ -271,7 +271,8 @@ class SyntheticSource:
                 if wait > 0:
                     await asyncio.sleep(wait)
             yield event
-        if self.live and not self.paced:
+        self.drained = True
+        if self.stays:
             await asyncio.Event().wait()
 
     def send(self, command: AnyCommand) -> None:
@@ -280,6 +281,3 @@ class SyntheticSource:
 
     async def close(self) -> None:
         """Nothing is held open."""
-
-
-__all__ = ["DownloadEnded", "DownloadStarted", "Ended", "SyntheticSource", "stream"]

@@ -14,6 +14,9 @@ WIDE = 56
 def rows(view: View, width: int, height: int) -> list[Row]:
     """Return the table, ``height`` rows of ``width`` cells."""
     head = _head(view, width)
+    if not view.state.flows and not view.state.pings and view.session.live:
+        said = "f starts a flow, w a download, p a ping"
+        return [head, (), [(f"   {said}"[:width], view.ink("muted"))]]
     body = [_flow(view, flow, width) for flow in view.listed()]
     body += [_ping(view, ping, width) for ping in view.pings()]
     room = height - 1

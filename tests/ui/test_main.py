@@ -1,0 +1,238 @@
+"""The main screen: what keys ask for, what it shows of the past, what it says when things end."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from ccplay.errors import LabError
+from ccplay.model import AnyEvent, Ended, Failed, SetQdisc, StartFlow, StopFlow
+from ccplay.session import Session
+from ccplay.ui.app import CcplayApp
+from ccplay.ui.main import MainScreen
+from ccplay.ui.pictures import PICTURES
+from ccplay.ui.plot import Plot
+from ccplay.ui.sheet import Sheet
+from tests.ui.synthetic import SyntheticSource, stream
+from tests.ui.view import text_of
+
+DEADLINE_S = 20.0
+"""Generous: other tests may have the machine's cores at the same time."""
+
+
+class DyingSource(SyntheticSource):
+    """A lab that dies."""
+
+    async def events(self) -> AsyncIterator[Any]:
+        async for event in super().events():
+            yield event
+        raise LabError("the lab ended by signal 9")
+
+
+@asynccontextmanager
+async def playing(
+    source: SyntheticSource, size: tuple[int, int] = (120, 40), **options: Any
+) -> AsyncIterator[tuple[CcplayApp, Pilot[int]]]:
+    """Run the app until all events are in."""
+    app = CcplayApp(Session(source, title="test"), **options)
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: source.drained)
+        app.main.draw()
+        yield app, pilot
+
+
+async def until(pilot: Pilot[int], condition: Callable[[], bool]) -> None:
+    """Wait for something to be so."""
+    async with asyncio.timeout(DEADLINE_S):
+        while not condition():
+            await pilot.pause(0.01)
+
+
+def live(events: Iterator[AnyEvent] | None = None) -> SyntheticSource:
+    return SyntheticSource(events or stream(seconds=20), live=True)
+
+
+async def test_f_starts_a_flow() -> None:
+    async with playing(live(stream(busy=False))) as (app, pilot):
+        await pilot.press("f")
+        await pilot.press("enter")
+        source = app.session._source
+        assert isinstance(source, SyntheticSource)
+        assert [type(each) for each in source.sent] == [StartFlow]
+
+
+async def test_x_stops_the_selected_flow() -> None:
+    async with playing(source := live()) as (_, pilot):
+        await pilot.press("down", "x")
+        assert source.sent == [StopFlow(flow="2")]
+
+
+async def test_a_recording_takes_no_commands() -> None:
+    async with playing(source := SyntheticSource(stream(seconds=20))) as (app, pilot):
+        await pilot.press("f", "x")
+        assert source.sent == []
+        assert isinstance(app.screen, MainScreen)
+
+
+async def test_space_freezes_and_the_recording_goes_on() -> None:
+    async with playing(live()) as (app, pilot):
+        screen = app.main
+        await until(pilot, lambda: screen.playhead.t > 19)
+        await pilot.press("space")
+        frozen = screen.playhead.t
+        app.session.state.apply(Failed(t=30.0, command=None, message="no"))
+        await pilot.pause(0.3)
+        assert screen.playhead.t == frozen
+        assert "frozen" in text_of(app, "header")
+        await pilot.press("end")
+        await until(pilot, lambda: screen.playhead.t == 30.0)
+
+
+async def test_scrolling_back_shows_what_was_then() -> None:
+    """At 10 s flow 1 was cubic and the queue had 100 packets; later both were changed."""
+    async with playing(SyntheticSource(stream(seconds=30)), start_at=28.0) as (app, pilot):
+        screen = app.main
+        screen.playhead.jump(28.0, 30.0)
+        screen.redraw()
+        assert "reno" in text_of(app, "flows").splitlines()[1]
+        assert "/40 pkt" in text_of(app, "network")
+        assert "→ pfifo 40 pkt" in text_of(app, "events")
+        screen.playhead.jump(10.0, 30.0)
+        screen.redraw()
+        assert "cubic" in text_of(app, "flows").splitlines()[1]
+        assert "/100 pkt" in text_of(app, "network")
+        assert "→ pfifo 40 pkt" not in text_of(app, "events")
+        await pilot.press("home")
+        assert screen.playhead.t == 0
+
+
+async def test_a_lab_that_dies_is_said_and_the_screen_stays_usable() -> None:
+    async with playing(DyingSource(stream(seconds=20))) as (app, pilot):
+        await until(pilot, lambda: app.session.error is not None)
+        app.main.redraw()
+        await pilot.pause()
+        assert "the lab ended by signal 9" in text_of(app, "banner")
+        assert "scroll" in text_of(app, "banner")
+        await pilot.press("left", "left")
+        assert app.main.playhead.t < 20
+        assert "lab died" in text_of(app, "header")
+
+
+async def test_an_orderly_end_is_said() -> None:
+    source = live(iter([*stream(seconds=5), Ended(t=6.0, reason="asked to end")]))
+    source.stays = False
+    async with playing(source) as (app, pilot):
+        await until(pilot, lambda: app.session.done and not app.main.playhead.running)
+        app.main.redraw()
+        await pilot.pause()
+        assert "asked to end" in text_of(app, "banner")
+        await pilot.press("f")
+        assert isinstance(app.screen, MainScreen)
+
+
+async def test_a_refused_command_raises_a_toast() -> None:
+    async with playing(live()) as (app, pilot):
+        app.session.state.apply(Failed(t=21.0, command=None, message='no "fq" here'))
+        await until(pilot, lambda: any("fq" in each.message for each in app._notifications))
+
+
+async def test_while_the_network_builds_the_plan_is_shown() -> None:
+    events = itertools.takewhile(lambda event: event.t < 0.1, stream())
+    async with playing(live(events)) as (app, pilot):
+        await until(pilot, lambda: "building" in text_of(app, "banner"))
+        assert "4/4" in text_of(app, "banner")
+        assert "r1" in text_of(app, "network")
+
+
+@pytest.mark.parametrize("size", [(1, 1), (20, 5), (79, 24), (80, 23), (300, 90)])
+async def test_every_size_works(size: tuple[int, int]) -> None:
+    async with playing(live(), size) as (app, pilot):
+        app.main.redraw()
+        await pilot.resize_terminal(120, 40)
+        await pilot.pause()
+        app.main.redraw()
+        assert "cwnd" in text_of(app, "cwnd")
+        await pilot.resize_terminal(*size)
+        await pilot.pause()
+
+
+async def test_too_small_a_terminal_is_told_so() -> None:
+    async with playing(live(), (70, 20)) as (app, pilot):
+        await until(pilot, lambda: "80x24" in text_of(app, "too-small"))
+
+
+async def test_all_keys_at_any_time() -> None:
+    """No key raises, whatever the phase."""
+    keys = [each.key.split(",")[0] for each in MainScreen.BINDINGS if hasattr(each, "key")]
+    for source in (live(stream(busy=False)), live(), SyntheticSource(stream(seconds=10))):
+        async with playing(source) as (app, pilot):
+            for key in keys:
+                if key != "s":
+                    await pilot.press(key)
+                    if not isinstance(app.screen, MainScreen):
+                        await pilot.press("escape")
+            await until(pilot, lambda: isinstance(app.screen, MainScreen))
+
+
+async def test_s_saves_a_picture(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with playing(live()) as (_, pilot):
+        await pilot.press("s")
+        assert [each.suffix for each in tmp_path.iterdir()] == [".svg"]
+
+
+async def test_ascii_is_ascii() -> None:
+    async with playing(live(), ascii=True) as (app, pilot):
+        await until(pilot, lambda: app.main.playhead.t > 19)
+        app.main.redraw()
+        shown = "".join(text_of(app, sheet.id or "") for sheet in app.main.query(Sheet))
+        assert shown.isascii(), {char for char in shown if not char.isascii()}
+
+
+@pytest.mark.parametrize("cells", [False, True])
+@pytest.mark.parametrize("width", [10.0, 30.0])
+async def test_drawing_piece_by_piece_ends_like_drawing_at_once(cells: bool, width: float) -> None:
+    """Only new columns are drawn: they must come out as if all had been drawn anew."""
+    source = SyntheticSource(stream(flows=4, pairs=4, seconds=40))
+    async with playing(source, ascii=cells) as (app, _):
+        screen = app.main
+        head = screen.playhead
+        head.width, head.speed, head.t = width, 1.0, 0.0
+        for plot in screen.query(Plot):
+            plot.blank(plot.width, plot.height)
+        for step in range(1, 390):
+            head.running = True
+            head.advance(40.0, 0.1, done=True)
+            if step % 97 == 0:
+                for plot in screen.query(Plot):
+                    drawn = PICTURES[plot.id or ""](screen.view)
+                    plot.draw(drawn)
+                    piecewise = [list(row) for row in plot._cells[1:]]
+                    plot.picture = None
+                    plot.draw(drawn)
+                    assert plot._cells[1:] == piecewise, (plot.id, head.t)
+            for plot in screen.query(Plot):
+                plot.draw(PICTURES[plot.id or ""](screen.view))
+
+
+async def test_a_frame_without_news_repaints_nothing() -> None:
+    async with playing(SyntheticSource(stream(seconds=20))) as (app, pilot):
+        screen = app.main
+        screen.playhead.jump(15.0, 20.0)
+        screen.redraw()
+        await pilot.pause()
+        screen.redraw()
+        assert not any(sheet._repaint_regions for sheet in screen.query(Sheet))
+
+
+def test_the_made_up_session_switches_the_queue() -> None:
+    """What the tests above rely on."""
+    assert any(
+        isinstance(getattr(event, "command", None), SetQdisc) for event in stream(seconds=30)
+    )

@@ -1,0 +1,12 @@
+"""Reading the screen as text."""
+
+from __future__ import annotations
+
+from ccplay.ui.app import CcplayApp
+from ccplay.ui.sheet import Sheet
+
+
+def text_of(app: CcplayApp, part: str) -> str:
+    """Return what a part of the main screen shows."""
+    sheet = app.main.query_one(f"#{part}", Sheet)
+    return "\n".join("".join(char for char, _ in row) for row in sheet._cells)

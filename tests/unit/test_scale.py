@@ -1,0 +1,45 @@
+"""Axes: round labels, room for the peak, no jumping about."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ccplay.ui.scale import Scale, short, time_ticks
+
+
+@given(st.floats(min_value=0.0, max_value=1e9), st.integers(min_value=1, max_value=10))
+def test_the_axis_has_room_and_few_labels(peak: float, labels: int) -> None:
+    scale = Scale()
+    scale.fit(peak, labels)
+    assert scale.top >= peak
+    assert scale.ticks()[0] == 0
+    assert scale.ticks()[-1] == pytest.approx(scale.top)
+    assert len(scale.ticks()) <= labels + 1
+
+
+def test_the_axis_grows_at_once_and_shrinks_with_reluctance() -> None:
+    scale = Scale()
+    assert scale.fit(90.0, 4)
+    assert scale.top == 100.0
+    assert not scale.fit(60.0, 4)
+    assert scale.fit(120.0, 4)
+    assert scale.fit(10.0, 4)
+    assert scale.top < 20.0
+
+
+def test_an_empty_axis_has_labels_too() -> None:
+    scale = Scale(8)
+    scale.fit(0.0, 4)
+    assert scale.ticks() == [0, 2, 4, 6, 8]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (87, "87"), (0.5, "0.5"), (9999, "9999"), (12_000, "12k"), (2.5e6, "2.5M")],
+)
+def test_labels_take_four_cells(value: float, text: str) -> None:
+    assert short(value) == text
+
+
+def test_moments_are_round() -> None:
+    assert time_ticks(7.5, 30.0, 4) == [10, 20, 30]

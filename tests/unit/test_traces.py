@@ -1,0 +1,67 @@
+"""What traces cover within slices of time."""
+
+import math
+
+from ccplay.series import Series, Timeline
+from ccplay.ui.traces import CountTrace, DotTrace, Pen, SeriesTrace, StepTrace
+
+PEN = Pen("#ffffff")
+
+
+def series_of(values: list[float | None], interval: float = 0.02) -> Series:
+    timeline = Timeline()
+    series = Series(timeline)
+    for at, value in enumerate(values):
+        series.put(timeline.append(at * interval), value)
+    return series
+
+
+def test_a_peak_is_never_lost() -> None:
+    """One sample among ten thousand shows, however wide the slice."""
+    series = series_of([10.0] * 5000 + [99.0] + [10.0] * 5000)
+    spans = SeriesTrace(series, PEN).spans([0.0, 50.0, 150.0, 250.0])
+    assert [span and span[1] for span in spans] == [10.0, 99.0, 10.0]
+
+
+def test_a_gap_stays_a_gap() -> None:
+    series = series_of([5.0] * 50 + [None] * 100 + [7.0] * 50)
+    spans = SeriesTrace(series, PEN).spans([0.0, 1.0, 2.0, 2.9, 4.0])
+    assert [span is None for span in spans] == [False, False, True, False]
+
+
+def test_slices_shorter_than_the_interval_hold_the_value() -> None:
+    series = series_of([1.0, 2.0, 3.0], interval=0.02)
+    edges = [0.0, 0.005, 0.01, 0.015, 0.02, 0.025]
+    assert None not in SeriesTrace(series, PEN).spans(edges)
+
+
+def test_neighbouring_slices_join() -> None:
+    """A fall between two samples is a vertical line, not a hole."""
+    series = series_of([100.0] * 5 + [50.0] * 5)
+    spans = SeriesTrace(series, PEN).spans([0.0, 0.1, 0.2])
+    assert spans == [(100.0, 100.0), (50.0, 100.0)]
+
+
+def test_a_setting_holds_until_it_changes() -> None:
+    trace = StepTrace(((1.0, 100.0), (5.0, 20.0), (7.0, None)), PEN)
+    spans = trace.spans([0.0, 1.0, 2.0, 6.0, 8.0])
+    assert spans == [None, (100.0, 100.0), (20.0, 20.0), None]
+    assert trace.peak(2.0, 4.0) == 100.0
+
+
+def test_dots_don_t_spread() -> None:
+    series = series_of([20.0, None, 21.0], interval=1.0)
+    assert DotTrace(series, PEN).spans([0.0, 0.5, 1.5, 2.5]) == [(20.0, 20.0), None, (21.0, 21.0)]
+
+
+def test_a_counter_shows_where_it_grew() -> None:
+    trace = CountTrace(series_of([0.0] * 10 + [3.0] * 10, interval=0.1), PEN)
+    assert not trace.grew(0.0, 0.5)
+    assert trace.grew(0.9, 1.1)
+    assert not trace.grew(1.2, 1.9)
+
+
+def test_factors_scale() -> None:
+    span = SeriesTrace(series_of([20_000.0]), PEN, 1e-3).spans([0.0, 1.0])[0]
+    assert span is not None
+    assert math.isclose(span[0], 20.0)
