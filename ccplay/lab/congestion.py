@@ -11,12 +11,10 @@ from collections.abc import Collection, Generator
 from pathlib import Path
 from typing import Any
 
-from pyroute2.netlink.rtnl import RTM_GETROUTE, RTM_NEWROUTE
-from pyroute2.netlink.rtnl.rtmsg import rtmsg
-
 from ccplay.errors import CommandError, UnsupportedError
 from ccplay.lab.catalogue import CATALOGUE
 from ccplay.lab.modules import module_file
+from ccplay.lab.netlink import RTM_GETROUTE, RTM_NEWROUTE, rtmsg
 from ccplay.lab.netns import Namespace
 from ccplay.lab.rtnl import CREATE, REPLACE, RouteSocket, message
 

@@ -7,11 +7,16 @@ import errno
 import os
 import subprocess
 
-from pyroute2.netlink.rtnl import RTM_DELLINK, RTM_DELQDISC, RTM_NEWLINK, RTM_NEWQDISC, TC_H_ROOT
-from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
-
 from ccplay.lab.modules import find_tool, module_file
 from ccplay.lab.netem import divert_requests
+from ccplay.lab.netlink import (
+    RTM_DELLINK,
+    RTM_DELQDISC,
+    RTM_NEWLINK,
+    RTM_NEWQDISC,
+    TC_H_ROOT,
+    ifinfmsg,
+)
 from ccplay.lab.netns import Namespace
 from ccplay.lab.nfqueue import PacketQueue
 from ccplay.lab.qdiscs import LOOPBACK

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from ccplay.errors import CommandError, LabError
-from ccplay.lab import congestion, webserver
+from ccplay.lab import congestion
 from ccplay.lab.netns import Namespace
 from ccplay.lab.probe import Probe
 from ccplay.lab.program import Program
@@ -24,6 +24,9 @@ from ccplay.model import (
 
 PROGRESS_INTERVAL_S = 0.1
 """Progress is told so often at the most."""
+
+_PORT = 80
+"""Of the web server."""
 
 _SAVED = re.compile(r"\(([\d.]+) ([KMGT]?)B/s\) - .* saved \[(\d+)")
 _SCALE = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -64,9 +67,9 @@ class WebServer:
         Raises ``LabError`` with its own words where it does not start.
         """
         # -I: nothing from the surroundings; -S: no site-packages, which take a while to find.
-        path = str(Path(webserver.__file__))
-        program = await Program.start(namespace, [sys.executable, "-I", "-S", path])
-        if not await program.says(webserver.READY):
+        path = str(Path(__file__).with_name("webserver.py"))
+        program = await Program.start(namespace, [sys.executable, "-I", "-S", path, str(_PORT)])
+        if not await program.says("ready"):
             await program.stop()
             raise LabError(f"host {namespace.name}: web server: {program.last_words()}")
         return cls(program, on_request)
@@ -141,7 +144,7 @@ class Download:
         """Learn which connection it is: ``port`` is wget's."""
         self._port = port
         if not self.ended.is_set():
-            self._probe.track(self.name, self.src, sport=webserver.PORT, dport=port)
+            self._probe.track(self.name, self.src, sport=_PORT, dport=port)
 
     def watch(self) -> None:
         """Take a sweep into account: tell how far the download is."""
@@ -163,7 +166,7 @@ class Download:
         """
         if self._port is None:
             raise CommandError(f"download {self.name} has no connection yet")
-        congestion.switch(self._server.pid, [(webserver.PORT, self._port)], cc)
+        congestion.switch(self._server.pid, [(_PORT, self._port)], cc)
 
     def begin_stop(self) -> None:
         """Break it off, and don't wait."""

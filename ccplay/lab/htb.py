@@ -6,10 +6,8 @@ that either is changed without the other noticing (tc-htb(8), net/sched/sch_htb.
 
 from __future__ import annotations
 
-from pyroute2.netlink.rtnl import RTM_GETTCLASS, RTM_NEWQDISC, RTM_NEWTCLASS, TC_H_ROOT
-from pyroute2.netlink.rtnl.tcmsg import sched_htb
-
 from ccplay.errors import CommandError
+from ccplay.lab.netlink import RTM_GETTCLASS, RTM_NEWQDISC, RTM_NEWTCLASS, TC_H_ROOT, sched_htb
 from ccplay.lab.rtnl import CREATE, REPLACE, RouteSocket, traffic_control
 from ccplay.units import format_rate
 

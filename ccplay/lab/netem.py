@@ -9,14 +9,19 @@ import errno
 from collections.abc import Iterable
 from typing import Any
 
-from pyroute2.netlink.rtnl import RTM_NEWLINK, RTM_NEWQDISC, RTM_NEWTFILTER, TC_H_ROOT
-from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
-from pyroute2.netlink.rtnl.tcmsg import cls_u32, sched_netem
-from pyroute2.netlink.rtnl.tcmsg.common import tick_in_usec
-
 from ccplay.errors import LabError
 from ccplay.lab import qdiscs
 from ccplay.lab.delays import Arrival, Path
+from ccplay.lab.netlink import (
+    RTM_NEWLINK,
+    RTM_NEWQDISC,
+    RTM_NEWTFILTER,
+    TC_H_ROOT,
+    cls_u32,
+    ifinfmsg,
+    sched_netem,
+    tick_in_usec,
+)
 from ccplay.lab.rtnl import (
     CREATE,
     EXCLUSIVE,

@@ -6,12 +6,18 @@ import errno
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from pyroute2.netlink.rtnl import RTM_DELQDISC, RTM_GETQDISC, RTM_NEWQDISC, TC_H_ROOT
-from pyroute2.netlink.rtnl.tcmsg import sched_cake, sched_choke, sched_tbf
-from pyroute2.netlink.rtnl.tcmsg.common import tick_in_usec
-
 from ccplay import disciplines
 from ccplay.errors import CommandError, UnsupportedError
+from ccplay.lab.netlink import (
+    RTM_DELQDISC,
+    RTM_GETQDISC,
+    RTM_NEWQDISC,
+    TC_H_ROOT,
+    sched_cake,
+    sched_choke,
+    sched_tbf,
+    tick_in_usec,
+)
 from ccplay.lab.rtnl import CREATE, REPLACE, NetlinkError, RouteSocket, traffic_control
 from ccplay.model import Option, Qdisc
 

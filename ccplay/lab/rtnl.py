@@ -13,13 +13,8 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from pyroute2.netlink import nlmsg
-from pyroute2.netlink.rtnl.tcmsg import plugins, sched_pfifo, tcmsg
-
+from ccplay.lab.netlink import nlmsg, tcmsg
 from ccplay.lab.netns import Namespace
-
-# bfifo carries the same struct tc_fifo_qopt as pfifo, and pyroute2 lists pfifo alone.
-plugins.setdefault("bfifo", sched_pfifo)
 
 REQUEST, ACK, DUMP = 0x1, 0x4, 0x300
 CREATE, EXCLUSIVE, REPLACE = 0x400, 0x200, 0x100

@@ -8,13 +8,13 @@ from types import TracebackType
 from typing import Self
 
 import msgspec
-from pyroute2.netlink.rtnl import TC_H_ROOT
 
 from ccplay.errors import CommandError, LabError
 from ccplay.lab import htb, offloads, qdiscs
 from ccplay.lab.delayclient import LineDelay
 from ccplay.lab.delays import Arrival, DelayEngine, Path
 from ccplay.lab.netem import NetemDelay
+from ccplay.lab.netlink import TC_H_ROOT
 from ccplay.lab.rtnl import NetlinkError, RouteSocket
 from ccplay.lab.topology import BuiltNetwork
 from ccplay.model import Link, LinkChanged, LinkSetting, Qdisc

@@ -8,23 +8,26 @@ Neighbour tables are filled in, so no ARP request ever stands in a queue under s
 from __future__ import annotations
 
 import subprocess
-import sys
-from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from pyroute2.netlink import nlmsg
-from pyroute2.netlink.rtnl import RTM_NEWADDR, RTM_NEWLINK, RTM_NEWNEIGH, RTM_NEWROUTE
-from pyroute2.netlink.rtnl.ifaddrmsg import ifaddrmsg
-from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
-from pyroute2.netlink.rtnl.ndmsg import ndmsg
-from pyroute2.netlink.rtnl.rtmsg import rtmsg
-
 from ccplay.errors import CommandError, LabError
+from ccplay.lab.netlink import (
+    RTM_NEWADDR,
+    RTM_NEWLINK,
+    RTM_NEWNEIGH,
+    RTM_NEWROUTE,
+    ifaddrmsg,
+    ifinfmsg,
+    ndmsg,
+    nlmsg,
+    rtmsg,
+)
 from ccplay.lab.netns import Namespace, write_sysctls
 from ccplay.lab.rtnl import CREATE, EXCLUSIVE, RouteSocket, message
+from ccplay.lab.spared import in_place_of
 from ccplay.model import Link, Network, Node, Topology
 
 MAX_PAIRS = 8
@@ -157,7 +160,7 @@ def build(network: Network, on_step: Callable[[str, int, int], None]) -> BuiltNe
 
 def _start_mininet(network: Network) -> Any:
     """Have Mininet make the nodes and note the links."""
-    with _distutils_spared():
+    with in_place_of(_distutils()):
         from mininet import link, net, node  # noqa: PLC0415 - only labs pay for it
 
     class LabNode(node.Node):  # type: ignore[misc]
@@ -222,24 +225,14 @@ def _start_mininet(network: Network) -> Any:
     return mininet
 
 
-@contextmanager
-def _distutils_spared() -> Generator[None]:
-    """Keep Mininet from importing distutils, which Python 3.12 lacks and setuptools makes slow.
+def _distutils() -> dict[str, ModuleType]:
+    """Stand in for distutils, which Python 3.12 lacks and setuptools makes slow.
 
-    It takes one class from there, to compare versions of Open vSwitch, which no lab has.
+    Mininet takes one class from it, to compare versions of Open vSwitch, which no lab has.
     """
     version = ModuleType("distutils.version")
     version.StrictVersion = str  # type: ignore[attr-defined]
-    spare = {"distutils": ModuleType("distutils"), "distutils.version": version}
-    if spare.keys() & sys.modules.keys():
-        yield
-        return
-    sys.modules.update(spare)
-    try:
-        yield
-    finally:
-        for name in spare:
-            del sys.modules[name]
+    return {"distutils": ModuleType("distutils"), "distutils.version": version}
 
 
 def _cables(network: Network, namespaces: dict[str, Namespace]) -> Iterable[nlmsg]:

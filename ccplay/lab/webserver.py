@@ -1,19 +1,16 @@
 """The web server inside the network: ``GET /bytes/N`` answers with N bytes.
 
-A process of its own in a host's namespace: ``python webserver.py``, imports nothing of ccplay.
-Before it sends, it says on stdout which connection that will be: ``DOWNLOAD PEER-PORT``.
+A process of its own in a host's namespace: ``python webserver.py PORT``, imports nothing of
+ccplay. On stdout it says ``ready`` once it takes connections and, before it sends, which
+connection that will be: ``DOWNLOAD PEER-PORT``.
 """
 
 from __future__ import annotations
 
 import socket
+import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
-
-PORT = 80
-
-READY = "ready"
-"""What it says first, once it takes connections."""
 
 _BLOCK = bytes(1 << 17)
 
@@ -58,8 +55,8 @@ class Server(ThreadingHTTPServer):
 
 def main() -> None:
     """Serve until killed."""
-    with Server(("0.0.0.0", PORT), Handler) as server:  # noqa: S104 - the lab's own network
-        print(READY, flush=True)
+    with Server(("0.0.0.0", int(sys.argv[1])), Handler) as server:  # noqa: S104 - the lab's own network
+        print("ready", flush=True)
         server.serve_forever()
 
 
