@@ -1,0 +1,223 @@
+"""What a lab's start and its end cost, against bare Mininet with the same nodes and links.
+
+Ours counts from the spawn of ``ccplay lab`` to the first sweep: routed, shaped, delayed, sampled.
+Mininet's counts from the spawn of a Python that imports it, makes nodes and links, and starts them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Generator, Iterable
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from ccplay import launch
+from ccplay.lab import topology
+from ccplay.model import (
+    AnyEvent,
+    Build,
+    Building,
+    Hello,
+    LinkChanged,
+    Ready,
+    Sweep,
+    Topology,
+)
+from ccplay.source import LabSource
+from ccplay.wire import UnknownEvent
+from tests.bench._figures import Spread, table
+
+ROUNDS = 9
+
+NETWORKS = {
+    "linear": Topology(kind="linear"),
+    "dumbbell, 2 pairs": Topology(pairs=2),
+    "dumbbell, 4 pairs": Topology(pairs=4),
+}
+
+PHASES = {
+    "spawned": "namespaces, Python, imports, survey",
+    "hello": "nodes (with Mininet's import)",
+    "links": "links and addresses",
+    "done": "shaping, and the delay line's start",
+    "shaped": "hosts' congestion controls",
+    "ready": "until the first sweep",
+}
+"""What begins when, in this order."""
+
+
+async def run(console: Console) -> None:
+    """Measure and print."""
+    starts, stops = await _starts_and_stops()
+    console.print(starts)
+    console.print(await _phases())
+    console.print(_python())
+    console.print(stops)
+
+
+async def _starts_and_stops() -> tuple[Table, Table]:
+    heads = ("", "ccplay ms", "Mininet ms", "ratio")
+    starts = table("lab start, to the first sweep", "no slower than bare Mininet", heads)
+    stops = table("lab stop, to nothing left", "under 50 ms", heads)
+    for name, network in NETWORKS.items():
+        own, closed, killed, peer, stopped = [], [], [], [], []
+        for _ in range(ROUNDS):
+            start, stop = await _lab(network, kill=False)
+            own.append(start)
+            closed.append(stop)
+            killed.append((await _lab(network, kill=True))[1])
+            start, stop = _mininet(network)
+            peer.append(start)
+            stopped.append(stop)
+        starts.add_row(name, *_compared(own, peer))
+        stops.add_row(f"{name}: stdin closed", *_compared(closed, stopped))
+        stops.add_row(f"{name}: SIGKILL", *_compared(killed, stopped))
+    return starts, stops
+
+
+def _compared(own: list[float], peer: list[float]) -> tuple[str, str, str]:
+    ours, theirs = Spread.of(own), Spread.of(peer)
+    ratio = theirs.median / ours.median
+    return ours.scaled(1e3), theirs.scaled(1e3), f"{ratio:.2f}x"
+
+
+async def _lab(network: Topology, *, kill: bool) -> tuple[float, float]:
+    """Return the seconds that a lab took to start and to be gone."""
+    lab = LabSource(launch.lab_argv(), Build(topology=network))
+    begun = time.monotonic()
+    events = lab.events()
+    async for event in events:
+        if isinstance(event, Sweep):
+            break
+    started = time.monotonic() - begun
+    assert lab.pid is not None
+    with _watched(_family(lab.pid)) as processes:
+        begun = time.monotonic()
+        if kill:
+            os.kill(lab.pid, signal.SIGKILL)
+        else:
+            await lab.close()
+        _wait_for(processes)
+        stopped = time.monotonic() - begun
+    await lab.close()
+    return started, stopped
+
+
+def _mininet(network: Topology) -> tuple[float, float]:
+    """Return the seconds that bare Mininet took to start and to be gone."""
+    plan = topology.plan(network)
+    cables = [f"{link.src}-{link.dst}" for link in plan.links[::2]]
+    user = () if os.geteuid() == 0 else launch.ROOTLESS
+    argv = [*launch.UNSHARE, *user, sys.executable, "-m", "tests.bench._bare_mininet", *cables]
+    begun = time.monotonic()
+    pipe = subprocess.PIPE
+    with subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"up\n"
+        started = time.monotonic() - begun
+        begun = time.monotonic()
+        process.stdin.close()
+        process.wait()
+        return started, time.monotonic() - begun
+
+
+def _family(pid: int) -> list[int]:
+    """Return a process and its descendants."""
+    parents = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            # The name may have spaces and brackets; what follows the last one has not.
+            words = (folder / "stat").read_text().rpartition(")")[2].split()
+            parents[int(folder.name)] = int(words[1])
+    family = [pid]
+    for one in family:
+        family += [child for child, parent in parents.items() if parent == one]
+    return family
+
+
+@contextlib.contextmanager
+def _watched(pids: Iterable[int]) -> Generator[list[int]]:
+    descriptors = [os.pidfd_open(pid) for pid in pids]
+    try:
+        yield descriptors
+    finally:
+        for each in descriptors:
+            os.close(each)
+
+
+def _wait_for(processes: list[int]) -> None:
+    """Wait until every process has ended."""
+    left = list(processes)
+    while left:
+        ended, _, _ = select.select(left, [], [], 5.0)
+        assert ended, "a process outlives its lab"
+        left = [each for each in left if each not in ended]
+
+
+async def _phases() -> Table:
+    """Say where the time of a start goes, in the order of the stream."""
+    rounds = [await _marks(Build()) for _ in range(ROUNDS)]
+    sheet = table("what a start of dumbbell, 2 pairs, consists of", "", ("", "ms"))
+    for name, text in PHASES.items():
+        sheet.add_row(text, Spread.of([marks[name] for marks in rounds]).scaled(1e3, 1))
+    return sheet
+
+
+async def _marks(build: Build) -> dict[str, float]:
+    """Return how long each phase of one start took."""
+    lab = LabSource(launch.lab_argv(), build)
+    moment, phase, took = time.monotonic(), "spawned", dict.fromkeys(PHASES, 0.0)
+    async for event in lab.events():
+        now = time.monotonic()
+        took[phase] += now - moment
+        moment = now
+        if isinstance(event, Sweep):
+            break
+        phase = _phase(event) or phase
+    await lab.close()
+    return took
+
+
+def _phase(event: AnyEvent | UnknownEvent) -> str | None:
+    """Name what begins with an event."""
+    match event:
+        case Hello():
+            return "hello"
+        case Building(step="links" | "done"):
+            return event.step
+        case LinkChanged(link=link) if link.startswith("r2"):
+            return "shaped"
+        case Ready():
+            return "ready"
+    return None
+
+
+IMPORTS = {
+    "a bare Python": "pass",
+    "asyncio, msgspec": "import asyncio, msgspec",
+    "all of the lab": "import ccplay.lab.server",
+    "the delay line": "import ccplay.lab.delayline",
+    "the peer's Mininet": "import mininet.net",
+}
+
+
+def _python() -> Table:
+    """Say what of it is Python starting and importing."""
+    sheet = table("Python's own share: a process that starts, imports, ends", "", ("", "ms"))
+    for name, code in IMPORTS.items():
+        taken = []
+        for _ in range(ROUNDS):
+            begun = time.monotonic()
+            subprocess.run([sys.executable, "-c", code], check=True, stderr=subprocess.DEVNULL)
+            taken.append(time.monotonic() - begun)
+        sheet.add_row(name, Spread.of(taken).scaled(1e3))
+    return sheet
