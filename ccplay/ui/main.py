@@ -188,10 +188,16 @@ class MainScreen(Screen[None]):
             self._draw_plots(self.view)
 
     def _draw_plots(self, view: View) -> None:
+        if self.has_class("-small"):
+            return
         for name, draw in pictures.PICTURES.items():
             self.query_one(f"#{name}", Plot).draw(draw(view))
 
     def _draw_numbers(self, view: View) -> None:
+        if self.has_class("-small"):
+            said_so = _TOO_SMALL.format(*LEAST, *self.size)
+            self._show("too-small", lambda *_: [[(said_so, "")]])
+            return
         said = banner.rows(view, self.size.width)
         self.set_class(bool(said), "-banner")
         self._show("header", lambda width, _: header.rows(view, width))
@@ -201,7 +207,6 @@ class MainScreen(Screen[None]):
         self._show("ribbon", lambda width, height: self._ribbon.rows(view, width, height))
         self._show("events", lambda width, height: log.rows(view, width, height))
         self._show("footer", lambda width, _: footer.rows(view, width))
-        self._show("too-small", lambda *_: [[(_TOO_SMALL.format(*LEAST, *self.size), "")]])
         for name, title in titles.TITLES.items():
             plot = self.query_one(f"#{name}", Plot)
             plot.title(*title(view, plot.width - 2))

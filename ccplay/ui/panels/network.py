@@ -145,11 +145,11 @@ def _middle(view: View, network: Network, width: int) -> list[list[Run]]:
     ]
     setting = view.setting.setting if view.setting else None
     kind = setting.qdisc.kind if setting and setting.qdisc else ""
-    rows = [line, [(f"{f'{kind} {count}'.strip():^{width}}", text)]]
+    rows = [line, [(f"{kind} {count}".strip().center(width), text)]]
     if setting is not None:
         said = describe_link(setting).replace(", ", f" {glyphs.separator} ")
         said = glyphs.translate(said)
-        rows.append([(f"{fit(said, min(len(said), width), glyphs.ellipsis):^{width}}", muted)])
+        rows.append([(fit(said, min(len(said), width), glyphs.ellipsis).center(width), muted)])
     return rows
 
 

@@ -1,0 +1,76 @@
+"""What the screen looks like: pictures of it, at fixed moments of a recording."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from ccplay.session import Session
+from ccplay.source import ReplaySource, Source
+from ccplay.ui.app import CcplayApp
+from tests.ui.synthetic import SyntheticSource, stream
+
+SnapCompare = Callable[..., bool]
+RECORDING = Path(__file__).parent / "recordings" / "playground.ccplay"
+SIZES = [(120, 40), (80, 24)]
+
+
+def app_on(source: Source, **options: Any) -> CcplayApp:
+    return CcplayApp(Session(source, title="playground"), **options)
+
+
+def at(app: CcplayApp, t: float) -> Callable[[Pilot[int]], Awaitable[None]]:
+    """Return what brings the playhead to ``t`` once the recording is in."""
+
+    async def seek(pilot: Pilot[int]) -> None:
+        async with asyncio.timeout(20):
+            while not app.session.done:
+                await pilot.pause(0.01)
+        head = app.main.playhead
+        head.jump(t, app.session.state.now)
+        head.left, head.seen = head._page(), t
+        app.main.redraw()
+        await pilot.pause()
+
+    return seek
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("t", [14.0, 26.0])
+def test_a_real_recording(snap_compare: SnapCompare, size: tuple[int, int], t: float) -> None:
+    """Reno and cubic fill a queue; flow 1 turns into BBR, the queue gets short."""
+    app = app_on(ReplaySource(RECORDING))
+    assert snap_compare(app, terminal_size=size, run_before=at(app, t))
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_eight_flows(snap_compare: SnapCompare, size: tuple[int, int]) -> None:
+    app = app_on(SyntheticSource(stream(flows=8, pairs=8)))
+    assert snap_compare(app, terminal_size=size, run_before=at(app, 33.0))
+
+
+@pytest.mark.parametrize("look", ["light", "colourblind", "projector"])
+def test_looks(snap_compare: SnapCompare, look: str) -> None:
+    app = app_on(ReplaySource(RECORDING), look=look)
+    assert snap_compare(app, terminal_size=(120, 40), run_before=at(app, 26.0))
+
+
+def test_ascii(snap_compare: SnapCompare) -> None:
+    app = app_on(ReplaySource(RECORDING), ascii=True)
+    assert snap_compare(app, terminal_size=(120, 40), run_before=at(app, 26.0))
+
+
+def test_no_colour(snap_compare: SnapCompare, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    app = app_on(ReplaySource(RECORDING))
+    assert snap_compare(app, terminal_size=(120, 40), run_before=at(app, 26.0))
+
+
+def test_before_the_first_flow(snap_compare: SnapCompare) -> None:
+    app = app_on(SyntheticSource(stream(busy=False)))
+    assert snap_compare(app, terminal_size=(120, 40), run_before=at(app, 0.12))
