@@ -29,15 +29,18 @@ def lab_argv(host: str | None = None) -> list[str]:
     if host is not None:
         # ssh(1) would take a name that starts with a dash for an option.
         return ["ssh", "-T", "-o", "BatchMode=yes", "--", host, "ccplay", "lab"]
-    if os.geteuid() == 0 or rootless_refusal() is None:
-        return [*_PYTHON, "ccplay", "lab"]
+    if os.geteuid() == 0 or (refusal := rootless_refusal()) is None:
+        return inner_argv()
     if shutil.which("sudo") is None:
-        raise LabError(f"a lab needs root here: {rootless_refusal()}")
-    return ["sudo", "-n", *_PYTHON, "ccplay", "lab"]
+        raise LabError(f"a lab needs root here: {refusal}")
+    return ["sudo", "-n", *UNSHARE, *_PYTHON, "ccplay.lab"]
 
 
 def inner_argv() -> list[str]:
-    """Return what ``ccplay lab`` turns into: the lab's server in namespaces of its own."""
+    """Return what ``ccplay lab`` turns into: the lab's server in namespaces of its own.
+
+    Started directly it saves the time of one Python.
+    """
     user = () if os.geteuid() == 0 else ROOTLESS
     return [*UNSHARE, *user, *_PYTHON, "ccplay.lab"]
 

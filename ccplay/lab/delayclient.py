@@ -56,6 +56,12 @@ class LineDelay:
         """Return median and 99th percentile of the last second, microseconds; None: no packet."""
         return self._lateness
 
+    async def prepare(self) -> None:
+        """Start the delay line; it imports while the network is built."""
+        async with self._lock:
+            if self._process is None:
+                await self._start()
+
     async def set(self, arrival: Arrival, path: Path) -> Path:
         """Do ``path`` to the packets of a link from now on.
 
@@ -171,9 +177,7 @@ class LineDelay:
             self._tell("error", self._lost_for_good)
             return
         self._tell("warning", f"the delay line died ({how}); starting it again")
-        async with self._lock:
-            if self._process is None:
-                await self._start()
+        await self.prepare()
 
     def _hear(self, news: News) -> None:
         for answer, number in (("ready", news.ready), ("drained", news.drained)):

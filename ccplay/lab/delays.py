@@ -57,6 +57,9 @@ class DelayEngine(Protocol):
     def processes(self) -> Iterable[int]:
         """Processes that it runs in."""
 
+    async def prepare(self) -> None:
+        """Begin to start processes, so that the first ``set`` need not wait for them."""
+
     async def set(self, arrival: Arrival, path: Path) -> Path:
         """Do ``path`` to the packets of a link from now on, and return what holds.
 

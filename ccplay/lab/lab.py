@@ -13,7 +13,7 @@ from ccplay.errors import CommandError, LabError
 from ccplay.lab import capabilities, congestion, topology
 from ccplay.lab.health import Timekeeper
 from ccplay.lab.probe import Probe
-from ccplay.lab.shaping import Shaper
+from ccplay.lab.shaping import Shaper, delay_engine
 from ccplay.lab.topology import BuiltNetwork
 from ccplay.lab.traffic import Traffic
 from ccplay.model import (
@@ -106,13 +106,14 @@ class Lab:
         await self._stack.aclose()
 
     async def _raise_network(self) -> None:
+        settings = self._planned_links()
+        name = next(each.name for each in self.capabilities.delay_engines if each.available)
+        engine = delay_engine(name, self._tell, self._build.seed)
+        self._stack.push_async_callback(engine.close)
+        await engine.prepare()
         built = topology.build(self.network, self._progress)
         self._built: BuiltNetwork = built
-        engine = next(each.name for each in self.capabilities.delay_engines if each.available)
-        self._shaper = await self._stack.enter_async_context(
-            Shaper(built, engine, self.clock, self._tell, seed=self._build.seed)
-        )
-        settings = self._planned_links()
+        self._shaper = self._stack.enter_context(Shaper(built, engine, self.clock))
         for done, (link, setting) in enumerate(settings):
             self._progress(f"shaping {link.name}", done, len(settings))
             for changed in await self._shaper.apply(link, setting):
@@ -153,7 +154,7 @@ class Lab:
         """Sweep at a steady beat; a late sweep never moves those after it."""
         period = 1 / self._build.sample_hz
         keeper = Timekeeper(self._own_processes)
-        due = self.clock() + period
+        due = self.clock()
         report_due = due + 1.0
         while True:
             await asyncio.sleep(due - self.clock())

@@ -59,6 +59,9 @@ class NetemDelay:
     def lateness(self) -> None:
         """Tell nothing: the kernel doesn't count."""
 
+    async def prepare(self) -> None:
+        """Do nothing: the kernel is ready."""
+
     async def set(self, arrival: Arrival, path: Path) -> Path:
         """Do ``path`` to arriving packets and return what the kernel has of it.
 

@@ -53,6 +53,7 @@ async def _serve() -> int:
         async with lab:
             gc.collect()
             gc.freeze()
+            gc.enable()
             await _obey(lab, lines, outlet.put)
     except CcplayError as error:
         print(f"{wire.LAB_SAYS}{error}", file=sys.stderr)

@@ -29,29 +29,27 @@ _DEFAULT_QDISC = Qdisc(kind="pfifo", options={"limit": 100})
 _FIRST_HANDLE, _LAST_HANDLE = 0x10, 0xFFFE
 
 
+def delay_engine(name: str, tell: Callable[[str, str], None], seed: int) -> DelayEngine:
+    """Return the engine ``netem`` or ``delay line``; ``tell`` takes a ``Log``'s level and text."""
+    return NetemDelay() if name == "netem" else LineDelay(tell, seed)
+
+
 class Shaper:
-    """All links of a built network. Use with ``async with``; one ``apply`` at a time."""
+    """All links of a built network. Use with ``with``; one ``apply`` at a time."""
 
     def __init__(
         self,
         built: BuiltNetwork,
-        engine: str,
+        engine: DelayEngine,
         clock: Callable[[], float],
-        tell: Callable[[str, str], None],
-        seed: int = 1,
     ) -> None:
-        """``engine`` is ``netem`` or ``delay line``; ``tell`` takes a ``Log``'s level and text."""
+        """``engine`` is the caller's to close."""
         self._built = built
         self._clock = clock
-        self._engine: DelayEngine = NetemDelay() if engine == "netem" else LineDelay(tell, seed)
+        self._engine = engine
         self._interfaces: dict[str, _Interface] = {}
         self._stack = ExitStack()
         self._offloads = False
-
-    @property
-    def delay_engine(self) -> str:
-        """What delays packets here: ``netem`` or ``delay line``."""
-        return self._engine.name
 
     @property
     def processes(self) -> list[int]:
@@ -65,7 +63,7 @@ class Shaper:
         """
         return self._engine.lateness()
 
-    async def __aenter__(self) -> Self:
+    def __enter__(self) -> Self:
         """Take the interfaces over and turn their offloads off."""
         try:
             for number, link in enumerate(self._built.network.links, start=1):
@@ -85,14 +83,13 @@ class Shaper:
             raise
         return self
 
-    async def __aexit__(
+    def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Give the delay engine and the sockets back; what was set stays with the namespaces."""
-        await self._engine.close()
+        """Give the sockets back; what was set stays with the namespaces."""
         self._stack.close()
 
     async def apply(self, link: Link, setting: LinkSetting) -> list[LinkChanged]:

@@ -172,8 +172,9 @@ def _start_mininet(network: Network) -> Any:
 
         def startShell(self, mnopts: str | None = None) -> None:  # noqa: ARG002, N802
             """Start the process; ``await_namespace`` tells when its namespace is there."""
+            # Without mnexec's -c, which tries to close each that could be open; Popen has done it.
             self.shell = self._popen(
-                ["mnexec", "-cdn", "cat"],
+                ["mnexec", "-dn", "cat"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

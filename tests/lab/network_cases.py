@@ -17,7 +17,7 @@ from pyroute2.netlink.rtnl import RTM_GETQDISC, TC_H_ROOT
 from ccplay.lab import netem, qdiscs, topology
 from ccplay.lab.delays import Arrival
 from ccplay.lab.rtnl import RouteSocket, traffic_control
-from ccplay.lab.shaping import Shaper
+from ccplay.lab.shaping import Shaper, delay_engine
 from ccplay.model import Link, LinkChanged, LinkSetting, Qdisc, Topology
 
 RATE = 10_000_000
@@ -117,12 +117,12 @@ async def bench(kind: str = "dumbbell", **setting: Any) -> AsyncIterator[Bench]:
     network = topology.plan(Topology(kind=kind, pairs=1))
     said: list[list[str]] = []
     built = topology.build(network, lambda *_: None)
-    async with Shaper(
-        built, "delay line", time.monotonic, lambda level, text: said.append([level, text])
-    ) as shaper:
+    engine = delay_engine("delay line", lambda level, text: said.append([level, text]), seed=1)
+    with Shaper(built, engine, time.monotonic) as shaper:
         made = Bench(built, shaper, said)
         await made.both(**({"rate": RATE, "qdisc": PFIFO_100} | setting))
         yield made
+    await engine.close()
     built.close()
 
 
