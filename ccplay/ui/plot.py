@@ -104,6 +104,7 @@ class Plot(Sheet):
         """Forget all that was drawn."""
         super().blank(width, height)
         self.picture = None
+        self.scale = Scale(self.scale.least)
 
     def title(self, left: Row, right: Row) -> None:
         """Show the title line."""

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from textual.binding import Binding
 from textual.pilot import Pilot
 
 from ccplay.errors import LabError
@@ -169,7 +170,7 @@ async def test_too_small_a_terminal_is_told_so() -> None:
 
 async def test_all_keys_at_any_time() -> None:
     """No key raises, whatever the phase."""
-    keys = [each.key.split(",")[0] for each in MainScreen.BINDINGS if hasattr(each, "key")]
+    keys = [each.key.split(",")[0] for each in MainScreen.BINDINGS if isinstance(each, Binding)]
     for source in (live(stream(busy=False)), live(), SyntheticSource(stream(seconds=10))):
         async with playing(source) as (app, pilot):
             for key in keys:

@@ -13,6 +13,7 @@ from textual.pilot import Pilot
 from ccplay.session import Session
 from ccplay.source import ReplaySource, Source
 from ccplay.ui.app import CcplayApp
+from ccplay.ui.plot import Plot
 from tests.ui.synthetic import SyntheticSource, stream
 
 SnapCompare = Callable[..., bool]
@@ -31,9 +32,15 @@ def at(app: CcplayApp, t: float) -> Callable[[Pilot[int]], Awaitable[None]]:
         async with asyncio.timeout(20):
             while not app.session.done:
                 await pilot.pause(0.01)
+        # With the network known the parts get their heights; all must have been drawn in them.
+        app.main.draw()
+        await pilot.pause(0.3)
         head = app.main.playhead
         head.jump(t, app.session.state.now)
         head.left, head.seen = head._page(), t
+        for plot in app.main.query(Plot):
+            # The axes remember what was shown before, which depends on the clock.
+            plot.blank(plot.width, plot.height)
         app.main.redraw()
         await pilot.pause()
 

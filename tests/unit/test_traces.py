@@ -1,6 +1,7 @@
 """What traces cover within slices of time."""
 
 import math
+from collections.abc import Sequence
 
 from ccplay.series import Series, Timeline
 from ccplay.ui.traces import CountTrace, DotTrace, Pen, SeriesTrace, StepTrace
@@ -8,7 +9,7 @@ from ccplay.ui.traces import CountTrace, DotTrace, Pen, SeriesTrace, StepTrace
 PEN = Pen("#ffffff")
 
 
-def series_of(values: list[float | None], interval: float = 0.02) -> Series:
+def series_of(values: Sequence[float | None], interval: float = 0.02) -> Series:
     timeline = Timeline()
     series = Series(timeline)
     for at, value in enumerate(values):

@@ -111,7 +111,8 @@ def _ping(view: View, ping: Ping, width: int) -> list[Run]:
     else:
         least, most = (value / 1e3 for value in found)
         now = "lost" if last is None else f"{last / 1e3:.1f} ms"
-        said = f"{now:<10}" + f"min {least:.1f}  max {most:.1f}"
+        words = f"min {least:.1f}  max {most:.1f}"
+        said = f"{now:<10}" + (words if width >= WIDE else f"{least:.0f} to {most:.0f}")
     if ping.ended is not None and ping.ended <= view.t:
         said = f"ended: {ping.error or f'{ping.sent} sent, {ping.lost} lost'}"
     mark = view.glyphs.separator

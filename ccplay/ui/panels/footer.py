@@ -12,11 +12,10 @@ LIVE = (
     ("c", "congestion"),
     ("q", "queue"),
     ("l", "link"),
-    ("x", "stop"),
     ("space", "freeze"),
+    ("x", "stop"),
     ("←→", "scrub"),
     ("+-", "zoom"),
-    ("?", "help"),
     ("m", "mark"),
     ("b", "way back"),
     ("t", "theme"),
@@ -30,7 +29,6 @@ PAST = (
     ("[ ]", "speed"),
     ("home/end", "start/end"),
     ("↑↓", "flow"),
-    ("?", "help"),
     ("b", "way back"),
     ("t", "theme"),
     ("s", "picture"),
@@ -40,16 +38,19 @@ PAST = (
 
 
 def rows(view: View, width: int) -> list[Row]:
-    """Return the footer."""
+    """Return the footer; the way to all other keys is always there."""
+    last = _item(view, "?", "help")
     row: list[Run] = []
     for key, word in LIVE if view.session.live else PAST:
-        if word in ("freeze", "pause") and not view.playhead.running:
-            word = "go on"  # noqa: PLW2901
-        item: list[Run] = [
-            (" " + view.glyphs.translate(key), f"bold {view.ink('cursor')}"),
-            (f" {word} ", view.ink("muted")),
-        ]
-        if length(row) + length(item) > width:
-            continue
-        row += item
-    return [row]
+        going = word in ("freeze", "pause") and not view.playhead.running
+        item = _item(view, key, "go on" if going else word)
+        if length(row) + length(item) + length(last) <= width:
+            row += item
+    return [[*row, *last]]
+
+
+def _item(view: View, key: str, word: str) -> list[Run]:
+    return [
+        (" " + view.glyphs.translate(key), f"bold {view.ink('cursor')}"),
+        (f" {word} ", view.ink("muted")),
+    ]
