@@ -30,7 +30,7 @@ def at(app: CcplayApp, t: float) -> Callable[[Pilot[int]], Awaitable[None]]:
 
     async def seek(pilot: Pilot[int]) -> None:
         async with asyncio.timeout(20):
-            while not app.session.done:
+            while not (app.session.done and app.main.query("#top")):
                 await pilot.pause(0.01)
         # With the network known the parts get their heights; all must have been drawn in them.
         app.main.draw()
