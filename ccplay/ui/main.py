@@ -51,6 +51,11 @@ _STEP = 1 / 60
 _LEAP = 1 / 6
 """Of the window's width, what the scrubbing keys move by."""
 
+_SHEETS = ("header", "banner", "network", "flows", "ribbon", "events", "footer", "too-small")
+
+_PLOTS = {"cwnd": 8.0, "queue": 8.0, "rtt": 2.0}
+"""The plots from left to right, and what their axes show at the least."""
+
 LIVE_ONLY = ("dialog", "stop")
 
 
@@ -96,6 +101,9 @@ class MainScreen(Screen[None]):
         self.session = session
         self.playhead = Playhead(recorded=session.recorded, t=start_at, speed=speed)
         self._fps = fps
+        self._sheets = {name: Sheet(id=name) for name in _SHEETS}
+        self._plots = {name: Plot(id=name, least=least) for name, least in _PLOTS.items()}
+        self._bands = {name: Horizontal(id=name) for name in ("top", "plots", "bottom")}
         self._selected: str | None = None
         self._reverse = False
         self._drawn_at = time.monotonic()
@@ -119,20 +127,18 @@ class MainScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         """Make the parts."""
-        yield Sheet(id="header")
-        yield Sheet(id="banner")
-        with Horizontal(id="top"):
-            yield Sheet(id="network")
-            yield Sheet(id="flows")
-        with Horizontal(id="plots"):
-            yield Plot(id="cwnd", least=8)
-            yield Plot(id="queue", least=8)
-            yield Plot(id="rtt", least=2)
-        with Horizontal(id="bottom"):
-            yield Sheet(id="ribbon")
-            yield Sheet(id="events")
-        yield Sheet(id="footer")
-        yield Sheet(id="too-small")
+        yield self._sheets["header"]
+        yield self._sheets["banner"]
+        with self._bands["top"]:
+            yield self._sheets["network"]
+            yield self._sheets["flows"]
+        with self._bands["plots"]:
+            yield from self._plots.values()
+        with self._bands["bottom"]:
+            yield self._sheets["ribbon"]
+            yield self._sheets["events"]
+        yield self._sheets["footer"]
+        yield self._sheets["too-small"]
 
     def on_mount(self) -> None:
         """Begin to draw."""
@@ -149,16 +155,16 @@ class MainScreen(Screen[None]):
         self.set_class(width < LEAST[0] or height < LEAST[1], "-small")
         table = 58 if width >= 112 else 38
         pairs = self.view.network.topology.pairs if self.view.network else 2
-        self.query_one("#top").styles.height = max(min((height - 4) // 4, max(7, pairs + 2)), 5)
-        self.query_one("#bottom").styles.height = max(min((height - 6) // 4, 12), 4)
-        self.query_one("#flows").styles.width = table
-        self.query_one("#network").styles.width = width - table
+        self._bands["top"].styles.height = max(min((height - 4) // 4, max(7, pairs + 2)), 5)
+        self._bands["bottom"].styles.height = max(min((height - 6) // 4, 12), 4)
+        self._sheets["flows"].styles.width = table
+        self._sheets["network"].styles.width = width - table
         third = width // 3
-        self.query_one("#cwnd").styles.width = third
-        self.query_one("#queue").styles.width = third
-        self.query_one("#rtt").styles.width = width - 2 * third
-        self.query_one("#ribbon").styles.width = third
-        self.query_one("#events").styles.width = width - third
+        self._plots["cwnd"].styles.width = third
+        self._plots["queue"].styles.width = third
+        self._plots["rtt"].styles.width = width - 2 * third
+        self._sheets["ribbon"].styles.width = third
+        self._sheets["events"].styles.width = width - third
         self.call_after_refresh(self.redraw)
 
     # --- drawing ----------------------------------------------------------------------------
@@ -191,7 +197,7 @@ class MainScreen(Screen[None]):
         if self.has_class("-small"):
             return
         for name, draw in pictures.PICTURES.items():
-            self.query_one(f"#{name}", Plot).draw(draw(view))
+            self._plots[name].draw(draw(view))
 
     def _draw_numbers(self, view: View) -> None:
         if self.has_class("-small"):
@@ -208,11 +214,11 @@ class MainScreen(Screen[None]):
         self._show("events", lambda width, height: log.rows(view, width, height))
         self._show("footer", lambda width, _: footer.rows(view, width))
         for name, title in titles.TITLES.items():
-            plot = self.query_one(f"#{name}", Plot)
+            plot = self._plots[name]
             plot.title(*title(view, plot.width - 2))
 
     def _show(self, name: str, rows: Callable[[int, int], list[Row]]) -> None:
-        sheet = self.query_one(f"#{name}", Sheet)
+        sheet = self._sheets[name]
         if sheet.width and sheet.height:
             sheet.show(rows(sheet.width, sheet.height))
 
