@@ -83,7 +83,7 @@ class _Pen:
         if codes == before:
             return
         lost = any(old and not new for old, new in zip(before, codes, strict=True))
-        if lost or codes[0] != before[0]:
+        if lost or (before[0] and codes[0] != before[0]):
             self._out.append(_RESET)
             before = ("", "", "")
         changed = [new for old, new in zip(before, codes, strict=True) if new and new != old]
