@@ -165,7 +165,10 @@ class MainScreen(Screen[None]):
         self._plots["rtt"].styles.width = width - 2 * third
         self._sheets["ribbon"].styles.width = third
         self._sheets["events"].styles.width = width - third
-        self.call_after_refresh(self.redraw)
+
+    def on_sheet_emptied(self) -> None:
+        """Fill a part that has got another size."""
+        self.redraw()
 
     # --- drawing ----------------------------------------------------------------------------
 

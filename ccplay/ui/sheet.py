@@ -11,6 +11,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.geometry import Region
+from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -26,6 +27,9 @@ _JOIN = 4
 
 class Sheet(Widget):
     """Rows of coloured text; ``show`` them as often as you like, what is equal costs nothing."""
+
+    class Emptied(Message):
+        """A sheet has another size than before, and nothing in it."""
 
     DEFAULT_CSS = "Sheet { height: 1; }"
 
@@ -97,6 +101,7 @@ class Sheet(Widget):
     def on_resize(self, event: events.Resize) -> None:
         """Begin with blank cells."""
         self.blank(event.size.width, event.size.height)
+        self.post_message(self.Emptied())
 
     def blank(self, width: int, height: int) -> None:
         """Forget all that was shown."""

@@ -116,9 +116,7 @@ async def test_scrolling_back_shows_what_was_then() -> None:
 async def test_a_lab_that_dies_is_said_and_the_screen_stays_usable() -> None:
     async with playing(DyingSource(stream(seconds=20))) as (app, pilot):
         await until(pilot, lambda: app.session.error is not None)
-        app.main.redraw()
-        await pilot.pause()
-        assert "the lab ended by signal 9" in text_of(app, "banner")
+        await until(pilot, lambda: "the lab ended by signal 9" in text_of(app, "banner"))
         assert "scroll" in text_of(app, "banner")
         await pilot.press("left", "left")
         assert app.main.playhead.t < 20
@@ -130,9 +128,7 @@ async def test_an_orderly_end_is_said() -> None:
     source.stays = False
     async with playing(source) as (app, pilot):
         await until(pilot, lambda: app.session.done and not app.main.playhead.running)
-        app.main.redraw()
-        await pilot.pause()
-        assert "asked to end" in text_of(app, "banner")
+        await until(pilot, lambda: "asked to end" in text_of(app, "banner"))
         await pilot.press("f")
         assert isinstance(app.screen, MainScreen)
 
