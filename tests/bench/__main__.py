@@ -27,7 +27,8 @@ def main() -> int:
     if unknown := [name for name in names if name not in there]:
         print(f"no benchmark {', '.join(unknown)}; there are: {', '.join(there)}", file=sys.stderr)
         return 2
-    console = Console(highlight=False)
+    # In a file tables need not fit a terminal.
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
     for name in names:
         run = importlib.import_module(f"tests.bench.{name}").run
         if inspect.iscoroutinefunction(run):

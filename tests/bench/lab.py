@@ -13,8 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Iterable
-from pathlib import Path
+from collections.abc import Generator, Iterable, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -22,18 +21,24 @@ from rich.table import Table
 from ccplay import launch
 from ccplay.lab import topology
 from ccplay.model import (
+    AnyCommand,
     AnyEvent,
     Build,
     Building,
+    FlowStarted,
     Hello,
     LinkChanged,
+    PingStarted,
     Ready,
+    StartFlow,
+    StartPing,
     Sweep,
     Topology,
 )
 from ccplay.source import LabSource
 from ccplay.wire import UnknownEvent
 from tests.bench._figures import Spread, table
+from tests.bench._running import family
 
 ROUNDS = 9
 
@@ -42,6 +47,10 @@ NETWORKS = {
     "dumbbell, 2 pairs": Topology(pairs=2),
     "dumbbell, 4 pairs": Topology(pairs=4),
 }
+
+BUSY = "dumbbell, 2 pairs"
+TRAFFIC = (StartFlow(src="s1"), StartFlow(src="s2"), StartPing())
+"""What a lab is stopped amidst."""
 
 PHASES = {
     "spawned": "namespaces, Python, imports, survey",
@@ -78,6 +87,10 @@ async def _starts_and_stops() -> tuple[Table, Table]:
             peer.append(start)
             stopped.append(stop)
         starts.add_row(name, *_compared(own, peer))
+        if name == BUSY:
+            rounds = [await _lab(network, kill=False, commands=TRAFFIC) for _ in range(ROUNDS)]
+            busy = [stop for _, stop in rounds]
+            stops.add_row(f"{name}: busy, stdin closed", *_compared(busy, stopped))
         stops.add_row(f"{name}: stdin closed", *_compared(closed, stopped))
         stops.add_row(f"{name}: SIGKILL", *_compared(killed, stopped))
     return starts, stops
@@ -89,8 +102,10 @@ def _compared(own: list[float], peer: list[float]) -> tuple[str, str, str]:
     return ours.scaled(1e3), theirs.scaled(1e3), f"{ratio:.2f}x"
 
 
-async def _lab(network: Topology, *, kill: bool) -> tuple[float, float]:
-    """Return the seconds that a lab took to start and to be gone."""
+async def _lab(
+    network: Topology, *, kill: bool, commands: Sequence[AnyCommand] = ()
+) -> tuple[float, float]:
+    """Return the seconds that a lab took to start and to be gone, busy with ``commands``."""
     lab = LabSource(launch.lab_argv(), Build(topology=network))
     begun = time.monotonic()
     events = lab.events()
@@ -98,8 +113,13 @@ async def _lab(network: Topology, *, kill: bool) -> tuple[float, float]:
         if isinstance(event, Sweep):
             break
     started = time.monotonic() - begun
+    for command in commands:
+        lab.send(command)
+    running = 0
+    while running < len(commands):
+        running += isinstance(await anext(events), FlowStarted | PingStarted)
     assert lab.pid is not None
-    with _watched(_family(lab.pid)) as processes:
+    with _watched(family(lab.pid)) as processes:
         begun = time.monotonic()
         if kill:
             os.kill(lab.pid, signal.SIGKILL)
@@ -128,20 +148,6 @@ def _mininet(network: Topology) -> tuple[float, float]:
         process.stdin.close()
         process.wait()
         return started, time.monotonic() - begun
-
-
-def _family(pid: int) -> list[int]:
-    """Return a process and its descendants."""
-    parents = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            # The name may have spaces and brackets; what follows the last one has not.
-            words = (folder / "stat").read_text().rpartition(")")[2].split()
-            parents[int(folder.name)] = int(words[1])
-    family = [pid]
-    for one in family:
-        family += [child for child, parent in parents.items() if parent == one]
-    return family
 
 
 @contextlib.contextmanager

@@ -1,0 +1,130 @@
+"""A lab that a benchmark watches: the product's own, by its own pipe, with what it said kept."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from ccplay import launch, wire
+from ccplay.model import (
+    AnyCommand,
+    AnyEvent,
+    Applied,
+    Build,
+    Failed,
+    Health,
+    PingSample,
+    PingStarted,
+    Ready,
+    Sweep,
+)
+from ccplay.source import LabSource
+from ccplay.wire import UnknownEvent
+
+E = TypeVar("E", bound=AnyEvent)
+
+
+class WatchedLab:
+    """Everything that a lab says, in order; ``async with running(build)`` makes one."""
+
+    def __init__(self, build: Build) -> None:
+        self.source = LabSource(launch.lab_argv(), build)
+        self.events: list[AnyEvent] = []
+        self.written = 0
+        """Bytes of the stream so far."""
+        self._pump = asyncio.create_task(self._read())
+
+    async def _read(self) -> None:
+        async for event in self.source.events():
+            assert not isinstance(event, UnknownEvent | Failed), event
+            self.written += len(wire.encode(event))
+            self.events.append(event)
+
+    async def until(self, condition: Callable[[], object], within_s: float = 60.0) -> None:
+        async with asyncio.timeout(within_s):
+            while not condition():
+                if self._pump.done():
+                    await self._pump
+                await asyncio.sleep(0.005)
+
+    async def send(self, *commands: AnyCommand) -> None:
+        """Give commands and wait until each has taken effect."""
+        done = len(self.all(Applied)) + len(commands)
+        for command in commands:
+            self.source.send(command)
+        await self.until(lambda: len(self.all(Applied)) >= done)
+
+    async def run_for(self, seconds: float) -> None:
+        """Let so much of the lab's own time pass."""
+        end = self.events[-1].t + seconds
+        await self.until(lambda: self.events[-1].t >= end, seconds * 3 + 10)
+
+    def all(self, kind: type[E], since: float = 0.0) -> list[E]:
+        """Return all events of a kind, from a moment of the lab's clock on."""
+        return [each for each in self.events if isinstance(each, kind) and each.t >= since]
+
+    def acked(self, since: float) -> tuple[float, int]:
+        """Return seconds and payload acknowledged, all flows together, from ``since`` to now."""
+        sweeps = [each for each in self.all(Sweep, since) if each.tcp is not None]
+        first, last = sweeps[0], sweeps[-1]
+        assert first.tcp is not None
+        assert last.tcp is not None
+        return last.t - first.t, sum(last.tcp.bytes_acked) - sum(first.tcp.bytes_acked)
+
+    def rtts_ms(self, since: float) -> list[float]:
+        """Return the answers to pings from ``since`` on."""
+        return [e.rtt_us / 1e3 for e in self.all(PingSample, since) if e.rtt_us is not None]
+
+    def last_ping(self) -> str:
+        """Return the name of the ping that was started last."""
+        return self.all(PingStarted)[-1].ping
+
+    def worst_steal(self, since: float) -> float:
+        return max(each.steal for each in self.all(Health, since))
+
+    def missed(self, since: float) -> int:
+        return sum(each.missed for each in self.all(Health, since))
+
+
+def family(pid: int) -> dict[int, list[str]]:
+    """Return a process and its descendants, each with its command line."""
+    parents = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            # The name may have spaces and brackets; what follows the last one has not.
+            words = (folder / "stat").read_text().rpartition(")")[2].split()
+            parents[int(folder.name)] = int(words[1])
+    found = [pid]
+    for one in found:
+        found += [child for child, parent in parents.items() if parent == one]
+    return {each: _command_line(each) for each in found}
+
+
+def _command_line(pid: int) -> list[str]:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+    return []
+
+
+def part(pid: int, module: str) -> int | None:
+    """Return the process below ``pid`` that runs a Python module; None where there is none."""
+    for each, argv in family(pid).items():
+        if argv and argv[0] != "unshare" and module in argv:
+            return each
+    return None
+
+
+@asynccontextmanager
+async def running(build: Build) -> AsyncIterator[WatchedLab]:
+    """Start a lab, wait until it is ready, and end it afterwards."""
+    lab = WatchedLab(build)
+    try:
+        await lab.until(lambda: lab.all(Ready))
+        yield lab
+    finally:
+        await lab.source.close()
+        await lab._pump
