@@ -313,7 +313,10 @@ class LabState:
         command = event.command
         text = describe(command)
         if isinstance(command, SetCongestionControl) and command.flow in self.flows:
-            text = f"flow {command.flow} switches {self.flows[command.flow].cc} → {command.cc}"
+            before = self.flows[command.flow].cc
+            text = f"flow {command.flow} switches {before} → {command.cc}"
+            if before == command.cc:
+                text = f"flow {command.flow} keeps {command.cc}"
         self._write(event.t, "mark" if isinstance(command, Mark) else "applied", text)
 
     def _failed(self, event: Failed) -> None:

@@ -62,7 +62,7 @@ class CcplayApp(App[int]):
         """Open the palette: all that the lab can do, by name."""
         from ccplay.ui.palette import Palette  # noqa: PLC0415 - first paint shall not wait for it
 
-        if not isinstance(self.screen, Palette):
+        if self.screen is self.main:
             self.push_screen(Palette())
 
     def on_mount(self) -> None:
