@@ -147,29 +147,28 @@ class DiagSocket:
     ) -> bool:
         """Unpack one datagram; return whether more are to come."""
         layout = self._layout
-        unpack, size, header, info = layout.unpack, layout.size, layout.header, layout.info
-        get = wanted.get
+        unpack, size, header = layout.unpack, layout.size, layout.header
+        get, add = wanted.get, found.append
         position, end = 0, len(data)
         while position < end:
             if end - position >= size:
-                length, kind, key, cookie, got, cc_size, cc_type = unpack(data, position)
+                length, kind, key, cookie, got, info, cc_size, cc_type = unpack(data, position)
             else:
                 length, kind, got = *_HEADER.unpack_from(data, position), 0
             if got != header or cc_type != _INET_DIAG_CONG:
                 if kind != _SOCK_DIAG_BY_FAMILY:
                     return _goes_on(data, position, kind)
                 layout = self._layout = learn(data, position, length)
-                unpack, size, header, info = layout.unpack, layout.size, layout.header, layout.info
+                unpack, size, header = layout.unpack, layout.size, layout.header
                 continue
             connection = get(key)
             if connection is not None and connection.cookie != cookie:
                 connection = connection if connection.meets(cookie) else None
             if connection is not None:
-                begin = position + info
-                connection.info = data[begin : begin + _INFO_SIZE]
+                connection.info = info
                 begin = position + size
                 connection.cc = data[begin : begin + cc_size - 5]
-                found.append(connection)
+                add(connection)
             # Attributes are padded, so every length is a multiple of four already.
             position += length
         return True
@@ -178,21 +177,20 @@ class DiagSocket:
 class Layout:
     """Where a message has its ``INET_DIAG_INFO`` and, after it, its ``INET_DIAG_CONG``."""
 
-    __slots__ = ("header", "info", "size", "unpack")
+    __slots__ = ("header", "size", "unpack")
 
     def __init__(self, info: int, info_size: int, name: int) -> None:
         """``info`` and ``name`` are where the two payloads begin, counted from the message's."""
-        self.info = info
         self.header = _INET_DIAG_INFO << 16 | (info_size + 4)
         """What stands in front of ``info``: length and type, read as one number."""
         self.size = name
         """What ``unpack`` reads; the name of the congestion control comes next."""
         self.unpack = struct.Struct(
             f"=IH{_PORTS - 6}x4s{_COOKIE - _PORTS - 4}xQ{info - 4 - _COOKIE - 8}xI"
-            f"{name - 4 - info}xHH"
+            f"{_INFO_SIZE}s{name - 4 - info - _INFO_SIZE}xHH"
         ).unpack_from
-        """Gives length and type of the message, ports, cookie, ``header``, and the header of
-        ``INET_DIAG_CONG``: length and type."""
+        """Gives length and type of the message, ports, cookie, ``header``, ``tcp_info``, and the
+        header of ``INET_DIAG_CONG``: length and type."""
 
 
 def learn(data: bytes, position: int, length: int) -> Layout:
