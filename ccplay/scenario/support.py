@@ -57,6 +57,4 @@ def _problem(what: str, name: str, features: Iterable[Feature]) -> str | None:
         return None
     text = f"{what} {quote(name)} is not in this kernel (has: {', '.join(there)})"
     missing = next((feature for feature in features if feature.name == name), None)
-    if missing is not None and missing.reason:
-        text += f": {missing.reason}"
     return f"{text}; {missing.remedy}" if missing is not None and missing.remedy else text
