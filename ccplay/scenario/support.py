@@ -57,4 +57,7 @@ def _problem(what: str, name: str, features: Iterable[Feature]) -> str | None:
         return None
     text = f"{what} {quote(name)} is not in this kernel (has: {', '.join(there)})"
     missing = next((feature for feature in features if feature.name == name), None)
+    # Most reasons are that it is not in this kernel, which has been said.
+    if missing is not None and missing.reason and "this kernel" not in missing.reason:
+        text += f": {missing.reason}"
     return f"{text}; {missing.remedy}" if missing is not None and missing.remedy else text
