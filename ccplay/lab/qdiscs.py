@@ -29,6 +29,12 @@ _PROBE_OPTIONS: dict[str, dict[str, Option]] = {
     "choke": {"bandwidth": 1_000_000},
 }
 
+_UNCHANGEABLE = ("sfq",)
+"""Kinds without a ``change`` operation (``sfq_qdisc_ops``, net/sched/sch_sfq.c)."""
+
+_FIXED = {"fq_codel": "flows"}
+"""By kind, the option that a request to change must not name (``fq_codel_change``)."""
+
 _UNENCODED = {
     "red": "drops early and at random as the average queue grows",
     "fq": "a fair queue for each flow, sent at the flow's own pace",
@@ -72,7 +78,30 @@ def attach(routes: RouteSocket, index: int, parent: int, handle: int, qdisc: Qdi
             raise UnsupportedError(
                 f"queue discipline {qdisc.kind!r} is not in this kernel (module sch_{qdisc.kind})"
             ) from None
-        raise CommandError(f"the kernel refuses {qdisc.kind} so: {error.strerror}") from None
+        raise CommandError(f"the kernel refuses this {error.strerror}") from None
+
+
+def changed(before: Qdisc, wanted: Qdisc) -> Qdisc | None:
+    """Return what to ask of a queue asked for as ``before`` so that it becomes ``wanted``.
+
+    The kernel leaves as it is what a request doesn't name, so what ``before`` alone named is
+    asked to go back to its default. None where that can't be: then the queue has to begin anew.
+    """
+    if before.kind != wanted.kind or wanted.kind in _UNCHANGEABLE:
+        return None
+    discipline = disciplines.DISCIPLINES[wanted.kind]
+    options = dict(wanted.options)
+    for name in before.options.keys() - options.keys():
+        default = discipline.parameter(name).default
+        if default is None:
+            return None
+        options[name] = default
+    fixed = _FIXED.get(wanted.kind)
+    if fixed in options:
+        held = before.options.get(fixed, discipline.parameter(fixed).default)
+        if options.pop(fixed) != held:
+            return None
+    return Qdisc(kind=wanted.kind, options=options)
 
 
 def remove(routes: RouteSocket, index: int, parent: int) -> None:

@@ -182,6 +182,7 @@ class _Interface:
         self._routes = routes
         self._index = index
         self._handle = 0
+        self._asked: Qdisc | None = None
 
     def shape(self, rate: int | None, qdisc: Qdisc | None) -> None:
         """Set rate and queue where they are given, and read back what the kernel made of it."""
@@ -194,7 +195,7 @@ class _Interface:
             self._handle = 0
         parent = htb.CLASS if rate or self.rate else TC_H_ROOT
         if qdisc is None and is_new:
-            qdisc = self.qdisc or _DEFAULT_QDISC
+            qdisc = self._asked or _DEFAULT_QDISC
         if rate:
             htb.set_rate(self._routes, self._index, rate, new=is_new)
             self.rate = htb.read_rate(self._routes, self._index)
@@ -207,16 +208,17 @@ class _Interface:
     def _unshape(self, qdisc: Qdisc | None) -> None:
         """Take the rate away, and keep a queue only where one is asked for now."""
         qdiscs.remove(self._routes, self._index, TC_H_ROOT)
-        self.rate, self.qdisc, self._handle = 0, None, 0
+        self.rate, self.qdisc, self._handle, self._asked = 0, None, 0, None
         if qdisc is not None:
             self._attach(TC_H_ROOT, qdisc)
 
     def _attach(self, parent: int, qdisc: Qdisc) -> None:
-        """Put the queue in place: the same kind keeps its packets, another begins empty."""
-        is_same = self._handle and self.qdisc is not None and self.qdisc.kind == qdisc.kind
-        handle = self._handle if is_same else self._next_handle()
-        qdiscs.attach(self._routes, self._index, parent, handle << 16, qdisc)
-        self._handle = handle
+        """Put the queue in place: where it can be changed it keeps its packets, or begins empty."""
+        held = self._asked if self._handle else None
+        change = qdiscs.changed(held, qdisc) if held is not None else None
+        handle = self._next_handle() if change is None else self._handle
+        qdiscs.attach(self._routes, self._index, parent, handle << 16, change or qdisc)
+        self._handle, self._asked = handle, qdisc
         self.qdisc = qdiscs.read_back(self._routes, self._index, parent, qdisc)
 
     def _next_handle(self) -> int:

@@ -9,7 +9,7 @@ from pyroute2.netlink.rtnl.tcmsg import tcmsg
 from ccplay.disciplines import DISCIPLINES
 from ccplay.errors import CommandError
 from ccplay.lab.htb import check_rate
-from ccplay.lab.qdiscs import decode, encode, validate
+from ccplay.lab.qdiscs import changed, decode, encode, validate
 from ccplay.lab.rtnl import traffic_control
 from ccplay.model import Option, Qdisc
 
@@ -74,3 +74,33 @@ def test_pfifo_holds_100_packets_by_default() -> None:
 def test_rates_out_of_range_are_refused(rate: int) -> None:
     with pytest.raises(CommandError, match="100 kbit/s to 1 Gbit/s"):
         check_rate(rate)
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "wanted", "request_"),
+    [
+        ("pfifo", {"limit": 100}, {"limit": 20}, {"limit": 20}),
+        ("codel", {}, {"target": 2_000}, {"target": 2_000}),
+        ("codel", {"target": 2_000, "ecn": True}, {}, {"target": 5_000, "ecn": False}),
+        ("codel", {"ce_threshold": 1_000}, {}, None),
+        ("fq_codel", {"flows": 64}, {"flows": 64, "limit": 50}, {"limit": 50}),
+        ("fq_codel", {}, {"flows": 1024}, {}),
+        ("fq_codel", {"flows": 64}, {}, None),
+        ("fq_codel", {"flows": 64}, {"flows": 32}, None),
+        ("cake", {"bandwidth": 5_000_000}, {}, None),
+        ("sfq", {"limit": 60}, {"limit": 30}, None),
+    ],
+)
+def test_a_queue_changes_in_place_only_where_all_that_is_asked_comes_true(
+    kind: str,
+    before: dict[str, Option],
+    wanted: dict[str, Option],
+    request_: dict[str, Option] | None,
+) -> None:
+    """What is left out goes back to its default, and never stays by accident."""
+    asked = changed(Qdisc(kind=kind, options=before), Qdisc(kind=kind, options=wanted))
+    assert (asked.options if asked is not None else None) == request_
+
+
+def test_another_kind_is_a_new_queue() -> None:
+    assert changed(Qdisc(kind="codel"), Qdisc(kind="fq_codel")) is None
