@@ -40,7 +40,8 @@ _LIMIT = 1 << 17
 """Packets that may be under way: 1 Gbit/s of full frames for 1.5 s."""
 
 _FASTEST = (1 << 32) - 1
-"""A rate that delays a frame by 0.4 us: with a rate, netem keeps packets in order."""
+"""A rate that delays a frame by 0.4 us. With a rate, netem keeps packets in order where jitter or
+a shorter delay would let later ones overtake (``netem_enqueue``, net/sched/sch_netem.c)."""
 
 
 class NetemDelay:
@@ -155,9 +156,8 @@ def netem_request(index: int, path: Path) -> Any:
         "jitter": path.jitter_us,
         "loss": path.loss * 100,
         "limit": _LIMIT,
+        "rate": _FASTEST,
     }
-    if path.jitter_us:
-        parameters["rate"] = _FASTEST
     options = sched_netem.get_parameters(parameters)
     options |= {name: round(options[name]) for name in ("delay", "jitter")}
     attributes = (("TCA_KIND", "netem"), ("TCA_OPTIONS", options))
