@@ -24,6 +24,12 @@ _TABLE_MAIN, _TYPE_UNICAST = 254, 1
 _PIDFD_GETFD = 438
 """The same on every architecture; asm-generic/unistd.h."""
 
+NEED_ECN = {
+    "dctcp": "the connection has no ECN, which is agreed as it opens: "
+    "make dctcp the default of sender and receiver, then start a flow"
+}
+"""Algorithms that turn into Reno on a connection without ECN, and what to say then."""
+
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -78,12 +84,22 @@ def switch(pid: int, ports: Collection[tuple[int, int]], cc: str) -> None:
     for connection in _sockets(pid):
         found = _ports(connection)
         if found in wanted:
-            _set(connection, cc)
-            if (now := _get(connection)) != cc:
-                raise UnsupportedError(f"the kernel kept {now!r} where {cc!r} was asked for")
+            _switch(connection, cc)
             wanted.discard(found)
     if wanted:
         raise CommandError(f"process {pid} has no open connection with ports {sorted(wanted)}")
+
+
+def _switch(connection: socket.socket, cc: str) -> None:
+    """Change an open connection, or leave it as it was and raise ``UnsupportedError``."""
+    before = _get(connection)
+    _set(connection, cc)
+    if (now := _get(connection)) == cc:
+        return
+    with contextlib.suppress(OSError):
+        _set(connection, before)
+    why = NEED_ECN.get(cc, f"the kernel makes it {now!r}")
+    raise UnsupportedError(f"this connection can't go from {before!r} to {cc!r}: {why}")
 
 
 def _sockets(pid: int) -> Generator[socket.socket]:

@@ -120,6 +120,10 @@ class Flow:
                 streams=len(self._streams),
             )
         )
+        asked = self._command.cc
+        if asked in congestion.NEED_ECN and cc == f"{asked}-reno":
+            why = congestion.NEED_ECN[asked]
+            self._tell("warning", f"flow {self.name} runs {cc!r}, not {asked!r}: {why}")
         if self._command.duration_s is not None:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(self._command.duration_s, self.begin_stop)
@@ -127,7 +131,10 @@ class Flow:
             try:
                 self.switch(self._next_cc)
             except CcplayError as error:
-                self._emit(Log(t=self._clock(), level="error", text=str(error)))
+                self._tell("error", str(error))
+
+    def _tell(self, level: str, text: str) -> None:
+        self._emit(Log(t=self._clock(), level=level, text=text))
 
     async def _attend(self, server: Program, client: Program) -> None:
         """Wait for the client's end, end the server with it, and tell what became of the flow."""
