@@ -303,7 +303,7 @@ DISCIPLINES: dict[str, Discipline] = {
                     "most packets that wait",
                     100,
                     low=16,
-                    high=131_072,
+                    high=131_071,
                     required=True,
                 ),
                 Parameter("bandwidth", "bit/s", "the link's rate", None, low=8_000, required=True),
