@@ -79,11 +79,11 @@ class QueueDialog(Dialog):
         return setting_now(self.state, self.network, self.link.value).qdisc
 
     def _start(self, kind: str, now: Qdisc | None) -> dict[str, Option]:
-        if now is not None and now.kind == kind:
-            return dict(now.options)
         rate = setting_now(self.state, self.network, self.link.value).rate
-        # tbf and choke can't do without a rate: start from the link's own.
-        return {"rate": rate, "bandwidth": rate} if rate and kind in ("tbf", "choke") else {}
+        # tbf and choke can't do without a rate: start from the link's own. Of choke's the kernel
+        # tells nothing afterwards.
+        needed = {"rate": rate, "bandwidth": rate} if rate and kind in ("tbf", "choke") else {}
+        return {**needed, **(now.options if now is not None and now.kind == kind else {})}
 
 
 class _Form(Vertical):
