@@ -113,16 +113,18 @@ class Bench:
 
 
 @asynccontextmanager
-async def bench(kind: str = "dumbbell", **setting: Any) -> AsyncIterator[Bench]:
+async def bench(
+    kind: str = "dumbbell", *, engine: str = "delay line", **setting: Any
+) -> AsyncIterator[Bench]:
     network = topology.plan(Topology(kind=kind, pairs=1))
     said: list[list[str]] = []
     built = topology.build(network, lambda *_: None)
-    engine = delay_engine("delay line", lambda level, text: said.append([level, text]), seed=1)
-    with Shaper(built, engine, time.monotonic) as shaper:
+    delays = delay_engine(engine, lambda level, text: said.append([level, text]), seed=1)
+    with Shaper(built, delays, time.monotonic) as shaper:
         made = Bench(built, shaper, said)
         await made.both(**({"rate": RATE, "qdisc": PFIFO_100} | setting))
         yield made
-    await engine.close()
+    await delays.close()
     built.close()
 
 
@@ -144,10 +146,10 @@ async def reach(kind: str, pairs: int) -> list[str]:
     return failed
 
 
-async def delays(asked_us: list[int]) -> list[float]:
+async def delays(engine: str, asked_us: list[int]) -> list[float]:
     """Return the median RTT in ms for every one-way delay asked for, and for none at last."""
     rtts = []
-    async with bench() as made:
+    async with bench(engine=engine) as made:
         for delay_us in [*asked_us, 0]:
             await made.both(delay_us=delay_us)
             rtts.append(median(await made.rtts_ms(40, "-i", "0.02")))
@@ -170,9 +172,9 @@ async def wire_rates(asked: list[int]) -> list[list[float]]:
     return measured
 
 
-async def full_queue() -> dict[str, float]:
+async def full_queue(engine: str) -> dict[str, float]:
     """Fill 100 packets at 10 Mbit/s; return RTT in ms and what rate and queue changes keep."""
-    async with bench(delay_us=10_000) as made, made.flood(12_000_000):
+    async with bench(engine=engine, delay_us=10_000) as made, made.flood(12_000_000):
         await made.until(lambda: made.leaf()["qlen"] >= 99)
         full = median(await made.rtts_ms(40, "-i", "0.05"))
         before = made.leaf()
@@ -197,9 +199,9 @@ async def full_queue() -> dict[str, float]:
         }
 
 
-async def losses(count: int, loss: float) -> int:
+async def losses(engine: str, count: int, loss: float) -> int:
     """Return how many of ``count`` pings are lost where one way loses that share."""
-    async with bench(rate=100_000_000) as made:
+    async with bench(engine=engine, rate=100_000_000) as made:
         await made.shaper.apply(made.there, LinkSetting(loss=loss))
         text = await made.run(
             made.sender, "ping", "-f", "-q", "-c", str(count), made.address(made.receiver)
@@ -220,25 +222,27 @@ async def killed_line() -> dict[str, Any]:
         return {"said": made.said, "rtt_ms": rtt}
 
 
-async def ending_delay() -> dict[str, Any]:
+async def ending_delay(engine: str) -> dict[str, Any]:
     """Ping fast while the delay goes from 20 ms to none; return what was lost and what is left."""
-    async with bench(delay_us=20_000) as made:
+    async with bench(engine=engine, delay_us=20_000) as made:
         address = made.address(made.receiver)
         ping = await made.start(made.sender, "ping", "-i", "0.002", "-c", "500", address)
         await asyncio.sleep(0.3)
         (changed, _) = await made.both(delay_us=0)
         output, _ = await ping.communicate()
+        sequence = [int(each) for each in re.findall(r"icmp_seq=(\d+)", output.decode())]
         rules = await made.run(made.there.dst, "iptables-legacy", "-t", "raw", "-S")
         return {
-            "received": len(re.findall("time=", output.decode())),
+            "received": len(sequence),
+            "in_order": sequence == sorted(sequence),
             "engine": changed.delay_engine,
             "rules": rules.count("NFQUEUE"),
         }
 
 
-async def jitter() -> dict[str, float]:
+async def jitter(engine: str) -> dict[str, float]:
     """Return spread and order of packets under 10 ms ± 5 ms."""
-    async with bench() as made:
+    async with bench(engine=engine) as made:
         await made.shaper.apply(made.there, LinkSetting(delay_us=10_000, jitter_us=5_000))
         text = await made.run(
             made.sender, "ping", "-i", "0.002", "-c", "300", made.address(made.receiver)

@@ -1,0 +1,67 @@
+"""What tests of queue disciplines do inside their namespaces; each case returns plain JSON."""
+
+from __future__ import annotations
+
+import asyncio
+from statistics import median
+from typing import Any
+
+from ccplay.lab import qdiscs
+from ccplay.lab.htb import CLASS
+from ccplay.lab.qdisc_stats import QdiscCounters, QdiscSocket
+from ccplay.lab.rtnl import RouteSocket
+from ccplay.model import LinkSetting, Option, Qdisc
+from tests.lab.network_cases import Bench, bench
+
+
+async def replacements(wanted: dict[str, list[dict[str, Option]]]) -> dict[str, Any]:
+    """Put every kind in place with each of its options, under load, and return what holds.
+
+    For each: the setting that was told, all that the kernel has of it, and what the probe reads.
+    """
+    seen: dict[str, Any] = {}
+    async with bench() as made, made.flood(12_000_000):
+        await made.until(lambda: made.leaf()["qlen"] >= 50)
+        for kind, choices in wanted.items():
+            seen[kind] = [await _replace(made, Qdisc(kind=kind, options=each)) for each in choices]
+    return seen
+
+
+async def _replace(made: Bench, qdisc: Qdisc) -> dict[str, Any]:
+    (changed,) = await made.shaper.apply(made.there, LinkSetting(qdisc=qdisc))
+    assert changed.setting.qdisc is not None
+    await made.until(lambda: _read(made).packets > 50 and _read(made).qlen > 0)
+    namespace = made.built.namespace(made.there.src)
+    with RouteSocket(namespace) as routes:
+        index = namespace.interface_index(made.there.interface)
+        _, options = qdiscs.find(routes, index, CLASS)
+    sampled = _read(made)
+    return {
+        "told": changed.setting.qdisc.options,
+        "held": qdiscs.decode(qdisc.kind, options),
+        "sampled": sampled.kind,
+        "frame": sampled.backlog / sampled.qlen if sampled.qlen else None,
+        "marks": sampled.ecn_marks,
+    }
+
+
+def _read(made: Bench) -> QdiscCounters:
+    namespace = made.built.namespace(made.there.src)
+    index = namespace.interface_index(made.there.interface)
+    probe = QdiscSocket(namespace.socket)
+    try:
+        return probe.dump([index])[index]
+    finally:
+        probe.close()
+
+
+async def rtts_under_load(engine: str, kinds: list[str]) -> dict[str, float]:
+    """Return the median RTT in ms beside a CUBIC flow for every kind, each with its defaults."""
+    rtts = {}
+    async with bench(engine=engine, delay_us=10_000) as made, made.traffic("-C", "cubic"):
+        for kind in kinds:
+            await made.both(qdisc=qdiscs.validate(Qdisc(kind=kind)))
+            # CUBIC's window settles to the new queue within some of its epochs.
+            await asyncio.sleep(3.0)
+            rtts[kind] = median(await made.rtts_ms(40, "-i", "0.05"))
+    return rtts

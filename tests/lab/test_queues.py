@@ -1,0 +1,114 @@
+"""Queue disciplines do what was asked of them, where the kernel has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ccplay.disciplines import DISCIPLINES
+from ccplay.model import Option
+from tests.lab.namespaced import call
+
+CASES = "tests.lab.queue_cases"
+
+CHOICES: dict[str, list[dict[str, Option]]] = {
+    "pfifo": [{"limit": 100}, {"limit": 20}],
+    "bfifo": [{"limit": 150_000}, {"limit": 30_000}],
+    "tbf": [
+        {"rate": 8_000_000, "burst": 15_000, "limit": 60_000},
+        {"rate": 5_000_000, "burst": 10_000, "limit": 30_000},
+    ],
+    "codel": [{"target": 20_000, "limit": 50, "ecn": True, "ce_threshold": 3_000}, {}],
+    "fq_codel": [
+        {"limit": 200, "flows": 64, "quantum": 300, "memory_limit": 4_000_000},
+        {"limit": 100, "flows": 64},
+        {},
+    ],
+    "cake": [
+        {"bandwidth": 8_000_000, "rtt": 50_000, "flow_mode": "flows", "ack_filter": True},
+        {"diffserv_mode": "besteffort"},
+        {},
+    ],
+    "sfq": [{"limit": 60, "flows": 16}, {"limit": 30, "flows": 8, "perturb": 10}],
+    "choke": [
+        {"bandwidth": 10_000_000, "limit": 100, "min": 10, "max": 50, "ecn": True},
+        {"bandwidth": 10_000_000, "limit": 50},
+    ],
+}
+"""What each kind is put in place with, one after the other, while packets queue."""
+
+MARKING = ("codel", "fq_codel", "cake", "choke")
+
+
+@pytest.fixture(scope="module")
+def missing() -> dict[str, str]:
+    """Why each kind or engine is not to be had here; empty where it is."""
+    found, _ = call("tests.lab.traffic_cases:survey")
+    features = [*found["qdiscs"], *found["delay_engines"]]
+    return {each["name"]: each.get("reason", "") for each in features}
+
+
+@pytest.fixture(scope="module")
+def replaced(missing: dict[str, str]) -> dict[str, list[dict[str, Any]]]:
+    """What came of every choice of every kind that is here."""
+    there = {kind: choices for kind, choices in CHOICES.items() if not missing[kind]}
+    seen: dict[str, list[dict[str, Any]]] = call(f"{CASES}:replacements", there)
+    return seen
+
+
+@pytest.fixture(params=CHOICES)
+def kind(request: pytest.FixtureRequest, missing: dict[str, str]) -> str:
+    """Each kind in turn."""
+    name = str(request.param)
+    if missing[name]:
+        pytest.skip(f"{name}: {missing[name]}")
+    return name
+
+
+def test_every_discipline_is_tried() -> None:
+    assert CHOICES.keys() == DISCIPLINES.keys()
+
+
+def test_a_live_replacement_holds_all_that_was_asked_and_nothing_older(
+    kind: str, replaced: dict[str, list[dict[str, Any]]]
+) -> None:
+    """What a request leaves out is at its default, or off, whatever an earlier one made of it."""
+    for asked, seen in zip(CHOICES[kind], replaced[kind], strict=True):
+        for parameter in DISCIPLINES[kind].parameters:
+            name, held = parameter.name, seen["held"].get(parameter.name)
+            if (kind, name) == ("choke", "bandwidth"):
+                continue  # the kernel takes a table made of it and tells nothing
+            if name in asked:
+                assert seen["told"][name] == asked[name]
+            expected = asked.get(name, parameter.default)
+            if expected is None:
+                assert held not in [each[name] for each in CHOICES[kind] if name in each]
+            elif isinstance(expected, str | bool):
+                assert held == expected
+            else:
+                # CoDel keeps times in units of 1.024 us, tbf its burst in ticks of 64 ns.
+                assert held == pytest.approx(expected, rel=0.001, abs=2)
+
+
+def test_the_probe_reads_packets_and_bytes_of_full_frames(
+    kind: str, replaced: dict[str, list[dict[str, Any]]]
+) -> None:
+    """Backlog over qlen is iperf3's frame of 1514 bytes, but for a control packet among them."""
+    for seen in replaced[kind]:
+        assert seen["sampled"] == kind
+        assert seen["frame"] is None or 1000 <= seen["frame"] <= 1514
+        assert (seen["marks"] is not None) == (kind in MARKING)
+
+
+def test_fq_codel_keeps_the_rtt_low_under_load(missing: dict[str, str]) -> None:
+    """A ping has a queue of its own there: it waits for a frame or two, 1.2 ms each.
+
+    Behind a FIFO it waits for all that CUBIC leaves standing: most of 100 frames, 121 ms.
+    """
+    if missing["fq_codel"]:
+        pytest.skip(f"fq_codel: {missing['fq_codel']}")
+    engine = "delay line" if missing["netem"] else "netem"
+    rtts = call(f"{CASES}:rtts_under_load", engine, ["pfifo", "fq_codel"])
+    assert 19.6 <= rtts["fq_codel"] <= 30.0
+    assert rtts["pfifo"] >= 70.0
