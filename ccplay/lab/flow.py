@@ -101,6 +101,10 @@ class Flow:
         """End the flow, and don't wait; what has been acknowledged by now is what counts."""
         if self._stopped is None and not self.ended.is_set():
             self._probe.refresh(self.name)
+            counters = self._probe.counters(self.name)
+            if self._opened is None and counters is not None:
+                # Stopped before any sweep saw it, but it did run.
+                self._open(counters.cc)
             self._stopped = self._clock()
             self._tasks.append(asyncio.create_task(self._stop_client()))
 
