@@ -35,7 +35,7 @@ class LabError(CcplayError):
 
 
 class UnsupportedError(LabError):
-    """This kernel or machine can't do what was asked; the message has the reason and the remedy."""
+    """Kernel or machine can't do what was asked; the message has the reason and the remedy."""
 
     exit_code = 6
 
