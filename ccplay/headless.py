@@ -15,6 +15,7 @@ from rich.console import Console
 from ccplay import wire
 from ccplay.errors import CcplayError, LabError
 from ccplay.model import AnyCommand, Build, StopDownload, StopFlow, StopPing
+from ccplay.report.checkpoint import Checkpoint, checkpoint
 from ccplay.report.progress import Teller
 from ccplay.report.summary import CaseResult, Machine, Result, machine, summarise
 from ccplay.report.table import show
@@ -109,6 +110,8 @@ class CaseRun:
         self._over = asyncio.Event()
         self._quiet = asyncio.Event()
         self._refusal: CcplayError | None = None
+        self._sizes = case.sizes
+        self._checkpoint: Checkpoint | None = None
 
     def due(self, state: LabState) -> list[AnyCommand]:
         """Return the commands of the timeline whose moment has come; see ``session.Timed``."""
@@ -118,6 +121,8 @@ class CaseRun:
                 self._quiet.set()
             return []
         commands = self._script.due(state)
+        if self._checkpoint is None and self._sizes:
+            self._checkpoint = checkpoint(state, self._sizes)
         if self._is_over(state):
             self._over.set()
         return commands
@@ -133,7 +138,12 @@ class CaseRun:
             return False
         if state.now - state.ready_at >= self._case.duration_s:
             return True
-        return self._case.until_all and self._script.finished(state)
+        match self._case.until:
+            case "first":
+                return self._checkpoint is not None
+            case "all":
+                return self._script.finished(state)
+        return False
 
     async def measure(self, source: Source, stop: asyncio.Event, record: Path | None) -> CaseResult:
         """Run the case to its end, or until ``stop``.
@@ -164,10 +174,15 @@ class CaseRun:
         errors = [session.error] if session.error else []
         errors += ["the lab fell silent"] if silent else []
         interrupted = stop.is_set()
-        if not interrupted and not errors:
+        ended_early = self._case.until == "first" and self._checkpoint is not None
+        if not interrupted and not errors and not ended_early:
             errors += [f"{step.place} never came" for step in self._script.waiting]
         return summarise(
-            session.state, self._case.name, interrupted=interrupted, errors=tuple(errors)
+            session.state,
+            self._case.name,
+            interrupted=interrupted,
+            errors=tuple(errors),
+            checkpoint=self._checkpoint,
         )
 
     async def _until_over(self, running: asyncio.Task[None], stop: asyncio.Event) -> bool:
@@ -187,8 +202,12 @@ class CaseRun:
         """Stop what still runs, so that the lab tells its exact figures."""
         if running.done() or not (commands := _running(session.state)):
             return
+        done = self._checkpoint.bytes if self._checkpoint is not None else {}
         for command in commands:
-            session.send(command)
+            # The lab is ending those already that have their bytes.
+            name = command.flow if isinstance(command, StopFlow) else ""
+            if name not in self._sizes or done.get(name, 0) < self._sizes[name]:
+                session.send(command)
         quiet = asyncio.create_task(self._quiet.wait())
         await asyncio.wait(
             {running, quiet}, timeout=_STOP_LIMIT_S, return_when=asyncio.FIRST_COMPLETED

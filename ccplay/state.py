@@ -66,6 +66,8 @@ class Flow:
     started: float
     series: dict[str, Series]
     mss: int = 0
+    acked: int = 0
+    """Payload acknowledged at the newest sweep, exact where a series is rounded."""
     ended: float | None = None
     error: str | None = None
     bytes: int = 0
@@ -209,9 +211,12 @@ class LabState:
             for flow, value in zip(flows, getattr(samples, name), strict=True):
                 if flow is not None:
                     flow.series[name].put(tick, value)
-        for flow, cc, mss in zip(flows, samples.cc, samples.mss, strict=True):
+        rows = zip(flows, samples.cc, samples.mss, samples.bytes_acked, strict=True)
+        for flow, cc, mss, acked in rows:
             if flow is not None:
                 flow.mss = mss
+                # tcp_info counts the SYN too.
+                flow.acked = max(acked - 1, 0)
                 if flow.cc != cc:
                     flow.cc = cc
                     flow.cc_changes.append((t, cc))

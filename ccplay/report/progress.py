@@ -64,7 +64,7 @@ class Teller:
             self._bar.update(self._task, description=step)
             return
         elapsed = state.now - state.ready_at
-        limit = "at most " if self._case.until_all else ""
+        limit = "at most " if self._case.until != "duration" else ""
         left = max(self._case.duration_s - elapsed, 0)
         self._bar.update(
             self._task,

@@ -11,6 +11,7 @@ import math
 import msgspec
 
 from ccplay.model import Hello
+from ccplay.report.checkpoint import Checkpoint
 from ccplay.report.percentiles import percentile
 from ccplay.report.trust import HealthResult, judge
 from ccplay.series import Series
@@ -130,6 +131,8 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
     queues: list[QueueResult]
     pings: list[PingResult]
     downloads: list[DownloadResult]
+    checkpoint: Checkpoint | None = None
+    """When the first flow of a fixed size was done; null where none was."""
     health: HealthResult
     errors: list[str]
     """What the lab refused, what died, what never came."""
@@ -163,7 +166,12 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def summarise(
-    state: LabState, name: str, *, interrupted: bool = False, errors: tuple[str, ...] = ()
+    state: LabState,
+    name: str,
+    *,
+    interrupted: bool = False,
+    errors: tuple[str, ...] = (),
+    checkpoint: Checkpoint | None = None,
 ) -> CaseResult:
     """Return what a session, live or recorded, has measured until now."""
     start = state.ready_at or 0.0
@@ -180,6 +188,7 @@ def summarise(
         queues=[_queue(state, queue) for queue in state.queues.values()],
         pings=[_ping(ping) for ping in state.pings.values()],
         downloads=[_download(state, each) for each in state.downloads.values()],
+        checkpoint=checkpoint,
         health=judge(state),
         errors=[*(entry.text for entry in state.log if entry.kind == "error"), *errors],
     )

@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from ccplay.report.checkpoint import Checkpoint
 from ccplay.report.summary import (
     CaseResult,
     DownloadResult,
@@ -46,7 +47,17 @@ def case_table(case: CaseResult) -> RenderableType:
         _downloads(case.downloads),
     )
     body = [Padding(table, (1, 0, 0, 2)) for table in tables if table is not None]
-    return Group(head, *body, *_remarks(case))
+    race = [] if case.checkpoint is None else [_checkpoint(case.checkpoint)]
+    return Group(head, *body, *race, *_remarks(case))
+
+
+def _checkpoint(at: Checkpoint) -> Padding:
+    """Tell how far every flow was when the first was done."""
+    words = [f"{name} has {size:,} bytes" for name, size in at.bytes.items()]
+    line = Text(f"checkpoint at {at.elapsed_s:.2f} s: flow {', flow '.join(words)}")
+    if at.ratio is not None:
+        line.append(f"; ratio {at.ratio:.2f}")
+    return Padding(line, (1, 0, 0, 2))
 
 
 def _remarks(case: CaseResult) -> list[Text]:

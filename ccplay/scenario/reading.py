@@ -17,6 +17,8 @@ from ccplay.scenario.values import Case, Scenario
 
 LARGEST_FILE = 1_000_000
 MOST_CASES = 1000
+ENDS = ("duration", "all", "first")
+"""What can end a case."""
 
 _CASE_KEYS = (
     *("about", "duration", "until", "sampling", "seed", "topology", "links", "hosts", "timeline"),
@@ -119,15 +121,19 @@ def _case(node: Node, name: str, title: str, reader: Reader) -> Case:
     duration_s = reader.value(
         table.get("duration"), quantities.duration, 1.0 * quantities.LONGEST_S
     )
-    until = reader.value(table.get("until"), quantities.choice("end", ("all", "duration")), "")
+    until = reader.value(table.get("until"), quantities.choice("end", ENDS), "duration")
     build, names = read_build(table, reader)
     drafts = read_timeline(table.get("timeline"), duration_s, reader)
-    return Case(
+    case = Case(
         name=name,
         title=title,
         about=reader.value(table.get("about"), quantities.prose, ""),
         build=build,
         timeline=check_timeline(drafts, names, reader.mistakes),
         duration_s=duration_s,
-        until_all=until == "all",
+        until=until,
     )
+    if until == "first" and not case.sizes and not reader.mistakes.count:
+        text = '"first" needs a start-flow with bytes: no other transfer has a fixed size'
+        reader.mistakes.add((*node.place, "until"), text)
+    return case

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ccplay.errors import UsageError
-from ccplay.model import AnyCommand, Build
+from ccplay.model import AnyCommand, Build, StartFlow
 from ccplay.scenario.mistakes import did_you_mean, quote
 
 
@@ -38,8 +38,19 @@ class Case:
     """In the order of the file; steps of one moment happen in that order."""
     duration_s: float
     """The case ends after so long,"""
-    until_all: bool = False
-    """or, if this is set, as soon as all steps are done and all limited traffic has ended."""
+    until: str = "duration"
+    """or earlier: ``all``: as soon as all steps are done and all limited traffic has ended;
+    ``first``: as soon as the first flow of a fixed size is done."""
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The flows of a fixed size and their bytes, in the order of the file."""
+        commands = [step.command for step in self.timeline]
+        return {
+            each.flow: each.bytes
+            for each in commands
+            if isinstance(each, StartFlow) and each.flow is not None and each.bytes is not None
+        }
 
 
 @dataclass(frozen=True, slots=True)

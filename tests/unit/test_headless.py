@@ -36,7 +36,7 @@ from ccplay.model import (
 from ccplay.report.progress import Teller
 from ccplay.scenario.reading import parse
 from ccplay.wire import UnknownEvent
-from tests.unit.test_summary import HELLO
+from tests.unit.test_summary import HELLO, sweep
 
 TEXT = """
 title = "T"
@@ -123,6 +123,43 @@ async def test_until_all_ends_when_the_limited_traffic_has() -> None:
     text = 'until = "all"\n' + TEXT
     result = await headless.measure(parse(text, Path("t.toml")), QuickLab, asyncio.Event(), quiet())
     assert result.cases[0].duration_s < 6
+
+
+async def test_until_first_ends_with_the_first_transfer_and_does_not_stop_it_again() -> None:
+    """A second stop would be refused, and a refusal is an error of the case."""
+    stopped: list[str] = []
+
+    class Race(QuickLab):
+        async def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
+            async for event in super().events():
+                yield event
+                if isinstance(event, Sweep) and 3.0 < event.t < 3.1:
+                    yield sweep(event.t, {"1": 6, "2": 4})
+                    done = FlowEnded(t=3.1, flow="1", bytes=6_000, duration_s=2.0, retransmits=0)
+                    self._answers.append(done)
+
+        def send(self, command: AnyCommand) -> None:
+            super().send(command)
+            if isinstance(command, StopFlow):
+                stopped.append(command.flow)
+
+    text = """
+duration = "20 s"
+until = "first"
+topology.kind = "linear"
+timeline = [
+  { at = "0 s", do = "start-flow", cc = "reno", bytes = "5 kB" },
+  { at = "0 s", do = "start-flow", cc = "reno", bytes = "5 kB" },
+  { at = "9 s", do = "mark", text = "never comes, and need not" },
+]
+"""
+    result = await headless.measure(parse(text, Path("t.toml")), Race, asyncio.Event(), quiet())
+    (case,) = result.cases
+    assert case.errors == []
+    assert case.checkpoint is not None
+    assert case.checkpoint.bytes == {"1": 5_999, "2": 3_999}
+    assert case.duration_s < 4
+    assert stopped == ["2"]
 
 
 async def test_ctrl_c_prints_what_was_measured(capsys: pytest.CaptureFixture[str]) -> None:

@@ -135,7 +135,7 @@ timeline = []
     assert queues[2] is not None
     assert queues[2].kind == "bfifo"
     assert short.build.links["bottleneck"].rate == 2_000_000
-    assert (common.until_all, short.until_all) == (False, True)
+    assert (common.until, short.until) == ("duration", "all")
     assert (len(common.timeline), len(other.timeline)) == (1, 0)
     assert short.title == "T: short"
     assert [case.name for case in scenario.only(["bytes", "short"]).cases] == ["short", "bytes"]
@@ -302,6 +302,7 @@ def test_steps_that_do_not_fit_together_are_refused(lines: tuple[str, ...], said
         ("duration = '2000 min'", "times go from 0 µs to 24 hours"),
         ("duration = 2026-01-01", "must be a time"),
         (HEAD + "until = 'al'", 't.toml:4: until: unknown end "al"; did you mean "all"?'),
+        (HEAD + "until = 'first'", 't.toml:4: until: "first" needs a start-flow with bytes'),
         (HEAD + "sampling = '500 Hz'", "samplings go from 10 Hz to 200 Hz, not 500 Hz"),
         (HEAD + "seed = -1", "a whole number from 0"),
         (HEAD + "links = 5", "links: must be a table, not 5"),

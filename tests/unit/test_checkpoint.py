@@ -1,0 +1,87 @@
+"""When the first flow of a fixed size is done, every flow's bytes are those of that sweep."""
+
+from ccplay.model import FlowEnded, FlowStarted, Ready, Sweep, TcpSamples
+from ccplay.report.checkpoint import checkpoint
+from ccplay.state import LabState
+
+
+def sweep(t: float, acked: dict[str, int]) -> Sweep:
+    """Return a sweep as the kernel counts: one more than the payload, for the SYN."""
+    columns: dict[str, list[object]] = {
+        name: [0] * len(acked) for name in TcpSamples.__struct_fields__
+    }
+    columns |= {"flow": list(acked), "cc": ["reno"] * len(acked)}
+    columns |= {"bytes_acked": [size + 1 for size in acked.values()]}
+    return Sweep(t=t, tcp=TcpSamples(**columns))  # type: ignore[arg-type]
+
+
+def race(*flows: str, streams: int = 1) -> LabState:
+    state = LabState()
+    state.apply(Ready(t=0.5))
+    for number, flow in enumerate(flows):
+        state.apply(
+            FlowStarted(
+                t=1.0 + number / 10,
+                flow=flow,
+                src="h1",
+                dst="h2",
+                cc="reno",
+                port=1,
+                streams=streams,
+            )
+        )
+    return state
+
+
+def test_bytes_are_exact_however_many() -> None:
+    """Series hold floats of 24 bits; a checkpoint must not be read off them."""
+    state, sizes = race("1", "2"), {"1": 10**9, "2": 10**9}
+    state.apply(sweep(2.0, {"1": 999_999_999, "2": 800_000_001}))
+    assert checkpoint(state, sizes) is None
+    state.apply(sweep(2.1, {"1": 1_000_000_001, "2": 800_000_003}))
+    taken = checkpoint(state, sizes)
+    assert taken is not None
+    assert taken.bytes == {"1": 1_000_000_001, "2": 800_000_003}
+    assert (taken.t, taken.elapsed_s, taken.first) == (2.1, 1.1, "1")
+    assert taken.ratio == 1.25
+
+
+def test_the_ratio_keeps_the_order_of_the_file_whoever_wins() -> None:
+    state = race("2", "1")
+    state.apply(sweep(2.0, {"1": 500, "2": 1000}))
+    taken = checkpoint(state, {"1": 1000, "2": 1000})
+    assert taken is not None
+    assert (taken.first, taken.ratio, list(taken.bytes)) == ("2", 0.5, ["1", "2"])
+
+
+def test_streams_count_together_and_other_flows_are_told_too() -> None:
+    state = race("1", "long", streams=2)
+    state.apply(sweep(2.0, {"1": 600, "1/2": 400, "long": 70, "long/2": 7}))
+    taken = checkpoint(state, {"1": 1000})
+    assert taken is not None
+    assert taken.bytes == {"1": 1000, "long": 77}
+    assert taken.ratio is None
+
+
+def test_of_two_in_one_sweep_the_one_further_beyond_its_end_was_first() -> None:
+    state = race("1", "2")
+    state.apply(sweep(2.0, {"1": 1001, "2": 1050}))
+    taken = checkpoint(state, {"1": 1000, "2": 1000})
+    assert taken is not None
+    assert taken.first == "2"
+
+
+def test_an_end_whose_sweep_was_lost_is_seen_all_the_same() -> None:
+    state = race("1")
+    state.apply(sweep(2.0, {"1": 900}))
+    state.apply(FlowEnded(t=2.2, flow="1", bytes=1000, duration_s=1.1, retransmits=0))
+    taken = checkpoint(state, {"1": 1000})
+    assert taken is not None
+    assert taken.bytes == {"1": 1000}
+
+
+def test_a_flow_that_died_early_is_not_done() -> None:
+    state = race("1")
+    state.apply(FlowEnded(t=2.2, flow="1", bytes=10, duration_s=1.1, retransmits=0, error="died"))
+    assert checkpoint(state, {"1": 1000}) is None
+    assert checkpoint(race("1"), {"2": 1000}) is None
