@@ -70,25 +70,15 @@ def _congestion_controls(*, root: bool) -> Iterator[Feature]:
     for name in [*CATALOGUE, *(set(there) - set(CATALOGUE))]:
         known = CATALOGUE.get(name)
         summary = known.summary if known else "not one that comes with Linux"
-        if name in there:
-            yield Feature(name=name, available=True, summary=summary)
-        elif module_file(f"tcp_{name}") is None:
-            yield Feature(
-                name=name,
-                available=False,
-                summary=summary,
-                reason="not in this kernel",
-                remedy=congestion.remedy(name),
-            )
-        elif root:
-            # The kernel loads it when a socket first asks for it.
+        # The kernel loads a module when a socket of root's first asks for it.
+        if name in there or (root and module_file(f"tcp_{name}")):
             yield Feature(name=name, available=True, summary=summary)
         else:
             yield Feature(
                 name=name,
                 available=False,
                 summary=summary,
-                reason="its module is not loaded",
+                reason=congestion.absence(name),
                 remedy=congestion.remedy(name),
             )
 

@@ -55,9 +55,14 @@ def require(cc: str) -> None:
             _set(trial, cc)
         except OSError as error:
             raise UnsupportedError(
-                f"congestion control {cc!r} is not in this kernel (has: {', '.join(available())}); "
+                f"congestion control {cc!r} is {absence(cc)} (has: {', '.join(available())}); "
                 + remedy(cc)
             ) from error
+
+
+def absence(cc: str) -> str:
+    """Say why the kernel lacks an algorithm."""
+    return "not loaded" if module_file(f"tcp_{cc}") else "not in this kernel"
 
 
 def remedy(cc: str) -> str:

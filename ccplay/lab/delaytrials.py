@@ -89,7 +89,9 @@ def try_delay_line() -> Feature:
     else:
         reason = _iptables_refusal()
         if reason:
-            remedy = "apt install iptables; as root: modprobe xt_NFQUEUE iptable_raw iptable_mangle"
+            remedy = "as root: modprobe -a xt_NFQUEUE iptable_raw iptable_mangle"
+            if find_tool("iptables-legacy") is None:
+                remedy = "apt install iptables"
     return Feature(
         name="delay line",
         available=not reason,
