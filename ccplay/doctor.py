@@ -71,4 +71,4 @@ def _row(feature: Feature) -> tuple[str, str, str]:
     if feature.available:
         return "yes", f"[bold]{feature.name}[/]", feature.summary
     why = "; ".join(each for each in (feature.reason, feature.remedy) if each)
-    return "no", f"[dim]{feature.name}[/]", f"[dim]{feature.summary}[/] [italic]{why}[/]"
+    return "no", f"[dim]{feature.name}[/]", f"[dim]{feature.summary}:[/] [italic]{why}[/]"
