@@ -16,8 +16,8 @@ from ccplay.lab.netns import Namespace
 _GRACE_S = 1.0
 """How long a program may take to end after SIGINT before it is killed."""
 
-_START_S = 5.0
-"""Every program here speaks within some milliseconds; after so long something is broken."""
+_START_S = 20.0
+"""A program speaks within milliseconds, in an emulated guest within 10 s; longer is never."""
 
 
 class Program:
@@ -27,6 +27,7 @@ class Program:
         self.name = name
         self._process = process
         self._said: deque[str] = deque(maxlen=8)
+        self._silent = False
         self._listening = asyncio.create_task(self._listen())
         self._draining: asyncio.Task[None] | None = None
 
@@ -64,12 +65,14 @@ class Program:
             yield line.decode(errors="replace").rstrip("\n")
 
     async def says(self, text: str) -> bool:
-        """Read stdout until a line has ``text``; False where it never comes, after 5 s too."""
-        with contextlib.suppress(TimeoutError):
+        """Read stdout until a line has ``text``; False where it never comes, after 20 s too."""
+        try:
             async with asyncio.timeout(_START_S):
                 async for line in self.lines():
                     if text in line:
                         return True
+        except TimeoutError:
+            self._silent = True
         return False
 
     def ignore_output(self) -> None:
@@ -99,6 +102,8 @@ class Program:
 
     def last_words(self) -> str:
         """Say why it ended: what it wrote to stderr last, or how it was ended."""
+        if self._silent:
+            return f"{self.name} did not start within {_START_S:.0f} s"
         status = self._process.returncode
         if status is not None and status < 0:
             return f"{self.name} was killed by {signal.Signals(-status).name}"
