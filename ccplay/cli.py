@@ -153,13 +153,15 @@ def _add_replay(parser: argparse.ArgumentParser) -> None:
 
 
 def _replay(arguments: argparse.Namespace) -> int:
+    from ccplay import wire
     from ccplay.session import Session
     from ccplay.source import ReplaySource, check_recording
 
     check_recording(arguments.recording)
     if not sys.stdout.isatty():
         raise UsageError("replay needs a terminal to show the recording on")
-    session = Session(ReplaySource(arguments.recording), title=arguments.recording.name)
+    title = wire.printable(arguments.recording.name)
+    session = Session(ReplaySource(arguments.recording), title=title)
     return _show(session, arguments)
 
 

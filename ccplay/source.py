@@ -122,7 +122,7 @@ class LabSource:
                 self._last_words.append(line.decode(errors="replace").rstrip())
 
     def _obituary(self, code: int) -> str:
-        words = [each for each in self._last_words if each]
+        words = [wire.printable(each) for each in self._last_words if each]
         if words and words[-1].startswith(wire.LAB_SAYS):
             return words[-1].removeprefix(wire.LAB_SAYS)
         if any(each.startswith(_KILLED) for each in words):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from ccplay import __version__
@@ -50,6 +52,9 @@ def decode_event(line: bytes) -> AnyEvent | UnknownEvent:
     Raises ``WireError`` for a line that is no event; one of an unknown kind is kept.
     """
     try:
+        if b"\\" in line or not line.isascii():
+            # A stranger's recording must not write to the terminal what is no text.
+            line = _encoder.encode(_printable(msgspec.json.decode(line)))
         return _events.decode(line)
     except msgspec.MsgspecError as error:
         try:
@@ -85,8 +90,29 @@ def encode_value(value: msgspec.Struct) -> bytes:
     return _encoder.encode(value)
 
 
+def printable(text: str) -> str:
+    """Return ``text`` without what a terminal would obey rather than show."""
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() else " " if each.isspace() else "\N{REPLACEMENT CHARACTER}"
+        for each in text
+    )
+
+
+def _printable(value: Any) -> Any:
+    """Do the same for every text in a decoded JSON value."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, list):
+        return [_printable(each) for each in value]
+    if isinstance(value, dict):
+        return {printable(key): _printable(each) for key, each in value.items()}
+    return value
+
+
 def _shorten(line: bytes) -> str:
-    text = line.decode(errors="replace").strip()
+    text = printable(line.decode(errors="replace").strip())
     return text if len(text) <= 80 else text[:77] + "..."
 
 

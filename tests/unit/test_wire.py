@@ -51,6 +51,16 @@ def test_what_is_no_command_is_refused(line: bytes) -> None:
         wire.decode_command(line)
 
 
+def test_no_text_of_a_recording_reaches_the_terminal_as_an_order() -> None:
+    """ESC, BEL, C1's CSI and a change of writing direction are shown as what they are: nothing."""
+    hostile = Mark(text="a\x1b]0;owned\x07b\x9bc\u202ed\ne→")
+    event = wire.decode_event(wire.encode(Applied(t=1.0, command=hostile)))
+    assert isinstance(event, Applied)
+    assert isinstance(event.command, Mark)
+    assert event.command.text.isprintable()
+    assert event.command.text.endswith(" e→")
+
+
 def test_a_stream_begins_with_hello() -> None:
     with pytest.raises(RecordingError, match="does not begin with hello"):
         wire.check_format(Ready(t=0), "x.ccplay")
