@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ccplay import launch
 from ccplay.lab.server import make_run_private
 
@@ -21,6 +23,8 @@ def call(case: str, *arguments: object, rootless: bool = False) -> Any:
 
     ``rootless`` maps root in a user namespace, where it has no power over the machine.
     """
+    if rootless and (refusal := launch.rootless_refusal()) is not None:
+        pytest.skip(f"no user namespaces here: {refusal}")
     user = launch.ROOTLESS if rootless else ()
     argv = [*launch.inner_argv()[: len(launch.UNSHARE)], *user, sys.executable, "-m", __name__]
     if sys.flags.safe_path:
