@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 
 from ccplay.errors import CcplayError, LabError
@@ -144,6 +145,10 @@ class Flow:
         """Wait for the client's end, end the server with it, and tell what became of the flow."""
         await client.wait()
         error = None if self._stopped is not None else client.last_words()
+        if error:
+            # Where the receiver died first, news of that may come a moment later.
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(server.wait()), 0.2)
         if error and server.ended:
             error += f" (receiver: {server.last_words()})"
         # What still waits in the sender's buffer dies by the reset that this brings about.

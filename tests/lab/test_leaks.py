@@ -91,7 +91,7 @@ async def nothing_left(look: Callable[[], object], within_s: float = 5.0) -> obj
     """Wait until ``look`` finds nothing; return what it finds to the last."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + within_s
-    while (left := look()) and loop.time() < deadline:
+    while (left := look()) and loop.time() < deadline:  # noqa: ASYNC110 - nobody tells of it
         await asyncio.sleep(0.01)
     return left
 
