@@ -47,17 +47,22 @@ async def end_of(lab: RunningLab, flow: str) -> None:
     await lab.until(lambda state: flow in state.flows and not state.flows[flow].running)
 
 
-def kill(*words: str) -> None:
-    """Kill the lab's one program whose command line has all the words."""
+def programs(*words: str) -> list[psutil.Process]:
+    """Find the lab's programs whose command line has all the words."""
     found = []
     for process in psutil.Process().children(recursive=True):
-        # One that has just been killed may still wait to be reaped.
-        with contextlib.suppress(psutil.ZombieProcess):
+        # One that has just been killed may still wait to be reaped, or be gone by now.
+        with contextlib.suppress(psutil.NoSuchProcess):
             line = process.cmdline()
             if line[:1] == [words[0]] and set(words) <= set(line):
                 found.append(process)
-    assert len(found) == 1, found
-    found[0].send_signal(signal.SIGKILL)
+    return found
+
+
+async def kill(lab: RunningLab, *words: str) -> None:
+    """Kill the one program with these words, once it is what its command line says."""
+    await lab.until(lambda _: len(programs(*words)) == 1)
+    programs(*words)[0].send_signal(signal.SIGKILL)
 
 
 async def test_a_running_flow_switches_its_algorithm_and_keeps_its_connection() -> None:
@@ -163,7 +168,7 @@ async def test_a_flow_that_dies_says_why(words: tuple[str, ...], reason: str) ->
     async with running(BUILD) as lab:
         lab.send(StartFlow())
         await lab.until(flow_is_open)
-        kill(*words)
+        await kill(lab, *words)
         await end_of(lab, "1")
         error = lab.state.flows["1"].error
         assert error is not None
@@ -177,8 +182,8 @@ async def test_a_ping_and_a_download_that_die_say_why() -> None:
     async with running(BUILD) as lab:
         lab.send(StartPing(), StartDownload(bytes=100_000_000))
         await lab.until(lambda state: "p1" in state.pings and flow_is_open(state, "w1"))
-        kill("ping", "-n")
-        kill("wget", "--no-config")
+        await kill(lab, "ping", "-n")
+        await kill(lab, "wget", "--no-config")
         await lab.until(lambda state: state.pings["p1"].ended and state.downloads["w1"].ended)
         assert lab.state.pings["p1"].error == "ping was killed by SIGKILL"
         assert lab.state.downloads["w1"].error == "wget was killed by SIGKILL"
