@@ -38,11 +38,6 @@ def available() -> list[str]:
     return (_SYSCTL / "tcp_available_congestion_control").read_text().split()
 
 
-def allowed() -> list[str]:
-    """Return those that a socket may choose without privilege; the lab's need not care."""
-    return (_SYSCTL / "tcp_allowed_congestion_control").read_text().split()
-
-
 def require(cc: str) -> None:
     """Make sure that the kernel has ``cc``, loading its module where root may.
 

@@ -37,8 +37,6 @@ class Glyphs:
     """Vertical, for the cursor through the plots."""
     arrow_right: str
     arrow_left: str
-    arrow_up: str
-    arrow_down: str
     queue_steps: tuple[str, ...]
     """How full a cell of the queue bar is; the first is empty, the last full."""
     flow_marks: tuple[str, ...]
@@ -56,7 +54,6 @@ class Glyphs:
     missing: str
     ellipsis: str
     separator: str
-    plus_minus: str
     plot_cells: Literal["braille", "ascii"]
     border: Literal["round", "ascii"]
     """The border type of Textual's styles."""
@@ -89,8 +86,6 @@ UNICODE = Glyphs(
     cursor="│",
     arrow_right="▶",
     arrow_left="◀",
-    arrow_up="▲",
-    arrow_down="▼",
     queue_steps=(" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"),
     flow_marks=("●", "■", "▲", "◆", "○", "□", "△", "◇", "★", "☆"),
     ribbon=("▁", "▂", "▄", "▆", "█"),
@@ -104,7 +99,6 @@ UNICODE = Glyphs(
     missing="✗",
     ellipsis="…",
     separator="·",
-    plus_minus="±",
     plot_cells="braille",
     border="round",
 )
@@ -128,8 +122,6 @@ ASCII = Glyphs(
     cursor="|",
     arrow_right=">",
     arrow_left="<",
-    arrow_up="^",
-    arrow_down="v",
     queue_steps=(" ", ".", ":", "=", "#"),
     flow_marks=("o", "x", "+", "*", "@", "%", "&", "$", "w", "m"),
     ribbon=("_", ".", "-", "=", "#"),
@@ -143,7 +135,6 @@ ASCII = Glyphs(
     missing="-",
     ellipsis="~",
     separator="-",
-    plus_minus="~",
     plot_cells="ascii",
     border="ascii",
 )
