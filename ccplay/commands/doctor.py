@@ -1,0 +1,32 @@
+"""``ccplay doctor``: what can run here."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from ccplay.commands import options
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the words of this command."""
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--host", help="look at another machine, over ssh")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run this command and return the exit code."""
+    import asyncio
+
+    from rich.console import Console
+
+    from ccplay import doctor, wire
+    from ccplay.errors import LabError
+
+    capabilities = asyncio.run(doctor.examine(options.lab_opener(arguments)(doctor.SMALLEST)))
+    if arguments.json:
+        sys.stdout.write(wire.encode_value(capabilities).decode() + "\n")
+    else:
+        doctor.show(capabilities, Console())
+    return LabError.exit_code if doctor.obstacles(capabilities) else 0

@@ -1,0 +1,95 @@
+"""Options that several commands share, and how a command line wants its labs to be started."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ccplay.model import Build
+    from ccplay.source import Source
+
+DEFAULT_SCENARIO = "playground"
+
+
+def add_scenario(parser: argparse.ArgumentParser) -> None:
+    """Add the scenario and what may be said about it."""
+    parser.add_argument(
+        "scenario",
+        nargs="?",
+        default=DEFAULT_SCENARIO,
+        metavar="SCENARIO",
+        help=f"a file, or the name of one that comes with ccplay (default {DEFAULT_SCENARIO})",
+    )
+    parser.add_argument(
+        "--case", action="append", default=[], metavar="NAME", help="only this case of it"
+    )
+    parser.add_argument("--record", type=Path, metavar="FILE", help="keep the whole stream")
+
+
+def add_lab(parser: argparse.ArgumentParser) -> None:
+    """Add how the lab is started."""
+    parser.add_argument("--host", help="run the lab on another machine, over ssh")
+    parser.add_argument(
+        "--hz", type=hertz, help="sweeps a second, 10 to 200 (default 50, or the scenario's)"
+    )
+
+
+def add_screen(parser: argparse.ArgumentParser) -> None:
+    """Add how the screen looks."""
+    parser.add_argument("--theme", help="dark, light, … (t changes it while it runs)")
+    parser.add_argument("--ascii", action="store_true", help="draw with plain ASCII only")
+
+
+def lab_opener(arguments: argparse.Namespace) -> Callable[[Build], Source]:
+    """Return how this command line wants labs to be started."""
+    import msgspec
+
+    from ccplay import launch
+    from ccplay.source import LabSource
+
+    argv = launch.lab_argv(arguments.host)
+    launch.ask_for_privilege(argv)
+    hz = getattr(arguments, "hz", None)
+
+    def start(build: Build) -> Source:
+        return LabSource(argv, msgspec.structs.replace(build, sample_hz=hz) if hz else build)
+
+    return start
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+
+
+def hertz(text: str) -> float:
+    """Read a number of sweeps a second. Raises ``ArgumentTypeError``."""
+    from ccplay.model import SAMPLE_HZ
+
+    low, high = SAMPLE_HZ
+    value = _number(text)
+    if not low <= value <= high:
+        raise argparse.ArgumentTypeError(f"{text} is not {low:.0f} to {high:.0f}")
+    return value
+
+
+def positive(text: str) -> float:
+    """Read a number above 0. Raises ``ArgumentTypeError``."""
+    value = _number(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not above 0")
+    return value
+
+
+def seconds(text: str) -> float:
+    """Read a moment of a recording. Raises ``ArgumentTypeError``."""
+    value = _number(text)
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a moment of the recording")
+    return value

@@ -1,0 +1,43 @@
+"""``ccplay play``: a scenario live on the screen, or without a terminal run headless."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from ccplay.commands import options
+from ccplay.commands.run import run as run_headless
+from ccplay.commands.screen import show
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the words of this command."""
+    options.add_scenario(parser)
+    options.add_lab(parser)
+    options.add_screen(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run this command and return the exit code."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        arguments.json = False
+        return run_headless(arguments)
+    import msgspec
+
+    from ccplay import scenario
+    from ccplay.script import Script
+    from ccplay.session import Session
+    from ccplay.sinks import Recorder
+
+    case = scenario.load(scenario.find(arguments.scenario)).case(*arguments.case)
+    script = Script(case.timeline)
+    # What a person starts by hand must not take a name that the scenario will use.
+    build = msgspec.structs.replace(case.build, reserved=script.names)
+    session = Session(
+        options.lab_opener(arguments)(build),
+        title=case.title,
+        sinks=[Recorder(arguments.record)] if arguments.record else [],
+        script=script,
+    )
+    return show(session, arguments)

@@ -1,0 +1,36 @@
+"""``ccplay replay``: a recording on the screen."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from ccplay.commands import options
+from ccplay.commands.screen import show
+from ccplay.errors import UsageError
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the words of this command."""
+    parser.add_argument("recording", type=Path, metavar="FILE", help="made with --record")
+    parser.add_argument(
+        "--speed", type=options.positive, default=1.0, help="times as fast (default 1)"
+    )
+    parser.add_argument("--at", type=options.seconds, default=0.0, help="start at this second")
+    options.add_screen(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run this command and return the exit code."""
+    from ccplay import wire
+    from ccplay.session import Session
+    from ccplay.source import ReplaySource, check_recording
+
+    check_recording(arguments.recording)
+    if not sys.stdout.isatty():
+        raise UsageError("replay needs a terminal to show the recording on")
+    title = wire.printable(arguments.recording.name)
+    session = Session(ReplaySource(arguments.recording), title=title)
+    return show(session, arguments)

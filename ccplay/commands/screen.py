@@ -1,0 +1,23 @@
+"""A session on the screen, for the commands that show one."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ccplay.session import Session
+
+
+def show(session: Session, arguments: argparse.Namespace) -> int:
+    """Open the screen until the person leaves it; return the exit code."""
+    from ccplay.ui.app import CcplayApp
+
+    app = CcplayApp(
+        session,
+        look=arguments.theme,
+        ascii=arguments.ascii,
+        start_at=getattr(arguments, "at", 0.0),
+        speed=getattr(arguments, "speed", 1.0),
+    )
+    return app.run() or 0
