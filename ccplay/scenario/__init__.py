@@ -7,6 +7,16 @@ it is refused, with its place, before anything starts.
 from ccplay.scenario.library import find, shipped
 from ccplay.scenario.reading import load
 from ccplay.scenario.support import check_against
-from ccplay.scenario.values import Case, Scenario, Step
+from ccplay.scenario.values import Case, Expectation, Published, Scenario, Step
 
-__all__ = ["Case", "Scenario", "Step", "check_against", "find", "load", "shipped"]
+__all__ = [
+    "Case",
+    "Expectation",
+    "Published",
+    "Scenario",
+    "Step",
+    "check_against",
+    "find",
+    "load",
+    "shipped",
+]

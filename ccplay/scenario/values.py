@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ccplay.errors import UsageError
@@ -26,6 +26,33 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Expectation:
+    """What a figure of every run must be, and why: a check."""
+
+    figure: str
+    """Its place in the result: ``checkpoint.ratio``, ``flows.1.goodput_bps``, ``pings.p1.p50_ms``."""
+    low: float | None
+    high: float | None
+    """The bounds, both allowed themselves; None where there is none."""
+    text: str
+    """The bounds as the file has them, for people: ``0.7 ± 20 %``, ``at least 0.9``."""
+    why: str
+    place: str = ""
+    """Where in the file it stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What somebody else measured, to be put beside ours; never a check."""
+
+    figure: str
+    values: tuple[float, ...]
+    """One or several readings."""
+    note: str = ""
+    """Why ours may differ."""
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
     """One run: a network and a timeline. Every case gets a lab of its own."""
 
@@ -41,6 +68,17 @@ class Case:
     until: str = "duration"
     """or earlier: ``all``: as soon as all steps are done and all limited traffic has ended;
     ``first``: as soon as the first flow of a fixed size is done."""
+    parameters: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    """Where in the file's matrix it lies: the values as the file has them, by axis."""
+    repeats: int = 1
+    jitter_s: float = 0.0
+    """Each repeat starts each flow later by something random between 0 and this."""
+    balanced: bool = False
+    """Over the repeats each flow is as often the first to start as any other."""
+    figures: tuple[str, ...] = ()
+    """Those to report first; see ``Expectation.figure``."""
+    expect: tuple[Expectation, ...] = ()
+    published: tuple[Published, ...] = ()
 
     @property
     def sizes(self) -> dict[str, int]:
