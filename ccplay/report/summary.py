@@ -13,6 +13,7 @@ import msgspec
 from ccplay.model import Hello
 from ccplay.report.checkpoint import Checkpoint
 from ccplay.report.percentiles import percentile
+from ccplay.report.statistics import Statistic
 from ccplay.report.trust import HealthResult, judge
 from ccplay.series import Series
 from ccplay.state import Download, Flow, LabState, Ping, Queue
@@ -120,10 +121,29 @@ class DownloadResult(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None
 
 
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """An expectation of the scenario, and whether it held."""
+
+    figure: str
+    text: str
+    """What was expected, as the file has it."""
+    why: str
+    value: float | None
+    """What was measured; null where nothing was."""
+    ok: bool
+
+
 class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What one case measured."""
+    """What one run of a case measured."""
 
     name: str
+    parameters: dict[str, str | int | float | bool] = {}
+    """Where in the file's matrix the case lies, by axis."""
+    repeat: int = 1
+    attempt: int = 1
+    """More than 1 where earlier attempts could not be trusted; see ``Result.discarded``."""
+    recording: str | None = None
+    """Where its stream is kept, seen from the result's own file."""
     duration_s: float
     """From the moment at which the network stood to the last event."""
     interrupted: bool
@@ -133,6 +153,7 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
     downloads: list[DownloadResult]
     checkpoint: Checkpoint | None = None
     """When the first flow of a fixed size was done; null where none was."""
+    checks: list[Check] = []
     health: HealthResult
     errors: list[str]
     """What the lab refused, what died, what never came."""
@@ -153,8 +174,27 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     sample_hz: float
 
 
+class PublishedResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody else measured of a figure."""
+
+    figure: str
+    values: list[float]
+    note: str
+
+
+class CaseStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """The repeats of one case together."""
+
+    name: str
+    parameters: dict[str, str | int | float | bool] = {}
+    runs: int
+    figures: dict[str, Statistic]
+    """By the figure's place in a run's object, such as ``checkpoint.ratio``."""
+    published: list[PublishedResult] = []
+
+
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole run."""
+    """A whole experiment."""
 
     format: int = FORMAT
     scenario: str
@@ -163,6 +203,11 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     machine: Machine | None
     """Null where no lab came to life."""
     cases: list[CaseResult]
+    """One a run: with repeats, several have one name."""
+    statistics: list[CaseStatistics] = []
+    """One a case."""
+    discarded: list[CaseResult] = []
+    """Attempts whose emulation could not be trusted, and which were done again."""
 
 
 def summarise(

@@ -30,7 +30,7 @@ class Expectation:
     """What a figure of every run must be, and why: a check."""
 
     figure: str
-    """Its place in the result: ``checkpoint.ratio``, ``flows.1.goodput_bps``, ``pings.p1.p50_ms``."""
+    """Its place in the result: ``checkpoint.ratio``, ``flows.1.goodput_bps``, ``jain``."""
     low: float | None
     high: float | None
     """The bounds, both allowed themselves; None where there is none."""

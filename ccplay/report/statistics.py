@@ -1,0 +1,79 @@
+"""What repeated measurements say together: mean, spread, and how sure the mean is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+
+CONFIDENCE = 0.95
+
+
+class Statistic(msgspec.Struct, frozen=True, kw_only=True):
+    """The mean of repeats, with its 95 % confidence interval by Student's t."""
+
+    n: int
+    mean: float
+    sd: float | None
+    """Of the sample (n - 1); null for a single value, as are ``low`` and ``high``."""
+    low: float | None
+    high: float | None
+
+    @property
+    def half_width(self) -> float | None:
+        """Return half the width of the interval, None for a single value."""
+        return None if self.low is None or self.high is None else (self.high - self.low) / 2
+
+
+def statistic(values: Sequence[float]) -> Statistic:
+    """Return the statistic of at least one value.
+
+    Repeats are taken as independent and their mean as normal, for which Student's t is exact
+    where the values are; "Student", "The probable error of a mean", 1908.
+    """
+    n = len(values)
+    mean = math.fsum(values) / n
+    if n < 2:
+        return Statistic(n=n, mean=mean, sd=None, low=None, high=None)
+    sd = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1))
+    half = student_t(n - 1) * sd / math.sqrt(n)
+    return Statistic(n=n, mean=mean, sd=sd, low=mean - half, high=mean + half)
+
+
+def student_t(freedom: int, confidence: float = CONFIDENCE) -> float:
+    """Return t such that a share ``confidence`` of Student's distribution lies within -t to t.
+
+    Raises ``ValueError`` for less than one degree of freedom.
+    """
+    if freedom < 1:
+        raise ValueError("Student's t needs at least one degree of freedom")
+    low, high = 0.0, 1.0
+    while _within(high, freedom) < confidence:
+        high *= 2
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        if _within(middle, freedom) < confidence:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _within(t: float, freedom: int) -> float:
+    """Return how much of Student's distribution lies within -t to t.
+
+    Abramowitz and Stegun, "Handbook of Mathematical Functions", 26.7.3 and 26.7.4: exact for whole
+    degrees of freedom.
+    """
+    angle = math.atan(t / math.sqrt(freedom))
+    square = math.cos(angle) ** 2
+    odd = freedom % 2 == 1
+    term = math.cos(angle) if odd else 1.0
+    total = 0.0
+    for k in range(1, freedom // 2 + 1):
+        total += term
+        term *= square * (2 * k / (2 * k + 1) if odd else (2 * k - 1) / (2 * k))
+    if odd:
+        return 2 / math.pi * (angle + math.sin(angle) * total)
+    return math.sin(angle) * total
