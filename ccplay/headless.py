@@ -17,7 +17,8 @@ from ccplay.errors import CcplayError, LabError
 from ccplay.model import AnyCommand, Build, StopDownload, StopFlow, StopPing
 from ccplay.report.checkpoint import Checkpoint, checkpoint
 from ccplay.report.progress import Teller
-from ccplay.report.summary import CaseResult, Machine, Result, machine, summarise
+from ccplay.report.results import CaseResult, Machine, Result
+from ccplay.report.summary import machine, summarise
 from ccplay.report.table import show
 from ccplay.scenario import Case, Scenario, check_against
 from ccplay.script import Script

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ccplay.report.checkpoint import Checkpoint
-from ccplay.report.summary import (
+from ccplay.report.results import (
     CaseResult,
     DownloadResult,
     FlowResult,

@@ -33,7 +33,8 @@ from ccplay.model import (
     Topology,
 )
 from ccplay.report.percentiles import percentile
-from ccplay.report.summary import Result, machine, summarise
+from ccplay.report.results import Result
+from ccplay.report.summary import machine, summarise
 from ccplay.report.table import show
 from ccplay.state import LabState
 
