@@ -1,0 +1,204 @@
+"""The shape of a result: what ``ccplay run --json`` prints.
+
+Its keys are stable: new ones may come, none goes or changes its meaning while ``format`` stays. What
+is not known is null, never NaN.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ccplay.report.checkpoint import Checkpoint
+from ccplay.report.statistics import Statistic
+from ccplay.report.trust import HealthResult
+
+FORMAT = 1
+"""Version of the result's shape."""
+
+
+class Switch(msgspec.Struct, frozen=True):
+    """A running flow took another congestion control."""
+
+    t: float
+    """Seconds since the start of the stream."""
+    cc: str
+
+
+class FlowResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A long-lived flow, its parallel streams together.
+
+    cwnd and srtt percentiles are over all sweeps in which a stream was sampled.
+    """
+
+    id: str
+    cc: str
+    """The algorithm that it started with; ``switches`` has later ones."""
+    switches: list[Switch]
+    src: str
+    dst: str
+    streams: int
+    started_s: float
+    """Seconds since the start of the stream."""
+    goodput_bps: float | None
+    """Payload acknowledged by the receiver, in bits, over ``duration_s``."""
+    bytes: int
+    """Payload acknowledged."""
+    duration_s: float
+    retransmits: int
+    """Segments sent again."""
+    cwnd_p50: float | None
+    """Segments."""
+    cwnd_p99: float | None
+    cwnd_max: float | None
+    srtt_p50_ms: float | None
+    srtt_p95_ms: float | None
+    srtt_p99_ms: float | None
+    min_rtt_ms: float | None
+    """The least RTT that the kernel has measured."""
+    error: str | None
+    """Why it died, where nobody asked for it."""
+
+
+class QueueResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The queue of one direction of a link, over all sweeps of the case."""
+
+    link: str
+    kind: str
+    """The discipline at the start; ``kinds`` has all that followed one another."""
+    kinds: list[str]
+    qlen_p50: float | None
+    """Packets waiting."""
+    qlen_p99: float | None
+    qlen_max: float | None
+    backlog_p50: float | None
+    """Bytes waiting."""
+    backlog_p99: float | None
+    drops: int
+    """Packets, all disciplines together."""
+    marks: int | None
+    """Packets marked with ECN's CE; null where the discipline does not mark."""
+    bytes: int
+    """Bytes that left the queue, headers included."""
+
+
+class PingResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What a ping measured. Times are over the answers that came."""
+
+    id: str
+    src: str
+    dst: str
+    sent: int
+    lost: int
+    min_ms: float | None
+    p50_ms: float | None
+    p95_ms: float | None
+    max_ms: float | None
+    error: str | None
+
+
+class DownloadResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A web page fetched with wget."""
+
+    id: str
+    src: str
+    dst: str
+    bytes: int
+    """Bytes that arrived."""
+    total: int
+    """Bytes asked for."""
+    seconds: float | None
+    """wget's own clock; null where it did not finish."""
+    rate_bps: float | None
+    """``bytes`` in bits over ``seconds``."""
+    cwnd_max: float | None
+    """The web server's, in segments."""
+    error: str | None
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """An expectation of the scenario, and whether it held."""
+
+    figure: str
+    text: str
+    """What was expected, as the file has it."""
+    why: str
+    value: float | None
+    """What was measured; null where nothing was."""
+    ok: bool
+
+
+class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What one run of a case measured."""
+
+    name: str
+    parameters: dict[str, str | int | float | bool] = {}
+    """Where in the file's matrix the case lies, by axis."""
+    repeat: int = 1
+    attempt: int = 1
+    """More than 1 where earlier attempts could not be trusted; see ``Result.discarded``."""
+    recording: str | None = None
+    """Where its stream is kept, seen from the result's own file."""
+    duration_s: float
+    """From the moment at which the network stood to the last event."""
+    interrupted: bool
+    flows: list[FlowResult]
+    queues: list[QueueResult]
+    pings: list[PingResult]
+    downloads: list[DownloadResult]
+    checkpoint: Checkpoint | None = None
+    """When the first flow of a fixed size was done; null where none was."""
+    checks: list[Check] = []
+    health: HealthResult
+    errors: list[str]
+    """What the lab refused, what died, what never came."""
+
+
+class Machine(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the lab ran: what explains a difference between two results."""
+
+    kernel: str
+    cpus: int
+    python: str
+    ccplay: str
+    privilege: str
+    delay_engines: list[str]
+    """Those that links of the run used."""
+    offloads: bool
+    """Whether any link had TSO, GSO or GRO on."""
+    sample_hz: float
+
+
+class PublishedResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody else measured of a figure."""
+
+    figure: str
+    values: list[float]
+    note: str
+
+
+class CaseStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """The repeats of one case together."""
+
+    name: str
+    parameters: dict[str, str | int | float | bool] = {}
+    runs: int
+    figures: dict[str, Statistic]
+    """By the figure's place in a run's object, such as ``checkpoint.ratio``."""
+    published: list[PublishedResult] = []
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole experiment."""
+
+    format: int = FORMAT
+    scenario: str
+    """The file's name without its ending."""
+    title: str
+    machine: Machine | None
+    """Null where no lab came to life."""
+    cases: list[CaseResult]
+    """One a run: with repeats, several have one name."""
+    statistics: list[CaseStatistics] = []
+    """One a case."""
+    discarded: list[CaseResult] = []
+    """Attempts whose emulation could not be trusted, and which were done again."""
