@@ -49,7 +49,7 @@ FLOW_SERIES = (
 )
 """Fields of ``TcpSamples`` that are kept over time for every flow."""
 
-QUEUE_SERIES = ("backlog", "qlen", "drops", "ecn_marks", "bytes")
+QUEUE_SERIES = ("backlog", "qlen", "drops", "ecn_marks", "bytes", "packets")
 """Fields of ``QdiscSamples`` that are kept over time for every queue."""
 
 
@@ -162,6 +162,8 @@ class LabState:
         """By direction: every setting that it had, oldest first."""
         self.hosts: dict[str, str] = {}
         """Default congestion control by host."""
+        self.applied: list[Applied] = []
+        """Commands that took effect, in their order: what a session did."""
         self.log: list[Entry] = []
         self.health: Health | None = None
         self.healths: list[Health] = []
@@ -315,6 +317,7 @@ class LabState:
             self._write(event.t, "traffic", text)
 
     def _applied(self, event: Applied) -> None:
+        self.applied.append(event)
         command = event.command
         text = describe(command)
         if isinstance(command, SetCongestionControl) and command.flow in self.flows:
