@@ -289,6 +289,8 @@ class Hello(Event, frozen=True):
     sample_hz: float
     capabilities: Capabilities
     network: Network
+    build: Build | None = None
+    """What was asked for; None in recordings made before it was kept."""
 
 
 class Building(Event, frozen=True):

@@ -48,6 +48,7 @@ async def _serve() -> int:
                 sample_hz=build.sample_hz,
                 capabilities=lab.capabilities,
                 network=lab.network,
+                build=build,
             )
         )
         async with lab:
