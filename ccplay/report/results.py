@@ -1,7 +1,7 @@
 """The shape of a result: what ``ccplay run --json`` prints.
 
-Its keys are stable: new ones may come, none goes or changes its meaning while ``format`` stays. What
-is not known is null, never NaN.
+Its keys are stable: new ones may come, none goes or changes its meaning while ``format`` stays.
+What is not known is null, never NaN.
 """
 
 from __future__ import annotations
@@ -44,8 +44,13 @@ class FlowResult(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int
     """Payload acknowledged."""
     duration_s: float
+    fct_s: float | None = None
+    """Flow completion time: from its first to its last byte; null where it had no fixed size, or
+    was not done."""
     retransmits: int
     """Segments sent again."""
+    loss: float | None = None
+    """Share of its segments that were sent again."""
     cwnd_p50: float | None
     """Segments."""
     cwnd_p99: float | None
@@ -73,8 +78,16 @@ class QueueResult(msgspec.Struct, frozen=True, kw_only=True):
     backlog_p50: float | None
     """Bytes waiting."""
     backlog_p99: float | None
+    delay_p50_ms: float | None = None
+    """Queueing delay, backlog over rate: how long a byte that came then had to wait."""
+    delay_p95_ms: float | None = None
+    delay_p99_ms: float | None = None
+    utilisation: float | None = None
+    """Share of the link's rate that was used, from the first flow's start to the last one's end."""
     drops: int
     """Packets, all disciplines together."""
+    loss: float | None = None
+    """Share of the packets that came which were dropped."""
     marks: int | None
     """Packets marked with ECN's CE; null where the discipline does not mark."""
     bytes: int
@@ -147,6 +160,10 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
     downloads: list[DownloadResult]
     checkpoint: Checkpoint | None = None
     """When the first flow of a fixed size was done; null where none was."""
+    jain: float | None = None
+    """Fairness index of the flows' goodput while all of them ran; see ``report.fairness``."""
+    converged_s: float | None = None
+    """From the last flow's start until they first shared fairly; null where they never did."""
     checks: list[Check] = []
     health: HealthResult
     errors: list[str]

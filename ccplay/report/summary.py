@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 
-from ccplay.model import Hello
+from ccplay.model import Hello, StartFlow
 from ccplay.report.checkpoint import Checkpoint
+from ccplay.report.fairness import converged_s, fairness
 from ccplay.report.percentiles import percentile
+from ccplay.report.queueing import loss, queueing_delays_us, utilisation
 from ccplay.report.results import (
     CaseResult,
     DownloadResult,
@@ -45,6 +47,8 @@ def summarise(
         pings=[_ping(ping) for ping in state.pings.values()],
         downloads=[_download(state, each) for each in state.downloads.values()],
         checkpoint=checkpoint,
+        jain=fairness(state),
+        converged_s=converged_s(state),
         health=judge(state),
         errors=[*(entry.text for entry in state.log if entry.kind == "error"), *errors],
     )
@@ -88,7 +92,9 @@ def _flow(state: LabState, streams: list[Flow]) -> FlowResult:
         goodput_bps=_rate(sent, duration),
         bytes=sent,
         duration_s=round(duration, 3),
+        fct_s=_completion_time(state, first),
         retransmits=retransmits,
+        loss=_lost_share(retransmits, sent, first.mss),
         cwnd_p50=percentile(cwnd, 50),
         cwnd_p99=percentile(cwnd, 99),
         cwnd_max=percentile(cwnd, 100),
@@ -109,6 +115,7 @@ def _queue(state: LabState, queue: Queue) -> QueueResult:
             kinds.append(kind)
     kinds = kinds or [queue.kind]
     marks = _last(queue.series["ecn_marks"])
+    delays = queueing_delays_us(state, queue)
     return QueueResult(
         link=queue.link,
         kind=kinds[0],
@@ -118,10 +125,30 @@ def _queue(state: LabState, queue: Queue) -> QueueResult:
         qlen_max=percentile(qlen, 100),
         backlog_p50=percentile(backlog, 50),
         backlog_p99=percentile(backlog, 99),
+        delay_p50_ms=_ms(percentile(delays, 50)),
+        delay_p95_ms=_ms(percentile(delays, 95)),
+        delay_p99_ms=_ms(percentile(delays, 99)),
+        utilisation=utilisation(state, queue),
+        loss=loss(queue),
         drops=round(_last(queue.series["drops"]) or 0),
         marks=None if marks is None else round(marks),
         bytes=round(_last(queue.series["bytes"]) or 0),
     )
+
+
+def _completion_time(state: LabState, flow: Flow) -> float | None:
+    """Return how long a flow of a fixed size took, None where it has no end of its own."""
+    commands = [each.command for each in state.applied]
+    size = next(
+        (c.bytes for c in commands if isinstance(c, StartFlow) and c.flow == flow.name), None
+    )
+    done = size is not None and flow.ended is not None and flow.bytes >= size
+    return round(flow.duration_s, 3) if done else None
+
+
+def _lost_share(retransmits: int, sent: int, mss: int) -> float | None:
+    segments = math.ceil(sent / mss) + retransmits if mss else 0
+    return round(retransmits / segments, 6) if segments else None
 
 
 def _ping(ping: Ping) -> PingResult:
