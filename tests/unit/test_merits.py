@@ -1,0 +1,44 @@
+"""Every number of a result has one name, and a name that means nothing is told before a run."""
+
+from __future__ import annotations
+
+import pytest
+
+from ccplay.errors import ScenarioError
+from ccplay.report.merits import check_figures, measurable, merits
+from ccplay.report.summary import summarise
+from ccplay.scenario import Expectation, Scenario, find, load
+from tests.unit.test_summary import session
+
+
+def test_members_of_lists_go_by_their_names() -> None:
+    figures = merits(summarise(session(), "a"))
+    assert {"flows.1.goodput_bps", "queues.r->h2.qlen_p50", "pings.p1.p50_ms"} <= set(figures)
+    assert "flows.1.fct_s" not in figures, "what is null is no number"
+    assert not any(name.startswith(("health", "parameters", "repeat")) for name in figures)
+
+
+def test_what_was_measured_could_be_named_before() -> None:
+    """The names offered for a case hold all that its run then has, its queues apart."""
+    race = load(find("race"))
+    names = measurable(race.cases[0])
+    assert {"jain", "checkpoint.ratio", "checkpoint.bytes.1", "flows.2.fct_s"} <= set(names)
+
+
+@pytest.mark.parametrize("figure", ["checkpoint.ration", "flows.3.fct_s", "flows.1.cc", "ratio"])
+def test_a_figure_that_nothing_measures_is_refused(figure: str) -> None:
+    with pytest.raises(ScenarioError, match="nothing measures"):
+        check_figures(_expecting(figure))
+
+
+def test_a_figure_that_is_measured_passes() -> None:
+    check_figures(_expecting("checkpoint.ratio"))
+    check_figures(_expecting("queues.r->h2.qlen_p50"))
+
+
+def _expecting(figure: str) -> Scenario:
+    from dataclasses import replace
+
+    race = load(find("race"))
+    expectation = Expectation(figure, 0.0, None, "at least 0", "physics", "expect[0]")
+    return replace(race, cases=tuple(replace(c, expect=(expectation,)) for c in race.cases))
