@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ccplay.model import Network, Qdisc
-from ccplay.state import LabState
+from ccplay.model import Qdisc
+from ccplay.paths import base_rtt
 from ccplay.ui.plot import Inks, Picture
 from ccplay.ui.traces import CountTrace, DotTrace, Pen, SeriesTrace, StepTrace, Trace
 from ccplay.ui.view import View
@@ -159,36 +159,6 @@ def _flow_trace(view: View, name: str, field: str, factor: float) -> SeriesTrace
         ascii=view.flow_mark(name),
     )
     return SeriesTrace(view.state.flows[name].series[field], pen, factor, view.interval)
-
-
-def base_rtt(state: LabState, network: Network | None) -> tuple[tuple[float, float | None], ...]:
-    """Return the delay that the links are set to add, there and back, in ms, at each change."""
-    if network is None:
-        return ()
-    hosts = [next((n.name for n in network.nodes if n.role == role), "") for role in _ENDS]
-    names = [*path(network, hosts[0], hosts[1]), *path(network, hosts[1], hosts[0])]
-    moments = sorted({change.t for name in names for change in state.links.get(name, ())})
-    changes: list[tuple[float, float | None]] = []
-    for t in moments:
-        settings = [state.link_at(name, t) for name in names]
-        total = sum((each.setting.delay_us or 0) * 1e-3 for each in settings if each)
-        changes.append((t, total or None))
-    return tuple(changes)
-
-
-_ENDS = ("sender", "receiver")
-
-
-def path(network: Network, src: str, dst: str) -> list[str]:
-    """Return the names of the directed links from one node to another."""
-    ways: dict[str, list[str]] = {src: []}
-    queue: list[str] = [src]
-    for node in queue:
-        for link in network.links:
-            if link.src == node and link.dst not in ways:
-                ways[link.dst] = [*ways[node], link.name]
-                queue.append(link.dst)
-    return ways.get(dst, [])
 
 
 PICTURES: dict[str, Callable[[View], Picture]] = {"cwnd": cwnd, "queue": queue, "rtt": rtt}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ccplay.ui.pictures import base_rtt, counts_bytes
+from ccplay.paths import base_rtt
+from ccplay.ui.pictures import counts_bytes
 from ccplay.ui.sheet import Row, Run, length
 from ccplay.ui.view import View
 
