@@ -1,10 +1,10 @@
-"""What all dialogs share: a box over the screen that answers with one command."""
+"""What all dialogs share: a box over the screen that answers with one thing, mostly a command."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import ClassVar, Generic, TypeVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -20,12 +20,14 @@ from ccplay.ui.dialogs.fields import Field, Label
 from ccplay.ui.dialogs.menu import Menu
 from ccplay.ui.glyphs import UNICODE, Glyphs
 
+Answer = TypeVar("Answer")
 
-class Dialog(ModalScreen[AnyCommand | None]):
-    """Ask for a command: enter does it, escape leaves without."""
+
+class Question(ModalScreen[Answer | None], Generic[Answer]):
+    """Ask for something: enter answers, escape leaves without."""
 
     DEFAULT_CSS = """
-    Dialog {
+    Question {
         align: center middle;
         & > #box {
             width: 76; max-width: 100%; height: auto; max-height: 100%; padding: 0 1;
@@ -37,10 +39,10 @@ class Dialog(ModalScreen[AnyCommand | None]):
         & .detail { height: 2; color: $foreground; padding-left: 2; }
         & .gap { height: 1; }
     }
-    Dialog Label.named { color: $primary; text-style: bold; }
-    Dialog.ascii Menu, Dialog.ascii Field .meaning { text-overflow: clip; scrollbar-size: 0 0; }
-    Dialog.ascii > #box { border: ascii $primary; scrollbar-size: 0 0; }
-    Dialog.roomy > #box { width: 96; padding: 1 2; }
+    Question Label.named { color: $primary; text-style: bold; }
+    Question.ascii Menu, Question.ascii Field .meaning { text-overflow: clip; scrollbar-size: 0 0; }
+    Question.ascii > #box { border: ascii $primary; scrollbar-size: 0 0; }
+    Question.roomy > #box { width: 96; padding: 1 2; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -61,15 +63,9 @@ class Dialog(ModalScreen[AnyCommand | None]):
     """What enter does, in a word or two."""
     HINT: ClassVar[str] = "tab next field"
 
-    def __init__(self, state: LabState, selected_flow: str | None) -> None:
-        """Ask on the ground of ``state``; ``selected_flow`` is the one under the cursor."""
-        if state.hello is None:
-            raise ValueError("a dialog needs a lab that has said hello")
+    def __init__(self) -> None:
+        """Ask in the characters of the screen."""
         super().__init__()
-        self.state = state
-        self.selected_flow = selected_flow
-        self.capabilities: Capabilities = state.hello.capabilities
-        self.network: Network = state.hello.network
         self.glyphs: Glyphs = getattr(self.app, "glyphs", UNICODE)
         self._complaint = Static(id="complaint", markup=False)
         self._early: list[Key] | None = []
@@ -79,7 +75,7 @@ class Dialog(ModalScreen[AnyCommand | None]):
         """Return what stands in the box, top down."""
 
     @abstractmethod
-    def command(self) -> AnyCommand | None:
+    def command(self) -> Answer | None:
         """Return what was asked for. Raises ``ValueError`` where that can't be."""
 
     def compose(self) -> ComposeResult:
@@ -175,6 +171,20 @@ class Dialog(ModalScreen[AnyCommand | None]):
     def action_leave(self) -> None:
         """Answer with nothing."""
         self.dismiss(None)
+
+
+class Dialog(Question[AnyCommand]):
+    """Ask for a command to the lab."""
+
+    def __init__(self, state: LabState, selected_flow: str | None) -> None:
+        """Ask on the ground of ``state``; ``selected_flow`` is the one under the cursor."""
+        if state.hello is None:
+            raise ValueError("a dialog needs a lab that has said hello")
+        super().__init__()
+        self.state = state
+        self.selected_flow = selected_flow
+        self.capabilities: Capabilities = state.hello.capabilities
+        self.network: Network = state.hello.network
 
 
 def _in_use(field: Widget) -> bool:
