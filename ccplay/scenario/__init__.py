@@ -6,6 +6,7 @@ it is refused, with its place, before anything starts.
 
 from ccplay.scenario.library import find, shipped
 from ccplay.scenario.reading import load
+from ccplay.scenario.repeats import repeated
 from ccplay.scenario.support import check_against
 from ccplay.scenario.values import Case, Expectation, Published, Scenario, Step
 
@@ -18,5 +19,6 @@ __all__ = [
     "check_against",
     "find",
     "load",
+    "repeated",
     "shipped",
 ]

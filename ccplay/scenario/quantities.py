@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from math import isfinite
 from typing import Any, TypeVar
 
 from ccplay.model import SAMPLE_HZ
@@ -106,6 +107,20 @@ def whole(low: int, high: int) -> Callable[[Any], int]:
         return value
 
     return read
+
+
+def number(value: Any) -> float:
+    """Read a plain number; what it counts or its unit is in the name of what it is for."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        raise MisfitError(f"must be a plain number, not {quote(value)}")
+    return float(value)
+
+
+def flag(value: Any) -> bool:
+    """Read true or false."""
+    if not isinstance(value, bool):
+        raise MisfitError(f"must be true or false, not {quote(value)}")
+    return value
 
 
 def text(value: Any) -> str:

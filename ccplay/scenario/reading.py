@@ -8,8 +8,10 @@ from pathlib import Path
 
 from ccplay.errors import ScenarioError
 from ccplay.scenario import quantities
+from ccplay.scenario.evidence import read_expect, read_figures, read_published
 from ccplay.scenario.mistakes import Mistakes, quote
 from ccplay.scenario.network import read_build
+from ccplay.scenario.repeats import MOST_REPEATS, flow_of
 from ccplay.scenario.rules import check_timeline
 from ccplay.scenario.timeline import read_timeline
 from ccplay.scenario.tree import Node, Reader, grow, overlay
@@ -21,7 +23,8 @@ ENDS = ("duration", "all", "first")
 """What can end a case."""
 
 _CASE_KEYS = (
-    *("about", "duration", "until", "sampling", "seed", "topology", "links", "hosts", "timeline"),
+    *("about", "duration", "until", "repeats", "jitter", "balanced", "sampling", "seed"),
+    *("topology", "links", "hosts", "timeline", "figures", "expect", "published"),
 )
 _KEYS = ("title", *_CASE_KEYS, "case")
 _LINE_AND_COLUMN = re.compile(r" \(at line (\d+), column (\d+)\)$")
@@ -88,7 +91,7 @@ def _scenario(root: Node, path: Path, reader: Reader) -> Scenario:
     title = reader.value(table.get("title"), quantities.text, path.stem)
     about = reader.value(table.get("about"), quantities.prose, "")
     common = Node((), {key: node for key, node in table.items() if key in _CASE_KEYS})
-    overrides = reader.tables(table.get("case"))
+    overrides = reader.members(table.get("case"))
     if not overrides:
         if "case" in table:
             reader.mistakes.add(("case",), "an empty list: leave it out, or write [[case]] tables")
@@ -132,7 +135,17 @@ def _case(node: Node, name: str, title: str, reader: Reader) -> Case:
         timeline=check_timeline(drafts, names, reader.mistakes),
         duration_s=duration_s,
         until=until,
+        repeats=reader.value(table.get("repeats"), quantities.whole(1, MOST_REPEATS), 1),
+        jitter_s=reader.value(table.get("jitter"), quantities.seconds, 0.0),
+        balanced=reader.value(table.get("balanced"), quantities.flag, default=False),
+        figures=read_figures(table.get("figures"), reader),
+        expect=read_expect(table.get("expect"), reader),
+        published=read_published(table.get("published"), reader),
     )
+    latest = max((step.at_s for step in case.timeline if flow_of(step)), default=None)
+    if "jitter" in table and latest is not None and latest + case.jitter_s > duration_s:
+        text = f"a flow's step at {latest:g} s could come after the end, {duration_s:g} s"
+        reader.mistakes.add(table["jitter"].place, text)
     if until == "first" and not case.sizes and not reader.mistakes.count:
         text = '"first" needs a start-flow with bytes: no other transfer has a fixed size'
         reader.mistakes.add((*node.place, "until"), text)

@@ -40,7 +40,7 @@ def check_timeline(
             _check_places(draft, names, mistakes)
         _check_references(draft, traffic, mistakes)
     _check_waits(drafts, traffic, mistakes)
-    return tuple(_step(draft) for draft in drafts)
+    return tuple(_step(draft, number) for number, draft in enumerate(drafts))
 
 
 def traffic_of(command: object) -> tuple[str, str] | None:
@@ -65,9 +65,9 @@ def is_limited(command: object) -> bool:
     return isinstance(command, StartDownload)
 
 
-def _step(draft: Draft) -> Step:
+def _step(draft: Draft, number: int) -> Step:
     command: AnyCommand = draft.command  # type: ignore[assignment]
-    return Step(draft.at_s, command, draft.after, spell(draft.place))
+    return Step(draft.at_s, command, draft.after, spell(draft.place), number)
 
 
 def _name_traffic(drafts: list[Draft]) -> list[Draft]:

@@ -76,7 +76,7 @@ class Draft:
 
 def read_timeline(node: Node | None, duration_s: float, reader: Reader) -> list[Draft]:
     """Read every step; one with a mistake in it is left out."""
-    nodes = reader.tables(node)
+    nodes = reader.members(node)
     if node is not None and len(nodes) > MOST_STEPS:
         reader.mistakes.add(node.place, f"more than {MOST_STEPS} steps")
         return []

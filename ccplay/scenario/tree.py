@@ -64,12 +64,12 @@ class Reader:
                 self.mistakes.add(each.place, unknown_key(key, known))
         return {key: each for key, each in node.value.items() if key in known}
 
-    def tables(self, node: Node | None) -> list[Node]:
-        """Return the members of an array of tables."""
+    def members(self, node: Node | None, of: str = "tables") -> list[Node]:
+        """Return the members of an array of tables, or of what else it should hold."""
         if node is None:
             return []
         if not isinstance(node.value, list):
-            self.mistakes.add(node.place, f"must be a list of tables, not {quote(plain(node))}")
+            self.mistakes.add(node.place, f"must be a list of {of}, not {quote(plain(node))}")
             return []
         return list(node.value)
 

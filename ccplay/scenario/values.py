@@ -23,6 +23,8 @@ class Step:
     """The flow, download or ping whose end is awaited first."""
     place: str = ""
     """Where in the file it stands: ``timeline[2]``."""
+    number: int = 0
+    """Its number among the steps of the file: a repeat may start flows in another order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,8 @@ class Case:
     @property
     def sizes(self) -> dict[str, int]:
         """The flows of a fixed size and their bytes, in the order of the file."""
-        commands = [step.command for step in self.timeline]
+        steps = sorted(self.timeline, key=lambda step: step.number)
+        commands = [step.command for step in steps]
         return {
             each.flow: each.bytes
             for each in commands

@@ -1,0 +1,97 @@
+"""What differs from one repeat of a case to the next: the seeds, and when each flow starts."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TypeAlias
+
+import msgspec
+
+from ccplay.model import SetCongestionControl, StartFlow, StopFlow
+from ccplay.scenario.values import Case, Step
+
+MOST_REPEATS = 1000
+MOST_SEEDS = 2**31
+
+_Moment: TypeAlias = tuple[float, str | None]
+_Together: TypeAlias = dict[_Moment, list[str]]
+
+
+def repeated(case: Case, repeat: int) -> Case:
+    """Return a case as its repeat of this number, counted from 1, is to be run.
+
+    It depends on nothing but the case and the number: the links' randomness has another seed each
+    time; each flow starts, and all that its file does to it comes, later by up to ``jitter_s``;
+    where the case is ``balanced``, flows that start together take turns at being the first.
+    """
+    seed = (case.build.seed + repeat - 1) % MOST_SEEDS
+    together = _starts(case.timeline) if case.balanced else {}
+    offsets = _offsets(case, repeat)
+    for flows in together.values():
+        dealt = sorted(offsets[flow] for flow in flows)
+        offsets |= dict(zip(_turn(flows, repeat), dealt, strict=True))
+    # Without jitter, or where two offsets are the same, the order of the steps decides.
+    steps = _rotated(case.timeline, repeat, together)
+    return replace(
+        case,
+        build=msgspec.structs.replace(case.build, seed=seed),
+        timeline=tuple(_later(step, offsets) for step in steps),
+    )
+
+
+def flow_of(step: Step) -> str | None:
+    """Return the flow that a step starts or acts on, else None."""
+    match step.command:
+        case StartFlow() | StopFlow() | SetCongestionControl():
+            return step.command.flow
+    return None
+
+
+def _starts(timeline: Iterable[Step]) -> _Together:
+    """Return the flows by the moment at which they start."""
+    together: _Together = {}
+    for step in timeline:
+        if isinstance(step.command, StartFlow) and step.command.flow is not None:
+            together.setdefault((step.at_s, step.after), []).append(step.command.flow)
+    return together
+
+
+def _turn(flows: list[str], repeat: int) -> list[str]:
+    """Return the flows in the order of this repeat's turn."""
+    first = (repeat - 1) % len(flows)
+    return flows[first:] + flows[:first]
+
+
+def _offsets(case: Case, repeat: int) -> dict[str, float]:
+    """Return by how much later each flow is, in seconds."""
+    return {
+        flow: random.Random(f"{case.build.seed}/{repeat}/{flow}").uniform(0, case.jitter_s)  # noqa: S311
+        for flow in map(flow_of, case.timeline)
+        if flow is not None
+    }
+
+
+def _later(step: Step, offsets: dict[str, float]) -> Step:
+    flow = flow_of(step)
+    return step if flow is None else replace(step, at_s=round(step.at_s + offsets[flow], 6))
+
+
+def _rotated(timeline: tuple[Step, ...], repeat: int, together: _Together) -> list[Step]:
+    """Return the timeline with the flows of a moment started in another order.
+
+    What else happens to a flow at that very moment stays behind its start.
+    """
+    steps = list(timeline)
+    for moment, flows in together.items():
+        places = [
+            i
+            for i, step in enumerate(steps)
+            if flow_of(step) in flows and (step.at_s, step.after) == moment
+        ]
+        turn = _turn(flows, repeat)
+        moved = sorted((steps[i] for i in places), key=lambda step: turn.index(str(flow_of(step))))
+        for i, step in zip(places, moved, strict=True):
+            steps[i] = step
+    return steps

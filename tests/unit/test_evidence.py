@@ -1,0 +1,112 @@
+"""What a file says about repeats, figures and checks is read as meant, or refused in its place."""
+
+from pathlib import Path
+
+import pytest
+
+from ccplay.errors import ScenarioError
+from ccplay.scenario import Expectation, Published
+from ccplay.scenario.reading import parse
+
+HEAD = 'duration = "60 s"\ntopology.kind = "linear"\n'
+PATH = Path("t.toml")
+
+
+def test_all_of_it_is_read() -> None:
+    case = parse(
+        HEAD
+        + """
+repeats = 6
+jitter = "100 ms"
+balanced = true
+figures = ["checkpoint.ratio", "flows.1.goodput_bps", "queues.r->h2.qlen_p50"]
+expect = [ { figure = "pings.p1.p50_ms", value = 800, tolerance = "15 %", why = "it waits" },
+           { figure = "jain", at_least = 0.9, why = "fair" },
+           { figure = "a.b", at_least = 1, at_most = 2.5, why = "between" },
+           { figure = "drops", value = -2, tolerance = 0.5, why = "so" } ]
+published = [ { figure = "checkpoint.ratio", values = [0.72, 1], note = " theirs " } ]
+""",
+        PATH,
+    ).case()
+    assert (case.repeats, case.jitter_s, case.balanced) == (6, 0.1, True)
+    assert case.figures == ("checkpoint.ratio", "flows.1.goodput_bps", "queues.r->h2.qlen_p50")
+    waits, fair, between, drops = case.expect
+    assert waits.low == pytest.approx(680)
+    assert waits.high == pytest.approx(920)
+    assert (waits.text, waits.why, waits.place) == ("800 ± 15 %", "it waits", "expect[0]")
+    assert fair == Expectation("jain", 0.9, None, "at least 0.9", "fair", "expect[1]")
+    assert (between.low, between.high, between.text) == (1, 2.5, "1 to 2.5")
+    assert (drops.low, drops.high, drops.text) == (-2.5, -1.5, "-2 ± 0.5")
+    assert case.published == (Published("checkpoint.ratio", (0.72, 1.0), "theirs"),)
+
+
+def test_a_case_replaces_what_is_common() -> None:
+    scenario = parse(
+        HEAD
+        + """
+repeats = 3
+figures = ["jain"]
+[[case]]
+name = "a"
+[[case]]
+name = "b"
+repeats = 5
+figures = ["drops", "loss"]
+""",
+        PATH,
+    )
+    assert [(case.repeats, case.figures) for case in scenario.cases] == [
+        (3, ("jain",)),
+        (5, ("drops", "loss")),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("repeats = 0", "t.toml:3: repeats: must be a whole number from 1 to 1000, not 0"),
+        ("repeats = '3'", "a whole number"),
+        ("jitter = 0.1", 'jitter: 0.1 has no unit: write a time such as "20 s"'),
+        ("jitter = '61 s'", None),
+        ("balanced = 1", "balanced: must be true or false, not 1"),
+        ("figures = 'jain'", 'figures: must be a list of figures, not "jain"'),
+        ("figures = [3]", "figures[0]: 3 is no figure"),
+        ("figures = ['jain', 'jain']", 'figures[1]: "jain" is named twice'),
+        ("figures = ['a..']", "is no figure"),
+        ("expect = {}", "must be a list of tables"),
+        ("expect = [{}]", "expect[0]: figure is missing"),
+        ("expect = [{ figure = 'a', why = 'x' }]", "needs a value with a tolerance"),
+        ("expect = [{ figure = 'a', value = 1 , at_most = 2, why = 'x' }]", "not both"),
+        ("expect = [{ figure = 'a', at_least = 1, tolerance = 2, why = 'x' }]", "not both"),
+        ("expect = [{ figure = 'a', value = 1, why = 'x' }]", "tolerance is missing"),
+        ("expect = [{ figure = 'a', value = 1, tolerance = '15' }]", "is no tolerance"),
+        ("expect = [{ figure = 'a', value = 1, tolerance = '5 ms %' }]", "is no tolerance"),
+        ("expect = [{ figure = 'a', value = 1, tolerance = -1 }]", "allows nothing"),
+        ("expect = [{ figure = 'a', value = 0, tolerance = '5 %' }]", "a share of 0 is 0"),
+        ("expect = [{ figure = 'a', value = nan, tolerance = 1 }]", "a plain number, not nan"),
+        ("expect = [{ figure = 'a', value = '8 ms', tolerance = 1 }]", 'not "8 ms"'),
+        ("expect = [{ figure = 'a', at_least = 2, at_most = 1 }]", "is more than at_most 1"),
+        ("expect = [{ figure = 'a', at_least = 2 }]", "why is missing"),
+        ("expect = [{ figure = 'a', at_leats = 2, why = 'x' }]", 'did you mean "at_least"?'),
+        ("published = [{ figure = 'a', values = [] }]", "needs one reading or more"),
+        ("published = [{ figure = 'a', values = 3 }]", "must be a list of numbers, not 3"),
+        ("published = [{ figure = 'a', values = [true] }]", "published[0].values[0]: must be a"),
+        ("published = [{ values = [1] }]", "figure is missing"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_its_place(line: str, said: str | None) -> None:
+    if said is None:
+        assert parse(HEAD + line, PATH).cases
+        return
+    with pytest.raises(ScenarioError) as caught:
+        parse(HEAD + line, PATH)
+    assert said in str(caught.value)
+    assert "t.toml:3: " in str(caught.value)
+
+
+def test_no_jitter_may_carry_a_flow_over_the_end() -> None:
+    text = """jitter = "2 s"
+timeline = [{ at = "59 s", do = "start-flow" }]
+"""
+    with pytest.raises(ScenarioError, match=r"t.toml:3: jitter: a flow's step at 59 s could come"):
+        parse(HEAD + text, PATH)
