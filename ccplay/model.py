@@ -23,6 +23,12 @@ BOTTLENECK = "bottleneck"
 SAMPLE_HZ = (10.0, 200.0)
 """The least and the most sweeps a second."""
 
+TRAFFIC_KINDS = ("flows", "downloads", "pings")
+"""Words that stand for all traffic of a kind where a class says what it takes."""
+
+CAPTURE_LIMITS = (10_000, 1_000_000_000)
+"""The least and the most bytes that a capture's file may be bounded to."""
+
 INFINITE_SSTHRESH = 0x7FFFFFFF
 """``TCP_INFINITE_SSTHRESH`` of include/net/tcp.h; it travels as None."""
 
@@ -46,6 +52,18 @@ class Qdisc(Value, frozen=True):
     options: dict[str, Option] = {}
 
 
+class TrafficClass(Value, frozen=True):
+    """A queue of its own for some of a link's traffic, with a share of the rate; tc-htb(8)."""
+
+    name: str
+    share: float
+    """Of the link's rate, 0 to 1: what it is sure of. It borrows what the others leave."""
+    traffic: list[str] = []
+    """Names of flows, downloads and pings, or all of a kind: one of ``TRAFFIC_KINDS``."""
+    qdisc: Qdisc | None = None
+    """Its queue; None takes the link's own."""
+
+
 class LinkSetting(Value, frozen=True):
     """What one direction of a link does to packets. None leaves a field as it is."""
 
@@ -58,7 +76,9 @@ class LinkSetting(Value, frozen=True):
     loss: float | None = None
     """Probability, 0 to 1, that a packet is lost after the queue."""
     qdisc: Qdisc | None = None
-    """The queue in front of the link."""
+    """The queue in front of the link, where it has no classes."""
+    classes: list[TrafficClass] | None = None
+    """Several queues that share the rate; the last takes what no class names. Empty: one queue."""
 
 
 class Topology(Value, frozen=True):
@@ -122,6 +142,8 @@ class Capabilities(Value, frozen=True):
     qdiscs: list[Feature]
     delay_engines: list[Feature]
     tools: list[Feature]
+    classifiers: list[Feature] = []
+    """What puts packets into classes."""
     cpus: int = 0
     """How many the lab may use; 0 where it did not say."""
     python: str = ""
@@ -233,6 +255,18 @@ class SetQdisc(Command, frozen=True):
 
     qdisc: Qdisc
     link: str = BOTTLENECK
+    traffic_class: str | None = None
+    """Whose queue, where the link has classes."""
+
+
+class SetClasses(Command, frozen=True):
+    """Put several queues in front of a link, each with a share of its rate, or one again.
+
+    The queues begin empty, and what waited in front of the link is lost.
+    """
+
+    classes: list[TrafficClass]
+    link: str = BOTTLENECK
 
 
 class SetLink(Command, frozen=True):
@@ -243,6 +277,29 @@ class SetLink(Command, frozen=True):
     delay_us: int | None = None
     jitter_us: int | None = None
     loss: float | None = None
+
+
+class StartCapture(Command, frozen=True):
+    """Write the packets of a link, both ways, to a pcapng file where the lab's user wants them.
+
+    They are taken where the packets of ``link`` leave, after the queue, and those of the other
+    direction where they come in, before any delay. Both directions of a link are taken at the
+    bottleneck's queue, or else at the router.
+    """
+
+    link: str = BOTTLENECK
+    capture: str | None = None
+    """Its name; None takes the next free one: ``c1``, ``c2`` …"""
+    snaplen: int = 128
+    """Bytes kept of each packet: all headers, and little more."""
+    max_bytes: int = 50_000_000
+    """The file ends before it would be longer."""
+
+
+class StopCapture(Command, frozen=True):
+    """End a capture."""
+
+    capture: str
 
 
 class Mark(Command, frozen=True):
@@ -261,7 +318,10 @@ AnyCommand: TypeAlias = (
     | StopPing
     | SetCongestionControl
     | SetQdisc
+    | SetClasses
     | SetLink
+    | StartCapture
+    | StopCapture
     | Mark
 )
 
@@ -398,6 +458,32 @@ class PingEnded(Event, frozen=True):
     error: str | None = None
 
 
+class CaptureStarted(Event, frozen=True):
+    """Packets of a link are being written to a file."""
+
+    capture: str
+    link: str
+    """The direction whose packets are taken as they leave."""
+    path: str
+    """Where the file is; with ``HOST:`` in front where the lab runs on another machine."""
+
+
+class CaptureEnded(Event, frozen=True):
+    """A capture is over, and its file complete."""
+
+    capture: str
+    path: str
+    packets: int
+    bytes: int
+    """Length of the file."""
+    dropped: int
+    """Packets that the kernel could not keep for it."""
+    full: bool = False
+    """The file has reached its bound."""
+    error: str | None = None
+    """Why it ended when neither its bound nor anybody asked for it."""
+
+
 class TcpSamples(Value, frozen=True):
     """``struct tcp_info`` of every sending socket at one sweep: one array a field.
 
@@ -431,6 +517,8 @@ class TcpSamples(Value, frozen=True):
 class QdiscSamples(Value, frozen=True):
     """Every sampled queue at one sweep: one array a field. Counters only grow.
 
+    A link with classes has a row of its own, of kind ``htb``, with the sums, and one for each
+    class, called ``LINK CLASS``: ``r->h2 bulk``.
     Where a discipline is replaced its counters start anew in the kernel, not here.
     """
 
@@ -490,6 +578,12 @@ class Health(Event, frozen=True):
     delay_late_p99_us: float | None = None
     events_dropped: int = 0
     """Events lost because nobody read them in time."""
+    rate_accuracy: float | None = None
+    """What left a bottleneck while its queue was never empty over what its rate allows.
+
+    The worst link of the second, or of as many seconds as it takes to send 100 full frames;
+    None where no queue stood so long, or a discipline has a rate of its own.
+    """
 
 
 class Log(Event, frozen=True):
@@ -519,6 +613,8 @@ AnyEvent: TypeAlias = (
     | PingStarted
     | PingSample
     | PingEnded
+    | CaptureStarted
+    | CaptureEnded
     | Sweep
     | Applied
     | Failed

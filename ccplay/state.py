@@ -9,6 +9,8 @@ from typing import Any
 from ccplay.model import (
     Applied,
     Building,
+    CaptureEnded,
+    CaptureStarted,
     DownloadEnded,
     DownloadProgress,
     DownloadStarted,
@@ -33,6 +35,7 @@ from ccplay.model import (
     TcpSamples,
 )
 from ccplay.series import Series, Timeline
+from ccplay.units import format_size
 from ccplay.words import describe
 
 FLOW_SERIES = (
@@ -158,6 +161,8 @@ class LabState:
         self.queues: dict[str, Queue] = {}
         self.pings: dict[str, Ping] = {}
         self.downloads: dict[str, Download] = {}
+        self.captures: dict[str, CaptureStarted] = {}
+        """Those that run."""
         self.links: dict[str, list[LinkChanged]] = {}
         """By direction: every setting that it had, oldest first."""
         self.hosts: dict[str, str] = {}
@@ -316,6 +321,23 @@ class LabState:
             text = f"ping {event.ping} ended: {event.sent} sent, {event.lost} lost"
             self._write(event.t, "traffic", text)
 
+    def _capture_started(self, event: CaptureStarted) -> None:
+        self.captures[event.capture] = event
+        text = f"capture {event.capture} of {event.link} goes to {event.path}"
+        self._write(event.t, "info", text)
+
+    def _capture_ended(self, event: CaptureEnded) -> None:
+        self.captures.pop(event.capture, None)
+        text = f"capture {event.capture}: {event.packets:,} packets in {event.path}"
+        if event.full:
+            text += f", full at {format_size(event.bytes)}"
+        if event.dropped:
+            text += f", {event.dropped:,} more dropped"
+        level = "warning" if event.dropped or event.full else "info"
+        if event.error:
+            level, text = "error", f"{text}: {event.error}"
+        self._write(event.t, level, text)
+
     def _applied(self, event: Applied) -> None:
         self.applied.append(event)
         command = event.command
@@ -359,6 +381,8 @@ _HANDLERS: dict[type, Callable[[LabState, Any], None]] = {
     PingStarted: LabState._ping_started,
     PingSample: LabState._ping_sample,
     PingEnded: LabState._ping_ended,
+    CaptureStarted: LabState._capture_started,
+    CaptureEnded: LabState._capture_ended,
     Applied: LabState._applied,
     Failed: LabState._failed,
     Health: LabState._health,

@@ -9,15 +9,19 @@ from ccplay.model import (
     LinkSetting,
     Mark,
     Qdisc,
+    SetClasses,
     SetCongestionControl,
     SetLink,
     SetQdisc,
+    StartCapture,
     StartDownload,
     StartFlow,
     StartPing,
+    StopCapture,
     StopDownload,
     StopFlow,
     StopPing,
+    TrafficClass,
 )
 from ccplay.units import format_rate, format_ratio, format_size, format_time_us
 
@@ -49,6 +53,12 @@ def _parameters(kind: str) -> tuple[Parameter, ...]:
     return DISCIPLINES[kind].parameters if kind in DISCIPLINES else ()
 
 
+def describe_classes(classes: list[TrafficClass]) -> str:
+    """Say how a link's rate is shared: ``bulk 50 %, interactive 50 %``."""
+    shares = (f"{each.name} {format_ratio(each.share)}" for each in classes)
+    return ", ".join(shares) or "one queue"
+
+
 def describe_link(setting: LinkSetting | SetLink) -> str:
     """Say what a link does: ``10 Mbit/s, 20 ms, loss 1 %``; fields that are None are left out."""
     words = []
@@ -60,6 +70,8 @@ def describe_link(setting: LinkSetting | SetLink) -> str:
         words.append(f"± {format_time_us(setting.jitter_us)}")
     if setting.loss is not None and (setting.loss or isinstance(setting, SetLink)):
         words.append(f"loss {format_ratio(setting.loss)}")
+    if isinstance(setting, LinkSetting) and setting.classes:
+        words.append(f"classes {describe_classes(setting.classes)}")
     return ", ".join(words)
 
 
@@ -83,10 +95,24 @@ def describe(command: AnyCommand) -> str:
             return f"{command.host}: new connections use {command.cc}"
         case SetCongestionControl():
             return f"flow {command.flow} switches to {command.cc}"
+    return _describe_network(command)
+
+
+def _describe_network(
+    command: SetQdisc | SetClasses | SetLink | StartCapture | StopCapture | Mark | Build,
+) -> str:
+    match command:
         case SetQdisc():
-            return f"queue {command.link} → {describe_qdisc(command.qdisc)}"
+            where = " ".join(each for each in (command.link, command.traffic_class) if each)
+            return f"queue {where} → {describe_qdisc(command.qdisc)}"
+        case SetClasses():
+            return f"link {command.link} shared → {describe_classes(command.classes)}"
         case SetLink():
             return f"link {command.link} → {describe_link(command)}"
+        case StartCapture():
+            return f"capture {command.capture} of {command.link} starts"
+        case StopCapture():
+            return f"capture {command.capture} stops"
         case Mark():
             return command.text
         case Build():
