@@ -55,6 +55,10 @@ class FlowResult(msgspec.Struct, frozen=True, kw_only=True):
     """Segments."""
     cwnd_p99: float | None
     cwnd_max: float | None
+    slow_start_s: float | None = None
+    """From its start until slow start was left: by a loss, a mark or HyStart; null if never."""
+    slow_start_cwnd: float | None = None
+    """The cwnd that slow start had reached then, in segments."""
     srtt_p50_ms: float | None
     srtt_p95_ms: float | None
     srtt_p99_ms: float | None

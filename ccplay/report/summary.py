@@ -80,6 +80,7 @@ def _flow(state: LabState, streams: list[Flow]) -> FlowResult:
     )
     duration = first.duration_s if first.ended is not None else state.now - first.started
     cwnd, srtt, least = (_values(streams, name) for name in ("cwnd", "srtt_us", "min_rtt_us"))
+    slow_start_s, slow_start_cwnd = _slow_start(state, first)
     changes = first.cc_changes or [(first.started, first.cc)]
     return FlowResult(
         id=first.name,
@@ -98,6 +99,8 @@ def _flow(state: LabState, streams: list[Flow]) -> FlowResult:
         cwnd_p50=percentile(cwnd, 50),
         cwnd_p99=percentile(cwnd, 99),
         cwnd_max=percentile(cwnd, 100),
+        slow_start_s=slow_start_s,
+        slow_start_cwnd=slow_start_cwnd,
         srtt_p50_ms=_ms(percentile(srtt, 50)),
         srtt_p95_ms=_ms(percentile(srtt, 95)),
         srtt_p99_ms=_ms(percentile(srtt, 99)),
@@ -134,6 +137,18 @@ def _queue(state: LabState, queue: Queue) -> QueueResult:
         marks=None if marks is None else round(marks),
         bytes=round(_last(queue.series["bytes"]) or 0),
     )
+
+
+def _slow_start(state: LabState, flow: Flow) -> tuple[float | None, float | None]:
+    """Return how long the first slow start lasted, and its cwnd: until ssthresh was finite."""
+    ssthresh, cwnd = flow.series["ssthresh"], flow.series["cwnd"]
+    ticks = range(max(ssthresh.first, state.sweeps.first, 0), ssthresh.end)
+    left = next((tick for tick in ticks if ssthresh.at(tick) is not None), None)
+    if left is None:
+        return None, None
+    reached = cwnd.extremes(cwnd.first, left + 1)
+    took = round(state.sweeps.time(left) - flow.started, 3)
+    return took, None if reached is None else reached[1]
 
 
 def _completion_time(state: LabState, flow: Flow) -> float | None:
