@@ -546,6 +546,8 @@ class Applied(Event, frozen=True):
     """A command took effect. Its names are filled in, so that it can be played again."""
 
     command: AnyCommand
+    took_s: float = 0.0
+    """How long that took: iperf3 and wget start first, and then it has taken effect."""
 
 
 class Failed(Event, frozen=True):

@@ -167,6 +167,8 @@ class LabState:
         """By direction: every setting that it had, oldest first."""
         self.hosts: dict[str, str] = {}
         """Default congestion control by host."""
+        self.host_changes: list[HostChanged] = []
+        """Every default that a host had, oldest first."""
         self.applied: list[Applied] = []
         """Commands that took effect, in their order: what a session did."""
         self.log: list[Entry] = []
@@ -254,6 +256,7 @@ class LabState:
 
     def _host_changed(self, event: HostChanged) -> None:
         self.hosts[event.host] = event.cc
+        self.host_changes.append(event)
 
     def _flow_started(self, event: FlowStarted) -> None:
         for stream in range(1, event.streams + 1):

@@ -79,7 +79,7 @@ async def _obey(
 ) -> None:
     """Carry out commands in their order until stdin ends."""
     while (line := await lines.get()) is not None:
-        command = None
+        command, begun = None, lab.clock()
         try:
             command = wire.decode_command(line)
             done = await lab.apply(command)
@@ -89,7 +89,8 @@ async def _obey(
             text = f"{type(error).__name__}: {error}"
             emit(Failed(t=lab.clock(), command=command, message=f"a fault in ccplay: {text}"))
         else:
-            emit(Applied(t=lab.clock(), command=done))
+            now = lab.clock()
+            emit(Applied(t=now, command=done, took_s=round(now - begun, 6)))
 
 
 def _read_stdin(loop: asyncio.AbstractEventLoop) -> asyncio.Queue[bytes | None]:
