@@ -86,7 +86,9 @@ def _parse(text: str, units: dict[str, float] | dict[str, int], expected: str) -
     scale = units.get(_ALIASES.get(unit, unit))
     if match is None or scale is None or match[1].count(".") > 1:
         raise ValueError(f"{text!r} is not {expected}")
-    return float(match[1].replace("_", "")) * scale
+    number = match[1].replace("_", "")
+    # Python reads an exponent to the last digit, where 7 * 0.01 is not 0.07.
+    return float(f"{number}e-2") if unit == "%" else float(number) * scale
 
 
 def _format(value: float, units: tuple[tuple[float, str], ...]) -> str:
