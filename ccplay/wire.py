@@ -54,7 +54,7 @@ def decode_event(line: bytes) -> AnyEvent | UnknownEvent:
     try:
         if b"\\" in line or not line.isascii():
             # A stranger's recording must not write to the terminal what is no text.
-            line = _encoder.encode(_printable(msgspec.json.decode(line)))
+            line = _encoder.encode(printable_value(msgspec.json.decode(line)))
         return _events.decode(line)
     except msgspec.MsgspecError as error:
         try:
@@ -100,14 +100,14 @@ def printable(text: str) -> str:
     )
 
 
-def _printable(value: Any) -> Any:
-    """Do the same for every text in a decoded JSON value."""
+def printable_value(value: Any) -> Any:
+    """Do the same for every text in a decoded JSON value, keys included."""
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, list):
-        return [_printable(each) for each in value]
+        return [printable_value(each) for each in value]
     if isinstance(value, dict):
-        return {printable(key): _printable(each) for key, each in value.items()}
+        return {printable(key): printable_value(each) for key, each in value.items()}
     return value
 
 

@@ -203,6 +203,9 @@ class CaseStatistics(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     parameters: dict[str, str | int | float | bool] = {}
     runs: int
+    """Those that came to their end and in which nothing failed; no others are counted."""
+    untrustworthy: int = 0
+    """How many of them had a lab that could not keep time, even when they were done again."""
     figures: dict[str, Statistic]
     """By the figure's place in a run's object, such as ``checkpoint.ratio``."""
     published: list[PublishedResult] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ccplay.model import Health
+from ccplay.report.accuracy import delay_off
 from ccplay.state import LabState
 
 MOST_MISSED = 0.01
@@ -57,6 +58,8 @@ def judge(state: LabState) -> HealthResult:
     delay_p99 = [e.delay_late_p99_us for e in healths if e.delay_late_p99_us is not None]
     dropped = max((each.events_dropped for each in healths), default=0)
     reasons = _reasons(healths, ticks, missed, dropped, _middle(delay_p99))
+    if (off := delay_off(state)) is not None:
+        reasons.append(off)
     return HealthResult(
         ticks=ticks,
         missed=missed,
@@ -72,6 +75,21 @@ def judge(state: LabState) -> HealthResult:
         events_dropped=dropped,
         trustworthy=not reasons,
         reasons=reasons,
+    )
+
+
+def was_judged(health: HealthResult) -> bool:
+    """Whether a lab lived long enough to look at itself; a shorter one never will."""
+    return health.late_p50_us is not None
+
+
+def for_want_of_cpu(health: HealthResult) -> bool:
+    """Whether fewer labs at a time could have helped: what a hypervisor takes is not ours."""
+    return (
+        health.missed > MOST_MISSED * (health.ticks + health.missed)
+        or (health.host_cpu or 0) > MOST_HOST_CPU
+        or (health.delay_late_p99_us or 0) > MOST_DELAY_LATE_US
+        or health.events_dropped > 0
     )
 
 
