@@ -1,0 +1,68 @@
+"""An RTT that is not the links' own speaks against a run; one that a queue explains does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from ccplay.model import Link, LinkChanged, LinkSetting, Network, Node, Topology
+from ccplay.report.accuracy import delay_off
+from ccplay.report.trust import judge
+from ccplay.state import LabState
+from tests.unit.test_fairness import flow, sweep
+from tests.unit.test_summary import HELLO, health
+
+LINKS = ["h1->r", "r->h2", "h2->r", "r->h1"]
+
+
+def run(least_us: int, *, backlog: int = 0, jitter_us: int = 0) -> LabState:
+    """Return a second of one flow over 10 ms each way, whose kernel saw ``least_us``."""
+    from msgspec.structs import replace
+
+    nodes = [Node(name=name, role="router", address="") for name in ("h1", "r", "h2")]
+    links = [
+        Link(name=name, src=name.split("->")[0], dst=name.split("->")[1], interface="x")
+        for name in LINKS
+    ]
+    network = Network(
+        topology=Topology(kind="linear"), nodes=nodes, links=links, bottlenecks=["r->h2"]
+    )
+    state = LabState()
+    state.apply(replace(HELLO, network=network))
+    for name in LINKS:
+        delay = 10_000 if name in ("r->h2", "r->h1") else 0
+        setting = LinkSetting(rate=1_000_000, delay_us=delay, jitter_us=jitter_us)
+        state.apply(LinkChanged(t=0, link=name, setting=setting, offloads=False, delay_engine=""))
+    state.apply(flow(1.0, "1"))
+    for t in (1.1, 2.0):
+        event = sweep(t, {"1": 1000}, backlog=backlog)
+        assert event.tcp is not None
+        event.tcp.min_rtt_us[0] = least_us
+        state.apply(event)
+    state.apply(health(2.0))
+    return state
+
+
+@pytest.mark.parametrize("least_us", [19_500, 20_000, 23_000, 26_000])
+def test_a_round_trip_near_the_links_own_is_right(least_us: int) -> None:
+    """Four links of 1 Mbit/s take 3 ms for a small packet; a busy machine may add as much."""
+    assert delay_off(run(least_us)) is None
+    assert judge(run(least_us)).trustworthy
+
+
+def test_a_round_trip_below_the_links_delay_can_not_be() -> None:
+    assert judge(run(2_000)).reasons == [
+        "the least RTT of flow 1 was 2.0 ms, the links' own is 20.0 ms"
+    ]
+
+
+def test_a_round_trip_far_above_is_wrong() -> None:
+    assert delay_off(run(60_000)) is not None
+
+
+def test_a_queue_that_never_emptied_explains_it() -> None:
+    """5,000 bytes at 1 Mbit/s are 40 ms."""
+    assert delay_off(run(60_000, backlog=5_000)) is None
+
+
+def test_jitter_leaves_no_base_to_compare_with() -> None:
+    assert delay_off(run(60_000, jitter_us=1_000)) is None
