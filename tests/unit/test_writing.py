@@ -1,0 +1,471 @@
+"""A session saved as a scenario says exactly what was built and done, and when."""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ccplay.disciplines import DISCIPLINES, Parameter
+from ccplay.errors import RecordingError, ScenarioError
+from ccplay.model import (
+    AnyCommand,
+    AnyEvent,
+    Applied,
+    Build,
+    Capabilities,
+    DownloadEnded,
+    DownloadStarted,
+    FlowEnded,
+    FlowStarted,
+    Hello,
+    HostChanged,
+    LinkChanged,
+    LinkSetting,
+    Log,
+    Mark,
+    Network,
+    Option,
+    PingEnded,
+    PingStarted,
+    Qdisc,
+    Ready,
+    SetCongestionControl,
+    SetLink,
+    SetQdisc,
+    StartDownload,
+    StartFlow,
+    StartPing,
+    StopDownload,
+    StopFlow,
+    StopPing,
+    Topology,
+)
+from ccplay.scenario import Case, find, load, shipped, spelling
+from ccplay.scenario import quantities as read
+from ccplay.scenario.network import Names, names_of
+from ccplay.scenario.reading import parse
+from ccplay.scenario.rules import is_limited, traffic_of
+from ccplay.scenario.writing import write
+from ccplay.script import Script
+from ccplay.state import LabState
+
+READY_AT = 0.4321
+
+CAPABILITIES = Capabilities(
+    kernel="6.18.5",
+    privilege="root",
+    congestion_controls=[],
+    qdiscs=[],
+    delay_engines=[],
+    tools=[],
+)
+
+
+def session(build: Build, *events: AnyEvent, tells_build: bool = True) -> LabState:
+    """Return a session whose network stands at ``READY_AT``."""
+    state = LabState()
+    names = names_of(build.topology)
+    state.apply(
+        Hello(
+            t=0.0,
+            format=1,
+            version="1.2.3",
+            wall_time=1.8e9,
+            sample_hz=build.sample_hz,
+            capabilities=CAPABILITIES,
+            network=Network(
+                topology=build.topology, nodes=[], links=[], bottlenecks=list(names.bottlenecks)
+            ),
+            build=build if tells_build else None,
+        )
+    )
+    state.apply(Ready(t=READY_AT))
+    for event in events:
+        state.apply(event)
+    return state
+
+
+def reread(state: LabState, **options: float) -> Case:
+    text = write(state, title="As played", **options)
+    return parse(text, Path("as-played.toml")).case()
+
+
+# --- any session ----------------------------------------------------------------------------
+
+
+def values(parameter: Parameter) -> st.SearchStrategy[Option]:
+    if parameter.unit == "flag":
+        return st.booleans()
+    if parameter.unit == "choice":
+        return st.sampled_from(parameter.choices)
+    low, high = parameter.low, parameter.high
+    if parameter.unit == "bit/s":
+        low, high = max(low, read.RATES[0]), read.RATES[1]
+    return st.integers(low, high)
+
+
+@st.composite
+def queues(draw: st.DrawFn) -> Qdisc:
+    discipline = DISCIPLINES[draw(st.sampled_from(sorted(DISCIPLINES)))]
+    options = {
+        parameter.name: draw(values(parameter))
+        for parameter in discipline.parameters
+        if parameter.required or draw(st.booleans())
+    }
+    if "min" in options and int(options["min"]) >= int(options.get("max", 0)):
+        del options["min"]
+    return Qdisc(kind=discipline.kind, options=options)
+
+
+rates = st.integers(*read.RATES)
+losses = st.floats(0.0, 1.0)
+moments = st.integers(0, 3_600_000).map(lambda ms: ms / 1000)
+algorithms = st.sampled_from(read.CONGESTION_CONTROLS)
+
+
+@st.composite
+def settings(draw: st.DrawFn) -> LinkSetting:
+    delay = draw(st.none() | st.integers(0, read.LONGEST_DELAY_US))
+    return LinkSetting(
+        rate=draw(st.none() | rates),
+        delay_us=delay,
+        jitter_us=draw(st.none() | st.integers(0, delay)) if delay is not None else None,
+        loss=draw(st.none() | losses),
+        qdisc=draw(st.none() | queues()),
+    )
+
+
+def link_names(names: Names) -> st.SearchStrategy[str]:
+    ways = [
+        f"{a}->{b}" for each in names.links for a, b in [each.split("-"), each.split("-")[::-1]]
+    ]
+    return st.sampled_from(["bottleneck", *names.links, *ways])
+
+
+@st.composite
+def builds(draw: st.DrawFn) -> Build:
+    pairs = draw(st.integers(1, 8))
+    topology = draw(st.sampled_from([Topology(kind="linear"), Topology(pairs=pairs)]))
+    names = names_of(topology)
+    hosts = st.sampled_from(names.hosts)
+    return Build(
+        topology=topology,
+        links=draw(st.dictionaries(link_names(names), settings(), max_size=4)),
+        congestion_controls=draw(st.dictionaries(hosts, algorithms, max_size=3)),
+        sample_hz=draw(st.sampled_from([50.0, 33.3]) | st.floats(10.0, 200.0)),
+        seed=draw(st.integers(0, 2**31 - 1)),
+    )
+
+
+@st.composite
+def commands(draw: st.DrawFn, names: Names) -> list[AnyCommand]:
+    """Draw what somebody may do, one thing after another, all traffic named as a lab names it."""
+    src, dst = names.hosts[0], names.hosts[-1]
+    ends = {"src": src, "dst": dst}
+    fresh = (str(number) for number in count(1))
+    flows: list[str] = []
+    done: list[AnyCommand] = []
+    for _ in range(draw(st.integers(0, 12))):
+        name = next(fresh)
+        match draw(st.integers(0, 8)):
+            case 0:
+                flows.append(name)
+                size = draw(st.none() | st.integers(1, read.LARGEST_TRANSFER))
+                length = draw(st.none() | st.integers(1, 86_400_000_000).map(lambda us: us / 1e6))
+                streams = draw(st.integers(1, 128))
+                done.append(
+                    StartFlow(
+                        flow=name,
+                        **ends,
+                        cc=draw(algorithms),
+                        streams=streams,
+                        bytes=size,
+                        duration_s=length,
+                    )
+                )
+            case 1:
+                amount = draw(st.integers(1, read.LARGEST_TRANSFER))
+                done.append(
+                    StartDownload(download=f"w{name}", **ends, cc=draw(algorithms), bytes=amount)
+                )
+                if draw(st.booleans()):
+                    done.append(StopDownload(download=f"w{name}"))
+            case 2:
+                gap = draw(st.integers(10_000, 60_000_000)) / 1e6
+                number = draw(st.none() | st.integers(1, read.MOST_PINGS))
+                done.append(StartPing(ping=f"p{name}", **ends, interval_s=gap, count=number))
+                if draw(st.booleans()):
+                    done.append(StopPing(ping=f"p{name}"))
+            case 3 if flows:
+                done.append(StopFlow(flow=flows.pop()))
+            case 4 if flows:
+                done.append(SetCongestionControl(cc=draw(algorithms), flow=flows[-1]))
+            case 5:
+                done.append(SetCongestionControl(cc=draw(algorithms), host=src))
+            case 6:
+                done.append(SetQdisc(qdisc=draw(queues()), link=draw(link_names(names))))
+            case 7:
+                change = SetLink(
+                    link=draw(link_names(names)),
+                    rate=draw(st.none() | rates),
+                    delay_us=draw(st.none() | st.integers(0, read.LONGEST_DELAY_US)),
+                    jitter_us=draw(st.none() | st.integers(0, read.LONGEST_DELAY_US)),
+                    loss=draw(losses),
+                )
+                done.append(change)
+            case _:
+                printable = st.characters(categories=("L", "N", "P", "S"))
+                done.append(Mark(text=draw(st.text(printable, min_size=1, max_size=200))))
+    return done
+
+
+@st.composite
+def sessions(draw: st.DrawFn) -> tuple[Build, list[Applied]]:
+    build = draw(builds())
+    done = draw(commands(names_of(build.topology)))
+    gaps = draw(st.lists(st.floats(0.0, 100.0), min_size=len(done), max_size=len(done)))
+    t, applied = READY_AT, []
+    for command, gap in zip(done, gaps, strict=True):
+        t += gap
+        applied.append(Applied(t=t, command=command))
+    return build, applied
+
+
+@given(sessions())
+def test_what_is_written_is_read_back(played: tuple[Build, list[Applied]]) -> None:
+    """The same network and the same commands, to the last digit, at moments within 1 ms."""
+    build, applied = played
+    case = reread(session(build, *applied))
+    assert case.build == build
+    assert [each.command for each in case.timeline] == [each.command for each in applied]
+    for one, other in zip(case.timeline, applied, strict=True):
+        assert one.after is None
+        assert one.at_s == pytest.approx(other.t - READY_AT, abs=0.00051)
+    lasted = max([READY_AT, *(each.t for each in applied)]) - READY_AT
+    assert lasted - 0.001 <= case.duration_s <= lasted + 1
+
+
+# --- what ships -----------------------------------------------------------------------------
+
+
+def play(case: Case) -> tuple[LabState, list[tuple[float, AnyCommand]]]:
+    """Let a lab that takes no time do a case; return its state and what was done when."""
+    state, script = session(case.build), Script(case.timeline)
+    done: list[tuple[float, AnyCommand]] = []
+    coming: list[tuple[float, int, AnyEvent]] = []
+    numbers = count()
+    end = READY_AT + case.duration_s
+    while state.now < end:
+        for command in script.due(state):
+            done.append((state.now - READY_AT, command))
+            state.apply(Applied(t=state.now, command=command))
+            for event in outcome(state.now, command):
+                heapq.heappush(coming, (event.t, next(numbers), event))
+        moments = [coming[0][0] if coming else end, script.next_at(state) or end, end]
+        state.apply(Log(t=max(min(moments), state.now), level="debug", text="time goes on"))
+        while coming and coming[0][0] <= state.now:
+            state.apply(heapq.heappop(coming)[2])
+    return state, done
+
+
+def outcome(t: float, command: AnyCommand) -> Iterator[AnyEvent]:
+    """Yield what comes of a command: traffic runs for two seconds where it has a limit."""
+    match command:
+        case StartFlow(flow=str(name)):
+            yield FlowStarted(t=t, flow=name, src="a", dst="b", cc="reno", port=1)
+            ended: AnyEvent = FlowEnded(t=t + 2, flow=name, bytes=1, duration_s=2.0, retransmits=0)
+        case StartDownload(download=str(name)):
+            yield DownloadStarted(t=t, download=name, src="a", dst="b", bytes=command.bytes)
+            ended = DownloadEnded(t=t + 2, download=name, bytes=1, duration_s=2.0)
+        case StartPing(ping=str(name)):
+            yield PingStarted(t=t, ping=name, src="a", dst="b", interval_s=command.interval_s)
+            ended = PingEnded(t=t + 2, ping=name, sent=1, lost=0)
+        case StopFlow():
+            ended = FlowEnded(t=t, flow=command.flow, bytes=1, duration_s=2.0, retransmits=0)
+        case _:
+            return
+    if traffic_of(command) is None or is_limited(command):
+        yield ended
+
+
+@pytest.mark.parametrize("name", sorted(shipped()))
+def test_a_shipped_scenario_played_is_the_scenario(name: str) -> None:
+    """Waiting for the end of something becomes the moment at which it ended."""
+    for case in load(find(name)).cases:
+        state, done = play(case)
+        assert len(done) == len(case.timeline), case.name
+        again = reread(state)
+        assert again.build == case.build
+        assert again.duration_s == case.duration_s
+        assert [each.command for each in again.timeline] == [command for _, command in done]
+        assert [each.at_s for each in again.timeline] == pytest.approx(
+            [t for t, _ in done], abs=0.001
+        )
+
+
+# --- by hand --------------------------------------------------------------------------------
+
+
+def test_how_it_looks() -> None:
+    """Readable at a glance: aligned moments, units, only what was said."""
+    build = Build(
+        topology=Topology(kind="linear"),
+        links={
+            "bottleneck": LinkSetting(
+                rate=1_500_000, delay_us=10_000, qdisc=Qdisc(kind="pfifo", options={"limit": 100})
+            ),
+            "r->h2": LinkSetting(loss=0.07),
+        },
+        congestion_controls={"h1": "reno"},
+        seed=7,
+    )
+    state = session(
+        build,
+        Applied(t=1.5, command=StartFlow(flow="1", src="h1", dst="h2", cc="reno"), took_s=0.0679),
+        Applied(t=12.3456, command=SetQdisc(qdisc=Qdisc(kind="bfifo", options={"limit": 30_000}))),
+    )
+    assert (
+        write(state, title='A "long" queue')
+        == """\
+# What was done in a session of 2027-01-15 08:00 UTC: Linux 6.18.5, ccplay 1.2.3.
+# Moments count from when the network stood.
+
+title = "A \\"long\\" queue"
+duration = "12 s"
+
+topology = { kind = "linear" }
+links.bottleneck = { rate = "1.5 Mbit/s", delay = "10 ms", queue = { kind = "pfifo", limit = 100 } }
+links."r->h2" = { loss = "7 %" }
+hosts.h1.cc = "reno"
+seed = 7
+
+timeline = [
+  { at = "1 s",      do = "start-flow", flow = "1", src = "h1", dst = "h2", cc = "reno" },
+  { at = "11.913 s", do = "set-qdisc", kind = "bfifo", limit = "30 kB" },
+]
+"""
+    )
+
+
+def test_only_what_was_done_by_then() -> None:
+    marks = [Applied(t=READY_AT + n, command=Mark(text=str(n))) for n in range(10)]
+    case = reread(session(Build(), *marks), until=READY_AT + 4.5)
+    assert [each.command for each in case.timeline] == [Mark(text=str(n)) for n in range(5)]
+    assert case.duration_s == 5
+
+
+def test_a_session_in_which_nothing_was_done() -> None:
+    case = reread(session(Build()))
+    assert (case.timeline, case.duration_s) == ((), 1.0)
+
+
+def test_without_a_network_there_is_nothing_to_save() -> None:
+    with pytest.raises(RecordingError, match="not stood"):
+        write(LabState())
+    with pytest.raises(RecordingError, match="not stood"):
+        write(session(Build()), until=READY_AT / 2)
+
+
+def test_a_recording_that_does_not_say_what_was_asked_for() -> None:
+    """Older ones: what the links and hosts did when the network stood was asked for."""
+    fifo = Qdisc(kind="pfifo", options={"limit": 20})
+    setting = LinkSetting(rate=8_000_000, delay_us=5_000, jitter_us=0, loss=0.0, qdisc=fifo)
+    state = session(Build(topology=Topology(kind="linear"), sample_hz=20.0), tells_build=False)
+    state.ready_at = 1.0
+    for link in ("r->h2", "r->h1"):
+        state.apply(
+            LinkChanged(t=0.9, link=link, setting=setting, offloads=False, delay_engine="netem")
+        )
+    state.apply(HostChanged(t=0.9, host="h1", cc="reno"))
+    state.apply(HostChanged(t=0.9, host="h2", cc="cubic"))
+    state.apply(HostChanged(t=2.0, host="h1", cc="bbr"))
+    state.apply(Applied(t=2.0, command=SetCongestionControl(cc="bbr", host="h1")))
+    case = reread(state)
+    assert case.build == Build(
+        topology=Topology(kind="linear"),
+        links={"bottleneck": LinkSetting(rate=8_000_000, delay_us=5_000, qdisc=fifo)},
+        congestion_controls={"h1": "reno"},
+        sample_hz=20.0,
+    )
+    assert len(case.timeline) == 1
+
+
+def test_what_no_scenario_can_say_is_told_in_its_place() -> None:
+    """A name with a star and one too far away; what refers to them goes with them."""
+    state = session(
+        Build(),
+        Applied(t=2.0, command=StartFlow(flow="a*", src="s1", dst="d1", cc="reno")),
+        Applied(t=3.0, command=StopFlow(flow="a*")),
+        Applied(t=4.0, command=StartFlow(flow="1", src="s9", dst="d1", cc="reno")),
+        Applied(t=5.0, command=Mark(text="fine")),
+    )
+    text = write(state)
+    assert re.findall(r"# \{ at = .* do = \"([a-z-]+)\"", text) == [
+        "start-flow",
+        "stop-flow",
+        "start-flow",
+    ]
+    assert "is no name" in text
+    assert 'no host "s9"' in text
+    (step,) = parse(text, Path("t.toml")).case().timeline
+    assert step.command == Mark(text="fine")
+
+
+def test_a_network_that_no_scenario_can_say_is_refused() -> None:
+    state = session(Build(links={"bottleneck": LinkSetting(rate=50_000)}))
+    with pytest.raises(ScenarioError, match="100 kbit/s"):
+        write(state)
+
+
+def test_a_hostile_title_stays_a_title() -> None:
+    case = parse(write(session(Build()), title='"\n[links]\x1b]0;x\x07' + "x" * 300), Path("t"))
+    assert len(case.title) == 200
+
+
+@pytest.mark.parametrize("wall_time", [1e300, -1e300, float("inf"), float("nan")])
+def test_a_date_that_is_none_is_left_out(wall_time: float) -> None:
+    state = session(Build())
+    assert state.hello is not None
+    state.hello = Hello(
+        t=0.0,
+        format=1,
+        version="1",
+        wall_time=wall_time,
+        sample_hz=50.0,
+        capabilities=CAPABILITIES,
+        network=state.hello.network,
+    )
+    assert write(state).startswith("# What was done in a session: Linux 6.18.5, ccplay 1.\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (spelling.rate(1_500_000), "1.5 Mbit/s"),
+        (spelling.rate(1_000_000_000), "1 Gbit/s"),
+        (spelling.rate(1_234_567), "1234.567 kbit/s"),
+        (spelling.rate(0), "unlimited"),
+        (spelling.time_us(0), "0 ms"),
+        (spelling.time_us(250), "250 us"),
+        (spelling.time_us(10_000), "10 ms"),
+        (spelling.time_us(2_500_000), "2500 ms"),
+        (spelling.seconds(0.0), "0 s"),
+        (spelling.seconds(86_400.0), "86400 s"),
+        (spelling.size(10_000_000), "10 MB"),
+        (spelling.size(177_669), "177669 bytes"),
+        (spelling.size(65_536), "64 KiB"),
+        (spelling.size(1_048_576), "1 MiB"),
+        (spelling.share(0.07), "7 %"),
+        (spelling.share(1e-7), "0.00001 %"),
+        (spelling.frequency(50.0), "50 Hz"),
+    ],
+)
+def test_quantities_are_written_as_people_do(text: str, expected: str) -> None:
+    assert text == expected
