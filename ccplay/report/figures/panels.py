@@ -1,0 +1,388 @@
+"""The panels of a run's figure: each draws one thing over time into axes that it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from ccplay.report import curves
+from ccplay.report.figures import style
+from ccplay.report.figures.style import Inks
+from ccplay.report.scene import Scene
+from ccplay.state import Flow, Queue
+from ccplay.words import CA_STATES
+
+FINE = 300
+"""The finer bins of the throughput: about so many across the figure."""
+_MANY = 4
+"""With more flows than this they share a panel, or the page would be too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One panel: ``name`` names its file too."""
+
+    name: str
+    title: str
+    label: str
+    """Of the value axis, with its unit."""
+    height_in: float
+    draw: Callable[[Axes], list[Artist]]
+    """Draws, and returns what its legend has."""
+
+
+def panels(scene: Scene, inks: Inks) -> list[Panel]:
+    """Return the panels that this run has something for, from top to bottom."""
+    flows = [each for each in scene.flows if any(f.series["cwnd"].end > 0 for f in each)]
+    found = _windows(scene, inks, flows)
+    found += [_queue(scene, queue, alone=len(scene.queues) == 1) for queue in scene.queues]
+    if flows or scene.pings:
+        found.append(
+            Panel("rtt", "round-trip time", "RTT (ms)", 1.15, lambda axes: _rtt(axes, scene, inks))
+        )
+    if flows:
+        found += [
+            Panel(
+                "throughput",
+                "goodput",
+                "goodput (Mbit/s)",
+                1.15,
+                lambda axes: _throughput(axes, scene, inks),
+            ),
+            Panel(
+                "transfer",
+                "transfer per second",
+                "transfer (kB)",
+                1.0,
+                lambda axes: _transfer(axes, scene, inks),
+            ),
+            Panel(
+                "acked",
+                "acknowledged bytes",
+                "acknowledged (MB)",
+                1.25,
+                lambda axes: _acked(axes, scene, inks),
+            ),
+        ]
+    return found
+
+
+def _windows(scene: Scene, inks: Inks, flows: list[list[Flow]]) -> list[Panel]:
+    long = [each for each in flows if each[0].kind == "flow"]
+    short = [each for each in flows if each[0].kind == "download"]
+    groups = [[each] for each in long] + ([short] if short else [])
+    if len(groups) > _MANY:
+        groups = [flows]
+    top = max((_top(each) for each in long), default=0.0)
+    found = []
+    for group in groups:
+        name = "cwnd" if len(groups) == 1 else f"cwnd-{group[0][0].parent}"
+        shared = top if group[0][0].kind == "flow" else 0.0
+
+        def draw(axes: Axes, group: list[list[Flow]] = group, top: float = shared) -> list[Artist]:
+            return _cwnd(axes, scene, inks, group, top)
+
+        found.append(Panel(name, _title(group), "cwnd (segments)", 1.05, draw))
+    return found
+
+
+def _top(streams: list[Flow]) -> float:
+    return max((curves.curve(each.series["cwnd"]).top for each in streams), default=0.0)
+
+
+def _title(group: list[list[Flow]]) -> str:
+    if len(group) == 1:
+        return flow_label(group[0])
+    kind = "download" if all(each[0].kind == "download" for each in group) else "flow"
+    return f"{kind}s " + ", ".join(each[0].parent for each in group)
+
+
+def name_of(streams: Sequence[Flow]) -> str:
+    """Return the name of a flow or download; a flow's streams share one."""
+    first = streams[0]
+    return first.parent if first.kind == "flow" else first.name
+
+
+def _short(streams: Sequence[Flow]) -> str:
+    return f"{streams[0].kind} {name_of(streams)}"
+
+
+def flow_label(streams: Sequence[Flow]) -> str:
+    """Say what a flow is: ``flow 1, reno → bbr``."""
+    first = streams[0]
+    ccs = [cc for _, cc in first.cc_changes] or [first.cc]
+    many = f", {len(streams)} streams" if len(streams) > 1 else ""
+    return f"{_short(streams)}, {' → '.join(cc for cc in ccs if cc)}{many}"
+
+
+def _cwnd(
+    axes: Axes, scene: Scene, inks: Inks, group: list[list[Flow]], top: float
+) -> list[Artist]:
+    handles: list[Artist] = []
+    seen: set[int] = set()
+    highest = top
+    for streams in group:
+        for flow in streams:
+            ink = inks[name_of(streams)]
+            line = curves.curve(flow.series["cwnd"], start=scene.start)
+            threshold = curves.curve(flow.series["ssthresh"], start=scene.start)
+            highest = max(highest, line.top)
+            if len(group) <= _MANY:
+                for left, right, state in curves.state_spans(
+                    flow.series["ca_state"], start=scene.start
+                ):
+                    axes.axvspan(left, right, color=style.STATES[state], linewidth=0, zorder=0.5)
+                    seen.add(state)
+                axes.plot(
+                    threshold.t,
+                    threshold.y,
+                    color=style.MUTED,
+                    linestyle=(0, (1, 1.1)),
+                    linewidth=0.9,
+                    drawstyle="steps-post",
+                )
+            axes.plot(line.t, line.y, color=ink.colour, linewidth=1.0)
+        ink = inks[name_of(streams)]
+        handles.append(
+            Line2D([], [], color=ink.colour, label="cwnd" if len(group) == 1 else streams[0].parent)
+        )
+    if len(group) <= _MANY:
+        handles.append(Line2D([], [], color=style.MUTED, linestyle=(0, (1, 1.1)), label="ssthresh"))
+    axes.set_ylim(0, max(highest * 1.08, 4))
+    return handles + [
+        Patch(
+            facecolor=style.STATES[each], edgecolor="#999999", linewidth=0.4, label=CA_STATES[each]
+        )
+        for each in sorted(seen)
+    ]
+
+
+def _queue(scene: Scene, queue: Queue, *, alone: bool) -> Panel:
+    name = "queue" if alone else f"queue-{queue.link}"
+
+    def draw(axes: Axes) -> list[Artist]:
+        line = curves.curve(queue.series["qlen"], start=scene.start)
+        axes.fill_between(line.t, line.y, color=style.QUEUE_FILL, linewidth=0, zorder=1.8)
+        axes.plot(line.t, line.y, color=style.QUEUE, linewidth=0.8)
+        handles: list[Artist] = [Line2D([], [], color=style.QUEUE, label="packets waiting")]
+        limit = curves.settings(scene.limits(queue.link), scene.start, scene.start + scene.span_s)
+        top = max(line.top, 2.0)
+        if 0 < limit.top <= 3 * top + 20:
+            axes.plot(limit.t, limit.y, color=style.INK, linestyle=(0, (5, 2)), linewidth=0.8)
+            handles.append(
+                Line2D([], [], color=style.INK, linestyle=(0, (5, 2)), linewidth=0.8, label="limit")
+            )
+            top = max(top, limit.top)
+        axes.set_ylim(0, top * 1.22)
+        for field, colour, word, place in (
+            ("drops", style.DROP, "drops", 0.93),
+            ("ecn_marks", style.ECN, "ECN marks", 0.85),
+        ):
+            moments = curves.growths(queue.series[field], start=scene.start)
+            if moments:
+                _ticks(axes, moments, colour, place)
+                handles.append(
+                    Line2D([], [], color=colour, linestyle="", marker="|", markersize=5, label=word)
+                )
+        return handles
+
+    return Panel(name, f"queue {_arrow(queue.link)}", "queue (packets)", 1.05, draw)
+
+
+def _arrow(link: str) -> str:
+    return link.replace("->", " → ")
+
+
+def _ticks(axes: Axes, moments: Sequence[float], colour: str, place: float) -> None:
+    """Draw a row of short strokes near the top."""
+    strokes = [[(t, place - 0.03), (t, place + 0.04)] for t in moments]
+    axes.add_collection(
+        LineCollection(
+            strokes, colors=colour, linewidths=0.6, transform=axes.get_xaxis_transform(), zorder=3
+        ),
+        autolim=False,
+    )
+
+
+def _rtt(axes: Axes, scene: Scene, inks: Inks) -> list[Artist]:
+    handles: list[Artist] = []
+    top = 0.0
+    base = curves.settings(scene.base_rtt(), scene.start, scene.start + scene.span_s)
+    for number, ping in enumerate(scene.pings):
+        dots = curves.curve(ping.rtt_us, factor=1e-3, start=scene.start)
+        marker = (".", "x", "+", "1")[number % 4]
+        size = 2.6 if marker == "." else 2.4
+        axes.plot(dots.t, dots.y, linestyle="", marker=marker, markersize=size, color=style.PING)
+        handles.append(
+            Line2D([], [], linestyle="", marker=marker, color=style.PING, label=f"ping {ping.name}")
+        )
+        top = max(top, dots.top)
+    for streams in scene.flows:
+        name = name_of(streams)
+        for flow in streams:
+            line = curves.curve(flow.series["srtt_us"], factor=1e-3, start=scene.start)
+            axes.plot(line.t, line.y, color=inks[name].colour, linewidth=1.0)
+            top = max(top, line.top)
+        handles.append(Line2D([], [], color=inks[name].colour, label=_short(streams)))
+    if base.top:
+        axes.plot(base.t, base.y, color="#009e73", linestyle=(0, (1, 1.1)), linewidth=0.9)
+        handles.append(
+            Line2D([], [], color="#009e73", linestyle=(0, (1, 1.1)), label="links' delay")
+        )
+    axes.set_ylim(0, max(top, base.top) * 1.08 or 1)
+    return handles
+
+
+def _throughput(axes: Axes, scene: Scene, inks: Inks) -> list[Artist]:
+    handles: list[Artist] = []
+    fine = fine_width(scene.span_s)
+    top = 0.0
+    for streams in scene.flows:
+        name = name_of(streams)
+        for width, alpha, line in ((fine, 0.35, 0.6), (1.0, 1.0, 1.2)):
+            edges, rates = _rates(scene, streams, width)
+            axes.stairs(
+                rates, edges, baseline=None, color=inks[name].colour, alpha=alpha, linewidth=line
+            )
+            top = max(
+                [top, *(rates if width >= 1 else sorted(rates)[: max(1, len(rates) * 99 // 100)])]
+            )
+        handles.append(
+            Line2D([], [], color=inks[name].colour, linewidth=1.2, label=_short(streams))
+        )
+    handles.append(
+        Line2D([], [], color=style.MUTED, alpha=0.5, linewidth=0.6, label=f"over {fine:g} s")
+    )
+    handles.append(Line2D([], [], color=style.MUTED, linewidth=1.2, label="over 1 s"))
+    axes.set_ylim(0, top * 1.08 or 1)
+    return handles
+
+
+def fine_width(span_s: float) -> float:
+    """Return the width of the finer bins: a tenth of a second, more where the run is long."""
+    return next((w for w in (0.1, 0.2, 0.5) if span_s / w <= FINE), 1.0)
+
+
+def _rates(scene: Scene, streams: Sequence[Flow], width: float) -> tuple[list[float], list[float]]:
+    """Return edges on the figure's axis, and Mbit/s between them; only while the flow ran."""
+    end = min(streams[0].ended or scene.state.now, scene.start + scene.span_s)
+    first = max(int((streams[0].started - scene.start) / width) * width, 0.0)
+    edges = curves.bins(scene.start + first, end, width)
+    moved = curves.transfers(streams, edges)
+    if len(edges) > 2 and end - edges[-2] < width / 2:
+        # Too little is left at the end to tell a rate from.
+        edges, moved = edges[:-1], moved[:-1]
+    ends = [*edges[:-1], min(edges[-1], end)]
+    rates = [
+        size * 8e-6 / max(b - a, 1e-3) for size, (a, b) in zip(moved, pairwise(ends), strict=True)
+    ]
+    return [t - scene.start for t in ends], rates
+
+
+def _transfer(axes: Axes, scene: Scene, inks: Inks) -> list[Artist]:
+    """Draw bars side by side, one a flow, of what each second brought."""
+    handles: list[Artist] = []
+    edges = curves.bins(scene.start, scene.start + scene.span_s, 1.0)
+    slot = 0.86 / max(len(scene.flows), 1)
+    for number, streams in enumerate(scene.flows):
+        name = name_of(streams)
+        sizes = [each * 1e-3 for each in curves.transfers(streams, edges)]
+        lefts = [t - scene.start + 0.07 + slot * number for t in edges[:-1]]
+        shown = [(x, y) for x, y in zip(lefts, sizes, strict=True) if y > 0]
+        axes.bar(
+            [x for x, _ in shown],
+            [y for _, y in shown],
+            width=slot,
+            align="edge",
+            color=inks[name].colour,
+            linewidth=0,
+        )
+        handles.append(Patch(color=inks[name].colour, label=_short(streams)))
+    axes.set_ylim(0, None)
+    return handles
+
+
+def _acked(axes: Axes, scene: Scene, inks: Inks) -> list[Artist]:
+    handles: list[Artist] = []
+    top = 0.0
+    for number, streams in enumerate(scene.flows):
+        name = name_of(streams)
+        ink = inks[name]
+        end = min(streams[0].ended or scene.state.now, scene.start + scene.span_s)
+        edges = curves.bins(streams[0].started, end, max((end - streams[0].started) / 400, 0.02))
+        total = [
+            sum(curves.count_at(each.series["bytes_acked"], t) for each in streams) * 1e-6
+            for t in edges
+        ]
+        top = max(top, *total)
+        axes.plot(
+            [min(t, end) - scene.start for t in edges],
+            total,
+            color=ink.colour,
+            linestyle=ink.dash,
+            marker=ink.marker,
+            markevery=(0.03 + 0.04 * (number % 4), 0.16),
+            markersize=2.8,
+        )
+        handles.append(
+            Line2D(
+                [],
+                [],
+                color=ink.colour,
+                linestyle=ink.dash,
+                marker=ink.marker,
+                markersize=2.8,
+                label=flow_label(streams),
+            )
+        )
+    sizes = sorted(set(scene.sizes.values()))
+    for size in sizes:
+        axes.axhline(size * 1e-6, color=style.INK, linestyle=(0, (5, 2)), linewidth=0.7)
+    if sizes:
+        handles.append(
+            Line2D([], [], color=style.INK, linestyle=(0, (5, 2)), linewidth=0.7, label="size")
+        )
+        top = max(top, sizes[-1] * 1e-6)
+    axes.set_ylim(0, top * 1.12 or 1)
+    if scene.finish is not None:
+        _checkpoint(axes, scene)
+    return handles
+
+
+def _checkpoint(axes: Axes, scene: Scene) -> None:
+    finish = scene.finish
+    if finish is None:
+        return
+    axes.axvline(finish.t, color=style.INK, linewidth=0.8)
+    for size in finish.bytes.values():
+        axes.plot(
+            finish.t,
+            size * 1e-6,
+            marker="o",
+            markersize=4,
+            markerfacecolor="white",
+            markeredgecolor=style.INK,
+            markeredgewidth=0.8,
+            clip_on=False,
+            zorder=5,
+        )
+    words = f"checkpoint {finish.t:.1f} s"
+    if finish.ratio is not None:
+        words += f"\nratio {finish.ratio:.2f}"
+    axes.annotate(
+        words,
+        (finish.t, 0),
+        xycoords=axes.get_xaxis_transform(),
+        xytext=(-4, 4),
+        textcoords="offset points",
+        ha="right",
+        va="bottom",
+        fontsize=style.SMALL,
+    )

@@ -1,0 +1,196 @@
+"""How every figure looks: sizes in inches for a paper's column or page, colours, files."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties, findfont, get_font
+from matplotlib.ft2font import FT2Font
+
+COLUMN_IN = 3.5
+"""A column of a paper in two columns."""
+PAGE_IN = 7.0
+"""The whole width."""
+PNG_DPI = 200
+SMALL = 6.5
+"""Points: legends and labels within a figure."""
+FONT = "DejaVu Sans"
+"""Comes with matplotlib, so that a figure is the same on every machine."""
+
+INK = "#1a1a1a"
+MUTED = "#5a5a5a"
+GRID = "#e3e3e3"
+QUEUE = "#3d4f61"
+QUEUE_FILL = "#c9d3dc"
+DROP = "#b3002d"
+ECN = "#7a3e9d"
+PING = "#4a4a4a"
+
+FLOWS = (
+    "#0072b2",
+    "#d55e00",
+    "#009e73",
+    "#b65a8f",
+    "#56b4e9",
+    "#e69f00",
+    "#7f4f24",
+    "#000000",
+)
+"""M. Okabe, K. Ito: Color Universal Design, 2008; yellow is brown and purple darker, for white."""
+CASES = (
+    "#332288",
+    "#cc6677",
+    "#117733",
+    "#aa4499",
+    "#44aa99",
+    "#882255",
+    "#999933",
+    "#88ccee",
+    "#ddcc77",
+)
+"""P. Tol: Colour Schemes, 2021, "muted": cases are never taken for flows."""
+STATES = ("#ffffff", "#fff3b8", "#d3e4f5", "#f8cb98", "#dd8f8f")
+"""Behind Open, Disorder, CWR, Recovery, Loss; each is darker than the one before."""
+
+DASHES: tuple[Any, ...] = ("-", (0, (5, 1.2)), (0, (3, 1, 1, 1)), (0, (1.2, 0.9)))
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+
+_RC: dict[Any, Any] = {
+    "font.family": FONT,
+    "font.size": 7.5,
+    "axes.labelsize": 7.5,
+    "axes.titlesize": 8,
+    "xtick.labelsize": SMALL,
+    "ytick.labelsize": SMALL,
+    "legend.fontsize": SMALL,
+    "legend.frameon": False,
+    "legend.handlelength": 1.9,
+    "legend.handletextpad": 0.5,
+    "legend.columnspacing": 1.1,
+    "legend.borderaxespad": 0.0,
+    "legend.borderpad": 0.15,
+    "axes.linewidth": 0.6,
+    "axes.edgecolor": MUTED,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.5,
+    "text.color": INK,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "lines.linewidth": 1.0,
+    "lines.markersize": 3.2,
+    "path.simplify_threshold": 0.15,
+    "pdf.fonttype": 42,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "ccplay",
+    "text.parse_math": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ink:
+    """How something is drawn wherever it appears; colour is never the only cue."""
+
+    colour: str
+    dash: Any
+    marker: str
+
+
+class Inks:
+    """The same ink for the same name in all figures of a report."""
+
+    def __init__(self, names: Iterable[str], colours: Sequence[str] = FLOWS) -> None:
+        self._inks = {
+            name: Ink(
+                colours[i % len(colours)],
+                DASHES[i % len(DASHES)],
+                MARKERS[i % len(MARKERS)],
+            )
+            for i, name in enumerate(dict.fromkeys(names))
+        }
+
+    def __getitem__(self, name: str) -> Ink:
+        return self._inks.get(name, Ink(MUTED, "-", "o"))
+
+
+@contextmanager
+def look() -> Iterator[None]:
+    """Draw within this, for the same figure on every machine."""
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(_RC)
+        yield
+
+
+@lru_cache(maxsize=4)
+def _font(weight: str) -> FT2Font:
+    return get_font(findfont(FontProperties(family=FONT, weight=weight)))
+
+
+def text_width_in(text: str, points: float = SMALL, weight: str = "normal") -> float:
+    """Return how wide a text is on paper, in inches."""
+    font = _font(weight)
+    font.set_size(points, 72)
+    font.set_text(text)
+    return font.get_width_height()[0] / 64 / 72
+
+
+def box(figure: Figure, left: float, bottom: float, width: float, height: float) -> Axes:
+    """Add axes at a place given in inches."""
+    across, up = figure.get_size_inches()
+    return figure.add_axes((left / across, bottom / up, width / across, height / up))
+
+
+def save(figure: Figure, stem: Path, formats: Sequence[str]) -> list[Path]:
+    """Write a figure in each format, the same bytes every time; return the files."""
+    paths = []
+    for kind in formats:
+        path = stem.with_name(f"{stem.name}.{kind}")
+        if kind == "svg":
+            path.write_text(svg(figure), encoding="utf-8")
+        elif kind == "pdf":
+            figure.savefig(path, format="pdf", metadata={"CreationDate": None, "Producer": None})
+        else:
+            figure.savefig(path, format=kind, dpi=PNG_DPI, metadata={"Software": None})
+        paths.append(path)
+    return paths
+
+
+_PREAMBLE = re.compile(r"^.*?(?=<svg )|\s*<metadata>.*?</metadata>", re.DOTALL)
+_IDS = re.compile(r' id="(?:figure|axes|patch|line2d|matplotlib|xtick|ytick|text|legend|[A-Z])\w*"')
+_COMMENTS = re.compile(r"\s*<!--.*?-->")
+_DIGITS = re.compile(r"(\d+\.\d\d)\d+")
+_SPACES = re.compile(r">\s+<")
+
+
+def svg(figure: Figure) -> str:
+    """Return a figure as SVG that can stand in a page among others: no ids of its parts, no date.
+
+    Coordinates keep a hundredth of a point.
+    """
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    text = _PREAMBLE.sub("", buffer.getvalue())
+    for pattern in (_COMMENTS, _IDS):
+        text = pattern.sub("", text)
+    return _SPACES.sub("><", _DIGITS.sub(r"\1", text))

@@ -1,0 +1,149 @@
+"""What the figures of one run show: its flows, queues and moments, on one time axis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ccplay.model import StartFlow
+from ccplay.paths import base_rtt
+from ccplay.report.curves import flow_groups
+from ccplay.state import Flow, LabState, Ping, Queue
+from ccplay.words import limit_unit
+
+_CLOSING_S = 1.0
+FRAME_BYTES = 1514
+"""A full Ethernet frame: what turns a limit in bytes into packets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """When the first flow of a fixed size was done, and what each flow had then."""
+
+    t: float
+    """On the figures' axis."""
+    bytes: Mapping[str, float]
+    ratio: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """One run, ready to draw; ``start`` is the stream's moment at which the axis is 0."""
+
+    state: LabState
+    title: str
+    start: float
+    span_s: float
+    flows: list[list[Flow]]
+    """Flows and downloads, each as its parallel streams."""
+    queues: list[Queue]
+    """Those that something waited in; the bottleneck at least."""
+    marks: list[tuple[float, str]]
+    """What was done or remarked when."""
+    sizes: Mapping[str, int]
+    finish: Finish | None
+
+    @property
+    def pings(self) -> list[Ping]:
+        """Pings that were answered at least once."""
+        return [each for each in self.state.pings.values() if each.rtt_us.end > 0]
+
+    def limits(self, link: str) -> tuple[tuple[float, float | None], ...]:
+        """Return a queue's limit in packets (frames, where it is in bytes) at each change."""
+        return tuple(
+            (change.t, _limit(change.setting.qdisc)) for change in self.state.links.get(link, ())
+        )
+
+    def base_rtt(self) -> tuple[tuple[float, float | None], ...]:
+        """Return the delay of the links there and back, in ms, at each change."""
+        hello = self.state.hello
+        return base_rtt(self.state, hello.network if hello else None)
+
+
+def scene(state: LabState, title: str, finish: Finish | None = None) -> Scene:
+    """Return what to draw of a session. ``finish`` is read off the recording where it is None."""
+    start = state.ready_at or 0.0
+    sizes = {
+        each.command.flow: each.command.bytes
+        for each in state.applied
+        if isinstance(each.command, StartFlow) and each.command.flow and each.command.bytes
+    }
+    span = max((each.ended or state.now for each in state.flows.values()), default=state.now)
+    last = max([span, *(each.ended or state.now for each in state.pings.values())])
+    return Scene(
+        state=state,
+        title=title,
+        start=start,
+        span_s=max(min(last, state.now) - start, 1.0),
+        flows=flow_groups(state),
+        queues=_queues(state),
+        marks=_marks(state, start),
+        sizes=sizes,
+        finish=finish or _finish(state, sizes, start),
+    )
+
+
+def _marks(state: LabState, start: float) -> list[tuple[float, str]]:
+    """Return what was done and remarked; at one moment the remark first, it says why.
+
+    What a script stops at the very end is left out: every run ends so.
+    """
+    end = state.now - _CLOSING_S
+    marks = [e for e in state.log if e.is_mark and not (e.t > end and e.text.endswith(" stops"))]
+    marks.sort(key=lambda e: (round(e.t, 1), e.kind != "mark"))
+    return [(max(e.t - start, 0.0), e.text) for e in marks]
+
+
+def _queues(state: LabState) -> list[Queue]:
+    names = list(state.hello.network.bottlenecks) if state.hello else []
+    busy = []
+    for name, queue in state.queues.items():
+        found = queue.series["qlen"].extremes(0, queue.series["qlen"].end)
+        if [name] == names[:1] or (found and found[1] >= 4):
+            busy.append(queue)
+    return busy or list(state.queues.values())[:1]
+
+
+def _limit(qdisc: Any) -> float | None:
+    if qdisc is None:
+        return None
+    limit = qdisc.options.get("limit")
+    if not isinstance(limit, int | float):
+        return None
+    return limit / FRAME_BYTES if limit_unit(qdisc.kind) == "bytes" else float(limit)
+
+
+def _finish(state: LabState, sizes: Mapping[str, int], start: float) -> Finish | None:
+    """Find the sweep at which the first flow had its bytes."""
+    firsts = []
+    for name, size in sizes.items():
+        streams = [each for each in state.flows.values() if each.parent == name]
+        if len(streams) != 1:
+            continue
+        series, timeline = streams[0].series["bytes_acked"], state.sweeps
+        low, high = max(series.first, 0), series.end
+        while low < high:
+            middle = (low + high) // 2
+            if (series.latest(middle) or 0.0) >= size:
+                high = middle
+            else:
+                low = middle + 1
+        if low < series.end:
+            firsts.append((timeline.time(low), low))
+        elif streams[0].ended is not None and streams[0].bytes >= size:
+            firsts.append((streams[0].ended, timeline.before_or_at(streams[0].ended)))
+    if not firsts:
+        return None
+    t, tick = min(firsts)
+    acked = {
+        name: sum(
+            each.series["bytes_acked"].latest(tick) or 0.0
+            for each in state.flows.values()
+            if each.parent == name
+        )
+        for name in sizes
+    }
+    pair = list(acked.values())
+    ratio = pair[0] / pair[1] if len(pair) == 2 and pair[1] else None
+    return Finish(t - start, acked, ratio)
