@@ -1,0 +1,48 @@
+"""``ccplay script``: what was done in a recorded session, as a scenario."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from ccplay.commands import options
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the words of this command."""
+    parser.add_argument("recording", type=Path, metavar="FILE", help="made with --record")
+    parser.add_argument("--until", type=options.seconds, help="only what was done by this second")
+    parser.add_argument("--title", help="of the scenario (default: the recording's name)")
+    parser.add_argument("--to", type=Path, metavar="FILE", help="write there, not to stdout")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run this command and return the exit code."""
+    import asyncio
+
+    from ccplay.errors import RecordingError, UsageError
+    from ccplay.scenario.writing import write
+    from ccplay.session import Session
+    from ccplay.source import ReplaySource
+
+    recording, to = arguments.recording, arguments.to
+    session = Session(ReplaySource(recording))
+    asyncio.run(session.run())
+    if session.error:
+        raise RecordingError(session.error)
+    title = arguments.title or recording.stem
+    text = write(session.state, title=title, until=arguments.until)
+    if to is None:
+        sys.stdout.write(text)
+        return 0
+    try:
+        with to.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise UsageError(f"{to} exists already: name another file, or delete it") from None
+    except OSError as error:
+        raise UsageError(f"can't write {to}: {error.strerror}") from None
+    print(f"run it again with: ccplay run {to}", file=sys.stderr)
+    return 0
