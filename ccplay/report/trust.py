@@ -16,6 +16,8 @@ MOST_HOST_CPU = 0.95
 """Mean share of all cores in use: beyond it packets wait for a core, not for the link."""
 MOST_DELAY_LATE_US = 5_000.0
 """p99 in the median second: beyond it the RTT is the machine's, not the scenario's."""
+MOST_RATE_OFF = 0.03
+"""Share of what the rate allows, in the median second: HTB itself is within 1 %."""
 
 
 class HealthResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +44,9 @@ class HealthResult(msgspec.Struct, frozen=True, kw_only=True):
     """How late the delay line let packets go; null where netem does it."""
     delay_late_p99_us: float | None
     """In the median second."""
+    rate_accuracy: float | None = None
+    """What left a busy link over what its rate allows, in the median second; null where none was
+    busy for long."""
     events_dropped: int
     trustworthy: bool
     reasons: list[str]
@@ -57,7 +62,11 @@ def judge(state: LabState) -> HealthResult:
     delay_p50 = [e.delay_late_p50_us for e in healths if e.delay_late_p50_us is not None]
     delay_p99 = [e.delay_late_p99_us for e in healths if e.delay_late_p99_us is not None]
     dropped = max((each.events_dropped for each in healths), default=0)
+    rates = [each.rate_accuracy for each in healths if each.rate_accuracy is not None]
+    accuracy = _middle(rates)
     reasons = _reasons(healths, ticks, missed, dropped, _middle(delay_p99))
+    if accuracy is not None and abs(accuracy - 1) > MOST_RATE_OFF:
+        reasons.append(f"a busy link carried {accuracy:.0%} of its rate")
     if (off := delay_off(state)) is not None:
         reasons.append(off)
     return HealthResult(
@@ -72,6 +81,7 @@ def judge(state: LabState) -> HealthResult:
         steal_max=max(steal, default=None),
         delay_late_p50_us=_middle(delay_p50),
         delay_late_p99_us=_middle(delay_p99),
+        rate_accuracy=accuracy,
         events_dropped=dropped,
         trustworthy=not reasons,
         reasons=reasons,

@@ -218,6 +218,7 @@ def test_the_documented_keys_are_there() -> None:
     [
         ({"missed": 5}, "sweeps fell out"),
         ({"steal": 0.17}, "the hypervisor took 17%"),
+        ({"rate_accuracy": 0.92}, "a busy link carried 92% of its rate"),
         ({"host_cpu": 0.99}, "the machine was 99% busy"),
         ({"delay_late_p99_us": 9000.0}, "9.0 ms late"),
         ({"events_dropped": 4}, "4 sweeps were lost"),
