@@ -43,7 +43,7 @@ def summarise(
         duration_s=round(state.now - start, 3),
         interrupted=interrupted,
         flows=flows,
-        queues=[_queue(state, queue) for queue in state.queues.values()],
+        queues=[_queue(state, queue) for queue in _queues(state)],
         pings=[_ping(ping) for ping in state.pings.values()],
         downloads=[_download(state, each) for each in state.downloads.values()],
         checkpoint=checkpoint,
@@ -106,6 +106,15 @@ def _flow(state: LabState, streams: list[Flow]) -> FlowResult:
         srtt_p99_ms=_ms(percentile(srtt, 99)),
         min_rtt_ms=_ms(min((each for each in least if each > 0), default=None)),
         error=first.error,
+    )
+
+
+def _queues(state: LabState) -> list[Queue]:
+    """Return the queues, that of the link under study first; its classes stand behind a link."""
+    bottlenecks = state.hello.network.bottlenecks if state.hello else []
+    order = {link: place for place, link in enumerate(bottlenecks)}
+    return sorted(
+        state.queues.values(), key=lambda queue: order.get(queue.link.split(" ")[0], len(order))
     )
 
 
