@@ -114,6 +114,7 @@ def _head(axes: Axes, panel: Panel, handles: Sequence[Artist]) -> None:
             fontsize=7.5,
             fontweight="bold",
             annotation_clip=False,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
         )
     if handles:
         axes.legend(

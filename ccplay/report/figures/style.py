@@ -73,7 +73,11 @@ _RC: dict[Any, Any] = {
     "xtick.labelsize": SMALL,
     "ytick.labelsize": SMALL,
     "legend.fontsize": SMALL,
-    "legend.frameon": False,
+    "legend.frameon": True,
+    "legend.framealpha": 1.0,
+    "legend.facecolor": "white",
+    "legend.edgecolor": "white",
+    "legend.fancybox": False,
     "legend.handlelength": 1.9,
     "legend.handletextpad": 0.5,
     "legend.columnspacing": 1.1,
@@ -150,9 +154,10 @@ def _font(weight: str) -> FT2Font:
 def text_width_in(text: str, points: float = SMALL, weight: str = "normal") -> float:
     """Return how wide a text is on paper, in inches."""
     font = _font(weight)
-    font.set_size(points, 72)
+    # At a hundred points, for at a few the width comes in whole pixels.
+    font.set_size(100, 72)
     font.set_text(text)
-    return font.get_width_height()[0] / 64 / 72
+    return font.get_width_height()[0] / 64 / 72 * points / 100 + 0.02
 
 
 def box(figure: Figure, left: float, bottom: float, width: float, height: float) -> Axes:
