@@ -21,16 +21,14 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        arguments.json = False
         return run_headless(arguments)
     import msgspec
 
-    from ccplay import scenario
     from ccplay.script import Script
     from ccplay.session import Session
     from ccplay.sinks import Recorder
 
-    case = scenario.load(scenario.find(arguments.scenario)).case(*arguments.case)
+    case = options.load_scenario(arguments).case(*arguments.case)
     script = Script(case.timeline)
     # What a person starts by hand must not take a name that the scenario will use.
     build = msgspec.structs.replace(case.build, reserved=script.names)

@@ -3,14 +3,45 @@
 from __future__ import annotations
 
 import argparse
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ccplay.commands import options
+
+if TYPE_CHECKING:
+    from ccplay.experiment.headless import Manner
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the words of this command."""
     options.add_scenario(parser)
     options.add_lab(parser)
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="keep every run there; the same command again goes on where it was broken off",
+    )
+    parser.add_argument(
+        "--jobs", type=options.count, default=1, metavar="N", help="labs side by side (default 1)"
+    )
+    often = parser.add_mutually_exclusive_group()
+    often.add_argument("--repeats", type=options.count, metavar="N", help="run every case so often")
+    often.add_argument(
+        "--until-ci",
+        type=options.share,
+        metavar="SHARE",
+        help="repeat until half the 95%% confidence interval is at most this share of the mean, "
+        "such as 5%%",
+    )
+    parser.add_argument(
+        "--figure", metavar="PATH", help="of this figure (default: the first of the scenario's)"
+    )
+    parser.add_argument(
+        "--max-repeats", type=options.count, metavar="N", help="but at most so often (default 100)"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
 
@@ -19,14 +50,35 @@ def run(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
     import asyncio
 
-    from ccplay import headless, scenario
+    from ccplay import scenario
+    from ccplay.experiment import headless
 
     loaded = scenario.load(scenario.find(arguments.scenario))
-    return asyncio.run(
-        headless.run(
-            loaded.only(arguments.case),
-            options.lab_opener(arguments),
-            record=arguments.record,
-            as_json=arguments.json,
-        )
+    return asyncio.run(headless.run(loaded, options.lab_opener(arguments), _manner(arguments)))
+
+
+def _manner(arguments: argparse.Namespace) -> Manner:
+    """Return how this command line wants its scenario to be run. Raises ``UsageError``."""
+    from ccplay.errors import UsageError
+    from ccplay.experiment.agenda import MOST_REPEATS
+    from ccplay.experiment.headless import Manner
+
+    said = {name: getattr(arguments, name, None) for name in ("until_ci", "figure", "max_repeats")}
+    if said["until_ci"] is None and (said["figure"] or said["max_repeats"]):
+        raise UsageError("--figure and --max-repeats belong to --until-ci")
+    out = getattr(arguments, "out", None)
+    if out is not None and arguments.record is not None:
+        raise UsageError(f"--record is not needed: --out keeps every recording in {out}/runs/")
+    return Manner(
+        cases=arguments.case,
+        jobs=getattr(arguments, "jobs", 1),
+        repeats=getattr(arguments, "repeats", None),
+        until_ci=said["until_ci"],
+        figure=said["figure"],
+        most=said["max_repeats"] or MOST_REPEATS,
+        hz=arguments.hz,
+        out=out,
+        record=arguments.record,
+        as_json=getattr(arguments, "json", False),
+        command=shlex.join(["ccplay", *sys.argv[1:]]),
     )

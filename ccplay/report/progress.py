@@ -1,80 +1,142 @@
-"""What a headless run tells while it goes: every event as a line, and on a terminal a bar below."""
+"""What a run without a screen tells while it goes: lines, and on a terminal bars below them."""
 
 from __future__ import annotations
 
+import time
 from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.table import Column
 from rich.text import Text
 
-from ccplay.scenario import Case
 from ccplay.state import Entry, LabState
 from ccplay.units import format_clock
 
 _STYLES = {"error": "red", "warning": "yellow", "mark": "bold", "applied": "cyan"}
+_REFRESH_S = 0.2
+_NAME_WIDTH = 38
 
 
 class Teller:
-    """Progress on stderr; ``with`` it, so that a terminal is left as it was."""
+    """Progress on stderr; ``with`` it, so that a terminal is left as it was.
 
-    def __init__(self, console: Console, cases: int) -> None:
+    A ``story`` is every event of every run as a line; without it only what went wrong is told.
+    """
+
+    def __init__(self, console: Console, runs: int, *, story: bool = True) -> None:
         self._console = console
-        self._cases = cases
+        self._runs = runs
         self._number = 0
-        self._told = 0
-        self._case: Case | None = None
-        self._task: TaskID | None = None
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=30),
-            TextColumn("{task.fields[left]}"),
+        self._overall: TaskID | None = None
+        self.story = story
+        name = Column(no_wrap=True, overflow="ellipsis", max_width=_NAME_WIDTH)
+        left = Column(no_wrap=True, overflow="ellipsis")
+        self.bars = Progress(
+            TextColumn("{task.description}", table_column=name, markup=False),
+            BarColumn(bar_width=16),
+            TextColumn("{task.fields[left]}", table_column=left, markup=False),
             console=console,
             transient=True,
             disable=not console.is_terminal,
         )
 
+    @property
+    def live(self) -> bool:
+        """Whether there are bars: on a terminal only."""
+        return self._console.is_terminal
+
     def __enter__(self) -> Self:
-        self._bar.start()
+        self.bars.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._bar.stop()
+        self.bars.stop()
 
-    def begin(self, case: Case) -> None:
-        """Say that a case begins."""
+    def begin(self, name: str, duration_s: float, *, exact: bool = True) -> Lane:
+        """Say that a run begins; where it is not ``exact``, it may end before its duration."""
         self._number += 1
+        if self.story:
+            many = f"case {self._number} of {self._runs}: " if self._runs > 1 else ""
+            self.say(f"{many}{name}", "bold")
+        return Lane(self, name, duration_s, exact=exact)
+
+    def say(self, text: str, style: str = "") -> None:
+        """Tell something that concerns the whole."""
+        self.show(Text(text, style=style))
+
+    def show(self, line: Text) -> None:
+        """Print a line above the bars."""
+        self._console.print(line, soft_wrap=not self._console.is_terminal)
+
+    def overall(self, done: int, total: int, left: str) -> None:
+        """Show how far all is."""
+        if total < 2:
+            return
+        if self._overall is None:
+            self._overall = self.bars.add_task("", left="")
+        self.bars.update(
+            self._overall,
+            description=f"{done} of {total} runs",
+            completed=done,
+            total=total,
+            left=left,
+        )
+
+
+class Lane:
+    """One run under way, a line of its own on a terminal."""
+
+    def __init__(self, teller: Teller, name: str, duration_s: float, *, exact: bool) -> None:
+        self._teller = teller
+        self._name = name
+        self._duration_s = duration_s
+        self._limit = "" if exact else "at most "
         self._told = 0
-        self._case = case
-        many = f"case {self._number} of {self._cases}: " if self._cases > 1 else ""
-        self._console.print(Text(f"{many}{case.name}", style="bold"))
-        if self._task is not None:
-            self._bar.remove_task(self._task)
-        self._task = self._bar.add_task("starting", total=case.duration_s, left="")
+        self._drawn = 0.0
+        self._task = teller.bars.add_task(f"{name}", total=duration_s, left="starting")
 
     def update(self, state: LabState) -> None:
         """Tell what has happened since the last time."""
         for entry in state.log[self._told :]:
-            self._console.print(_line(entry))
+            self._tell(entry)
         self._told = len(state.log)
-        if self._case is None or self._task is None:
+        # Events come a hundred times as often as anybody looks.
+        if (now := time.monotonic()) - self._drawn < _REFRESH_S:
             return
+        self._drawn = now
         if state.ready_at is None:
-            step = state.building.step if state.building else "starting"
-            self._bar.update(self._task, description=step)
+            left = state.building.step if state.building else "starting"
+            self._teller.bars.update(self._task, left=left)
             return
         elapsed = state.now - state.ready_at
-        limit = "at most " if self._case.until != "duration" else ""
-        left = max(self._case.duration_s - elapsed, 0)
-        self._bar.update(
-            self._task,
-            completed=elapsed,
-            description=f"{self._number}/{self._cases} {self._case.name}",
-            left=f"{limit}{left:.0f} s left",
+        remaining = max(self._duration_s - elapsed, 0)
+        self._teller.bars.update(
+            self._task, completed=elapsed, left=f"{self._limit}{remaining:.0f} s left"
         )
 
+    def end(self) -> None:
+        """Take the line away."""
+        self._teller.bars.remove_task(self._task)
 
-def _line(entry: Entry) -> Text:
-    line = Text(f"  {format_clock(entry.t)}  ", style="dim")
-    line.append(entry.text, style=_STYLES.get(entry.kind, "not dim"))
-    return line
+    def _tell(self, entry: Entry) -> None:
+        if self._teller.story:
+            line = Text(f"  {format_clock(entry.t)}  ", style="dim")
+            line.append(entry.text, style=_STYLES.get(entry.kind, "not dim"))
+            self._teller.show(line)
+        elif entry.kind in ("error", "warning"):
+            line = Text(f"{self._name}, {format_clock(entry.t)}: ", style="dim")
+            line.append(entry.text, style=_STYLES[entry.kind])
+            self._teller.show(line)
+
+
+def roughly(seconds: float) -> str:
+    """Write a time left no more exactly than it is known: ``about 3 min left``."""
+    if seconds < 10:
+        return "a few seconds left"
+    if seconds < 90:
+        return f"about {round(seconds, -1):.0f} s left"
+    minutes = round(seconds / 60)
+    if minutes < 90:
+        return f"about {minutes} min left"
+    return f"about {minutes // 60} h {minutes % 60:02d} min left"

@@ -208,6 +208,8 @@ class CaseStatistics(msgspec.Struct, frozen=True, kw_only=True):
     """How many of them had a lab that could not keep time, even when they were done again."""
     figures: dict[str, Statistic]
     """By the figure's place in a run's object, such as ``checkpoint.ratio``."""
+    reported: list[str] = []
+    """Those to show first: the scenario's own, or where it names none the usual ones."""
     published: list[PublishedResult] = []
 
 

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ccplay.report.checkpoint import Checkpoint
+from ccplay.report.families import check_lines, family_tables, is_family
 from ccplay.report.results import (
     CaseResult,
     DownloadResult,
@@ -29,9 +30,14 @@ def show(result: Result, console: Console) -> None:
     """Print a whole result."""
     if result.machine is not None:
         console.print(Text(_machine_line(result.machine), style="dim"))
+    together = {case.name for case in result.statistics if is_family(case)}
     for case in result.cases:
+        if case.name not in together:
+            console.print()
+            console.print(case_table(case))
+    for family in family_tables(result, console.width):
         console.print()
-        console.print(case_table(case))
+        console.print(family)
 
 
 def case_table(case: CaseResult) -> RenderableType:
@@ -62,7 +68,8 @@ def _checkpoint(at: Checkpoint) -> Padding:
 
 def _remarks(case: CaseResult) -> list[Text]:
     """Say what went wrong, and why the figures may be off; nothing where all is well."""
-    remarks = [Text(f"  error: {error}", style="red") for error in case.errors]
+    remarks = [Text(f"  {line}", style=style) for line, style in check_lines([case])]
+    remarks += [Text(f"  error: {error}", style="red") for error in case.errors]
     remarks += [Text(f"  take care: {reason}", style="yellow") for reason in case.health.reasons]
     return remarks
 

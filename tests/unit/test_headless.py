@@ -5,15 +5,16 @@ import io
 import json
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import msgspec
 import pytest
 from rich.console import Console
 
-from ccplay import headless
 from ccplay.errors import LabError, UnsupportedError
+from ccplay.experiment import headless
+from ccplay.experiment.conduct import Experiment
 from ccplay.model import (
     AnyCommand,
     AnyEvent,
@@ -34,7 +35,10 @@ from ccplay.model import (
     Sweep,
 )
 from ccplay.report.progress import Teller
+from ccplay.report.results import Result
+from ccplay.scenario import Scenario
 from ccplay.scenario.reading import parse
+from ccplay.source import Source
 from ccplay.wire import UnknownEvent
 from tests.unit.test_summary import HELLO, sweep
 
@@ -104,12 +108,15 @@ class QuickLab:
         self._closed = True
 
 
-def quiet() -> Teller:
-    return Teller(Console(file=io.StringIO()), 1)
+async def measure(
+    scenario: Scenario, start: Callable[[Build], Source], record: Path | None = None
+) -> Result:
+    teller = Teller(Console(file=io.StringIO()), 1)
+    return await Experiment(scenario, start, asyncio.Event(), teller, record=record).measure()
 
 
 async def test_a_case_runs_to_its_end_and_its_flow_is_stopped_for_exact_figures() -> None:
-    result = await headless.measure(parse(TEXT, Path("t.toml")), QuickLab, asyncio.Event(), quiet())
+    result = await measure(parse(TEXT, Path("t.toml")), QuickLab)
     (case,) = result.cases
     assert case.errors == []
     assert 20 <= case.duration_s < 21
@@ -121,7 +128,7 @@ async def test_a_case_runs_to_its_end_and_its_flow_is_stopped_for_exact_figures(
 
 async def test_until_all_ends_when_the_limited_traffic_has() -> None:
     text = 'until = "all"\n' + TEXT
-    result = await headless.measure(parse(text, Path("t.toml")), QuickLab, asyncio.Event(), quiet())
+    result = await measure(parse(text, Path("t.toml")), QuickLab)
     assert result.cases[0].duration_s < 6
 
 
@@ -153,7 +160,7 @@ timeline = [
   { at = "9 s", do = "mark", text = "never comes, and need not" },
 ]
 """
-    result = await headless.measure(parse(text, Path("t.toml")), Race, asyncio.Event(), quiet())
+    result = await measure(parse(text, Path("t.toml")), Race)
     (case,) = result.cases
     assert case.errors == []
     assert case.checkpoint is not None
@@ -177,7 +184,7 @@ async def test_ctrl_c_prints_what_was_measured(capsys: pytest.CaptureFixture[str
         return labs[-1]
 
     text = TEXT.replace("20 s", "10 min") + '[[case]]\nname = "a"\n[[case]]\nname = "b"\n'
-    code = await headless.run(parse(text, Path("t.toml")), start, as_json=True)
+    code = await headless.run(parse(text, Path("t.toml")), start, headless.Manner(as_json=True))
     assert code == headless.INTERRUPTED
     assert len(labs) == 1
     (case,) = json.loads(capsys.readouterr().out)["cases"]
@@ -186,12 +193,7 @@ async def test_ctrl_c_prints_what_was_measured(capsys: pytest.CaptureFixture[str
 
 
 async def test_a_lab_that_dies_leaves_its_figures_and_an_error() -> None:
-    result = await headless.measure(
-        parse(TEXT, Path("t.toml")),
-        lambda build: QuickLab(build, dies_at=5.0),
-        asyncio.Event(),
-        quiet(),
-    )
+    result = await measure(parse(TEXT, Path("t.toml")), lambda build: QuickLab(build, dies_at=5.0))
     assert result.cases[0].errors == ["the lab ended by signal 9"]
     assert result.cases[0].pings[0].sent == 1
 
@@ -209,28 +211,28 @@ async def test_a_lab_that_does_not_start_ends_the_run_unless_there_are_results()
     def start(build: Build) -> QuickLab:
         return next(labs)(build)
 
-    result = await headless.measure(scenario, start, asyncio.Event(), quiet())
+    result = await measure(scenario, start)
     assert [case.errors for case in result.cases] == [[], ["can't start"], []]
     with pytest.raises(LabError, match="can't start"):
-        await headless.measure(scenario, Stillborn, asyncio.Event(), quiet())
+        await measure(scenario, Stillborn)
 
 
 async def test_a_kernel_that_lacks_something_stops_the_run_at_once() -> None:
     scenario = parse(TEXT.replace('"reno"', '"vegas"'), Path("t.toml"))
     with pytest.raises(UnsupportedError, match='"vegas" is not in this kernel'):
-        await headless.measure(scenario, QuickLab, asyncio.Event(), quiet())
+        await measure(scenario, QuickLab)
 
 
 async def test_a_step_that_never_came_is_told() -> None:
     text = TEXT.replace('after = "p1", at = "1 s"', 'after = "p1", at = "19 s"')
-    result = await headless.measure(parse(text, Path("t.toml")), QuickLab, asyncio.Event(), quiet())
+    result = await measure(parse(text, Path("t.toml")), QuickLab)
     assert result.cases[0].errors == ["timeline[2] never came"]
 
 
 def test_every_case_is_recorded_in_a_file_of_its_own(tmp_path: Path) -> None:
     scenario = parse(TEXT + '[[case]]\nname = "Reno, 20"\n[[case]]\nname = "b"\n', Path("t.toml"))
     record = tmp_path / "run.jsonl"
-    asyncio.run(headless.measure(scenario, QuickLab, asyncio.Event(), quiet(), record=record))
+    asyncio.run(measure(scenario, QuickLab, record=record))
     assert (tmp_path / "run-2-b.jsonl").exists()
     lines = (tmp_path / "run-1-reno-20.jsonl").read_text().splitlines()
     assert json.loads(lines[0])["event"] == "hello"
@@ -241,7 +243,7 @@ async def test_progress_without_a_terminal_is_plain_lines() -> None:
     out = io.StringIO()
     scenario = parse(TEXT, Path("t.toml"))
     with Teller(Console(file=out, width=80), 1) as teller:
-        await headless.measure(scenario, QuickLab, asyncio.Event(), teller)
+        await Experiment(scenario, QuickLab, asyncio.Event(), teller).measure()
     text = out.getvalue()
     assert "\x1b" not in text
     assert "ping p1 ended: 1 sent, 0 lost" in text

@@ -1,25 +1,16 @@
-"""A scenario without a screen: run every case in a lab of its own, then print what it measured."""
+"""One run of one case in a lab of its own, from its first event to its result."""
 
 from __future__ import annotations
 
 import asyncio
-import re
-import signal
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
-from rich.console import Console
-
-from ccplay import wire
 from ccplay.errors import CcplayError, LabError
-from ccplay.model import AnyCommand, Build, StopDownload, StopFlow, StopPing
+from ccplay.model import AnyCommand, StopDownload, StopFlow, StopPing
 from ccplay.report.checkpoint import Checkpoint, checkpoint
-from ccplay.report.progress import Teller
-from ccplay.report.results import CaseResult, Machine, Result
-from ccplay.report.summary import machine, summarise
-from ccplay.report.table import show
+from ccplay.report.results import CaseResult
+from ccplay.report.summary import summarise
 from ccplay.scenario import Case, Scenario, check_against
 from ccplay.script import Script
 from ccplay.session import Session
@@ -27,86 +18,22 @@ from ccplay.sinks import Recorder
 from ccplay.source import Source
 from ccplay.state import LabState
 
-INTERRUPTED = 130
-"""Exit code, as shells count a death by SIGINT."""
-
 _BUILD_LIMIT_S = 60.0
 _SILENCE_LIMIT_S = 10.0
 _STOP_LIMIT_S = 3.0
 
 
-async def run(
-    scenario: Scenario,
-    open_source: Callable[[Build], Source],
-    *,
-    record: Path | None = None,
-    as_json: bool = False,
-) -> int:
-    """Run every case one after the other and print the result; return the exit code.
+class Trial:
+    """One run under way. The session asks it at every event what is due."""
 
-    Progress goes to stderr, the result to stdout. Ctrl-C ends the lab in an orderly way and
-    prints what was measured so far. ``record`` keeps the stream; with several cases each gets a
-    file of its own, numbered. Raises ``CcplayError`` where nothing could be measured at all.
-    """
-    stop = asyncio.Event()
-    with (
-        _signals(stop),
-        Teller(Console(stderr=True), len(scenario.cases)) as teller,
-    ):
-        result = await measure(scenario, open_source, stop, teller, record=record)
-    if as_json:
-        sys.stdout.write(wire.encode_value(result).decode() + "\n")
-    else:
-        show(result, Console())
-    if stop.is_set():
-        return INTERRUPTED
-    return 1 if any(case.errors for case in result.cases) else 0
-
-
-async def measure(
-    scenario: Scenario,
-    open_source: Callable[[Build], Source],
-    stop: asyncio.Event,
-    teller: Teller,
-    *,
-    record: Path | None = None,
-) -> Result:
-    """Run every case until ``stop`` is set, and return what they measured."""
-    where: Machine | None = None
-    results: list[CaseResult] = []
-    for number, case in enumerate(scenario.cases, 1):
-        if stop.is_set():
-            break
-        path = record
-        if record is not None and len(scenario.cases) > 1:
-            path = recording_of(record, number, case)
-        teller.begin(case)
-        run_of_case = CaseRun(scenario, case, teller)
-        try:
-            results.append(await run_of_case.measure(open_source(case.build), stop, path))
-        except LabError as error:
-            # What earlier cases measured is worth more than a clean end.
-            if not results:
-                raise
-            results.append(summarise(run_of_case.state, case.name, errors=(str(error),)))
-        where = where or machine(run_of_case.state)
-    return Result(scenario=scenario.name, title=scenario.title, machine=where, cases=results)
-
-
-def recording_of(record: Path, number: int, case: Case) -> Path:
-    """Return where one case of several is recorded: ``FILE-2-reno-100-packets.ENDING``."""
-    slug = re.sub(r"[^a-z0-9]+", "-", case.name.lower()).strip("-")[:40]
-    return record.with_name(f"{record.stem}-{number}-{slug}{record.suffix}")
-
-
-class CaseRun:
-    """One case under way. The session asks it at every event what is due."""
-
-    def __init__(self, scenario: Scenario, case: Case, teller: Teller) -> None:
+    def __init__(self, scenario: Scenario, case: Case, watch: Callable[[LabState], None]) -> None:
+        """``watch`` sees the state after every event; ``case`` is the repeat as it is played."""
         self.state = LabState()
+        self.died = False
+        """Whether the lab ended against its will: what was measured is no whole run."""
         self._scenario = scenario
         self._case = case
-        self._teller = teller
+        self._watch = watch
         self._script = Script(case.timeline)
         self._over = asyncio.Event()
         self._quiet = asyncio.Event()
@@ -116,7 +43,7 @@ class CaseRun:
 
     def due(self, state: LabState) -> list[AnyCommand]:
         """Return the commands of the timeline whose moment has come; see ``session.Timed``."""
-        self._teller.update(state)
+        self._watch(state)
         if self._over.is_set():
             if not _running(state):
                 self._quiet.set()
@@ -171,9 +98,10 @@ class CaseRun:
             raise self._refusal
         if session.state.hello is None and not stop.is_set():
             raise LabError(session.error or "the lab said nothing")
-        self._teller.update(session.state)
+        self._watch(session.state)
         errors = [session.error] if session.error else []
         errors += ["the lab fell silent"] if silent else []
+        self.died = bool(errors)
         interrupted = stop.is_set()
         ended_early = self._case.until == "first" and self._checkpoint is not None
         if not interrupted and not errors and not ended_early:
@@ -224,17 +152,3 @@ def _running(state: LabState) -> list[AnyCommand]:
         *(StopDownload(download=each.name) for each in state.downloads.values() if not each.ended),
         *(StopPing(ping=each.name) for each in state.pings.values() if not each.ended),
     ]
-
-
-@contextmanager
-def _signals(stop: asyncio.Event) -> Iterator[None]:
-    """Let SIGINT and SIGTERM set ``stop`` instead of breaking off."""
-    loop = asyncio.get_running_loop()
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    for number in numbers:
-        loop.add_signal_handler(number, stop.set)
-    try:
-        yield
-    finally:
-        for number in numbers:
-            loop.remove_signal_handler(number)

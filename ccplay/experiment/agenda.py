@@ -1,0 +1,150 @@
+"""How often each case is run: so many times, or until a figure is known well enough."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ccplay.experiment.gather import counts
+from ccplay.experiment.plan import Run
+from ccplay.report.merits import merits
+from ccplay.report.results import CaseResult
+from ccplay.report.statistics import Statistic, statistic
+from ccplay.scenario import Case
+
+LEAST_REPEATS = 3
+"""Of fewer the spread says next to nothing: Student's t of one degree of freedom is 12.7."""
+MOST_REPEATS = 100
+"""Where nobody says otherwise."""
+
+
+class Agenda(Protocol):
+    """Decides what is run next."""
+
+    def next(self) -> Run | None:
+        """Return what to start now; None where nothing is left, or an outcome must come first."""
+
+    def take(self, result: CaseResult) -> None:
+        """Hear the outcome of a run."""
+
+    def waiting(self) -> list[Case]:
+        """Return the case of every run that will be started, as far as is known."""
+
+
+class Planned:
+    """A plan, but for the runs that are finished already."""
+
+    def __init__(self, runs: Iterable[Run], finished: Collection[tuple[str, int]] = ()) -> None:
+        self._runs = deque(run for run in runs if run.key not in finished)
+
+    def next(self) -> Run | None:
+        """Return the next run of the plan."""
+        return self._runs.popleft() if self._runs else None
+
+    def take(self, result: CaseResult) -> None:
+        """Change nothing: the plan stands."""
+
+    def waiting(self) -> list[Case]:
+        """Return the cases of the rest of the plan."""
+        return [run.case for run in self._runs]
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """How well a figure is to be known."""
+
+    share: float
+    """Half the width of the 95 % confidence interval over the mean, at the most."""
+    figures: dict[str, str]
+    """Which figure, by case."""
+    most: int = MOST_REPEATS
+    """Repeats of a case, at the most."""
+
+    def reached(self, values: Sequence[float]) -> bool:
+        """Whether the mean of these values is known well enough."""
+        if len(values) < min(LEAST_REPEATS, self.most):
+            return False
+        found = statistic(values)
+        half = found.half_width
+        return half is not None and half <= self.share * abs(found.mean)
+
+    def guess(self, values: Sequence[float]) -> int:
+        """Guess how many values it takes: the interval narrows with the root of their number."""
+        found = statistic(values)
+        if found.half_width is None or found.mean == 0:
+            return len(values) + 1
+        return math.ceil(len(values) * (found.half_width / (self.share * abs(found.mean))) ** 2)
+
+
+@dataclass(slots=True)
+class _Progress:
+    """How far a case has come."""
+
+    case: Case
+    begun: set[int] = field(default_factory=set)
+    ended: int = 0
+    values: list[float] = field(default_factory=list)
+
+
+class UntilSure:
+    """Every case again and again until its figure is known well enough, at most so often.
+
+    With several jobs a case is run ahead of its outcomes, but never to more than twice of what
+    it has: what is run too often is kept and counted all the same.
+    """
+
+    def __init__(self, cases: Sequence[Case], goal: Goal, finished: Iterable[CaseResult]) -> None:
+        self.goal = goal
+        self._cases = {case.name: _Progress(case) for case in cases}
+        for result in finished:
+            if result.name in self._cases:
+                self._cases[result.name].begun.add(result.repeat)
+                self.take(result)
+
+    def next(self) -> Run | None:
+        """Return a repeat of the case that has been begun least often, of those that need one."""
+        open_ = [each for each in self._cases.values() if self._missing(each)]
+        if not open_:
+            return None
+        least = min(open_, key=lambda each: len(each.begun))
+        repeat = next(n for n in range(1, self.goal.most + 1) if n not in least.begun)
+        least.begun.add(repeat)
+        return Run(least.case, repeat)
+
+    def take(self, result: CaseResult) -> None:
+        """Count the outcome of a run."""
+        if (progress := self._cases.get(result.name)) is None:
+            return
+        progress.ended += 1
+        value = merits(result).get(self.goal.figures[result.name])
+        if counts(result) and value is not None:
+            progress.values.append(value)
+
+    def waiting(self) -> list[Case]:
+        """Return the cases of the runs that are needed, as far as can be guessed."""
+        return [each.case for each in self._cases.values() for _ in range(self._missing(each))]
+
+    def unsure(self) -> dict[str, Statistic | None]:
+        """Return what is known of every case that did not get there; None of one never measured."""
+        return {
+            name: statistic(each.values) if each.values else None
+            for name, each in self._cases.items()
+            if not self.goal.reached(each.values)
+        }
+
+    def _missing(self, progress: _Progress) -> int:
+        """Return how many more runs to begin now."""
+        most, values = self.goal.most, progress.values
+        least = min(LEAST_REPEATS, most)
+        if progress.ended < least:
+            wanted = least
+        elif not values or self.goal.reached(values):
+            # What three runs could not measure no fourth will.
+            wanted = 0
+        else:
+            guess = progress.ended - len(values) + self.goal.guess(values)
+            wanted = min(max(guess, progress.ended + 1), 2 * progress.ended, most)
+        return max(wanted - len(progress.begun), 0)

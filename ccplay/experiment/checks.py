@@ -1,0 +1,27 @@
+"""Whether what a run measured is what its case expects."""
+
+from __future__ import annotations
+
+from ccplay.report.merits import merits
+from ccplay.report.results import CaseResult, Check
+from ccplay.scenario import Case, Expectation
+
+
+def check(case: Case, result: CaseResult) -> list[Check]:
+    """Return every expectation of the case, held or not; a figure that is missing did not hold."""
+    if result.interrupted or not case.expect:
+        return []
+    measured = merits(result)
+    return [_check(each, measured.get(each.figure)) for each in case.expect]
+
+
+def _check(expected: Expectation, value: float | None) -> Check:
+    low = -float("inf") if expected.low is None else expected.low
+    high = float("inf") if expected.high is None else expected.high
+    return Check(
+        figure=expected.figure,
+        text=expected.text,
+        why=expected.why,
+        value=value,
+        ok=value is not None and low <= value <= high,
+    )

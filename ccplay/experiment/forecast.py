@@ -1,0 +1,45 @@
+"""How long an experiment will still take, guessed from the runs that it has seen."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+
+from ccplay.scenario import Case
+
+_AROUND_S = 2.0
+"""What a lab takes to start and to end, until one has been seen."""
+
+
+class Forecast:
+    """What each case took so far."""
+
+    def __init__(self) -> None:
+        self._took: dict[str, list[float]] = {}
+
+    def learn(self, case: Case, seconds: float) -> None:
+        """Note what a run took, start and end of its lab included."""
+        self._took.setdefault(case.name, []).append(seconds)
+
+    def expects(self, case: Case) -> float:
+        """Return what a run of ``case`` will take: the mean of its runs, else what its file says.
+
+        A case that ends early takes less than its file says, so this errs on the long side.
+        """
+        took = self._took.get(case.name)
+        return sum(took) / len(took) if took else case.duration_s + _AROUND_S
+
+    def left(
+        self, running: Iterable[tuple[Case, float]], waiting: Iterable[Case], jobs: int
+    ) -> float:
+        """Return the seconds until all is done, each run started as soon as a job is free.
+
+        ``running`` has for each run what it has taken by now.
+        """
+        ends = [max(self.expects(case) - since, 0.0) for case, since in running]
+        free = [0.0] * max(jobs - len(ends), 0)
+        jobs_free_at = ends + free or [0.0]
+        heapq.heapify(jobs_free_at)
+        for case in waiting:
+            heapq.heapreplace(jobs_free_at, jobs_free_at[0] + self.expects(case))
+        return max(jobs_free_at)

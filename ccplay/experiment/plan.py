@@ -1,0 +1,61 @@
+"""What is run, and in which order: every case once, then every case again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ccplay.scenario import Case, Scenario, repeated
+
+_LONGEST_SLUG = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One repeat of one case."""
+
+    case: Case
+    """As the file has it; ``played`` is what this repeat of it does."""
+    repeat: int
+    """Counted from 1."""
+
+    @property
+    def played(self) -> Case:
+        """The case with this repeat's jitter, order of starts and seed."""
+        return repeated(self.case, self.repeat)
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What names the run: its case and repeat."""
+        return self.case.name, self.repeat
+
+    def __str__(self) -> str:
+        return self.case.name if self.case.repeats == 1 else f"{self.case.name}, run {self.repeat}"
+
+
+def plan(scenario: Scenario) -> list[Run]:
+    """Return all runs, repeat by repeat, so that what is broken off is balanced."""
+    most = max(case.repeats for case in scenario.cases)
+    return [
+        Run(case, repeat)
+        for repeat in range(1, most + 1)
+        for case in scenario.cases
+        if repeat <= case.repeats
+    ]
+
+
+def slugs(cases: Sequence[Case]) -> dict[str, str]:
+    """Return a file name's part for the name of each case; no two are the same."""
+    found: dict[str, str] = {}
+    for case in cases:
+        slug = slug_of(case.name)
+        # A slug of a name never has a dot.
+        same = sum(each.partition(".")[0] == slug for each in found.values())
+        found[case.name] = f"{slug}.{same + 1}" if same else slug
+    return found
+
+
+def slug_of(name: str) -> str:
+    """Return what is left of a name in the name of a file: ``reno-100-packets``."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:_LONGEST_SLUG].strip("-") or "case"

@@ -1,0 +1,131 @@
+"""Several labs side by side, as many as the machine carries, and again where it could not."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from ccplay.experiment.agenda import Agenda
+from ccplay.experiment.plan import Run
+from ccplay.report.results import CaseResult, Machine
+from ccplay.report.trust import for_want_of_cpu, was_judged
+
+MOST_ATTEMPTS = 3
+"""The last one has the machine to itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A run, tried for the first or another time."""
+
+    run: Run
+    number: int = 1
+    jobs: int = 1
+    """How many ran side by side at the most when it began."""
+    failed: tuple[CaseResult, ...] = ()
+    """What earlier attempts measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an attempt came to."""
+
+    result: CaseResult
+    whole: bool
+    """Whether it came to its end."""
+    took_s: float = 0.0
+    """By the clock on the wall, the lab's start and end included."""
+    machine: Machine | None = None
+    """Where it ran."""
+
+
+class Pool:
+    """Runs what the agenda says. ``jobs`` falls while labs side by side starve each other."""
+
+    def __init__(
+        self,
+        agenda: Agenda,
+        jobs: int,
+        stop: asyncio.Event,
+        *,
+        attempts: int = MOST_ATTEMPTS,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.jobs = jobs
+        self._agenda = agenda
+        self._stop = stop
+        self._attempts = attempts
+        self._tell = tell
+        self._again: deque[Attempt] = deque()
+        self._running: dict[asyncio.Task[Outcome], Attempt] = {}
+
+    @property
+    def waiting(self) -> int:
+        """How many attempts wait to be made again."""
+        return len(self._again)
+
+    async def run(
+        self,
+        measure: Callable[[Attempt], Awaitable[Outcome]],
+        done: Callable[[Attempt, Outcome], None],
+    ) -> None:
+        """Measure until the agenda is done or ``stop`` is set; ``done`` gets each last attempt.
+
+        Whatever ``measure`` or ``done`` raises ends all labs in an orderly way, and is raised.
+        """
+        try:
+            while self._start(measure):
+                ended, _ = await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
+                for task in ended:
+                    self._settle(self._running.pop(task), task.result(), done)
+        finally:
+            if self._running:
+                self._stop.set()
+                for task in self._running:
+                    with contextlib.suppress(Exception):
+                        await task
+
+    def _start(self, measure: Callable[[Attempt], Awaitable[Outcome]]) -> bool:
+        """Start what there is room for; return whether anything runs."""
+        while not self._stop.is_set() and (attempt := self._next()) is not None:
+            self._running[asyncio.ensure_future(measure(attempt))] = attempt
+        return bool(self._running)
+
+    def _next(self) -> Attempt | None:
+        if len(self._running) >= self.jobs or any(map(self._is_alone, self._running.values())):
+            return None
+        if self._again:
+            if self._is_alone(self._again[0]) and self._running:
+                return None
+            return replace(self._again.popleft(), jobs=self.jobs)
+        run = self._agenda.next()
+        return None if run is None else Attempt(run, jobs=self.jobs)
+
+    def _is_alone(self, attempt: Attempt) -> bool:
+        return 1 < attempt.number == self._attempts
+
+    def _settle(
+        self, attempt: Attempt, outcome: Outcome, done: Callable[[Attempt, Outcome], None]
+    ) -> None:
+        result, health = outcome.result, outcome.result.health
+        doubtful = outcome.whole and was_judged(health) and not health.trustworthy
+        if doubtful and for_want_of_cpu(health):
+            self._narrow(attempt)
+        if doubtful and attempt.number < self._attempts and not self._stop.is_set():
+            self._tell(f"{attempt.run} is run again: {', '.join(health.reasons)}")
+            failed = (*attempt.failed, result)
+            self._again.append(replace(attempt, number=attempt.number + 1, failed=failed))
+            return
+        self._agenda.take(result)
+        done(attempt, outcome)
+
+    def _narrow(self, attempt: Attempt) -> None:
+        """Let fewer labs run side by side, unless that has been done since the attempt began."""
+        alone = self._is_alone(attempt) or attempt.jobs == 1
+        if alone or attempt.jobs > self.jobs or self.jobs == 1:
+            return
+        self.jobs = (self.jobs + 1) // 2
+        self._tell(f"too much for this machine: from now on {self.jobs} at a time")

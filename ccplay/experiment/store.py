@@ -1,0 +1,218 @@
+"""A run directory: every finished run in a file of its own, so that none is lost or run twice.
+
+DIR/scenario.toml        the file as it was run
+DIR/result.json          the ``Result``, written anew after every run
+DIR/runs/SLUG-2.ccplay   the recording of a case's second repeat
+DIR/runs/SLUG-2.json     its ``Kept``; written last: it exists = the run is finished
+"""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Self, TypeVar
+
+import msgspec
+
+from ccplay import wire
+from ccplay.errors import RecordingError, UsageError
+from ccplay.experiment.files import Folder
+from ccplay.experiment.plan import Run, slugs
+from ccplay.experiment.ran import Ran, difference, ran
+from ccplay.report import results
+from ccplay.report.results import CaseResult, Machine, Result
+from ccplay.scenario import Scenario
+from ccplay.scenario.mistakes import quote
+
+FORMAT = 1
+"""Version of ``Kept``."""
+
+RUNS = "runs"
+RESULT = "result.json"
+SCENARIO = "scenario.toml"
+_T = TypeVar("_T", bound=msgspec.Struct)
+_OTHER = "keep this one in another directory (--out)"
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """A finished run."""
+
+    format: int = FORMAT
+    sha256: str
+    """Of ``ran``."""
+    ran: Ran
+    machine: Machine | None
+    took_s: float
+    """By the clock on the wall, the lab's start and end included."""
+    result: CaseResult
+    discarded: list[CaseResult] = []
+
+
+class Store:
+    """A run directory that this experiment writes; ``with`` it. No other can at the same time."""
+
+    def __init__(self, path: Path, scenario: Scenario) -> None:
+        self.scenario = scenario
+        """The whole of it: a directory may hold more cases than this time are run."""
+        self._path = path
+        self._slugs = slugs(scenario.cases)
+        self._open = contextlib.ExitStack()
+        self.finished: dict[tuple[str, int], Kept] = {}
+        """What was run already."""
+
+    def __enter__(self) -> Self:
+        """Open the directory, made where it is missing.
+
+        Raises ``UsageError`` where it is no run directory, or one of another experiment.
+        """
+        with contextlib.ExitStack() as opened:
+            self._folder = Folder.make(self._path)
+            opened.callback(self._folder.close)
+            self._folder.lock()
+            self._claim()
+            self._runs = self._folder.folder(RUNS)
+            opened.callback(self._runs.close)
+            self._recall()
+            self._folder.write(SCENARIO, _as_run(self.scenario))
+            self._open = opened.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def recording(self, run: Run) -> Path:
+        """Return where a run is to be recorded; what an unfinished one left there is gone."""
+        return self._runs.begin(f"{self._stem(run)}.ccplay")
+
+    def recording_name(self, run: Run) -> str:
+        """Return the same as ``CaseResult.recording`` has it."""
+        return f"{RUNS}/{self._stem(run)}.ccplay"
+
+    def keep(
+        self,
+        run: Run,
+        result: CaseResult,
+        machine: Machine | None,
+        took_s: float,
+        discarded: list[CaseResult],
+    ) -> None:
+        """Make a run a finished one. Raises ``RecordingError``."""
+        made_of = ran(run.played)
+        kept = Kept(
+            sha256=made_of.sha256,
+            ran=made_of,
+            machine=machine,
+            took_s=round(took_s, 3),
+            result=result,
+            discarded=discarded,
+        )
+        self._runs.settle(f"{self._stem(run)}.ccplay")
+        self._runs.write(f"{self._stem(run)}.json", msgspec.json.encode(kept) + b"\n")
+        self.finished[run.key] = kept
+
+    def sum_up(self, result: Result) -> None:
+        """Write the result anew. Raises ``RecordingError``."""
+        self._folder.write(RESULT, msgspec.json.encode(result) + b"\n")
+
+    def _stem(self, run: Run) -> str:
+        return f"{self._slugs[run.case.name]}-{run.repeat}"
+
+    def _claim(self) -> None:
+        """Make an empty directory ours; refuse what is not a run directory of this scenario."""
+        name = self.scenario.name
+        content = self._folder.read(RESULT)
+        if content is not None:
+            earlier = _decode(content, Result, self._path / RESULT)
+            if earlier.scenario != name:
+                raise UsageError(
+                    f"{self._path} has runs of {quote(earlier.scenario)}, not of {quote(name)}: "
+                    f"{_OTHER}"
+                )
+            return
+        if there := [each for each in self._folder.names() if not each.startswith(f".{RESULT}")]:
+            raise UsageError(
+                f"{self._path} is no run directory (it has {quote(there[0])}): "
+                "name a new or an empty one (--out)"
+            )
+        # First of all: it is what makes this directory ours.
+        empty = Result(scenario=name, title=self.scenario.title, machine=None, cases=[])
+        self.sum_up(empty)
+
+    def _recall(self) -> None:
+        """Find the runs that are finished, and see whether they are ours."""
+        cases = {case.name: case for case in self.scenario.cases}
+        for name in self._runs.names():
+            if not name.endswith(".json") or name.startswith("."):
+                continue
+            kept = _decode(self._runs.read(name) or b"", Kept, self._path / RUNS / name)
+            result = kept.result
+            what = f"{self._path}: case {quote(result.name)}"
+            if result.name not in cases:
+                raise UsageError(f"{what} is not in {self.scenario.path.name} any more: {_OTHER}")
+            run = Run(cases[result.name], result.repeat)
+            now = ran(run.played)
+            if kept.sha256 != now.sha256:
+                raise UsageError(
+                    f"{what}, run {run.repeat} was another: {difference(kept.ran, now)}; "
+                    f"undo the change, or {_OTHER}"
+                )
+            self.finished[run.key] = kept
+
+
+def _as_run(scenario: Scenario) -> bytes:
+    """Return the scenario file, with what the command line said over it as comments on top."""
+    try:
+        text = scenario.path.read_bytes()
+    except OSError as error:
+        raise RecordingError(f"{scenario.path}: {error.strerror}") from None
+    said = "".join(f"# as run: --set {wire.printable(each)}\n" for each in scenario.settings)
+    return said.encode() + text
+
+
+def read_run_directory(path: Path) -> Result:
+    """Return the result that a run directory holds, finished or not.
+
+    Raises ``RecordingError`` where ``path`` is no run directory, or one that we can't read.
+    """
+    try:
+        content = (path / RESULT).read_bytes()
+    except FileNotFoundError:
+        raise RecordingError(
+            f"{path} is no run directory: it has no {RESULT} (ccplay run SCENARIO --out makes one)"
+        ) from None
+    except OSError as error:
+        raise RecordingError(f"{path / RESULT}: {error.strerror}") from None
+    result = _decode(content, Result, path / RESULT)
+    if result.format > results.FORMAT:
+        raise RecordingError(
+            f"{path / RESULT}: format {result.format}; this ccplay reads up to {results.FORMAT}: "
+            "update ccplay"
+        )
+    return result
+
+
+def recording_of(path: Path, run: CaseResult) -> Path | None:
+    """Return the recording of a run in the directory ``path``; None where there is none.
+
+    A stranger's directory may name files elsewhere: nothing outside of it is ever returned.
+    """
+    folder, _, name = (run.recording or "").partition("/")
+    if folder != RUNS or not name or "/" in name or name in (".", ".."):
+        return None
+    found = path / RUNS / name
+    return found if found.is_file() and not found.is_symlink() else None
+
+
+def scenario_of(path: Path) -> str:
+    """Return the scenario file of a run directory, as text. Raises ``RecordingError``."""
+    try:
+        return (path / SCENARIO).read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise RecordingError(f"{path / SCENARIO}: {error.strerror}") from None
+
+
+def _decode(content: bytes, kind: type[_T], path: Path) -> _T:
+    try:
+        return msgspec.convert(wire.printable_value(msgspec.json.decode(content)), kind)
+    except msgspec.MsgspecError as error:
+        raise RecordingError(f"{path}: not what ccplay writes: {error}") from None

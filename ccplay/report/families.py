@@ -1,0 +1,230 @@
+"""Repeated runs as tables: a row a case, a column a figure, means with how sure they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from ccplay.report.amounts import Unit, unit, write
+from ccplay.report.results import CaseResult, CaseStatistics, Check, Result
+from ccplay.report.statistics import CONFIDENCE
+
+_UNKNOWN = "–"
+_GAP = 2
+_MOST_TOLD = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A figure with its cells, all of one unit."""
+
+    head: str
+    cells: list[str]
+
+    @property
+    def width(self) -> int:
+        return max(cell_len(line) for text in (self.head, *self.cells) for line in text.split("\n"))
+
+
+def is_family(cases: CaseStatistics) -> bool:
+    """Whether a case is better shown as a row among others than as tables of its own."""
+    return cases.runs > 1 or bool(cases.parameters)
+
+
+def family_tables(result: Result, width: int) -> list[RenderableType]:
+    """Return a table, or several where ``width`` is short, for every family of cases."""
+    families: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[CaseStatistics]] = {}
+    for case in filter(is_family, result.statistics):
+        key = (family_of(case), tuple(case.parameters), tuple(case.reported))
+        families.setdefault(key, []).append(case)
+    return [
+        _family(name, cases, [run for run in result.cases if run.name in _names(cases)], width)
+        for (name, _, _), cases in families.items()
+    ]
+
+
+def family_of(case: CaseStatistics) -> str:
+    """Return the name of a case without its point in the matrix; empty where that is all of it."""
+    if not case.parameters:
+        return ""
+    # The words of a point are its last ones: ``CASE, delay 50 ms, limit 10``.
+    words = case.name.split(", ")
+    return ", ".join(words[: max(len(words) - len(case.parameters), 0)])
+
+
+def _names(cases: Iterable[CaseStatistics]) -> set[str]:
+    return {case.name for case in cases}
+
+
+def _family(
+    name: str, cases: Sequence[CaseStatistics], runs: Sequence[CaseResult], width: int
+) -> RenderableType:
+    labels = [*_labels(cases), _Column("n", [line for each in cases for line in _counts(each)])]
+    figures = [_figure(figure, cases) for figure in cases[0].reported]
+    parts = [
+        Padding(_table(labels, some), (1, 0, 0, _GAP)) for some in _fitting(labels, figures, width)
+    ]
+    head = [Text(name, style="bold")] if name else []
+    return Group(*head, *parts, *_remarks(cases, runs))
+
+
+def _labels(cases: Sequence[CaseStatistics]) -> list[_Column]:
+    """Return what names each row: the values of the matrix, or the case."""
+    axes = list(cases[0].parameters)
+    columns = [
+        _Column(
+            axis, [line for each in cases for line in _rows(each, _word(each.parameters[axis]))]
+        )
+        for axis in axes
+    ]
+    if not axes:
+        columns = [_Column("case", [line for each in cases for line in _rows(each, each.name)])]
+    first = columns[0]
+    places = _published_rows(cases)
+    cells = ["published" if i in places else cell for i, cell in enumerate(first.cells)]
+    return [_Column(first.head, cells), *columns[1:]]
+
+
+def _rows(case: CaseStatistics, cell: str) -> list[str]:
+    """Return a cell for a case's row, and an empty one for what was published of it."""
+    return [cell, ""] if _is_published(case) else [cell]
+
+
+def _counts(case: CaseStatistics) -> list[str]:
+    return _rows(case, str(case.runs))
+
+
+def _published_rows(cases: Sequence[CaseStatistics]) -> set[int]:
+    """Return the numbers of the rows that hold what was published."""
+    found, row = set(), 0
+    for case in cases:
+        row += 1
+        if _is_published(case):
+            found.add(row)
+            row += 1
+    return found
+
+
+def _is_published(case: CaseStatistics) -> bool:
+    return any(each.figure in case.reported for each in case.published)
+
+
+def _figure(figure: str, cases: Sequence[CaseStatistics]) -> _Column:
+    means = [case.figures[figure].mean for case in cases if figure in case.figures]
+    fitting = unit(figure, means)
+    group, _, last = figure.rpartition(".")
+    head = "\n".join(word for word in (f"{group}." if group else "", last, fitting.name) if word)
+    cells = []
+    for case in cases:
+        found = case.figures.get(figure)
+        cell = _UNKNOWN if found is None else fitting.write_statistic(found)
+        if found is not None and found.n < case.runs:
+            cell += f" (n {found.n})"
+        cells.append(cell)
+        if _is_published(case):
+            cells.append(_published(figure, case, fitting))
+    return _Column(head, cells)
+
+
+def _published(figure: str, case: CaseStatistics, fitting: Unit) -> str:
+    """Return what others measured of a figure: one value, or the least and the greatest."""
+    values = [value for each in case.published if each.figure == figure for value in each.values]
+    if not values:
+        return ""
+    low, high = fitting.write(min(values)), fitting.write(max(values))
+    return low if low == high else f"{low} to {high}"
+
+
+def _fitting(
+    labels: Sequence[_Column], figures: Sequence[_Column], width: int
+) -> list[list[_Column]]:
+    """Deal figures to as many tables as it takes for each to fit."""
+    room = width - _GAP - sum(each.width + _GAP for each in labels)
+    tables: list[list[_Column]] = [[]]
+    left = room
+    for figure in figures:
+        if tables[-1] and figure.width > left:
+            tables.append([])
+            left = room
+        tables[-1].append(figure)
+        left -= figure.width + _GAP
+    return tables
+
+
+def _table(labels: Sequence[_Column], figures: Sequence[_Column]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="dim")
+    for number, each in enumerate((*labels, *figures)):
+        plain = number < len(labels) - 1
+        table.add_column(
+            escape(each.head),
+            justify="left" if plain else "right",
+            vertical="bottom",
+            no_wrap=number > 0,
+        )
+    rows = zip(*(each.cells for each in (*labels, *figures)), strict=True)
+    for row in rows:
+        style = "dim" if row[0] == "published" else ""
+        table.add_row(*(escape(cell) for cell in row), style=style)
+    return table
+
+
+def _word(value: str | float | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+# --- what there is to say of a family -----------------------------------------------------------
+
+
+def _remarks(cases: Sequence[CaseStatistics], runs: Sequence[CaseResult]) -> list[RenderableType]:
+    lines = [f"± is half of the {CONFIDENCE:.0%} confidence interval of the mean (Student's t)"]
+    notes = dict.fromkeys(
+        f"published {each.figure}: {each.note}"
+        for case in cases
+        for each in case.published
+        if each.note
+    )
+    told: list[RenderableType] = [_line(line, "dim") for line in (*lines, *notes)]
+    told += [_line(line, style) for line, style in check_lines(runs)]
+    for run in runs:
+        told += [_line(f"{_of(run)}: error: {error}", "red") for error in run.errors]
+        if not run.health.trustworthy:
+            reasons = ", ".join(run.health.reasons)
+            told.append(_line(f"take care: {_of(run)}: {reasons}", "yellow"))
+    return told
+
+
+def check_lines(runs: Sequence[CaseResult]) -> list[tuple[str, str]]:
+    """Return a line and its style for every expectation: in how many runs it held, and why."""
+    groups: dict[tuple[str, str, str], list[tuple[CaseResult, Check]]] = {}
+    for run in runs:
+        for check in run.checks:
+            key = (check.figure, check.text, check.why)
+            groups.setdefault(key, []).append((run, check))
+    lines = []
+    for (figure, text, why), members in groups.items():
+        failed = [(run, check) for run, check in members if not check.ok]
+        held = len(members) - len(failed)
+        words = f"{figure} {text}: held in {held} of {len(members)} runs"
+        lines.append((f"{words} ({why})" if why else words, "red" if failed else "green"))
+        for run, check in failed[:_MOST_TOLD]:
+            value = "missing" if check.value is None else write(figure, check.value)
+            lines.append((f"  failed: {_of(run)}: {value}", "red"))
+        if len(failed) > _MOST_TOLD:
+            lines.append((f"  … and {len(failed) - _MOST_TOLD} more", "red"))
+    return lines
+
+
+def _of(run: CaseResult) -> str:
+    again = f", attempt {run.attempt}" if run.attempt > 1 else ""
+    return f"{run.name}, run {run.repeat}{again}"
+
+
+def _line(text: str, style: str) -> Padding:
+    return Padding(Text(text, style=style), (0, 0, 0, _GAP))
