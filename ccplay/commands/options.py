@@ -79,6 +79,26 @@ def hertz(text: str) -> float:
     return value
 
 
+def count(text: str) -> int:
+    """Read a whole number from 1 to 1000. Raises ``ArgumentTypeError``."""
+    if not (text.isdecimal() and 1 <= int(text) <= 1000):
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number from 1 to 1000")
+    return int(text)
+
+
+def share(text: str) -> float:
+    """Read a share such as ``5%``. Raises ``ArgumentTypeError``."""
+    from ccplay.units import parse_ratio
+
+    try:
+        value = parse_ratio(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0 % and below 100 %")
+    return value
+
+
 def positive(text: str) -> float:
     """Read a number above 0. Raises ``ArgumentTypeError``."""
     value = _number(text)
