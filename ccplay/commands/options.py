@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ccplay.model import Build
+    from ccplay.scenario import Scenario
     from ccplay.source import Source
 
 DEFAULT_SCENARIO = "playground"
@@ -27,7 +28,22 @@ def add_scenario(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--case", action="append", default=[], metavar="NAME", help="only this case of it"
     )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="settings",
+        metavar="PATH=VALUE",
+        help='say it over the file, such as links.bottleneck.rate="5 Mbit/s"; may be repeated',
+    )
     parser.add_argument("--record", type=Path, metavar="FILE", help="keep the whole stream")
+
+
+def load_scenario(arguments: argparse.Namespace) -> Scenario:
+    """Read the scenario that a command line names, with what was set. Raises ``ScenarioError``."""
+    from ccplay import scenario
+
+    return scenario.load(scenario.find(arguments.scenario), arguments.settings)
 
 
 def add_lab(parser: argparse.ArgumentParser) -> None:
@@ -42,6 +58,9 @@ def add_screen(parser: argparse.ArgumentParser) -> None:
     """Add how the screen looks."""
     parser.add_argument("--theme", help="dark, light, … (t changes it while it runs)")
     parser.add_argument("--ascii", action="store_true", help="draw with plain ASCII only")
+    parser.add_argument(
+        "--ghost", type=Path, metavar="FILE", help="lay this recording under the plots"
+    )
 
 
 def lab_opener(arguments: argparse.Namespace) -> Callable[[Build], Source]:

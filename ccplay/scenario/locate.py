@@ -25,7 +25,11 @@ _Place = tuple[str | int, ...]
 
 def line_of(text: str, place: _Place) -> int:
     """Return the line, counted from 1, of ``place``, or of what is nearest around it."""
-    lines = locate(text)
+    return nearest(locate(text), place)
+
+
+def nearest(lines: dict[_Place, int], place: _Place) -> int:
+    """Return the line of ``place`` among those located, or of what is nearest around it."""
     while place and place not in lines:
         place = place[:-1]
     return lines.get(place, 1)

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ccplay.scenario.mistakes import Mistakes, Place, did_you_mean, quote
+from ccplay.scenario.mistakes import Mistakes, Place, did_you_mean, quote, spell
+from ccplay.scenario.paths import Path
+from ccplay.scenario.quantities import MisfitError
 
 T = TypeVar("T")
 
@@ -43,6 +45,35 @@ def overlay(below: Node, above: Node) -> Node:
     return Node(above.place, merged)
 
 
+def graft(below: Node, path: Path, above: Node, at: Place) -> Node:
+    """Return ``below`` with ``above`` laid over what ``path`` leads to.
+
+    Tables on the way that are not there are made and stand ``at``, where the path does. Raises
+    ``MisfitError`` for a path that leads nowhere: a list's members are only those that it has.
+    """
+    if not path:
+        return overlay(below, above)
+    key, rest = path[0], path[1:]
+    if isinstance(below.value, list):
+        if not key.isdecimal() or len(key) > 9 or int(key) >= len(below.value):
+            here = f"{spell(below.place)}, which has {len(below.value)} (counted from 0)"
+            raise MisfitError(f"there is no {quote(key)} in {here}")
+        members = list(below.value)
+        members[int(key)] = graft(members[int(key)], rest, above, at)
+        return Node(below.place, members)
+    if not isinstance(below.value, dict):
+        raise MisfitError(f"there is no {quote(key)} in {quote(plain(below))}: that is no table")
+    table = dict(below.value)
+    table[key] = graft(table[key], rest, above, at) if key in table else _planted(rest, above, at)
+    return Node(below.place, table)
+
+
+def _planted(path: Path, above: Node, at: Place) -> Node:
+    for key in reversed(path):
+        above = Node(at, {key: above})
+    return above
+
+
 class Reader:
     """Reads nodes; what does not fit becomes a mistake and a default."""
 
@@ -61,7 +92,9 @@ class Reader:
         known = list(known)
         for key, each in node.value.items():
             if key not in known:
-                self.mistakes.add(each.place, unknown_key(key, known))
+                # What a path has put here stands elsewhere, where the key can't be seen.
+                there = "" if each.place[-1:] == (key,) else key
+                self.mistakes.add(each.place, unknown_key(key, known, there))
         return {key: each for key, each in node.value.items() if key in known}
 
     def members(self, node: Node | None, of: str = "tables") -> list[Node]:
@@ -84,9 +117,9 @@ class Reader:
             return default
 
 
-def unknown_key(key: str, known: Iterable[str]) -> str:
-    """Say that a key is not known here."""
-    text = f"unknown key{did_you_mean(key, known)}"
+def unknown_key(key: str, known: Iterable[str], told: str = "") -> str:
+    """Say that a key is not known here, and which where its place does not tell."""
+    text = f"unknown key{f' {quote(told)}' if told else ''}{did_you_mean(key, known)}"
     if key in ("timeline", "case"):
         text += "; in TOML what follows a [table] belongs to it: put it above the first one"
     return text

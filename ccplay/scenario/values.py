@@ -102,6 +102,8 @@ class Scenario:
     title: str
     about: str
     cases: tuple[Case, ...]
+    settings: tuple[str, ...] = ()
+    """What the command line said over the file, each ``PATH=VALUE``."""
 
     @property
     def name(self) -> str:

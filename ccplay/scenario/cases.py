@@ -1,0 +1,144 @@
+"""The cases of a scenario file: its common part, and over it a case, the settings, the matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from ccplay.scenario import quantities
+from ccplay.scenario.evidence import read_expect, read_figures, read_published
+from ccplay.scenario.matrix import Point, check_settings, points, read_matrix, size
+from ccplay.scenario.mistakes import quote
+from ccplay.scenario.network import read_build
+from ccplay.scenario.overruled import check_overruled
+from ccplay.scenario.repeats import MOST_REPEATS, flow_of
+from ccplay.scenario.rules import check_timeline
+from ccplay.scenario.settings import Setting, lay_over
+from ccplay.scenario.timeline import read_timeline
+from ccplay.scenario.tree import Node, Reader, overlay
+from ccplay.scenario.values import Case
+
+MOST_CASES = 1000
+ENDS = ("duration", "all", "first")
+"""What can end a case."""
+
+CASE_KEYS = (
+    *("about", "duration", "until", "repeats", "jitter", "balanced", "sampling", "seed"),
+    *("topology", "links", "hosts", "timeline", "figures", "expect", "published"),
+)
+"""What a case is read from."""
+FILE_KEYS = ("title", *CASE_KEYS, "matrix", "case")
+OWN_KEYS = ("name", *CASE_KEYS, "matrix")
+"""What a ``[[case]]`` may say."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A case that is not read yet."""
+
+    name: str
+    """Empty where the file has but one."""
+    node: Node
+    point: Point
+
+
+def read_cases(
+    table: dict[str, Node], title: str, settings: list[Setting], reader: Reader
+) -> list[Case]:
+    """Read every case at every point of its matrix."""
+    cases = []
+    seen: set[str] = set()
+    for draft in _drafts(table, settings, reader):
+        name = draft.point.name(draft.name)
+        if name and name in seen:
+            reader.mistakes.add(
+                (*draft.node.place, "name"), f"another case is called {quote(name)}"
+            )
+        seen.add(name)
+        reader.mistakes.within(name or title)
+        node = draft.point.lay_over(draft.node, reader)
+        case = replace(
+            _case(node, reader),
+            name=name or title,
+            title=f"{title}: {name}" if name else title,
+            parameters=draft.point.parameters,
+        )
+        cases.append(case)
+    return cases
+
+
+def _drafts(table: dict[str, Node], settings: list[Setting], reader: Reader) -> Iterator[_Draft]:
+    common = Node((), {key: node for key, node in table.items() if key in OWN_KEYS})
+    count = 0
+    for name, merged in _merged(common, table.get("case"), reader):
+        node = lay_over(merged, settings, reader)
+        inner = dict(node.value)
+        matrix = inner.pop("matrix", None)
+        axes = read_matrix(matrix, reader)
+        check_settings(axes, settings, reader)
+        count += size(axes)
+        if count > MOST_CASES:
+            place = merged.place if matrix is None else matrix.place
+            reader.mistakes.add(place, f"more than {MOST_CASES} cases, all points counted")
+            return
+        for point in points(axes):
+            yield _Draft(name, Node(node.place, inner), point)
+
+
+def _merged(common: Node, cases: Node | None, reader: Reader) -> Iterator[tuple[str, Node]]:
+    """Yield the name of each ``[[case]]`` and what it says over the common part."""
+    if cases is None:
+        yield "", common
+        return
+    overrides = reader.members(cases)
+    if not overrides:
+        text = "an empty list: leave it out, or write [[case]] tables"
+        reader.mistakes.add(cases.place, text)
+    for node in overrides:
+        own = reader.table(node, OWN_KEYS)
+        if "name" not in own:
+            reader.mistakes.add(node.place, "name is missing: what this case is called")
+        name = reader.value(own.pop("name", None), quantities.text, "")
+        yield name, overlay(common, Node(node.place, own))
+
+
+def _case(node: Node, reader: Reader) -> Case:
+    table = reader.table(node, CASE_KEYS)
+    if "duration" not in table:
+        text = 'duration is missing: how long it runs at the most, such as "60 s"'
+        reader.mistakes.add(node.place, text)
+    duration_s = reader.value(
+        table.get("duration"), quantities.duration, 1.0 * quantities.LONGEST_S
+    )
+    build, names = read_build(table, reader)
+    if names is not None:
+        check_overruled(table.get("links"), names, reader)
+    drafts = read_timeline(table.get("timeline"), duration_s, reader)
+    case = Case(
+        name="",
+        title="",
+        about=reader.value(table.get("about"), quantities.prose, ""),
+        build=build,
+        timeline=check_timeline(drafts, names, reader.mistakes),
+        duration_s=duration_s,
+        until=reader.value(table.get("until"), quantities.choice("end", ENDS), "duration"),
+        repeats=reader.value(table.get("repeats"), quantities.whole(1, MOST_REPEATS), 1),
+        jitter_s=reader.value(table.get("jitter"), quantities.seconds, 0.0),
+        balanced=reader.value(table.get("balanced"), quantities.flag, default=False),
+        figures=read_figures(table.get("figures"), reader),
+        expect=read_expect(table.get("expect"), reader),
+        published=read_published(table.get("published"), reader),
+    )
+    _check_ends(case, table, reader)
+    return case
+
+
+def _check_ends(case: Case, table: dict[str, Node], reader: Reader) -> None:
+    """Refuse an end that can't come, and steps that could come after it."""
+    if case.until == "first" and not case.sizes and not reader.mistakes.count:
+        text = '"first" needs a start-flow with bytes: no other transfer has a fixed size'
+        reader.mistakes.add(table["until"].place, text)
+    latest = max((step.at_s for step in case.timeline if flow_of(step)), default=None)
+    if "jitter" in table and latest is not None and latest + case.jitter_s > case.duration_s:
+        text = f"a flow's step at {latest:g} s could come after the end, {case.duration_s:g} s"
+        reader.mistakes.add(table["jitter"].place, text)

@@ -1,0 +1,167 @@
+"""A matrix of parameters: every case is run at each of its points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import Any, TypeAlias
+
+from ccplay.scenario import quantities
+from ccplay.scenario.mistakes import Place, quote, spell
+from ccplay.scenario.paths import NOWHERE, Path, read_path
+from ccplay.scenario.settings import Setting
+from ccplay.scenario.tree import Node, Reader, graft
+
+AXIS_KEYS = ("path", "values", "names")
+LARGEST_WHOLE = 2**53
+
+Parameter: TypeAlias = str | int | float | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One parameter and the values that it takes."""
+
+    name: str
+    paths: tuple[tuple[Path, Place], ...]
+    """What it sets, and where the file says so."""
+    place: Place
+    """Where its values stand."""
+    values: tuple[tuple[Parameter, Node], ...]
+    """What each value is called, and the value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One value of each axis."""
+
+    parameters: Mapping[str, Parameter]
+    values: tuple[tuple[Axis, Node], ...]
+
+    def name(self, case: str) -> str:
+        """Return what a case is called here: ``CASE, delay 50 ms, limit 10``."""
+        values = [f"{axis} {_word(value)}" for axis, value in self.parameters.items()]
+        return ", ".join([case, *values] if case else values)
+
+    def lay_over(self, case: Node, reader: Reader) -> Node:
+        """Return a case with the values of this point in it."""
+        for axis, value in self.values:
+            for path, place in axis.paths:
+                try:
+                    case = graft(case, path, value, place)
+                except quantities.MisfitError as error:
+                    reader.mistakes.add(place, str(error))
+        return case
+
+
+def read_matrix(node: Node | None, reader: Reader) -> list[Axis]:
+    """Read the axes; one with a mistake in it is left out."""
+    axes: list[Axis] = []
+    for key, each in reader.table(node).items():
+        before = reader.mistakes.count
+        axis = _axis(key, each, reader)
+        for other in axes:
+            if axis.name == other.name:
+                text = f"another axis is called {quote(axis.name)}: give them names"
+                reader.mistakes.add(each.place, f"{text}, NAME = {{ path = …, values = … }}")
+            for path, place in axis.paths:
+                if any(_overlap(path, theirs) for theirs, _ in other.paths):
+                    reader.mistakes.add(place, f"axis {quote(other.name)} sets that too")
+        if reader.mistakes.count == before:
+            axes.append(axis)
+    return axes
+
+
+def check_settings(axes: list[Axis], settings: list[Setting], reader: Reader) -> None:
+    """Refuse what the command line sets where an axis would set it again."""
+    for setting in settings:
+        for axis in axes:
+            if any(setting.path[: len(path)] == path for path, _ in axis.paths if path):
+                text = f"the matrix sets it in every case: use --set {spell(axis.place)}=[…]"
+                reader.mistakes.add(setting.place, text)
+
+
+def size(axes: list[Axis]) -> int:
+    """Return how many points there are; one where there is no axis."""
+    return prod(len(axis.values) for axis in axes)
+
+
+def points(axes: list[Axis]) -> Iterator[Point]:
+    """Yield every point, the last axis changing fastest."""
+    for values in product(*(axis.values for axis in axes)):
+        pairs = list(zip(axes, values, strict=True))
+        yield Point(
+            {axis.name: label for axis, (label, _) in pairs},
+            tuple((axis, value) for axis, (_, value) in pairs),
+        )
+
+
+def _axis(key: str, node: Node, reader: Reader) -> Axis:
+    """Read ``NAME = { path = PATH, values = […] }`` or ``PATH = […]``."""
+    if not isinstance(node.value, dict):
+        path = reader.value(Node(node.place, key), read_path, NOWHERE)
+        name = path[-1] if path else key
+        return Axis(name, ((path, node.place),), node.place, _values(node, None, reader))
+    if not set(AXIS_KEYS) & node.value.keys():
+        text = 'needs a path and values; a path alone stands in quotes: "links.r-h2.delay" = […]'
+        reader.mistakes.add(node.place, text)
+        return Axis(key, (), node.place, ())
+    table = reader.table(node, AXIS_KEYS)
+    for each in ("path", "values"):
+        if each not in table:
+            reader.mistakes.add(node.place, f"{each} is missing")
+    return Axis(
+        name=reader.value(Node(node.place, key), quantities.text, ""),
+        paths=_paths(table.get("path"), reader),
+        place=(*node.place, "values"),
+        values=_values(table.get("values"), table.get("names"), reader),
+    )
+
+
+def _paths(node: Node | None, reader: Reader) -> tuple[tuple[Path, Place], ...]:
+    nodes = [] if node is None else node.value if isinstance(node.value, list) else [node]
+    if node is not None and not nodes:
+        reader.mistakes.add(node.place, "an empty list: what does it set?")
+    return tuple((reader.value(each, read_path, NOWHERE), each.place) for each in nodes)
+
+
+def _values(
+    node: Node | None, named: Node | None, reader: Reader
+) -> tuple[tuple[Parameter, Node], ...]:
+    values = reader.members(node, "values")
+    if node is not None and isinstance(node.value, list) and not values:
+        reader.mistakes.add(node.place, "an empty list: no case would be run")
+    names = reader.members(named, "names") if named else values
+    if named and len(names) != len(values):
+        text = f"{len(names)} names for {len(values)} values"
+        reader.mistakes.add(named.place, text)
+    read: Callable[[Any], Parameter] = quantities.text if named else _label
+    unnamed: Parameter = ""
+    labels = [reader.value(each, read, unnamed) for each in names]
+    for i, label in enumerate(labels):
+        if label != "" and _word(label) in map(_word, labels[:i]):
+            reader.mistakes.add(names[i].place, f"{quote(label)} is there already")
+    return tuple(zip(labels, values, strict=False))
+
+
+def _label(value: Any) -> Parameter:
+    """Return a value as its own name."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int | float):
+        if abs(quantities.number(value)) > LARGEST_WHOLE:
+            raise quantities.MisfitError(f"{quote(value)} is too large")
+        return value
+    if isinstance(value, str):
+        return quantities.text(value)
+    raise quantities.MisfitError('has no name of its own: give the axis names = ["…", "…"]')
+
+
+def _word(value: Parameter) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _overlap(one: Path, other: Path) -> bool:
+    return bool(one and other) and one[: len(other)] == other[: len(one)]
