@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 from ccplay.errors import CommandError, LabError
 from ccplay.lab import congestion
 from ccplay.lab.netns import Namespace
+from ccplay.lab.ports import WEB
 from ccplay.lab.probe import Probe
 from ccplay.lab.program import Program
 from ccplay.model import (
@@ -25,17 +26,14 @@ from ccplay.model import (
 PROGRESS_INTERVAL_S = 0.1
 """Progress is told so often at the most."""
 
-_PORT = 80
-"""Of the web server."""
-
 _SAVED = re.compile(r"\(([\d.]+) ([KMGT]?)B/s\) - .* saved \[(\d+)")
 _SCALE = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
-def wget_argv(address: str, size: int, download: str, cc: str | None) -> list[str]:
-    """Return the command line that fetches ``size`` bytes from ``address`` and keeps none."""
+def wget_argv(server: str, size: int, download: str, cc: str | None) -> list[str]:
+    """Return the command line that fetches ``size`` bytes from a server and keeps none."""
     query = urlencode({"download": download} | ({"cc": cc} if cc else {}))
-    url = f"http://{address}/bytes/{size}?{query}"
+    url = f"http://{server}/bytes/{size}?{query}"
     options = ["--no-config", "--no-proxy", "--no-hsts", "--tries=1", "--progress=dot:giga"]
     return ["wget", *options, "--output-document=/dev/null", url]
 
@@ -68,7 +66,8 @@ class WebServer:
         """
         # -I: nothing from the surroundings; -S: no site-packages, which take a while to find.
         path = str(Path(__file__).with_name("webserver.py"))
-        program = await Program.start(namespace, [sys.executable, "-I", "-S", path, str(_PORT)])
+        ports = [str(WEB.start), str(len(WEB))]
+        program = await Program.start(namespace, [sys.executable, "-I", "-S", path, *ports])
         if not await program.says("ready"):
             await program.stop()
             raise LabError(f"host {namespace.name}: web server: {program.last_words()}")
@@ -105,8 +104,10 @@ class Download:
         probe: Probe,
         emit: Callable[[Event], None],
         clock: Callable[[], float],
+        *,
+        port: int,
     ) -> None:
-        """``command`` has all its names."""
+        """``command`` has all its names; ``port`` is where the server waits for it."""
         assert command.download is not None  # noqa: S101
         assert command.src is not None  # noqa: S101
         assert command.dst is not None  # noqa: S101
@@ -118,6 +119,7 @@ class Download:
         self._started = clock()
         self._arrived = 0
         self._told = self._started
+        self._server_port = port
         self._port: int | None = None
         self._asked = False
 
@@ -125,7 +127,8 @@ class Download:
         """Start wget. Raises ``LabError`` where it can't be."""
         command = self._command
         self._wget = await Program.start(
-            namespace, wget_argv(address, command.bytes, self.name, command.cc)
+            namespace,
+            wget_argv(f"{address}:{self._server_port}", command.bytes, self.name, command.cc),
         )
         self._wget.ignore_output()
         self._started = self._clock()
@@ -144,7 +147,7 @@ class Download:
         """Learn which connection it is: ``port`` is wget's."""
         self._port = port
         if not self.ended.is_set():
-            self._probe.track(self.name, self.src, sport=_PORT, dport=port)
+            self._probe.track(self.name, self.src, sport=self._server_port, dport=port)
 
     def watch(self) -> None:
         """Take a sweep into account: tell how far the download is."""
@@ -166,7 +169,7 @@ class Download:
         """
         if self._port is None:
             raise CommandError(f"download {self.name} has no connection yet")
-        congestion.switch(self._server.pid, [(_PORT, self._port)], cc)
+        congestion.switch(self._server.pid, [(self._server_port, self._port)], cc)
 
     def begin_stop(self) -> None:
         """Break it off, and don't wait."""

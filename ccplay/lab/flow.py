@@ -36,7 +36,7 @@ class Flow:
         self.src, self.dst = command.src, command.dst
         self.ended = asyncio.Event()
         self._command = command
-        self._port, self._senders = ports.server(), ports.senders(command.streams)
+        self.port, self._senders = ports.server(), ports.senders(command.streams)
         self._probe, self._emit, self._clock = probe, emit, clock
         self._streams = [
             self.name if number == 1 else f"{self.name}/{number}"
@@ -61,7 +61,7 @@ class Flow:
             raise LabError(f"flow {self.name}: iperf3 server: {server.last_words()}")
         server.ignore_output()
         for stream, sport in zip(self._streams, self._senders, strict=True):
-            self._probe.track(stream, self.src, sport=sport, dport=self._port)
+            self._probe.track(stream, self.src, sport=sport, dport=self.port)
         client = await Program.start(sender, self._client_argv(address))
         client.ignore_output()
         self._programs.append(client)
@@ -90,7 +90,7 @@ class Flow:
             congestion.require(cc)
             self._next_cc = cc
         else:
-            ports = [(sport, self._port) for sport in self._senders]
+            ports = [(sport, self.port) for sport in self._senders]
             congestion.switch(self._programs[-1].pid, ports, cc)
 
     async def stop(self) -> None:
@@ -121,7 +121,7 @@ class Flow:
                 src=self.src,
                 dst=self.dst,
                 cc=cc,
-                port=self._port,
+                port=self.port,
                 streams=len(self._streams),
             )
         )
@@ -173,13 +173,13 @@ class Flow:
         self.ended.set()
 
     def _server_argv(self) -> list[str]:
-        return ["iperf3", "-s", "-1", "-p", str(self._port), "-i", "0", "--forceflush"]
+        return ["iperf3", "-s", "-1", "-p", str(self.port), "-i", "0", "--forceflush"]
 
     def _client_argv(self, address: str) -> list[str]:
         # No -n: iperf3 ends when it has written so much, and drops what is not yet sent.
         cc = self._command.cc
         return [
-            *("iperf3", "-c", address, "-p", str(self._port), "-t", "0", "-i", "0"),
+            *("iperf3", "-c", address, "-p", str(self.port), "-t", "0", "-i", "0"),
             *("--cport", str(self._senders[0]), "-P", str(len(self._streams))),
             *(("-C", cc) if cc else ()),
         ]

@@ -1,13 +1,24 @@
-"""The rate of a link: one HTB class that never resets the queue under it.
+"""The rate of a link: an HTB class that never resets the queues under it.
 
-The root is ``1:`` and its only class ``1:1``; the discipline under study is the class's leaf, so
-that either is changed without the other noticing (tc-htb(8), net/sched/sch_htb.c).
+The root is ``1:`` and below it ``1:1`` has the rate; the discipline under study is the class's
+leaf, so that either is changed without the other noticing (tc-htb(8), net/sched/sch_htb.c). Where
+several queues share the rate, they are the leaves of classes below ``1:1``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import Any
+
 from ccplay.errors import CommandError
-from ccplay.lab.netlink import RTM_GETTCLASS, RTM_NEWQDISC, RTM_NEWTCLASS, TC_H_ROOT, sched_htb
+from ccplay.lab.netlink import (
+    RTM_DELTCLASS,
+    RTM_GETTCLASS,
+    RTM_NEWQDISC,
+    RTM_NEWTCLASS,
+    TC_H_ROOT,
+    sched_htb,
+)
 from ccplay.lab.rtnl import CREATE, REPLACE, RouteSocket, traffic_control
 from ccplay.units import format_rate
 
@@ -48,26 +59,65 @@ def set_rate(routes: RouteSocket, index: int, rate: int, *, new: bool) -> None:
                 RTM_NEWQDISC, CREATE | REPLACE, index, attributes, parent=TC_H_ROOT, handle=ROOT
             )
         )
-    octets = rate // 8
-    burst = max(2 * _FRAME, int(octets * _BURST_S))
     # With one class no turn is ever taken, but without a quantum the kernel derives one and warns.
-    parameters = {"rate": octets, "burst": burst, "cburst": burst, "quantum": _FRAME}
+    requests.append(_class(index, ROOT, CLASS, rate=rate, ceil=rate, quantum=_FRAME))
+    routes.request(requests, f"HTB with {format_rate(rate)}")
+
+
+def set_shares(routes: RouteSocket, index: int, rate: int, shares: Mapping[int, float]) -> None:
+    """Make the classes with these handles below the link's own, or change their shares.
+
+    Each is sure of its share of ``rate`` and borrows what others leave, in proportion to its share
+    again. The first of them takes the queue of the link's own class away, with what waits in it.
+    """
+    least = min(shares.values())
+    requests = [
+        _class(
+            *(index, CLASS, handle),
+            rate=round(rate * share),
+            ceil=rate,
+            quantum=round(_FRAME * share / least),
+        )
+        for handle, share in shares.items()
+    ]
+    routes.request(requests, f"{len(shares)} classes of {format_rate(rate)}")
+
+
+def removals(index: int, handles: Iterable[int]) -> list[Any]:
+    """Return requests that take classes away; after the last the link's own has a queue again."""
+    return [
+        traffic_control(RTM_DELTCLASS, 0, index, (), parent=CLASS, handle=handle)
+        for handle in handles
+    ]
+
+
+def _class(index: int, parent: int, handle: int, *, rate: int, ceil: int, quantum: int) -> Any:
+    """Return the request that makes or changes a class; rates in bits per second."""
+    parameters = {
+        "rate": rate // 8,
+        "burst": _burst(rate),
+        "ceil": ceil // 8,
+        "cburst": _burst(ceil),
+        "quantum": quantum,
+    }
     attributes = (
         ("TCA_KIND", "htb"),
         ("TCA_OPTIONS", sched_htb.get_class_parameters(parameters)),
     )
-    requests.append(
-        traffic_control(
-            RTM_NEWTCLASS, CREATE | REPLACE, index, attributes, parent=ROOT, handle=CLASS
-        )
+    return traffic_control(
+        RTM_NEWTCLASS, CREATE | REPLACE, index, attributes, parent=parent, handle=handle
     )
-    routes.request(requests, f"HTB with {format_rate(rate)}")
 
 
-def read_rate(routes: RouteSocket, index: int) -> int:
-    """Return the rate that the kernel holds, bits per second; 0 without HTB."""
+def _burst(rate: int) -> int:
+    return max(2 * _FRAME, int(rate // 8 * _BURST_S))
+
+
+def read_rates(routes: RouteSocket, index: int) -> dict[int, int]:
+    """Return the rates that the kernel holds, bits per second, by class; none without HTB."""
+    rates = {}
     for answer in routes.dump(traffic_control(RTM_GETTCLASS, 0, index, ())):
-        if answer["handle"] == CLASS and answer.get_attr("TCA_KIND") == "htb":
+        if answer["index"] == index and answer.get_attr("TCA_KIND") == "htb":
             held = answer.get_attr("TCA_OPTIONS").get_attr("TCA_HTB_PARMS")
-            return int(held["rate"]) * 8
-    return 0
+            rates[answer["handle"]] = int(held["rate"]) * 8
+    return rates

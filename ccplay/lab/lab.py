@@ -26,12 +26,14 @@ from ccplay.model import (
     Event,
     HostChanged,
     Link,
+    LinkChanged,
     LinkSetting,
     Log,
     Mark,
     Network,
     Qdisc,
     Ready,
+    SetClasses,
     SetCongestionControl,
     SetLink,
     SetQdisc,
@@ -129,12 +131,15 @@ class Lab:
             ],
         )
         self._stack.callback(self._probe.close)
+        for link, _ in settings:
+            self._probe.name_classes(link.name, self._shaper.classes(link.name))
         self._traffic = Traffic(
             built.namespace,
             self._probe,
             self._emit,
             self.clock,
             self.network,
+            classifier=self._shaper,
             reserved=self._build.reserved,
         )
         self._stack.push_async_callback(self._traffic.close)
@@ -198,7 +203,9 @@ class Lab:
             case SetCongestionControl():
                 await self._set_congestion_control(command)
             case SetQdisc():
-                await self._set_links(command.link, LinkSetting(qdisc=command.qdisc))
+                await self._set_queue(command)
+            case SetClasses():
+                await self._set_links(command.link, LinkSetting(classes=command.classes))
             case SetLink():
                 await self._set_links(command.link, _setting(command))
             case Mark():
@@ -222,7 +229,23 @@ class Lab:
     async def _set_links(self, name: str, setting: LinkSetting) -> None:
         for link in self._directions(name):
             for changed in await self._shaper.apply(link, setting):
-                self._emit(changed)
+                self._tell_change(changed)
+
+    async def _set_queue(self, command: SetQdisc) -> None:
+        links = self._directions(command.link)
+        for link in links:
+            self._shaper.require_class(link, command.traffic_class)
+        if command.traffic_class is None:
+            await self._set_links(command.link, LinkSetting(qdisc=command.qdisc))
+            return
+        for link in links:
+            self._tell_change(
+                self._shaper.queue_of_class(link, command.traffic_class, command.qdisc)
+            )
+
+    def _tell_change(self, changed: LinkChanged) -> None:
+        self._probe.name_classes(changed.link, self._shaper.classes(changed.link))
+        self._emit(changed)
 
     def _planned_links(self) -> list[tuple[Link, LinkSetting]]:
         """Every link that is to do something, with all that was said of it merged."""

@@ -8,14 +8,16 @@ from ccplay.lab.qdisc_stats import QdiscCounters
 class Monotonic:
     """The counters of one queue."""
 
-    __slots__ = ("_before", "_last")
+    __slots__ = ("_before", "_last", "total")
 
     def __init__(self) -> None:
+        self.total = (0, 0, 0, 0, 0, 0)
+        """Bytes, packets, drops, requeues, overlimits, marks since the first reading."""
         self._last: QdiscCounters | None = None
         self._before = (0, 0, 0, 0, 0, 0)
 
     def add(self, now: QdiscCounters) -> tuple[int, int, int, int, int, int]:
-        """Return bytes, packets, drops, requeues, overlimits, marks since the first reading."""
+        """Take a reading in and return what it comes to: ``total``."""
         last = self._last
         if last is not None and (
             now.handle != last.handle
@@ -25,7 +27,8 @@ class Monotonic:
         ):
             self._before = self._sum(last)
         self._last = now
-        return self._sum(now)
+        self.total = self._sum(now)
+        return self.total
 
     def _sum(self, counters: QdiscCounters) -> tuple[int, int, int, int, int, int]:
         size, packets, drops, requeues, overlimits, marks = self._before

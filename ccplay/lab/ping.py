@@ -22,14 +22,15 @@ _PATIENCE_S = 5.0
 """After so long without any answer a ping counts as lost."""
 
 
-def argv(address: str, interval_s: float, count: int | None) -> list[str]:
+def argv(address: str, interval_s: float, count: int | None, identifier: int) -> list[str]:
     """Return the command line: numeric, and telling of every ping that has no answer yet.
 
     ``-U`` times answers as they reach ping: the kernel's own stamp is put on them where they
     come off the wire, before the delay at the end of the link.
     """
     limit = [] if count is None else ["-c", str(count)]
-    return ["ping", "-n", "-O", "-U", "-i", f"{interval_s:g}", *limit, address]
+    options = ["-n", "-O", "-U", "-i", f"{interval_s:g}", "-e", str(identifier)]
+    return ["ping", *options, *limit, address]
 
 
 class Ledger:
@@ -88,9 +89,14 @@ class Ping:
     """A running ping. It ends by its count, by ``stop`` or because the program dies."""
 
     def __init__(
-        self, command: StartPing, emit: Callable[[Event], None], clock: Callable[[], float]
+        self,
+        command: StartPing,
+        emit: Callable[[Event], None],
+        clock: Callable[[], float],
+        *,
+        identifier: int,
     ) -> None:
-        """``command`` has all its names."""
+        """``command`` has all its names; ``identifier`` tells its packets from other pings'."""
         assert command.ping is not None  # noqa: S101
         assert command.src is not None  # noqa: S101
         assert command.dst is not None  # noqa: S101
@@ -100,13 +106,14 @@ class Ping:
         self._command = command
         self._emit, self._clock = emit, clock
         self._ledger = Ledger(command.interval_s)
+        self._identifier = identifier
         self._asked = False
 
     async def start(self, namespace: Namespace, address: str) -> None:
         """Start ping(8). Raises ``LabError`` where it can't be."""
         command = self._command
         self._program = await Program.start(
-            namespace, argv(address, command.interval_s, command.count)
+            namespace, argv(address, command.interval_s, command.count, self._identifier)
         )
         self._emit(
             PingStarted(

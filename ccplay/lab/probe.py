@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ccplay.lab.inet_diag import Connection, DiagSocket, columns
-from ccplay.lab.monotonic import Monotonic
+from ccplay.lab.link_queues import LinkQueues, Row
 from ccplay.lab.netns import Namespace
 from ccplay.lab.qdisc_stats import QdiscSocket
 from ccplay.model import INFINITE_SSTHRESH, QdiscSamples, Sweep, TcpSamples
@@ -46,11 +46,21 @@ class Probe:
         self._hosts: dict[str, _Host] = {}
         self._where: dict[str, tuple[_Host, Connection]] = {}
         self._routers: dict[str, _Router] = {}
+        self._links: dict[str, LinkQueues] = {}
         for link, namespace, interface in queues:
             if namespace.name not in self._routers:
                 self._routers[namespace.name] = _Router(QdiscSocket(namespace.socket))
             index = namespace.interface_index(interface)
-            self._routers[namespace.name].queues[index] = (link, Monotonic())
+            self._links[link] = LinkQueues(link)
+            self._routers[namespace.name].queues[index] = self._links[link]
+
+    def name_classes(self, link: str, names: Mapping[int, str]) -> None:
+        """Sample the queues of these classes of a link, by handle; none means its one queue.
+
+        Nothing happens where the link is not sampled.
+        """
+        if (queues := self._links.get(link)) is not None:
+            queues.names = dict(names)
 
     def track(self, name: str, namespace: str, *, sport: int, dport: int) -> None:
         """Sample the connection with these ports, seen from the node that sends, as ``name``.
@@ -105,27 +115,12 @@ class Probe:
             router.socket.close()
 
     def _qdisc_samples(self) -> QdiscSamples | None:
-        rows = []
+        rows: list[Row] = []
         for router in self._routers.values():
             found = router.socket.dump(router.queues)
-            for index, (link, counters) in router.queues.items():
-                if (now := found.get(index)) is None:
-                    continue
-                size, packets, drops, requeues, overlimits, marks = counters.add(now)
-                rows.append(
-                    (
-                        link,
-                        now.kind,
-                        now.backlog,
-                        now.qlen,
-                        drops,
-                        None if now.ecn_marks is None else marks,
-                        overlimits,
-                        requeues,
-                        size,
-                        packets,
-                    )
-                )
+            for index, queues in router.queues.items():
+                if (now := found.get(index)) is not None:
+                    rows += queues.rows(now)
         if not rows:
             return None
         fields = [list(column) for column in zip(*rows, strict=True)]
@@ -142,10 +137,10 @@ class _Host:
 
 @dataclass(slots=True)
 class _Router:
-    """A node with bottlenecks: link and counters by interface index."""
+    """A node with bottlenecks: their queues by interface index."""
 
     socket: QdiscSocket
-    queues: dict[int, tuple[str, Monotonic]] = field(default_factory=dict)
+    queues: dict[int, LinkQueues] = field(default_factory=dict)
 
 
 def _tcp_samples(found: list[Connection]) -> TcpSamples | None:

@@ -1,7 +1,7 @@
 """Counters of the queue disciplines of one namespace, by one RTM_GETQDISC dump.
 
 Protocol: rtnetlink(7), include/uapi/linux/{rtnetlink,gen_stats,pkt_sched}.h. Of each interface
-the queue that is under study is read: the leaf below the root's class, or the root without one.
+the queues that are under study are read: the leaves below the root's classes, or the root alone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ _NLMSG_ERROR, _NLMSG_DONE = 2, 3
 _TCA_KIND, _TCA_STATS2 = 1, 7
 _STATS_BASIC, _STATS_QUEUE, _STATS_APP = 1, 3, 4
 
-_ROOT = 0xFFFFFFFF
+ROOT = 0xFFFFFFFF
+"""Stands for the class of a queue that is the root itself."""
+
 _TYPE = 0x3FFF
 """``NLA_TYPE_MASK``: the kernel flags some attributes as nested."""
 
@@ -80,12 +82,12 @@ class QdiscSocket:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _TIMEOUT)
         self._layouts: dict[bytes, _Layout] = {}
 
-    def dump(self, interfaces: Collection[int]) -> dict[int, QdiscCounters]:
-        """Read the queue under study of the interfaces with these indices.
+    def dump(self, interfaces: Collection[int]) -> dict[int, dict[int, QdiscCounters]]:
+        """Read the queues under study of the interfaces with these indices, by their class.
 
         An interface that is gone, or that has no discipline, is left out. Raises ``OSError``.
         """
-        found: dict[int, QdiscCounters] = {}
+        found: dict[int, dict[int, QdiscCounters]] = {}
         roots: dict[int, int] = {}
         self._socket.send(_REQUEST)
         while self._take(self._socket.recv(1 << 16), interfaces, roots, found):
@@ -101,7 +103,7 @@ class QdiscSocket:
         data: bytes,
         interfaces: Collection[int],
         roots: dict[int, int],
-        found: dict[int, QdiscCounters],
+        found: dict[int, dict[int, QdiscCounters]],
     ) -> bool:
         """Unpack one datagram; return whether more are to come."""
         position, end = 0, len(data)
@@ -112,10 +114,12 @@ class QdiscSocket:
             _, _, interface, handle, parent = _MESSAGE.unpack_from(data, position)
             if interface in interfaces:
                 # The kernel lists an interface's root before what hangs below it.
-                if parent == _ROOT:
+                if parent == ROOT:
                     roots[interface] = handle
-                if parent == _ROOT or parent >> 16 == roots.get(interface, 0) >> 16:
-                    found[interface] = self._read(data, position, length, handle)
+                    found[interface] = {parent: self._read(data, position, length, handle)}
+                elif interface in roots and parent >> 16 == roots[interface] >> 16:
+                    found[interface].pop(ROOT, None)
+                    found[interface][parent] = self._read(data, position, length, handle)
             position += (length + 3) & ~3
         return True
 

@@ -10,23 +10,21 @@ from typing import Self
 import msgspec
 
 from ccplay.errors import CommandError, LabError
-from ccplay.lab import htb, offloads, qdiscs
+from ccplay.lab import htb, qdiscs
+from ccplay.lab.classes import check_classes
 from ccplay.lab.delayclient import LineDelay
-from ccplay.lab.delays import Arrival, DelayEngine, Path
+from ccplay.lab.delays import Arrival, DelayEngine
+from ccplay.lab.egress import Egress
+from ccplay.lab.filters import Packets
 from ccplay.lab.netem import NetemDelay
-from ccplay.lab.netlink import TC_H_ROOT
 from ccplay.lab.rtnl import NetlinkError, RouteSocket
 from ccplay.lab.topology import BuiltNetwork
 from ccplay.model import Link, LinkChanged, LinkSetting, Qdisc
-from ccplay.units import format_rate
 
 OFFLOADS_ABOVE = 200_000_000
 """Bits per second: above it one core can't carry every frame alone through the path."""
 
 LONGEST_DELAY_US = 10_000_000
-
-_DEFAULT_QDISC = Qdisc(kind="pfifo", options={"limit": 100})
-_FIRST_HANDLE, _LAST_HANDLE = 0x10, 0xFFFE
 
 
 def delay_engine(name: str, tell: Callable[[str, str], None], seed: int) -> DelayEngine:
@@ -47,7 +45,8 @@ class Shaper:
         self._built = built
         self._clock = clock
         self._engine = engine
-        self._interfaces: dict[str, _Interface] = {}
+        self._interfaces: dict[str, Egress] = {}
+        self._running: dict[tuple[str, str], Packets] = {}
         self._stack = ExitStack()
         self._offloads = False
 
@@ -76,7 +75,7 @@ class Shaper:
                     self._built.receiving_interface(link),
                 )
                 index = namespace.interface_index(link.interface)
-                self._interfaces[link.name] = _Interface(link, arrival, routes, index)
+                self._interfaces[link.name] = Egress(link, arrival, routes, index)
             self._switch_offloads(on=False)
         except BaseException:
             self._stack.close()
@@ -102,8 +101,7 @@ class Shaper:
         interface = self._interfaces[link.name]
         setting = self._check(link, setting)
         try:
-            if setting.rate is not None or setting.qdisc is not None:
-                interface.shape(setting.rate, setting.qdisc)
+            interface.shape(setting, self._running.values())
         except NetlinkError as error:
             raise LabError(f"link {link.name}: {error}") from error
         wanted = interface.path.changed(setting)
@@ -111,6 +109,44 @@ class Shaper:
             interface.path = await self._engine.set(interface.arrival, wanted)
         interface.touched = True
         return [self._describe(each) for each in self._affected(interface)]
+
+    def queue_of_class(self, link: Link, name: str, qdisc: Qdisc) -> LinkChanged:
+        """Replace the queue of one of a link's classes, and return what holds now.
+
+        Raises ``CommandError`` or ``UnsupportedError`` before anything changed.
+        """
+        interface = self._interfaces[link.name]
+        qdisc = _tried(qdisc)
+        try:
+            interface.queue_of_class(name).put(qdisc)
+        except NetlinkError as error:
+            raise LabError(f"link {link.name}: {error}") from error
+        return self._describe(interface)
+
+    def classes(self, link: str) -> dict[int, str]:
+        """Return the names of a link's classes by their handle."""
+        interface = self._interfaces[link]
+        return {each.leaf.parent: each.asked.name for each in interface.classes}
+
+    def require_class(self, link: Link, name: str | None) -> None:
+        """Raise ``CommandError`` unless a link has a queue of this class; None: without classes."""
+        self._interfaces[link.name].queue_of_class(name)
+
+    def admit(self, packets: Packets) -> None:
+        """Lead traffic that is about to start into its class, wherever there are classes."""
+        self._running[packets.kind, packets.name] = packets
+        try:
+            for interface in self._interfaces.values():
+                interface.admit(packets)
+        except NetlinkError as error:
+            self.dismiss(packets.kind, packets.name)
+            raise LabError(f"{packets.kind} {packets.name}: {error}") from error
+
+    def dismiss(self, kind: str, name: str) -> None:
+        """Take the filters of traffic away that has ended."""
+        if self._running.pop((kind, name), None) is not None:
+            for interface in self._interfaces.values():
+                interface.dismiss(kind, name)
 
     def _check(self, link: Link, setting: LinkSetting) -> LinkSetting:
         """Return ``setting`` with its queue validated and tried.
@@ -127,13 +163,26 @@ class Shaper:
                 raise CommandError(f"a link's {name} goes from 0 to 10 s, not {value} µs")
         if setting.loss is not None and not 0 <= setting.loss <= 1:
             raise CommandError(f"a link's loss goes from 0 to 1, not {setting.loss}")
-        if setting.qdisc is None:
-            return setting
-        qdisc = qdiscs.validate(setting.qdisc)
-        qdiscs.rehearse(qdisc)
-        return msgspec.structs.replace(setting, qdisc=qdisc)
+        interface = self._interfaces[link.name]
+        if setting.classes is None and setting.qdisc is not None:
+            interface.queue_of_class(None)
+        shared = setting.classes or (interface.classes if setting.classes is None else ())
+        if shared and not (interface.rate if setting.rate is None else setting.rate):
+            raise CommandError(f"link {link.name} has no rate that classes could share")
+        if setting.qdisc is not None:
+            setting = msgspec.structs.replace(setting, qdisc=_tried(setting.qdisc))
+        if setting.classes:
+            check_classes(link.name, setting.classes)
+            tried = [
+                each
+                if each.qdisc is None
+                else msgspec.structs.replace(each, qdisc=_tried(each.qdisc))
+                for each in setting.classes
+            ]
+            setting = msgspec.structs.replace(setting, classes=tried)
+        return setting
 
-    def _affected(self, changed: _Interface) -> list[_Interface]:
+    def _affected(self, changed: Egress) -> list[Egress]:
         """Return the interface, with all others where its rate switched their offloads."""
         if (on := self._wants_offloads()) == self._offloads:
             return [changed]
@@ -152,7 +201,7 @@ class Shaper:
             interface.switch_offloads(self._built, on=on)
         self._offloads = on
 
-    def _describe(self, interface: _Interface) -> LinkChanged:
+    def _describe(self, interface: Egress) -> LinkChanged:
         path = interface.path
         return LinkChanged(
             t=self._clock(),
@@ -163,70 +212,15 @@ class Shaper:
                 jitter_us=path.jitter_us,
                 loss=path.loss,
                 qdisc=interface.qdisc,
+                classes=[each.describe(interface.rate) for each in interface.classes] or None,
             ),
             offloads=self._offloads,
             delay_engine=self._engine.name if path else "none",
         )
 
 
-class _Interface:
-    """The sending end of a link, and what holds there."""
-
-    def __init__(self, link: Link, arrival: Arrival, routes: RouteSocket, index: int) -> None:
-        self.link = link
-        self.arrival = arrival
-        self.path = Path()
-        self.rate = 0
-        self.qdisc: Qdisc | None = None
-        self.touched = False
-        self._routes = routes
-        self._index = index
-        self._handle = 0
-        self._asked: Qdisc | None = None
-
-    def shape(self, rate: int | None, qdisc: Qdisc | None) -> None:
-        """Set rate and queue where they are given, and read back what the kernel made of it."""
-        if rate == 0:
-            self._unshape(qdisc)
-            return
-        is_new = bool(rate) and not self.rate
-        if is_new and self._handle:
-            qdiscs.remove(self._routes, self._index, TC_H_ROOT)
-            self._handle = 0
-        parent = htb.CLASS if rate or self.rate else TC_H_ROOT
-        if qdisc is None and is_new:
-            qdisc = self._asked or _DEFAULT_QDISC
-        if rate:
-            htb.set_rate(self._routes, self._index, rate, new=is_new)
-            self.rate = htb.read_rate(self._routes, self._index)
-            if abs(self.rate - rate) >= 8:
-                held = format_rate(self.rate)
-                raise LabError(f"link {self.link.name}: {format_rate(rate)} became {held}")
-        if qdisc is not None:
-            self._attach(parent, qdisc)
-
-    def _unshape(self, qdisc: Qdisc | None) -> None:
-        """Take the rate away, and keep a queue only where one is asked for now."""
-        qdiscs.remove(self._routes, self._index, TC_H_ROOT)
-        self.rate, self.qdisc, self._handle, self._asked = 0, None, 0, None
-        if qdisc is not None:
-            self._attach(TC_H_ROOT, qdisc)
-
-    def _attach(self, parent: int, qdisc: Qdisc) -> None:
-        """Put the queue in place: where it can be changed it keeps its packets, or begins empty."""
-        held = self._asked if self._handle else None
-        change = qdiscs.changed(held, qdisc) if held is not None else None
-        handle = self._next_handle() if change is None else self._handle
-        qdiscs.attach(self._routes, self._index, parent, handle << 16, change or qdisc)
-        self._handle, self._asked = handle, qdisc
-        self.qdisc = qdiscs.read_back(self._routes, self._index, parent, qdisc)
-
-    def _next_handle(self) -> int:
-        """Return a handle of its own for a new queue: the kernel won't change a handle's kind."""
-        return self._handle + 1 if _FIRST_HANDLE <= self._handle < _LAST_HANDLE else _FIRST_HANDLE
-
-    def switch_offloads(self, built: BuiltNetwork, *, on: bool) -> None:
-        """Turn the sending interface's offloads on or off; every interface sends on one link."""
-        namespace = built.namespace(self.link.src)
-        with namespace.socket(2, 2) as sock:
-            offloads.switch(sock, [self.link.interface], on=on)
+def _tried(qdisc: Qdisc) -> Qdisc:
+    """Return a queue validated and tried."""
+    qdisc = qdiscs.validate(qdisc)
+    qdiscs.rehearse(qdisc)
+    return qdisc

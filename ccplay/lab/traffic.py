@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
+from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
 
 from ccplay.errors import CommandError
 from ccplay.lab import congestion
 from ccplay.lab.download import Download, WebServer
+from ccplay.lab.filters import Packets, echo_packets, tcp_packets
 from ccplay.lab.flow import Flow
 from ccplay.lab.netns import Namespace
 from ccplay.lab.ping import Ping
 from ccplay.lab.ports import Ports
 from ccplay.lab.probe import Probe
-from ccplay.model import Event, Network, Node, StartDownload, StartFlow, StartPing
+from ccplay.model import (
+    DownloadEnded,
+    Event,
+    FlowEnded,
+    Network,
+    Node,
+    PingEnded,
+    StartDownload,
+    StartFlow,
+    StartPing,
+)
 
 MAX_STREAMS = 128
 """iperf3's own limit."""
@@ -25,6 +37,16 @@ MIN_PING_INTERVAL_S = 0.01
 """Faster pings would cost more than they tell."""
 
 T = TypeVar("T", bound=Flow | Download | Ping)
+
+
+class Classifier(Protocol):
+    """Who leads packets into classes; ``shaping.Shaper`` does."""
+
+    def admit(self, packets: Packets) -> None:
+        """Take note of traffic before its first packet. Raises ``LabError``."""
+
+    def dismiss(self, kind: str, name: str) -> None:
+        """Forget traffic that has ended."""
 
 
 class Traffic:
@@ -41,12 +63,15 @@ class Traffic:
         clock: Callable[[], float],
         network: Network,
         *,
+        classifier: Classifier | None = None,
         reserved: Iterable[str] = (),
     ) -> None:
         """``namespace`` gives a node's; events come by ``emit`` at times of ``clock``.
 
-        Names that are ``reserved`` must be asked for.
+        ``classifier`` hears of packets before there are any. Names that are ``reserved`` must be
+        asked for.
         """
+        self._classifier = classifier
         self._reserved = set(reserved)
         self._namespace = namespace
         self._probe, self._emit, self._clock = probe, emit, clock
@@ -75,8 +100,10 @@ class Traffic:
         _require_positive(f"flow {name}", bytes=command.bytes, duration_s=command.duration_s)
         cc = self._choose_cc(src, command.cc)
         filled = replace(command, flow=name, src=src, dst=dst, cc=cc)
-        flow = Flow(filled, self._ports, self._probe, self._emit, self._clock)
-        await flow.start(self._namespace(dst), self._nodes[dst].address, self._namespace(src))
+        flow = Flow(filled, self._ports, self._probe, self._tell, self._clock)
+        address = self._nodes[dst].address
+        with self._admitted(tcp_packets("flows", name, address, flow.port)):
+            await flow.start(self._namespace(dst), address, self._namespace(src))
         self._flows[name] = flow
         return filled
 
@@ -111,9 +138,11 @@ class Traffic:
         if server is None or server.ended:
             server = await WebServer.start(self._namespace(src), self._served)
             self._servers[src] = server
-        download = Download(filled, server, self._probe, self._emit, self._clock)
+        port, address = self._ports.web(), self._nodes[src].address
+        download = Download(filled, server, self._probe, self._tell, self._clock, port=port)
         self._downloads[name] = download
-        await download.start(self._namespace(dst), self._nodes[src].address)
+        with self._admitted(tcp_packets("downloads", name, address, port)):
+            await download.start(self._namespace(dst), address)
         return filled
 
     async def stop_download(self, name: str) -> None:
@@ -140,8 +169,10 @@ class Traffic:
         if command.interval_s < MIN_PING_INTERVAL_S:
             raise CommandError(f"ping {name}: interval_s is {MIN_PING_INTERVAL_S} or more")
         filled = replace(command, ping=name, src=src, dst=dst)
-        ping = Ping(filled, self._emit, self._clock)
-        await ping.start(self._namespace(src), self._nodes[dst].address)
+        identifier = self._ports.echo()
+        ping = Ping(filled, self._tell, self._clock, identifier=identifier)
+        with self._admitted(echo_packets(name, identifier)):
+            await ping.start(self._namespace(src), self._nodes[dst].address)
         self._pings[name] = ping
         return filled
 
@@ -153,6 +184,32 @@ class Traffic:
         _running("ping", name, self._pings).begin_stop()
 
     # --- all --------------------------------------------------------------------------------
+
+    @contextmanager
+    def _admitted(self, packets: Packets) -> Generator[None]:
+        """Lead packets into their class before the first one is sent."""
+        if self._classifier is not None:
+            self._classifier.admit(packets)
+        try:
+            yield
+        except BaseException:
+            self._dismiss(packets.kind, packets.name)
+            raise
+
+    def _dismiss(self, kind: str, name: str) -> None:
+        if self._classifier is not None:
+            self._classifier.dismiss(kind, name)
+
+    def _tell(self, event: Event) -> None:
+        """Pass an event on; traffic that has ended needs no class any more."""
+        match event:
+            case FlowEnded():
+                self._dismiss("flows", event.flow)
+            case DownloadEnded():
+                self._dismiss("downloads", event.download)
+            case PingEnded():
+                self._dismiss("pings", event.ping)
+        self._emit(event)
 
     async def close(self) -> None:
         """End everything, and wait until it has."""

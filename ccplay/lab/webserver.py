@@ -1,12 +1,13 @@
 """The web server inside the network: ``GET /bytes/N`` answers with N bytes.
 
-A process of its own in a host's namespace: ``python webserver.py PORT``, imports nothing of
-ccplay. On stdout it says ``ready`` once it takes connections and, before it sends, which
-connection that will be: ``DOWNLOAD PEER-PORT``.
+A process of its own in a host's namespace: ``python webserver.py PORT COUNT`` listens on so many
+ports from the first, imports nothing of ccplay. On stdout it says ``ready`` once it takes
+connections and, before it sends, which connection that will be: ``DOWNLOAD PEER-PORT``.
 """
 
 from __future__ import annotations
 
+import selectors
 import socket
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -55,9 +56,15 @@ class Server(ThreadingHTTPServer):
 
 def main() -> None:
     """Serve until killed."""
-    with Server(("0.0.0.0", int(sys.argv[1])), Handler) as server:  # noqa: S104 - the lab's own network
+    first, count = map(int, sys.argv[1:])
+    with selectors.DefaultSelector() as ready:
+        for port in range(first, first + count):
+            server = Server(("0.0.0.0", port), Handler)  # noqa: S104 - the lab's own network
+            ready.register(server, selectors.EVENT_READ, server)
         print("ready", flush=True)
-        server.serve_forever()
+        while True:
+            for key, _ in ready.select():
+                key.data.handle_request()
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ def _read(made: Bench) -> QdiscCounters:
     index = namespace.interface_index(made.there.interface)
     probe = QdiscSocket(namespace.socket)
     try:
-        return probe.dump([index])[index]
+        return probe.dump([index])[index][CLASS]
     finally:
         probe.close()
 

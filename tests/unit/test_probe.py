@@ -115,10 +115,10 @@ def test_the_leaf_under_htb_is_what_is_read() -> None:
     found = kernel.dump({3, 4})
     kernel.close()
     assert list(found) == [3]
-    assert found[3].kind == "pfifo"
-    assert found[3].handle == 0x100000
-    assert found[3].qlen == 0
-    assert found[3].ecn_marks is None
+    assert list(found[3]) == [0x10001]
+    queue = found[3][0x10001]
+    assert (queue.kind, queue.handle) == ("pfifo", 0x100000)
+    assert (queue.qlen, queue.ecn_marks) == (0, None)
 
 
 def attribute(kind: int, payload: bytes) -> bytes:
@@ -160,7 +160,7 @@ def test_marks_are_read_where_the_discipline_counts_them(
     header = struct.pack("=IHHII", 36 + len(body), 36, 2, 1, 0)
     message = header + struct.pack("=IiIII", 0, 3, 0x100000, 0xFFFFFFFF, 0) + body
     kernel = QdiscSocket(lambda *_: Answers(message, DONE))
-    found = kernel.dump({3})[3]
+    found = kernel.dump({3})[3][0xFFFFFFFF]
     kernel.close()
     assert found == QdiscCounters(0x100000, kind, 5000, 5, 4, 6000, 3, 2, 1, marks)
 

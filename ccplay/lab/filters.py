@@ -1,0 +1,98 @@
+"""u32 filters: which packets are of which traffic, and the class that they are led into.
+
+tc-u32(8); offsets are those of an IPv4 header without options (RFC 791), which is all that the
+lab's traffic has, and of the TCP or ICMP header behind it.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from ccplay.errors import UnsupportedError
+from ccplay.lab.htb import ROOT
+from ccplay.lab.netlink import RTM_DELTFILTER, RTM_GETTFILTER, RTM_NEWTFILTER, cls_u32
+from ccplay.lab.rtnl import CREATE, EXCLUSIVE, NetlinkError, RouteSocket, traffic_control
+
+Keys: TypeAlias = tuple[str, ...]
+"""What must all hold of a packet: ``VALUE/MASK+OFFSET``."""
+
+LAST_PRIORITY = 0xFFFF
+"""Filters are asked in the order of their priorities; the last one takes what is left."""
+
+MISSING = "class filters need the u32 classifier, which this kernel lacks (module cls_u32)"
+
+_ETH_P_IP = 0x0800
+_PLAIN_IPV4 = "0x45/0xff+0"
+_TCP, _ICMP = "0x6/0xff+9", "0x1/0xff+9"
+_EVERYTHING: Keys = ("0x0/0x0+0",)
+
+
+@dataclass(frozen=True, slots=True)
+class Packets:
+    """What runs under a name, and how its packets are known, in either direction."""
+
+    kind: str
+    """One of ``model.TRAFFIC_KINDS``."""
+    name: str
+    matches: tuple[Keys, ...]
+
+
+def tcp_packets(kind: str, name: str, address: str, port: int) -> Packets:
+    """Return traffic to and from a TCP port that nothing else has."""
+    host = f"0x{socket.inet_aton(address).hex()}/0xffffffff"
+    there = (_PLAIN_IPV4, _TCP, f"{host}+16", f"{port:#x}/0xffff+22")
+    back = (_PLAIN_IPV4, _TCP, f"{host}+12", f"{port:#x}/0xffff+20")
+    return Packets(kind, name, (there, back))
+
+
+def echo_packets(name: str, identifier: int) -> Packets:
+    """Return the echo requests and answers of one ping(8), by their identifier (RFC 792)."""
+    return Packets("pings", name, ((_PLAIN_IPV4, _ICMP, f"{identifier:#x}/0xffff+24"),))
+
+
+def lead(index: int, priority: int, packets: Packets | None, target: int) -> list[Any]:
+    """Return requests that lead packets into class ``target``; None is all that is left."""
+    matches = (_EVERYTHING,) if packets is None else packets.matches
+    return [
+        traffic_control(
+            RTM_NEWTFILTER,
+            CREATE | EXCLUSIVE,
+            index,
+            (
+                ("TCA_KIND", "u32"),
+                ("TCA_OPTIONS", cls_u32.get_parameters({"keys": list(keys), "target": target})),
+            ),
+            parent=ROOT,
+            info=_info(priority),
+        )
+        for keys in matches
+    ]
+
+
+def leave(index: int, priority: int) -> Any:
+    """Return the request that takes away all filters of a priority."""
+    return traffic_control(RTM_DELTFILTER, 0, index, (), parent=ROOT, info=_info(priority))
+
+
+def carry_out(routes: RouteSocket, requests: Iterable[Any]) -> None:
+    """Make requests about filters. Raises ``UnsupportedError`` where the kernel has no u32."""
+    try:
+        routes.request(requests, "filter")
+    except NetlinkError as error:
+        if error.errno == errno.ENOENT:
+            raise UnsupportedError(MISSING) from None
+        raise
+
+
+def priorities(routes: RouteSocket, index: int) -> set[int]:
+    """Return the priorities that the kernel has filters of."""
+    answers = routes.dump(traffic_control(RTM_GETTFILTER, 0, index, (), parent=ROOT))
+    return {answer["info"] >> 16 for answer in answers if answer["index"] == index}
+
+
+def _info(priority: int) -> int:
+    return priority << 16 | socket.htons(_ETH_P_IP)
