@@ -50,10 +50,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
     import asyncio
 
-    from ccplay import scenario
     from ccplay.experiment import headless
 
-    loaded = scenario.load(scenario.find(arguments.scenario))
+    loaded = options.load_scenario(arguments)
     return asyncio.run(headless.run(loaded, options.lab_opener(arguments), _manner(arguments)))
 
 
