@@ -1,0 +1,147 @@
+"""The receiver's table: bytes by whole seconds, and the same checkpoint as a result's."""
+
+from __future__ import annotations
+
+import pytest
+
+from ccplay.model import Applied, FlowEnded, FlowStarted, Ready, StartFlow, Sweep, TcpSamples
+from ccplay.receiver import Receiver
+from ccplay.report.checkpoint import Checkpoint, checkpoint
+from ccplay.state import LabState
+
+
+def sweep(t: float, acked: dict[str, int]) -> Sweep:
+    """Return a sweep as the kernel counts: one more than the payload, for the SYN."""
+    columns: dict[str, list[object]] = {
+        name: [0] * len(acked) for name in TcpSamples.__struct_fields__
+    }
+    columns |= {"flow": list(acked), "cc": ["reno"] * len(acked)}
+    columns |= {"bytes_acked": [size + 1 for size in acked.values()]}
+    return Sweep(t=t, tcp=TcpSamples(**columns))  # type: ignore[arg-type]
+
+
+def race(
+    rates: dict[str, int],
+    sizes: dict[str, int],
+    *,
+    seconds: float,
+    starts: dict[str, float] | None = None,
+    streams: int = 1,
+) -> tuple[LabState, Checkpoint | None]:
+    """Play flows of so many bytes a second each, swept at 50 Hz; also return what a run finds."""
+    state, found = LabState(), None
+    state.apply(Ready(t=0.5))
+    starts = dict.fromkeys(rates, 1.0) | (starts or {})
+    started: set[str] = set()
+    for tick in range(51, int((1.0 + seconds) * 50) + 1):
+        t = tick / 50
+        for flow in rates:
+            if starts[flow] <= t and flow not in started:
+                started.add(flow)
+                command = StartFlow(flow=flow, bytes=sizes.get(flow), streams=streams)
+                state.apply(Applied(t=t - 0.01, command=command))
+                ends = {"src": "h1", "dst": "h2", "cc": "reno"}
+                state.apply(FlowStarted(t=starts[flow], flow=flow, port=1, streams=streams, **ends))
+        acked: dict[str, int] = {}
+        for flow in started:
+            total = round(rates[flow] * (t - starts[flow]))
+            for stream in range(1, streams + 1):
+                share = total // streams + (total % streams if stream == 1 else 0)
+                acked[flow if stream == 1 else f"{flow}/{stream}"] = share
+        state.apply(sweep(t, acked))
+        found = found or checkpoint(state, sizes)
+    return state, found
+
+
+def test_each_second_has_what_every_flow_has_brought() -> None:
+    state, _ = race({"1": 500_000, "2": 600_000}, {}, seconds=3.5)
+    table = Receiver(state, state.now)
+    rows = table.rows()
+    assert table.flows == ("1", "2")
+    assert [row.elapsed_s for row in rows] == [1, 2, 3]
+    assert [row.bytes for row in rows] == [
+        (500_000, 600_000),
+        (1_000_000, 1_200_000),
+        (1_500_000, 1_800_000),
+    ]
+    assert rows[1].rates_bps == pytest.approx((4e6, 4.8e6))
+    assert table.finish() is None
+
+
+def test_the_last_rows_are_those_of_the_whole_table() -> None:
+    state, _ = race({"1": 500_000}, {}, seconds=20)
+    table = Receiver(state, state.now)
+    assert table.rows(most=3) == table.rows()[-3:]
+    assert len(table.rows()) == 20
+
+
+def test_it_shows_the_past_as_it_was() -> None:
+    """A flow that starts later, and the checkpoint, are not there yet."""
+    rates, sizes = {"1": 500_000, "2": 500_000}, {"1": 2_000_000}
+    state, _ = race(rates, sizes, seconds=6, starts={"2": 3.5})
+    then = Receiver(state, 3.4)
+    assert then.flows == ("1",)
+    assert then.rows() == [
+        type(row)(row.elapsed_s, row.bytes[:1], row.rates_bps[:1])
+        for row in Receiver(state, state.now).rows()[:2]
+    ]
+    assert then.finish() is None
+    assert Receiver(state, 5.0).finish() is not None
+    later = Receiver(state, state.now).rows()
+    assert [row.bytes[1] for row in later] == [None, None, 250_000, 750_000, 1_250_000, 1_750_000]
+
+
+def test_before_any_flow_there_is_nothing() -> None:
+    state = LabState()
+    assert Receiver(state, 0.0).rows() == []
+    assert Receiver(state, 0.0).finish() is None
+
+
+@pytest.mark.parametrize("streams", [1, 3])
+def test_the_checkpoint_is_that_of_a_result(streams: int) -> None:
+    rates, sizes = {"1": 390_000, "2": 531_000}, {"1": 2_000_000, "2": 2_000_000}
+    state, found = race(rates, sizes, seconds=5, starts={"2": 1.3}, streams=streams)
+    finish = Receiver(state, state.now).finish()
+    assert found is not None
+    assert finish is not None
+    assert finish.first == found.first == "2"
+    assert dict(zip(("1", "2"), finish.bytes, strict=True)) == found.bytes
+    assert finish.elapsed_s == pytest.approx(found.elapsed_s, abs=1e-6)
+    assert finish.ratio == pytest.approx(found.ratio, abs=1e-6)
+
+
+def test_flows_of_a_fixed_size_come_first_and_count_the_seconds() -> None:
+    state, found = race(
+        {"long": 100_000, "1": 500_000}, {"1": 1_000_000}, seconds=6, starts={"1": 3.0}
+    )
+    table = Receiver(state, state.now)
+    finish = table.finish()
+    assert table.flows == ("1", "long")
+    assert [row.bytes for row in table.rows()][:2] == [(500_000, 300_000), (1_000_000, 400_000)]
+    assert found is not None
+    assert finish is not None
+    assert (finish.ratio, found.ratio) == (None, None)
+    assert finish.elapsed_s == pytest.approx(2.0)
+    assert finish.bytes == (1_000_000, 400_000)
+
+
+def test_it_ends_with_the_last_flow_whose_end_tells_all() -> None:
+    """What a flow's end says counts, where a sweep was lost or none came after."""
+    state, _ = race({"1": 500_000}, {"1": 1_600_000}, seconds=3)
+    state.apply(FlowEnded(t=4.2, flow="1", bytes=1_650_000, duration_s=3.2, retransmits=0))
+    state.apply(sweep(30.0, {}))
+    table = Receiver(state, state.now)
+    finish = table.finish()
+    assert [row.bytes for row in table.rows()] == [(500_000,), (1_000_000,), (1_500_000,)]
+    assert finish is not None
+    assert finish.elapsed_s == pytest.approx(3.2)
+    assert finish.bytes == (1_650_000,)
+
+
+def test_of_two_in_one_sweep_the_one_further_beyond_its_end_was_first() -> None:
+    rates, sizes = {"1": 500_000, "2": 501_000}, {"1": 1_000_000, "2": 1_000_000}
+    state, found = race(rates, sizes, seconds=3)
+    finish = Receiver(state, state.now).finish()
+    assert found is not None
+    assert finish is not None
+    assert finish.first == found.first == "2"
