@@ -10,7 +10,7 @@ A link has two directions, ``r1->r2`` and ``r2->r1``; its name ``r1-r2`` stands 
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import msgspec
 
@@ -28,6 +28,20 @@ TRAFFIC_KINDS = ("flows", "downloads", "pings")
 
 CAPTURE_LIMITS = (10_000, 1_000_000_000)
 """The least and the most bytes that a capture's file may be bounded to."""
+
+_MOST = 1 << 53
+
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=_MOST)]
+"""A number that the kernel counted or measured. What is greater comes from no kernel."""
+
+Step: TypeAlias = Annotated[int, msgspec.Meta(ge=-_MOST, le=_MOST)]
+"""What has to be added to a count to have the next one."""
+
+Moment: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+"""Seconds since ``Hello``, to the microsecond; at most 30 years."""
+
+Duration: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
+"""A length of time, in microseconds or seconds as its name says."""
 
 INFINITE_SSTHRESH = 0x7FFFFFFF
 """``TCP_INFINITE_SSTHRESH`` of include/net/tcp.h; it travels as None."""
@@ -334,19 +348,19 @@ class Event(
 ):
     """Something that happened in the lab at ``t``."""
 
-    t: float
+    t: Moment
 
 
 class Hello(Event, frozen=True):
     """The first event of every stream and so the first line of every recording."""
 
-    format: int
+    format: Count
     """Version of the stream's format; see ``wire.FORMAT``."""
     version: str
     """ccplay's own version."""
     wall_time: float
     """Unix time at ``t`` = 0."""
-    sample_hz: float
+    sample_hz: Annotated[float, msgspec.Meta(ge=1e-3, le=1e6)]
     capabilities: Capabilities
     network: Network
     build: Build | None = None
@@ -392,7 +406,8 @@ class FlowStarted(Event, frozen=True):
     cc: str
     port: int
     """The receiver's TCP port."""
-    streams: int = 1
+    streams: Annotated[int, msgspec.Meta(ge=1, le=128)] = 1
+    """At most as many as iperf3 can have."""
 
 
 class FlowEnded(Event, frozen=True):
@@ -446,7 +461,7 @@ class PingSample(Event, frozen=True):
 
     ping: str
     seq: int
-    rtt_us: float | None
+    rtt_us: Duration | None
 
 
 class PingEnded(Event, frozen=True):
@@ -492,26 +507,26 @@ class TcpSamples(Value, frozen=True):
 
     flow: list[str]
     cc: list[str]
-    ca_state: list[int]
+    ca_state: list[Count]
     """0 Open, 1 Disorder, 2 CWR, 3 Recovery, 4 Loss."""
-    cwnd: list[int]
-    ssthresh: list[int | None]
-    srtt_us: list[int]
-    rttvar_us: list[int]
-    min_rtt_us: list[int]
+    cwnd: list[Count]
+    ssthresh: list[Count | None]
+    srtt_us: list[Count]
+    rttvar_us: list[Count]
+    min_rtt_us: list[Count]
     """0 where none has been measured yet."""
-    mss: list[int]
-    unacked: list[int]
-    lost: list[int]
-    retrans: list[int]
-    total_retrans: list[int]
-    pacing_rate: list[int]
+    mss: list[Count]
+    unacked: list[Count]
+    lost: list[Count]
+    retrans: list[Count]
+    total_retrans: list[Count]
+    pacing_rate: list[Count]
     """Bits per second; 0 where nothing limits it."""
-    delivery_rate: list[int]
+    delivery_rate: list[Count]
     """Bits per second."""
-    bytes_acked: list[int]
-    bytes_sent: list[int]
-    delivered_ce: list[int]
+    bytes_acked: list[Count]
+    bytes_sent: list[Count]
+    delivered_ce: list[Count]
 
 
 class QdiscSamples(Value, frozen=True):
@@ -524,15 +539,15 @@ class QdiscSamples(Value, frozen=True):
 
     link: list[str]
     kind: list[str]
-    backlog: list[int]
-    qlen: list[int]
-    drops: list[int]
-    ecn_marks: list[int | None]
+    backlog: list[Count]
+    qlen: list[Count]
+    drops: list[Count]
+    ecn_marks: list[Count | None]
     """None where the discipline does not count marks."""
-    overlimits: list[int]
-    requeues: list[int]
-    bytes: list[int]
-    packets: list[int]
+    overlimits: list[Count]
+    requeues: list[Count]
+    bytes: list[Count]
+    packets: list[Count]
 
 
 class Sweep(Event, frozen=True):
@@ -540,6 +555,42 @@ class Sweep(Event, frozen=True):
 
     tcp: TcpSamples | None = None
     qdisc: QdiscSamples | None = None
+
+
+Row: TypeAlias = Count | list[Step | None] | None
+"""A field of one flow or queue over several sweeps: one value where it stayed the same.
+
+Else an array: its first value, then what each sweep adds. None is not known; what comes after it
+is added to the last value that is, or to 0 where there is none.
+"""
+
+
+class TcpRows(Value, frozen=True):
+    """``TcpSamples`` over several sweeps: of every field one row a flow."""
+
+    flow: list[str]
+    cc: list[str]
+    fields: dict[str, list[Row]]
+
+
+class QdiscRows(Value, frozen=True):
+    """``QdiscSamples`` over several sweeps: of every field one row a queue."""
+
+    link: list[str]
+    kind: list[str]
+    fields: dict[str, list[Row]]
+
+
+class Sweeps(Event, frozen=True):
+    """The sweeps of about a second, the first at ``t``, as recordings keep them; see ``blocks``.
+
+    All of them have the same flows and links, with the same algorithms and disciplines.
+    """
+
+    after_us: list[Count]
+    """From each sweep to the next."""
+    tcp: TcpRows | None = None
+    qdisc: QdiscRows | None = None
 
 
 class Applied(Event, frozen=True):
@@ -618,6 +669,7 @@ AnyEvent: TypeAlias = (
     | CaptureStarted
     | CaptureEnded
     | Sweep
+    | Sweeps
     | Applied
     | Failed
     | Health

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 MISSING = math.nan
 """Stands where a value is not known; plots leave a gap there."""
@@ -29,12 +29,16 @@ class Timeline:
 
     def append(self, t: float) -> int:
         """Add a moment, not earlier than the last, and return its tick."""
-        if len(self._moments) >= self.limit:
-            forgotten = self.limit // 4
-            del self._moments[:forgotten]
-            self._first += forgotten
         self._moments.append(t)
+        self._forget()
         return self.end - 1
+
+    def extend(self, moments: Iterable[float]) -> int:
+        """Add moments in their order and return the tick of the first."""
+        tick = self.end
+        self._moments.extend(moments)
+        self._forget()
+        return tick
 
     @property
     def first(self) -> int:
@@ -58,6 +62,12 @@ class Timeline:
         """Return the last tick that is not after ``t``; ``first - 1`` where there is none."""
         return self._first + bisect_right(self._moments, t) - 1
 
+    def _forget(self) -> None:
+        while len(self._moments) > self.limit:
+            forgotten = self.limit // 4
+            del self._moments[:forgotten]
+            self._first += forgotten
+
 
 class Series:
     """One value a tick of its timeline, from the tick at which it began.
@@ -76,15 +86,15 @@ class Series:
 
     def put(self, tick: int, value: float | None) -> None:
         """Set the value at ``tick``, later than any before; ticks skipped are ``MISSING``."""
-        values = self._values
-        if not values:
-            self._first = tick
-        gap = tick - self._first - len(values)
-        if gap:
-            values.extend([MISSING] * gap)
-        values.append(MISSING if value is None else value)
-        if len(values) > self.timeline.limit:
-            self._forget()
+        self._skip_to(tick)
+        self._values.append(MISSING if value is None else value)
+        self._forget()
+
+    def extend(self, tick: int, values: array[float]) -> None:
+        """Do the same for as many ticks as there are ``values``, the first at ``tick``."""
+        self._skip_to(tick)
+        self._values.extend(values)
+        self._forget()
 
     @property
     def first(self) -> int:
@@ -164,12 +174,19 @@ class Series:
             below_low, below_high = lows, highs
             level += 1
 
+    def _skip_to(self, tick: int) -> None:
+        if not self._values:
+            self._first = tick
+        elif gap := tick - self._first - len(self._values):
+            self._values.extend(array("f", (MISSING,)) * gap)
+
     def _forget(self) -> None:
-        forgotten = self.timeline.limit // 4
-        del self._values[:forgotten]
-        self._first += forgotten
-        self._lows.clear()
-        self._highs.clear()
+        while len(self._values) > self.timeline.limit:
+            forgotten = self.timeline.limit // 4
+            del self._values[:forgotten]
+            self._first += forgotten
+            self._lows.clear()
+            self._highs.clear()
 
 
 def _extremes(values: Sequence[float]) -> tuple[float, float] | None:

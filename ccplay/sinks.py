@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from ccplay import wire
+import msgspec
+
+from ccplay import blocks, wire
 from ccplay.errors import RecordingError
-from ccplay.model import AnyEvent, Sweep
+from ccplay.model import AnyEvent, DownloadProgress, Health, Hello, PingSample, Sweep
 from ccplay.wire import UnknownEvent
 
 
@@ -22,11 +25,16 @@ class Sink(Protocol):
 
 
 class Recorder:
-    """The stream in a file, one JSON line an event, valid up to its last complete line."""
+    """The stream in a file, one JSON line an event, valid up to its last complete line.
+
+    Sweeps go into blocks of about a second. Before an event whose place among the sweeps matters
+    their block ends, so that reading gives the state that the stream gave.
+    """
 
     def __init__(self, path: Path) -> None:
         """Create ``path``. Raises ``RecordingError`` where that can't be, or would lose one."""
         self._path = path
+        self._block: list[Sweep] = []
         if path.is_file() and path.stat().st_size:
             raise RecordingError(f"{path} exists: remove it, or record to another name")
         try:
@@ -35,17 +43,50 @@ class Recorder:
             raise RecordingError(f"can't record to {path}: {error.strerror}") from None
 
     def put(self, event: AnyEvent | UnknownEvent) -> None:
-        """Write one event; anything but a sweep goes to the disk at once."""
+        """Take one event; all is on its way to the disk about a second later."""
         try:
-            self._file.write(wire.encode(event))
-            if not isinstance(event, Sweep):
-                self._file.flush()
+            if isinstance(event, Sweep):
+                self._gather(event)
+            else:
+                self._write(event)
         except OSError as error:
+            # Half a line may be there; nothing may follow it.
+            self._block.clear()
             raise RecordingError(f"recording to {self._path} stopped: {error.strerror}") from None
 
     def close(self) -> None:
-        """Close the file. What could not be written was reported by ``put`` already."""
-        try:
+        """Write what is left and close. What could not be written was reported by ``put``."""
+        with contextlib.suppress(OSError):
+            self._end_block()
+        with contextlib.suppress(OSError):
             self._file.close()
-        except OSError:
+
+    def _gather(self, sweep: Sweep) -> None:
+        block = self._block
+        if block and not (blocks.fits(sweep, block) and sweep.t < block[0].t + _BLOCK_S):
+            self._end_block()
+            self._file.flush()
+        self._block.append(sweep)
+
+    def _write(self, event: AnyEvent | UnknownEvent) -> None:
+        if isinstance(event, _ALONGSIDE):
+            self._file.write(wire.encode(event))
             return
+        self._end_block()
+        if isinstance(event, Hello):
+            event = msgspec.structs.replace(event, format=wire.FORMAT)
+        self._file.write(wire.encode(event))
+        self._file.flush()
+
+    def _end_block(self) -> None:
+        if self._block:
+            line = wire.encode(blocks.pack(self._block))
+            self._block.clear()
+            self._file.write(line)
+
+
+_BLOCK_S = 1.0
+"""What a crash of ours may cost."""
+
+_ALONGSIDE = (PingSample, DownloadProgress, Health)
+"""Samples of their own: it does not matter which sweeps come before and which after them."""

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from ccplay import wire
+from ccplay.bounds import Bounds
 from ccplay.errors import LabError, RecordingError, WireError
 from ccplay.model import AnyCommand, AnyEvent, Build, Ended
+from ccplay.state import LabState
 from ccplay.wire import UnknownEvent
 
 _KILLED = "unshare: sigprocmask"
 """What unshare(1) says, instead of anything helpful, where a signal ended what it had started."""
 
 _CHUNK = 1 << 16
-_LINES_A_TURN = 500
+_LONGEST_LINE = 1 << 26
+_TURN_S = 0.01
+"""So long a replay is read before others have their turn."""
+
 _GRACE_S = 2.0
 
 
@@ -144,15 +150,45 @@ async def _lines(process: asyncio.subprocess.Process) -> AsyncIterator[bytes]:
 
 def check_recording(path: Path) -> None:
     """Raise ``RecordingError`` unless ``path`` begins like a recording that we can read."""
+    next(recorded_events(path))
+
+
+def read_recording(path: Path) -> LabState:
+    """Return the state at the end of a recording. Raises ``RecordingError`` as it is read."""
+    state = LabState()
+    for event in recorded_events(path):
+        state.apply(event)
+    return state
+
+
+def recorded_events(path: Path) -> Iterator[AnyEvent | UnknownEvent]:
+    """Yield what a recording holds; a last line cut short by a crash is left out.
+
+    Raises ``RecordingError``, with file and line, for a file that can't be read, is no recording
+    or would lead its reader astray: it may be a stranger's.
+    """
+    bounds = Bounds()
+    number = 0
     try:
         with path.open("rb") as file:
-            first = file.readline()
+            for number, line in enumerate(_complete_lines(file), 1):
+                first = number == 1
+                event = wire.decode_hello(line, str(path)) if first else wire.decode_event(line)
+                bounds.check(event)
+                yield event
     except OSError as error:
         raise RecordingError(f"{path}: {error.strerror}") from None
-    try:
-        wire.check_format(wire.decode_event(first), str(path))
-    except WireError:
-        raise RecordingError(f"{path}: not a ccplay recording") from None
+    except WireError as error:
+        raise RecordingError(f"{path}:{number}: {error}") from None
+    if number == 0:
+        raise RecordingError(f"{path}: not a ccplay recording")
+
+
+def _complete_lines(file: BinaryIO) -> Iterator[bytes]:
+    while (line := file.readline(_LONGEST_LINE)).endswith(b"\n"):
+        yield line
+    if len(line) == _LONGEST_LINE:
+        raise WireError(f"the line after it is longer than {_LONGEST_LINE} bytes")
 
 
 class ReplaySource:
@@ -164,29 +200,16 @@ class ReplaySource:
         self._path = path
 
     async def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
-        """Yield the recorded events; a last line cut short by a crash is left out.
+        """Yield the recorded events, and now and then let others work: the screen, above all.
 
-        Raises ``RecordingError`` for a file that can't be read or is no recording.
+        Raises ``RecordingError`` as ``recorded_events`` does.
         """
-        try:
-            with self._path.open("rb") as file:
-                for number, line in enumerate(file, 1):
-                    if not line.endswith(b"\n"):
-                        return
-                    yield self._decode(number, line)
-                    if number % _LINES_A_TURN == 0:
-                        await asyncio.sleep(0)
-        except OSError as error:
-            raise RecordingError(f"{self._path}: {error.strerror}") from None
-
-    def _decode(self, number: int, line: bytes) -> AnyEvent | UnknownEvent:
-        try:
-            event = wire.decode_event(line)
-        except WireError as error:
-            raise RecordingError(f"{self._path}:{number}: {error}") from None
-        if number == 1:
-            wire.check_format(event, str(self._path))
-        return event
+        turn_ends = time.monotonic() + _TURN_S
+        for event in recorded_events(self._path):
+            yield event
+            if time.monotonic() > turn_ends:
+                await asyncio.sleep(0)
+                turn_ends = time.monotonic() + _TURN_S
 
     def send(self, command: AnyCommand) -> None:
         """Do nothing: the past takes no commands."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from ccplay import blocks
 from ccplay.model import (
     Applied,
     Building,
@@ -28,10 +29,14 @@ from ccplay.model import (
     PingEnded,
     PingSample,
     PingStarted,
+    QdiscRows,
     QdiscSamples,
     Ready,
+    Row,
     SetCongestionControl,
     Sweep,
+    Sweeps,
+    TcpRows,
     TcpSamples,
 )
 from ccplay.series import Series, Timeline
@@ -88,6 +93,15 @@ class Flow:
     def running(self) -> bool:
         """Whether the flow has not ended."""
         return self.ended is None
+
+    def learn(self, t: float, cc: str, mss: int, acked: int) -> None:
+        """Take in what a sweep at ``t`` says of the flow as it is now."""
+        self.mss = mss
+        # tcp_info counts the SYN too.
+        self.acked = max(acked - 1, 0)
+        if self.cc != cc:
+            self.cc = cc
+            self.cc_changes.append((t, cc))
 
 
 @dataclass(slots=True)
@@ -223,22 +237,41 @@ class LabState:
         rows = zip(flows, samples.cc, samples.mss, samples.bytes_acked, strict=True)
         for flow, cc, mss, acked in rows:
             if flow is not None:
-                flow.mss = mss
-                # tcp_info counts the SYN too.
-                flow.acked = max(acked - 1, 0)
-                if flow.cc != cc:
-                    flow.cc = cc
-                    flow.cc_changes.append((t, cc))
+                flow.learn(t, cc, mss, acked)
 
     def _qdisc(self, tick: int, samples: QdiscSamples) -> None:
         for row, link in enumerate(samples.link):
-            queue = self.queues.get(link)
-            if queue is None:
-                series = {name: Series(self.sweeps) for name in QUEUE_SERIES}
-                queue = self.queues[link] = Queue(link, samples.kind[row], series)
-            queue.kind = samples.kind[row]
+            series = self._queue(link, samples.kind[row]).series
             for name in QUEUE_SERIES:
-                queue.series[name].put(tick, getattr(samples, name)[row])
+                series[name].put(tick, getattr(samples, name)[row])
+
+    def _sweeps(self, event: Sweeps) -> None:
+        moments = blocks.moments(event)
+        tick = self.sweeps.extend(moments)
+        if event.tcp is not None:
+            self._tcp_rows(tick, event.t, event.tcp, len(moments))
+        if event.qdisc is not None:
+            self._qdisc_rows(tick, event.qdisc, len(moments))
+        self.now = max(self.now, moments[-1])
+
+    def _tcp_rows(self, tick: int, t: float, rows: TcpRows, sweeps: int) -> None:
+        for at, (name, cc) in enumerate(zip(rows.flow, rows.cc, strict=True)):
+            if (flow := self.flows.get(name)) is not None:
+                _extend(flow.series, tick, rows.fields, at, sweeps)
+                mss = _last(rows.fields, "mss", at)
+                flow.learn(t, cc, mss, _last(rows.fields, "bytes_acked", at))
+
+    def _qdisc_rows(self, tick: int, rows: QdiscRows, sweeps: int) -> None:
+        for at, (link, kind) in enumerate(zip(rows.link, rows.kind, strict=True)):
+            _extend(self._queue(link, kind).series, tick, rows.fields, at, sweeps)
+
+    def _queue(self, link: str, kind: str) -> Queue:
+        queue = self.queues.get(link)
+        if queue is None:
+            series = {name: Series(self.sweeps) for name in QUEUE_SERIES}
+            queue = self.queues[link] = Queue(link, kind, series)
+        queue.kind = kind
+        return queue
 
     def _hello(self, event: Hello) -> None:
         self.hello = event
@@ -370,8 +403,22 @@ class LabState:
         self.log.append(Entry(t, kind, text))
 
 
+def _extend(
+    series: dict[str, Series], tick: int, fields: dict[str, list[Row]], at: int, sweeps: int
+) -> None:
+    for name, each in series.items():
+        if (rows := fields.get(name)) is not None:
+            each.extend(tick, blocks.values(rows[at], sweeps))
+
+
+def _last(fields: dict[str, list[Row]], name: str, at: int) -> int:
+    rows = fields.get(name)
+    return 0 if rows is None else blocks.last(rows[at]) or 0
+
+
 _HANDLERS: dict[type, Callable[[LabState, Any], None]] = {
     Hello: LabState._hello,
+    Sweeps: LabState._sweeps,
     Building: LabState._building,
     Ready: LabState._ready,
     LinkChanged: LabState._link_changed,

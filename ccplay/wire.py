@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import msgspec
 
-from ccplay import __version__
+from ccplay import __version__, blocks
 from ccplay.errors import RecordingError, WireError
-from ccplay.model import AnyCommand, AnyEvent, Command, Event, Hello
+from ccplay.model import AnyCommand, AnyEvent, Command, Event, Hello, Moment, Sweep, Sweeps
 
-FORMAT = 1
-"""Version of the stream's format, said in ``Hello``. A reader takes its own and older ones."""
+FORMAT = 2
+"""Version of the stream's format, said in ``Hello``. A reader takes its own and older ones.
 
+2: recordings keep sweeps in blocks (``Sweeps``), and ``Hello`` says what was to be built.
+"""
 
 LAB_SAYS = "ccplay lab: "
 """How a lab begins the line on stderr that says why it ends."""
@@ -30,13 +33,23 @@ class _Envelope(msgspec.Struct):
     """Just enough of a line to say what it is."""
 
     event: str
-    t: float
+    t: Moment
+
+
+class _Opening(msgspec.Struct, tag_field="event", tag="hello"):
+    """Just enough of a first line to say who wrote it."""
+
+    format: int
+    version: str
 
 
 _encoder = msgspec.json.Encoder()
 _events: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 _commands: msgspec.json.Decoder[AnyCommand] = msgspec.json.Decoder(AnyCommand)
 _envelopes = msgspec.json.Decoder(_Envelope)
+_openings = msgspec.json.Decoder(_Opening)
+_NOT_JSON = (msgspec.MsgspecError, UnicodeError, RecursionError)
+"""What the decoder raises: the latter two for text that is no UTF-8, and for a very deep nest."""
 
 
 def encode(record: Event | Command | UnknownEvent) -> bytes:
@@ -55,34 +68,51 @@ def decode_event(line: bytes) -> AnyEvent | UnknownEvent:
         if b"\\" in line or not line.isascii():
             # A stranger's recording must not write to the terminal what is no text.
             line = _encoder.encode(printable_value(msgspec.json.decode(line)))
-        return _events.decode(line)
-    except msgspec.MsgspecError as error:
+        event = _events.decode(line)
+    except _NOT_JSON as error:
         try:
             envelope = _envelopes.decode(line)
-        except msgspec.MsgspecError:
+        except _NOT_JSON:
             raise WireError(f"not an event: {_shorten(line)} ({error})") from None
         if envelope.event in _KNOWN_EVENTS:
             raise WireError(f"event {envelope.event!r}: {error}") from None
         return UnknownEvent(envelope.t, envelope.event, line.rstrip(b"\n"))
+    if isinstance(event, Sweep):
+        blocks.check_sweep(event)
+    elif isinstance(event, Sweeps):
+        blocks.check(event)
+    return event
 
 
 def decode_command(line: bytes) -> AnyCommand:
     """Read one line of a lab's input. Raises ``WireError`` for anything but a command."""
     try:
         return _commands.decode(line)
-    except msgspec.MsgspecError as error:
+    except _NOT_JSON as error:
         raise WireError(f"not a command: {_shorten(line)} ({error})") from None
 
 
-def check_format(first: AnyEvent | UnknownEvent, name: str) -> None:
-    """Raise ``RecordingError`` unless ``first`` opens a stream that this version understands."""
+def decode_hello(line: bytes, name: str) -> Hello:
+    """Read the first line of the recording ``name``.
+
+    Raises ``RecordingError`` unless it opens a stream that this version understands.
+    """
+    with contextlib.suppress(*_NOT_JSON):
+        # A newer hello need not be one that we can read further than this.
+        opening = _openings.decode(line)
+        if opening.format > FORMAT:
+            raise RecordingError(
+                f"{name}: recorded by ccplay {printable(opening.version)} "
+                f"in format {opening.format}; "
+                f"this ccplay {__version__} reads up to {FORMAT}: update ccplay"
+            )
+    try:
+        first = decode_event(line)
+    except WireError:
+        raise RecordingError(f"{name}: not a ccplay recording") from None
     if not isinstance(first, Hello):
         raise RecordingError(f"{name}: not a ccplay recording: it does not begin with hello")
-    if first.format > FORMAT:
-        raise RecordingError(
-            f"{name}: recorded by ccplay {first.version} in format {first.format}; "
-            f"this ccplay {__version__} reads up to {FORMAT}: update ccplay"
-        )
+    return first
 
 
 def encode_value(value: msgspec.Struct) -> bytes:

@@ -37,7 +37,7 @@ async def _serve() -> int:
     lines = _read_stdin(asyncio.get_running_loop())
     try:
         build = _first_command(await lines.get())
-        lab = Lab(outlet.put, lambda: time.monotonic() - start, lambda: outlet.dropped)
+        lab = Lab(outlet.put, lambda: round(time.monotonic() - start, 6), lambda: outlet.dropped)
         await lab.survey(build)
         outlet.put(
             Hello(

@@ -61,9 +61,15 @@ def test_no_text_of_a_recording_reaches_the_terminal_as_an_order() -> None:
     assert event.command.text.endswith(" e→")
 
 
-def test_a_stream_begins_with_hello() -> None:
+def test_a_recording_begins_with_hello() -> None:
     with pytest.raises(RecordingError, match="does not begin with hello"):
-        wire.check_format(Ready(t=0), "x.ccplay")
+        wire.decode_hello(wire.encode(Ready(t=0)), "x.ccplay")
+
+
+def test_a_newer_recording_is_refused_whatever_else_its_hello_says() -> None:
+    newer = b'{"event":"hello","format":99,"version":"7.1","t":"a word by then"}\n'
+    with pytest.raises(RecordingError, match=r"x\.ccplay: recorded by ccplay 7\.1 in format 99"):
+        wire.decode_hello(newer, "x.ccplay")
 
 
 def test_defaults_cost_no_bytes() -> None:

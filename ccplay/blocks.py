@@ -1,0 +1,167 @@
+"""Blocks: the sweeps of about a second as one event, a tenth of the work to read."""
+
+from __future__ import annotations
+
+import math
+import struct
+from array import array
+from collections.abc import Sequence
+from itertools import accumulate
+from operator import sub
+
+from ccplay.errors import WireError
+from ccplay.model import (
+    QdiscRows,
+    QdiscSamples,
+    Row,
+    Sweep,
+    Sweeps,
+    TcpRows,
+    TcpSamples,
+    Value,
+)
+
+LONGEST = 1000
+"""A block holds no more sweeps: a scalar for each flow must not stand for millions of values."""
+
+_TCP_FIELDS = tuple(each for each in TcpSamples.__struct_fields__ if each not in ("flow", "cc"))
+_QDISC_FIELDS = tuple(
+    each for each in QdiscSamples.__struct_fields__ if each not in ("link", "kind")
+)
+
+
+def fits(sweep: Sweep, block: Sequence[Sweep]) -> bool:
+    """Say whether ``sweep`` can follow in ``block``: same flows, same algorithms, same queues."""
+    last = block[-1]
+    return len(block) < LONGEST and sweep.t >= last.t and _shape(sweep) == _shape(last)
+
+
+def pack(block: Sequence[Sweep]) -> Sweeps:
+    """Put sweeps that fit each other into one event; their moments are rounded to microseconds."""
+    moments = [round(sweep.t * 1e6) for sweep in block]
+    return Sweeps(
+        t=moments[0] / 1e6,
+        after_us=list(map(sub, moments[1:], moments)),
+        tcp=_tcp_rows([sweep.tcp for sweep in block if sweep.tcp is not None]),
+        qdisc=_qdisc_rows([sweep.qdisc for sweep in block if sweep.qdisc is not None]),
+    )
+
+
+def check(block: Sweeps) -> None:
+    """Raise ``WireError`` where the parts of a block do not fit each other."""
+    sweeps = len(block.after_us) + 1
+    if sweeps > LONGEST:
+        raise WireError(f"{sweeps} sweeps in a block; at most {LONGEST} are read")
+    if block.tcp is not None:
+        _check_rows(block.tcp.flow, block.tcp.cc, block.tcp.fields, sweeps)
+    if block.qdisc is not None:
+        _check_rows(block.qdisc.link, block.qdisc.kind, block.qdisc.fields, sweeps)
+
+
+def check_sweep(sweep: Sweep) -> None:
+    """Raise ``WireError`` where the parts of a sweep do not fit each other."""
+    for samples, names in (
+        (sweep.tcp, sweep.tcp.flow if sweep.tcp else []),
+        (sweep.qdisc, sweep.qdisc.link if sweep.qdisc else []),
+    ):
+        if samples is None:
+            continue
+        _check_names(names)
+        for field in samples.__struct_fields__:
+            if len(getattr(samples, field)) != len(names):
+                raise WireError(f"{field}: not one for each of {len(names)} flows or links")
+
+
+def moments(block: Sweeps) -> list[float]:
+    """Return when each sweep of a block was made."""
+    return [us / 1e6 for us in accumulate(block.after_us, initial=round(block.t * 1e6))]
+
+
+def values(row: Row, sweeps: int) -> array[float]:
+    """Return what a row says of each of its ``sweeps``, NaN where a value is not known."""
+    if not isinstance(row, list):
+        return array("f", (math.nan if row is None else row,)) * sweeps
+    expanded = array("f")
+    try:
+        # A third faster than to extend the array by the numbers themselves.
+        expanded.frombytes(struct.pack(f"{sweeps}f", *accumulate(row)))
+    except (TypeError, struct.error):
+        expanded.extend(math.nan if each is None else each for each in _with_gaps(row))
+    return expanded
+
+
+def last(row: Row) -> int | None:
+    """Return the last value of a row, exactly; None where it is not known."""
+    if not isinstance(row, list):
+        return row
+    return None if row[-1] is None else sum(step for step in row if step is not None)
+
+
+def _shape(sweep: Sweep) -> tuple[list[str] | None, ...]:
+    return (
+        sweep.tcp.flow if sweep.tcp else None,
+        sweep.tcp.cc if sweep.tcp else None,
+        sweep.qdisc.link if sweep.qdisc else None,
+        sweep.qdisc.kind if sweep.qdisc else None,
+    )
+
+
+def _tcp_rows(samples: Sequence[TcpSamples]) -> TcpRows | None:
+    if not samples:
+        return None
+    first = samples[0]
+    return TcpRows(flow=first.flow, cc=first.cc, fields=_fields(samples, _TCP_FIELDS))
+
+
+def _qdisc_rows(samples: Sequence[QdiscSamples]) -> QdiscRows | None:
+    if not samples:
+        return None
+    first = samples[0]
+    return QdiscRows(link=first.link, kind=first.kind, fields=_fields(samples, _QDISC_FIELDS))
+
+
+def _fields(samples: Sequence[Value], names: Sequence[str]) -> dict[str, list[Row]]:
+    return {
+        name: [_row(row) for row in zip(*(getattr(each, name) for each in samples), strict=True)]
+        for name in names
+    }
+
+
+def _row(counts: Sequence[int | None]) -> Row:
+    first = counts[0]
+    if counts.count(first) == len(counts):
+        return first
+    steps: list[int | None] = []
+    before = 0
+    for count in counts:
+        steps.append(None if count is None else count - before)
+        before = before if count is None else count
+    return steps
+
+
+def _with_gaps(row: Sequence[int | None]) -> list[int | None]:
+    found: list[int | None] = []
+    known = 0
+    for step in row:
+        known += step or 0
+        found.append(None if step is None else known)
+    return found
+
+
+def _check_rows(
+    names: list[str], kinds: list[str], fields: dict[str, list[Row]], sweeps: int
+) -> None:
+    _check_names(names)
+    if len(kinds) != len(names):
+        raise WireError(f"not one cc or kind for each of {len(names)} flows or links")
+    for field, rows in fields.items():
+        if len(rows) != len(names):
+            raise WireError(f"{field}: not one for each of {len(names)} flows or links")
+        for row in rows:
+            if isinstance(row, list) and len(row) != sweeps:
+                raise WireError(f"{field}: {len(row)} values for {sweeps} sweeps")
+
+
+def _check_names(names: list[str]) -> None:
+    if len(set(names)) != len(names):
+        raise WireError("one flow or link twice in a sweep")
