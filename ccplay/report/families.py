@@ -23,14 +23,16 @@ _MOST_TOLD = 3
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A figure with its cells, all of one unit."""
+    """What stands below one head: for each case a cell, and what was published beside it."""
 
     head: str
     cells: list[str]
+    published: list[str]
 
     @property
     def width(self) -> int:
-        return max(cell_len(line) for text in (self.head, *self.cells) for line in text.split("\n"))
+        texts = (self.head, *self.cells, *self.published)
+        return max(cell_len(line) for text in texts for line in text.split("\n"))
 
 
 def is_family(cases: CaseStatistics) -> bool:
@@ -66,54 +68,30 @@ def _names(cases: Iterable[CaseStatistics]) -> set[str]:
 def _family(
     name: str, cases: Sequence[CaseStatistics], runs: Sequence[CaseResult], width: int
 ) -> RenderableType:
-    labels = [*_labels(cases), _Column("n", [line for each in cases for line in _counts(each)])]
+    labels = [*_labels(cases), _column("n", [str(each.runs) for each in cases])]
     figures = [_figure(figure, cases) for figure in cases[0].reported]
     parts = [
-        Padding(_table(labels, some), (1, 0, 0, _GAP)) for some in _fitting(labels, figures, width)
+        Padding(_table(labels, some), (1 if name or number else 0, 0, 0, _GAP))
+        for number, some in enumerate(_fitting(labels, figures, width))
     ]
     head = [Text(name, style="bold")] if name else []
-    return Group(*head, *parts, *_remarks(cases, runs))
+    return Group(*head, *parts, Text(), *_remarks(cases, runs))
 
 
 def _labels(cases: Sequence[CaseStatistics]) -> list[_Column]:
     """Return what names each row: the values of the matrix, or the case."""
-    axes = list(cases[0].parameters)
-    columns = [
-        _Column(
-            axis, [line for each in cases for line in _rows(each, _word(each.parameters[axis]))]
-        )
-        for axis in axes
-    ]
-    if not axes:
-        columns = [_Column("case", [line for each in cases for line in _rows(each, each.name)])]
-    first = columns[0]
-    places = _published_rows(cases)
-    cells = ["published" if i in places else cell for i, cell in enumerate(first.cells)]
-    return [_Column(first.head, cells), *columns[1:]]
+    axes = cases[0].parameters
+    if axes:
+        columns = [_column(axis, [_word(each.parameters[axis]) for each in cases]) for axis in axes]
+    else:
+        columns = [_column("case", [each.name for each in cases])]
+    # The word stands below the first label.
+    columns[0].published[:] = ["published"] * len(cases)
+    return columns
 
 
-def _rows(case: CaseStatistics, cell: str) -> list[str]:
-    """Return a cell for a case's row, and an empty one for what was published of it."""
-    return [cell, ""] if _is_published(case) else [cell]
-
-
-def _counts(case: CaseStatistics) -> list[str]:
-    return _rows(case, str(case.runs))
-
-
-def _published_rows(cases: Sequence[CaseStatistics]) -> set[int]:
-    """Return the numbers of the rows that hold what was published."""
-    found, row = set(), 0
-    for case in cases:
-        row += 1
-        if _is_published(case):
-            found.add(row)
-            row += 1
-    return found
-
-
-def _is_published(case: CaseStatistics) -> bool:
-    return any(each.figure in case.reported for each in case.published)
+def _column(head: str, cells: list[str]) -> _Column:
+    return _Column(head, cells, [""] * len(cells))
 
 
 def _figure(figure: str, cases: Sequence[CaseStatistics]) -> _Column:
@@ -121,16 +99,18 @@ def _figure(figure: str, cases: Sequence[CaseStatistics]) -> _Column:
     fitting = unit(figure, means)
     group, _, last = figure.rpartition(".")
     head = "\n".join(word for word in (f"{group}." if group else "", last, fitting.name) if word)
-    cells = []
-    for case in cases:
-        found = case.figures.get(figure)
-        cell = _UNKNOWN if found is None else fitting.write_statistic(found)
-        if found is not None and found.n < case.runs:
-            cell += f" (n {found.n})"
-        cells.append(cell)
-        if _is_published(case):
-            cells.append(_published(figure, case, fitting))
-    return _Column(head, cells)
+    return _Column(
+        head,
+        [_measured(figure, case, fitting) for case in cases],
+        [_published(figure, case, fitting) for case in cases],
+    )
+
+
+def _measured(figure: str, case: CaseStatistics, fitting: Unit) -> str:
+    if (found := case.figures.get(figure)) is None:
+        return _UNKNOWN
+    few = f" (n {found.n})" if found.n < case.runs else ""
+    return fitting.write_statistic(found) + few
 
 
 def _published(figure: str, case: CaseStatistics, fitting: Unit) -> str:
@@ -168,10 +148,11 @@ def _table(labels: Sequence[_Column], figures: Sequence[_Column]) -> Table:
             vertical="bottom",
             no_wrap=number > 0,
         )
-    rows = zip(*(each.cells for each in (*labels, *figures)), strict=True)
-    for row in rows:
-        style = "dim" if row[0] == "published" else ""
-        table.add_row(*(escape(cell) for cell in row), style=style)
+    for row, cells in enumerate(zip(*(each.cells for each in (*labels, *figures)), strict=True)):
+        table.add_row(*map(escape, cells))
+        if any(each.published[row] for each in figures):
+            published = (each.published[row] for each in (*labels, *figures))
+            table.add_row(*map(escape, published), style="dim")
     return table
 
 

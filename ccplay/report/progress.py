@@ -29,6 +29,7 @@ class Teller:
         self._runs = runs
         self._number = 0
         self._overall: TaskID | None = None
+        self._shown = (0, 0, "")
         self.story = story
         name = Column(no_wrap=True, overflow="ellipsis", max_width=_NAME_WIDTH)
         left = Column(no_wrap=True, overflow="ellipsis")
@@ -59,7 +60,13 @@ class Teller:
         if self.story:
             many = f"case {self._number} of {self._runs}: " if self._runs > 1 else ""
             self.say(f"{many}{name}", "bold")
-        return Lane(self, name, duration_s, exact=exact)
+        lane = Lane(self, name, duration_s, exact=exact)
+        if self._overall is not None:
+            # The whole stands below its parts, and bars stand in the order in which they came.
+            self.bars.remove_task(self._overall)
+            self._overall = None
+            self.overall(*self._shown)
+        return lane
 
     def say(self, text: str, style: str = "") -> None:
         """Tell something that concerns the whole."""
@@ -71,6 +78,7 @@ class Teller:
 
     def overall(self, done: int, total: int, left: str) -> None:
         """Show how far all is."""
+        self._shown = (done, total, left)
         if total < 2:
             return
         if self._overall is None:

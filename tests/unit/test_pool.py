@@ -1,0 +1,149 @@
+"""Labs side by side: no more than asked, fewer where they starve each other, and once more."""
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from ccplay.errors import LabError
+from ccplay.experiment.agenda import Planned
+from ccplay.experiment.plan import plan
+from ccplay.experiment.pool import Attempt, Outcome, Pool
+from ccplay.report.results import CaseResult
+from ccplay.report.summary import summarise
+from ccplay.state import LabState
+from tests.unit.test_agenda import scenario
+from tests.unit.test_summary import health
+
+
+def result(name: str, **changes: float) -> CaseResult:
+    """Return a run whose lab was well, but for ``changes``."""
+    state = LabState()
+    state.apply(health(1.0, **changes))
+    return summarise(state, name)
+
+
+class Hall:
+    """Where attempts take place; ``judge`` says how many at a time are too many for a run."""
+
+    def __init__(self, jobs: int, cases: str, *, attempts: int = 3) -> None:
+        self.stop = asyncio.Event()
+        self.said: list[str] = []
+        self.made: list[tuple[str, int, int]] = []
+        """Case, number of the attempt, how many ran then."""
+        self.kept: list[tuple[str, int, bool]] = []
+        """Case, last attempt, whether it can be trusted."""
+        agenda = Planned(plan(scenario(*cases)))
+        self.pool = Pool(agenda, jobs, self.stop, attempts=attempts, tell=self.said.append)
+        self._running = 0
+
+    async def run(self, changes: Callable[[str, int], dict[str, float]]) -> None:
+        async def measure(attempt: Attempt) -> Outcome:
+            self._running += 1
+            # Until all that are going to start have.
+            for _ in range(5):
+                await asyncio.sleep(0)
+            name, together = attempt.run.case.name, self._running
+            self.made.append((name, attempt.number, together))
+            for _ in range(5):
+                await asyncio.sleep(0)
+            self._running -= 1
+            return Outcome(result(name, **changes(name, together)), whole=True)
+
+        def keep(attempt: Attempt, outcome: Outcome) -> None:
+            trusted = outcome.result.health.trustworthy
+            self.kept.append((attempt.run.case.name, attempt.number, trusted))
+            assert len(attempt.failed) == attempt.number - 1
+
+        await self.pool.run(measure, keep)
+
+
+def busy_beyond(most: int) -> Callable[[str, int], dict[str, float]]:
+    return lambda _, together: {"host_cpu": 1.0 if together > most else 0.5}
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 6])
+async def test_so_many_run_side_by_side_as_was_asked(jobs: int) -> None:
+    hall = Hall(jobs, "abcdef")
+    await hall.run(busy_beyond(6))
+    assert max(together for *_, together in hall.made) == jobs
+    assert sorted(hall.kept) == [(name, 1, True) for name in "abcdef"]
+    assert hall.said == []
+
+
+async def test_what_starves_is_run_again_with_fewer_at_a_time() -> None:
+    hall = Hall(4, "abcdefgh")
+    await hall.run(busy_beyond(2))
+    assert hall.pool.jobs == 2
+    assert sorted(hall.kept) == [
+        *((name, 2, True) for name in "abcd"),
+        *((name, 1, True) for name in "efgh"),
+    ]
+    # Four starved together, which is one reason to go down by half, not four.
+    assert [line for line in hall.said if "at a time" in line] == [
+        "too much for this machine: from now on 2 at a time"
+    ]
+    assert "a is run again: the machine was 100% busy" in hall.said
+
+
+async def test_the_last_attempt_has_the_machine_to_itself() -> None:
+    hall = Hall(4, "ab")
+
+    def doubtful(name: str, _: int) -> dict[str, float]:
+        return {"steal": 0.5} if name == "a" else {}
+
+    await hall.run(doubtful)
+    assert hall.made[-1] == ("a", 3, 1)
+    # It is kept all the same, marked; what a hypervisor takes is no reason for fewer jobs.
+    assert sorted(hall.kept) == [("a", 3, False), ("b", 1, True)]
+    assert hall.pool.jobs == 4
+
+
+async def test_a_single_run_is_only_marked() -> None:
+    hall = Hall(1, "a", attempts=1)
+    await hall.run(busy_beyond(0))
+    assert hall.kept == [("a", 1, False)]
+    assert hall.said == []
+
+
+async def test_a_lab_too_short_to_judge_is_not_run_again() -> None:
+    hall = Hall(1, "a")
+    kept: list[Outcome] = []
+
+    async def measure(attempt: Attempt) -> Outcome:
+        return Outcome(summarise(LabState(), "a"), whole=True)
+
+    await hall.pool.run(measure, lambda _, outcome: kept.append(outcome))
+    assert len(kept) == 1
+    assert not kept[0].result.health.trustworthy
+
+
+async def test_after_a_stop_nothing_starts() -> None:
+    hall = Hall(2, "abcdef")
+
+    async def measure(attempt: Attempt) -> Outcome:
+        await hall.stop.wait()
+        name = attempt.run.case.name
+        return Outcome(msgspec.structs.replace(result(name), interrupted=True), whole=False)
+
+    kept: list[str] = []
+    asyncio.get_running_loop().call_soon(hall.stop.set)
+    await hall.pool.run(measure, lambda attempt, _: kept.append(attempt.run.case.name))
+    assert sorted(kept) == ["a", "b"]
+
+
+async def test_what_one_raises_ends_the_others_in_an_orderly_way() -> None:
+    hall = Hall(2, "abc")
+    ended: list[str] = []
+
+    async def measure(attempt: Attempt) -> Outcome:
+        if attempt.run.case.name == "a":
+            raise LabError("can't start")
+        await hall.stop.wait()
+        ended.append(attempt.run.case.name)
+        return Outcome(result("b"), whole=True)
+
+    with pytest.raises(LabError, match="can't start"):
+        await hall.pool.run(measure, lambda *_: None)
+    assert ended == ["b"]
