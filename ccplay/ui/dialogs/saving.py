@@ -1,0 +1,96 @@
+"""The dialog that saves what was done in the session as a scenario file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+
+from textual.widget import Widget
+from textual.widgets import Static
+
+from ccplay.errors import CcplayError
+from ccplay.scenario.writing import write
+from ccplay.state import LabState
+from ccplay.ui.dialogs.base import Question
+from ccplay.ui.dialogs.fields import Field, Row, Steps
+from ccplay.ui.playhead import Playhead
+from ccplay.units import format_clock
+
+SHOWN, ALL = "shown", "all"
+
+
+class SaveDialog(Question[Path]):
+    """Ask for a file name, write the scenario there and answer with its path.
+
+    A file that exists is replaced only when enter is pressed a second time.
+    """
+
+    HEADING = "Save as scenario"
+    START = "Input"
+    VERB = "save"
+
+    def __init__(self, state: LabState, playhead: Playhead, title: str) -> None:
+        """Offer all of a session, or the part up to where the playhead is."""
+        super().__init__()
+        self.state = state
+        self.title_of_session = title
+        self._t = playhead.t
+        self._replaces: Path | None = None
+        choices = [
+            (ALL, f"all of the session until now ({format_clock(state.now)})"),
+            (SHOWN, f"up to the moment shown ({format_clock(self._t)})"),
+        ]
+        # Live and running, now is the moment shown.
+        self.part = Steps(choices if not _at_the_end(state, playhead) else choices[:1], self.glyphs)
+        if not playhead.recorded:
+            self.part.value = SHOWN
+        self.name_of_file = Field("file", proposal(), _path, self.glyphs)
+        self.name_of_file.add_class("wide")
+
+    def controls(self) -> Iterable[Widget]:
+        """Return what to ask for: the file, then how much of the session."""
+        said = (
+            "Every change that you made and all traffic that you started become steps, each at its "
+            "moment: ccplay run FILE does the same again, ccplay FILE shows it live."
+        )
+        return (
+            Static(said, classes="detail", markup=False),
+            Static(classes="gap"),
+            self.name_of_file,
+            Row("what", self.part),
+        )
+
+    def command(self) -> Path | None:
+        """Write the file and return its path. Raises ``ValueError`` where that can't be."""
+        path = self.name_of_file.value
+        if path is None:
+            return None
+        until = self._t if self.part.value == SHOWN else None
+        try:
+            text = write(self.state, title=self.title_of_session, until=until)
+            with path.open("w" if path == self._replaces else "x", encoding="utf-8") as file:
+                file.write(text)
+        except FileExistsError:
+            self._replaces = path
+            raise ValueError(f"{path} exists: enter again replaces it") from None
+        except OSError as error:
+            raise ValueError(f"can't write {path}: {error.strerror}") from None
+        except CcplayError as error:
+            raise ValueError(str(error)) from None
+        return path
+
+
+def proposal() -> str:
+    """Return a name for a file that tells sessions apart: ``session-20261121-064512.toml``."""
+    return f"session-{datetime.now().astimezone():%Y%m%d-%H%M%S}.toml"
+
+
+def _at_the_end(state: LabState, playhead: Playhead) -> bool:
+    return playhead.t >= state.now or (playhead.running and not playhead.recorded)
+
+
+def _path(text: str) -> Path:
+    path = Path(text).expanduser()
+    # What ends otherwise is no scenario to ccplay's own eyes: its name is taken without the ending.
+    return path if path.suffix else path.with_name(f"{path.name}.toml")

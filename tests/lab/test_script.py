@@ -1,0 +1,94 @@
+"""From play to script: what was done by hand, saved and run again, is done again."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+from ccplay import wire
+from ccplay.model import (
+    Applied,
+    Build,
+    LinkSetting,
+    Mark,
+    Qdisc,
+    Ready,
+    SetCongestionControl,
+    SetLink,
+    SetQdisc,
+    StartDownload,
+    StartFlow,
+    StartPing,
+    StopFlow,
+    Topology,
+)
+from ccplay.scenario.writing import write
+from ccplay.source import ReplaySource
+from tests.lab.conftest import RunningLab, running
+
+BUILD = Build(
+    topology=Topology(kind="linear"),
+    links={
+        "bottleneck": LinkSetting(
+            rate=8_000_000, delay_us=5_000, qdisc=Qdisc(kind="pfifo", options={"limit": 50})
+        )
+    },
+    congestion_controls={"h1": "reno"},
+)
+
+LATE_S = 0.1
+"""How much later than in the session a step may come: a busy machine starts programs slowly."""
+
+
+async def by_hand(lab: RunningLab) -> None:
+    """Do something of everything, and wait until all of it has ended."""
+    for command in (
+        StartPing(count=3, interval_s=0.2),
+        StartFlow(),
+        SetCongestionControl(cc="bbr", flow="1"),
+        SetQdisc(qdisc=Qdisc(kind="bfifo", options={"limit": 30_000})),
+        SetLink(rate=5_000_000, delay_us=10_000),
+        StartDownload(bytes=50_000),
+        Mark(text='all there is: "quotes", too'),
+        StartFlow(bytes=200_000, streams=2),
+        StopFlow(flow="1"),
+    ):
+        lab.send(command)
+        await lab.run_for(0.4)
+    state = lab.state
+    await lab.until(lambda _: all(flow.ended for flow in state.flows.values()))
+
+
+async def applied(path: Path) -> list[tuple[float, Applied]]:
+    """Return what a recording says took effect, by seconds after its network stood."""
+    events = [event async for event in ReplaySource(path).events()]
+    (ready,) = (event.t for event in events if isinstance(event, Ready))
+    return [(event.t - ready, event) for event in events if isinstance(event, Applied)]
+
+
+async def test_a_session_by_hand_runs_again(tmp_path: Path) -> None:
+    """The same commands in the same order, each within a tenth of a second of its moment."""
+    async with running(BUILD) as lab:
+        await by_hand(lab)
+        state = lab.state
+        path = tmp_path / "again.toml"
+        path.write_text(write(state, title="by hand"))
+    assert state.ready_at is not None
+    played = [(each.t - state.ready_at, each) for each in state.applied]
+    assert len(played) == 9
+
+    recording = tmp_path / "again.ccplay"
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "ccplay", "run", str(path), "--json", "--record", str(recording)),
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    _, talk = await process.communicate()
+    assert process.returncode == 0, talk.decode()
+    again = await applied(recording)
+    assert [each.command for _, each in again] == [each.command for _, each in played]
+    late = {
+        wire.encode(two.command): t2 - t1 for (t1, _), (t2, two) in zip(played, again, strict=True)
+    }
+    assert max(map(abs, late.values())) < LATE_S, late
