@@ -11,13 +11,17 @@ if TYPE_CHECKING:
 
 def show(session: Session, arguments: argparse.Namespace) -> int:
     """Open the screen until the person leaves it; return the exit code."""
+    from ccplay.source import check_recording
     from ccplay.ui.app import CcplayApp
 
+    if arguments.ghost:
+        check_recording(arguments.ghost)
     app = CcplayApp(
         session,
         look=arguments.theme,
         ascii=arguments.ascii,
         start_at=getattr(arguments, "at", 0.0),
         speed=getattr(arguments, "speed", 1.0),
+        ghost=arguments.ghost,
     )
     return app.run() or 0

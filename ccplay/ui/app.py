@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, ClassVar, cast
 
 from rich.console import RenderableType
@@ -38,8 +39,12 @@ class CcplayApp(App[int]):
         start_at: float = 0.0,
         speed: float = 1.0,
         fps: float = 10.0,
+        ghost: Path | None = None,
     ) -> None:
-        """Prepare to show ``session``; ``look`` names a theme. Raises ``UsageError``."""
+        """Prepare to show ``session``, the recording ``ghost`` under it; ``look`` names a theme.
+
+        Raises ``UsageError``.
+        """
         super().__init__()
         self.session = session
         self.glyphs: Glyphs = ASCII if ascii else UNICODE
@@ -51,7 +56,7 @@ class CcplayApp(App[int]):
         for each in self.looks.values():
             self.register_theme(each.textual_theme)
         self.theme = self.look.textual_theme.name
-        self.main = MainScreen(session, start_at=start_at, speed=speed, fps=fps)
+        self.main = MainScreen(session, start_at=start_at, speed=speed, fps=fps, ghost=ghost)
         """The screen under everything else."""
 
     def get_default_screen(self) -> Screen[Any]:

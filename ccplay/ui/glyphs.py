@@ -41,6 +41,12 @@ class Glyphs:
     """How full a cell of the queue bar is; the first is empty, the last full."""
     flow_marks: tuple[str, ...]
     """One a flow, so that colour is not the only cue."""
+    ghost_marks: tuple[str, ...]
+    """The same in an earlier run: smaller."""
+    ghost: str
+    """What an earlier run is drawn with where there are no braille dots, and in the legend."""
+    answer: str
+    """A ping's answer in an earlier run."""
     ribbon: tuple[str, ...]
     """Open, Disorder, CWR, Recovery, Loss."""
     live: str
@@ -61,6 +67,10 @@ class Glyphs:
     def flow_mark(self, number: int) -> str:
         """Return the mark of the ``number``-th flow, from 0; they repeat after the last."""
         return self.flow_marks[number % len(self.flow_marks)]
+
+    def ghost_mark(self, number: int) -> str:
+        """Return the mark of the ``number``-th flow in an earlier run."""
+        return self.ghost_marks[number % len(self.ghost_marks)]
 
     def translate(self, text: str) -> str:
         """Return ``text`` with nothing in it that this set can't show."""
@@ -88,6 +98,9 @@ UNICODE = Glyphs(
     arrow_left="◀",
     queue_steps=(" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"),
     flow_marks=("●", "■", "▲", "◆", "○", "□", "△", "◇", "★", "☆"),
+    ghost_marks=("•", "▪", "▴", "⋄", "◦", "▫", "▵", "◊", "⋆", "∗"),
+    ghost="⠂",
+    answer="·",
     ribbon=("▁", "▂", "▄", "▆", "█"),
     live="●",
     frozen="■",
@@ -124,6 +137,9 @@ ASCII = Glyphs(
     arrow_left="<",
     queue_steps=(" ", ".", ":", "=", "#"),
     flow_marks=("o", "x", "+", "*", "@", "%", "&", "$", "w", "m"),
+    ghost_marks=("o", "x", "+", "*", "@", "%", "&", "$", "w", "m"),
+    ghost=",",
+    answer="`",
     ribbon=("_", ".", "-", "=", "#"),
     live="*",
     frozen="#",

@@ -10,7 +10,7 @@ from textual.screen import Screen
 GROUPS: dict[str, tuple[str, ...]] = {
     "traffic": ("flow", "download", "ping", "stop"),
     "network": ("congestion", "queue", "link", "way_back"),
-    "time": ("freeze", "scrub", "leap", "start", "end", "zoom", "speed", "mark"),
+    "time": ("freeze", "scrub", "leap", "start", "end", "zoom", "speed", "mark", "ghost"),
     "screen": (),
 }
 """Words in a binding's action by which it is put into a group; the last takes the rest."""

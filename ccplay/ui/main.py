@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual import events
@@ -28,9 +29,11 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.screen import ModalScreen, Screen
 
+from ccplay.errors import CcplayError
 from ccplay.model import AnyCommand, Network, StopDownload, StopFlow
 from ccplay.session import Session
 from ccplay.ui import pictures, titles
+from ccplay.ui.ghosts import Choice, Ghosts
 from ccplay.ui.glyphs import ASCII, UNICODE
 from ccplay.ui.panels import banner, flows, footer, header, log, network, ribbon
 from ccplay.ui.playhead import Playhead
@@ -73,6 +76,9 @@ class MainScreen(Screen[None]):
         Binding("q", "dialog('QueueDialog')", "Queue discipline", id="queue", priority=True),
         Binding("l", "dialog('LinkDialog')", "Link", id="link", priority=True),
         Binding("m", "dialog('MarkDialog')", "Mark", id="mark", priority=True),
+        Binding(
+            "g", "ghost", "Ghost", id="ghost", priority=True, tooltip="Ghost: an earlier run below"
+        ),
         Binding("x", "stop", "Stop the selected flow", id="stop"),
         Binding("space", "freeze", "Freeze, pause, go on", id="freeze"),
         Binding("left", "scrub(-1)", "Back in time", id="back"),
@@ -95,10 +101,19 @@ class MainScreen(Screen[None]):
     ]
 
     def __init__(
-        self, session: Session, *, start_at: float = 0.0, speed: float = 1.0, fps: float = 10.0
+        self,
+        session: Session,
+        *,
+        start_at: float = 0.0,
+        speed: float = 1.0,
+        fps: float = 10.0,
+        ghost: Path | None = None,
     ) -> None:
         super().__init__()
         self.session = session
+        self.ghosts = Ghosts(session.state)
+        """What lies under the session, or is being read to."""
+        self._first_ghost = Choice(ghost) if ghost else None
         self.playhead = Playhead(recorded=session.recorded, t=start_at, speed=speed)
         self._fps = fps
         self._sheets = {name: Sheet(id=name) for name in _SHEETS}
@@ -122,7 +137,14 @@ class MainScreen(Screen[None]):
         """What the panels are drawn from, now."""
         app = self.ccplay
         return View(
-            self.session, self.playhead, app.look, app.glyphs, self._selected, self._reverse
+            self.session,
+            self.playhead,
+            app.look,
+            app.glyphs,
+            self._selected,
+            self._reverse,
+            self.ghosts.shown,
+            self.ghosts.reading,
         )
 
     def compose(self) -> ComposeResult:
@@ -145,6 +167,8 @@ class MainScreen(Screen[None]):
         self.playhead.scrub(0, self.playhead.t)
         self.playhead.running = True
         self.set_interval(1 / self._fps, self.draw)
+        if self._first_ghost is not None:
+            self._lay(self._first_ghost)
 
     def on_resize(self, event: events.Resize) -> None:
         """Give every part its place."""
@@ -266,6 +290,28 @@ class MainScreen(Screen[None]):
     def _asked(self, command: AnyCommand | None) -> None:
         if command is not None:
             self.session.send(command)
+        self.redraw()
+
+    def action_ghost(self) -> None:
+        """Ask which earlier run shall lie under this one."""
+        if self.session.state.ready_at is None:
+            self.app.notify("The network is still being built.", severity="warning")
+            return
+        from ccplay.ui.dialogs.ghost import GhostDialog  # noqa: PLC0415 - as above
+
+        self.app.push_screen(GhostDialog(self.view), self._lay)
+
+    def _lay(self, choice: Choice | None) -> None:
+        if choice is not None:
+            self.run_worker(self._summon(choice), group="ghost", exclusive=True)
+
+    async def _summon(self, choice: Choice) -> None:
+        try:
+            await self.ghosts.choose(choice)
+        except CcplayError as error:
+            self.app.notify(str(error), severity="error", timeout=8, markup=False)
+        if choice.waits_since is not None and self.session.live:
+            self.action_seek_end()
         self.redraw()
 
     def action_stop(self) -> None:

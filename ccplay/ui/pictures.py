@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from ccplay.model import Qdisc
 from ccplay.paths import base_rtt
+from ccplay.ui import ghostly
 from ccplay.ui.plot import Inks, Picture
 from ccplay.ui.traces import CountTrace, DotTrace, Pen, SeriesTrace, StepTrace, Trace
 from ccplay.ui.view import View
@@ -64,7 +65,7 @@ def hint(view: View, what: str, key: str) -> tuple[str, ...]:
 def cwnd(view: View) -> Picture:
     """Return the congestion windows, in segments."""
     names = _flows_from_bottom_to_top(view)
-    traces: list[Trace] = []
+    traces: list[Trace] = [*ghostly.flows(view, "cwnd")]
     for name in names:
         if len(names) <= _CROWD or name == view.selected:
             series = view.state.flows[name].series["ssthresh"]
@@ -89,19 +90,22 @@ def rtt(view: View) -> Picture:
     if traces and base:
         pen = Pen(view.ink("base_rtt"), "dotted", ascii="-")
         traces.insert(0, StepTrace(base, pen))
+    traces[:0] = [*ghostly.pings(view), *ghostly.flows(view, "srtt_us", 1e-3)]
     return picture(view, traces, hint=hint(view, "ping", "p"))
 
 
 def queue(view: View) -> Picture:
     """Return the occupancy of the shown queue: packets, or kB where its limit is in bytes."""
     if view.queue is None or view.link is None:
-        return picture(view, [])
+        return picture(view, [*ghostly.queue(view, in_bytes=False)])
     in_bytes = counts_bytes(view)
     series = view.queue.series
+    ghost = ghostly.queue(view, in_bytes=in_bytes)
     traces: list[Trace] = [
         SeriesTrace(
             series["backlog" if in_bytes else "qlen"],
-            Pen(view.ink("queue"), "area", ascii="#"),
+            # Beside a second curve the ground below the first is more clutter than help.
+            Pen(view.ink("queue"), "line" if ghost else "area", ascii="#"),
             factor=1e-3 if in_bytes else 1.0,
             interval=view.interval,
         )
@@ -117,6 +121,7 @@ def queue(view: View) -> Picture:
         # A limit far above all that ever queued would press the plot flat.
         near = in_bytes or max(v or 0 for _, v in limits) <= 3 * max(greatest or (0, 0)) + 100
         traces.insert(0, StepTrace(limits, pen, float(near)))
+    traces[:0] = ghost
     counts = (
         CountTrace(series["drops"], Pen(view.ink("drop"), mark=view.glyphs.drop)),
         CountTrace(series["ecn_marks"], Pen(view.ink("mark"), mark=view.glyphs.mark)),

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from ccplay.ui.glyphs import UNICODE, Glyphs
 from ccplay.ui.scale import Scale, short, time_ticks
 from ccplay.ui.sheet import Row, Run, Sheet, spread
-from ccplay.ui.traces import CountTrace, Span, Trace
+from ccplay.ui.traces import CountTrace, Pen, Span, Trace
 from ccplay.units import format_clock
 
 GUTTER = 5
@@ -56,7 +56,7 @@ class Picture:
     until: float
     """Nothing later than this is drawn."""
     traces: tuple[Trace, ...] = ()
-    """From the bottom to the top."""
+    """From the bottom to the top; those that lie under all others first."""
     counts: tuple[CountTrace, ...] = ()
     marks: tuple[float, ...] = ()
     """Moments at which a command took effect."""
@@ -75,6 +75,38 @@ class Picture:
             and self.glyphs is other.glyphs
             and self.until >= other.until
         )
+
+
+class _Column:
+    """The cells of one column as traces draw into them, from the top."""
+
+    __slots__ = ("_bits", "_inks", "_signs", "lines")
+
+    def __init__(self, lines: int) -> None:
+        self._bits = [0] * lines
+        self._inks = [""] * lines
+        self._signs = [""] * lines
+        self.lines: set[int] = set()
+        """Those with anything in them."""
+
+    def dot(self, line: int, bit: int, ink: str) -> None:
+        """Add a dot to a braille cell; the last one gives it its colour."""
+        self._bits[line] |= bit
+        self._signs[line] = ""
+        self._inks[line] = ink
+        self.lines.add(line)
+
+    def sign(self, line: int, sign: str, ink: str) -> None:
+        """Put a character in place of what was there."""
+        self._bits[line] = 0
+        self._signs[line] = sign
+        self._inks[line] = ink
+        self.lines.add(line)
+
+    def cover(self, cells: list[Run]) -> None:
+        """Draw over ``cells``."""
+        for line in self.lines:
+            cells[line] = (self._signs[line] or chr(_BRAILLE + self._bits[line]), self._inks[line])
 
 
 class Plot(Sheet):
@@ -118,7 +150,7 @@ class Plot(Sheet):
         self._across, self._up = (2, 4) if picture.glyphs.plot_cells == "braille" else (1, 1)
         fresh = not picture.same_page(before)
         start = picture.left if fresh or before is None else before.until
-        peak = max((t.peak(start, picture.until) for t in picture.traces), default=0.0)
+        peak = _peak(picture, start)
         if fresh or peak > self.scale.top:
             fresh = self._fit(picture) or fresh
         if fresh or before is None:
@@ -129,8 +161,7 @@ class Plot(Sheet):
         self._paint(picture, columns)
 
     def _fit(self, picture: Picture) -> bool:
-        peaks = (t.peak(picture.left, picture.until) for t in picture.traces)
-        return self.scale.fit(max(peaks, default=0.0), self.lines // 4 + 1)
+        return self.scale.fit(_peak(picture, picture.left), self.lines // 4 + 1)
 
     def _stale(self, before: Picture, picture: Picture) -> Sequence[int]:
         """Return the columns that differ between two pictures of one page."""
@@ -218,65 +249,51 @@ class Plot(Sheet):
 
     def _cells_of(self, picture: Picture, x: int, spans: list[list[Span | None]]) -> list[Run]:
         """Return the cells of one column: dots in the colour of the uppermost trace."""
-        lines = self.lines
-        bits = [0] * lines
-        inks = [""] * lines
-        signs: list[str] = [""] * lines
+        over, under = _Column(self.lines), _Column(self.lines)
         head = self._column(picture.until - 1e-9)
         for trace, pair in zip(picture.traces, spans, strict=True):
             if not any(pair):
                 continue
-            self._dots(trace, pair, x, bits, inks, signs)
-            if trace.pen.mark and (x == head or x % _LANES == trace.pen.lane):
+            pen = trace.pen
+            column = under if pen.under else over
+            self._dots(pen, pair, x, column)
+            at_head = x == head and not pen.under
+            if pen.mark and (at_head or x % _LANES == pen.lane or pen.manner == "signs"):
                 known = next(span for span in reversed(pair) if span is not None)
-                line = self._line_of((known[0] + known[1]) / 2)
-                signs[line], inks[line] = trace.pen.mark, f"bold {trace.pen.ink}"
-                bits[line] = 0
-        background = self._background(picture, x)
-        cells: list[Run] = [
-            (signs[line], inks[line])
-            if signs[line]
-            else (chr(_BRAILLE + bits[line]), inks[line])
-            if bits[line]
-            else background[line]
-            for line in range(lines)
-        ]
+                column.sign(
+                    self._line_of((known[0] + known[1]) / 2),
+                    pen.mark,
+                    pen.ink if pen.under else f"bold {pen.ink}",
+                )
+        cells = self._background(picture, x)
+        under.cover(cells)
+        over.cover(cells)
         self._count(picture, x, cells)
         return cells
 
-    def _dots(  # noqa: PLR0917
-        self,
-        trace: Trace,
-        pair: list[Span | None],
-        x: int,
-        bits: list[int],
-        inks: list[str],
-        signs: list[str],
-    ) -> None:
-        across, up = self._across, self._up
-        pen, lines = trace.pen, self.lines
+    def _dots(self, pen: Pen, pair: list[Span | None], x: int, column: _Column) -> None:
+        across, up, lines = self._across, self._up, self.lines
         for dx, span in enumerate(pair):
-            if span is None or span[0] > self.scale.top:
+            if span is None or span[0] > self.scale.top or pen.manner == "signs":
                 continue
             low, high = self._dot(span[0]), self._dot(span[1])
-            column = x * across + dx
-            if pen.manner == "dotted" and column % (2 if across == 2 else 3):
+            at = x * across + dx
+            sparse = pen.manner in ("dotted", "sparse")
+            if sparse and at % (2 if across == 2 else 3 if pen.manner == "dotted" else 1):
                 continue
             dots = range(low, high + 1)
             shade: Sequence[int] = ()
             if pen.manner == "area":
-                sparse = 4 if across == 2 else 1
-                shade = [d for d in range(low) if (d + 2 * column) % sparse == 0]
+                gap = 4 if across == 2 else 1
+                shade = [d for d in range(low) if (d + 2 * at) % gap == 0]
             elif pen.manner in ("dotted", "dots") and high - low > up:
                 dots = range(low, high + 1, max(high - low, 1))
             for dot in (*shade, *dots):
                 line = lines - 1 - dot // up
-                inks[line] = pen.ink
                 if across == 2:
-                    bits[line] |= _BITS[dx][dot % 4]
-                    signs[line] = ""
+                    column.dot(line, _BITS[dx][dot % 4], pen.ink)
                 else:
-                    signs[line] = pen.ascii
+                    column.sign(line, pen.ascii, pen.ink)
 
     def _background(self, picture: Picture, x: int) -> list[Run]:
         glyphs, inks = picture.glyphs, picture.inks
@@ -304,3 +321,12 @@ class Plot(Sheet):
         for line, count in enumerate(picture.counts):
             if line < len(cells) and count.grew(start, min(start + slot, picture.until)):
                 cells[line] = (count.pen.mark, f"bold {count.pen.ink}")
+
+
+def _peak(picture: Picture, start: float) -> float:
+    """Return the greatest value that the axis must have room for, from ``start`` on."""
+    right = picture.left + picture.width
+    return max(
+        (each.peak(start, right if each.lasting else picture.until) for each in picture.traces),
+        default=0.0,
+    )

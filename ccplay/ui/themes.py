@@ -7,6 +7,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,15 @@ PLOT = (
 )
 """Colours of ``[plot]``: what ccplay draws itself."""
 
+OPTIONAL = {"ghost": "muted"}
+"""Colours of ``[plot]`` that a theme may leave out, and which one stands for them then.
+
+What an earlier run is drawn in lies between its colour of now and ``ghost``.
+"""
+
+_FADED = 0.6
+"""So far on the way to ``ghost`` the colours of an earlier run are."""
+
 FLOWS = 8
 """A theme tells at least so many flows apart."""
 
@@ -74,9 +84,13 @@ class Look:
     flows: tuple[str, ...]
     """One a flow, at least ``FLOWS``."""
     colours: Mapping[str, str]
-    """By the names in ``PLOT``."""
+    """By the names in ``PLOT`` and ``OPTIONAL``."""
     ca_states: tuple[str, ...]
     """Open, Disorder, CWR, Recovery, Loss."""
+
+    def faded(self, colour: str) -> str:
+        """Return the colour that stands for ``colour`` in an earlier run."""
+        return _mixed(colour, self.colours["ghost"], _FADED)
 
 
 def load_looks(
@@ -115,7 +129,8 @@ def _look(name: str, content: dict[str, Any]) -> Look:
         raise ValueError(f"dark is true or false, not {dark!r}")  # noqa: TRY004
     screen, plot = (_table(content, each) for each in ("screen", "plot"))
     _check_names("[screen] ", screen, SCREEN)
-    _check_names("[plot] ", plot, (*PLOT, "flows", "ca_states"))
+    _check_names("[plot] ", plot, (*PLOT, *OPTIONAL, "flows", "ca_states"))
+    plot = {name: plot[stand_in] for name, stand_in in OPTIONAL.items() if stand_in in plot} | plot
     return Look(
         name=name,
         title=str(content.get("title", name)),
@@ -127,7 +142,7 @@ def _look(name: str, content: dict[str, Any]) -> Look:
             muted=_colour("plot", plot, "muted"),
         ),
         flows=_colours(plot, "flows", FLOWS),
-        colours={each: _colour("plot", plot, each) for each in PLOT},
+        colours={each: _colour("plot", plot, each) for each in (*PLOT, *OPTIONAL)},
         ca_states=_colours(plot, "ca_states", CA_STATES)[:CA_STATES],
     )
 
@@ -191,6 +206,13 @@ def _colours(plot: dict[str, Any], name: str, at_least: int) -> tuple[str, ...]:
     if not isinstance(colours, list) or len(colours) < at_least:
         raise ValueError(f"[plot] {name} is a list of at least {at_least} colours")
     return tuple(_checked(f"[plot] {name}, entry {n}", each) for n, each in enumerate(colours, 1))
+
+
+@lru_cache(maxsize=256)
+def _mixed(one: str, other: str, share: float) -> str:
+    """Return the colour ``share`` of the way from ``one`` to ``other``."""
+    pairs = [(int(one[at : at + 2], 16), int(other[at : at + 2], 16)) for at in (1, 3, 5)]
+    return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in pairs)
 
 
 def _checked(place: str, colour: object) -> str:

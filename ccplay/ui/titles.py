@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ccplay.paths import base_rtt
+from ccplay.ui import ghostly
 from ccplay.ui.pictures import counts_bytes
 from ccplay.ui.sheet import Row, Run, length
 from ccplay.ui.view import View
@@ -17,6 +18,7 @@ def cwnd(view: View, width: int) -> Title:
     left = _left(view, "cwnd", "segments")
     flow = view.state.flows.get(view.selected or "")
     values = _values(view, "cwnd", 1.0)
+    values += ghostly.flow_values(view, "cwnd")
     if flow is not None and (ssthresh := flow.series["ssthresh"].at(view.tick)) is not None:
         word = "ssthresh " if width >= 36 else view.glyphs.dotted
         values.append((f" {word}{ssthresh:.0f}", view.ink("ssthresh")))
@@ -39,6 +41,7 @@ def queue(view: View, width: int) -> Title:
         if value is not None:
             number = f"{value / 1e3:.1f}" if in_bytes else f"{value:.0f}"
             right.append((f" {number}", f"bold {view.ink('queue')}"))
+    right += ghostly.queue_value(view, in_bytes=in_bytes)
     return left, _fitting(right, width - length(left) - 1)
 
 
@@ -46,6 +49,7 @@ def rtt(view: View, width: int) -> Title:
     """Say what the third plot shows."""
     left = _left(view, "RTT", "ms")
     values = _values(view, "srtt_us", 1e-3)
+    values += ghostly.flow_values(view, "srtt_us", 1e-3)
     for ping in view.pings():
         answer = ping.rtt_us.at(ping.rtt_us.timeline.before_or_at(view.t))
         if answer is not None:

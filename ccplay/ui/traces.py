@@ -13,7 +13,8 @@ from ccplay.series import Series
 Span: TypeAlias = tuple[float, float]
 """The least and the greatest value within a slice of time."""
 
-Manner: TypeAlias = Literal["line", "area", "dotted", "dots"]
+Manner: TypeAlias = Literal["line", "area", "dotted", "dots", "sparse", "signs"]
+"""``sparse`` is a line of every other dot, ``signs`` are cells with the pen's mark."""
 
 _HOLD = 3.5
 """So many intervals of its series a value stands for; after that there is a gap."""
@@ -31,6 +32,8 @@ class Pen:
     """Which columns carry the mark: traces in different lanes don't hide each other's."""
     ascii: str = "*"
     """What it is drawn with where there are no braille dots."""
+    under: bool = False
+    """Whether it lies behind all that is not: where both have a cell, it is not seen."""
 
 
 class Trace(Protocol):
@@ -139,6 +142,41 @@ class DotTrace:
         timeline = self.series.timeline
         found = self.series.extremes(timeline.at_or_after(start), timeline.at_or_after(end))
         return found[1] * self.factor if found else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ShiftedTrace:
+    """What another session showed, moved in time to lie under this one.
+
+    It is known up to the right edge already.
+    """
+
+    trace: SeriesTrace | DotTrace
+    shift: float
+    """Seconds from its own moments to those of the plot."""
+    first: float
+    """In its own time: what was before is not shown."""
+    last: float
+    """In its own time: what came after is not shown."""
+    lasting: ClassVar[bool] = True
+
+    @property
+    def pen(self) -> Pen:
+        """How it is drawn."""
+        return self.trace.pen
+
+    def spans(self, edges: Sequence[float]) -> list[Span | None]:
+        """Return what the values cover between each two neighbours of ``edges``."""
+        own = [edge - self.shift for edge in edges]
+        return [
+            span if end > self.first and start < self.last else None
+            for span, (start, end) in zip(self.trace.spans(own), pairwise(own), strict=True)
+        ]
+
+    def peak(self, start: float, end: float) -> float:
+        """Return the greatest value from ``start`` to ``end``."""
+        first, last = max(start - self.shift, self.first), min(end - self.shift, self.last)
+        return self.trace.peak(first, last) if first < last else 0.0
 
 
 @dataclass(frozen=True, slots=True)

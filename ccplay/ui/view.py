@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ccplay.model import LinkChanged, Network
 from ccplay.session import Session
 from ccplay.state import Entry, Flow, LabState, Ping, Queue
+from ccplay.ui.ghosts import Ghost
 from ccplay.ui.glyphs import Glyphs
 from ccplay.ui.playhead import Playhead
 from ccplay.ui.themes import Look
@@ -28,6 +29,10 @@ class View:
     """The flow that keys act on."""
     reverse: bool = False
     """Whether the queue of the way back is shown."""
+    ghost: Ghost | None = None
+    """What lies under the session."""
+    reading: str = ""
+    """What is being read to lie there, and how far; empty where nothing is."""
 
     @property
     def state(self) -> LabState:
@@ -104,24 +109,55 @@ class View:
         end = bisect_right(log, self.t + 1e-6, key=lambda entry: entry.t)
         return log[max(end - most, 0) : end]
 
-    def ago(self, tick: int, seconds: float) -> int:
-        """Return the tick that lies ``seconds`` before another one."""
-        timeline = self.state.sweeps
-        if not timeline.first <= tick < timeline.end:
-            return tick
-        return max(timeline.at_or_after(timeline.time(tick) - seconds), timeline.first)
+    @property
+    def shift(self) -> float | None:
+        """Seconds from the ghost's moments to those of the session; None where none is seen."""
+        return self.ghost.shift(self.state) if self.ghost else None
 
-    def goodput(self, flow: Flow, over_s: float = 1.0) -> float | None:
-        """Return the acknowledged payload in bits per second over the last second or so."""
-        acked, tick = flow.series["bytes_acked"], self.tick
-        if not acked.first <= tick < acked.end:
-            return None
-        since = max(self.ago(tick, over_s), acked.first)
-        before, now = acked.at(since), acked.at(tick)
-        if before is None or now is None or since == tick:
-            return None
-        elapsed = self.state.sweeps.time(tick) - self.state.sweeps.time(since)
-        return (now - before) * 8 / elapsed
+    def ghost_ink(self, name: str) -> str:
+        """Return a colour of the theme as the ghost has it."""
+        return self.look.faded(self.ink(name))
+
+    def ghost_flow_ink(self, name: str) -> str:
+        """Return the colour of a flow of the ghost."""
+        return self.look.faded(self.look.flows[self.ghost_number(name) % len(self.look.flows)])
+
+    def ghost_flow_mark(self, name: str) -> str:
+        """Return the mark of a flow of the ghost."""
+        return self.glyphs.ghost_mark(self.ghost_number(name))
+
+    def ghost_number(self, name: str) -> int:
+        """Return the place of a flow of the ghost: that of its namesake, or its own."""
+        if name in self.state.flows or self.ghost is None:
+            return self.number(name)
+        return list(self.ghost.state.flows).index(name)
+
+    def ghost_cc(self, flow: Flow) -> str:
+        """Return the congestion control of a flow of the ghost at the moment shown."""
+        ghost, shift = self.ghost, self.shift
+        return ghost.state.cc_at(flow, self.t - shift) if ghost and shift is not None else ""
+
+    def ghosts(self) -> list[tuple[Flow, int]]:
+        """Return the flows of the ghost that run at the moment shown, and its tick by then."""
+        ghost, shift = self.ghost, self.shift
+        if ghost is None or shift is None or not ghost.first <= self.t - shift <= ghost.last:
+            return []
+        tick = ghost.state.sweeps.before_or_at(self.t - shift)
+        flows = [each for each in ghost.state.flows.values() if _runs(each, self.t - shift)]
+        return [(each, tick) for each in flows]
+
+
+def goodput(flow: Flow, tick: int, over_s: float = 1.0) -> float | None:
+    """Return the payload acknowledged until ``tick``, in bits per second over ``over_s``."""
+    acked = flow.series["bytes_acked"]
+    timeline = acked.timeline
+    if not acked.first <= tick < acked.end:
+        return None
+    since = max(timeline.at_or_after(timeline.time(tick) - over_s), acked.first)
+    before, now = acked.at(since), acked.at(tick)
+    if before is None or now is None or since == tick:
+        return None
+    return (now - before) * 8 / (timeline.time(tick) - timeline.time(since))
 
 
 def _runs(each: Flow | Ping, t: float, linger_s: float = 0.0) -> bool:

@@ -62,13 +62,21 @@ class Menu(OptionList):
             self.item = item
 
     def __init__(
-        self, items: Sequence[Item], glyphs: Glyphs, *, current: str | None = None
+        self,
+        items: Sequence[Item],
+        glyphs: Glyphs,
+        *,
+        current: str | None = None,
+        pointed: str | None = None,
     ) -> None:
-        """Show ``items`` with the highlight on that of key ``current``, which is marked."""
+        """Show ``items``: the one of key ``current`` is marked, that of ``pointed`` highlighted.
+
+        Where that is None, the current one.
+        """
         self.items = list(items)
         self.glyphs = glyphs
         self.current = current
-        self._pointed = self._row(current or "")
+        self._pointed = self._row(pointed or current or "")
         super().__init__(*(Option(self._line(row)) for row in range(len(self.items))))
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ccplay.state import Flow, Ping
 from ccplay.ui.sheet import Row, Run, fit
-from ccplay.ui.view import View
+from ccplay.ui.view import View, goodput
 from ccplay.units import format_rate, format_size
 
 WIDE = 56
@@ -17,9 +17,14 @@ def rows(view: View, width: int, height: int) -> list[Row]:
     if not view.state.flows and not view.state.pings and view.session.live:
         said = "f starts a flow, w a download, p a ping"
         return [head, (), [(f"   {said}"[:width], view.ink("muted"))]]
-    body = [_flow(view, flow, width) for flow in view.listed()]
+    listed = view.listed()
+    body = [_flow(view, flow, width) for flow in listed]
     body += [_ping(view, ping, width) for ping in view.pings()]
     room = height - 1
+    for flow, tick in view.ghosts()[: max(room - len(body), 0)]:
+        at = next((n + 1 for n, each in enumerate(listed) if each.name == flow.name), len(listed))
+        body.insert(at, _ghost(view, flow, tick, width))
+        listed.insert(at, flow)
     start = 0
     if len(body) > room:
         names = [flow.name for flow in view.listed()]
@@ -49,8 +54,8 @@ def _head(view: View, width: int) -> list[Run]:
 
 
 def _flow(view: View, flow: Flow, width: int) -> list[Run]:
-    number, cc, cwnd, rtt, rate, retr = _columns(width)
-    tick, series = view.tick, flow.series
+    number, cc = _columns(width)[:2]
+    tick = view.tick
     chosen = flow.name == view.selected
     over = flow.ended is not None and flow.ended <= view.t
     ink = view.ink("muted") if over else view.ink("text")
@@ -67,13 +72,31 @@ def _flow(view: View, flow: Flow, width: int) -> list[Run]:
     if over:
         said = flow.error or f"ended, {format_size(flow.bytes)}"
         return [*row, (fit(said, width - 4 - number - cc), ink)]
-    text = (
+    return [*row, (_values(flow, tick, width), f"{bold}{ink}")]
+
+
+def _ghost(view: View, flow: Flow, tick: int, width: int) -> list[Run]:
+    """Return what an earlier run had at this moment, below what there is now."""
+    number, cc = _columns(width)[:2]
+    ink = view.ghost_flow_ink(flow.name)
+    name = view.ghost_cc(flow) or flow.kind
+    return [
+        (f"{view.glyphs.ghost}{view.ghost_flow_mark(flow.name)} {fit(flow.name, number)}", ink),
+        (f"{fit(name, cc - 1)} ", ink),
+        (_values(flow, tick, width), ink),
+    ]
+
+
+def _values(flow: Flow, tick: int, width: int) -> str:
+    """Return cwnd, RTT, rate and retransmits of a flow."""
+    _, _, cwnd, rtt, rate, retr = _columns(width)
+    series = flow.series
+    return (
         f"{_whole(series['cwnd'].at(tick)):>{cwnd}}"
         f"{_ms(series['srtt_us'].at(tick), width):>{rtt}}"
-        f"{_rate(view.goodput(flow), width):>{rate}}"
+        f"{_rate(goodput(flow, tick), width):>{rate}}"
         f"{_whole(series['total_retrans'].at(tick)):>{retr}}"
     )
-    return [*row, (text, f"{bold}{ink}")]
 
 
 def _download(view: View, flow: Flow, width: int, ink: str) -> list[Run]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ccplay.model import Health, LinkChanged
+from ccplay.ui import ghostly
 from ccplay.ui.sheet import Row, Run, spread
 from ccplay.ui.view import View
 from ccplay.units import format_clock, format_rate, format_time_us
@@ -19,6 +20,7 @@ def rows(view: View, width: int) -> list[Row]:
     left: list[Run] = [(" ccplay ", f"bold {view.ink('text')}")]
     if view.session.title:
         left.append((f" {view.session.title} ", f"bold {view.ink('text')}"))
+    left += ghostly.legend(view)
     if (setup := _setup(view)) and width >= 100:
         left.append((f" {setup}", view.ink("muted")))
     return [spread(left, [*_clock(view), ("  ", ""), *_health(view), (" ", "")], width)]

@@ -1,0 +1,139 @@
+"""The dialog that asks which earlier run shall lie under this one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from textual.events import DescendantFocus
+from textual.widget import Widget
+from textual.widgets import Static
+
+from ccplay.errors import RecordingError
+from ccplay.source import check_recording
+from ccplay.ui.dialogs.base import Question, available
+from ccplay.ui.dialogs.fields import Field, Row, Steps
+from ccplay.ui.dialogs.menu import Item, Menu
+from ccplay.ui.ghosts import Choice, next_action
+from ccplay.ui.recordings import Found, find
+from ccplay.ui.sheet import fit
+from ccplay.ui.view import View
+from ccplay.units import format_clock, format_size
+
+NONE, SESSION = "none", "session"
+
+_NAME = 28
+"""Cells for the name of a file."""
+
+_NEAR = 1 / 30
+"""Of the window: an action that is nearer to the cursor than this is what was meant."""
+
+_LEAST_S = 1.0
+"""A ghost of less than this shows nothing."""
+
+
+class GhostDialog(Question[Choice]):
+    """Choose a recording, an earlier part of this session, or none."""
+
+    HEADING = "Ghost: an earlier run under this one"
+    VERB = "lay it"
+    HINT = "1-9 a-z jump  ·  tab file"
+
+    DEFAULT_CSS = "GhostDialog Menu { max-height: 12; }"
+
+    def __init__(self, view: View, folder: Path | None = None) -> None:
+        """Offer what is in ``folder``, the current one where None."""
+        super().__init__()
+        self._state = view.state
+        self._live = view.session.live
+        self._now = view.state.now if self._live else view.t
+        self._moment, said = _meant(view)
+        items = [Item(NONE, "none", "nothing but this session")] if view.ghost else []
+        items.append(self._own(said))
+        items += [_item(found) for found in find(folder or Path())]
+        if len(items) == 1:
+            items.append(Item("", "no recordings here", missing="record with --record FILE"))
+        usable = [item.key for item in items if not item.missing]
+        recordings = [key for key in usable if key not in (NONE, SESSION)]
+        first = NONE if view.ghost else next(iter(recordings or usable), "")
+        self.menu = Menu(items, self.glyphs, pointed=first)
+        self.file = Field("or the file", "", _read, self.glyphs, optional="another recording")
+        self.file.add_class("wide")
+        self.lined_up = Steps(
+            [
+                ("start", "both networks stand at the same moment"),
+                ("action", "its first action lies on the next one here"),
+            ],
+            self.glyphs,
+        )
+        self._row = Row("lined up", self.lined_up)
+
+    def controls(self) -> Iterable[Widget]:
+        """Return the list, then what it has not."""
+        return (
+            self.menu,
+            Static(classes="detail", markup=False),
+            self.file,
+            self._row,
+        )
+
+    def chosen(self, menu: Menu) -> None:
+        """Ask how to line up only where that is a question."""
+        self._row.visible = bool(self.file.input.value) or menu.item.key not in (NONE, SESSION)
+
+    def on_descendant_focus(self, event: DescendantFocus) -> None:
+        """Ask for any file that is typed."""
+        super().on_descendant_focus(event)
+        event.prevent_default()
+        if self.focused is self.file.input:
+            self._row.visible = True
+
+    def command(self) -> Choice:
+        """Return the choice. Raises ``ValueError`` where it can't be made."""
+        path = self.file.value
+        if path is None:
+            key = available(self.menu)
+            if key == NONE:
+                return Choice()
+            if key == SESSION:
+                since = self._now if self._live else self._moment
+                return Choice(moment=self._moment, waits_since=since)
+            path = Path(key)
+        return Choice(path, waits_since=self._now if self.lined_up.value == "action" else None)
+
+    def _own(self, said: str) -> Item:
+        item = Item(SESSION, "this session", f"from {format_clock(self._moment)} on{said}")
+        missing = ""
+        if self._state.now - self._moment < _LEAST_S:
+            missing = "first freeze (space) and go back (←) to where it shall begin"
+        elif not self._live and next_action(self._state, self._moment) is None:
+            missing = f"nothing was done after {format_clock(self._moment)} to lay it under"
+        return Item(item.key, item.label, item.summary, missing)
+
+
+def _meant(view: View) -> tuple[float, str]:
+    """Return the moment that the cursor is at, or that of the action beside it, and which."""
+    near = view.playhead.width * _NEAR
+    actions = [each for each in view.state.log if each.is_mark and abs(each.t - view.t) <= near]
+    if not actions:
+        return view.t, ""
+    action = min(actions, key=lambda each: abs(each.t - view.t))
+    return action.t, f": {action.text}"
+
+
+def _item(found: Found) -> Item:
+    if found.problem:
+        return Item(str(found.path), fit(found.name, _NAME).rstrip(), missing=found.problem)
+    length = "" if found.seconds is None else f"{found.seconds:.0f} s"
+    words = [f"{found.began:%Y-%m-%d %H:%M}", f"{length:>6}", f"{format_size(found.size):>8}"]
+    summary = "  ".join([*words, ", ".join(found.algorithms)])
+    return Item(str(found.path), fit(found.name, _NAME).rstrip(), summary)
+
+
+def _read(text: str) -> Path:
+    path = Path(text).expanduser()
+    try:
+        check_recording(path)
+    except RecordingError as error:
+        raise ValueError(str(error)) from None
+    return path

@@ -1,0 +1,85 @@
+"""Which recordings there are to choose from, and what can be told of them at a glance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from ccplay import wire
+from ccplay.errors import CcplayError, WireError
+from ccplay.model import Event, FlowStarted, Hello
+from ccplay.source import check_recording
+
+PATTERNS = ("*.ccplay", "runs/*.ccplay", "*/runs/*.ccplay")
+"""Where recordings are: in the folder, and in the directories of runs."""
+
+_MOST = 50
+"""More than so many nobody reads."""
+
+_HEAD, _TAIL = 1 << 16, 1 << 18
+"""Bytes that are read for a glance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A recording."""
+
+    path: Path
+    name: str
+    """Its place below the folder that was searched."""
+    size: int
+    """Bytes."""
+    began: datetime
+    seconds: float | None = None
+    """From its start to its end; None where that can't be told at a glance."""
+    algorithms: tuple[str, ...] = ()
+    """Congestion controls of the flows that started early on."""
+    problem: str = ""
+    """Why it can't be read; empty where it can."""
+
+
+def find(folder: Path) -> list[Found]:
+    """Return the recordings below a folder, newest first; those that can't be read last."""
+    paths = {path for pattern in PATTERNS for path in folder.glob(pattern) if path.is_file()}
+    newest = sorted(paths, key=lambda path: path.stat().st_mtime, reverse=True)[:_MOST]
+    found = [glance(path, folder) for path in newest]
+    return sorted(found, key=lambda each: (not each.problem, each.began), reverse=True)
+
+
+def glance(path: Path, folder: Path) -> Found:
+    """Return what the beginning and the end of a recording tell."""
+    name = wire.printable(str(path.relative_to(folder)))
+    facts = path.stat()
+    began = datetime.fromtimestamp(facts.st_mtime).astimezone()
+    try:
+        check_recording(path)
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+            file.seek(max(facts.st_size - _TAIL, 0))
+            tail = file.read()
+    except (CcplayError, OSError) as error:
+        problem = str(error).removeprefix(f"{path}: ")
+        return Found(path, name, facts.st_size, began, problem=problem)
+    early = [event for line in head.split(b"\n")[:-1] if (event := _event(line))]
+    hello = early[0] if early else None
+    if isinstance(hello, Hello):
+        began = datetime.fromtimestamp(hello.wall_time).astimezone()
+    algorithms = [each.cc for each in early if isinstance(each, FlowStarted) and each.cc]
+    last = _event(tail.rsplit(b"\n", 2)[-2]) if tail.count(b"\n") > 1 else None
+    return Found(
+        path,
+        name,
+        facts.st_size,
+        began,
+        seconds=last.t if last else None,
+        algorithms=tuple(dict.fromkeys(algorithms)),
+    )
+
+
+def _event(line: bytes) -> Event | None:
+    try:
+        event = wire.decode_event(line)
+    except WireError:
+        return None
+    return event if isinstance(event, Event) else None
