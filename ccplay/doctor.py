@@ -12,6 +12,7 @@ from ccplay.source import Source
 SECTIONS = (
     ("congestion_controls", "Congestion control"),
     ("qdiscs", "Queue disciplines"),
+    ("classifiers", "Classes at a link"),
     ("delay_engines", "Delay, jitter and loss"),
     ("tools", "Programs"),
 )

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ccplay.disciplines import DISCIPLINES
-from ccplay.lab import congestion, qdiscs
+from ccplay.lab import congestion, filters, qdiscs
 from ccplay.lab.catalogue import CATALOGUE
 from ccplay.lab.delaytrials import try_delay_line, try_netem
 from ccplay.lab.modules import find_tool, module_file
@@ -26,6 +26,7 @@ _TOOLS = (
     ("mnexec", "mininet", "starts Mininet's nodes", True),
     ("nsenter", "util-linux", "starts programs in a node", True),
     ("unshare", "util-linux", "starts labs", True),
+    ("tcpdump", "tcpdump", "captures the packets of a link", False),
     ("iptables-legacy", "iptables", "leads packets into the delay line", False),
 )
 
@@ -40,6 +41,7 @@ def discover() -> Capabilities:
         qdiscs=list(_qdiscs()),
         delay_engines=[try_netem(), try_delay_line()],
         tools=list(_tools()),
+        classifiers=[_u32()],
         cpus=len(os.sched_getaffinity(0)),
         python=platform.python_version(),
     )
@@ -99,6 +101,21 @@ def _qdisc_remedy(kind: str) -> str:
     if module_file(f"sch_{kind}"):
         return f"as root: modprobe sch_{kind}"
     return f"a kernel with CONFIG_NET_SCH_{kind.upper()} has it"
+
+
+def _u32() -> Feature:
+    """Try a filter on the lab's own loopback device."""
+    reason = filters.refusal()
+    remedy = "a kernel with CONFIG_NET_CLS_U32 has it"
+    if module_file("cls_u32"):
+        remedy = "as root: modprobe cls_u32"
+    return Feature(
+        name="u32",
+        available=not reason,
+        summary="leads traffic into classes that share a link's rate",
+        reason=reason,
+        remedy=remedy if reason else "",
+    )
 
 
 def _tools() -> Iterator[Feature]:

@@ -13,9 +13,19 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ccplay.errors import UnsupportedError
-from ccplay.lab.htb import ROOT
-from ccplay.lab.netlink import RTM_DELTFILTER, RTM_GETTFILTER, RTM_NEWTFILTER, cls_u32
-from ccplay.lab.rtnl import CREATE, EXCLUSIVE, NetlinkError, RouteSocket, traffic_control
+from ccplay.lab.htb import CLASS, ROOT
+from ccplay.lab.netlink import (
+    RTM_DELQDISC,
+    RTM_DELTFILTER,
+    RTM_GETTFILTER,
+    RTM_NEWQDISC,
+    RTM_NEWTFILTER,
+    TC_H_ROOT,
+    cls_u32,
+    sched_htb,
+)
+from ccplay.lab.qdiscs import LOOPBACK
+from ccplay.lab.rtnl import CREATE, EXCLUSIVE, REPLACE, NetlinkError, RouteSocket, traffic_control
 
 Keys: TypeAlias = tuple[str, ...]
 """What must all hold of a packet: ``VALUE/MASK+OFFSET``."""
@@ -86,6 +96,28 @@ def carry_out(routes: RouteSocket, requests: Iterable[Any]) -> None:
         if error.errno == errno.ENOENT:
             raise UnsupportedError(MISSING) from None
         raise
+
+
+def refusal() -> str:
+    """Try a filter on the loopback device of the caller's own, private namespace.
+
+    Returns the reason where it is not to be had, else nothing.
+    """
+    with RouteSocket() as routes:
+        attributes = (("TCA_KIND", "htb"), ("TCA_OPTIONS", sched_htb.get_parameters({})))
+        root = {"parent": TC_H_ROOT, "handle": ROOT}
+        routes.request(
+            [traffic_control(RTM_NEWQDISC, CREATE | REPLACE, LOOPBACK, attributes, **root)], "htb"
+        )
+        try:
+            carry_out(routes, lead(LOOPBACK, LAST_PRIORITY, None, CLASS))
+        except UnsupportedError:
+            return "this kernel has no module cls_u32"
+        except NetlinkError as error:
+            return str(error)
+        finally:
+            routes.request([traffic_control(RTM_DELQDISC, 0, LOOPBACK, (), **root)], "htb")
+    return ""
 
 
 def priorities(routes: RouteSocket, index: int) -> set[int]:

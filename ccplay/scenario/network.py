@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from ccplay.disciplines import DISCIPLINES, validate
-from ccplay.model import BOTTLENECK, Build, LinkSetting, Option, Qdisc, Topology
+from ccplay.model import BOTTLENECK, Build, LinkSetting, Topology
 from ccplay.scenario import quantities
-from ccplay.scenario.mistakes import Place, did_you_mean, quote
-from ccplay.scenario.tree import Node, Reader, unknown_key
+from ccplay.scenario.classes import read_classes
+from ccplay.scenario.mistakes import did_you_mean, quote
+from ccplay.scenario.queues import read_qdisc
+from ccplay.scenario.tree import Node, Reader
 
 MOST_PAIRS = 8
 
 _KINDS = ("linear", "dumbbell")
-_NEEDS_UNIT = {"us": "5 ms", "bytes": "150 kB", "bit/s": "10 Mbit/s"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +72,10 @@ def read_build(case: dict[str, Node], reader: Reader) -> tuple[Build, Names | No
         links[link] = _link(node, reader)
         if names and links[link].rate == 0 and names.is_bottleneck(link):
             reader.mistakes.add(node.place, "the link under study needs a rate, or no queue forms")
+        elif (
+            names and links[link].classes and not links[link].rate and not names.is_bottleneck(link)
+        ):
+            reader.mistakes.add((*node.place, "classes"), "share a rate: give the link one")
     hosts = {}
     for host, node in reader.table(case.get("hosts")).items():
         if names and (problem := names.host_problem(host)):
@@ -85,7 +88,7 @@ def read_build(case: dict[str, Node], reader: Reader) -> tuple[Build, Names | No
         links=links,
         congestion_controls=hosts,
         sample_hz=reader.value(case.get("sampling"), quantities.sampling, 50.0),
-        seed=reader.value(case.get("seed"), quantities.whole(0, 2**31 - 1), 1),
+        seed=reader.value(case.get("seed"), quantities.seed, 1),
     ), names
 
 
@@ -100,7 +103,7 @@ def _topology(node: Node | None, reader: Reader) -> Topology:
 
 
 def _link(node: Node, reader: Reader) -> LinkSetting:
-    table = reader.table(node, ("rate", "delay", "jitter", "loss", "queue"))
+    table = reader.table(node, ("rate", "delay", "jitter", "loss", "queue", "classes"))
     queue = table.get("queue")
     setting = LinkSetting(
         rate=reader.value(table.get("rate"), quantities.rate, None),
@@ -108,51 +111,8 @@ def _link(node: Node, reader: Reader) -> LinkSetting:
         jitter_us=reader.value(table.get("jitter"), quantities.delay, None),
         loss=reader.value(table.get("loss"), quantities.loss, None),
         qdisc=read_qdisc(queue.place, reader.table(queue), reader) if queue else None,
+        classes=read_classes(table.get("classes"), reader),
     )
     if setting.jitter_us and setting.delay_us is not None and setting.jitter_us > setting.delay_us:
         reader.mistakes.add(table["jitter"].place, "can't be more than the delay that it varies")
     return setting
-
-
-def read_qdisc(place: Place, table: dict[str, Node], reader: Reader) -> Qdisc | None:
-    """Read ``{ kind = "codel", target = "5 ms" }``; None where it is a mistake."""
-    if "kind" not in table:
-        reader.mistakes.add(place, 'kind is missing: which queue, such as "pfifo"')
-        return None
-    kinds = tuple(DISCIPLINES)
-    kind = reader.value(table["kind"], quantities.choice("queue discipline", kinds), "")
-    if not kind:
-        return None
-    before = reader.mistakes.count
-    known = [parameter.name for parameter in DISCIPLINES[kind].parameters]
-    options: dict[str, Option] = {}
-    for name, node in table.items():
-        if name == "kind":
-            continue
-        if name in known:
-            options[name] = reader.value(node, _parameter(kind, name), 0)
-        else:
-            reader.mistakes.add(node.place, f"{kind}: {unknown_key(name, known)}")
-    if reader.mistakes.count > before:
-        return None
-    return reader.value(
-        Node(place, None), lambda _: validate(Qdisc(kind=kind, options=options)), None
-    )
-
-
-def _parameter(kind: str, name: str) -> Any:
-    parameter = DISCIPLINES[kind].parameter(name)
-
-    def read(value: Any) -> Option:
-        if isinstance(value, str):
-            return parameter.read(value)
-        if parameter.unit in _NEEDS_UNIT and not isinstance(value, bool):
-            example = _NEEDS_UNIT[parameter.unit]
-            raise quantities.MisfitError(
-                f'{quote(value)} has no unit: write it such as "{example}"'
-            )
-        if isinstance(value, float) or not isinstance(value, bool | int):
-            raise quantities.MisfitError(f"{name} can't be {quote(value)}")
-        return parameter.check(value)
-
-    return read

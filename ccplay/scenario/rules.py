@@ -19,6 +19,7 @@ from ccplay.model import (
     StopFlow,
     StopPing,
 )
+from ccplay.scenario.captures import check_captures
 from ccplay.scenario.mistakes import Mistakes, did_you_mean, quote, spell
 from ccplay.scenario.network import Names
 from ccplay.scenario.timeline import Draft
@@ -40,6 +41,7 @@ def check_timeline(
             _check_places(draft, names, mistakes)
         _check_references(draft, traffic, mistakes)
     _check_waits(drafts, traffic, mistakes)
+    check_captures(drafts, mistakes)
     return tuple(_step(draft, number) for number, draft in enumerate(drafts))
 
 

@@ -8,10 +8,12 @@ from ccplay.errors import UnsupportedError
 from ccplay.model import (
     Capabilities,
     Feature,
+    SetClasses,
     SetCongestionControl,
     SetQdisc,
     StartDownload,
     StartFlow,
+    TrafficClass,
 )
 from ccplay.scenario.mistakes import quote
 from ccplay.scenario.values import Case, Scenario
@@ -22,11 +24,11 @@ def check_against(scenario: Scenario, capabilities: Capabilities) -> None:
     lacks: dict[str, None] = {}
     for case in scenario.cases:
         for what, name, place in _wanted(case):
-            features = (
-                capabilities.qdiscs
-                if what == "queue discipline"
-                else capabilities.congestion_controls
-            )
+            features = {
+                "queue discipline": capabilities.qdiscs,
+                "classifier": capabilities.classifiers,
+                "congestion control": capabilities.congestion_controls,
+            }[what]
             if (problem := _problem(what, name, features)) is not None:
                 prefix = f"case {quote(case.name)}: " if len(scenario.cases) > 1 else ""
                 lacks[f"{scenario.path.name}: {prefix}{place}: {problem}"] = None
@@ -41,14 +43,25 @@ def _wanted(case: Case) -> Iterator[tuple[str, str, str]]:
     for link, setting in case.build.links.items():
         if setting.qdisc is not None:
             yield "queue discipline", setting.qdisc.kind, f"links.{link}"
+        yield from _wanted_by_classes(setting.classes or [], f"links.{link}.classes")
     for step in case.timeline:
         match step.command:
             case SetQdisc():
                 yield "queue discipline", step.command.qdisc.kind, step.place
+            case SetClasses():
+                yield from _wanted_by_classes(step.command.classes, step.place)
             case (
                 StartFlow(cc=str(cc)) | StartDownload(cc=str(cc)) | SetCongestionControl(cc=str(cc))
             ):
                 yield "congestion control", cc, step.place
+
+
+def _wanted_by_classes(classes: list[TrafficClass], place: str) -> Iterator[tuple[str, str, str]]:
+    if classes:
+        yield "classifier", "u32", place
+    for each in classes:
+        if each.qdisc is not None:
+            yield "queue discipline", each.qdisc.kind, place
 
 
 def _problem(what: str, name: str, features: Iterable[Feature]) -> str | None:

@@ -11,19 +11,23 @@ import msgspec
 from ccplay.model import (
     Command,
     Mark,
+    SetClasses,
     SetCongestionControl,
     SetLink,
     SetQdisc,
+    StartCapture,
     StartDownload,
     StartFlow,
     StartPing,
+    StopCapture,
     StopDownload,
     StopFlow,
     StopPing,
 )
 from ccplay.scenario import quantities
+from ccplay.scenario.classes import read_classes
 from ccplay.scenario.mistakes import Place, quote
-from ccplay.scenario.network import read_qdisc
+from ccplay.scenario.queues import read_qdisc
 from ccplay.scenario.tree import Node, Reader
 
 MOST_STEPS = 10_000
@@ -32,7 +36,7 @@ ACTIONS: dict[str, type[Command]] = {
     str(kind.__struct_config__.tag): kind
     for kind in (
         *(StartFlow, StopFlow, StartDownload, StopDownload, StartPing, StopPing),
-        *(SetCongestionControl, SetQdisc, SetLink, Mark),
+        *(SetCongestionControl, SetQdisc, SetClasses, SetLink, StartCapture, StopCapture, Mark),
     )
 }
 """What a step can ``do``, by the word for it."""
@@ -55,6 +59,10 @@ FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "delay_us": ("delay", quantities.delay),
     "jitter_us": ("jitter", quantities.delay),
     "loss": ("loss", quantities.loss),
+    "traffic_class": ("class", quantities.name),
+    "capture": ("capture", quantities.name),
+    "snaplen": ("snaplen", quantities.whole(64, 65_535)),
+    "max_bytes": ("size", quantities.size),
     "text": ("text", quantities.text),
 }
 """By a command's field: its key in a file, and how it is read."""
@@ -114,8 +122,12 @@ def _command(place: Place, table: dict[str, Node], reader: Reader) -> Command | 
         return None
     values: dict[str, Any] = {}
     if action is SetQdisc:
-        own = {key: table.pop(key) for key in list(table) if key != "link"}
+        own = {key: table.pop(key) for key in list(table) if key not in ("link", "class")}
         values["qdisc"] = read_qdisc(place, own, reader)
+    if action is SetClasses:
+        if "classes" not in table:
+            reader.mistakes.add(place, "classes is missing: a list of classes, or [] for one queue")
+        values["classes"] = read_classes(table.pop("classes", None), reader)
     fields = [f for f in msgspec.structs.fields(action) if f.name in FIELDS]
     known = [FIELDS[field.name][0] for field in fields]
     given = reader.table(Node(place, table), ("at", "after", "do", *known))
@@ -128,6 +140,6 @@ def _command(place: Place, table: dict[str, Node], reader: Reader) -> Command | 
                 place, f"{key} is missing for {quote(action.__struct_config__.tag)}"
             )
     missing = [
-        f.name for f in msgspec.structs.fields(action) if f.required and not values.get(f.name)
+        f.name for f in msgspec.structs.fields(action) if f.required and values.get(f.name) is None
     ]
     return None if missing else action(**values)

@@ -1,0 +1,36 @@
+"""What must hold between the steps of a timeline that start and stop captures."""
+
+from __future__ import annotations
+
+from ccplay.model import CAPTURE_LIMITS, StartCapture, StopCapture
+from ccplay.scenario.mistakes import Mistakes, did_you_mean, quote, spell
+from ccplay.scenario.timeline import Draft
+from ccplay.units import format_size
+
+MOST_CAPTURES = 16
+LARGEST_CAPTURE = 100_000_000
+"""A file may come from a stranger, and a capture lies on its reader's disk."""
+
+
+def check_captures(drafts: list[Draft], mistakes: Mistakes) -> None:
+    """Note captures of one name, too large ones, too many, and stops of what never starts."""
+    started: dict[str, Draft] = {}
+    starts = [draft for draft in drafts if isinstance(draft.command, StartCapture)]
+    if len(starts) > MOST_CAPTURES:
+        mistakes.add(starts[MOST_CAPTURES].place, f"more than {MOST_CAPTURES} captures")
+    for draft in starts:
+        size = getattr(draft.command, "max_bytes", 0)
+        if not CAPTURE_LIMITS[0] <= size <= LARGEST_CAPTURE:
+            low, high = format_size(CAPTURE_LIMITS[0]), format_size(LARGEST_CAPTURE)
+            mistakes.add(draft.at("max_bytes"), f"a capture's size goes from {low} to {high}")
+        name = getattr(draft.command, "capture", None)
+        if name in started:
+            first = spell(started[name].place)
+            mistakes.add(draft.at("capture"), f"the name {quote(name)} is taken by {first}")
+        elif name is not None:
+            started[name] = draft
+    for draft in drafts:
+        if isinstance(draft.command, StopCapture) and draft.command.capture not in started:
+            name = draft.command.capture
+            text = f"no capture {quote(name)} is ever started{did_you_mean(name, started)}"
+            mistakes.add(draft.at("capture"), text)
