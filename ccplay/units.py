@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 _NUMBER = re.compile(r"\s*([0-9]+(?:[._][0-9]+)*|\.[0-9]+)\s*(.*?)\s*$")
 
@@ -23,6 +24,29 @@ _FREQUENCIES = {"hz": 1}
 _ALIASES = {"bps": "bit/s", "kbps": "kbit/s", "mbps": "mbit/s", "gbps": "gbit/s"} | {
     unit: f"{unit}/s" for unit in ("bit", "kbit", "mbit", "gbit")
 }
+
+
+def any_case(words: Iterable[str]) -> str:
+    """Return the regular expression of one of some words, however capitalised."""
+    return "|".join(
+        "".join(f"[{c}{c.upper()}]" if c.isascii() and c.isalpha() else c for c in word)
+        for word in words
+    )
+
+
+def _pattern(units: Iterable[str]) -> str:
+    number = r"([0-9]+(_[0-9]+)*(\.[0-9]+(_[0-9]+)*)?|\.[0-9]+)"
+    return rf"^\s*{number}\s*({any_case(units)})\s*$"
+
+
+PATTERNS = {
+    "rate": _pattern([*_RATES, *_ALIASES]),
+    "time": _pattern(_TIMES_US),
+    "size": _pattern(_SIZES),
+    "share": _pattern(["%"]),
+    "frequency": _pattern(_FREQUENCIES),
+}
+"""What the functions below read, as regular expressions of JSON Schema; a share with its sign."""
 
 
 def parse_rate(text: str) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from ccplay.scenario import quantities
 from ccplay.scenario.evidence import read_expect, read_figures, read_published
@@ -18,14 +19,25 @@ from ccplay.scenario.timeline import read_timeline
 from ccplay.scenario.tree import Node, Reader, overlay
 from ccplay.scenario.values import Case
 
+T = TypeVar("T")
+
 MOST_CASES = 1000
 ENDS = ("duration", "all", "first")
 """What can end a case."""
 
-CASE_KEYS = (
-    *("about", "duration", "until", "repeats", "jitter", "balanced", "sampling", "seed"),
-    *("topology", "links", "hosts", "timeline", "figures", "expect", "published"),
-)
+VALUES: dict[str, Callable[[Any], Any]] = {
+    "about": quantities.prose,
+    "duration": quantities.duration,
+    "until": quantities.Choice("end", ENDS),
+    "repeats": quantities.Whole(1, MOST_REPEATS),
+    "jitter": quantities.seconds,
+    "balanced": quantities.flag,
+    "sampling": quantities.sampling,
+    "seed": quantities.seed,
+}
+"""The single values of a case, and how each is read."""
+TABLES = ("topology", "links", "hosts", "timeline", "figures", "expect", "published")
+CASE_KEYS = (*VALUES, *TABLES)
 """What a case is read from."""
 FILE_KEYS = ("title", *CASE_KEYS, "matrix", "case")
 OWN_KEYS = ("name", *CASE_KEYS, "matrix")
@@ -107,9 +119,11 @@ def _case(node: Node, reader: Reader) -> Case:
     if "duration" not in table:
         text = 'duration is missing: how long it runs at the most, such as "60 s"'
         reader.mistakes.add(node.place, text)
-    duration_s = reader.value(
-        table.get("duration"), quantities.duration, 1.0 * quantities.LONGEST_S
-    )
+
+    def value(key: str, default: T) -> T:
+        return reader.value(table.get(key), VALUES[key], default)
+
+    duration_s = value("duration", float(quantities.LONGEST_S))
     build, names = read_build(table, reader)
     if names is not None:
         check_overruled(table.get("links"), names, reader)
@@ -117,14 +131,14 @@ def _case(node: Node, reader: Reader) -> Case:
     case = Case(
         name="",
         title="",
-        about=reader.value(table.get("about"), quantities.prose, ""),
+        about=value("about", ""),
         build=build,
         timeline=check_timeline(drafts, names, reader.mistakes),
         duration_s=duration_s,
-        until=reader.value(table.get("until"), quantities.choice("end", ENDS), "duration"),
-        repeats=reader.value(table.get("repeats"), quantities.whole(1, MOST_REPEATS), 1),
-        jitter_s=reader.value(table.get("jitter"), quantities.seconds, 0.0),
-        balanced=reader.value(table.get("balanced"), quantities.flag, default=False),
+        until=value("until", "duration"),
+        repeats=value("repeats", 1),
+        jitter_s=value("jitter", 0.0),
+        balanced=value("balanced", default=False),
         figures=read_figures(table.get("figures"), reader),
         expect=read_expect(table.get("expect"), reader),
         published=read_published(table.get("published"), reader),

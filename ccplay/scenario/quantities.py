@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import isfinite
 from typing import Any, TypeVar
 
@@ -43,7 +44,9 @@ class MisfitError(ValueError):
     """A value that is not what its key asks for."""
 
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,15}")
+NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,15}"
+"""What flows, downloads and pings may be called."""
+_NAME = re.compile(NAME)
 
 
 def rate(value: Any) -> int:
@@ -98,15 +101,23 @@ def sampling(value: Any) -> float:
     return _within(hertz, *SAMPLE_HZ, "samplings", "{:g} Hz".format)
 
 
-def whole(low: int, high: int) -> Callable[[Any], int]:
-    """Return a reader of whole numbers between two."""
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A reader of whole numbers between two."""
 
-    def read(value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            raise MisfitError(f"must be a whole number from {low} to {high}, not {quote(value)}")
-        return value
+    low: int
+    high: int
 
-    return read
+    def __call__(self, value: Any) -> int:
+        """Read a whole number."""
+        if (
+            isinstance(value, int)
+            and not isinstance(value, bool)
+            and self.low <= value <= self.high
+        ):
+            return value
+        reach = f"from {self.low} to {self.high}"
+        raise MisfitError(f"must be a whole number {reach}, not {quote(value)}")
 
 
 def number(value: Any) -> float:
@@ -150,20 +161,25 @@ def name(value: Any) -> str:
     return value
 
 
-def congestion_control(value: Any) -> str:
-    """Read the name of an algorithm."""
-    return choice("congestion control", CONGESTION_CONTROLS)(value)
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A reader of one of some words."""
 
+    what: str
+    known: tuple[str, ...]
 
-def choice(what: str, known: tuple[str, ...]) -> Callable[[Any], str]:
-    """Return a reader of one of the ``known`` words."""
-
-    def read(value: Any) -> str:
-        if value not in known or not isinstance(value, str):
-            raise MisfitError(f"unknown {what} {quote(value)}{did_you_mean(str(value), known)}")
+    def __call__(self, value: Any) -> str:
+        """Read one of the words."""
+        if value not in self.known or not isinstance(value, str):
+            suggestion = did_you_mean(str(value), self.known)
+            raise MisfitError(f"unknown {self.what} {quote(value)}{suggestion}")
         return value
 
-    return read
+
+whole, choice = Whole, Choice
+
+seed = Whole(0, 2**31 - 1)
+congestion_control = Choice("congestion control", CONGESTION_CONTROLS)
 
 
 def _quantity(value: Any, parse: Callable[[str], N], what: str, example: str) -> N:
