@@ -7,6 +7,7 @@ import pytest
 from ccplay.model import Applied, FlowEnded, FlowStarted, Ready, StartFlow, Sweep, TcpSamples
 from ccplay.receiver import Receiver
 from ccplay.report.checkpoint import Checkpoint, checkpoint
+from ccplay.report.receiver import ReceiverLines
 from ccplay.state import LabState
 
 
@@ -33,7 +34,7 @@ def race(
     state.apply(Ready(t=0.5))
     starts = dict.fromkeys(rates, 1.0) | (starts or {})
     started: set[str] = set()
-    for tick in range(51, int((1.0 + seconds) * 50) + 1):
+    for tick in range(49, int((1.0 + seconds) * 50) + 1):
         t = tick / 50
         for flow in rates:
             if starts[flow] <= t and flow not in started:
@@ -145,3 +146,34 @@ def test_of_two_in_one_sweep_the_one_further_beyond_its_end_was_first() -> None:
     assert found is not None
     assert finish is not None
     assert finish.first == found.first == "2"
+
+
+def test_the_lines_come_one_a_second_and_the_checkpoint_in_between() -> None:
+    """However often it is asked, each comes once; the ratio is Reno's bytes over CUBIC's."""
+    rates, sizes = {"1": 390_000, "2": 531_000}, {"1": 1_000_000, "2": 1_000_000}
+    whole, _ = race(rates, sizes, seconds=3.05)
+    lines = ReceiverLines()
+    assert list(lines.fresh(whole)) == [
+        " receiver     flow 1 reno                  flow 2 reno             ",
+        "      1 s         390,000  3.12 Mbit/s         531,000  4.25 Mbit/s",
+        (
+            "   1.90 s         741,000                    1,008,900         done"
+            "   checkpoint: flow 2 is done, ratio 0.734"
+        ),
+        "      2 s         780,000  3.12 Mbit/s       1,062,000  4.25 Mbit/s",
+        "      3 s       1,170,000  3.12 Mbit/s       1,593,000  4.25 Mbit/s",
+    ]
+    assert list(lines.fresh(whole, last=True)) == []
+
+
+def test_the_last_line_comes_even_at_once() -> None:
+    """A race ends with its checkpoint, and nothing may follow."""
+    rates, sizes = {"1": 500_000}, {"1": 1_000_000}
+    lines = ReceiverLines()
+    state, _ = race(rates, sizes, seconds=1.98)
+    assert len(list(lines.fresh(state))) == 2
+    state.apply(sweep(3.0, {"1": 1_000_000}))
+    assert list(lines.fresh(state)) == []
+    finish, second = lines.fresh(state, last=True)
+    assert "checkpoint: flow 1 is done" in finish
+    assert second.startswith("      2 s")
