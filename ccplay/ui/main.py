@@ -18,6 +18,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -35,7 +36,7 @@ from ccplay.session import Session
 from ccplay.ui import pictures, titles
 from ccplay.ui.ghosts import Choice, Ghosts
 from ccplay.ui.glyphs import ASCII, UNICODE
-from ccplay.ui.panels import banner, flows, footer, header, log, network, ribbon
+from ccplay.ui.panels import banner, flows, footer, header, log, network, receiver, ribbon
 from ccplay.ui.playhead import Playhead
 from ccplay.ui.plot import Plot
 from ccplay.ui.sheet import Row, Sheet
@@ -96,7 +97,9 @@ class MainScreen(Screen[None]):
         Binding("b", "other_queue", "Other direction of the bottleneck", id="way-back"),
         Binding("t", "next_look", "Next theme", id="theme"),
         Binding("a", "ascii", "ASCII on and off", id="ascii"),
+        Binding("r", "receiver", "Receiver's table or events", id="receiver"),
         Binding("s", "picture", "Save a picture (SVG)", id="picture"),
+        Binding("S", "save_scenario", "Save as scenario", id="scenario", priority=True),
         Binding("question_mark", "help", "Help", id="help"),
     ]
 
@@ -121,6 +124,7 @@ class MainScreen(Screen[None]):
         self._bands = {name: Horizontal(id=name) for name in ("top", "plots", "bottom")}
         self._selected: str | None = None
         self._reverse = False
+        self._bottom = log.rows
         self._drawn_at = time.monotonic()
         self._numbers_at = 0.0
         self._told = 0
@@ -238,7 +242,7 @@ class MainScreen(Screen[None]):
         self._show("network", lambda width, height: network.rows(view, width, height))
         self._show("flows", lambda width, height: flows.rows(view, width, height))
         self._show("ribbon", lambda width, height: self._ribbon.rows(view, width, height))
-        self._show("events", lambda width, height: log.rows(view, width, height))
+        self._show("events", lambda width, height: self._bottom(view, width, height))
         self._show("footer", lambda width, _: footer.rows(view, width))
         for name, title in titles.TITLES.items():
             plot = self._plots[name]
@@ -395,6 +399,26 @@ class MainScreen(Screen[None]):
             self.app.notify(f"can't save {name}: {error.strerror}", severity="error")
         else:
             self.app.notify(f"saved {path}", markup=False)
+
+    def action_receiver(self) -> None:
+        """Show the receiver's table in place of the events, or those again."""
+        self._bottom = log.rows if self._bottom is receiver.rows else receiver.rows
+        self.redraw()
+
+    def action_save_scenario(self) -> None:
+        """Ask for a file, and write what was done in the session into it as a scenario."""
+        if self.session.state.ready_at is None:
+            self.app.notify("The network is still being built.", severity="warning")
+            return
+        from ccplay.ui.dialogs.saving import SaveDialog  # noqa: PLC0415 - as above
+
+        dialog = SaveDialog(self.session.state, self.playhead, self.session.title)
+        self.app.push_screen(dialog, self._saved)
+
+    def _saved(self, path: Path | None) -> None:
+        if path is not None:
+            said = f"saved {path}; to do the same again: ccplay run {shlex.quote(str(path))}"
+            self.app.notify(said, timeout=10, markup=False)
 
     def action_help(self) -> None:
         """Show all keys and what the screen means."""

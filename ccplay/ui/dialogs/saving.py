@@ -34,7 +34,8 @@ class SaveDialog(Question[Path]):
         """Offer all of a session, or the part up to where the playhead is."""
         super().__init__()
         self.state = state
-        self.title_of_session = title
+        # What a recording is called is no title with its ending.
+        self.title_of_session = Path(title).stem if playhead.recorded else title
         self._t = playhead.t
         self._replaces: Path | None = None
         choices = [
