@@ -10,12 +10,15 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
+from matplotlib.patches import Patch, PathPatch
+from matplotlib.path import Path
 
 from ccplay.report import curves
 from ccplay.report.figures import style
 from ccplay.report.figures.style import Inks
+from ccplay.report.material import slug
 from ccplay.report.scene import Scene
+from ccplay.series import MISSING
 from ccplay.state import Flow, Queue
 from ccplay.words import CA_STATES
 
@@ -27,7 +30,7 @@ _MANY = 4
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One panel: ``name`` names its file too."""
+    """One panel of a run's figure."""
 
     name: str
     title: str
@@ -36,6 +39,12 @@ class Panel:
     height_in: float
     draw: Callable[[Axes], list[Artist]]
     """Draws, and returns what its legend has."""
+
+
+    @property
+    def slug(self) -> str:
+        """Names its file: nothing of a stranger's names gets into a path."""
+        return slug(self.name)
 
 
 def panels(scene: Scene, inks: Inks) -> list[Panel]:
@@ -135,11 +144,7 @@ def _cwnd(
             threshold = curves.curve(flow.series["ssthresh"], start=scene.start)
             highest = max(highest, line.top)
             if len(group) <= _MANY:
-                for left, right, state in curves.state_spans(
-                    flow.series["ca_state"], start=scene.start
-                ):
-                    axes.axvspan(left, right, color=style.STATES[state], linewidth=0, zorder=0.5)
-                    seen.add(state)
+                seen |= _shade(axes, curves.state_spans(flow.series["ca_state"], start=scene.start))
                 axes.plot(
                     threshold.t,
                     threshold.y,
@@ -164,12 +169,34 @@ def _cwnd(
     ]
 
 
+def _shade(axes: Axes, spans: Sequence[tuple[float, float, int]]) -> set[int]:
+    """Shade the background where a connection was not Open; return the states that occurred."""
+    seen = {state for _, _, state in spans}
+    for each in seen:
+        boxes = [
+            Path([(left, 0), (left, 1), (right, 1), (right, 0), (left, 0)], closed=True)
+            for left, right, state in spans
+            if state == each
+        ]
+        # One path for all, or a page with many runs would be twice as large.
+        axes.add_patch(
+            PathPatch(
+                Path.make_compound_path(*boxes),
+                transform=axes.get_xaxis_transform(),
+                facecolor=style.STATES[each],
+                linewidth=0,
+                zorder=0.5,
+            )
+        )
+    return seen
+
+
 def _queue(scene: Scene, queue: Queue, *, alone: bool) -> Panel:
     name = "queue" if alone else f"queue-{queue.link}"
 
     def draw(axes: Axes) -> list[Artist]:
         line = curves.curve(queue.series["qlen"], start=scene.start)
-        axes.fill_between(line.t, line.y, color=style.QUEUE_FILL, linewidth=0, zorder=1.8)
+        _area(axes, line)
         axes.plot(line.t, line.y, color=style.QUEUE, linewidth=0.8)
         handles: list[Artist] = [Line2D([], [], color=style.QUEUE, label="packets waiting")]
         limit = curves.settings(scene.limits(queue.link), scene.start, scene.start + scene.span_s)
@@ -194,6 +221,18 @@ def _queue(scene: Scene, queue: Queue, *, alone: bool) -> Panel:
         return handles
 
     return Panel(name, f"queue {_arrow(queue.link)}", "queue (packets)", 1.05, draw)
+
+
+def _area(axes: Axes, line: curves.Curve) -> None:
+    """Fill what lies below a line, gap by gap."""
+    part: list[tuple[float, float]] = []
+    for point in [*zip(line.t, line.y, strict=True), (0.0, MISSING)]:
+        if point[1] == point[1]:
+            part.append(point)
+        elif part:
+            outline = [(part[0][0], 0.0), *part, (part[-1][0], 0.0)]
+            axes.fill(*zip(*outline, strict=True), color=style.QUEUE_FILL, linewidth=0, zorder=1.8)
+            part = []
 
 
 def _arrow(link: str) -> str:

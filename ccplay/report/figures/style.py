@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import io
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties, findfont, get_font
-from matplotlib.ft2font import FT2Font
+
+from ccplay.report.figures import fonts
 
 COLUMN_IN = 3.5
 """A column of a paper in two columns."""
 PAGE_IN = 7.0
 """The whole width."""
-PNG_DPI = 200
 SMALL = 6.5
 """Points: legends and labels within a figure."""
-FONT = "DejaVu Sans"
-"""Comes with matplotlib, so that a figure is the same on every machine."""
 
 INK = "#1a1a1a"
 MUTED = "#5a5a5a"
@@ -66,7 +59,7 @@ DASHES: tuple[Any, ...] = ("-", (0, (5, 1.2)), (0, (3, 1, 1, 1)), (0, (1.2, 0.9)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 _RC: dict[Any, Any] = {
-    "font.family": FONT,
+    "font.family": [fonts.FAMILY, fonts.WHOLE],
     "font.size": 7.5,
     "axes.labelsize": 7.5,
     "axes.titlesize": 8,
@@ -146,56 +139,12 @@ def look() -> Iterator[None]:
         yield
 
 
-@lru_cache(maxsize=4)
-def _font(weight: str) -> FT2Font:
-    return get_font(findfont(FontProperties(family=FONT, weight=weight)))
-
-
 def text_width_in(text: str, points: float = SMALL, weight: str = "normal") -> float:
     """Return how wide a text is on paper, in inches."""
-    font = _font(weight)
-    # At a hundred points, for at a few the width comes in whole pixels.
-    font.set_size(100, 72)
-    font.set_text(text)
-    return font.get_width_height()[0] / 64 / 72 * points / 100 + 0.02
+    return fonts.text_width_in(text, points, weight)
 
 
 def box(figure: Figure, left: float, bottom: float, width: float, height: float) -> Axes:
     """Add axes at a place given in inches."""
     across, up = figure.get_size_inches()
     return figure.add_axes((left / across, bottom / up, width / across, height / up))
-
-
-def save(figure: Figure, stem: Path, formats: Sequence[str]) -> list[Path]:
-    """Write a figure in each format, the same bytes every time; return the files."""
-    paths = []
-    for kind in formats:
-        path = stem.with_name(f"{stem.name}.{kind}")
-        if kind == "svg":
-            path.write_text(svg(figure), encoding="utf-8")
-        elif kind == "pdf":
-            figure.savefig(path, format="pdf", metadata={"CreationDate": None, "Producer": None})
-        else:
-            figure.savefig(path, format=kind, dpi=PNG_DPI, metadata={"Software": None})
-        paths.append(path)
-    return paths
-
-
-_PREAMBLE = re.compile(r"^.*?(?=<svg )|\s*<metadata>.*?</metadata>", re.DOTALL)
-_IDS = re.compile(r' id="(?:figure|axes|patch|line2d|matplotlib|xtick|ytick|text|legend|[A-Z])\w*"')
-_COMMENTS = re.compile(r"\s*<!--.*?-->")
-_DIGITS = re.compile(r"(\d+\.\d\d)\d+")
-_SPACES = re.compile(r">\s+<")
-
-
-def svg(figure: Figure) -> str:
-    """Return a figure as SVG that can stand in a page among others: no ids of its parts, no date.
-
-    Coordinates keep a hundredth of a point.
-    """
-    buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    text = _PREAMBLE.sub("", buffer.getvalue())
-    for pattern in (_COMMENTS, _IDS):
-        text = pattern.sub("", text)
-    return _SPACES.sub("><", _DIGITS.sub(r"\1", text))

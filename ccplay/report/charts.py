@@ -1,0 +1,157 @@
+"""What the charts of an experiment show: which figure of merit over which axis, as which lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from ccplay.report.amounts import Unit, unit
+from ccplay.report.material import Axis, Parameter, axes, place, say
+from ccplay.report.merits import merits
+from ccplay.report.naming import Words, words
+from ccplay.report.results import CaseResult, CaseStatistics
+from ccplay.report.statistics import Statistic
+
+LEAST_POINTS = 3
+"""An axis of numbers with so many values is drawn as one; with fewer, values are categories."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One mean with all that is drawn about it."""
+
+    at: Parameter
+    """Its value on the chart's axis."""
+    statistic: Statistic
+    singles: list[float]
+    """What each run measured."""
+    published: list[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Marks that belong together: a line of a plot, or the bars of one colour."""
+
+    label: str
+    flow: str
+    """The flow, ping or download that it tells of; empty for none."""
+    marks: list[Mark] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """One chart: panels side by side, of one unit and one axis."""
+
+    name: str
+    title: str
+    label: str
+    """Of the value axis, without the unit."""
+    unit: Unit
+    counts: str
+    axis: Axis
+    hue: str
+    """What tells lines apart: an axis' name, or empty where flows do."""
+    panels: list[tuple[str, list[Line]]]
+    """Each with its title."""
+    reference: float | None
+    """Where a line is drawn across: 1 for ratios and indices."""
+
+    @property
+    def value_label(self) -> str:
+        """The label of the value axis with its unit."""
+        name = self.unit.name or self.counts
+        return f"{self.label} ({name})" if name else self.label
+
+    @property
+    def published(self) -> bool:
+        """Whether anything published stands in it."""
+        return any(m.published for _, lines in self.panels for line in lines for m in line.marks)
+
+    @property
+    def runs(self) -> tuple[int, int]:
+        """The fewest and the most runs behind one mean."""
+        counts = [m.statistic.n for _, lines in self.panels for line in lines for m in line.marks]
+        return min(counts), max(counts)
+
+
+def charts(cases: Sequence[CaseStatistics], runs: Iterable[CaseResult]) -> list[Chart]:
+    """Return a chart for every kind of figure that is reported of at least two cases.
+
+    A single case yields charts too where its figures were repeated.
+    """
+    singles: dict[str, list[dict[str, float]]] = {}
+    for run in runs:
+        if not run.interrupted and not run.errors:
+            singles.setdefault(run.name, []).append(merits(run))
+    kinds: dict[str, list[str]] = {}
+    for case in cases:
+        for figure in case.reported:
+            members = kinds.setdefault(words(figure).kind, [])
+            if figure not in members:
+                members.append(figure)
+    found = []
+    for kind, figures in kinds.items():
+        having = [case for case in cases if any(figure in case.figures for figure in figures)]
+        if len(having) > 1 or any(case.runs > 1 for case in having):
+            found.append(_chart(kind, figures, having, singles))
+    return found
+
+
+def _chart(
+    kind: str,
+    figures: Sequence[str],
+    cases: Sequence[CaseStatistics],
+    singles: dict[str, list[dict[str, float]]],
+) -> Chart:
+    first = words(figures[0])
+    values = [c.figures[f].mean for c in cases for f in figures if f in c.figures]
+    across, hue, rest = _roles(cases)
+    found: dict[tuple[str, ...], dict[str, Line]] = {}
+    several = len(figures) > 1
+    for case in cases:
+        where = place(case)
+        for figure in figures:
+            if figure not in case.figures:
+                continue
+            said = words(figure)
+            panel = tuple(f"{name} {say(where[name])}" for name in rest if name in where)
+            if hue and several:
+                panel = (said.subject, *panel)
+            label = say(where.get(hue, "")) if hue else said.subject or said.quantity
+            line = found.setdefault(panel, {}).setdefault(
+                label, Line(label, "" if hue else _flow(said))
+            )
+            published = [v for each in case.published if each.figure == figure for v in each.values]
+            own = [each[figure] for each in singles.get(case.name, []) if figure in each]
+            line.marks.append(Mark(where[across.name], case.figures[figure], own, published))
+    title = first.quantity if several or not first.subject else first.text
+    return Chart(
+        name=kind.replace(".", "-").replace("_", "-"),
+        title=title[0].upper() + title[1:],
+        label=title if several or not first.subject else first.quantity,
+        unit=unit(figures[0], values),
+        counts=first.counts,
+        axis=across,
+        hue=hue,
+        panels=[(", ".join(panel), list(lines.values())) for panel, lines in found.items()],
+        reference=1.0 if kind in ("checkpoint.ratio", "jain") else None,
+    )
+
+
+def _flow(said: Words) -> str:
+    return said.name
+
+
+def _roles(cases: Sequence[CaseStatistics]) -> tuple[Axis, str, list[str]]:
+    """Choose the axis to draw along, the one that tells lines apart, and those of the panels.
+
+    Along goes the axis of numbers with the most values; without one, the longest.
+    """
+    known = [axis for axis in axes(cases) if len(axis.values) > 1] or axes(cases)[:1]
+    numeric = [each for each in known if each.numbers and len(each.values) >= LEAST_POINTS]
+    across = max(numeric or known, key=lambda each: len(each.values))
+    others = [each for each in known if each is not across]
+    if not others:
+        return across, "", []
+    hue = max(others, key=lambda each: (each.numbers is not None, len(each.values)))
+    return across, hue.name, [each.name for each in others if each is not hue]

@@ -1,0 +1,96 @@
+"""Cumulative distributions, by case: of round-trip times and queueing delays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+from ccplay.report.distributions import Distribution
+from ccplay.report.figures import style
+from ccplay.report.figures.chart import scale
+from ccplay.report.figures.style import Ink
+
+_LEFT_IN = 0.52
+_RIGHT_IN = 0.14
+_HEIGHT_IN = 1.75
+_BOTTOM_IN = 0.40
+_ROW_IN = 0.14
+_GAP_IN = 0.18
+
+
+def draw(
+    label: str, panels: Sequence[tuple[str, Mapping[str, Distribution]]], *, ordered: bool
+) -> Figure:
+    """Return one panel or several side by side, a line for each name.
+
+    ``ordered`` draws the names as steps of a scale, else as cases that have no order.
+    """
+    names = list(dict.fromkeys(name for _, lines in panels for name in lines))
+    inks = dict(zip(names, scale(len(names)) if ordered else _cases(len(names)), strict=True))
+    width = style.COLUMN_IN if len(panels) == 1 else style.PAGE_IN
+    room = width - _LEFT_IN - _RIGHT_IN
+    handles = [
+        Line2D([], [], color=ink.colour, linestyle=ink.dash, label=name)
+        for name, ink in inks.items()
+    ]
+    widest = max(style.text_width_in(name) for name in names) + 0.42
+    columns = max(min(int(room / widest), len(names)), 1)
+    titled = len(panels) > 1
+    head = 0.06 + _ROW_IN * math.ceil(len(names) / columns) + (0.18 if titled else 0)
+    across = min(len(panels), 3)
+    down = math.ceil(len(panels) / across)
+    total = head + down * (_HEIGHT_IN + _BOTTOM_IN) + (down - 1) * 0.2
+    figure = Figure(figsize=(width, total))
+    each = (room - (across - 1) * _GAP_IN) / across
+    right = max(d.quantile(0.999) for _, lines in panels for d in lines.values())
+    for number, (title, lines) in enumerate(panels):
+        row, column = divmod(number, across)
+        bottom = total - head - _HEIGHT_IN - row * (_HEIGHT_IN + _BOTTOM_IN + 0.2)
+        axes = style.box(figure, _LEFT_IN + column * (each + _GAP_IN), bottom, each, _HEIGHT_IN)
+        for name, distribution in lines.items():
+            _line(axes, distribution, inks[name])
+        _finish(axes, label, right)
+        if column:
+            axes.tick_params(labelleft=False)
+            axes.set_ylabel("")
+        if titled:
+            axes.set_title(title, fontsize=7.5, fontweight="bold", loc="left", pad=3)
+    figure.legend(
+        handles=handles,
+        loc="upper left",
+        bbox_to_anchor=(_LEFT_IN / width, 1 - 0.02 / total),
+        ncols=columns,
+    )
+    return figure
+
+
+def _cases(count: int) -> list[Ink]:
+    return [
+        Ink(style.CASES[i % len(style.CASES)], style.DASHES[i % len(style.DASHES)], "o")
+        for i in range(count)
+    ]
+
+
+def _line(axes: Axes, distribution: Distribution, ink: Ink) -> None:
+    axes.plot(
+        distribution.values,
+        distribution.shares,
+        color=ink.colour,
+        linestyle=ink.dash,
+        linewidth=1.1,
+        drawstyle="steps-post",
+    )
+
+
+def _finish(axes: Axes, label: str, right: float) -> None:
+    axes.set_ylim(0, 1.01)
+    axes.set_xlim(0, right * 1.03 or 1)
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
+    axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+    axes.set_xlabel(label, labelpad=1.5)
+    axes.set_ylabel("share of sweeps")

@@ -1,0 +1,310 @@
+"""Charts of an experiment: bars by case, or lines along an axis, with error bars."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
+
+from ccplay.report.charts import LEAST_POINTS, Chart, Line, Mark
+from ccplay.report.figures import style
+from ccplay.report.figures.style import Ink, Inks
+from ccplay.report.material import Parameter, say
+
+_LEFT_IN = 0.58
+_RIGHT_IN = 0.14
+_BOTTOM_IN = 0.40
+_HEIGHT_IN = 2.0
+_ROW_IN = 0.14
+_PANEL_GAP_IN = 0.22
+_DECADE = 10
+_ERROR: dict[str, Any] = {"elinewidth": 0.8, "capsize": 2.2, "capthick": 0.8}
+_PUBLISHED: dict[str, Any] = {
+    "linestyle": "",
+    "marker": "D",
+    "markersize": 3.6,
+    "markerfacecolor": "white",
+    "markeredgecolor": style.INK,
+    "markeredgewidth": 0.8,
+    "zorder": 5,
+}
+
+
+def draw(chart: Chart, inks: Inks) -> Figure:
+    """Return a chart as a figure: lines along an axis of numbers, bars otherwise."""
+    if chart.axis.numbers and len(chart.axis.values) >= LEAST_POINTS:
+        return _lines(chart, inks)
+    return _bars(chart, inks)
+
+
+def hues(chart: Chart, inks: Inks) -> dict[str, Ink]:
+    """Return each line's ink: a flow's own, or a step of a scale from dark to light."""
+    labels = list(dict.fromkeys(line.label for _, lines in chart.panels for line in lines))
+    if not chart.hue:
+        flows = {line.label: line.flow for _, lines in chart.panels for line in lines}
+        plain = Ink(style.CASES[0], "-", "o")
+        return {label: inks[flows[label]] if flows[label] else plain for label in labels}
+    return dict(zip(labels, scale(len(labels)), strict=True))
+
+
+def scale(count: int) -> list[Ink]:
+    """Return so many inks from dark to light: an order that print keeps."""
+    colours = [
+        mpl.colors.to_hex(mpl.colormaps["viridis"](0.06 + 0.72 * i / max(count - 1, 1)))
+        for i in range(count)
+    ]
+    return [
+        Ink(colour, style.DASHES[i % len(style.DASHES)], style.MARKERS[i % len(style.MARKERS)])
+        for i, colour in enumerate(colours)
+    ]
+
+
+# --- lines --------------------------------------------------------------------------------------
+
+
+def _lines(chart: Chart, inks: Inks) -> Figure:
+    numbers, unit = chart.axis.numbers or ({}, "")
+    colours = hues(chart, inks)
+    many = len(chart.panels)
+    width = style.COLUMN_IN if many == 1 else style.PAGE_IN
+    handles = [
+        Line2D(
+            [], [], color=i.colour, linestyle=i.dash, marker=i.marker, label=_named(chart, label)
+        )
+        for label, i in colours.items()
+    ]
+    figure, panels = _frame(chart, handles, width)
+    wide = max(numbers.values()) >= _DECADE * min(numbers.values()) > 0
+    for axes, (_, lines) in zip(panels, chart.panels, strict=True):
+        for number, line in enumerate(lines):
+            shift = (number - (len(lines) - 1) / 2) * 0.022
+            _line(axes, chart, line, colours[line.label], (numbers, shift, wide))
+        if wide:
+            axes.set_xscale("log")
+        axes.xaxis.set_major_locator(FixedLocator(sorted(numbers.values())))
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.set_xlabel(_axis_label(chart.axis.name, unit), labelpad=1.5)
+    _values(panels, chart)
+    return figure
+
+
+def _line(
+    axes: Axes,
+    chart: Chart,
+    line: Line,
+    ink: Ink,
+    where: tuple[dict[Parameter, float], float, bool],
+) -> None:
+    numbers, shift, wide = where
+    span = max(numbers.values()) - min(numbers.values())
+    marks = sorted(line.marks, key=lambda mark: numbers[mark.at])
+
+    def moved(x: float, by: float) -> float:
+        return x * (1 + by) if wide else x + by * span
+
+    xs = [moved(numbers[mark.at], shift) for mark in marks]
+    scale = chart.unit.scale
+    for x, mark in zip(xs, marks, strict=True):
+        _singles(axes, [x] * len(mark.singles), [v / scale for v in mark.singles], ink)
+    axes.errorbar(
+        xs,
+        [mark.statistic.mean / scale for mark in marks],
+        yerr=_errors(marks, scale),
+        color=ink.colour,
+        linestyle=ink.dash,
+        marker=ink.marker,
+        zorder=4,
+        **_ERROR,
+    )
+    published = [(x, v / scale) for x, mark in zip(xs, marks, strict=True) for v in mark.published]
+    if published:
+        axes.plot(*zip(*published, strict=True), **{**_PUBLISHED, "markeredgecolor": ink.colour})
+
+
+def _axis_label(name: str, unit: str) -> str:
+    named = {"limit": "queue limit", "queue": "queue limit"}.get(name, name)
+    unit = unit or ("packets" if named == "queue limit" else "")
+    return f"{named} ({unit})" if unit else named
+
+
+def _named(chart: Chart, label: str) -> str:
+    return f"{chart.hue} {label}" if chart.hue and chart.hue != "case" else label
+
+
+# --- bars ---------------------------------------------------------------------------------------
+
+
+def _bars(chart: Chart, inks: Inks) -> Figure:
+    """Draw bars upwards where the names below them fit, else to the right."""
+    colours = hues(chart, inks)
+    names = [say(value) for value in chart.axis.values]
+    bars = sum(len({line.label for line in lines}) for _, lines in chart.panels[:1])
+    widest = max(style.text_width_in(name) for name in names) + 0.12
+    fits = widest * len(names) <= style.COLUMN_IN - _LEFT_IN - _RIGHT_IN
+    handles = [
+        Patch(color=ink.colour, label=_named(chart, label)) for label, ink in colours.items()
+    ]
+    handles = handles if len(handles) > 1 else []
+    many = len(chart.panels)
+    width = style.COLUMN_IN if many == 1 else style.PAGE_IN
+    if fits or many > 1:
+        figure, panels = _frame(chart, handles, width)
+    else:
+        height = max(0.17 * bars * len(names) + 0.12 * len(names) + 0.1, 0.8)
+        left = min(widest + 0.05, 0.5 * style.PAGE_IN)
+        figure, panels = _frame(chart, handles, max(width, left + 3.0), left=left, height=height)
+    for axes, (_, lines) in zip(panels, chart.panels, strict=True):
+        for number, line in enumerate(lines):
+            _bar(
+                axes,
+                chart,
+                line,
+                colours[line.label],
+                (number, len(lines)),
+                upright=fits or many > 1,
+            )
+        _categories(axes, chart, names, upright=fits or many > 1)
+    if fits or many > 1:
+        _values(panels, chart)
+    return figure
+
+
+def _bar(
+    axes: Axes, chart: Chart, line: Line, ink: Ink, place: tuple[int, int], *, upright: bool
+) -> None:
+    number, count = place
+    thick = 0.76 / count
+    scale = chart.unit.scale
+    order = {value: i for i, value in enumerate(chart.axis.values)}
+    at = [order[mark.at] + (number - (count - 1) / 2) * thick for mark in line.marks]
+    means = [mark.statistic.mean / scale for mark in line.marks]
+    errors = _errors(line.marks, scale)
+    style_of: dict[str, Any] = {"color": ink.colour, "alpha": 0.8, "linewidth": 0, "zorder": 2}
+    error_of: dict[str, Any] = {"linestyle": "", "color": style.INK, "zorder": 4, **_ERROR}
+    if upright:
+        axes.bar(at, means, width=thick * 0.92, **style_of)
+        axes.errorbar(at, means, yerr=errors, **error_of)
+    else:
+        axes.barh(at, means, height=thick * 0.92, **style_of)
+        axes.errorbar(means, at, xerr=errors, **error_of)
+    for x, mark in zip(at, line.marks, strict=True):
+        values = [v / scale for v in mark.singles] if len(mark.singles) > 1 else []
+        spread = [x + thick * (0.26 + 0.1 * (i % 2)) for i in range(len(values))]
+        dots = (spread, values) if upright else (values, spread)
+        _singles(axes, *dots, Ink(style.INK, "-", "o"))
+        theirs = [v / scale for v in mark.published]
+        beside = [x - thick * 0.3] * len(theirs)
+        axes.plot(*((beside, theirs) if upright else (theirs, beside)), **_PUBLISHED)
+
+
+def _categories(axes: Axes, chart: Chart, names: Sequence[str], *, upright: bool) -> None:
+    places = list(range(len(names)))
+    if upright:
+        axes.set_xticks(places, names)
+        axes.set_xlim(-0.6, len(names) - 0.4)
+        axes.tick_params(axis="x", length=0)
+        axes.grid(visible=False, axis="x")
+        axes.set_xlabel("" if chart.axis.name == "case" else chart.axis.name, labelpad=1.5)
+        return
+    axes.set_yticks(places, names)
+    axes.set_ylim(len(names) - 0.45, -0.55)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=False, axis="y")
+    axes.set_xlabel(chart.value_label, labelpad=1.5)
+    axes.set_xlim(0, None)
+    axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+    if chart.reference is not None:
+        axes.axvline(chart.reference, color=style.INK, linewidth=0.7, zorder=1.5)
+
+
+# --- both ---------------------------------------------------------------------------------------
+
+
+def _frame(
+    chart: Chart,
+    handles: Sequence[Any],
+    width: float,
+    *,
+    left: float = _LEFT_IN,
+    height: float = _HEIGHT_IN,
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure with a legend on top, and its axes side by side in rows of three."""
+    handles = [*handles]
+    if chart.published:
+        handles.append(Line2D([], [], label="published", **{**_PUBLISHED, "zorder": 1}))
+    room = width - left - _RIGHT_IN
+    widest = max((style.text_width_in(str(each.get_label())) for each in handles), default=0) + 0.5
+    columns = max(min(int(room / widest), len(handles)), 1)
+    rows = math.ceil(len(handles) / columns)
+    across = min(len(chart.panels), 3)
+    down = math.ceil(len(chart.panels) / across)
+    titled = any(title for title, _ in chart.panels)
+    head = 0.08 + _ROW_IN * rows
+    over = 0.18 if titled else 0.0
+    total = head + down * (over + height) + (down - 1) * 0.12 + _BOTTOM_IN * down
+    figure = Figure(figsize=(width, total))
+    each = (room - (across - 1) * _PANEL_GAP_IN) / across
+    panels: list[Axes] = []
+    for number, (title, _) in enumerate(chart.panels):
+        row, column = divmod(number, across)
+        bottom = total - head - (row + 1) * (over + height) - row * (0.12 + _BOTTOM_IN)
+        axes = style.box(figure, left + column * (each + _PANEL_GAP_IN), bottom, each, height)
+        if titled:
+            axes.set_title(title, fontsize=7.5, fontweight="bold", loc="left", pad=3)
+        if panels:
+            axes.sharey(panels[0])
+        if column:
+            axes.tick_params(labelleft=False)
+        panels.append(axes)
+    if handles:
+        figure.legend(
+            handles=handles,
+            loc="upper left",
+            bbox_to_anchor=(left / width, 1 - 0.03 / total),
+            ncols=columns,
+        )
+    return figure, panels
+
+
+def _values(panels: Sequence[Axes], chart: Chart) -> None:
+    """Finish the value axes: one scale for all panels, from zero, with its unit."""
+    top = max(axes.dataLim.y1 for axes in panels)
+    for axes in panels:
+        axes.set_ylim(0, max(top, chart.reference or 0.0) * 1.06 or 1)
+        axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+        place, figure = axes.get_position(), axes.get_figure(root=True)
+        width = figure.get_size_inches()[0] if figure else 1.0
+        if place.x0 * width < _LEFT_IN + 0.05:
+            axes.set_ylabel(chart.value_label)
+            axes.yaxis.set_label_coords(-0.40 / (place.width * width), 0.5)
+        if chart.reference is not None:
+            axes.axhline(chart.reference, color=style.INK, linewidth=0.7, zorder=1.5)
+
+
+def _errors(marks: Sequence[Mark], scale: float) -> list[list[float]]:
+    halves = [(mark.statistic.half_width or 0.0) / scale for mark in marks]
+    return [halves, halves]
+
+
+def _singles(axes: Axes, xs: Sequence[float], ys: Sequence[float], ink: Ink) -> None:
+    if len(xs) > 1:
+        axes.plot(
+            xs,
+            ys,
+            linestyle="",
+            marker="o",
+            markersize=1.9,
+            markeredgewidth=0,
+            color=ink.colour,
+            alpha=0.4,
+            zorder=3,
+        )

@@ -1,0 +1,80 @@
+"""The figures' font, cut down to Latin letters: small enough for every file to carry it.
+
+Matplotlib's own, DejaVu Sans (its licence allows it), so that a figure is the same everywhere; a
+text in other letters falls back on the whole font.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from functools import lru_cache
+from pathlib import Path
+
+from fontTools import subset
+from fontTools.ttLib import TTFont
+from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
+from matplotlib.ft2font import FT2Font
+
+WHOLE = "DejaVu Sans"
+FAMILY = "DejaVu Sans Latin"
+WEIGHTS = ("normal", "bold")
+_LETTERS = "".join(map(chr, (*range(0x20, 0x7F), *range(0xA0, 0x180)))) + "–—…→←↑↓±×−µΔ≤≥≈·•“”‘’„"
+_FAMILY_NAMES = (1, 4, 16)
+"""Records of the name table: family, full name, typographic family."""
+
+
+def cut(folder: Path) -> None:
+    """Write the font's weights into ``folder``, for ``use``."""
+    for weight in WEIGHTS:
+        font = TTFont(findfont(FontProperties(family=WHOLE, weight=weight)), recalcTimestamp=False)
+        options = subset.Options(hinting=False, layout_features=["kern"], notdef_outline=True)
+        options.drop_tables += ["FFTM", "GSUB", "GDEF"]
+        subsetter = subset.Subsetter(options)
+        subsetter.populate(text=_LETTERS)
+        subsetter.subset(font)
+        for record in font["name"].names:
+            if record.nameID in _FAMILY_NAMES:
+                font["name"].setName(
+                    FAMILY, record.nameID, record.platformID, record.platEncID, record.langID
+                )
+        font.save(folder / f"{weight}.ttf")
+
+
+def use(folder: Path) -> None:
+    """Let figures of this process be drawn with what ``cut`` wrote."""
+    if FAMILY not in {each.name for each in fontManager.ttflist}:
+        for weight in WEIGHTS:
+            fontManager.addfont(folder / f"{weight}.ttf")
+        _font.cache_clear()
+
+
+def face(folder: Path) -> str:
+    """Return the CSS that brings the font to a page: WOFF in data URIs."""
+    return "".join(
+        f"@font-face{{font-family:'{FAMILY}';font-weight:{weight};"
+        f"src:url(data:font/woff;base64,{_woff(folder / f'{weight}.ttf')})}}"
+        for weight in WEIGHTS
+    )
+
+
+def _woff(path: Path) -> str:
+    font = TTFont(path, recalcTimestamp=False)
+    font.flavor = "woff"
+    buffer = io.BytesIO()
+    font.save(buffer)
+    return base64.b64encode(buffer.getvalue()).decode()
+
+
+def text_width_in(text: str, points: float, weight: str = "normal") -> float:
+    """Return how wide a text is on paper, in inches."""
+    font = _font(weight)
+    # At a hundred points, for at a few the width comes in whole pixels.
+    font.set_size(100, 72)
+    font.set_text(text)
+    return font.get_width_height()[0] / 64 / 72 * points / 100 + 0.02
+
+
+@lru_cache(maxsize=4)
+def _font(weight: str) -> FT2Font:
+    return get_font(findfont(FontProperties(family=WHOLE, weight=weight)))

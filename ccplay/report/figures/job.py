@@ -1,0 +1,98 @@
+"""Draw one recorded run: what a worker process of a report does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ccplay.model import Hello, LinkChanged
+from ccplay.report.checkpoint import Checkpoint
+from ccplay.report.distributions import Distribution, distributions
+from ccplay.report.figures import fonts, run
+from ccplay.report.figures.files import FORMATS, save, svg
+from ccplay.report.figures.panels import panels
+from ccplay.report.figures.style import Inks, look
+from ccplay.report.scene import Finish, Scene, scene
+from ccplay.source import read_recording
+from ccplay.state import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One run to draw."""
+
+    recording: Path
+    title: str
+    folder: Path
+    """Where its files go."""
+    slug: str
+    """What their names begin with."""
+    names: tuple[str, ...]
+    """All flows and downloads of the report, so that each has its colour everywhere."""
+    full: bool
+    """Every panel as a file of its own too, in every format; else one SVG of all."""
+    fonts: Path
+    """What ``fonts.cut`` wrote."""
+    checkpoint: Checkpoint | None
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What came of it."""
+
+    slug: str
+    svg: str
+    """The stacked figure, for the page; empty where the run is not drawn in full."""
+    files: list[str]
+    distributions: dict[str, Distribution]
+    events: list[Entry]
+    start: float
+    """Where in the stream the figures' axis has its 0."""
+    hello: Hello | None
+    links: dict[str, LinkChanged]
+    """What each direction of a link did when the network stood."""
+
+
+def draw(job: Job) -> Drawn:
+    """Draw a run into files. Raises ``RecordingError`` or ``OSError``."""
+    fonts.use(job.fonts)
+    state = read_recording(job.recording)
+    shown = scene(state, job.title, _finish(job.checkpoint, state.ready_at or 0.0))
+    inks = Inks(job.names)
+    face = fonts.face(job.fonts)
+    with look():
+        figure = run.stacked(shown, inks)
+        text = svg(figure, job.slug) if job.full else ""
+        formats = FORMATS if job.full else ("svg",)
+        files = [path.name for path in save(figure, job.folder / job.slug, formats, face)]
+        files += _singles(job, shown, inks, face) if job.full else []
+    return Drawn(
+        slug=job.slug,
+        svg=text,
+        files=files,
+        distributions=distributions(state),
+        events=state.log,
+        start=shown.start,
+        hello=state.hello,
+        links={
+            link: found
+            for link in state.links
+            if (found := state.link_at(link, shown.start)) is not None
+        },
+    )
+
+
+def _singles(job: Job, shown: Scene, inks: Inks, face: str) -> list[str]:
+    return [
+        path.name
+        for panel in panels(shown, inks)
+        for path in save(
+            run.single(shown, panel), job.folder / f"{job.slug}-{panel.slug}", FORMATS, face
+        )
+    ]
+
+
+def _finish(checkpoint: Checkpoint | None, start: float) -> Finish | None:
+    if checkpoint is None:
+        return None
+    return Finish(checkpoint.t - start, checkpoint.bytes, checkpoint.ratio)

@@ -1,0 +1,104 @@
+"""Figures of merit in words: what a place in a run's result is called on paper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_QUANTITIES = {
+    "goodput_bps": "goodput",
+    "rate_bps": "download rate",
+    "bytes": "acknowledged payload",
+    "duration_s": "duration",
+    "fct_s": "flow completion time",
+    "seconds": "download time",
+    "elapsed_s": "time to the checkpoint",
+    "converged_s": "time to converge",
+    "slow_start_s": "time in slow start",
+    "slow_start_cwnd": "cwnd at the end of slow start",
+    "retransmits": "retransmits",
+    "loss": "loss",
+    "utilisation": "utilisation",
+    "drops": "drops",
+    "marks": "ECN marks",
+    "sent": "pings sent",
+    "lost": "pings lost",
+    "ratio": "checkpoint ratio",
+    "jain": "Jain's index",
+    "min_rtt_ms": "least RTT",
+}
+_STEMS = {
+    "cwnd": "cwnd",
+    "srtt": "srtt",
+    "qlen": "packets in queue",
+    "backlog": "backlog",
+    "delay": "queueing delay",
+}
+_ORDERS = {"p50": "median", "p95": "95th percentile of", "p99": "99th percentile of"}
+_COUNTED = {
+    "cwnd": "segments",
+    "slow_start_cwnd": "segments",
+    "retransmits": "segments",
+    "qlen": "packets",
+    "drops": "packets",
+    "marks": "packets",
+}
+_GROUPS = {"flows": "flow", "queues": "queue", "pings": "ping", "downloads": "download"}
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A figure of merit in words."""
+
+    quantity: str
+    """``goodput``, ``median RTT``."""
+    subject: str
+    """``flow 1``, ``ping p1``, ``queue r → h2``; empty for figures of the whole run."""
+    counts: str
+    """What it counts where it has no unit of its own: ``packets``; else empty."""
+    kind: str
+    """The same for figures that belong into one chart: ``flows.goodput_bps``."""
+    name: str
+    """Of the flow, ping, download or queue; empty for figures of the whole run."""
+
+    @property
+    def text(self) -> str:
+        """``goodput of flow 1``."""
+        return f"{self.quantity} of {self.subject}" if self.subject else self.quantity
+
+
+def words(figure: str) -> Words:
+    """Say what a figure is; one of an unknown name is called by it."""
+    group, _, rest = figure.partition(".")
+    name, _, field = rest.rpartition(".")
+    if group == "checkpoint":
+        if name == "bytes":
+            return Words(
+                "payload at the checkpoint", f"flow {field}", "", "checkpoint.bytes", field
+            )
+        return Words(_quantity(rest), "", "", figure, "")
+    if group not in _GROUPS or not name:
+        return Words(_quantity(figure), "", "", figure, "")
+    subject = f"{_GROUPS[group]} {name.replace('->', ' → ')}"
+    quantity = _quantity(field)
+    if group == "pings" and field.endswith("_ms"):
+        quantity = _ordered(field.removesuffix("_ms"), "RTT")
+    return Words(quantity, subject, _counted(field), f"{group}.{field}", name)
+
+
+def _quantity(field: str) -> str:
+    if field in _QUANTITIES:
+        return _QUANTITIES[field]
+    stem, _, order = field.removesuffix("_ms").partition("_")
+    if stem in _STEMS and order:
+        return _ordered(order, _STEMS[stem])
+    return field.replace("_", " ")
+
+
+def _ordered(order: str, what: str) -> str:
+    if order == "min":
+        return f"least {what}"
+    return f"greatest {what}" if order == "max" else f"{_ORDERS.get(order, order)} {what}"
+
+
+def _counted(field: str) -> str:
+    return _COUNTED.get(field, _COUNTED.get(field.partition("_")[0], ""))
