@@ -58,6 +58,10 @@ def add_screen(parser: argparse.ArgumentParser) -> None:
     """Add how the screen looks."""
     parser.add_argument("--theme", help="dark, light, … (t changes it while it runs)")
     parser.add_argument("--ascii", action="store_true", help="draw with plain ASCII only")
+
+
+def add_ghost(parser: argparse.ArgumentParser) -> None:
+    """Add what lies under the plots."""
     parser.add_argument(
         "--ghost", type=Path, metavar="FILE", help="lay this recording under the plots"
     )

@@ -8,6 +8,7 @@ import sys
 from ccplay.commands import options
 from ccplay.commands.run import run as run_headless
 from ccplay.commands.screen import show
+from ccplay.errors import UsageError
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -15,12 +16,15 @@ def add(parser: argparse.ArgumentParser) -> None:
     options.add_scenario(parser)
     options.add_lab(parser)
     options.add_screen(parser)
+    options.add_ghost(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        if arguments.ghost:
+            raise UsageError("a ghost needs a terminal to be drawn on")
         return run_headless(arguments)
     import msgspec
 

@@ -19,6 +19,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--at", type=options.seconds, default=0.0, help="start at this second")
     options.add_screen(parser)
+    options.add_ghost(parser)
     parser.set_defaults(run=run)
 
 

@@ -14,14 +14,15 @@ def show(session: Session, arguments: argparse.Namespace) -> int:
     from ccplay.source import check_recording
     from ccplay.ui.app import CcplayApp
 
-    if arguments.ghost:
-        check_recording(arguments.ghost)
+    ghost = getattr(arguments, "ghost", None)
+    if ghost:
+        check_recording(ghost)
     app = CcplayApp(
         session,
         look=arguments.theme,
         ascii=arguments.ascii,
         start_at=getattr(arguments, "at", 0.0),
         speed=getattr(arguments, "speed", 1.0),
-        ghost=arguments.ghost,
+        ghost=ghost,
     )
     return app.run() or 0
