@@ -69,6 +69,9 @@ class LabSource:
         talk = asyncio.create_task(self._listen_to_stderr(process))
         ended = False
         try:
+            if self._closing:
+                # Closed while it was being started: it would wait for its network for ever.
+                return
             async for line in _lines(process):
                 try:
                     event = wire.decode_event(line)

@@ -67,6 +67,7 @@ class Experiment:
         attempts = MOST_ATTEMPTS if again else 1
         self._pool = Pool(self.agenda, jobs, stop, attempts=attempts, tell=self._warn)
         self._done = sum(key[0] in {case.name for case in scenario.cases} for key in finished)
+        self._broken = 0
         self._since: dict[tuple[str, int], tuple[Case, float]] = {}
         self._told_at = 0.0
 
@@ -83,7 +84,7 @@ class Experiment:
     def progress(self) -> tuple[int, int]:
         """How many runs are done, and how many there are to be, as far as is known."""
         coming = len(self._since) + self._pool.waiting + len(self.agenda.waiting())
-        return self._done, self._done + coming
+        return self._done, self._done + self._broken + coming
 
     def _recall(self) -> None:
         """Take in what the directory has."""
@@ -140,6 +141,7 @@ class Experiment:
         if self._store is not None:
             self._store.sum_up(self._gathering.result(whole_only=True))
         self._done += outcome.whole
+        self._broken += not outcome.whole
         self._report(run, outcome)
 
     def _recording(self, run: Run) -> Path | None:
@@ -173,7 +175,9 @@ class Experiment:
             words += f", {figure} {write(figure, figures[figure])}"
         if result.interrupted:
             words = f"{run}: interrupted"
-        self._teller.say(words if self._teller.live else f"{words}; {self._left()}")
+        elif not self._teller.live and done < total:
+            words += f"; {self._left()}"
+        self._teller.say(words)
         if not result.health.trustworthy and not result.interrupted:
             self._warn(f"  take care: {', '.join(result.health.reasons)}")
         for error in result.errors:

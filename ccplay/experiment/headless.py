@@ -92,8 +92,8 @@ async def run(scenario: Scenario, open_source: Callable[[Build], Source], manner
             record=manner.record,
         )
         result = await experiment.measure()
-    _tell_the_end(experiment, manner, stopped=stop.is_set())
     _print(result, manner)
+    _tell_the_end(experiment, manner, stopped=stop.is_set())
     if stop.is_set():
         return INTERRUPTED
     failed = _failed_checks(result)
@@ -177,6 +177,7 @@ def _print(result: Result, manner: Manner) -> None:
         sys.stdout.write(wire.encode_value(result).decode() + "\n")
     else:
         show(result, Console())
+    sys.stdout.flush()
 
 
 @contextmanager

@@ -62,7 +62,9 @@ def _differences(before: Any, now: Any, place: tuple[str | int, ...]) -> Iterato
         for index, (one, other) in enumerate(zip(before, now, strict=True)):
             yield from _differences(one, other, (*place, index))
     elif before != now:
-        yield f"{spell(place)} was {_shown(before)}, is {_shown(now)}"
+        # A file has no table called build: what it holds stands at the top.
+        where = spell(place[1:] if place[0] == "build" else place)
+        yield f"{where} was {_shown(before)}, is {_shown(now)}"
 
 
 def _shown(value: Any) -> str:

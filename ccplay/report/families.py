@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len
@@ -175,7 +175,7 @@ def _remarks(cases: Sequence[CaseStatistics], runs: Sequence[CaseResult]) -> lis
     told += [_line(line, style) for line, style in check_lines(runs)]
     for run in runs:
         told += [_line(f"{_of(run)}: error: {error}", "red") for error in run.errors]
-        if not run.health.trustworthy:
+        if not run.health.trustworthy and not run.interrupted:
             reasons = ", ".join(run.health.reasons)
             told.append(_line(f"take care: {_of(run)}: {reasons}", "yellow"))
     return told
@@ -188,18 +188,30 @@ def check_lines(runs: Sequence[CaseResult]) -> list[tuple[str, str]]:
         for check in run.checks:
             key = (check.figure, check.text, check.why)
             groups.setdefault(key, []).append((run, check))
-    lines = []
-    for (figure, text, why), members in groups.items():
-        failed = [(run, check) for run, check in members if not check.ok]
-        held = len(members) - len(failed)
-        words = f"{figure} {text}: held in {held} of {len(members)} runs"
-        lines.append((f"{words} ({why})" if why else words, "red" if failed else "green"))
-        for run, check in failed[:_MOST_TOLD]:
-            value = "missing" if check.value is None else write(figure, check.value)
-            lines.append((f"  failed: {_of(run)}: {value}", "red"))
-        if len(failed) > _MOST_TOLD:
-            lines.append((f"  … and {len(failed) - _MOST_TOLD} more", "red"))
-    return lines
+    return [line for key, members in groups.items() for line in _check_lines(*key, members)]
+
+
+def _check_lines(
+    figure: str, text: str, why: str, members: Sequence[tuple[CaseResult, Check]]
+) -> Iterator[tuple[str, str]]:
+    failed = [(run, check) for run, check in members if not check.ok]
+    style = "red" if failed else "green"
+    reason = f" ({why})" if why else ""
+    if len(members) == 1:
+        held = "failed" if failed else "held"
+        value = _value(members[0][1])
+        yield f"{figure} is {value}, expected {text}: {held}{reason}", style
+        return
+    held = f"held in {len(members) - len(failed)} of {len(members)} runs"
+    yield f"{figure}, expected {text}: {held}{reason}", style
+    for run, check in failed[:_MOST_TOLD]:
+        yield f"  failed: {_of(run)}: {_value(check)}", "red"
+    if len(failed) > _MOST_TOLD:
+        yield f"  … and {len(failed) - _MOST_TOLD} more", "red"
+
+
+def _value(check: Check) -> str:
+    return "missing" if check.value is None else write(check.figure, check.value)
 
 
 def _of(run: CaseResult) -> str:
