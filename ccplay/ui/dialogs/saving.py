@@ -38,22 +38,19 @@ class SaveDialog(Question[Path]):
         self.title_of_session = Path(title).stem if playhead.recorded else title
         self._t = playhead.t
         self._replaces: Path | None = None
-        choices = [
-            (ALL, f"all of the session until now ({format_clock(state.now)})"),
-            (SHOWN, f"up to the moment shown ({format_clock(self._t)})"),
-        ]
-        # Live and running, now is the moment shown.
-        self.part = Steps(choices if not _at_the_end(state, playhead) else choices[:1], self.glyphs)
-        if not playhead.recorded:
-            self.part.value = SHOWN
+        everything = (ALL, f"the whole session ({format_clock(state.now)})")
+        shown = (SHOWN, f"up to the moment shown ({format_clock(self._t)})")
+        parts = [everything] if _at_the_end(state, playhead) else [shown, everything]
+        # Who froze the picture wants no more; a recording was opened for all that is in it.
+        self.part = Steps(parts[::-1] if playhead.recorded else parts, self.glyphs)
         self.name_of_file = Field("file", proposal(), _path, self.glyphs)
         self.name_of_file.add_class("wide")
 
     def controls(self) -> Iterable[Widget]:
         """Return what to ask for: the file, then how much of the session."""
         said = (
-            "Every change that you made and all traffic that you started become steps, each at its "
-            "moment: ccplay run FILE does the same again, ccplay FILE shows it live."
+            "All traffic that was started and all that was changed become steps of a timeline. "
+            "ccplay run FILE does the same again, ccplay FILE shows it live."
         )
         return (
             Static(said, classes="detail", markup=False),

@@ -6,17 +6,15 @@ from ccplay.receiver import Finish, Receiver
 from ccplay.receiver import Row as Second
 from ccplay.ui.sheet import Row, Run, fit
 from ccplay.ui.view import View
-from ccplay.units import format_rate, format_size
 
 _CLOCK = 8
 """Cells of the first column."""
 
-_RATE = 12
-"""Cells of a rate: ``12.3 Mbit/s`` and a gap."""
+_LEAST, _MOST = 5, 26
+"""Cells of a flow's column: nothing can be read in a narrower one, and a wider one parts a line."""
 
-_LEAST, _RATED, _MOST = 5, 23, 26
-"""Cells of a flow's column: narrower than the least nothing can be read, a rated one has the rate
-too, and wider than the most it is hard to follow a line."""
+_RATES = ((23, 12), (18, 6), (0, 0))
+"""So wide a column has so many cells for the rate: with its unit, without, or none."""
 
 
 def rows(view: View, width: int, height: int) -> list[Row]:
@@ -25,8 +23,9 @@ def rows(view: View, width: int, height: int) -> list[Row]:
     if not table.flows:
         head: list[Run] = [("receiver", f"bold {view.ink('text')}")]
         return [head, [("no flow has reached it yet", view.ink("muted"))]]
-    column = min(max((width - _CLOCK) // len(table.flows), _LEAST), _MOST)
-    names = table.flows[: (width - _CLOCK) // column]
+    room = width - 1 - _CLOCK
+    column = min(max(room // len(table.flows), _LEAST), _MOST)
+    names = table.flows[: room // column]
     finish = table.finish()
     # The checkpoint stays in sight: at its place, or above the seconds that followed it.
     seconds = table.rows(most=height - 1 - (finish is not None))
@@ -41,23 +40,25 @@ def _head(view: View, table: Receiver, names: tuple[str, ...], column: int) -> l
     hidden = len(names) < len(table.flows)
     title = f"{len(names)} of {len(table.flows)}" if hidden else "receiver"
     row: list[Run] = [(fit(title, _CLOCK), f"bold {view.ink('text')}")]
+    rate = _rate_cells(column)
     for name in names:
         words = f"{view.flow_mark(name)} {name}"
-        if column > 2 * _LEAST:
+        if rate:
             words += f" {view.state.cc_at(view.state.flows[name], view.t)}"
-        cell = column - _RATE if column >= _RATED else column
-        row.append((_right(words, cell, view), f"bold {view.flow_ink(name)}"))
-        row.append((" " * (column - cell), ""))
+        cell = column - rate
+        if len(words) >= cell:
+            words = fit(words, cell - 1, view.glyphs.ellipsis)
+        row += [(words.rjust(cell), f"bold {view.flow_ink(name)}"), (" " * rate, "")]
     return row
 
 
 def _second(view: View, names: tuple[str, ...], second: Second, column: int) -> list[Run]:
     row: list[Run] = [(f"{second.elapsed_s} s".rjust(_CLOCK), view.ink("muted"))]
-    for amount, rate in zip(
-        second.bytes[: len(names)], second.rates_bps[: len(names)], strict=True
-    ):
-        said = "" if rate is None else format_rate(rate)
-        row += _cells(amount, said, column, view.ink("text"), view.ink("muted"))
+    cells = _rate_cells(column)
+    for amount, rate in list(zip(second.bytes, second.rates_bps, strict=True))[: len(names)]:
+        said = "" if rate is None else f"{_three(rate / 1e6)}{' Mbit/s' if cells > 6 else 'M'}"
+        row.append((_amount(amount, column - cells), view.ink("text")))
+        row.append((said.rjust(cells)[:cells], view.ink("muted")))
     return row
 
 
@@ -65,36 +66,43 @@ def _finish(
     view: View, table: Receiver, names: tuple[str, ...], finish: Finish, column: int
 ) -> list[Run]:
     ink = f"bold {view.ink('cursor')}"
-    ratio = "" if finish.ratio is None else f"ratio {finish.ratio:.3f}"
     clock = f"{finish.elapsed_s:.{2 if finish.elapsed_s < 100 else 1}f} s"
     row: list[Run] = [(clock.rjust(_CLOCK), ink)]
-    if column < _RATED:
-        return [*row, (f"  flow {finish.first} is done  {ratio}", ink)]
+    if _rate_cells(column) != _RATES[0][1]:
+        return [*row, (_in_words(finish, len(names) * column), ink)]
+    ratio = "" if finish.ratio is None else f"ratio {finish.ratio:.3f}"
     for name, amount in zip(names, finish.bytes, strict=False):
         said = "done" if name == finish.first else ratio if name in table.sizes else ""
-        row += _cells(amount, said, column, ink, ink)
+        cells = _rate_cells(column)
+        row.append((_amount(amount, column - cells) + said.rjust(cells), ink))
     return row
 
 
-def _cells(amount: int | None, rate: str, column: int, ink: str, rate_ink: str) -> list[Run]:
-    if column < _RATED:
-        return [(_amount(amount, column), ink)]
-    return [(_amount(amount, column - _RATE), ink), (rate.rjust(_RATE), rate_ink)]
+def _in_words(finish: Finish, width: int) -> str:
+    """Say the checkpoint, with the bytes where there is room."""
+    said = f" flow {finish.first} done"
+    if finish.ratio is None:
+        return said
+    one, other = (amount or 0 for amount in finish.bytes[:2])
+    full = f"{said}  {one:,}/{other:,} = {finish.ratio:.3f}"
+    return full if len(full) <= width else f"{said}  ratio {finish.ratio:.3f}"
+
+
+def _rate_cells(column: int) -> int:
+    return next(cells for least, cells in _RATES if column >= least)
 
 
 def _amount(amount: int | None, cell: int) -> str:
-    """Write a number of bytes as exactly as a cell has room for, a gap before it."""
+    """Write a number of bytes as exactly as a cell has room for, with a gap before it."""
     if amount is None:
         return "-".rjust(cell)
-    size = format_size(amount)
-    number, _, unit = size.partition(" ")
-    letter = unit.removesuffix("B")
-    short = f"{float(number):.1f}" if "." in number else number
-    ways = (f"{amount:,}", size, number + letter, short + letter, f"{float(number):.0f}{letter}")
+    power = 3 if amount >= 999_500_000 else 2 if amount >= 999_500 else 1
+    value, letter = amount / 1000**power, " kMG"[power]
+    digits = (_three(value), f"{value:.1f}", f"{value:.0f}")
+    ways = (f"{amount:,}", *(f"{each}{letter}" for each in digits))
     return next((way for way in ways if len(way) < cell), ways[-1]).rjust(cell)
 
 
-def _right(text: str, cell: int, view: View) -> str:
-    if len(text) >= cell:
-        text = fit(text, cell - 1, view.glyphs.ellipsis)
-    return text.rjust(cell)
+def _three(value: float) -> str:
+    """Write three digits, always as many: a column of numbers must not flicker."""
+    return f"{value:.{2 if value < 9.995 else 1 if value < 99.95 else 0}f}"
