@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from ccplay import __version__
-from ccplay.commands import compare, doctor, lab, play, replay, run, script
+from ccplay.commands import compare, doctor, lab, play, replay, run, schema, script
 from ccplay.errors import CcplayError
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ _COMMANDS = {
     "replay": (replay, "show a recording on the screen, at any speed"),
     "compare": (compare, "lay two recordings over each other, or compare two experiments"),
     "script": (script, "write what was done in a recorded session as a scenario"),
+    "schema": (schema, "print the JSON Schema of scenario files, for editors"),
     "doctor": (doctor, "say whether a lab can run here, and what it can do"),
     "lab": (lab, "be a lab: commands on stdin, events on stdout, one JSON a line"),
 }

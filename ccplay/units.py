@@ -36,7 +36,7 @@ def any_case(words: Iterable[str]) -> str:
 
 def _pattern(units: Iterable[str]) -> str:
     number = r"([0-9]+(_[0-9]+)*(\.[0-9]+(_[0-9]+)*)?|\.[0-9]+)"
-    return rf"^\s*{number}\s*({any_case(units)})\s*$"
+    return rf"\s*{number}\s*({any_case(units)})\s*"
 
 
 PATTERNS = {
@@ -46,7 +46,7 @@ PATTERNS = {
     "share": _pattern(["%"]),
     "frequency": _pattern(_FREQUENCIES),
 }
-"""What the functions below read, as regular expressions of JSON Schema; a share with its sign."""
+"""What is read below, as regular expressions for other programs; a share with its sign."""
 
 
 def parse_rate(text: str) -> int:

@@ -11,9 +11,9 @@ from ccplay.scenario.mistakes import did_you_mean, quote
 from ccplay.scenario.queues import read_qdisc
 from ccplay.scenario.tree import Node, Reader
 
-MOST_PAIRS = 8
+PAIRS = quantities.Whole(1, 8)
 
-_KINDS = ("linear", "dumbbell")
+KINDS = ("linear", "dumbbell")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +95,10 @@ def read_build(case: dict[str, Node], reader: Reader) -> tuple[Build, Names | No
 def _topology(node: Node | None, reader: Reader) -> Topology:
     table = reader.table(node, ("kind", "pairs"))
     default = Topology()
-    kind = reader.value(table.get("kind"), quantities.choice("topology", _KINDS), default.kind)
+    kind = reader.value(table.get("kind"), quantities.choice("topology", KINDS), default.kind)
     if kind == "linear" and "pairs" in table:
         reader.mistakes.add(table["pairs"].place, 'only a "dumbbell" has pairs')
-    pairs = reader.value(table.get("pairs"), quantities.whole(1, MOST_PAIRS), default.pairs)
+    pairs = reader.value(table.get("pairs"), PAIRS, default.pairs)
     return Topology(kind=kind, pairs=pairs)
 
 

@@ -1,0 +1,92 @@
+"""What every key of a scenario file means, in a line: editors show it while one writes."""
+
+from __future__ import annotations
+
+FILE = {
+    "title": "One line, for people",
+    "about": "What it shows, for people",
+    "duration": "How long a run lasts at the most",
+    "until": (
+        '"all": end once all steps are done and all limited traffic has ended; '
+        '"first": once the first flow of a fixed size is done'
+    ),
+    "repeats": "How often every case is run",
+    "jitter": "Each repeat starts each flow later by something random up to this",
+    "balanced": "Over the repeats, flows that start together take turns at being the first",
+    "sampling": 'How often sockets and queues are read, "10 Hz" to "200 Hz"; 50 Hz by default',
+    "seed": "For random loss, delay variation and jitter of starts; each repeat adds one",
+    "topology": "What to build: h1 - r - h2, or pairs of hosts around two routers",
+    "links": "What links do to packets, by name: bottleneck, h1-r (both ways), h1->r (one)",
+    "hosts": "By name: h1, h2, or s1, d1, s2 …",
+    "timeline": "What to do when",
+    "figures": "Those to report first, named by their place in the result",
+    "expect": "What figures must be, and why: a check of every run",
+    "published": "What others have measured, to be put beside ours",
+    "matrix": 'Every case is run at every point: NAME = { path = …, values = […] } or "PATH" = […]',
+    "case": "Runs, each in a lab of its own; each says only what differs from the rest",
+    "name": "What this case is called",
+}
+
+TOPOLOGY = {
+    "kind": "linear is h1 - r - h2; dumbbell is s1 s2 … - r1 - r2 - d1 d2 …",
+    "pairs": "How many senders and receivers a dumbbell has",
+}
+
+STEP = {
+    "at": "When, counted from the moment the network stands, or from the end of what after names",
+    "after": "Wait until the flow, download or ping of this name has ended",
+    "do": "What to do",
+    "flow": "The name of the flow",
+    "download": "The name of the download",
+    "ping": "The name of the ping",
+    "src": "The host that sends; for a download the web server",
+    "dst": "The host that receives",
+    "host": "The host whose new connections change",
+    "cc": "The congestion control",
+    "streams": "Parallel connections",
+    "bytes": "How much payload to send",
+    "duration": "How long to send",
+    "interval": "Time between two pings, 200 ms by default",
+    "count": "How many pings",
+    "link": "Which link; the bottleneck where nothing is said",
+    "rate": "On the wire, Ethernet header included",
+    "delay": "Added propagation delay, one way",
+    "jitter": "Half the width of the uniform variation around the delay",
+    "loss": "Share of packets lost after the queue",
+    "class": "Which class's queue",
+    "capture": "The name of the capture",
+    "snaplen": "Bytes kept of each packet",
+    "size": "The file ends before it would be longer",
+    "text": "A remark on the time axis",
+    "kind": "The queue discipline",
+    "classes": "Several queues that share the link's rate; an empty list is one queue",
+}
+
+LINK = {key: STEP[key] for key in ("delay", "jitter", "loss", "classes")} | {
+    "rate": 'On the wire, Ethernet header included: 100 kbit/s to 1 Gbit/s, or "unlimited"',
+    "queue": "The queue in front of the link",
+}
+
+CLASS = {
+    "name": "What it is called",
+    "share": "The part of the link's rate that it is sure of",
+    "traffic": "Names of flows, downloads and pings, or all of a kind",
+    "queue": "Its queue; the link's own where nothing is said",
+}
+
+EVIDENCE = {
+    "figure": "Its place in the result: checkpoint.ratio, flows.1.goodput_bps, pings.p1.p50_ms",
+    "value": "What it should be",
+    "tolerance": 'How far off it may be: a share such as "15 %", or a plain number',
+    "at_least": "The least that it may be",
+    "at_most": "The most that it may be",
+    "why": "Why it must be so",
+    "values": "One or several readings",
+    "note": "Why ours may differ",
+}
+
+AXIS = {
+    "path": 'What it sets: a path such as "links.bottleneck.queue.limit", or a list of paths',
+    "values": "What it sets that to, one after the other",
+    "names": "What the values are called; needed where they are tables or lists",
+}
