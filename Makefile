@@ -10,7 +10,7 @@ SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
 # What the lab starts, and the Debian package that brings it.
 TOOLS := mnexec:mininet iperf3:iperf3 ping:iputils-ping wget:wget ip:iproute2 unshare:util-linux \
-         iptables-legacy:iptables
+         iptables-legacy:iptables tcpdump:tcpdump
 PACKAGES = $(foreach t,$(TOOLS),$(if $(shell PATH=$$PATH:/usr/sbin:/sbin command -v $(word 1,$(subst :, ,$t))),,$(word 2,$(subst :, ,$t))))
 
 .PHONY: play test check format bench wheel clean system

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -21,28 +22,37 @@ ROOTLESS = ("--user", "--map-root-user")
 _PYTHON = (sys.executable, "-P", "-m")
 
 
-def lab_argv(host: str | None = None) -> list[str]:
+def lab_argv(host: str | None = None, captures: Path | None = None) -> list[str]:
     """Return the command that starts a lab: here, or on ``host`` over ssh.
 
+    ``captures`` is a directory of that machine; None is the current one, or the home there.
     Raises ``LabError`` with the remedy where this machine lets an ordinary user make no lab.
     """
     if host is not None:
         # ssh(1) would take a name that starts with a dash for an option.
-        return ["ssh", "-T", "-o", "BatchMode=yes", "--", host, "ccplay", "lab"]
+        # What it runs there goes through a shell.
+        place = ["--captures", str(captures)] if captures else []
+        said = shlex.join(["ccplay", "lab", *place, "--machine", host])
+        return ["ssh", "-T", "-o", "BatchMode=yes", "--", host, said]
     if os.geteuid() == 0 or (refusal := rootless_refusal()) is None:
-        return inner_argv()
+        return inner_argv(captures)
     if shutil.which("sudo") is None:
         raise LabError(f"a lab needs root here: {refusal}")
-    return ["sudo", "-n", *UNSHARE, *_PYTHON, "ccplay.lab"]
+    return ["sudo", "-n", *UNSHARE, *_PYTHON, *_server(captures)]
 
 
-def inner_argv() -> list[str]:
+def inner_argv(captures: Path | None = None, machine: str = "") -> list[str]:
     """Return what ``ccplay lab`` turns into: the lab's server in namespaces of its own.
 
-    Started directly it saves the time of one Python.
+    Started directly it saves the time of one Python. ``machine`` is how its user calls this one.
     """
     user = () if os.geteuid() == 0 else ROOTLESS
-    return [*UNSHARE, *user, *_PYTHON, "ccplay.lab"]
+    return [*UNSHARE, *user, *_PYTHON, *_server(captures, machine)]
+
+
+def _server(captures: Path | None, machine: str = "") -> list[str]:
+    place = [str((captures or Path()).absolute()), machine] if captures or machine else []
+    return ["ccplay.lab", *place]
 
 
 def ask_for_privilege(argv: Sequence[str]) -> None:

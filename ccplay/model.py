@@ -197,6 +197,8 @@ class Build(Command, frozen=True):
     """For random loss and jitter."""
     reserved: list[str] = []
     """Names of traffic that a script is going to start; the lab gives them to nothing else."""
+    label: str = ""
+    """What files that the lab writes are called; empty: after the moment."""
 
 
 class StartFlow(Command, frozen=True):

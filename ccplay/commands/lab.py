@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import argparse
 import os
+from pathlib import Path
 
 from ccplay.errors import CcplayError
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the words of this command."""
+    parser.add_argument("--captures", type=Path, metavar="DIR", help="where packet captures go")
+    parser.add_argument(
+        "--machine", default="", metavar="NAME", help="put in front of the paths that it tells"
+    )
     parser.set_defaults(run=run)
 
 
-def run(_: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
     from ccplay import launch
 
-    argv = launch.inner_argv()
+    argv = launch.inner_argv(arguments.captures, arguments.machine)
     try:
         os.execvp(argv[0], argv)  # noqa: S606 - no shell is the point
     except OSError as error:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ccplay.disciplines import DISCIPLINES
-from ccplay.lab import congestion, filters, qdiscs
+from ccplay.lab import capture_tools, congestion, filters, qdiscs
 from ccplay.lab.catalogue import CATALOGUE
 from ccplay.lab.delaytrials import try_delay_line, try_netem
 from ccplay.lab.modules import find_tool, module_file
@@ -26,7 +26,6 @@ _TOOLS = (
     ("mnexec", "mininet", "starts Mininet's nodes", True),
     ("nsenter", "util-linux", "starts programs in a node", True),
     ("unshare", "util-linux", "starts labs", True),
-    ("tcpdump", "tcpdump", "captures the packets of a link", False),
     ("iptables-legacy", "iptables", "leads packets into the delay line", False),
 )
 
@@ -40,7 +39,7 @@ def discover() -> Capabilities:
         congestion_controls=list(_congestion_controls(root=root)),
         qdiscs=list(_qdiscs()),
         delay_engines=[try_netem(), try_delay_line()],
-        tools=list(_tools()),
+        tools=[*_tools(), *_capture_programs()],
         classifiers=[_u32()],
         cpus=len(os.sched_getaffinity(0)),
         python=platform.python_version(),
@@ -129,6 +128,23 @@ def _tools() -> Iterator[Feature]:
             reason="" if path else "not installed",
             remedy="" if path else f"apt install {package}",
             required=required,
+        )
+
+
+def _capture_programs() -> Iterator[Feature]:
+    for name, package in (("tcpdump", "tcpdump"), ("dumpcap", "wireshark-common")):
+        path = find_tool(name)
+        reason, remedy = "", ""
+        if path is None:
+            reason, remedy = "not installed", f"apt install {package}"
+        elif name == "tcpdump" and (reason := capture_tools.tcpdump_refusal(path)):
+            remedy = capture_tools.ROOTLESS_REMEDY
+        yield Feature(
+            name=name,
+            available=not reason,
+            summary=f"captures packets, one of two ({package})",
+            reason=reason,
+            remedy=remedy,
         )
 
 

@@ -11,13 +11,14 @@ from typing import Self
 
 from ccplay.errors import CommandError, LabError
 from ccplay.lab import capabilities, congestion, topology
+from ccplay.lab.captures import Captures, Place
 from ccplay.lab.health import Timekeeper
+from ccplay.lab.links import capture_point, directions
 from ccplay.lab.probe import Probe
 from ccplay.lab.shaping import Shaper, delay_engine
 from ccplay.lab.topology import BuiltNetwork
 from ccplay.lab.traffic import Traffic
 from ccplay.model import (
-    BOTTLENECK,
     SAMPLE_HZ,
     AnyCommand,
     Build,
@@ -37,9 +38,11 @@ from ccplay.model import (
     SetCongestionControl,
     SetLink,
     SetQdisc,
+    StartCapture,
     StartDownload,
     StartFlow,
     StartPing,
+    StopCapture,
     StopDownload,
     StopFlow,
     StopPing,
@@ -65,8 +68,13 @@ class Lab:
         emit: Callable[[Event], None],
         clock: Callable[[], float],
         events_dropped: Callable[[], int],
+        place: Place | None = None,
     ) -> None:
-        """``clock`` gives seconds since the start of the stream; ``emit`` takes every event."""
+        """``clock`` gives seconds since the start of the stream; ``emit`` takes every event.
+
+        ``place`` is where captures are written.
+        """
+        self._place = place or Place()
         self.clock = clock
         self._emit = emit
         self._events_dropped = events_dropped
@@ -143,6 +151,15 @@ class Lab:
             reserved=self._build.reserved,
         )
         self._stack.push_async_callback(self._traffic.close)
+        self._captures = Captures(
+            built.namespace,
+            self.network,
+            self._emit,
+            self.clock,
+            place=self._place,
+            label=self._build.label,
+        )
+        self._stack.push_async_callback(self._captures.close)
         self._emit(Ready(t=self.clock()))
         sweeping = asyncio.create_task(self._sweep_forever())
         self._stack.callback(sweeping.cancel)
@@ -202,15 +219,25 @@ class Lab:
                 await self._traffic.stop_ping(command.ping)
             case SetCongestionControl():
                 await self._set_congestion_control(command)
+            case StartCapture():
+                link = capture_point(self.network, command.link)
+                return await self._captures.start(link, command)
+            case StopCapture():
+                self._captures.stop(command.capture)
+            case Mark():
+                pass
+            case _:
+                await self._change_links(command)
+        return command
+
+    async def _change_links(self, command: SetQdisc | SetClasses | SetLink) -> None:
+        match command:
             case SetQdisc():
                 await self._set_queue(command)
             case SetClasses():
                 await self._set_links(command.link, LinkSetting(classes=command.classes))
             case SetLink():
                 await self._set_links(command.link, _setting(command))
-            case Mark():
-                pass
-        return command
 
     async def _set_congestion_control(self, command: SetCongestionControl) -> None:
         if (command.flow is None) == (command.host is None):
@@ -227,12 +254,12 @@ class Lab:
         self._emit(HostChanged(t=self.clock(), host=host, cc=cc))
 
     async def _set_links(self, name: str, setting: LinkSetting) -> None:
-        for link in self._directions(name):
+        for link in directions(self.network, name):
             for changed in await self._shaper.apply(link, setting):
                 self._tell_change(changed)
 
     async def _set_queue(self, command: SetQdisc) -> None:
-        links = self._directions(command.link)
+        links = directions(self.network, command.link)
         for link in links:
             self._shaper.require_class(link, command.traffic_class)
         if command.traffic_class is None:
@@ -251,24 +278,10 @@ class Lab:
         """Every link that is to do something, with all that was said of it merged."""
         settings = dict.fromkeys(self.network.bottlenecks, DEFAULT_BOTTLENECK)
         for name, said in self._build.links.items():
-            for link in self._directions(name):
+            for link in directions(self.network, name):
                 settings[link.name] = merge(settings.get(link.name, LinkSetting()), said)
         links = {link.name: link for link in self.network.links}
         return [(links[name], setting) for name, setting in settings.items()]
-
-    def _directions(self, name: str) -> list[Link]:
-        """Return the directed links that a name stands for. Raises ``CommandError``."""
-        links = {link.name: link for link in self.network.links}
-        if name == BOTTLENECK:
-            return [links[each] for each in self.network.bottlenecks]
-        if name in links:
-            return [links[name]]
-        one, _, other = name.partition("-")
-        both = [links[each] for each in (f"{one}->{other}", f"{other}->{one}") if each in links]
-        if len(both) != 2:
-            pairs = ", ".join(f"{each.src}-{each.dst}" for each in self.network.links[::2])
-            raise CommandError(f"no link {name!r}; there are: {BOTTLENECK}, {pairs}")
-        return both
 
 
 def merge(before: LinkSetting, said: LinkSetting) -> LinkSetting:

@@ -30,7 +30,7 @@ class LinkQueues:
             now = next(iter(found.values()))
             self._count(_OWN, now)
             return [_row(self._link, now.kind, (now,), self._counters.values())]
-        named = [(self.names[each], now) for each, now in found.items() if each in self.names]
+        named = [(name, found[each]) for each, name in self.names.items() if each in found]
         if not named:
             return []
         own = [self._count(name, now) for name, now in named]

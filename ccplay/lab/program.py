@@ -87,11 +87,11 @@ class Program:
             await asyncio.wait_for(asyncio.shield(self._listening), 0.2)
         return status
 
-    async def stop(self) -> int:
+    async def stop(self, grace_s: float = _GRACE_S) -> int:
         """End it with SIGINT, with SIGKILL where that is not heeded; return its exit status."""
         self._signal(signal.SIGINT)
         try:
-            return await asyncio.wait_for(asyncio.shield(self.wait()), _GRACE_S)
+            return await asyncio.wait_for(asyncio.shield(self.wait()), grace_s)
         except TimeoutError:
             self.kill()
             return await self.wait()

@@ -12,9 +12,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from ccplay import __version__, wire
 from ccplay.errors import CcplayError, LabError
+from ccplay.lab.captures import Place
 from ccplay.lab.lab import Lab
 from ccplay.model import Applied, Build, Ended, Event, Failed, Hello, Sweep
 
@@ -23,13 +25,17 @@ _BACKLOG_LIMIT = 64 << 20
 
 
 def main() -> None:
-    """Serve one lab until stdin ends; leaves the process, and with it every namespace."""
-    code = asyncio.run(_serve())
+    """Serve one lab until stdin ends; leaves the process, and with it every namespace.
+
+    The command line may say where captures go: ``DIRECTORY [MACHINE]``.
+    """
+    directory, machine = [*sys.argv[1:], "", ""][:2]
+    code = asyncio.run(_serve(Place(Path(directory), machine)))
     # A thread may still wait in readline, and nothing is left to tidy: the kernel does it.
     os._exit(code)
 
 
-async def _serve() -> int:
+async def _serve(place: Place) -> int:
     make_run_private()
     outlet = Outlet()
     await outlet.open()
@@ -37,7 +43,9 @@ async def _serve() -> int:
     lines = _read_stdin(asyncio.get_running_loop())
     try:
         build = _first_command(await lines.get())
-        lab = Lab(outlet.put, lambda: round(time.monotonic() - start, 6), lambda: outlet.dropped)
+        lab = Lab(
+            outlet.put, lambda: round(time.monotonic() - start, 6), lambda: outlet.dropped, place
+        )
         await lab.survey(build)
         outlet.put(
             Hello(

@@ -243,7 +243,7 @@ def _cables(network: Network, namespaces: dict[str, Namespace]) -> Iterable[nlms
         peer = {
             "attrs": [
                 ["IFLA_IFNAME", back.interface],
-                ["IFLA_ADDRESS", _mac(network, back)],
+                ["IFLA_ADDRESS", mac(network, back)],
                 ["IFLA_NET_NS_PID", namespaces[back.src].pid],
             ]
         }
@@ -253,7 +253,7 @@ def _cables(network: Network, namespaces: dict[str, Namespace]) -> Iterable[nlms
             CREATE | EXCLUSIVE,
             (
                 ("IFLA_IFNAME", there.interface),
-                ("IFLA_ADDRESS", _mac(network, there)),
+                ("IFLA_ADDRESS", mac(network, there)),
                 ("IFLA_NET_NS_PID", namespaces[there.src].pid),
                 (
                     "IFLA_LINKINFO",
@@ -291,7 +291,7 @@ def _configuration(network: Network, name: str, namespace: Namespace) -> Iterabl
             ndmsg,
             RTM_NEWNEIGH,
             CREATE,
-            (("NDA_DST", _address(network, neighbour)), ("NDA_LLADDR", _mac(network, neighbour))),
+            (("NDA_DST", _address(network, neighbour)), ("NDA_LLADDR", mac(network, neighbour))),
             family=2,
             ifindex=index,
             state=0x80,  # NUD_PERMANENT
@@ -334,6 +334,7 @@ def _address(network: Network, link: Link) -> str:
     return f"10.0.{subnet}.{end + 1}"
 
 
-def _mac(network: Network, link: Link) -> str:
+def mac(network: Network, link: Link) -> str:
+    """Return the Ethernet address of the interface by which packets leave on a link."""
     subnet, end = divmod(network.links.index(link), 2)
     return f"02:00:0a:00:{subnet:02x}:{end + 1:02x}"
