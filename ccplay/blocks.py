@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import struct
-from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import accumulate
 from operator import sub
 
@@ -23,6 +23,9 @@ from ccplay.model import (
 
 LONGEST = 1000
 """A block holds no more sweeps: a scalar for each flow must not stand for millions of values."""
+
+_SELDOM = 5 / 6
+"""An object is shorter than an array where more than this share of sweeps bring no change."""
 
 _TCP_FIELDS = tuple(each for each in TcpSamples.__struct_fields__ if each not in ("flow", "cc"))
 _QDISC_FIELDS = tuple(
@@ -77,24 +80,39 @@ def moments(block: Sweeps) -> list[float]:
     return [us / 1e6 for us in accumulate(block.after_us, initial=round(block.t * 1e6))]
 
 
-def values(row: Row, sweeps: int) -> array[float]:
-    """Return what a row says of each of its ``sweeps``, NaN where a value is not known."""
-    if not isinstance(row, list):
-        return array("f", (math.nan if row is None else row,)) * sweeps
-    expanded = array("f")
-    try:
-        # A third faster than to extend the array by the numbers themselves.
-        expanded.frombytes(struct.pack(f"{sweeps}f", *accumulate(row)))
-    except (TypeError, struct.error):
-        expanded.extend(math.nan if each is None else each for each in _with_gaps(row))
-    return expanded
+def floats(row: Row, sweeps: int) -> bytes:
+    """Return what a row says of each of its ``sweeps`` as C floats, NaN for what is not known."""
+    if isinstance(row, list):
+        try:
+            return _packer(sweeps)(*accumulate(row))
+        except (TypeError, struct.error):
+            return _packer(sweeps)(*map(_or_nan, _with_gaps(row)))
+    if isinstance(row, dict):
+        ends = (*row, sweeps)[1:]
+        spans = zip(row.items(), ends, strict=True)
+        return b"".join([_float(_or_nan(value)) * (end - start) for (start, value), end in spans])
+    return _float(_or_nan(row)) * sweeps
 
 
 def last(row: Row) -> int | None:
     """Return the last value of a row, exactly; None where it is not known."""
-    if not isinstance(row, list):
-        return row
-    return None if row[-1] is None else sum(step for step in row if step is not None)
+    if isinstance(row, list):
+        return None if row[-1] is None else sum(filter(None, row))
+    if isinstance(row, dict):
+        return row[max(row)]
+    return row
+
+
+_float = struct.Struct("f").pack
+
+
+@cache
+def _packer(sweeps: int) -> Callable[..., bytes]:
+    return struct.Struct(f"{sweeps}f").pack
+
+
+def _or_nan(value: int | None) -> float:
+    return math.nan if value is None else value
 
 
 def _shape(sweep: Sweep) -> tuple[list[str] | None, ...]:
@@ -131,11 +149,21 @@ def _row(counts: Sequence[int | None]) -> Row:
     first = counts[0]
     if counts.count(first) == len(counts):
         return first
+    try:
+        steps = [first, *map(sub, counts[1:], counts)]
+    except TypeError:
+        return _without_gaps(counts)
+    if steps.count(0) > len(steps) * _SELDOM:
+        return {at: counts[at] for at, step in enumerate(steps) if step or not at}
+    return steps
+
+
+def _without_gaps(counts: Sequence[int | None]) -> list[int | None]:
     steps: list[int | None] = []
-    before = 0
+    known = 0
     for count in counts:
-        steps.append(None if count is None else count - before)
-        before = before if count is None else count
+        steps.append(None if count is None else count - known)
+        known = known if count is None else count
     return steps
 
 
@@ -157,9 +185,13 @@ def _check_rows(
     for field, rows in fields.items():
         if len(rows) != len(names):
             raise WireError(f"{field}: not one for each of {len(names)} flows or links")
+        if any(len(row) != sweeps for row in rows if isinstance(row, list)):
+            raise WireError(f"{field}: not a value for each of {sweeps} sweeps")
         for row in rows:
-            if isinstance(row, list) and len(row) != sweeps:
-                raise WireError(f"{field}: {len(row)} values for {sweeps} sweeps")
+            if isinstance(row, dict):
+                at = list(row)
+                if not at or at[0] != 0 or at[-1] >= sweeps or at != sorted(at):
+                    raise WireError(f"{field}: changes at {at[:9]} of {sweeps} sweeps")
 
 
 def _check_names(names: list[str]) -> None:

@@ -559,11 +559,12 @@ class Sweep(Event, frozen=True):
     qdisc: QdiscSamples | None = None
 
 
-Row: TypeAlias = Count | list[Step | None] | None
+Row: TypeAlias = Count | list[Step | None] | dict[int, Count | None] | None
 """A field of one flow or queue over several sweeps: one value where it stayed the same.
 
-Else an array: its first value, then what each sweep adds. None is not known; what comes after it
-is added to the last value that is, or to 0 where there is none.
+An array is its first value, then what each sweep adds. None is not known; what comes after it is
+added to the last value that is, or to 0 where there is none. An object, where it changed seldom,
+has the value by the number of the sweep, from 0, since which it holds.
 """
 
 

@@ -90,11 +90,14 @@ class Series:
         self._values.append(MISSING if value is None else value)
         self._forget()
 
-    def extend(self, tick: int, values: array[float]) -> None:
-        """Do the same for as many ticks as there are ``values``, the first at ``tick``."""
-        self._skip_to(tick)
-        self._values.extend(values)
-        self._forget()
+    def extend(self, tick: int, floats: bytes) -> None:
+        """Do the same for as many ticks as there are C floats, the first at ``tick``."""
+        values = self._values
+        if tick != self._first + len(values):
+            self._skip_to(tick)
+        values.frombytes(floats)
+        if len(values) > self.timeline.limit:
+            self._forget()
 
     @property
     def first(self) -> int:
@@ -177,8 +180,8 @@ class Series:
     def _skip_to(self, tick: int) -> None:
         if not self._values:
             self._first = tick
-        elif gap := tick - self._first - len(self._values):
-            self._values.extend(array("f", (MISSING,)) * gap)
+        elif tick > (end := self._first + len(self._values)):
+            self._values.extend(array("f", (MISSING,)) * (tick - end))
 
     def _forget(self) -> None:
         while len(self._values) > self.timeline.limit:

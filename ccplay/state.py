@@ -408,7 +408,7 @@ def _extend(
 ) -> None:
     for name, each in series.items():
         if (rows := fields.get(name)) is not None:
-            each.extend(tick, blocks.values(rows[at], sweeps))
+            each.extend(tick, blocks.floats(rows[at], sweeps))
 
 
 def _last(fields: dict[str, list[Row]], name: str, at: int) -> int:

@@ -1,0 +1,199 @@
+"""Recordings: what an hour of 8 flows at 50 Hz takes to write, keep, open and look into.
+
+The hour is made of a real lab's stream. The peers, on the same events in the same run: format 1,
+which had a line a sweep, and ``json.loads`` of every line with nothing done with it.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from rich.console import Console
+
+from ccplay import wire
+from ccplay.model import AnyEvent, Sweep
+from ccplay.sinks import Recorder
+from ccplay.source import read_recording
+from ccplay.state import LabState
+from tests.bench._figures import Spread, table
+from tests.bench._hour import FLOWS, HOUR_S, HZ, hour, sample
+from tests.bench.screen import Terminal
+
+AIMS = {
+    "open, s": "under 2",
+    "replay: at 59:30, ms": "2000",
+    "look at 30 s anywhere in it, ms": "an instant",
+}
+HOME, END = b"\x1b[H", b"\x1b[F"
+RATES = (10_000_000, 100_000_000)
+ROUNDS = 3
+SEEKS = 500
+COLUMNS = 80
+"""Of a plot's width, two a cell."""
+
+
+async def run(console: Console) -> None:
+    """Measure and print."""
+    for rate in RATES:
+        said = await sample(rate)
+        with tempfile.TemporaryDirectory() as folder:
+            _measure(console, f"{rate / 1e6:g} Mbit/s", said, Path(folder))
+
+
+@dataclass
+class Written:
+    """What writing took."""
+
+    cpu_s: float
+    sweeps: int
+    bytes: int
+
+
+def _measure(console: Console, name: str, said: list[AnyEvent], folder: Path) -> None:
+    new, old = folder / "new.ccplay", folder / "old.ccplay"
+    blocks, lines = _record(new, hour(said)), _record_1(old, hour(said))
+    heads = ("", "blocks of a second", "a line a sweep", "ratio", "aim")
+    sheet = table(f"an hour of {FLOWS} flows at {HZ} Hz, {name}", "", heads)
+
+    def row(what: str, ours: Spread, theirs: Spread | None = None, digits: int = 0) -> None:
+        ratio = f"{theirs.median / ours.median:.1f}" if theirs else ""
+        peer = theirs.scaled(1, digits) if theirs else ""
+        sheet.add_row(what, ours.scaled(1, digits), peer, ratio, AIMS.get(what, ""))
+
+    def each(what: str, figure: Callable[[Written], float], digits: int = 0) -> None:
+        row(what, *(Spread.of([figure(written)]) for written in (blocks, lines)), digits=digits)
+
+    each("MB", lambda it: it.bytes / 1e6, 1)
+    each("bytes a sweep", lambda it: it.bytes / it.sweeps)
+    each("write, µs a sweep", lambda it: it.cpu_s / it.sweeps * 1e6, 1)
+    each("write at 50 Hz, % of a core", lambda it: it.cpu_s / HOUR_S * 100, 2)
+    each("write, sweeps/s", lambda it: it.sweeps / it.cpu_s)
+    each("write, MB/s", lambda it: it.bytes / it.cpu_s / 1e6)
+    opened, opened_1 = _opened(new, ROUNDS), _opened(old, 1)
+    row("open, s", opened[0], opened_1[0], 2)
+    row("open, MB of memory", opened[1], opened_1[1])
+    row("peer: json.loads of each line, s", _loaded(new), _loaded(old), 2)
+    first, seeks = _sought(read_recording(new))
+    row("look at the whole hour for the first time, ms", first)
+    row("look at 30 s anywhere in it, ms", seeks, digits=1)
+    for what, took in _on_screen(new).items():
+        row(f"{what}, ms", took)
+    console.print(sheet)
+
+
+def _record(path: Path, events: Iterable[AnyEvent]) -> Written:
+    recorder = Recorder(path)
+    cpu, sweeps = 0.0, 0
+    for event in events:
+        began = time.process_time()
+        recorder.put(event)
+        cpu += time.process_time() - began
+        sweeps += isinstance(event, Sweep)
+    recorder.close()
+    return Written(cpu, sweeps, path.stat().st_size)
+
+
+def _record_1(path: Path, events: Iterable[AnyEvent]) -> Written:
+    cpu, sweeps = 0.0, 0
+    with path.open("wb") as file:
+        for event in events:
+            began = time.process_time()
+            file.write(wire.encode(event))
+            if not isinstance(event, Sweep):
+                file.flush()
+            cpu += time.process_time() - began
+            sweeps += isinstance(event, Sweep)
+    return Written(cpu, sweeps, path.stat().st_size)
+
+
+def _opened(path: Path, rounds: int) -> tuple[Spread, Spread]:
+    """Return seconds and megabytes that opening takes, each time in a fresh process."""
+    argv = [sys.executable, "-m", "tests.bench.recordings", str(path)]
+    told = [
+        json.loads(subprocess.run(argv, stdout=subprocess.PIPE, check=True).stdout)
+        for _ in range(rounds)
+    ]
+    return Spread.of([each["s"] for each in told]), Spread.of([each["mb"] for each in told])
+
+
+def _open() -> None:
+    """Open the recording that is named and print what that took."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    began = time.perf_counter()
+    read_recording(Path(sys.argv[1]))
+    took = time.perf_counter() - began
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(json.dumps({"s": took, "mb": (after - before) / 1e3}))
+
+
+def _loaded(path: Path) -> Spread:
+    began = time.perf_counter()
+    with path.open("rb") as file:
+        for line in file:
+            json.loads(line)
+    return Spread.of([time.perf_counter() - began])
+
+
+def _sought(state: LabState) -> tuple[Spread, Spread]:
+    """Return milliseconds of looking at all of the hour, then at windows anywhere in it."""
+    began = time.perf_counter()
+    _look(state, 0.0, state.now)
+    first = (time.perf_counter() - began) * 1e3
+    dice = random.Random(1)
+    times = []
+    for _ in range(SEEKS):
+        left = dice.uniform(0.0, state.now - 30.0)
+        began = time.perf_counter()
+        _look(state, left, left + 30.0)
+        times.append((time.perf_counter() - began) * 1e3)
+    return Spread.of([first]), Spread.of(times)
+
+
+def _look(state: LabState, left: float, right: float) -> None:
+    """Ask what a plot asks, of every series: the extremes of each column."""
+    edges = [left + (right - left) * n / COLUMNS for n in range(COLUMNS + 1)]
+    ticks = [state.sweeps.at_or_after(edge) for edge in edges]
+    drawn = [each.series for each in state.flows.values()]
+    drawn += [each.series for each in state.queues.values()]
+    for series in (series for each in drawn for series in each.values()):
+        for start, end in pairwise(ticks):
+            series.extremes(start, end)
+
+
+def _on_screen(path: Path) -> dict[str, Spread]:
+    """Return milliseconds that a person waits for ``ccplay replay`` on a terminal."""
+    found: dict[str, list[float]] = {}
+
+    def note(what: str, seconds: float) -> None:
+        found.setdefault(what, []).append(seconds * 1e3)
+
+    for _ in range(ROUNDS):
+        terminal = Terminal(["-m", "ccplay", "replay", str(path), "--at", "3570"])
+        try:
+            terminal.wait_for(b"ccplay")
+            note("replay: first paint", time.monotonic() - terminal.began)
+            terminal.wait_for(b" 59:3")
+            note("replay: at 59:30", time.monotonic() - terminal.began)
+            terminal.key(b" ")
+            for name, key in (("home", HOME), ("end", END)):
+                note(f"replay: {name} to paint", terminal.key(key))
+            zooms = [terminal.key(b"-") for _ in range(8)]
+            note("replay: zoom out to the hour, slowest step to paint", max(zooms))
+            note("replay: home in the whole hour to paint", terminal.key(HOME))
+        finally:
+            terminal.close()
+    return {what: Spread.of(times) for what, times in found.items()}
+
+
+if __name__ == "__main__":
+    _open()
