@@ -1,0 +1,89 @@
+"""The race's 18 runs (3 delays, 6 repeats) side by side against one after the other.
+
+Transfers are shorter than the race's own, so that it fits. Both ways measure the same seeds and
+starts: their figures may differ by no more than repeats do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import time
+from dataclasses import dataclass
+
+from rich.console import Console
+
+from ccplay import launch, scenario
+from ccplay.experiment.conduct import Experiment
+from ccplay.model import Build
+from ccplay.report.amounts import unit
+from ccplay.report.progress import Teller
+from ccplay.report.results import Result
+from ccplay.source import LabSource, Source
+from tests.bench._figures import table
+
+JOBS = 6
+SIZE = "2 MB"
+FIGURES = ("checkpoint.ratio", "checkpoint.elapsed_s", "flows.1.goodput_bps", "flows.2.goodput_bps")
+
+
+@dataclass(frozen=True)
+class Round:
+    """The whole matrix, once."""
+
+    seconds: float
+    result: Result
+
+    @property
+    def again(self) -> int:
+        return len(self.result.discarded)
+
+    @property
+    def busy(self) -> float:
+        """Return how much of all cores was in use, in the mean."""
+        shares = [run.health.host_cpu or 0 for run in self.result.cases]
+        return sum(shares) / len(shares)
+
+
+async def run(console: Console) -> None:
+    """Measure and print."""
+    race = scenario.load(
+        scenario.find("race"), [f'timeline.{flow}.bytes="{SIZE}"' for flow in (0, 1)]
+    )
+    runs = sum(case.repeats for case in race.cases)
+    alone = await _round(race, 1)
+    beside = await _round(race, JOBS)
+    heads = ("", "one after the other", f"{JOBS} at a time", "ratio", "aim")
+    sheet = table(f"{runs} runs of the race, {SIZE} a flow", "", heads)
+    ratio = f"{alone.seconds / beside.seconds:.2f}"
+    sheet.add_row("wall s", f"{alone.seconds:.1f}", f"{beside.seconds:.1f}", ratio, "3 on 2 cores")
+    sheet.add_row("runs made again", str(alone.again), str(beside.again), "", "")
+    sheet.add_row("host CPU %", f"{alone.busy:.0%}", f"{beside.busy:.0%}", "", "")
+    console.print(sheet)
+    sheet = table("their figures: mean ± 95 %", "as one after the other", (*heads[:3], "apart"))
+    for one, other in zip(alone.result.statistics, beside.result.statistics, strict=True):
+        for figure in FIGURES:
+            first, second = one.figures[figure], other.figures[figure]
+            fit = unit(figure, (first.mean,))
+            sure = max(first.half_width or 0, second.half_width or 0)
+            sheet.add_row(
+                f"{one.name}: {figure} {fit.name}",
+                fit.write_statistic(first),
+                fit.write_statistic(second),
+                "within ±" if abs(first.mean - second.mean) <= sure else "beyond ±",
+            )
+    console.print(sheet)
+
+
+async def _round(race: scenario.Scenario, jobs: int) -> Round:
+    argv = launch.lab_argv()
+
+    def start(build: Build) -> Source:
+        return LabSource(argv, build)
+
+    teller = Teller(Console(file=io.StringIO()), len(race.cases), story=False)
+    begun = time.monotonic()
+    result = await Experiment(race, start, asyncio.Event(), teller, jobs=jobs).measure()
+    seconds = time.monotonic() - begun
+    assert not any(run.errors for run in result.cases), [run.errors for run in result.cases]
+    return Round(seconds, result)
