@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any, TypeAlias
 
 from ccplay.disciplines import DISCIPLINES
-from ccplay.model import Option, Qdisc
+from ccplay.model import Option, Qdisc, TrafficClass
 from ccplay.scenario import quantities
 
-Plain: TypeAlias = bool | int | float | str
+Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain]"
 """A value as TOML has it."""
 
 
@@ -61,6 +61,11 @@ def queue(qdisc: Qdisc) -> dict[str, Plain]:
     return {"kind": qdisc.kind, **options}
 
 
+def classes(at_link: Sequence[TrafficClass]) -> list[Plain]:
+    """Write the classes of a link; none of them is one queue."""
+    return [_class(each) for each in at_link]
+
+
 def value(read: Callable[[Any], Any], value: Any) -> Plain:
     """Write a value so that ``read``, a function of ``quantities``, gives it back."""
     plain: Plain = _WRITERS[read](value) if read in _WRITERS else value
@@ -72,7 +77,16 @@ def line(text: str) -> str:
     return text if len(text) <= _LONGEST_LINE else text[: _LONGEST_LINE - 1] + "…"
 
 
-def _option(value: Option, unit: str | None) -> Plain:
+def _class(each: TrafficClass) -> dict[str, Plain]:
+    said: dict[str, Plain] = {"name": each.name, "share": share(each.share)}
+    if each.traffic:
+        said["traffic"] = list(each.traffic)
+    if each.qdisc is not None:
+        said["queue"] = queue(each.qdisc)
+    return said
+
+
+def _option(value: Option, unit: str | None) -> Option:
     match unit:
         case "us":
             return time_us(int(value))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,7 +12,16 @@ import tomlkit
 from msgspec.structs import replace
 
 from ccplay.errors import RecordingError
-from ccplay.model import BOTTLENECK, Applied, Build, Hello, LinkSetting, SetQdisc, Topology
+from ccplay.model import (
+    BOTTLENECK,
+    Applied,
+    Build,
+    Hello,
+    LinkSetting,
+    SetClasses,
+    SetQdisc,
+    Topology,
+)
 from ccplay.scenario import spelling
 from ccplay.scenario.mistakes import Mistakes, Place, spell
 from ccplay.scenario.network import names_of
@@ -79,6 +88,8 @@ def step(applied: Applied, ready_at: float) -> dict[str, Plain]:
             said[key] = spelling.value(read, given[field])
     if isinstance(command, SetQdisc):
         said |= spelling.queue(command.qdisc)
+    if isinstance(command, SetClasses):
+        said["classes"] = spelling.classes(command.classes)
     return said
 
 
@@ -120,7 +131,7 @@ def _network(build: Build) -> Iterator[str]:
     topology: dict[str, Plain] = {"kind": kind}
     if kind == "dumbbell":
         topology["pairs"] = pairs
-    yield f"topology = {_inline(topology)}"
+    yield f"topology = {_toml(topology)}"
     for link, setting in build.links.items():
         yield f"{spell(('links', link))} = {_link(setting)}"
     for host, cc in build.congestion_controls.items():
@@ -133,14 +144,19 @@ def _network(build: Build) -> Iterator[str]:
 
 
 def _link(setting: LinkSetting) -> str:
-    said = {
-        key: _toml(spelling.value(FIELDS[field][1], value))
+    said: dict[str, Plain] = {
+        key: spelling.value(FIELDS[field][1], value)
         for field, key in _LINK_KEYS.items()
         if (value := getattr(setting, field)) is not None
     }
     if setting.qdisc is not None:
-        said["queue"] = _inline(spelling.queue(setting.qdisc))
-    return _braces(said)
+        said["queue"] = spelling.queue(setting.qdisc)
+    if setting.classes is None:
+        return _toml(said)
+    # An inline table may not go over lines, but a list in it may.
+    listed = "".join(f"  {_toml(each)},\n" for each in spelling.classes(setting.classes))
+    before = _toml(said).removesuffix("}").rstrip()
+    return f"{before}{', ' if said else ' '}classes = [\n{listed}] }}"
 
 
 # --- the timeline ---------------------------------------------------------------------------
@@ -159,7 +175,7 @@ def _timeline(
     for number, each in enumerate(steps):
         gap = " " * (width - len(str(each["at"])))
         rest = {key: value for key, value in each.items() if key != "at"}
-        line = f"{{ at = {_toml(each['at'])},{gap} {_inline(rest).removeprefix('{ ')},"
+        line = f"{{ at = {_toml(each['at'])},{gap} {_toml(rest).removeprefix('{ ')},"
         if number in refused:
             yield f"  # {printable(refused[number])}:"
             line = f"# {line}"
@@ -215,13 +231,9 @@ def _origin(hello: Hello) -> Iterator[str]:
 
 
 def _toml(value: Plain) -> str:
+    if isinstance(value, dict):
+        pairs = (f"{spell((key,))} = {_toml(each)}" for key, each in value.items())
+        return f"{{ {', '.join(pairs)} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(_toml(each) for each in value)}]"
     return tomlkit.item(value).as_string()
-
-
-def _inline(table: Mapping[str, Plain]) -> str:
-    return _braces({key: _toml(value) for key, value in table.items()})
-
-
-def _braces(table: Mapping[str, str]) -> str:
-    pairs: Iterable[str] = (f"{spell((key,))} = {value}" for key, value in table.items())
-    return f"{{ {', '.join(pairs)} }}"

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from ccplay.disciplines import DISCIPLINES, Parameter
 from ccplay.errors import RecordingError, ScenarioError
 from ccplay.model import (
+    CAPTURE_LIMITS,
+    TRAFFIC_KINDS,
     AnyCommand,
     AnyEvent,
     Applied,
@@ -36,19 +38,24 @@ from ccplay.model import (
     PingStarted,
     Qdisc,
     Ready,
+    SetClasses,
     SetCongestionControl,
     SetLink,
     SetQdisc,
+    StartCapture,
     StartDownload,
     StartFlow,
     StartPing,
+    StopCapture,
     StopDownload,
     StopFlow,
     StopPing,
     Topology,
+    TrafficClass,
 )
 from ccplay.scenario import Case, find, load, shipped, spelling
 from ccplay.scenario import quantities as read
+from ccplay.scenario.captures import LARGEST_CAPTURE
 from ccplay.scenario.network import Names, names_of
 from ccplay.scenario.reading import parse
 from ccplay.scenario.rules import is_limited, traffic_of
@@ -57,6 +64,8 @@ from ccplay.script import Script
 from ccplay.state import LabState
 
 READY_AT = 0.4321
+
+CAPTURES = (CAPTURE_LIMITS[0], LARGEST_CAPTURE)
 
 CAPABILITIES = Capabilities(
     kernel="6.18.5",
@@ -131,14 +140,32 @@ algorithms = st.sampled_from(read.CONGESTION_CONTROLS)
 
 
 @st.composite
+def classes(draw: st.DrawFn) -> list[TrafficClass]:
+    """Draw a few that share a rate, all traffic in one of them at the most."""
+    takes = draw(st.permutations([*TRAFFIC_KINDS, "1", "w1", "p1"]))
+    number = draw(st.integers(0, 3))
+    return [
+        TrafficClass(
+            name=name,
+            share=draw(st.floats(0.01, 1 / 3)),
+            traffic=takes[2 * at : 2 * at + draw(st.integers(1, 2))],
+            qdisc=draw(st.none() | queues()),
+        )
+        for at, name in enumerate(("a", "b", "c")[:number])
+    ]
+
+
+@st.composite
 def settings(draw: st.DrawFn) -> LinkSetting:
     delay = draw(st.none() | st.integers(0, read.LONGEST_DELAY_US))
+    rate = draw(st.none() | rates)
     return LinkSetting(
-        rate=draw(st.none() | rates),
+        rate=rate,
         delay_us=delay,
         jitter_us=draw(st.none() | st.integers(0, delay)) if delay is not None else None,
         loss=draw(st.none() | losses),
         qdisc=draw(st.none() | queues()),
+        classes=draw(st.none() | classes()) if rate else None,
     )
 
 
@@ -164,65 +191,72 @@ def builds(draw: st.DrawFn) -> Build:
     )
 
 
+def traffic(draw: st.DrawFn, name: str, names: Names) -> list[AnyCommand]:
+    """Draw something that flows, and its stop or none."""
+    src, dst = names.hosts[0], names.hosts[-1]
+    start: AnyCommand
+    match draw(st.integers(0, 2)):
+        case 0:
+            limit = st.integers(1, 86_400_000_000).map(lambda us: us / 1e6)
+            start = StartFlow(
+                flow=name,
+                src=src,
+                dst=dst,
+                cc=draw(algorithms),
+                streams=draw(st.integers(1, 128)),
+                bytes=draw(st.none() | st.integers(1, read.LARGEST_TRANSFER)),
+                duration_s=draw(st.none() | limit),
+            )
+            switch = SetCongestionControl(cc=draw(algorithms), flow=name)
+            done: list[AnyCommand] = [start, switch, StopFlow(flow=name)]
+        case 1:
+            amount = draw(st.integers(1, read.LARGEST_TRANSFER))
+            start = StartDownload(
+                download=f"w{name}", src=src, dst=dst, cc=draw(algorithms), bytes=amount
+            )
+            done = [start, StopDownload(download=f"w{name}")]
+        case _:
+            gap = draw(st.integers(10_000, 60_000_000)) / 1e6
+            number = draw(st.none() | st.integers(1, read.MOST_PINGS))
+            start = StartPing(ping=f"p{name}", src=src, dst=dst, interval_s=gap, count=number)
+            done = [start, StopPing(ping=f"p{name}")]
+    return done[: draw(st.integers(1, len(done)))]
+
+
+def change(draw: st.DrawFn, name: str, names: Names) -> list[AnyCommand]:
+    """Draw a change of the network, or something that only looks at it."""
+    link = draw(link_names(names))
+    match draw(st.integers(0, 5)):
+        case 0:
+            return [SetCongestionControl(cc=draw(algorithms), host=names.hosts[0])]
+        case 1:
+            return [SetQdisc(qdisc=draw(queues()), link=link)]
+        case 2:
+            times = st.none() | st.integers(0, read.LONGEST_DELAY_US)
+            rate = draw(st.none() | rates)
+            loss = draw(losses)
+            return [
+                SetLink(
+                    link=link, rate=rate, delay_us=draw(times), jitter_us=draw(times), loss=loss
+                )
+            ]
+        case 3:
+            return [SetClasses(classes=draw(classes()), link=link)]
+        case 4:
+            limit, kept = draw(st.integers(*CAPTURES)), draw(st.integers(64, 65_535))
+            capture: AnyCommand = StartCapture(capture=f"c{name}", snaplen=kept, max_bytes=limit)
+            return [capture, StopCapture(capture=f"c{name}")][: draw(st.integers(1, 2))]
+    printable = st.characters(categories=("L", "N", "P", "S"))
+    return [Mark(text=draw(st.text(printable, min_size=1, max_size=200)))]
+
+
 @st.composite
 def commands(draw: st.DrawFn, names: Names) -> list[AnyCommand]:
     """Draw what somebody may do, one thing after another, all traffic named as a lab names it."""
-    src, dst = names.hosts[0], names.hosts[-1]
-    ends = {"src": src, "dst": dst}
-    fresh = (str(number) for number in count(1))
-    flows: list[str] = []
     done: list[AnyCommand] = []
-    for _ in range(draw(st.integers(0, 12))):
-        name = next(fresh)
-        match draw(st.integers(0, 8)):
-            case 0:
-                flows.append(name)
-                size = draw(st.none() | st.integers(1, read.LARGEST_TRANSFER))
-                length = draw(st.none() | st.integers(1, 86_400_000_000).map(lambda us: us / 1e6))
-                streams = draw(st.integers(1, 128))
-                done.append(
-                    StartFlow(
-                        flow=name,
-                        **ends,
-                        cc=draw(algorithms),
-                        streams=streams,
-                        bytes=size,
-                        duration_s=length,
-                    )
-                )
-            case 1:
-                amount = draw(st.integers(1, read.LARGEST_TRANSFER))
-                done.append(
-                    StartDownload(download=f"w{name}", **ends, cc=draw(algorithms), bytes=amount)
-                )
-                if draw(st.booleans()):
-                    done.append(StopDownload(download=f"w{name}"))
-            case 2:
-                gap = draw(st.integers(10_000, 60_000_000)) / 1e6
-                number = draw(st.none() | st.integers(1, read.MOST_PINGS))
-                done.append(StartPing(ping=f"p{name}", **ends, interval_s=gap, count=number))
-                if draw(st.booleans()):
-                    done.append(StopPing(ping=f"p{name}"))
-            case 3 if flows:
-                done.append(StopFlow(flow=flows.pop()))
-            case 4 if flows:
-                done.append(SetCongestionControl(cc=draw(algorithms), flow=flows[-1]))
-            case 5:
-                done.append(SetCongestionControl(cc=draw(algorithms), host=src))
-            case 6:
-                done.append(SetQdisc(qdisc=draw(queues()), link=draw(link_names(names))))
-            case 7:
-                change = SetLink(
-                    link=draw(link_names(names)),
-                    rate=draw(st.none() | rates),
-                    delay_us=draw(st.none() | st.integers(0, read.LONGEST_DELAY_US)),
-                    jitter_us=draw(st.none() | st.integers(0, read.LONGEST_DELAY_US)),
-                    loss=draw(losses),
-                )
-                done.append(change)
-            case _:
-                printable = st.characters(categories=("L", "N", "P", "S"))
-                done.append(Mark(text=draw(st.text(printable, min_size=1, max_size=200))))
+    for number in range(draw(st.integers(0, 12))):
+        one_of = traffic if draw(st.booleans()) else change
+        done += one_of(draw, str(number), names)
     return done
 
 
@@ -321,7 +355,13 @@ def test_how_it_looks() -> None:
             "bottleneck": LinkSetting(
                 rate=1_500_000, delay_us=10_000, qdisc=Qdisc(kind="pfifo", options={"limit": 100})
             ),
-            "r->h2": LinkSetting(loss=0.07),
+            "r->h2": LinkSetting(
+                loss=0.07,
+                classes=[
+                    TrafficClass(name="long", share=0.5, traffic=["flows"]),
+                    TrafficClass(name="rest", share=0.5, qdisc=Qdisc(kind="sfq")),
+                ],
+            ),
         },
         congestion_controls={"h1": "reno"},
         seed=7,
@@ -342,7 +382,10 @@ duration = "12 s"
 
 topology = { kind = "linear" }
 links.bottleneck = { rate = "1.5 Mbit/s", delay = "10 ms", queue = { kind = "pfifo", limit = 100 } }
-links."r->h2" = { loss = "7 %" }
+links."r->h2" = { loss = "7 %", classes = [
+  { name = "long", share = "50 %", traffic = ["flows"] },
+  { name = "rest", share = "50 %", queue = { kind = "sfq" } },
+] }
 hosts.h1.cc = "reno"
 seed = 7
 
