@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ccplay.commands import options
 
 if TYPE_CHECKING:
-    from ccplay.experiment.headless import Manner
+    from ccplay.experiment.manner import Manner
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -60,7 +60,7 @@ def _manner(arguments: argparse.Namespace) -> Manner:
     """Return how this command line wants its scenario to be run. Raises ``UsageError``."""
     from ccplay.errors import UsageError
     from ccplay.experiment.agenda import MOST_REPEATS
-    from ccplay.experiment.headless import Manner
+    from ccplay.experiment.manner import Manner
 
     said = {name: getattr(arguments, name, None) for name in ("until_ci", "figure", "max_repeats")}
     if said["until_ci"] is None and (said["figure"] or said["max_repeats"]):

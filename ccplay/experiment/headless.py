@@ -6,58 +6,27 @@ import asyncio
 import contextlib
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
 
-import msgspec
 from rich.console import Console
 
 from ccplay import wire
-from ccplay.errors import ScenarioError, UsageError
-from ccplay.experiment.agenda import MOST_REPEATS, Goal, UntilSure
+from ccplay.errors import UsageError
+from ccplay.experiment.agenda import UntilSure
 from ccplay.experiment.conduct import Experiment
+from ccplay.experiment.manner import Manner, as_wished, goal_of
 from ccplay.experiment.store import Store
 from ccplay.model import Build
 from ccplay.report.amounts import write
-from ccplay.report.merits import check_figures, measurable
 from ccplay.report.progress import Teller
 from ccplay.report.results import Result
 from ccplay.report.table import show
 from ccplay.scenario import Scenario
-from ccplay.scenario.mistakes import did_you_mean, quote
 from ccplay.source import Source
 
 INTERRUPTED = 130
 """Exit code, as shells count a death by SIGINT."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Manner:
-    """How a scenario is to be run."""
-
-    cases: Sequence[str] = ()
-    """Only these; none means all."""
-    jobs: int = 1
-    """Labs side by side."""
-    repeats: int | None = None
-    """Of every case, instead of what the file says."""
-    until_ci: float | None = None
-    """Repeat until the half width of the 95 % confidence interval is this share of the mean,"""
-    figure: str | None = None
-    """of this figure; None takes the file's first,"""
-    most: int = MOST_REPEATS
-    """at most so often."""
-    hz: float | None = None
-    """Sweeps a second, instead of what the file says."""
-    out: Path | None = None
-    """The run directory."""
-    record: Path | None = None
-    """Where the stream of a single run is kept."""
-    as_json: bool = False
-    command: str = ""
-    """What to type to go on after Ctrl-C."""
 
 
 async def run(scenario: Scenario, open_source: Callable[[Build], Source], manner: Manner) -> int:
@@ -66,20 +35,21 @@ async def run(scenario: Scenario, open_source: Callable[[Build], Source], manner
     Progress goes to stderr, the result to stdout. Ctrl-C ends the labs in an orderly way and
     prints what was measured so far. Raises ``CcplayError`` where nothing could be measured at all.
     """
-    whole, goal = _as_wished(scenario, manner)
+    whole = as_wished(scenario, manner)
     chosen = whole.only(manner.cases)
+    goal = goal_of(chosen, manner)
     single = manner.jobs == 1 and all(case.repeats == 1 for case in chosen.cases)
     if manner.record is not None and not single:
         raise UsageError(
             "--record keeps one run of a case: keep all with --out DIR, or ask for --repeats 1"
         )
     stop = asyncio.Event()
-    stderr = Console(stderr=True)
     with contextlib.ExitStack() as stack:
         store = None
         if manner.out is not None:
             store = stack.enter_context(Store(manner.out, whole))
         stack.enter_context(_signals(stop))
+        stderr = Console(stderr=True)
         teller = stack.enter_context(Teller(stderr, len(chosen.cases), story=single))
         experiment = Experiment(
             chosen,
@@ -93,71 +63,45 @@ async def run(scenario: Scenario, open_source: Callable[[Build], Source], manner
         )
         result = await experiment.measure()
     _print(result, manner)
-    _tell_the_end(experiment, manner, stopped=stop.is_set())
+    for line in _last_words(experiment, result, manner, stopped=stop.is_set()):
+        print(line, file=sys.stderr)
     if stop.is_set():
         return INTERRUPTED
-    failed = _failed_checks(result)
-    if failed:
-        print(f"ccplay: {failed}", file=sys.stderr)
-    return 1 if failed or any(case.errors for case in result.cases) else 0
+    failed = any(run.errors or not all(each.ok for each in run.checks) for run in result.cases)
+    return 1 if failed else 0
 
 
-def _as_wished(scenario: Scenario, manner: Manner) -> tuple[Scenario, Goal | None]:
-    """Return the scenario with other repeats, and what its figures are to reach."""
-    check_figures(scenario)
-    repeats = manner.repeats
-    goal = None
-    if manner.until_ci is not None:
-        goal = Goal(manner.until_ci, _figures(scenario, manner), manner.most)
-        repeats = manner.most
-    cases = scenario.cases
-    if repeats is not None:
-        cases = tuple(replace(case, repeats=repeats) for case in cases)
-    if manner.hz is not None:
-        cases = tuple(replace(case, build=_at_hz(case.build, manner.hz)) for case in cases)
-    return replace(scenario, cases=cases), goal
+def _print(result: Result, manner: Manner) -> None:
+    if manner.as_json:
+        sys.stdout.write(wire.encode_value(result).decode() + "\n")
+    else:
+        show(result, Console())
+    sys.stdout.flush()
 
 
-def _at_hz(build: Build, hz: float) -> Build:
-    return msgspec.structs.replace(build, sample_hz=hz)
-
-
-def _figures(scenario: Scenario, manner: Manner) -> dict[str, str]:
-    """Return the figure by which each case is judged."""
-    figures = {}
-    for case in scenario.only(manner.cases).cases:
-        figure = manner.figure or next(iter(case.figures), None)
-        name = f"case {quote(case.name)}"
-        if figure is None:
-            raise ScenarioError(
-                f"{scenario.path.name}: {name} names no figures, the first of which would be made "
-                "sure: name one with --figure, such as checkpoint.ratio"
-            )
-        if figure not in (known := measurable(case)) and not figure.startswith("queues."):
-            hint = did_you_mean(figure, known)
-            raise UsageError(f"--figure: {name} does not measure {quote(figure)}{hint}")
-        figures[case.name] = figure
-    return figures
-
-
-def _tell_the_end(experiment: Experiment, manner: Manner, *, stopped: bool) -> None:
-    """Say on stderr what is kept, and what did not get where it should."""
-    lines = []
+def _last_words(
+    experiment: Experiment, result: Result, manner: Manner, *, stopped: bool
+) -> Iterator[str]:
+    """Say what is kept, and what is not as it should be."""
     if stopped and manner.out is not None:
-        done, total = experiment.progress
-        lines.append(f"{done} of {total} runs are kept in {manner.out}; go on with the same:")
-        lines.append(f"  {manner.command}")
-    agenda = experiment.agenda
-    if isinstance(agenda, UntilSure) and not stopped:
-        for name, known in agenda.unsure().items():
-            figure = agenda.goal.figures[name]
-            if known is None or known.half_width is None:
-                lines.append(f"{name}: {figure} was not measured often enough")
-                continue
-            sure = f"{write(figure, known.mean)} is known to ± {write(figure, known.half_width)}"
-            lines.append(f"{name}: after {known.n} runs {figure} {sure} only")
-    for line in lines:
-        print(line, file=sys.stderr)
+        done, total = experiment.account.progress
+        yield f"{done} of {total} runs are kept in {manner.out}; this goes on with the others:"
+        yield f"  {manner.command}"
+    elif not stopped and isinstance(experiment.agenda, UntilSure):
+        yield from _unsure(experiment.agenda)
+    if failed := _failed_checks(result):
+        yield failed
+
+
+def _unsure(agenda: UntilSure) -> Iterator[str]:
+    """Say which means are not known as well as they should be."""
+    for name, known in agenda.unsure().items():
+        figure = agenda.goal.figures[name]
+        if known is None or known.half_width is None:
+            yield f"{name}: {figure} was not measured often enough"
+        else:
+            mean, half = write(figure, known.mean), write(figure, known.half_width)
+            yield f"{name}: after {known.n} runs {figure} is {mean} ± {half}: not sure enough"
 
 
 def _failed_checks(result: Result) -> str:
@@ -170,14 +114,6 @@ def _failed_checks(result: Result) -> str:
     count = sum(len(each.checks) for each in result.cases)
     where = f"{run.name}, run {run.repeat}: {first.figure} is {value}, not {first.text}"
     return f"{len(failed)} of {count} checks failed; the first: {where}"
-
-
-def _print(result: Result, manner: Manner) -> None:
-    if manner.as_json:
-        sys.stdout.write(wire.encode_value(result).decode() + "\n")
-    else:
-        show(result, Console())
-    sys.stdout.flush()
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from ccplay.experiment.agenda import Agenda
 from ccplay.experiment.plan import Run
 from ccplay.report.results import CaseResult, Machine
 from ccplay.report.trust import for_want_of_cpu, was_judged
+from ccplay.scenario import Case
 
 MOST_ATTEMPTS = 3
 """The last one has the machine to itself."""
@@ -63,9 +64,9 @@ class Pool:
         self._running: dict[asyncio.Task[Outcome], Attempt] = {}
 
     @property
-    def waiting(self) -> int:
-        """How many attempts wait to be made again."""
-        return len(self._again)
+    def waiting(self) -> list[Case]:
+        """The cases of the runs that wait to be made again."""
+        return [attempt.run.case for attempt in self._again]
 
     async def run(
         self,

@@ -15,6 +15,7 @@ from rich.console import Console
 from ccplay.errors import LabError, UnsupportedError
 from ccplay.experiment import headless
 from ccplay.experiment.conduct import Experiment
+from ccplay.experiment.manner import Manner
 from ccplay.model import (
     AnyCommand,
     AnyEvent,
@@ -184,7 +185,7 @@ async def test_ctrl_c_prints_what_was_measured(capsys: pytest.CaptureFixture[str
         return labs[-1]
 
     text = TEXT.replace("20 s", "10 min") + '[[case]]\nname = "a"\n[[case]]\nname = "b"\n'
-    code = await headless.run(parse(text, Path("t.toml")), start, headless.Manner(as_json=True))
+    code = await headless.run(parse(text, Path("t.toml")), start, Manner(as_json=True))
     assert code == headless.INTERRUPTED
     assert len(labs) == 1
     (case,) = json.loads(capsys.readouterr().out)["cases"]
