@@ -37,13 +37,29 @@ def add_scenario(parser: argparse.ArgumentParser) -> None:
         help='say it over the file, such as links.bottleneck.rate="5 Mbit/s"; may be repeated',
     )
     parser.add_argument("--record", type=Path, metavar="FILE", help="keep the whole stream")
+    parser.add_argument(
+        "--capture",
+        action="append",
+        default=[],
+        metavar="LINK",
+        help="capture the packets of this link, such as bottleneck, from the start; pcapng, "
+        "50 MB at the most; may be repeated",
+    )
+    parser.add_argument(
+        "--captures",
+        type=Path,
+        metavar="DIR",
+        help="where captures go: a directory of the lab's machine (default: the current one there, "
+        "or with --out DIR its runs/)",
+    )
 
 
 def load_scenario(arguments: argparse.Namespace) -> Scenario:
     """Read the scenario that a command line names, with what was set. Raises ``ScenarioError``."""
     from ccplay import scenario
 
-    return scenario.load(scenario.find(arguments.scenario), arguments.settings)
+    loaded = scenario.load(scenario.find(arguments.scenario), arguments.settings)
+    return scenario.captured(loaded, arguments.capture) if arguments.capture else loaded
 
 
 def add_lab(parser: argparse.ArgumentParser) -> None:
@@ -74,7 +90,7 @@ def lab_opener(arguments: argparse.Namespace) -> Callable[[Build], Source]:
     from ccplay import launch
     from ccplay.source import LabSource
 
-    argv = launch.lab_argv(arguments.host)
+    argv = launch.lab_argv(arguments.host, _captures(arguments))
     launch.ask_for_privilege(argv)
     hz = getattr(arguments, "hz", None)
 
@@ -82,6 +98,19 @@ def lab_opener(arguments: argparse.Namespace) -> Callable[[Build], Source]:
         return LabSource(argv, msgspec.structs.replace(build, sample_hz=hz) if hz else build)
 
     return start
+
+
+def _captures(arguments: argparse.Namespace) -> Path | None:
+    """Return where captures go, None where nobody said. Raises ``UsageError``."""
+    from ccplay.errors import UsageError
+
+    said: Path | None = getattr(arguments, "captures", None)
+    out: Path | None = getattr(arguments, "out", None)
+    if said is None and out is not None and arguments.host is None:
+        return out / "runs"
+    if said is not None and arguments.host is None and not said.is_dir():
+        raise UsageError(f"--captures {said}: there is no such directory")
+    return said
 
 
 def _number(text: str) -> float:

@@ -4,6 +4,7 @@
 it is refused, with its place, before anything starts.
 """
 
+from ccplay.scenario.captures import captured
 from ccplay.scenario.library import find, shipped
 from ccplay.scenario.reading import load
 from ccplay.scenario.repeats import repeated
@@ -16,6 +17,7 @@ __all__ = [
     "Published",
     "Scenario",
     "Step",
+    "captured",
     "check_against",
     "find",
     "load",

@@ -1,15 +1,43 @@
-"""What must hold between the steps of a timeline that start and stop captures."""
+"""Captures in a scenario: those that its steps start and stop, and those asked for beside it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import count
+
+from ccplay.errors import UsageError
 from ccplay.model import CAPTURE_LIMITS, StartCapture, StopCapture
 from ccplay.scenario.mistakes import Mistakes, did_you_mean, quote, spell
+from ccplay.scenario.network import names_of
 from ccplay.scenario.timeline import Draft
+from ccplay.scenario.values import Case, Scenario, Step
 from ccplay.units import format_size
 
 MOST_CAPTURES = 16
 LARGEST_CAPTURE = 100_000_000
 """A file may come from a stranger, and a capture lies on its reader's disk."""
+
+
+def captured(scenario: Scenario, links: Sequence[str]) -> Scenario:
+    """Return the scenario with captures of these links from the start of every case.
+
+    Raises ``UsageError`` for a link that a case does not have.
+    """
+    return replace(scenario, cases=tuple(_captured(case, links) for case in scenario.cases))
+
+
+def _captured(case: Case, links: Sequence[str]) -> Case:
+    names = names_of(case.build.topology)
+    commands = [step.command for step in case.timeline]
+    taken = {each.capture for each in commands if isinstance(each, StartCapture)}
+    free = (name for number in count(1) if (name := f"c{number}") not in taken)
+    steps = []
+    for link, name in zip(links, free, strict=False):
+        if problem := names.link_problem(link):
+            raise UsageError(f"--capture {link}: {problem}")
+        steps.append(Step(0.0, StartCapture(link=link, capture=name), place=f"--capture {link}"))
+    return replace(case, timeline=(*steps, *case.timeline))
 
 
 def check_captures(drafts: list[Draft], mistakes: Mistakes) -> None:
