@@ -17,6 +17,12 @@ from ccplay.report.statistics import CONFIDENCE, Statistic
 _UNKNOWN = "–"
 _CLEAR = "*"
 _COUNT = Unit(1.0, "")
+_WIDE = 100
+"""Cells from which on columns stand apart by more than one."""
+
+_SHARES = ("loss", "utilisation")
+"""What is a share of 1 in a result, and is read as a percentage."""
+
 _HUGE = 1000
 """Percent: beyond this a factor says more."""
 
@@ -28,7 +34,8 @@ def show(comparison: Comparison, console: Console, *, every: bool = False) -> No
     for case in comparison.cases:
         console.print()
         named = (case.a, case.b) != (comparison.a, comparison.b)
-        for part in _case(case, named=named, every=every):
+        gap = 2 if console.width >= _WIDE else 1
+        for part in _case(case, gap, named=named, every=every):
             console.print(part)
     for name, cases in (("A", comparison.only_a), ("B", comparison.only_b)):
         if cases:
@@ -40,7 +47,7 @@ def _head(comparison: Comparison) -> Iterator[Text]:
         yield Text.assemble((f"{name}  ", "bold"), what)
 
 
-def _case(case: CaseComparison, *, named: bool, every: bool) -> Iterator[RenderableType]:
+def _case(case: CaseComparison, gap: int, *, named: bool, every: bool) -> Iterator[RenderableType]:
     repeated = case.runs_a > 1 or case.runs_b > 1
     if named:
         name = case.a if case.a == case.b else f"{case.a} (A), {case.b} (B)"
@@ -52,23 +59,20 @@ def _case(case: CaseComparison, *, named: bool, every: bool) -> Iterator[Rendera
     shown = [each for each in case.figures if every or not wanted or each.figure in wanted]
     differing = [each for each in shown if each.difference != 0]
     if differing:
-        yield Padding(_table(differing, repeated=repeated), (0, 0, 0, 2))
+        yield Padding(_table(differing, gap, repeated=repeated), (0, 0, 0, 2))
     yield from _remarks(case, shown, differing)
 
 
-def _table(figures: Sequence[Difference], *, repeated: bool) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("")
-    heads = ["A", "B", "B − A", "%"]
-    for head in heads:
+def _table(figures: Sequence[Difference], gap: int, *, repeated: bool) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="dim")
+    table.add_column("", min_width=20)
+    for head in ("A", "B", "B − A", "%"):
         table.add_column(head, justify="right", no_wrap=True)
-    if repeated:
-        table.add_column("", no_wrap=True)
     for subject, members in _by_subject(figures):
         if subject:
             table.add_row(Text(subject, style="bold"))
         for each in members:
-            table.add_row(*_row(each, indent=bool(subject)), *([_sign(each)] * repeated))
+            table.add_row(*_row(each, indent=bool(subject), repeated=repeated))
     return table
 
 
@@ -80,10 +84,10 @@ def _by_subject(figures: Iterable[Difference]) -> list[tuple[str, list[Differenc
     return list(groups.items())
 
 
-def _row(each: Difference, *, indent: bool) -> list[Text]:
+def _row(each: Difference, *, indent: bool, repeated: bool) -> list[Text]:
     said = words(each.figure)
     both = [value for value in (each.a, each.b) if value is not None]
-    found = unit(each.figure, [value.mean for value in both])
+    found = _unit(each.figure, [value.mean for value in both])
     name = Text(f"{'  ' * indent}{said.quantity}")
     if (of := found.name or said.counts) and of not in said.quantity.split():
         name.append(f" {of}", style="dim")
@@ -91,7 +95,13 @@ def _row(each: Difference, *, indent: bool) -> list[Text]:
     counted = found == _COUNT and all(v.n == 1 and v.mean == int(v.mean) for v in both)
     written = [_mean(value, None if counted else found) for value in (each.a, each.b)]
     difference = _difference(each, found, min(map(_decimals, written)))
-    return [name, *map(Text, written), Text(difference, style=style), Text(_percent(each), style)]
+    percent = _percent(each) + (_CLEAR if each.clear else " ") * repeated
+    return [name, *map(Text, written), Text(difference, style=style), Text(percent, style)]
+
+
+def _unit(figure: str, means: Sequence[float]) -> Unit:
+    share = figure.rpartition(".")[2] in _SHARES
+    return Unit(0.01, "%") if share else unit(figure, means)
 
 
 def _mean(value: Statistic | None, found: Unit | None) -> str:
@@ -131,10 +141,6 @@ def _signed(number: str) -> str:
     return number.replace("-", "−", 1) if number.startswith("-") else f"+{number}"
 
 
-def _sign(each: Difference) -> Text:
-    return Text(_CLEAR if each.clear else "", style="bold")
-
-
 def _remarks(
     case: CaseComparison, shown: Sequence[Difference], differing: Sequence[Difference]
 ) -> Iterator[RenderableType]:
@@ -142,14 +148,15 @@ def _remarks(
     if same := len(shown) - len(differing):
         lines.append(f"{same} figures are equal" if same > 1 else "1 figure is equal")
     if hidden := len(case.figures) - len(shown):
-        lines.append(f"{hidden} more figures with --all")
+        lines.append(f"{hidden} more figure{'s' * (hidden > 1)} with --all")
     if lines:
         yield _said("; ".join(lines))
     if any(each.clear is not None for each in differing):
         chance = round(1 / (1 - CONFIDENCE))
         yield _said(
-            f"{_CLEAR} clear: the {CONFIDENCE:.0%} interval of the difference (Welch's t) leaves "
-            f"out 0. Of {chance} figures without a difference one is marked by chance."
+            f"± is half of the {CONFIDENCE * 100:.0f} % confidence interval (Student's t, of the "
+            f"difference Welch's). {_CLEAR} marks a difference whose interval leaves out 0; of "
+            f"{chance} figures that do not differ one is marked by chance."
         )
     elif differing:
         yield _said(

@@ -65,8 +65,7 @@ def flow_values(view: View, field: str, factor: float = 1.0) -> list[Run]:
         value = flow.series[field].at(tick)
         if value is not None:
             sign = view.glyphs.ghost + view.ghost_flow_mark(flow.name)
-            runs.append((f" {sign}", view.ghost_flow_ink(flow.name)))
-            runs.append((f" {value * factor:.0f}", view.ink("muted")))
+            runs.append((f" {sign} {value * factor:.0f}", view.ink("muted")))
     return runs
 
 
@@ -82,7 +81,7 @@ def queue_value(view: View, *, in_bytes: bool) -> list[Run]:
     if value is None:
         return []
     number = f"{value / 1e3:.1f}" if in_bytes else f"{value:.0f}"
-    return [(f" {view.glyphs.ghost}", view.ghost_ink("queue")), (f" {number}", view.ink("muted"))]
+    return [(f" {view.glyphs.ghost} {number}", view.ink("muted"))]
 
 
 def legend(view: View) -> list[Run]:
@@ -92,7 +91,8 @@ def legend(view: View) -> list[Run]:
         return [(f"  {sample} reading {view.reading}", view.ink("muted"))]
     if view.ghost is None:
         return []
-    waits = ", waits for an action" if view.shift is None else ""
+    waiting = view.shift is None and view.state.ready_at is not None
+    waits = ", waits for an action" if waiting else ""
     return [
         (f"  {sample} ", view.ghost_ink("text")),
         (f"ghost: {view.ghost.name}{waits} ", view.ink("muted")),

@@ -82,8 +82,8 @@ def _ghost(view: View, flow: Flow, tick: int, width: int) -> list[Run]:
     name = view.ghost_cc(flow) or flow.kind
     return [
         (f"{view.glyphs.ghost}{view.ghost_flow_mark(flow.name)} {fit(flow.name, number)}", ink),
-        (f"{fit(name, cc - 1)} ", ink),
-        (_values(flow, tick, width), ink),
+        (f"{fit(name, cc - 1)} ", view.ink("muted")),
+        (_values(flow, tick, width), view.ink("muted")),
     ]
 
 

@@ -1,0 +1,195 @@
+"""Comparing: what differs, by how much, and what may be said of it."""
+
+from __future__ import annotations
+
+import io
+import random
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from ccplay.errors import UsageError
+from ccplay.report.comparison import (
+    CaseComparison,
+    Comparison,
+    Difference,
+    compare_results,
+    compare_runs,
+    welch,
+)
+from ccplay.report.comparison_table import show
+from ccplay.report.results import CaseStatistics, Result
+from ccplay.report.statistics import statistic
+from ccplay.report.summary import summarise
+from tests.unit.test_summary import session
+
+
+def result(**cases: dict[str, list[float]]) -> Result:
+    """An experiment with these values of these figures."""
+    return Result(
+        scenario="mine",
+        title="mine",
+        machine=None,
+        cases=[],
+        statistics=[
+            CaseStatistics(
+                name=name,
+                runs=max(len(values) for values in figures.values()),
+                figures={figure: statistic(values) for figure, values in figures.items()},
+                reported=list(figures)[:1],
+            )
+            for name, figures in cases.items()
+        ],
+    )
+
+
+def test_welch_s_interval() -> None:
+    """Equal sizes, near enough equal variances: t = -2.46 with 25.0 degrees, so 0 is left out."""
+    one = [27.5, 21.0, 19.0, 23.6, 17.0, 17.9, 16.9, 20.1, 21.9, 22.6, 23.1, 19.6, 19.0, 21.7, 21.4]
+    two = [27.1, 22.0, 20.8, 23.4, 23.4, 23.5, 25.8, 22.0, 24.8, 20.2, 21.9, 22.1, 22.9, 20.5, 24.4]
+    found = welch(statistic(one), statistic(two))
+    assert found is not None
+    # 2.167 is the difference of the means, 0.882 its standard error, 2.064 Student's t for 24.
+    assert found == pytest.approx((2.167 - 2.064 * 0.882, 2.167 + 2.064 * 0.882), abs=0.01)
+
+
+def test_welch_s_interval_covers_the_truth() -> None:
+    """Of 2000 pairs of samples whose means differ by 1 some 95 % of the intervals hold 1.
+
+    Rounded down degrees of freedom make it rather more: 94 to 98.5 % leaves room for chance, which
+    has a standard deviation of 0.5 % here.
+    """
+    chance = random.Random(7)
+    held = 0
+    for _ in range(2000):
+        one = statistic([chance.gauss(5, 1) for _ in range(4)])
+        two = statistic([chance.gauss(6, 3) for _ in range(6)])
+        low, high = welch(one, two) or (0.0, 0.0)
+        held += low <= 1 <= high
+    assert 0.94 <= held / 2000 <= 0.985
+
+
+def test_without_repeats_nobody_can_say() -> None:
+    assert welch(statistic([1.0]), statistic([2.0, 2.1])) is None
+    case = compare_results(
+        result(a={"jain": [1.0]}), result(a={"jain": [0.5, 0.6]}), ("A", "B")
+    ).cases[0]
+    assert (case.figures[0].clear, case.figures[0].low) == (None, None)
+    assert case.figures[0].percent == pytest.approx(-45)
+
+
+def test_values_that_never_vary_differ_clearly_or_not_at_all() -> None:
+    same, other = statistic([50.0, 50.0]), statistic([55.0, 55.0])
+    assert welch(same, same) == (0.0, 0.0)
+    assert welch(same, other) == (5.0, 5.0)
+
+
+def test_a_difference_is_clear_when_its_interval_leaves_out_0() -> None:
+    one = result(a={"near": [1.0, 1.2, 0.9], "far": [1.0, 1.1, 0.9]})
+    two = result(a={"near": [1.1, 1.0, 1.2], "far": [5.0, 5.1, 4.9]})
+    near, far = compare_results(one, two, ("A", "B")).cases[0].figures
+    assert (near.clear, far.clear) == (False, True)
+    assert far.difference == pytest.approx(4.0)
+    assert far.percent == pytest.approx(400)
+
+
+def test_cases_are_compared_by_their_names() -> None:
+    one = result(both={"jain": [1.0]}, mine={"jain": [1.0]})
+    two = result(theirs={"jain": [1.0]}, both={"jain": [1.0]})
+    found = compare_results(one, two, ("A", "B"))
+    assert [(each.a, each.b) for each in found.cases] == [("both", "both")]
+    assert (found.only_a, found.only_b) == (["mine"], ["theirs"])
+
+
+def test_the_only_cases_are_compared_whatever_their_names() -> None:
+    found = compare_results(
+        result(before={"jain": [1.0]}), result(after={"jain": [1.0]}), ("A", "B")
+    )
+    assert [(each.a, each.b) for each in found.cases] == [("before", "after")]
+
+
+def test_experiments_without_a_case_in_common_are_refused() -> None:
+    one = result(a={"jain": [1.0]}, b={"jain": [1.0]})
+    with pytest.raises(UsageError, match=r'no case in common: "a", "b" here, "c" there'):
+        compare_results(one, result(c={"jain": [1.0]}), ("A", "B"))
+
+
+def test_a_figure_that_one_has_not_is_shown_all_the_same() -> None:
+    found = compare_results(result(a={"jain": [1.0]}), result(a={"other": [1.0]}), ("A", "B"))
+    assert [(each.figure, each.difference) for each in found.cases[0].figures] == [
+        ("jain", None),
+        ("other", None),
+    ]
+    assert "–" in printed(found)
+
+
+def test_two_recordings() -> None:
+    run = summarise(session(), "a.ccplay")
+    case = compare_runs(run, run)
+    assert {each.difference for each in case.figures} == {0.0}
+    comparison = Comparison(a="a.ccplay", b="b.ccplay", cases=[case])
+    assert "figures are equal" in printed(comparison)
+    decoded = msgspec.json.decode(msgspec.json.encode(comparison), type=Comparison)
+    assert decoded == comparison
+
+
+def printed(comparison: Comparison, width: int = 80, *, every: bool = True) -> str:
+    """Return the tables as text."""
+    console = Console(file=io.StringIO(), width=width)
+    show(comparison, console, every=every)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def case_of(*figures: Difference) -> Comparison:
+    case = CaseComparison(
+        a="x", b="x", runs_a=1, runs_b=1, untrustworthy=0, reported=[], figures=list(figures)
+    )
+    return Comparison(a="A", b="B", cases=[case])
+
+
+def differ(figure: str, a: float, b: float) -> Difference:
+    one, two = result(x={figure: [a]}), result(x={figure: [b]})
+    return compare_results(one, two, ("A", "B")).cases[0].figures[0]
+
+
+@pytest.mark.parametrize(
+    ("figure", "a", "b", "line"),
+    [
+        ("flows.1.goodput_bps", 5.01e6, 4.25e6, "goodput Mbit/s 5.01 4.25 −0.76 −15"),
+        ("flows.1.retransmits", 59, 91, "retransmits segments 59 91 +32 +54"),
+        ("flows.1.loss", 0.01, 0.02, "loss % 1.00 2.00 +1.00 +100"),
+        ("queues.r->h2.qlen_p50", 15, 72, "median packets in queue 15 72 +57 +380"),
+        ("pings.p1.lost", 0, 2, "pings lost 0 2 +2 –"),
+        ("checkpoint.ratio", 1, 0.72, "checkpoint ratio 1.00 0.720 −0.28 −28"),
+        ("queues.r->h2.drops", 1, 5001, "drops packets 1 5001 +5000 ×5001"),
+    ],
+)
+def test_a_line_of_the_table(figure: str, a: float, b: float, line: str) -> None:
+    """Units stand by the names; a difference is as precise as what it is the difference of."""
+    text = printed(case_of(differ(figure, a, b)))
+    assert line in [" ".join(each.split()) for each in text.splitlines()]
+
+
+def test_the_table_is_legible_at_80_columns() -> None:
+    """Numbers are never cut: where there is little room the names wrap."""
+    chance = random.Random(3)
+    names = ["flows.1.srtt_p95_ms", "queues.r->h2.delay_p99_ms", "flows.1.slow_start_s", "jain"]
+    one, two = (
+        result(a={name: [chance.gauss(0.24, 0.001) for _ in range(4)] for name in names})
+        for _ in range(2)
+    )
+    text = printed(compare_results(one, two, ("A", "B")))
+    assert "…" not in text
+    assert max(len(line) for line in text.splitlines()) <= 80
+    assert "queue r → h2" in text
+
+
+def test_the_reported_figures_are_shown_first_and_the_others_on_demand() -> None:
+    one = result(a={"jain": [1.0, 0.9], "utilisation": [0.5, 0.6]})
+    two = result(a={"jain": [0.5, 0.4], "utilisation": [0.7, 0.8]})
+    comparison = compare_results(one, two, ("A", "B"))
+    assert "utilisation" not in printed(comparison, every=False)
+    assert "1 more figure with --all" in printed(comparison, every=False)
+    assert "utilisation" in printed(comparison)
