@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from ccplay.report.families import family_of
 from ccplay.report.merits import merits
 from ccplay.report.results import CaseResult, CaseStatistics, Machine, Result
@@ -73,22 +75,81 @@ def closest(runs: Sequence[Run], figures: Sequence[str]) -> Run | None:
     return runs[0]
 
 
+def combined(parts: Sequence[Material]) -> Material:
+    """Return several experiments as one; a case's name begins with its experiment's.
+
+    Where all of them are of one run each, as recordings are, the experiment is the case.
+    """
+    single = all(len(part.runs) == 1 for part in parts)
+    names = _numbered([part.name for part in parts])
+    cases: list[CaseResult] = []
+    discarded: list[CaseResult] = []
+    statistics: list[CaseStatistics] = []
+    runs: list[Run] = []
+    abouts: dict[str, str] = {}
+    for name, part in zip(names, parts, strict=True):
+
+        def called(old: str, name: str = name) -> str:
+            return name if single else f"{name}: {old}"
+
+        results = [msgspec.structs.replace(r, name=called(r.name)) for r in part.result.cases]
+        again = [msgspec.structs.replace(r, name=called(r.name)) for r in part.result.discarded]
+        cases += results
+        discarded += again
+        statistics += [
+            msgspec.structs.replace(each, name=called(each.name)) for each in part.result.statistics
+        ]
+        abouts |= {called(case): text for case, text in part.abouts.items()}
+        runs += [
+            Run(result, run.recording, f"{slug(name)}-{run.slug}" if not single else slug(name))
+            for result, run in zip(results, part.runs, strict=True)
+        ]
+    title = ", ".join(dict.fromkeys(part.title for part in parts))
+    texts = [part.scenario_text for part in parts if part.scenario_text]
+    return Material(
+        name="-".join(names),
+        title=title,
+        about="\n\n".join(dict.fromkeys(part.about for part in parts if part.about)),
+        result=Result(
+            scenario=", ".join(dict.fromkeys(part.result.scenario for part in parts)),
+            title=title,
+            machine=parts[0].result.machine,
+            cases=cases,
+            statistics=statistics,
+            discarded=discarded,
+        ),
+        runs=runs,
+        scenario_text="\n\n".join(dict.fromkeys(texts)) or None,
+        command="\n".join(dict.fromkeys(part.command for part in parts)),
+        abouts=abouts,
+    )
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    """Return names of which no two are the same."""
+    found: list[str] = []
+    for name in names:
+        same = sum(each.partition(" #")[0] == name for each in found)
+        found.append(f"{name} #{same + 1}" if same else name)
+    return found
+
+
 def of_results(
-    runs: Sequence[Run],
+    results: Sequence[CaseResult],
     *,
     title: str,
     machine: Machine | None,
     usual: Callable[[Iterable[str]], list[str]],
 ) -> Result:
     """Return recordings that nobody summed up as a result, each name a case."""
-    names = dict.fromkeys(run.result.name for run in runs)
+    names = dict.fromkeys(each.name for each in results)
     return Result(
         scenario=title,
         title=title,
         machine=machine,
-        cases=[run.result for run in runs],
+        cases=list(results),
         statistics=[
-            _statistics(name, [run.result for run in runs if run.result.name == name], usual)
+            _statistics(name, [each for each in results if each.name == name], usual)
             for name in names
         ],
     )

@@ -40,7 +40,6 @@ class Panel:
     draw: Callable[[Axes], list[Artist]]
     """Draws, and returns what its legend has."""
 
-
     @property
     def slug(self) -> str:
         """Names its file: nothing of a stranger's names gets into a path."""

@@ -1,0 +1,73 @@
+"""``ccplay report``: figures, tables and a page of what was run."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ccplay.errors import UsageError
+
+if TYPE_CHECKING:
+    from ccplay.report.material import Material
+
+_ABOUT = """\
+RUN is a directory that `ccplay run --out` wrote, or one or several recordings. The report
+is a directory: index.html (a page that needs nothing else), figures/ (SVG, PDF, PNG) and tables/
+(Markdown, CSV, JSON). The run of each case that is closest to the median is drawn in full, with
+every panel as a figure of its own too; the others as one SVG each.
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the words of this command."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _ABOUT
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="see below")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="where the report goes (default: report in the run's directory; for a recording "
+        "FILE-report beside it)",
+    )
+    parser.add_argument("--all", action="store_true", help="draw every run in full")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run this command and return the exit code."""
+    from ccplay.commands.runs import gather
+
+    try:
+        from ccplay.report.writing import write
+    except ModuleNotFoundError as error:
+        raise UsageError(f"a report needs {error.name}: pip install 'ccplay[report]'") from None
+    started = time.monotonic()
+    material = gather(arguments.runs)
+    out = arguments.out or _default_out(arguments.runs[0])
+    page = write(material, out, _tell, every=arguments.all)
+    if sys.stderr.isatty():
+        print(end="\r\033[K", file=sys.stderr)
+    _say(material, time.monotonic() - started)
+    print(page)
+    return 0
+
+
+def _default_out(first: Path) -> Path:
+    if first.is_dir():
+        return first / "report"
+    return first.with_name(f"{first.stem}-report")
+
+
+def _tell(done: int, total: int, what: str) -> None:
+    """Say on stderr how far it is: one line that changes, where that is a terminal."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{what}: {done}/{total} runs", end="", file=sys.stderr, flush=True)
+
+
+def _say(material: Material, seconds: float) -> None:
+    cases, runs = len(material.result.statistics), len(material.runs)
+    print(f"{runs} runs of {cases} cases in {seconds:.1f} s", file=sys.stderr)

@@ -1,0 +1,127 @@
+"""The runs that a command line names: run directories and recordings, read."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from ccplay import wire
+from ccplay.errors import CcplayError, UsageError
+from ccplay.experiment.gather import usual
+from ccplay.experiment.plan import slug_of
+from ccplay.experiment.store import SCENARIO, read_run_directory, recording_of, scenario_of
+from ccplay.report.checkpoint import Checkpoint
+from ccplay.report.material import Material, Run, combined, of_results
+from ccplay.report.results import Result
+from ccplay.report.scene import scene
+from ccplay.report.summary import machine, summarise
+from ccplay.scenario import load, writing
+from ccplay.source import read_recording
+from ccplay.state import LabState
+
+
+def gather(paths: Sequence[Path]) -> Material:
+    """Return what there is in run directories and recordings, several as one experiment.
+
+    Raises ``RecordingError`` for what can't be read, ``UsageError`` for what has no runs.
+    """
+    found = [_of_directory(path) if path.is_dir() else _of_recording(path) for path in paths]
+    for material, path in zip(found, paths, strict=True):
+        if not material.runs:
+            raise UsageError(f"{path} has no finished run yet")
+    return found[0] if len(found) == 1 else combined(found)
+
+
+def _of_directory(path: Path) -> Material:
+    result = read_run_directory(path)
+    text = scenario_of(path)
+    about, abouts, repeats = _said(path / SCENARIO)
+    runs = []
+    for each in result.cases:
+        recording = recording_of(path, each)
+        # One that is empty was broken off before its first line.
+        kept = recording if recording is not None and recording.stat().st_size else None
+        runs.append(Run(each, kept, f"{slug_of(each.name)}-{each.repeat}"))
+    return Material(
+        name=path.resolve().name,
+        title=result.title or result.scenario,
+        about=about,
+        result=result,
+        runs=_distinct(runs),
+        scenario_text=text,
+        command=_command(result, repeats),
+        abouts=abouts,
+    )
+
+
+def _said(path: Path) -> tuple[str, dict[str, str], int]:
+    """Return what a scenario says of itself and its cases; nothing where we can't read it."""
+    try:
+        loaded = load(path)
+    except CcplayError:
+        return "", {}, 0
+    abouts = {case.name: case.about for case in loaded.cases if case.about != loaded.about}
+    return loaded.about, abouts, max(case.repeats for case in loaded.cases)
+
+
+def _command(result: Result, repeats: int) -> str:
+    """Return what to type to have the same runs again."""
+    words = ["ccplay", "run", f"{result.scenario}.toml", "--out", "results"]
+    most = max((each.repeat for each in result.cases), default=1)
+    if repeats and most != repeats:
+        words += ["--repeats", str(most)]
+    return shlex.join(words)
+
+
+def _of_recording(path: Path) -> Material:
+    state = read_recording(path)
+    name = wire.printable(path.stem)
+    measured = summarise(state, name, checkpoint=_checkpoint(state))
+    run = Run(measured, path, slug_of(name))
+    return Material(
+        name=name,
+        title=name,
+        about="",
+        result=of_results([measured], title=name, machine=machine(state), usual=usual),
+        runs=[run],
+        scenario_text=_written(state, name),
+        command=shlex.join(["ccplay", "run", f"{name}.toml"]),
+        abouts={},
+    )
+
+
+def _written(state: LabState, name: str) -> str | None:
+    try:
+        return writing.write(state, title=name)
+    except CcplayError:
+        return None
+
+
+def _checkpoint(state: LabState) -> Checkpoint | None:
+    """Return the checkpoint of a recorded race, as the sweeps have it."""
+    shown = scene(state, "")
+    finish = shown.finish
+    if finish is None:
+        return None
+    first = max(finish.bytes, key=lambda name: finish.bytes[name] / shown.sizes[name])
+    t = finish.t + shown.start
+    started = min(state.flows[name].started for name in finish.bytes)
+    return Checkpoint(
+        t=round(t, 6),
+        elapsed_s=round(t - started, 6),
+        first=first,
+        bytes={name: round(size) for name, size in finish.bytes.items()},
+        ratio=None if finish.ratio is None else round(finish.ratio, 6),
+    )
+
+
+def _distinct(runs: Sequence[Run]) -> list[Run]:
+    """Return runs of which no two have one slug."""
+    seen: dict[str, int] = {}
+    distinct = []
+    for run in runs:
+        number = seen[run.slug] = seen.get(run.slug, 0) + 1
+        slug = f"{run.slug}.{number}" if number > 1 else run.slug
+        distinct.append(Run(run.result, run.recording, slug))
+    return distinct
