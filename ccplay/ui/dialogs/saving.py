@@ -49,7 +49,7 @@ class SaveDialog(Question[Path]):
     def controls(self) -> Iterable[Widget]:
         """Return what to ask for: the file, then how much of the session."""
         said = (
-            "All traffic that was started and all that was changed become steps of a timeline. "
+            "What was started and what was changed become steps of a timeline.\n"
             "ccplay run FILE does the same again, ccplay FILE shows it live."
         )
         return (
@@ -89,6 +89,10 @@ def _at_the_end(state: LabState, playhead: Playhead) -> bool:
 
 
 def _path(text: str) -> Path:
-    path = Path(text).expanduser()
-    # What ends otherwise is no scenario to ccplay's own eyes: its name is taken without the ending.
+    try:
+        path = Path(text).expanduser()
+    except RuntimeError:
+        raise ValueError(f"{text.partition('/')[0]} is nobody here") from None
+    if not path.name:
+        raise ValueError(f"{text} is a folder: name a file in it")
     return path if path.suffix else path.with_name(f"{path.name}.toml")
