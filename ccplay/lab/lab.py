@@ -9,9 +9,12 @@ from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
 
+import msgspec
+
 from ccplay.errors import CommandError, LabError
 from ccplay.lab import capabilities, congestion, topology
 from ccplay.lab.captures import Captures, Place
+from ccplay.lab.drain import DrainMeter
 from ccplay.lab.health import Timekeeper
 from ccplay.lab.links import capture_point, directions
 from ccplay.lab.probe import Probe
@@ -175,17 +178,20 @@ class Lab:
     async def _sweep_forever(self) -> None:
         """Sweep at a steady beat; a late sweep never moves those after it."""
         period = 1 / self._build.sample_hz
-        keeper = Timekeeper(self._own_processes)
+        keeper, drain = Timekeeper(self._own_processes), DrainMeter()
         due = self.clock()
         report_due = due + 1.0
         while True:
             await asyncio.sleep(due - self.clock())
             begun = self.clock()
-            self._emit(self._probe.sweep(begun))
+            sweep = self._probe.sweep(begun)
             ended = self.clock()
+            self._emit(sweep)
+            drain.take(begun, ended - begun, sweep.qdisc, self._shaper.rates)
             keeper.sweep(begun - due, ended - begun)
             if ended >= report_due:
-                self._emit(keeper.report(ended, self._shaper.stats(), self._events_dropped()))
+                health = keeper.report(ended, self._shaper.stats(), self._events_dropped())
+                self._emit(msgspec.structs.replace(health, rate_accuracy=drain.ratio()))
                 report_due = ended + 1.0
             due += period
             if (behind := int((self.clock() - due) / period)) > 0:

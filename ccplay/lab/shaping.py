@@ -55,6 +55,11 @@ class Shaper:
         """Processes whose CPU belongs to the lab."""
         return list(self._engine.processes)
 
+    @property
+    def rates(self) -> dict[str, int]:
+        """By link its rate, bits per second; 0 is unlimited."""
+        return {name: each.rate for name, each in self._interfaces.items()}
+
     def stats(self) -> tuple[float, float] | None:
         """Return how late packets were let go, median and 99th percentile, microseconds.
 

@@ -1,0 +1,81 @@
+"""How exactly bottlenecks kept their rate while packets were always waiting there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ccplay.model import QdiscSamples
+
+_FRAME = 1514
+_FRAMES = 100
+"""One frame more or less is then 1 %."""
+
+_LEAST_S = 0.5
+"""A sweep reads a queue up to 2 ms after its own time, which is then 0.4 %."""
+
+_LATEST_S = 0.002
+
+_SURPLUS = 1.25
+"""So much more than an interval can drain must wait at its start: then it never runs empty."""
+
+_OWN_RATE = ("tbf", "cake")
+"""Disciplines with a rate of their own, which may be lower than the link's."""
+
+
+@dataclass(slots=True)
+class _Busy:
+    """A time in which a queue was never empty."""
+
+    rate: int
+    since: float
+    bytes: int
+    """What had left at its beginning."""
+    last: float
+    backlog: int
+
+
+class DrainMeter:
+    """Watches sweeps; ``take`` each, and ask for a ``ratio`` from time to time."""
+
+    def __init__(self) -> None:
+        self._busy: dict[str, _Busy] = {}
+        self._ratios: list[float] = []
+
+    def take(
+        self, t: float, took_s: float, samples: QdiscSamples | None, rates: Mapping[str, int]
+    ) -> None:
+        """Take a sweep in that began at ``t``; ``rates`` are those of links, bits per second."""
+        if samples is None:
+            return
+        kinds = dict(zip(samples.link, samples.kind, strict=True))
+        rows = zip(samples.link, samples.backlog, samples.bytes, strict=True)
+        for link, backlog, size in rows:
+            rate = rates.get(link, 0)
+            shaped = any(kinds[each] in _OWN_RATE for each in kinds if each.startswith(link))
+            if took_s > _LATEST_S or not rate or shaped:
+                self._busy.pop(link, None)
+            else:
+                self._take(link, rate, _Busy(rate, t, size, t, backlog))
+
+    def ratio(self) -> float | None:
+        """Return the worst since it was asked for last: 1 is exact, None is unknown."""
+        worst = max(self._ratios, key=lambda each: abs(each - 1), default=None)
+        self._ratios.clear()
+        return worst
+
+    def _take(self, link: str, rate: int, now: _Busy) -> None:
+        busy = self._busy.get(link)
+        if busy is None or busy.rate != rate:
+            self._busy[link] = now
+            return
+        drained = rate / 8 * (now.last - busy.last)
+        if busy.backlog < _SURPLUS * drained:
+            self._busy[link] = now
+            return
+        busy.last, busy.backlog = now.last, now.backlog
+        length = now.last - busy.since
+        expected = rate / 8 * length
+        if length >= _LEAST_S and expected >= _FRAMES * _FRAME:
+            self._ratios.append((now.bytes - busy.bytes) / expected)
+            self._busy[link] = now
