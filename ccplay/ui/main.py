@@ -210,6 +210,10 @@ class MainScreen(Screen[None]):
         if (network := self.view.network) is not self._network:
             self._network = network
             self.lay_out(*self.size)
+        if self.view.unread:
+            # There is nothing of that moment to draw, and reading alone is faster.
+            self._show("header", lambda width, _: header.rows(self.view, width))
+            return
         if self._choose() or now - self._numbers_at >= 1 / _NUMBERS_HZ - 0.5 / self._fps:
             self._numbers_at = now
             self._draw_numbers(self.view)

@@ -75,6 +75,11 @@ class View:
         """What the link that is shown does at the moment shown."""
         return self.state.link_at(self.link, self.t) if self.link else None
 
+    @property
+    def unread(self) -> bool:
+        """Whether a recording is read, and not yet up to the moment shown."""
+        return self.session.recorded and not self.session.done and self.t > self.state.now
+
     def ink(self, name: str) -> str:
         """Return a colour of the theme."""
         return self.look.colours[name]

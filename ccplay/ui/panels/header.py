@@ -54,6 +54,8 @@ def _clock(view: View) -> list[Run]:
     clock = (f" {format_clock(head.t)}", f"bold {view.ink('text')}")
     if view.state.phase in ("starting", "building") and not view.session.done:
         return [(f"{glyphs.frozen} {view.state.phase}", view.ink("warn")), clock]
+    if view.unread:
+        return [(f"{glyphs.frozen} reading", view.ink("warn")), clock]
     if not head.running:
         word = "paused" if head.recorded else "ended" if view.session.done else "frozen"
         return [(f"{glyphs.frozen} {word}", f"bold {view.ink('cursor')}"), clock]
@@ -65,7 +67,8 @@ def _clock(view: View) -> list[Run]:
 
 def _health(view: View) -> list[Run]:
     if view.session.error:
-        return [("lab died", f"bold {view.ink('bad')}")]
+        word = "not readable further" if view.session.recorded else "lab died"
+        return [(word, f"bold {view.ink('bad')}")]
     health = next((h for h in reversed(view.state.healths) if h.t <= view.t), None)
     words = trouble(health) if health else []
     if view.setting is not None and view.setting.offloads:
