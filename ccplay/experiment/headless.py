@@ -18,7 +18,7 @@ from ccplay.experiment.conduct import Experiment
 from ccplay.experiment.manner import Manner, as_wished, goal_of
 from ccplay.experiment.store import Store
 from ccplay.model import Build
-from ccplay.report.amounts import write
+from ccplay.report.amounts import unit, write
 from ccplay.report.progress import Teller
 from ccplay.report.results import Result
 from ccplay.report.table import show
@@ -100,8 +100,9 @@ def _unsure(agenda: UntilSure) -> Iterator[str]:
         if known is None or known.half_width is None:
             yield f"{name}: {figure} was not measured often enough"
         else:
-            mean, half = write(figure, known.mean), write(figure, known.half_width)
-            yield f"{name}: after {known.n} runs {figure} is {mean} ± {half}: not sure enough"
+            fitting = unit(figure, (known.mean,))
+            mean = f"{fitting.write_statistic(known)} {fitting.name}".rstrip()
+            yield f"{name}: after {known.n} runs {figure} is {mean}: not sure enough"
 
 
 def _failed_checks(result: Result) -> str:

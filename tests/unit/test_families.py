@@ -1,0 +1,183 @@
+"""Repeated runs as tables that fit 80 columns, and results that say what many runs say together."""
+
+import io
+from pathlib import Path
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from ccplay.experiment.checks import check
+from ccplay.experiment.gather import Gathering
+from ccplay.report.amounts import unit, write
+from ccplay.report.families import family_of
+from ccplay.report.results import CaseResult, Result
+from ccplay.report.statistics import statistic
+from ccplay.report.summary import summarise
+from ccplay.report.table import show
+from ccplay.scenario import Scenario
+from ccplay.scenario.reading import parse
+from tests.unit.test_summary import health, session
+
+TEXT = """
+duration = "20 s"
+repeats = 3
+topology.kind = "linear"
+links.bottleneck = { rate = "10 Mbit/s", queue = { kind = "pfifo", limit = 50 } }
+timeline = [
+  { at = "0 s", do = "start-flow" },
+  { at = "0 s", do = "start-flow" },
+  { at = "0 s", do = "start-ping" },
+]
+figures = ["jain", "pings.p1.p50_ms", "flows.1.goodput_bps", "flows.2.goodput_bps"]
+expect = [{ figure = "jain", at_least = 0.5, why = "they are alike" }]
+published = [{ figure = "jain", values = [0.9, 0.8], note = "their queue is longer" }]
+[matrix]
+delay = { path = "links.bottleneck.delay", values = ["10 ms", "20 ms"] }
+"links.bottleneck.queue.limit" = [10, 50]
+[[case]]
+name = "reno"
+"""
+
+
+def matrix() -> Scenario:
+    return parse(TEXT, Path("t.toml"))
+
+
+def measured(scenario: Scenario, jain: float = 0.9) -> list[CaseResult]:
+    """Return every run; fairness differs a little from one to the next."""
+    return [
+        msgspec.structs.replace(
+            summarise(session(), case.name),
+            parameters=dict(case.parameters),
+            repeat=repeat,
+            jain=jain + repeat / 100,
+            checks=check(case, msgspec.structs.replace(summarise(session(), case.name), jain=jain)),
+        )
+        for case in scenario.cases
+        for repeat in (1, 2, 3)
+    ]
+
+
+def gathered(runs: list[CaseResult]) -> Result:
+    gathering = Gathering(matrix())
+    for run in runs:
+        gathering.add(run)
+    return gathering.result()
+
+
+def shown(result: Result, width: int = 80) -> str:
+    out = io.StringIO()
+    show(result, Console(file=out, width=width))
+    return out.getvalue()
+
+
+def test_the_repeats_of_a_case_are_one_statistic() -> None:
+    """The order in which runs come does not matter."""
+    result = gathered(measured(matrix())[::-1])
+    assert [run.repeat for run in result.cases[:3]] == [1, 2, 3]
+    first = result.statistics[0]
+    assert first.name == "reno, delay 10 ms, limit 10"
+    assert first.parameters == {"delay": "10 ms", "limit": 10}
+    assert (first.runs, first.untrustworthy) == (3, 0)
+    assert first.figures["jain"] == statistic([0.91, 0.92, 0.93])
+    assert first.reported[0] == "jain"
+    assert first.published[0].values == [0.9, 0.8]
+
+
+def test_runs_in_which_something_failed_count_for_nothing() -> None:
+    runs = measured(matrix())
+    runs[0] = msgspec.structs.replace(runs[0], errors=["flow 1 died"])
+    runs[1] = msgspec.structs.replace(runs[1], interrupted=True)
+    state = session()
+    for t in range(13, 80):
+        state.apply(health(t, host_cpu=1.0))
+    runs[2] = msgspec.structs.replace(runs[2], health=summarise(state, "").health)
+    first = gathered(runs).statistics[0]
+    assert (first.runs, first.untrustworthy) == (1, 1)
+    assert first.figures["jain"].n == 1
+
+
+def test_what_was_broken_off_is_left_out_where_only_whole_runs_are_kept() -> None:
+    gathering = Gathering(matrix())
+    runs = measured(matrix())
+    gathering.add(runs[0])
+    gathering.add(msgspec.structs.replace(runs[1], interrupted=True), whole=False)
+    assert len(gathering.result().cases) == 2
+    assert [run.repeat for run in gathering.result(whole_only=True).cases] == [1]
+
+
+def test_a_family_is_a_table_of_its_points() -> None:
+    text = shown(gathered(measured(matrix())))
+    assert max(map(len, text.splitlines())) <= 80
+    rows = [line.split() for line in text.splitlines()]
+    assert ["reno"] in rows
+    assert ["10", "ms", "10", "3", "0.920", "±", "0.025"] in [row[:7] for row in rows]
+    assert ["published", "0.800", "to", "0.900"] in rows
+    assert "jain, expected at least 0.5: held in 12 of 12 runs (they are alike)" in text
+    assert "published jain: their queue is longer" in text
+
+
+def test_more_figures_than_fit_make_more_tables() -> None:
+    """Each repeats what names its rows; nothing is cut off or broken in two."""
+    result = gathered(measured(matrix()))
+    narrow, wide = shown(result, 60), shown(result, 120)
+    assert narrow.count("limit  n") == 2
+    assert wide.count("limit  n") == 1
+    assert max(map(len, narrow.splitlines())) <= 60
+    for text in (narrow, wide):
+        assert text.count("flows.2.") == 1
+
+
+def test_a_check_that_failed_says_where() -> None:
+    text = shown(gathered(measured(matrix(), jain=0.4)))
+    assert "held in 0 of 12 runs" in text
+    assert "failed: reno, delay 10 ms, limit 10, run 1: 0.400" in text
+    assert "… and 9 more" in text
+
+
+def test_a_figure_that_nothing_measured_fails_its_check() -> None:
+    case = matrix().cases[0]
+    (found,) = check(case, summarise(session(), case.name))
+    assert (found.value, found.ok) == (summarise(session(), case.name).jain, found.ok)
+    (missing,) = check(case, msgspec.structs.replace(summarise(session(), ""), jain=None))
+    assert (missing.value, missing.ok) == (None, False)
+
+
+def test_the_name_of_a_family_is_what_its_points_share() -> None:
+    statistics = gathered(measured(matrix())).statistics
+    assert {family_of(each) for each in statistics} == {"reno"}
+
+
+@pytest.mark.parametrize(
+    ("figure", "value", "text"),
+    [
+        ("flows.1.goodput_bps", 4_250_000, "4.25 Mbit/s"),
+        ("checkpoint.bytes.1", 10_000_000, "10.0 MB"),
+        ("flows.1.bytes", 999, "999 B"),
+        ("queues.r->h2.backlog_p50", 57_500, "57.5 kB"),
+        ("pings.p1.p50_ms", 807, "807 ms"),
+        ("downloads.w1.seconds", 7.04, "7.04 s"),
+        ("checkpoint.elapsed_s", 18.1, "18.1 s"),
+        ("jain", 0.9, "0.900"),
+        ("flows.1.retransmits", 0, "0"),
+    ],
+)
+def test_a_figure_is_written_in_its_unit(figure: str, value: float, text: str) -> None:
+    assert write(figure, value) == text
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ([0.72, 0.75, 0.67], "0.71 ± 0.10"),
+        ([18.1, 18.2, 17.6], "17.97 ± 0.80"),
+        ([800, 810, 820], "810 ± 25"),
+        ([5.0], "5.00"),
+        ([5.0, 5.0], "5.00 ± 0.00"),
+        ([0.0, 0.0], "0.00 ± 0.00"),
+        ([1234.5, 1234.6], "1235 ± 1"),
+    ],
+)
+def test_a_mean_has_no_more_digits_than_are_sure(values: list[float], text: str) -> None:
+    assert unit("jain").write_statistic(statistic(values)) == text

@@ -1,0 +1,209 @@
+"""A run directory keeps finished runs whole, knows its own, and leaves others' things alone."""
+
+import json
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ccplay.errors import RecordingError, UsageError
+from ccplay.experiment.files import Folder
+from ccplay.experiment.gather import Gathering
+from ccplay.experiment.plan import Run, plan
+from ccplay.experiment.store import Store, read_run_directory, recording_of, scenario_of
+from ccplay.report.results import CaseResult
+from ccplay.report.summary import summarise
+from ccplay.scenario import Scenario
+from ccplay.scenario.reading import parse
+from ccplay.state import LabState
+
+TEXT = """
+duration = "20 s"
+repeats = 2
+topology.kind = "linear"
+links.bottleneck = { rate = "10 Mbit/s", queue = { kind = "pfifo", limit = 50 } }
+timeline = [{ at = "0 s", do = "start-flow" }]
+[[case]]
+name = "a"
+[[case]]
+name = "b"
+"""
+
+
+def scenario(folder: Path, text: str = TEXT, name: str = "mine") -> Scenario:
+    path = folder / f"{name}.toml"
+    path.write_text(text)
+    return parse(text, path)
+
+
+def finish(store: Store, run: Run) -> CaseResult:
+    """Keep a run that measured nothing."""
+    store.recording(run).write_bytes(b"the stream\n")
+    result = msgspec.structs.replace(
+        summarise(LabState(), run.case.name),
+        repeat=run.repeat,
+        recording=store.recording_name(run),
+    )
+    store.keep(run, result, None, 1.0, [])
+    gathering = Gathering(store.scenario)
+    gathering.add(result)
+    store.sum_up(gathering.result())
+    return result
+
+
+def test_what_was_finished_is_found_again(tmp_path: Path) -> None:
+    mine = scenario(tmp_path)
+    with Store(tmp_path / "out" / "deep", mine) as store:
+        assert store.finished == {}
+        result = finish(store, plan(mine)[2])
+    with Store(tmp_path / "out" / "deep", mine) as store:
+        assert list(store.finished) == [("a", 2)]
+        assert store.finished["a", 2].result == result
+    assert read_run_directory(tmp_path / "out" / "deep").cases == [result]
+    assert scenario_of(tmp_path / "out" / "deep") == TEXT
+    recording = recording_of(tmp_path / "out" / "deep", result)
+    assert recording == tmp_path / "out" / "deep" / "runs" / "a-2.ccplay"
+    assert recording.read_bytes() == b"the stream\n"
+
+
+def test_a_run_that_was_broken_off_is_recorded_anew(tmp_path: Path) -> None:
+    mine = scenario(tmp_path)
+    with Store(tmp_path / "out", mine) as store:
+        store.recording(plan(mine)[0]).write_bytes(b"half a li")
+    with Store(tmp_path / "out", mine) as store:
+        assert store.finished == {}
+        assert store.recording(plan(mine)[0]).read_bytes() == b""
+
+
+def test_what_the_command_line_said_stands_above_the_scenario(tmp_path: Path) -> None:
+    path = scenario(tmp_path).path
+    setting = "links.bottleneck.rate=5 Mbit/s"
+    with Store(tmp_path / "out", parse(TEXT, path, [setting])):
+        assert scenario_of(tmp_path / "out").startswith(f"# as run: --set {setting}\n")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (("limit = 50", "limit = 20"), r'a", run 1 .*qdisc.options.limit was 50, is 20'),
+        (('"20 s"', '"30 s"'), "duration_s was 20.0, is 30.0"),
+        (('name = "a"', 'name = "c"'), 'case "a" is not in mine.toml any more'),
+        (('at = "0 s"', 'at = "1 s"'), r"timeline\[0\].at_s was 0.0, is 1.0"),
+    ],
+)
+def test_a_changed_scenario_is_refused(tmp_path: Path, change: tuple[str, str], told: str) -> None:
+    mine = scenario(tmp_path)
+    with Store(tmp_path / "out", mine) as store:
+        finish(store, plan(mine)[0])
+    changed = scenario(tmp_path, TEXT.replace(*change))
+    with pytest.raises(UsageError, match=told), Store(tmp_path / "out", changed):
+        pass
+    assert scenario_of(tmp_path / "out") == TEXT
+
+
+def test_other_words_and_more_repeats_are_no_change(tmp_path: Path) -> None:
+    mine = scenario(tmp_path)
+    with Store(tmp_path / "out", mine) as store:
+        finish(store, plan(mine)[0])
+    text = TEXT.replace("repeats = 2", 'repeats = 5\ntitle = "New"\nfigures = ["jain"]')
+    with Store(tmp_path / "out", scenario(tmp_path, text)) as store:
+        assert list(store.finished) == [("a", 1)]
+
+
+def test_another_scenario_or_anything_else_is_refused(tmp_path: Path) -> None:
+    with Store(tmp_path / "out", scenario(tmp_path)):
+        pass
+    other = scenario(tmp_path, name="other")
+    with pytest.raises(UsageError, match='has runs of "mine", not of "other"'):
+        Store(tmp_path / "out", other).__enter__()
+    with pytest.raises(UsageError, match="is no run directory"):
+        Store(tmp_path, other).__enter__()
+    assert not (tmp_path / "runs").exists()
+
+
+def test_two_can_not_write_one_directory(tmp_path: Path) -> None:
+    mine = scenario(tmp_path)
+    with (
+        Store(tmp_path / "out", mine),
+        pytest.raises(UsageError, match="another ccplay is at work"),
+        Store(tmp_path / "out", mine),
+    ):
+        pass
+    with Store(tmp_path / "out", mine):
+        pass
+
+
+def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
+    """A directory may be a stranger's, and we may be root."""
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    mine = scenario(tmp_path)
+    run = plan(mine)[0]
+    with Store(tmp_path / "out", mine) as store:
+        for name in ("a-1.ccplay", "a-1.json", ".a-1.json.new"):
+            (tmp_path / "out" / "runs" / name).symlink_to(precious)
+        finish(store, run)
+    assert precious.read_text() == "mine"
+    (tmp_path / "out" / "runs" / "a-1.json").unlink()
+    (tmp_path / "out" / "runs" / "a-1.json").symlink_to(precious)
+    with pytest.raises(RecordingError), Store(tmp_path / "out", mine):
+        pass
+
+
+def test_a_run_directory_names_no_file_outside_of_itself(tmp_path: Path) -> None:
+    outside = tmp_path / "outside.ccplay"
+    outside.write_text("")
+    (tmp_path / "out" / "runs").mkdir(parents=True)
+    (tmp_path / "out" / "runs" / "link.ccplay").symlink_to(outside)
+    run = summarise(LabState(), "a")
+    for name in (
+        "../outside.ccplay",
+        "runs/../../outside.ccplay",
+        str(outside),
+        "runs/..",
+        "",
+        "runs/link.ccplay",
+        "runs/none.ccplay",
+    ):
+        found = recording_of(tmp_path / "out", msgspec.structs.replace(run, recording=name))
+        assert found is None, name
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (None, "is no run directory"),
+        ("{", "not what ccplay writes"),
+        ('{"format": 99, "scenario": "x", "title": "", "machine": null, "cases": []}', "update"),
+    ],
+)
+def test_what_can_not_be_read_is_told(tmp_path: Path, content: str | None, told: str) -> None:
+    if content is not None:
+        (tmp_path / "result.json").write_text(content)
+    with pytest.raises(RecordingError, match=told):
+        read_run_directory(tmp_path)
+
+
+def test_a_stranger_s_result_does_not_reach_the_terminal_as_commands(tmp_path: Path) -> None:
+    content: dict[str, object] = {"scenario": "x\x1b[2J", "title": "", "machine": None, "cases": []}
+    (tmp_path / "result.json").write_text(json.dumps(content))
+    assert "\x1b" not in read_run_directory(tmp_path).scenario
+
+
+def test_a_file_is_replaced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the disk is full in the middle, what was there before still is."""
+    folder = Folder.make(tmp_path)
+    folder.write("x", b"before")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(RecordingError, match="x: No space left on device"):
+            folder.write("x", b"after")
+    assert folder.read("x") == b"before"
+    folder.write("x", b"after")
+    assert folder.read("x") == b"after"
+    folder.close()
