@@ -74,7 +74,7 @@ class Chart:
         return min(counts), max(counts)
 
 
-def charts(cases: Sequence[CaseStatistics], runs: Iterable[CaseResult]) -> list[Chart]:
+def charts(cases: Sequence[CaseStatistics], runs: Sequence[CaseResult]) -> list[Chart]:
     """Return a chart for every kind of figure that is reported of at least two cases.
 
     A single case yields charts too where its figures were repeated.
@@ -83,6 +83,7 @@ def charts(cases: Sequence[CaseStatistics], runs: Iterable[CaseResult]) -> list[
     for run in runs:
         if not run.interrupted and not run.errors:
             singles.setdefault(run.name, []).append(merits(run))
+    algorithms = _algorithms(runs)
     kinds: dict[str, list[str]] = {}
     for case in cases:
         for figure in case.reported:
@@ -93,7 +94,7 @@ def charts(cases: Sequence[CaseStatistics], runs: Iterable[CaseResult]) -> list[
     for kind, figures in kinds.items():
         having = [case for case in cases if any(figure in case.figures for figure in figures)]
         if len(having) > 1 or any(case.runs > 1 for case in having):
-            found.append(_chart(kind, figures, having, singles))
+            found.append(_chart(kind, figures, having, (singles, algorithms)))
     return found
 
 
@@ -101,8 +102,9 @@ def _chart(
     kind: str,
     figures: Sequence[str],
     cases: Sequence[CaseStatistics],
-    singles: dict[str, list[dict[str, float]]],
+    known: tuple[dict[str, list[dict[str, float]]], dict[str, str]],
 ) -> Chart:
+    singles, algorithms = known
     first = words(figures[0])
     values = [c.figures[f].mean for c in cases for f in figures if f in c.figures]
     across, hue, rest = _roles(cases)
@@ -115,9 +117,12 @@ def _chart(
                 continue
             said = words(figure)
             panel = tuple(f"{name} {say(where[name])}" for name in rest if name in where)
+            subject = ", ".join(
+                each for each in (said.subject, algorithms.get(said.subject)) if each
+            )
             if hue and several:
-                panel = (said.subject, *panel)
-            label = say(where.get(hue, "")) if hue else said.subject or said.quantity
+                panel = (subject, *panel)
+            label = say(where.get(hue, "")) if hue else subject or said.quantity
             line = found.setdefault(panel, {}).setdefault(
                 label, Line(label, "" if hue else _flow(said))
             )
@@ -136,6 +141,16 @@ def _chart(
         panels=[(", ".join(panel), list(lines.values())) for panel, lines in found.items()],
         reference=1.0 if kind in ("checkpoint.ratio", "jain") else None,
     )
+
+
+def _algorithms(runs: Iterable[CaseResult]) -> dict[str, str]:
+    """Return the algorithm of each flow that has the same one in all runs, by ``flow NAME``."""
+    found: dict[str, set[str]] = {}
+    for run in runs:
+        for flow in run.flows:
+            words_of = " → ".join([flow.cc, *(switch.cc for switch in flow.switches)])
+            found.setdefault(f"flow {flow.id}", set()).add(words_of)
+    return {flow: next(iter(ccs)) for flow, ccs in found.items() if len(ccs) == 1}
 
 
 def _flow(said: Words) -> str:

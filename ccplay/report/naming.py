@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 _QUANTITIES = {
@@ -14,7 +15,7 @@ _QUANTITIES = {
     "elapsed_s": "time to the checkpoint",
     "converged_s": "time to converge",
     "slow_start_s": "time in slow start",
-    "slow_start_cwnd": "cwnd at the end of slow start",
+    "slow_start_cwnd": "cwnd after slow start",
     "retransmits": "retransmits",
     "loss": "loss",
     "utilisation": "utilisation",
@@ -102,3 +103,8 @@ def _ordered(order: str, what: str) -> str:
 
 def _counted(field: str) -> str:
     return _COUNTED.get(field, _COUNTED.get(field.partition("_")[0], ""))
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Sort names as people count: 2 before 10."""
+    return sorted(names, key=lambda name: (name.strip("0123456789"), len(name), name))

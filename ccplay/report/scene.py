@@ -9,6 +9,7 @@ from typing import Any
 from ccplay.model import StartFlow
 from ccplay.paths import base_rtt
 from ccplay.report.curves import flow_groups
+from ccplay.report.naming import in_order
 from ccplay.state import Flow, LabState, Ping, Queue
 from ccplay.words import limit_unit
 
@@ -76,12 +77,18 @@ def scene(state: LabState, title: str, finish: Finish | None = None) -> Scene:
         title=title,
         start=start,
         span_s=max(min(last, state.now) - start, 1.0),
-        flows=flow_groups(state),
+        flows=_in_order(flow_groups(state)),
         queues=_queues(state),
         marks=_marks(state, start),
         sizes=sizes,
         finish=finish or _finish(state, sizes, start),
     )
+
+
+def _in_order(groups: list[list[Flow]]) -> list[list[Flow]]:
+    """Sort flows by name and put downloads last: in all figures of a report alike."""
+    names = in_order({streams[0].name for streams in groups})
+    return sorted(groups, key=lambda s: (s[0].kind != "flow", names.index(s[0].name)))
 
 
 def _marks(state: LabState, start: float) -> list[tuple[float, str]]:

@@ -11,6 +11,7 @@ from ccplay.report.families import family_of
 from ccplay.report.findings import Column, Finding, columns, findings
 from ccplay.report.material import Material, Run, say
 from ccplay.report.merits import merits
+from ccplay.report.naming import in_order, words
 from ccplay.report.results import (
     CaseResult,
     CaseStatistics,
@@ -105,7 +106,9 @@ def _family(
 def notes(result: Result) -> list[str]:
     """Return why ours may differ from what was published, case by case."""
     told = dict.fromkeys(
-        f"{each.case.name}: {note}" for each in findings(result) for note in each.notes
+        f"{each.case.name}, {words(each.figure).text}: {note}"
+        for each in findings(result)
+        for note in each.notes
     )
     return list(told)
 
@@ -146,7 +149,9 @@ def grids(result: Result) -> list[Grid]:
     """Return the tables of flows, queues, pings and downloads; empty ones are left out."""
     several = len(result.cases) > 1
     made = [
-        _grid("Flows", _FLOW, [(r, _flow(f)) for r in result.cases for f in r.flows], several),
+        _grid(
+            "Flows", _FLOW, [(r, _flow(f)) for r in result.cases for f in _sorted(r.flows)], several
+        ),
         _grid("Queues", _QUEUE, [(r, _queue(q)) for r in result.cases for q in _busy(r)], several),
         _grid("Pings", _PING, [(r, _ping(p)) for r in result.cases for p in r.pings], several),
         _grid(
@@ -167,14 +172,20 @@ def _grid(
         ([run.name, str(run.repeat)] if several else []) + cells for run, cells in rows[:MOST_ROWS]
     ]
     every = [*extra, *heads]
-    words = {"case", "flow", "algorithm", "queue", "kind", "ping", "download", "path"}
+    plain = {"case", "flow", "algorithm", "queue", "kind", "ping", "download", "path"}
     return Grid(
         title,
         every,
         table,
-        [head[0] in words for head in every],
+        [head[0] in plain for head in every],
         max(len(rows) - MOST_ROWS, 0),
     )
+
+
+def _sorted(flows: Sequence[FlowResult]) -> list[FlowResult]:
+    """Return flows by name: which of them started first differs from run to run."""
+    names = in_order(flow.id for flow in flows)
+    return sorted(flows, key=lambda flow: names.index(flow.id))
 
 
 _FLOW: tuple[Head, ...] = (

@@ -21,6 +21,7 @@ from ccplay.report.figures import cdf, chart, files, fonts
 from ccplay.report.figures.job import Drawn, Job, draw
 from ccplay.report.figures.style import Inks, look
 from ccplay.report.material import Material, axes, place, say, slug
+from ccplay.report.naming import in_order
 from ccplay.report.page import Picture, Shown, render
 from ccplay.report.results import CaseResult, CaseStatistics
 from ccplay.report.tables import Table, tables
@@ -86,7 +87,8 @@ def _fill(material: Material, folder: Path, out: Path, tell: Teller, *, every: b
         fonts.cut(Path(cut))
         fonts.use(Path(cut))
         face = fonts.face(Path(cut))
-        jobs = list(_jobs(material, figures, Path(cut), every=every))
+        # The longest first, so that no worker is left alone with one at the end.
+        jobs = sorted(_jobs(material, figures, Path(cut), every=every), key=lambda j: not j.full)
         drawn = _draw(jobs, tell)
         pictures = _charts(material, drawn, figures, face)
     tell(len(jobs), len(jobs), "writing")
@@ -134,12 +136,7 @@ def flow_names(results: Sequence[CaseResult]) -> tuple[str, ...]:
     flows = {flow.id for result in results for flow in result.flows}
     downloads = {each.id for result in results for each in result.downloads}
     pings = {each.id for result in results for each in result.pings}
-    return (*_natural(flows), *_natural(downloads - flows), *_natural(pings - flows - downloads))
-
-
-def _natural(names: set[str]) -> list[str]:
-    """Sort names as people count: 2 before 10."""
-    return sorted(names, key=lambda n: (n.strip("0123456789"), len(n), n))
+    return (*in_order(flows), *in_order(downloads - flows), *in_order(pings - flows - downloads))
 
 
 def _draw(jobs: Sequence[Job], tell: Teller) -> list[Drawn]:

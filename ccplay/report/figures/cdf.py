@@ -38,8 +38,7 @@ def draw(
         Line2D([], [], color=ink.colour, linestyle=ink.dash, label=name)
         for name, ink in inks.items()
     ]
-    widest = max(style.text_width_in(name) for name in names) + 0.42
-    columns = max(min(int(room / widest), len(names)), 1)
+    columns = style.legend_columns(names, room)
     titled = len(panels) > 1
     head = 0.06 + _ROW_IN * math.ceil(len(names) / columns) + (0.18 if titled else 0)
     across = min(len(panels), 3)

@@ -16,7 +16,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullForm
 from ccplay.report.charts import LEAST_POINTS, Chart, Line, Mark
 from ccplay.report.figures import style
 from ccplay.report.figures.style import Ink, Inks
-from ccplay.report.material import Parameter, say
+from ccplay.report.material import CASES, Parameter, say
 
 _LEFT_IN = 0.58
 _RIGHT_IN = 0.14
@@ -137,7 +137,7 @@ def _axis_label(name: str, unit: str) -> str:
 
 
 def _named(chart: Chart, label: str) -> str:
-    return f"{chart.hue} {label}" if chart.hue and chart.hue != "case" else label
+    return f"{chart.hue} {label}" if chart.hue and chart.hue != CASES else label
 
 
 # --- bars ---------------------------------------------------------------------------------------
@@ -157,7 +157,8 @@ def _bars(chart: Chart, inks: Inks) -> Figure:
     many = len(chart.panels)
     width = style.COLUMN_IN if many == 1 else style.PAGE_IN
     if fits or many > 1:
-        figure, panels = _frame(chart, handles, width)
+        named = chart.axis.name != CASES
+        figure, panels = _frame(chart, handles, width, labelled=named)
     else:
         height = max(0.17 * bars * len(names) + 0.12 * len(names) + 0.1, 0.8)
         left = min(widest + 0.05, 0.5 * style.PAGE_IN)
@@ -213,7 +214,7 @@ def _categories(axes: Axes, chart: Chart, names: Sequence[str], *, upright: bool
         axes.set_xlim(-0.6, len(names) - 0.4)
         axes.tick_params(axis="x", length=0)
         axes.grid(visible=False, axis="x")
-        axes.set_xlabel("" if chart.axis.name == "case" else chart.axis.name, labelpad=1.5)
+        axes.set_xlabel("" if chart.axis.name == CASES else chart.axis.name, labelpad=1.5)
         return
     axes.set_yticks(places, names)
     axes.set_ylim(len(names) - 0.45, -0.55)
@@ -236,27 +237,28 @@ def _frame(
     *,
     left: float = _LEFT_IN,
     height: float = _HEIGHT_IN,
+    labelled: bool = True,
 ) -> tuple[Figure, list[Axes]]:
     """Return a figure with a legend on top, and its axes side by side in rows of three."""
     handles = [*handles]
     if chart.published:
         handles.append(Line2D([], [], label="published", **{**_PUBLISHED, "zorder": 1}))
     room = width - left - _RIGHT_IN
-    widest = max((style.text_width_in(str(each.get_label())) for each in handles), default=0) + 0.5
-    columns = max(min(int(room / widest), len(handles)), 1)
+    columns = style.legend_columns([str(each.get_label()) for each in handles], room)
     rows = math.ceil(len(handles) / columns)
     across = min(len(chart.panels), 3)
     down = math.ceil(len(chart.panels) / across)
     titled = any(title for title, _ in chart.panels)
     head = 0.08 + _ROW_IN * rows
     over = 0.18 if titled else 0.0
-    total = head + down * (over + height) + (down - 1) * 0.12 + _BOTTOM_IN * down
+    below = _BOTTOM_IN if labelled else _BOTTOM_IN - 0.15
+    total = head + down * (over + height + below) + (down - 1) * 0.12
     figure = Figure(figsize=(width, total))
     each = (room - (across - 1) * _PANEL_GAP_IN) / across
     panels: list[Axes] = []
     for number, (title, _) in enumerate(chart.panels):
         row, column = divmod(number, across)
-        bottom = total - head - (row + 1) * (over + height) - row * (0.12 + _BOTTOM_IN)
+        bottom = total - head - (row + 1) * (over + height) - row * (0.12 + below)
         axes = style.box(figure, left + column * (each + _PANEL_GAP_IN), bottom, each, height)
         if titled:
             axes.set_title(title, fontsize=7.5, fontweight="bold", loc="left", pad=3)
@@ -302,9 +304,9 @@ def _singles(axes: Axes, xs: Sequence[float], ys: Sequence[float], ink: Ink) -> 
             ys,
             linestyle="",
             marker="o",
-            markersize=1.9,
+            markersize=2.2,
             markeredgewidth=0,
             color=ink.colour,
-            alpha=0.4,
+            alpha=0.45,
             zorder=3,
         )

@@ -49,6 +49,7 @@ def use(folder: Path) -> None:
         _font.cache_clear()
 
 
+@lru_cache(maxsize=1)
 def face(folder: Path) -> str:
     """Return the CSS that brings the font to a page: WOFF in data URIs."""
     return "".join(

@@ -414,13 +414,18 @@ def _checkpoint(axes: Axes, scene: Scene) -> None:
     words = f"checkpoint {finish.t:.1f} s"
     if finish.ratio is not None:
         words += f"\nratio {finish.ratio:.2f}"
+    low, high = min(finish.bytes.values()) * 1e-6, max(finish.bytes.values()) * 1e-6
+    top = axes.get_ylim()[1]
+    # Between the flows where they are far enough apart, else below both.
+    place, align = (
+        ((low + high) / 2, "center") if high - low > 0.3 * top else (0.03 * top, "bottom")
+    )
     axes.annotate(
         words,
-        (finish.t, 0),
-        xycoords=axes.get_xaxis_transform(),
-        xytext=(-4, 4),
+        (finish.t, place),
+        xytext=(-4, 0),
         textcoords="offset points",
         ha="right",
-        va="bottom",
+        va=align,
         fontsize=style.SMALL,
     )

@@ -129,6 +129,5 @@ def _fit(handles: Sequence[Artist], width_in: float) -> tuple[int, int]:
     """Return in how many columns and rows a legend fits into a width."""
     if not handles:
         return 1, 0
-    widest = max(style.text_width_in(str(each.get_label())) for each in handles) + 0.36
-    columns = max(min(int((width_in + 0.1) / widest), len(handles)), 1)
+    columns = style.legend_columns([str(each.get_label()) for each in handles], width_in + 0.1)
     return columns, -(-len(handles) // columns)

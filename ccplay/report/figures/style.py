@@ -58,6 +58,9 @@ STATES = ("#ffffff", "#fff3b8", "#d3e4f5", "#f8cb98", "#dd8f8f")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.2)), (0, (3, 1, 1, 1)), (0, (1.2, 0.9)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
+_HANDLE_IN = 0.43
+"""What an entry of a legend needs besides its label."""
+
 _RC: dict[Any, Any] = {
     "font.family": [fonts.FAMILY, fonts.WHOLE],
     "font.size": 7.5,
@@ -142,6 +145,19 @@ def look() -> Iterator[None]:
 def text_width_in(text: str, points: float = SMALL, weight: str = "normal") -> float:
     """Return how wide a text is on paper, in inches."""
     return fonts.text_width_in(text, points, weight)
+
+
+def legend_columns(labels: Sequence[str], room_in: float) -> int:
+    """Return in how many columns a legend fits into a width: all in a row where they do."""
+    if not labels:
+        return 1
+    widths = [text_width_in(label) + _HANDLE_IN for label in labels]
+    for columns in range(len(labels), 1, -1):
+        rows = [widths[i : i + columns] for i in range(0, len(widths), columns)]
+        # Matplotlib fills columns first, and gives each the width of its widest.
+        if sum(max(widths[i : i + len(rows)]) for i in range(0, len(widths), len(rows))) <= room_in:
+            return columns
+    return 1
 
 
 def box(figure: Figure, left: float, bottom: float, width: float, height: float) -> Axes:
