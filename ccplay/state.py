@@ -149,7 +149,7 @@ class Entry:
 
     t: float
     kind: str
-    """``applied``, ``mark``, ``traffic``, ``info``, ``warning`` or ``error``."""
+    """``applied``, ``mark``, ``traffic``, ``file``, ``info``, ``warning`` or ``error``."""
     text: str
 
     @property
@@ -360,7 +360,7 @@ class LabState:
     def _capture_started(self, event: CaptureStarted) -> None:
         self.captures[event.capture] = event
         text = f"capture {event.capture} of {event.link} goes to {event.path}"
-        self._write(event.t, "info", text)
+        self._write(event.t, "file", text)
 
     def _capture_ended(self, event: CaptureEnded) -> None:
         self.captures.pop(event.capture, None)
@@ -369,7 +369,7 @@ class LabState:
             text += f", full at {format_size(event.bytes)}"
         if event.dropped:
             text += f", {event.dropped:,} more dropped"
-        level = "warning" if event.dropped or event.full else "info"
+        level = "warning" if event.dropped or event.full else "file"
         if event.error:
             level, text = "error", f"{text}: {event.error}"
         self._write(event.t, level, text)

@@ -9,7 +9,7 @@ from textual.screen import Screen
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "traffic": ("flow", "download", "ping", "stop"),
-    "network": ("congestion", "queue", "link", "way_back"),
+    "network": ("congestion", "queue", "link", "way_back", "capture"),
     "time": ("freeze", "scrub", "leap", "start", "end", "zoom", "speed", "mark", "ghost"),
     "screen": (),
 }

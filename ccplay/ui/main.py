@@ -31,7 +31,7 @@ from textual.containers import Horizontal
 from textual.screen import ModalScreen, Screen
 
 from ccplay.errors import CcplayError
-from ccplay.model import AnyCommand, Network, StopDownload, StopFlow
+from ccplay.model import AnyCommand, Network, StopCapture, StopDownload, StopFlow
 from ccplay.session import Session
 from ccplay.ui import pictures, titles
 from ccplay.ui.ghosts import Choice, Ghosts
@@ -60,7 +60,7 @@ _SHEETS = ("header", "banner", "network", "flows", "ribbon", "events", "footer",
 _PLOTS = {"cwnd": 8.0, "queue": 8.0, "rtt": 2.0}
 """The plots from left to right, and what their axes show at the least."""
 
-LIVE_ONLY = ("dialog", "stop")
+LIVE_ONLY = ("dialog", "stop", "capture")
 
 
 class MainScreen(Screen[None]):
@@ -76,6 +76,7 @@ class MainScreen(Screen[None]):
         ),
         Binding("q", "dialog('QueueDialog')", "Queue discipline", id="queue", priority=True),
         Binding("l", "dialog('LinkDialog')", "Link", id="link", priority=True),
+        Binding("k", "capture", "Capture packets; stop", id="capture", priority=True),
         Binding("m", "dialog('MarkDialog')", "Mark", id="mark", priority=True),
         Binding(
             "g", "ghost", "Ghost", id="ghost", priority=True, tooltip="Ghost: an earlier run below"
@@ -266,13 +267,15 @@ class MainScreen(Screen[None]):
         return True
 
     def _tell(self) -> None:
-        """Raise a toast for what failed since the last time."""
+        """Raise a toast for what failed since the last time, and for where files are."""
         fresh = self.session.state.log[self._told :]
         self._told += len(fresh)
         if not self.session.recorded:
             for entry in fresh:
                 if entry.kind == "error":
                     self.app.notify(entry.text, severity="error", timeout=8, markup=False)
+                elif entry.kind == "file":
+                    self.app.notify(entry.text, timeout=8, markup=False)
 
     # --- keys -------------------------------------------------------------------------------
 
@@ -331,6 +334,13 @@ class MainScreen(Screen[None]):
             self.session.send(StopDownload(download=flow.name))
         else:
             self.session.send(StopFlow(flow=flow.parent))
+
+    def action_capture(self) -> None:
+        """Ask which link's packets to capture; where some are being captured, end that."""
+        if running := list(self.session.state.captures):
+            self.session.send(StopCapture(capture=running[-1]))
+        else:
+            self.action_dialog("CaptureDialog")
 
     def action_freeze(self) -> None:
         """Stop the picture, or go on."""

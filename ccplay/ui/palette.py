@@ -17,14 +17,17 @@ from ccplay.model import (
     SetCongestionControl,
     SetLink,
     SetQdisc,
+    StartCapture,
     StartDownload,
     StartFlow,
     StartPing,
+    StopCapture,
     StopDownload,
     StopFlow,
     StopPing,
 )
 from ccplay.state import LabState
+from ccplay.ui.dialogs.captures import capture_choices
 from ccplay.ui.dialogs.hosts import hosts, next_sender, opposite, running_flows
 from ccplay.ui.keys import bindings_of, wording
 from ccplay.ui.themes import Look
@@ -74,7 +77,7 @@ def entries(state: LabState) -> list[Entry]:
     """Return what can be done with the lab as it is now, the most wanted first."""
     if state.hello is None:
         return []
-    return [*_flows(state), *_queues(state), *_links(), *_traffic(state)]
+    return [*_flows(state), *_queues(state), *_links(), *_traffic(state), *_captures(state)]
 
 
 def typed(query: str, state: LabState) -> Entry | None:
@@ -225,6 +228,14 @@ def _traffic(state: LabState) -> Iterator[Entry]:
         if each.ended is None:
             stop = StopDownload(download=each.name)
             yield Entry(f"stop download {each.name}", f"{each.src} → {each.dst}", stop)
+
+
+def _captures(state: LabState) -> Iterator[Entry]:
+    assert state.hello is not None  # noqa: S101 - entries() has looked
+    for link, where in capture_choices(state.hello.network):
+        yield Entry(f"capture packets of {link}", where, StartCapture(link=link))
+    for name, capture in state.captures.items():
+        yield Entry(f"stop capture {name}", capture.link, StopCapture(capture=name))
 
 
 def _available_algorithms(state: LabState) -> list[str]:

@@ -1,6 +1,7 @@
 """The dialogs: each asks for one command and answers with it, or with None."""
 
 from ccplay.ui.dialogs.base import Dialog
+from ccplay.ui.dialogs.captures import CaptureDialog
 from ccplay.ui.dialogs.congestion import CongestionDialog
 from ccplay.ui.dialogs.links import LinkDialog
 from ccplay.ui.dialogs.mark import MarkDialog
@@ -8,6 +9,7 @@ from ccplay.ui.dialogs.queue import QueueDialog
 from ccplay.ui.dialogs.traffic import DownloadDialog, FlowDialog, PingDialog
 
 __all__ = [
+    "CaptureDialog",
     "CongestionDialog",
     "Dialog",
     "DownloadDialog",

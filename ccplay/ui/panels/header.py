@@ -23,7 +23,8 @@ def rows(view: View, width: int) -> list[Row]:
     left += ghostly.legend(view)
     if (setup := _setup(view)) and width >= 100:
         left.append((f" {setup}", view.ink("muted")))
-    return [spread(left, [*_clock(view), ("  ", ""), *_health(view), (" ", "")], width)]
+    right = [*_captures(view), *_clock(view), ("  ", ""), *_health(view), (" ", "")]
+    return [spread(left, right, width)]
 
 
 def _setup(view: View) -> str:
@@ -63,6 +64,14 @@ def _clock(view: View) -> list[Run]:
         word = f"{glyphs.replay} replay {head.speed:g}×"
         return [(glyphs.translate(word), f"bold {view.ink('good')}"), clock]
     return [(f"{glyphs.live} live", f"bold {view.ink('good')}"), clock]
+
+
+def _captures(view: View) -> list[Run]:
+    names = [each.capture for each in view.state.captures.values() if each.t <= view.t]
+    if not names:
+        return []
+    what = ", ".join(names) if len(names) < 3 else f"{len(names)} links"
+    return [(f"{view.glyphs.live} capturing {what}", f"bold {view.ink('warn')}"), ("  ", "")]
 
 
 def _health(view: View) -> list[Run]:

@@ -11,6 +11,7 @@ _INKS = {
     "applied": "text",
     "mark": "mark",
     "traffic": "muted",
+    "file": "text",
     "info": "muted",
     "warning": "warn",
     "error": "bad",
