@@ -1,0 +1,41 @@
+"""What tests of classes do inside their namespaces; each case returns plain JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ccplay.lab import htb
+from ccplay.lab.filters import echo_packets, priorities, tcp_packets
+from ccplay.lab.rtnl import RouteSocket
+from ccplay.model import LinkSetting, Qdisc, TrafficClass
+from tests.lab.network_cases import Bench, bench
+
+
+def _read(made: Bench) -> tuple[set[int], list[int]]:
+    namespace = made.built.namespace(made.there.src)
+    with RouteSocket(namespace) as routes:
+        index = namespace.interface_index(made.there.interface)
+        return priorities(routes, index), sorted(htb.read_rates(routes, index))
+
+
+async def filters() -> dict[str, Any]:
+    classes = [
+        TrafficClass(name="a", share=0.5, traffic=["flows", "pings"]),
+        TrafficClass(name="b", share=0.5, qdisc=Qdisc(kind="bfifo", options={"limit": 30_000})),
+    ]
+    found: dict[str, Any] = {}
+    async with bench() as made:
+        await made.shaper.apply(made.there, LinkSetting(classes=classes))
+        found["before"] = len(_read(made)[0])
+        made.shaper.admit(tcp_packets("flows", "1", "10.0.0.1", 5201))
+        made.shaper.admit(echo_packets("p1", 7))
+        made.shaper.admit(tcp_packets("downloads", "w1", "10.0.0.1", 80))
+        found["running"] = len(_read(made)[0])
+        for kind, name in (("flows", "1"), ("pings", "p1"), ("downloads", "w1")):
+            made.shaper.dismiss(kind, name)
+        found["after"] = len(_read(made)[0])
+        made.shaper.admit(tcp_packets("flows", "2", "10.0.0.1", 5202))
+        await made.shaper.apply(made.there, LinkSetting(classes=[]))
+        left, handles = _read(made)
+        found["one queue"], found["classes"] = len(left), handles
+    return found

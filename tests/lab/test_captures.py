@@ -1,0 +1,228 @@
+"""Captures of a link: complete, bounded, readable by others, and never over another file."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from ccplay import launch, wire
+from ccplay.lab.pcapng import STATISTICS_SIZE
+from ccplay.model import (
+    Build,
+    CaptureEnded,
+    LinkSetting,
+    StartCapture,
+    StartFlow,
+    StopCapture,
+    Topology,
+)
+from ccplay.source import LabSource
+from ccplay.state import LabState
+from tests.lab.conftest import RunningLab
+from tests.lab.test_leaks import MARKER, drain, marked, nothing_left, read_until
+
+RATE = 10_000_000
+
+BUILD = Build(
+    topology=Topology(kind="linear"),
+    links={"bottleneck": LinkSetting(rate=RATE, delay_us=5_000)},
+    label="a run",
+)
+
+needs_tcpdump = pytest.mark.skipif(shutil.which("tcpdump") is None, reason="no tcpdump")
+pytestmark = needs_tcpdump
+
+
+@asynccontextmanager
+async def running(captures: Path) -> AsyncIterator[RunningLab]:
+    lab = RunningLab(LabSource(launch.lab_argv(captures=captures), BUILD))
+    try:
+        await lab.until(lambda state: state.phase == "ready")
+        yield lab
+    finally:
+        await lab.close()
+
+
+def ended(state: LabState, text: str) -> bool:
+    """Whether the log tells of a capture's end in these words."""
+    return any(each.text.startswith("capture c") and text in each.text for each in state.log)
+
+
+async def captured(lab: RunningLab) -> None:
+    await lab.until(lambda state: "c1" in state.captures)
+
+
+def only_file(folder: Path) -> Path:
+    (path,) = folder.iterdir()
+    return path
+
+
+def capinfos(path: Path) -> str:
+    """Return what Wireshark's own tool says of a file."""
+    argv = ["capinfos", str(path)]
+    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+
+
+async def packets_in(path: Path) -> list[str]:
+    """Read a file with tcpdump: a line a packet."""
+    process = await asyncio.create_subprocess_exec(
+        *("tcpdump", "-n", "-r", str(path)),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, errors = await process.communicate()
+    assert process.returncode == 0, errors.decode()
+    return out.decode().splitlines()
+
+
+async def test_a_capture_holds_every_packet_that_crossed_the_link(tmp_path: Path) -> None:
+    """Both ways, as the queues count them: tcpdump reads the file back."""
+    async with running(tmp_path) as lab:
+        lab.send(StartCapture())
+        await captured(lab)
+        assert lab.state.captures["c1"].path == str(tmp_path / "a-run-r-h2.pcapng")
+        lab.send(StartFlow(flow="1", bytes=300_000))
+        await lab.until(lambda state: "1" in state.flows and not state.flows["1"].running)
+        await lab.run_for(0.2)
+        lab.send(StopCapture(capture="c1"))
+        await lab.until(lambda state: ended(state, "packets in"))
+        assert not lab.state.captures
+        counted = sum(
+            lab.state.queues[link].series["packets"].last or 0 for link in ("r->h2", "r->h1")
+        )
+    path = only_file(tmp_path)
+    lines = await packets_in(path)
+    assert len(lines) == counted
+    payload = [line for line in lines if " length 1448" in line]
+    assert len(payload) >= 300_000 / 1448
+    stamps = [line.split()[0] for line in lines]
+    assert stamps == sorted(stamps)
+    assert path.read_bytes()[:4] == b"\x0a\x0d\x0d\x0a"
+    if shutil.which("capinfos"):
+        said = capinfos(path)
+        assert "pcapng" in said
+        assert f"Number of packets:   {len(lines)}" in said
+
+
+async def test_a_capture_ends_before_its_bound(tmp_path: Path) -> None:
+    async with running(tmp_path) as lab:
+        lab.send(StartCapture(max_bytes=20_000), StartFlow())
+        await lab.until(lambda state: ended(state, "full at"))
+    path = only_file(tmp_path)
+    # Without the next packet, of 128 bytes kept, 36 of its block and 12 of its direction.
+    assert 20_000 - 128 - 48 - STATISTICS_SIZE <= path.stat().st_size <= 20_000
+    assert len(await packets_in(path)) >= (20_000 - 500) // (128 + 48)
+
+
+async def test_captures_never_write_over_a_file_or_through_a_link(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    (tmp_path / "a-run-r-h2.pcapng").symlink_to(precious)
+    (tmp_path / "a-run-r-h2-2.pcapng").write_text("mine")
+    async with running(tmp_path) as lab:
+        lab.send(StartCapture(link="r->h2"), StartCapture(link="h1-r", capture="c2"))
+        await lab.until(lambda state: len(state.captures) == 2)
+        paths = {each.link: Path(each.path).name for each in lab.state.captures.values()}
+    assert paths == {"r->h2": "a-run-r-h2-3.pcapng", "r->h1": "a-run-r-h1.pcapng"}
+    assert precious.read_text() == "precious"
+    assert (tmp_path / "a-run-r-h2-2.pcapng").read_text() == "mine"
+
+
+async def test_what_can_not_be_captured_is_refused_with_the_reason(tmp_path: Path) -> None:
+    async with running(tmp_path / "missing") as lab:
+        for command, text in (
+            (StartCapture(), "No such file or directory"),
+            (StartCapture(link="x-y"), "no link 'x-y'; there are: bottleneck"),
+            (StartCapture(max_bytes=1), "a capture's size goes from 10 kB to 1 GB"),
+            (StartCapture(snaplen=1), "a snaplen goes from 64 to 65535"),
+            (StopCapture(capture="c7"), "no capture 'c7' runs; running: none"),
+        ):
+            lab.send(command)
+            await lab.until(lambda state, text=text: any(text in e.text for e in state.log))  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("program", ["tcpdump", "ccplay.lab.capturer"])
+async def test_a_capture_that_dies_says_why_and_the_lab_goes_on(
+    tmp_path: Path, program: str
+) -> None:
+    async with running(tmp_path) as lab:
+        lab.send(StartCapture(), StartFlow())
+        await captured(lab)
+        await lab.until(lambda state: "1" in state.flows)
+        for process in psutil.Process().children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if any(word.endswith(program) for word in process.cmdline()):
+                    process.send_signal(signal.SIGKILL)
+        await lab.until(lambda state: ended(state, "was killed by SIGKILL"))
+        assert lab.state.flows["1"].running
+    path = only_file(tmp_path)
+    await packets_in(path)
+
+
+@pytest.mark.parametrize("part", ["lab", "unshare", "pipe"])
+async def test_a_killed_lab_leaves_a_readable_file_and_no_process(
+    tmp_path: Path, part: str
+) -> None:
+    """With the lab its capture dies, wherever it is; what it had written can be read."""
+    marker = f"ccplay-{uuid.uuid4()}"
+    process = await asyncio.create_subprocess_exec(
+        *launch.lab_argv(captures=tmp_path),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env={**os.environ, MARKER: marker},
+    )
+    assert process.stdin is not None
+    for command in (BUILD, StartCapture(), StartFlow(flow="1")):
+        process.stdin.write(wire.encode(command))
+    await read_until(process, b"flow-started")
+    reader = asyncio.create_task(drain(process))
+    path = only_file(tmp_path)
+    while path.stat().st_size < 50_000:  # noqa: ASYNC110 - nobody tells of it
+        await asyncio.sleep(0.01)
+    if part == "unshare":
+        process.kill()
+    elif part == "lab":
+        psutil.Process(process.pid).children()[0].kill()
+    process.stdin.close()
+    await asyncio.wait_for(process.wait(), 10)
+    reader.cancel()
+    assert not await nothing_left(lambda: [str(each) for each in marked(marker)])
+    size = path.stat().st_size
+    assert len(await packets_in(path)) >= 50_000 / (1514 + 48)
+    assert path.stat().st_size == size
+
+
+async def test_captures_that_run_at_the_end_are_completed(tmp_path: Path) -> None:
+    """An orderly end tells of them, as the last thing but one."""
+    ends: list[CaptureEnded] = []
+
+    class Ends:
+        def put(self, event: object) -> None:
+            if isinstance(event, CaptureEnded):
+                ends.append(event)
+
+        def close(self) -> None:
+            pass
+
+    async with running(tmp_path) as lab:
+        lab.session._sinks.append(Ends())
+        lab.send(StartCapture(), StartFlow(flow="1"))
+        await lab.until(lambda state: "1" in state.flows)
+        await lab.run_for(0.5)
+    (end,) = ends
+    path = only_file(tmp_path)
+    assert end.error is None
+    assert end.bytes == path.stat().st_size
+    assert end.packets == len(await packets_in(path))
