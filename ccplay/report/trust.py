@@ -99,6 +99,7 @@ def for_want_of_cpu(health: HealthResult) -> bool:
         health.missed > MOST_MISSED * (health.ticks + health.missed)
         or (health.host_cpu or 0) > MOST_HOST_CPU
         or (health.delay_late_p99_us or 0) > MOST_DELAY_LATE_US
+        or (health.rate_accuracy or 1) < 1 - MOST_RATE_OFF
         or health.events_dropped > 0
     )
 
