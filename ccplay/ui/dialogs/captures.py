@@ -36,10 +36,12 @@ class CaptureDialog(Dialog):
         items = [Item(link, link, where, missing) for link, where in choices]
         self.menu = Menu(items, self.glyphs)
         default = StartCapture()
-        size = format_size(default.max_bytes)
-        self.size_of_file = self._field("file up to", size, _bounded(*CAPTURE_LIMITS), "pcapng")
+        size, kept = format_size(default.max_bytes), format_size(default.snaplen)
+        self.size_of_file = self._field(
+            "file up to", size, _bounded(*CAPTURE_LIMITS), "pcapng, in the folder of the lab"
+        )
         self.kept = self._field(
-            "of each", f"{default.snaplen} B", _bounded(*_SNAPLENS), "packet: 128 bytes: headers"
+            "per packet", kept, _bounded(*_SNAPLENS), f"{kept} hold all headers"
         )
 
     def controls(self) -> Iterable[Widget]:
