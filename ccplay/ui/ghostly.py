@@ -92,7 +92,8 @@ def legend(view: View) -> list[Run]:
     if view.ghost is None:
         return []
     waiting = view.shift is None and view.state.ready_at is not None
-    waits = ", waits for an action" if waiting else ""
+    what = view.ghost.repeats or "action"
+    waits = f", waits for the next {what}" if waiting else ""
     return [
         (f"  {sample} ", view.ghost_ink("text")),
         (f"ghost: {view.ghost.name}{waits} ", view.ink("muted")),

@@ -10,10 +10,15 @@ from pathlib import Path
 
 from ccplay import wire
 from ccplay.errors import RecordingError
+from ccplay.model import Applied, Mark
 from ccplay.source import recorded_events
-from ccplay.state import Entry, LabState
+from ccplay.state import LabState
 from ccplay.ui.recordings import glance
 from ccplay.units import format_clock
+
+_FLOW = "start-flow"
+_SAME_S = 1e-6
+"""Moments that are nearer to each other than this are one: the wire has microseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +35,14 @@ class Ghost:
     waits_since: float | None = None
     """Where None, ``first`` is laid on the moment at which the session's network stood; else on
     the session's first action after this moment, for which the ghost waits unseen."""
+    repeats: str = ""
+    """What kind of action that has to be, such as ``start-flow``; empty for any."""
 
     def shift(self, state: LabState) -> float | None:
         """Return by how many seconds it is moved to lie on a session, None while it waits."""
         if self.waits_since is None:
             return None if state.ready_at is None else state.ready_at - self.first
-        action = next_action(state, self.waits_since)
+        action = next_action(state, self.waits_since, self.repeats)
         return None if action is None else action.t - self.first
 
 
@@ -44,17 +51,30 @@ def of_run(state: LabState, name: str) -> Ghost:
     return Ghost(state, name, first=state.ready_at or 0.0)
 
 
-def next_action(state: LabState, t: float) -> Entry | None:
-    """Return what first took effect after ``t``."""
-    log = state.log
-    start = bisect_right(log, t + 1e-6, key=lambda entry: entry.t)
-    return next((log[at] for at in range(start, len(log)) if log[at].is_mark), None)
-
-
 def of_session(state: LabState, first: float, *, waits_since: float) -> Ghost:
-    """Return what a session showed from ``first`` until now as its own ghost."""
+    """Return what a session showed from ``first`` until now as its own ghost.
+
+    Where something was done at ``first``, it waits until the same kind of thing is done again.
+    """
+    action = next_action(state, first - 2 * _SAME_S)
+    repeats = kind_of(action) if action is not None and action.t - first < _SAME_S else ""
     name = f"from {format_clock(first)} on"
-    return Ghost(state, name, first=first, last=state.now, waits_since=waits_since)
+    return Ghost(state, name, first, state.now, waits_since, repeats)
+
+
+def next_action(state: LabState, t: float, kind: str = "") -> Applied | None:
+    """Return what was first done after ``t``, of any kind or of one; remarks are no actions."""
+    done = state.applied
+    for at in range(bisect_right(done, t + _SAME_S, key=lambda each: each.t), len(done)):
+        found = kind_of(done[at])
+        if found == kind or (not kind and not isinstance(done[at].command, Mark)):
+            return done[at]
+    return None
+
+
+def kind_of(action: Applied) -> str:
+    """Return what was done in a word, as scenarios have it: ``start-flow``."""
+    return str(action.command.__struct_config__.tag)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +86,7 @@ class Choice:
     moment: float | None = None
     """Or the session itself, from this moment on."""
     waits_since: float | None = None
-    """Lay its first action on the session's first one after this moment. Where None, lay a
+    """Let it begin with the session's next action after this moment. Where None, lay a
     recording so that both networks stand at once."""
 
 
@@ -104,10 +124,10 @@ class Ghosts:
         name = wire.printable(path.name)
         if waits_since is None:
             return of_run(reading.state, name)
-        action = next_action(reading.state, -math.inf)
+        action = next_action(reading.state, -math.inf, _FLOW)
         if action is None:
-            raise RecordingError(f"{name}: nothing was done in it that could be lined up")
-        return Ghost(reading.state, name, first=action.t, waits_since=waits_since)
+            raise RecordingError(f"{name}: no flow was started in it, there is nothing to line up")
+        return Ghost(reading.state, name, action.t, waits_since=waits_since, repeats=_FLOW)
 
 
 class _Reading:

@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from ccplay import wire
-from ccplay.model import AnyEvent, Applied, Mark
+from ccplay.model import AnyEvent, Applied, SetCongestionControl
 from ccplay.source import ReplaySource
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.dialogs.ghost import GhostDialog
@@ -179,16 +179,18 @@ async def test_escape_leaves_the_ghost_alone(here: Path, earlier: Path) -> None:
 
 
 async def test_an_earlier_attempt_lies_under_the_next_one(here: Path) -> None:
-    """Go back to where flow 1 changed at 14 s, lay it, do something: the two begin together."""
+    """Go back to where flow 1 changed at 14 s, lay it, do it again: the two begin together."""
     async with playing(live(stream(seconds=30))) as (app, pilot):
         screen, state = app.main, app.session.state
         await until(pilot, lambda: screen.playhead.t > 29)
         screen.playhead.jump(14.3, state.now)
         await pilot.press("g", "t", "enter")
-        await until(pilot, lambda: "from 00:14 on, waits for an action" in text_of(app, "header"))
+        waits = "from 00:14 on, waits for the next set-congestion-control"
+        await until(pilot, lambda: waits in text_of(app, "header"))
         assert screen.playhead.running
         assert screen.view.shift is None
-        state.apply(Applied(t=33.0, command=Mark(text="again")))
+        again = SetCongestionControl(cc="bbr", flow="1")
+        state.apply(Applied(t=33.0, command=again))
         assert screen.view.shift == pytest.approx(33.0 - 14.0)
         await until(pilot, lambda: "waits" not in text_of(app, "header"))
 

@@ -7,7 +7,7 @@ import pytest
 
 from ccplay import wire
 from ccplay.errors import RecordingError
-from ccplay.model import Applied, Mark, Ready
+from ccplay.model import Applied, Mark, Ready, SetLink, StartFlow
 from ccplay.state import LabState
 from ccplay.ui.ghosts import Choice, Ghost, Ghosts, next_action, of_run, of_session
 from ccplay.ui.recordings import find
@@ -21,7 +21,7 @@ def session(*moments: float, ready: float = 1.0) -> LabState:
     state = LabState()
     state.apply(Ready(t=ready))
     for t in moments:
-        state.apply(Applied(t=t, command=Mark(text=f"at {t:.0f}")))
+        state.apply(Applied(t=t, command=SetLink(loss=0.01)))
     return state
 
 
@@ -38,10 +38,21 @@ def test_an_earlier_attempt_waits_for_the_action_that_repeats_it() -> None:
     """The cause of then lies on the cause of now, however long a dialog took."""
     state = session(10.0)
     ghost = of_session(state, 10.0, waits_since=20.0)
+    state.apply(Applied(t=21.0, command=Mark(text="a remark")))
+    state.apply(Applied(t=22.0, command=StartFlow()))
     assert ghost.shift(state) is None
-    state.apply(Applied(t=25.0, command=Mark(text="again")))
-    state.apply(Applied(t=29.0, command=Mark(text="something else")))
+    state.apply(Applied(t=25.0, command=SetLink(loss=0.02)))
+    state.apply(Applied(t=29.0, command=SetLink(loss=0.03)))
     assert ghost.shift(state) == 15.0
+
+
+def test_from_where_nothing_was_done_it_waits_for_anything() -> None:
+    state = session(10.0)
+    ghost = of_session(state, 12.0, waits_since=20.0)
+    state.apply(Applied(t=21.0, command=Mark(text="a remark")))
+    assert ghost.shift(state) is None
+    state.apply(Applied(t=22.0, command=StartFlow()))
+    assert ghost.shift(state) == 10.0
 
 
 def test_an_earlier_attempt_ends_where_it_was_taken() -> None:
@@ -93,12 +104,15 @@ async def test_a_recording_becomes_a_ghost(tmp_path: Path) -> None:
     assert ghosts.shown is None
 
 
-async def test_the_first_action_of_a_recording_may_be_laid_on_the_next_one(tmp_path: Path) -> None:
-    ghosts = Ghosts(session(30.0))
+async def test_the_first_flow_of_a_recording_may_start_with_the_next_one(tmp_path: Path) -> None:
+    state = session(25.0)
+    ghosts = Ghosts(state)
     await ghosts.choose(Choice(record(tmp_path / "a.ccplay"), waits_since=20.0))
     assert ghosts.shown is not None
     assert ghosts.shown.first == pytest.approx(1.0)
-    assert ghosts.shown.shift(session(30.0)) == pytest.approx(29.0)
+    assert ghosts.shown.shift(state) is None
+    state.apply(Applied(t=30.0, command=StartFlow()))
+    assert ghosts.shown.shift(state) == pytest.approx(29.0)
 
 
 async def test_a_ghost_stays_when_another_can_t_be_read(tmp_path: Path) -> None:

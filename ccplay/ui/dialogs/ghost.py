@@ -14,11 +14,12 @@ from ccplay.source import check_recording
 from ccplay.ui.dialogs.base import Question, available
 from ccplay.ui.dialogs.fields import Field, Row, Steps
 from ccplay.ui.dialogs.menu import Item, Menu
-from ccplay.ui.ghosts import Choice, next_action
+from ccplay.ui.ghosts import Choice, next_action, of_session
 from ccplay.ui.recordings import Found, find
 from ccplay.ui.sheet import fit
 from ccplay.ui.view import View
 from ccplay.units import format_clock, format_size
+from ccplay.words import describe
 
 NONE, SESSION = "none", "session"
 
@@ -62,7 +63,7 @@ class GhostDialog(Question[Choice]):
         self.lined_up = Steps(
             [
                 ("start", "both networks stand at the same moment"),
-                ("action", "its first action lies on the next one here"),
+                ("flow", "its first flow starts with the next one here"),
             ],
             self.glyphs,
         )
@@ -99,26 +100,35 @@ class GhostDialog(Question[Choice]):
                 since = self._now if self._live else self._moment
                 return Choice(moment=self._moment, waits_since=since)
             path = Path(key)
-        return Choice(path, waits_since=self._now if self.lined_up.value == "action" else None)
+        return Choice(path, waits_since=self._now if self.lined_up.value == "flow" else None)
 
     def _own(self, said: str) -> Item:
         item = Item(SESSION, "this session", f"from {format_clock(self._moment)} on{said}")
         missing = ""
         if self._state.now - self._moment < _LEAST_S:
             missing = "first freeze (space) and go back (←) to where it shall begin"
-        elif not self._live and next_action(self._state, self._moment) is None:
-            missing = f"nothing was done after {format_clock(self._moment)} to lay it under"
+        elif not self._live and self._waits_in_vain():
+            missing = f"nothing of its kind was done after {format_clock(self._moment)}"
         return Item(item.key, item.label, item.summary, missing)
+
+    def _waits_in_vain(self) -> bool:
+        """Whether in a session that is over there is nothing to lay it under."""
+        ghost = of_session(self._state, self._moment, waits_since=self._moment)
+        return ghost.shift(self._state) is None
 
 
 def _meant(view: View) -> tuple[float, str]:
     """Return the moment that the cursor is at, or that of the action beside it, and which."""
     near = view.playhead.width * _NEAR
-    actions = [each for each in view.state.log if each.is_mark and abs(each.t - view.t) <= near]
+    actions = []
+    action = next_action(view.state, view.t - near)
+    while action is not None and action.t <= view.t + near:
+        actions.append(action)
+        action = next_action(view.state, action.t)
     if not actions:
         return view.t, ""
-    action = min(actions, key=lambda each: abs(each.t - view.t))
-    return action.t, f": {action.text}"
+    meant = min(actions, key=lambda each: abs(each.t - view.t))
+    return meant.t, f": {describe(meant.command)}"
 
 
 def _item(found: Found) -> Item:

@@ -86,7 +86,8 @@ class Menu(OptionList):
 
     def is_cut(self, item: Item) -> bool:
         """Whether the line is too narrow for all of the item's summary."""
-        return _HEAD + self._label_width + len(item.summary) > self.scrollable_content_region.width
+        width = self.scrollable_content_region.width
+        return 0 < width < _HEAD + self._label_width + len(item.summary)
 
     @property
     def _label_width(self) -> int:
@@ -95,6 +96,10 @@ class Menu(OptionList):
     def on_mount(self) -> None:
         """Put the highlight on the current line."""
         self.highlighted = self._pointed
+
+    def on_resize(self) -> None:
+        """Tell once more: only now it is known what is cut."""
+        self.post_message(self.Chosen(self, self.item))
 
     def set_items(self, items: Sequence[Item], current: str | None, pointed: str) -> None:
         """Show other lines, with the mark on ``current`` and the highlight on ``pointed``."""
