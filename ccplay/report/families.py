@@ -35,15 +35,16 @@ class _Column:
         return max(cell_len(line) for text in texts for line in text.split("\n"))
 
 
-def is_family(cases: CaseStatistics) -> bool:
-    """Whether a case is better shown as a row among others than as tables of its own."""
-    return cases.runs > 1 or bool(cases.parameters)
+def in_families(result: Result) -> list[CaseStatistics]:
+    """Return the cases that are better shown as rows together than each with tables of its own."""
+    repeated = any(run.repeat > 1 for run in result.cases)
+    return [case for case in result.statistics if repeated or case.parameters]
 
 
 def family_tables(result: Result, width: int) -> list[RenderableType]:
     """Return a table, or several where ``width`` is short, for every family of cases."""
     families: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[CaseStatistics]] = {}
-    for case in filter(is_family, result.statistics):
+    for case in in_families(result):
         key = (family_of(case), tuple(case.parameters), tuple(case.reported))
         families.setdefault(key, []).append(case)
     return [

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ccplay.report.checkpoint import Checkpoint
-from ccplay.report.families import check_lines, family_tables, is_family
+from ccplay.report.families import check_lines, family_tables, in_families
 from ccplay.report.results import (
     CaseResult,
     DownloadResult,
@@ -30,7 +30,7 @@ def show(result: Result, console: Console) -> None:
     """Print a whole result."""
     if result.machine is not None:
         console.print(Text(_machine_line(result.machine), style="dim"))
-    together = {case.name for case in result.statistics if is_family(case)}
+    together = {case.name for case in in_families(result)}
     for case in result.cases:
         if case.name not in together:
             console.print()
