@@ -54,15 +54,15 @@ class Receiver:
         self.flows = self._started(until)
         """The flows that had started, those of a fixed size first."""
 
-    def rows(self, most: int | None = None) -> list[Row]:
-        """Return the rows of all whole seconds, or the last ``most`` of them."""
+    def rows(self, most: int | None = None, *, after: int = 0) -> list[Row]:
+        """Return the rows of all whole seconds ``after`` one, or the last ``most`` of them."""
         if not self.flows:
             return []
         start = self._start(self.flows)
         ended = [self._state.flows[name].ended for name in self.flows]
         over = max((inf if each is None else each) for each in ended)
         seconds = int(min(self._until, over) - start + _TINY_S)
-        first = 1 if most is None else max(seconds - most + 1, 1)
+        first = after + 1 if most is None else max(seconds - most, after) + 1
         rows = (self._row(start, second) for second in range(first, seconds + 1))
         return [row for row in rows if row is not None]
 

@@ -42,6 +42,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-repeats", type=options.count, metavar="N", help="but at most so often (default 100)"
     )
+    parser.add_argument(
+        "--receiver",
+        action="store_true",
+        help="tell every second what each flow has brought, and the checkpoint of a race",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
 
@@ -79,5 +84,6 @@ def _manner(arguments: argparse.Namespace) -> Manner:
         out=out,
         record=arguments.record,
         as_json=getattr(arguments, "json", False),
+        receiver=getattr(arguments, "receiver", False),
         command=shlex.join(["ccplay", *sys.argv[1:]]),
     )

@@ -50,7 +50,9 @@ async def run(scenario: Scenario, open_source: Callable[[Build], Source], manner
             store = stack.enter_context(Store(manner.out, whole))
         stack.enter_context(_signals(stop))
         stderr = Console(stderr=True)
-        teller = stack.enter_context(Teller(stderr, len(chosen.cases), story=single))
+        teller = stack.enter_context(
+            Teller(stderr, len(chosen.cases), story=single, receiver=manner.receiver)
+        )
         experiment = Experiment(
             chosen,
             open_source,

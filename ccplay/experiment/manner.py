@@ -38,6 +38,8 @@ class Manner:
     record: Path | None = None
     """Where the stream of a single run is kept."""
     as_json: bool = False
+    receiver: bool = False
+    """Tell every second what each flow has brought."""
     command: str = ""
     """What to type to go on after Ctrl-C."""
 

@@ -10,6 +10,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Column
 from rich.text import Text
 
+from ccplay.report.receiver import ReceiverLines
 from ccplay.state import Entry, LabState
 from ccplay.units import format_clock
 
@@ -22,15 +23,19 @@ class Teller:
     """Progress on stderr; ``with`` it, so that a terminal is left as it was.
 
     A ``story`` is every event of every run as a line; without it only what went wrong is told.
+    With ``receiver`` each second of each run is a line too: the bytes of every flow.
     """
 
-    def __init__(self, console: Console, runs: int, *, story: bool = True) -> None:
+    def __init__(
+        self, console: Console, runs: int, *, story: bool = True, receiver: bool = False
+    ) -> None:
         self._console = console
         self._runs = runs
         self._number = 0
         self._overall: TaskID | None = None
         self._shown = (0, 0, "")
         self.story = story
+        self.receiver = receiver
         name = Column(no_wrap=True, overflow="ellipsis", max_width=_NAME_WIDTH)
         left = Column(no_wrap=True, overflow="ellipsis")
         self.bars = Progress(
@@ -102,13 +107,18 @@ class Lane:
         self._limit = "" if exact else "at most "
         self._told = 0
         self._drawn = 0.0
+        self._state: LabState | None = None
+        self._receiver = ReceiverLines() if teller.receiver else None
         self._task = teller.bars.add_task(f"{name}", total=duration_s, left="starting")
 
     def update(self, state: LabState) -> None:
         """Tell what has happened since the last time."""
-        for entry in state.log[self._told :]:
-            self._tell(entry)
+        fresh = state.log[self._told :]
         self._told = len(state.log)
+        self._state = state
+        self._tell_receiver(state, at_once=bool(fresh))
+        for entry in fresh:
+            self._tell(entry)
         # Events come a hundred times as often as anybody looks.
         if (now := time.monotonic()) - self._drawn < _REFRESH_S:
             return
@@ -125,7 +135,15 @@ class Lane:
 
     def end(self) -> None:
         """Take the line away."""
+        if self._state is not None:
+            self._tell_receiver(self._state, at_once=True)
         self._teller.bars.remove_task(self._task)
+
+    def _tell_receiver(self, state: LabState, *, at_once: bool) -> None:
+        if self._receiver is not None:
+            whose = "" if self._teller.story else f"{self._name}: "
+            for line in self._receiver.fresh(state, at_once=at_once):
+                self._teller.show(Text(whose + line))
 
     def _tell(self, entry: Entry) -> None:
         if self._teller.story:

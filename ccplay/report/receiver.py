@@ -23,31 +23,34 @@ class ReceiverLines:
         self._finished = False
         self._looked = 0.0
 
-    def fresh(self, state: LabState, *, last: bool = False) -> Iterator[str]:
-        """Yield the lines that have become due, ``last`` also those of the last moment."""
+    def fresh(self, state: LabState, *, at_once: bool = False) -> Iterator[str]:
+        """Yield the lines that have become due; ``at_once`` however lately it looked."""
         # Fine enough for seconds, and events come by the hundred.
-        if state.now - self._looked < _OFTEN_S and not last:
+        if state.now - self._looked < _OFTEN_S and not at_once:
             return
         self._looked = state.now
         table = Receiver(state, state.now)
-        if table.flows != self._flows:
+        lines = list(self._due(table))
+        if lines and table.flows != self._flows:
             self._flows = table.flows
             yield _head(table, state)
+        yield from lines
+
+    def _due(self, table: Receiver) -> Iterator[str]:
         finish = None if self._finished else table.finish()
         # A second that has passed after the checkpoint comes after its line.
-        for row in table.rows(most=60):
-            if row.elapsed_s > self._told:
-                if finish is not None and finish.elapsed_s <= row.elapsed_s:
-                    yield from self._finish(finish, table)
-                    finish = None
-                self._told = row.elapsed_s
-                yield _second(row)
+        for row in table.rows(after=self._told):
+            if finish is not None and finish.elapsed_s <= row.elapsed_s:
+                yield self._checkpoint(finish, table)
+                finish = None
+            self._told = row.elapsed_s
+            yield _second(row)
         if finish is not None:
-            yield from self._finish(finish, table)
+            yield self._checkpoint(finish, table)
 
-    def _finish(self, finish: Finish, table: Receiver) -> Iterator[str]:
+    def _checkpoint(self, finish: Finish, table: Receiver) -> str:
         self._finished = True
-        yield _checkpoint(finish, table)
+        return _checkpoint(finish, table)
 
 
 def _head(table: Receiver, state: LabState) -> str:

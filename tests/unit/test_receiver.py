@@ -163,7 +163,7 @@ def test_the_lines_come_one_a_second_and_the_checkpoint_in_between() -> None:
         "      2 s         780,000  3.12 Mbit/s       1,062,000  4.25 Mbit/s",
         "      3 s       1,170,000  3.12 Mbit/s       1,593,000  4.25 Mbit/s",
     ]
-    assert list(lines.fresh(whole, last=True)) == []
+    assert list(lines.fresh(whole, at_once=True)) == []
 
 
 def test_the_last_line_comes_even_at_once() -> None:
@@ -174,6 +174,6 @@ def test_the_last_line_comes_even_at_once() -> None:
     assert len(list(lines.fresh(state))) == 2
     state.apply(sweep(3.0, {"1": 1_000_000}))
     assert list(lines.fresh(state)) == []
-    finish, second = lines.fresh(state, last=True)
+    finish, second = lines.fresh(state, at_once=True)
     assert "checkpoint: flow 1 is done" in finish
     assert second.startswith("      2 s")
