@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from ccplay import __version__
-from ccplay.commands import compare, doctor, lab, play, replay, report, run, schema, script
+from ccplay.commands import compare, doctor, export, lab, play, replay, report, run, schema, script
 from ccplay.errors import CcplayError
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ _COMMANDS = {
     "run": (run, "run a scenario without a screen and print its result"),
     "replay": (replay, "show a recording on the screen, at any speed"),
     "report": (report, "make figures, tables and a page of what was run"),
+    "export": (export, "write the samples of what was run as tidy CSV or Parquet"),
     "compare": (compare, "lay two recordings over each other, or compare two experiments"),
     "script": (script, "write what was done in a recorded session as a scenario"),
     "schema": (schema, "print the JSON Schema of scenario files, for editors"),
