@@ -1,0 +1,190 @@
+"""An experiment from scenario to result, with labs whose clock runs as fast as they are read."""
+
+import json
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ccplay.errors import LabError, ScenarioError, UnsupportedError, UsageError
+from ccplay.experiment import headless
+from ccplay.experiment.manner import Manner
+from ccplay.model import AnyEvent, Build, Ready
+from ccplay.scenario.reading import parse
+from ccplay.source import Source
+from ccplay.wire import UnknownEvent
+from tests.unit.test_headless import TEXT, QuickLab
+from tests.unit.test_summary import health
+
+Done = tuple[int, Any, str]
+
+
+class Watched(QuickLab):
+    """A lab that tells how it was: ``busy`` as a share of the machine."""
+
+    busy = 0.5
+
+    async def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
+        async for event in super().events():
+            yield event
+            if isinstance(event, Ready):
+                yield health(event.t, host_cpu=self.busy)
+
+
+class Starved(Watched):
+    busy = 1.0
+
+
+class Dying(Watched):
+    def __init__(self, build: Build) -> None:
+        super().__init__(build, dies_at=5.0)
+
+
+class Run:
+    """Runs the scenario in ``folder``; ``labs`` holds the build of every lab that was started."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.path = folder / "mine.toml"
+        self.labs: list[Build] = []
+        self._capsys = capsys
+
+    async def __call__(self, text: str, manner: Manner, *first: Callable[[Build], Source]) -> Done:
+        """Return exit code, result and talk. The ``first`` labs are of these kinds."""
+        self.path.write_text(text)
+        kinds = iter(first)
+
+        def start(build: Build) -> Source:
+            self.labs.append(build)
+            return next(kinds, Watched)(build)
+
+        code = await headless.run(parse(text, self.path), start, manner)
+        told = self._capsys.readouterr()
+        return code, json.loads(told.out) if told.out else None, told.err
+
+
+@pytest.fixture
+def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    return Run(tmp_path, capsys)
+
+
+async def test_every_repeat_has_a_seed_of_its_own(run: Run) -> None:
+    code, result, _ = await run(TEXT, Manner(repeats=3, as_json=True))
+    assert code == 0
+    assert [build.seed for build in run.labs] == [1, 2, 3]
+    assert [case["repeat"] for case in result["cases"]] == [1, 2, 3]
+    assert result["statistics"][0]["runs"] == 3
+
+
+async def test_what_can_not_be_trusted_is_run_again_and_told(run: Run) -> None:
+    code, result, told = await run(TEXT, Manner(repeats=2, as_json=True), Starved)
+    assert code == 0
+    assert [case["attempt"] for case in result["cases"]] == [2, 1]
+    assert [case["health"]["trustworthy"] for case in result["discarded"]] == [False]
+    assert "run 1 is run again: the machine was 100% busy" in told
+
+
+async def test_a_single_run_is_only_marked(run: Run) -> None:
+    _, result, _ = await run(TEXT, Manner(as_json=True), Starved)
+    assert len(run.labs) == 1
+    assert result["cases"][0]["health"]["trustworthy"] is False
+    assert result["statistics"][0]["untrustworthy"] == 1
+
+
+async def test_it_repeats_until_the_mean_is_sure(run: Run) -> None:
+    """Three pings that all took 20 ms could not be surer."""
+    text = 'figures = ["pings.p1.p50_ms"]\n' + TEXT
+    code, result, told = await run(text, Manner(until_ci=0.05, as_json=True, jobs=2))
+    assert code == 0
+    assert result["statistics"][0]["figures"]["pings.p1.p50_ms"]["n"] == 3
+    assert "not sure" not in told
+
+
+async def test_what_never_gets_sure_is_told(run: Run) -> None:
+    manner = Manner(until_ci=0.05, figure="flows.1.fct_s", as_json=True)
+    code, result, told = await run(TEXT, manner)
+    assert code == 0
+    assert len(result["cases"]) == 3
+    assert "flows.1.fct_s was not measured often enough" in told
+
+
+async def test_a_check_that_fails_is_the_exit_code(run: Run) -> None:
+    expect = (
+        'expect = [{ figure = "pings.p1.p50_ms", value = 10, tolerance = "10 %", why = "x" }]\n'
+    )
+    code, result, told = await run(expect + TEXT, Manner(as_json=True))
+    assert code == 1
+    assert result["cases"][0]["checks"][0]["ok"] is False
+    assert told.splitlines()[-1].startswith("1 of 1 checks failed; the first: ")
+    assert "pings.p1.p50_ms is 20.0 ms, not" in told
+
+
+async def test_a_lab_that_died_is_told_but_not_kept(run: Run, tmp_path: Path) -> None:
+    """It is run again by the same command."""
+    manner = Manner(repeats=2, out=tmp_path / "out", as_json=True)
+    code, result, _ = await run(TEXT, manner, Watched, Dying)
+    assert code == 1
+    assert result["cases"][1]["errors"] == ["the lab ended by signal 9"]
+    assert len(json.loads((tmp_path / "out" / "result.json").read_text())["cases"]) == 1
+    code, result, _ = await run(TEXT, manner)
+    assert code == 0
+    assert len(run.labs) == 3
+    recordings = [case["recording"] for case in result["cases"]]
+    assert all((tmp_path / "out" / each).read_bytes() for each in recordings)
+
+
+async def test_today_s_expectations_judge_what_was_kept(run: Run, tmp_path: Path) -> None:
+    manner = Manner(out=tmp_path / "out", as_json=True)
+    assert (await run(TEXT, manner))[0] == 0
+    expect = 'expect = [{ figure = "pings.p1.p50_ms", at_most = 10, why = "x" }]\n'
+    code, result, _ = await run(expect + TEXT, manner)
+    assert code == 1
+    assert result["cases"][0]["checks"][0]["value"] == 20.0
+    assert len(run.labs) == 1
+
+
+async def test_cases_outside_of_a_choice_stay_in_the_result(run: Run, tmp_path: Path) -> None:
+    text = TEXT + '[[case]]\nname = "a"\n[[case]]\nname = "b"\n'
+    for name in "ba":
+        manner = Manner(cases=[name], out=tmp_path / "out", as_json=True)
+        _, result, _ = await run(text, manner)
+    assert [case["name"] for case in result["cases"]] == ["a", "b"]
+    assert len(run.labs) == 2
+
+
+async def test_what_the_kernel_lacks_ends_it_even_where_there_are_results(
+    run: Run, tmp_path: Path
+) -> None:
+    manner = Manner(out=tmp_path / "out", as_json=True)
+    text = TEXT + '[[case]]\nname = "a"\n'
+    await run(text, manner)
+    with pytest.raises(UnsupportedError):
+        await run(text + '[[case]]\nname = "b"\nhosts.h1.cc = "vegas"\n', manner)
+
+
+async def test_a_first_lab_that_does_not_start_ends_those_beside_it(run: Run) -> None:
+    class Stillborn(QuickLab):
+        async def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
+            raise LabError("can't start")
+            yield
+
+    with pytest.raises(LabError, match="can't start"):
+        await run(TEXT, Manner(repeats=3, jobs=3), Watched, Stillborn)
+
+
+@pytest.mark.parametrize(
+    ("manner", "kind", "told"),
+    [
+        (Manner(repeats=2, record=Path("x")), UsageError, "--record keeps one run of a case"),
+        (Manner(jobs=2, record=Path("x")), UsageError, "--record keeps one run of a case"),
+        (Manner(until_ci=0.1), ScenarioError, "mine.toml: figures: case .* names none"),
+        (Manner(until_ci=0.1, figure="jian"), UsageError, 'did you mean "jain"'),
+        (Manner(cases=["z"]), UsageError, "has no case"),
+    ],
+)
+async def test_what_does_not_fit_is_refused_before_anything_starts(
+    run: Run, manner: Manner, kind: type[Exception], told: str
+) -> None:
+    with pytest.raises(kind, match=told):
+        await run(TEXT, manner)
+    assert run.labs == []
