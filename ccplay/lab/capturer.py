@@ -28,7 +28,9 @@ _READ = 1 << 16
 _DEATH_SIGNAL = 1
 """``PR_SET_PDEATHSIG`` of prctl(2)."""
 
-_LISTENING = re.compile(r"listening on|Capturing on")
+_LISTENING = re.compile(r"listening on|^File: ")
+"""What tcpdump and dumpcap say once they take packets."""
+
 _DROPPED = re.compile(r"(\d+) packets? dropped by kernel|received/dropped .*: \d+/(\d+) ")
 """What tcpdump says at its end, and what dumpcap does."""
 

@@ -45,8 +45,10 @@ pytestmark = needs_tcpdump
 
 
 @asynccontextmanager
-async def running(captures: Path) -> AsyncIterator[RunningLab]:
-    lab = RunningLab(LabSource(launch.lab_argv(captures=captures), BUILD))
+async def running(captures: Path, *options: str) -> AsyncIterator[RunningLab]:
+    """Run a lab that writes captures there; ``options`` are more of unshare(1)."""
+    argv = launch.lab_argv(captures=captures)
+    lab = RunningLab(LabSource([argv[0], *options, *argv[1:]], BUILD))
     try:
         await lab.until(lambda state: state.phase == "ready")
         yield lab
@@ -113,6 +115,29 @@ async def test_a_capture_holds_every_packet_that_crossed_the_link(tmp_path: Path
         said = capinfos(path)
         assert "pcapng" in said
         assert f"Number of packets:   {len(lines)}" in said
+
+
+async def test_a_rootless_lab_captures_with_what_need_not_become_somebody_else(
+    tmp_path: Path,
+) -> None:
+    """Where tcpdump insists on a user of its own, dumpcap does it; the file is as complete."""
+    if (refusal := launch.rootless_refusal()) is not None:
+        pytest.skip(f"no user namespaces here: {refusal}")
+    options = launch.ROOTLESS if os.geteuid() == 0 else ()
+    async with running(tmp_path, *options) as lab:
+        assert lab.state.hello is not None
+        tools = {each.name: each for each in lab.state.hello.capabilities.tools}
+        if not (tools["tcpdump"].available or tools["dumpcap"].available):
+            pytest.skip(f"{tools['tcpdump'].reason} ({tools['tcpdump'].remedy})")
+        lab.send(StartCapture(), StartFlow(flow="1", bytes=300_000))
+        await lab.until(lambda state: "1" in state.flows and not state.flows["1"].running)
+        await lab.run_for(0.2)
+        lab.send(StopCapture(capture="c1"))
+        await lab.until(lambda state: ended(state, "packets in"))
+        counted = sum(
+            lab.state.queues[link].series["packets"].last or 0 for link in ("r->h2", "r->h1")
+        )
+    assert len(await packets_in(only_file(tmp_path))) == counted
 
 
 async def test_a_capture_ends_before_its_bound(tmp_path: Path) -> None:
