@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from pathlib import Path
 
@@ -20,20 +21,13 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
-    import asyncio
-
-    from ccplay.errors import RecordingError, UsageError
+    from ccplay.errors import UsageError
     from ccplay.scenario.writing import write
-    from ccplay.session import Session
-    from ccplay.source import ReplaySource
+    from ccplay.source import read_recording
 
     recording, to = arguments.recording, arguments.to
-    session = Session(ReplaySource(recording))
-    asyncio.run(session.run())
-    if session.error:
-        raise RecordingError(session.error)
     title = arguments.title or recording.stem
-    text = write(session.state, title=title, until=arguments.until)
+    text = write(read_recording(recording), title=title, until=arguments.until)
     if to is None:
         sys.stdout.write(text)
         return 0
@@ -44,5 +38,5 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"{to} exists already: name another file, or delete it") from None
     except OSError as error:
         raise UsageError(f"can't write {to}: {error.strerror}") from None
-    print(f"run it again with: ccplay run {to}", file=sys.stderr)
+    print(f"to do the same again: ccplay run {shlex.quote(str(to))}", file=sys.stderr)
     return 0

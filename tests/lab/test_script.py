@@ -23,6 +23,7 @@ from ccplay.model import (
     StopFlow,
     Topology,
 )
+from ccplay.scenario import load
 from ccplay.scenario.writing import write
 from ccplay.source import ReplaySource
 from tests.lab.conftest import RunningLab, running
@@ -67,6 +68,17 @@ async def applied(path: Path) -> list[tuple[float, Applied]]:
     return [(event.t - ready, event) for event in events if isinstance(event, Applied)]
 
 
+async def ccplay(*words: object) -> tuple[int | None, str]:
+    """Run a command and return its exit code and what it said to people."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "ccplay", *map(str, words)),
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    _, talk = await process.communicate()
+    return process.returncode, talk.decode()
+
+
 async def test_a_session_by_hand_runs_again(tmp_path: Path) -> None:
     """The same commands in the same order, each within a tenth of a second of its moment."""
     async with running(BUILD) as lab:
@@ -79,16 +91,21 @@ async def test_a_session_by_hand_runs_again(tmp_path: Path) -> None:
     assert len(played) == 9
 
     recording = tmp_path / "again.ccplay"
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "ccplay", "run", str(path), "--json", "--record", str(recording)),
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    _, talk = await process.communicate()
-    assert process.returncode == 0, talk.decode()
+    code, talk = await ccplay("run", path, "--json", "--record", recording)
+    assert code == 0, talk
     again = await applied(recording)
     assert [each.command for _, each in again] == [each.command for _, each in played]
     late = {
         wire.encode(two.command): t2 - t1 for (t1, _), (t2, two) in zip(played, again, strict=True)
     }
     assert max(map(abs, late.values())) < LATE_S, late
+
+    twice = tmp_path / "twice.toml"
+    code, talk = await ccplay("script", recording, "--to", twice)
+    assert (code, talk) == (0, f"to do the same again: ccplay run {twice}\n")
+    case = load(twice).case()
+    assert case.build == BUILD
+    assert [each.command for each in case.timeline] == [each.command for _, each in played]
+    code, talk = await ccplay("script", recording, "--to", twice)
+    assert code == 2
+    assert "exists already" in talk
