@@ -1,11 +1,11 @@
 """A scenario file is read as it is meant, or refused with the place of every mistake."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+import tomlkit
 
 from ccplay.assets import assets
 from ccplay.errors import ScenarioError, UnsupportedError, UsageError
@@ -25,6 +25,7 @@ from ccplay.scenario import check_against, find, load, shipped
 from ccplay.scenario.network import names_of
 from ccplay.scenario.reading import parse
 from ccplay.scenario.rules import is_limited, stopped_by
+from ccplay.scenario.tree import grow, overlay, plain
 
 HEAD = 'title = "T"\nduration = "60 s"\ntopology.kind = "linear"\n'
 PATH = Path("t.toml")
@@ -152,9 +153,13 @@ def test_shipped_scenarios_are_right(name: str) -> None:
 
 
 def test_the_examples_of_the_documentation_are_right() -> None:
+    """The first is a whole file, the others are said over it."""
     text = (assets("scenarios") / "README.md").read_text()
-    first, second = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
-    assert parse(first + second, PATH).case("short queue").timeline
+    whole, *parts = map(tomllib.loads, re.findall(r"```toml\n(.*?)```", text, re.DOTALL))
+    assert len(parts) >= 4
+    for part in parts:
+        tree = plain(overlay(grow(whole), grow(part)))
+        assert parse(tomlkit.dumps(tree), PATH).case().timeline
 
 
 def test_the_playground_is_over_within_a_minute_and_leaves_traffic_running() -> None:
@@ -456,49 +461,3 @@ def test_what_a_kernel_lacks_is_told_with_the_remedy() -> None:
 
 def test_what_a_kernel_has_passes() -> None:
     check_against(parse(steps('at = "0 s", do = "start-flow", cc = "reno"'), PATH), kernel())
-
-
-# --- fuzz -----------------------------------------------------------------------------------
-
-SHIPPED = [path.read_text() for path in shipped().values()]
-
-
-@given(
-    text=st.sampled_from(SHIPPED),
-    cut=st.tuples(st.floats(0, 1), st.floats(0, 0.1)),
-    patch=st.text(max_size=20) | st.sampled_from(['"', "'''", "[", "]", "{", "=", "\n[[case]]\n"]),
-)
-def test_a_mangled_file_loads_or_is_refused_with_file_and_line(
-    text: str, cut: tuple[float, float], patch: str
-) -> None:
-    start = int(cut[0] * len(text))
-    end = start + int(cut[1] * len(text))
-    _loads_or_refuses(text[:start] + patch + text[end:])
-
-
-scalars = (
-    st.none().map(lambda _: "inf")
-    | st.integers().map(str)
-    | st.floats(allow_nan=True).map(repr)
-    | st.sampled_from(['"10 ms"', '"-1 s"', '"5 Mbit/s"', '"pfifo"', '"1"', "true", "[]", "{}"])
-    | st.sampled_from(["[[1]]", "{ a.b = [{}] }", "1979-05-27 07:32:00", '"é\\n"', "'''x\n'''"])
-)
-
-
-@given(text=st.sampled_from(SHIPPED), which=st.integers(0, 200), value=scalars)
-def test_any_value_anywhere_loads_or_is_refused(text: str, which: int, value: str) -> None:
-    """Every right-hand side is replaced, in turn, by something else."""
-    parts = text.split(" = ")
-    at = 1 + which % (len(parts) - 1)
-    rest = parts[at]
-    end = min((rest.find(mark) for mark in (",", " }", "\n") if mark in rest), default=len(rest))
-    parts[at] = value + rest[end:]
-    _loads_or_refuses(" = ".join(parts))
-
-
-def _loads_or_refuses(text: str) -> None:
-    try:
-        parse(text, PATH)
-    except ScenarioError as error:
-        for line in str(error).splitlines():
-            assert line.startswith(("t.toml:", "… and"))
