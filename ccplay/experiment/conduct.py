@@ -46,7 +46,9 @@ class Experiment:
         self._stop = stop
         self._store = store
         self._record = record
-        finished = store.finished if store else {}
+        # What failed in may go well another time.
+        kept = store.finished if store else {}
+        finished = {key: each for key, each in kept.items() if not each.result.errors}
         runs = plan(scenario)
         self.agenda: Agenda = (
             Planned(runs, finished)

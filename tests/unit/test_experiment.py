@@ -133,6 +133,22 @@ async def test_a_lab_that_died_is_told_but_not_kept(run: Run, tmp_path: Path) ->
     assert all((tmp_path / "out" / each).read_bytes() for each in recordings)
 
 
+async def test_a_run_in_which_something_failed_is_kept_and_run_again(
+    run: Run, tmp_path: Path
+) -> None:
+    """A full disk or a dead iperf3 is a reason to try again, not to forget that it was so."""
+    manner = Manner(out=tmp_path / "out", as_json=True)
+    text = TEXT.replace('after = "p1", at = "1 s"', 'after = "p1", at = "19 s"')
+    for _ in range(2):
+        code, result, _ = await run(text, manner)
+        assert code == 1
+        assert result["cases"][0]["errors"] == ["timeline[2] never came"]
+        assert (
+            json.loads((tmp_path / "out" / "result.json").read_text())["cases"] == result["cases"]
+        )
+    assert len(run.labs) == 2
+
+
 async def test_today_s_expectations_judge_what_was_kept(run: Run, tmp_path: Path) -> None:
     manner = Manner(out=tmp_path / "out", as_json=True)
     assert (await run(TEXT, manner))[0] == 0
