@@ -97,10 +97,6 @@ class Menu(OptionList):
         """Put the highlight on the current line."""
         self.highlighted = self._pointed
 
-    def on_resize(self) -> None:
-        """Tell once more: only now it is known what is cut."""
-        self.post_message(self.Chosen(self, self.item))
-
     def set_items(self, items: Sequence[Item], current: str | None, pointed: str) -> None:
         """Show other lines, with the mark on ``current`` and the highlight on ``pointed``."""
         self.items, self.current = list(items), current
