@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ccplay.report.amounts import Unit, unit
-from ccplay.report.material import Axis, Parameter, axes, place, say
+from ccplay.report.material import Axis, Parameter, axes, place, say, slug
 from ccplay.report.merits import merits
 from ccplay.report.naming import Words, words
 from ccplay.report.results import CaseResult, CaseStatistics
@@ -43,6 +43,7 @@ class Chart:
     """One chart: panels side by side, of one unit and one axis."""
 
     name: str
+    """Names its files."""
     title: str
     label: str
     """Of the value axis, without the unit."""
@@ -131,7 +132,7 @@ def _chart(
             line.marks.append(Mark(where[across.name], case.figures[figure], own, published))
     title = first.quantity if several or not first.subject else first.text
     return Chart(
-        name=kind.replace(".", "-").replace("_", "-"),
+        name=slug(kind),
         title=title[0].upper() + title[1:],
         label=title if several or not first.subject else first.quantity,
         unit=unit(figures[0], values),

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from ccplay.model import StartFlow
+from ccplay.model import LinkSetting, Qdisc, StartFlow
 from ccplay.paths import base_rtt
 from ccplay.report.curves import flow_groups
 from ccplay.report.naming import in_order
 from ccplay.state import Flow, LabState, Ping, Queue
 from ccplay.words import limit_unit
 
+_SOME = 4
+"""A queue that never had so many packets says nothing."""
 _CLOSING_S = 1.0
 FRAME_BYTES = 1514
 """A full Ethernet frame: what turns a limit in bytes into packets."""
@@ -51,9 +52,14 @@ class Scene:
         return [each for each in self.state.pings.values() if each.rtt_us.end > 0]
 
     def limits(self, link: str) -> tuple[tuple[float, float | None], ...]:
-        """Return a queue's limit in packets (frames, where it is in bytes) at each change."""
+        """Return a queue's limit in packets (frames, where it is in bytes) at each change.
+
+        A class of a link is called ``LINK CLASS``.
+        """
+        direction, _, name = link.partition(" ")
         return tuple(
-            (change.t, _limit(change.setting.qdisc)) for change in self.state.links.get(link, ())
+            (change.t, _limit(_qdisc(change.setting, name)))
+            for change in self.state.links.get(direction, ())
         )
 
     def base_rtt(self) -> tuple[tuple[float, float | None], ...]:
@@ -103,16 +109,26 @@ def _marks(state: LabState, start: float) -> list[tuple[float, str]]:
 
 
 def _queues(state: LabState) -> list[Queue]:
+    """Return the queues to draw; of a link with classes those of the classes, not their sum."""
     names = list(state.hello.network.bottlenecks) if state.hello else []
     busy = []
     for name, queue in state.queues.items():
+        direction, _, own = name.partition(" ")
+        if not own and any(each.startswith(f"{name} ") for each in state.queues):
+            continue
         found = queue.series["qlen"].extremes(0, queue.series["qlen"].end)
-        if [name] == names[:1] or (found and found[1] >= 4):
+        if [direction] == names[:1] or (found and found[1] >= _SOME):
             busy.append(queue)
     return busy or list(state.queues.values())[:1]
 
 
-def _limit(qdisc: Any) -> float | None:
+def _qdisc(setting: LinkSetting, name: str) -> Qdisc | None:
+    """Return the queue of a class, or of the link itself where no class is named."""
+    own = next((each.qdisc for each in setting.classes or () if each.name == name), None)
+    return own or setting.qdisc
+
+
+def _limit(qdisc: Qdisc | None) -> float | None:
     if qdisc is None:
         return None
     limit = qdisc.options.get("limit")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
@@ -156,9 +157,14 @@ def _executor(jobs: int) -> Iterator[Callable[[Sequence[Job]], Iterator[Drawn]]]
         yield lambda some: map(draw, some)
         return
     # Threads that libraries start do not survive a fork.
-    pool: Executor
-    with ProcessPoolExecutor(workers, mp_context=get_context("forkserver")) as pool:
+    context = get_context("forkserver")
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_ignore_interrupts) as pool:
         yield lambda some: pool.map(draw, some)
+
+
+def _ignore_interrupts() -> None:
+    """Leave Ctrl-C to the parent: a worker would only die with a traceback."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _shown(drawn: Drawn) -> Shown:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -136,7 +137,9 @@ class Inks:
 @contextmanager
 def look() -> Iterator[None]:
     """Draw within this, for the same figure on every machine."""
-    with mpl.rc_context():
+    with mpl.rc_context(), warnings.catch_warnings():
+        # A name in letters that the font lacks is no fault of ours; a browser has them.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         mpl.rcdefaults()
         mpl.rcParams.update(_RC)
         yield
