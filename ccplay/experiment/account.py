@@ -77,7 +77,7 @@ class Account:
         if outcome.result.interrupted:
             return f"{run}: interrupted"
         done, total = self.progress
-        line = f"{done}/{total}  {run}: {outcome.result.duration_s:.1f} s"
+        line = f"{done:>{len(str(total))}}/{total}  {run}: {outcome.result.duration_s:.1f} s"
         figures = merits(outcome.result)
         for figure in [each for each in run.case.figures if each in figures][:1]:
             line += f", {figure} {write(figure, figures[figure])}"
