@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from ccplay.scenario import quantities
+from ccplay.scenario.class_rules import check_classes
 from ccplay.scenario.evidence import read_expect, read_figures, read_published
 from ccplay.scenario.matrix import Point, check_settings, points, read_matrix, size
 from ccplay.scenario.mistakes import quote
@@ -22,6 +23,8 @@ from ccplay.scenario.values import Case
 T = TypeVar("T")
 
 MOST_CASES = 1000
+MOST_STEPS = 100_000
+"""Of all cases together: a small file can multiply them without end."""
 ENDS = ("duration", "all", "first")
 """What can end a case."""
 
@@ -81,17 +84,20 @@ def read_cases(
 
 def _drafts(table: dict[str, Node], settings: list[Setting], reader: Reader) -> Iterator[_Draft]:
     common = Node((), {key: node for key, node in table.items() if key in OWN_KEYS})
-    count = 0
+    cases = steps = 0
     for name, merged in _merged(common, table.get("case"), reader):
         node = lay_over(merged, settings, reader)
         inner = dict(node.value)
         matrix = inner.pop("matrix", None)
         axes = read_matrix(matrix, reader)
         check_settings(axes, settings, reader)
-        count += size(axes)
-        if count > MOST_CASES:
+        timeline = inner["timeline"].value if "timeline" in inner else []
+        cases += size(axes)
+        steps += size(axes) * (len(timeline) if isinstance(timeline, list) else 0)
+        if cases > MOST_CASES or steps > MOST_STEPS:
+            what = f"{MOST_CASES} cases" if cases > MOST_CASES else f"{MOST_STEPS} steps"
             place = merged.place if matrix is None else matrix.place
-            reader.mistakes.add(place, f"more than {MOST_CASES} cases, all points counted")
+            reader.mistakes.add(place, f"more than {what}, all points counted")
             return
         for point in points(axes):
             yield _Draft(name, Node(node.place, inner), point)
@@ -128,6 +134,8 @@ def _case(node: Node, reader: Reader) -> Case:
     if names is not None:
         check_overruled(table.get("links"), names, reader)
     drafts = read_timeline(table.get("timeline"), duration_s, reader)
+    if names is not None:
+        check_classes(drafts, build.links, names, reader.mistakes)
     case = Case(
         name="",
         title="",

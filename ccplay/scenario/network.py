@@ -95,7 +95,7 @@ def read_build(case: dict[str, Node], reader: Reader) -> tuple[Build, Names | No
 def _topology(node: Node | None, reader: Reader) -> Topology:
     table = reader.table(node, ("kind", "pairs"))
     default = Topology()
-    kind = reader.value(table.get("kind"), quantities.choice("topology", KINDS), default.kind)
+    kind = reader.value(table.get("kind"), quantities.Choice("topology", KINDS), default.kind)
     if kind == "linear" and "pairs" in table:
         reader.mistakes.add(table["pairs"].place, 'only a "dumbbell" has pairs')
     pairs = reader.value(table.get("pairs"), PAIRS, default.pairs)

@@ -176,8 +176,6 @@ class Choice:
         return value
 
 
-whole, choice = Whole, Choice
-
 seed = Whole(0, 2**31 - 1)
 congestion_control = Choice("congestion control", CONGESTION_CONTROLS)
 

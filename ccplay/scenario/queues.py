@@ -19,7 +19,7 @@ def read_qdisc(place: Place, table: dict[str, Node], reader: Reader) -> Qdisc | 
         reader.mistakes.add(place, 'kind is missing: which queue, such as "pfifo"')
         return None
     kinds = tuple(DISCIPLINES)
-    kind = reader.value(table["kind"], quantities.choice("queue discipline", kinds), "")
+    kind = reader.value(table["kind"], quantities.Choice("queue discipline", kinds), "")
     if not kind:
         return None
     before = reader.mistakes.count

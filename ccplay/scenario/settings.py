@@ -50,6 +50,9 @@ def lay_over(below: Node, settings: Iterable[Setting], reader: Reader) -> Node:
 
 
 def _setting(text: str) -> Setting:
+    # What a shell hands over need not be text: Python keeps such bytes as lone surrogates.
+    if not text.isascii() and any("\ud800" <= each <= "\udfff" for each in text):
+        raise MisfitError(f"{quote(text)} is not UTF-8 text")
     written, path, value = split_setting(text)
     if path[0] == "case":
         raise MisfitError("a setting holds for every case; --case NAME picks some")

@@ -49,11 +49,11 @@ FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "dst": ("dst", quantities.name),
     "host": ("host", quantities.name),
     "cc": ("cc", quantities.congestion_control),
-    "streams": ("streams", quantities.whole(1, quantities.MOST_STREAMS)),
+    "streams": ("streams", quantities.Whole(1, quantities.MOST_STREAMS)),
     "bytes": ("bytes", quantities.size),
     "duration_s": ("duration", quantities.duration),
     "interval_s": ("interval", quantities.interval),
-    "count": ("count", quantities.whole(1, quantities.MOST_PINGS)),
+    "count": ("count", quantities.Whole(1, quantities.MOST_PINGS)),
     "link": ("link", quantities.text),
     "rate": ("rate", quantities.rate),
     "delay_us": ("delay", quantities.delay),
@@ -61,7 +61,7 @@ FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "loss": ("loss", quantities.loss),
     "traffic_class": ("class", quantities.name),
     "capture": ("capture", quantities.name),
-    "snaplen": ("snaplen", quantities.whole(64, 65_535)),
+    "snaplen": ("snaplen", quantities.Whole(64, 65_535)),
     "max_bytes": ("size", quantities.size),
     "text": ("text", quantities.text),
 }
@@ -117,7 +117,7 @@ def _command(place: Place, table: dict[str, Node], reader: Reader) -> Command | 
     if do is None:
         reader.mistakes.add(place, f"do is missing: one of {', '.join(ACTIONS)}")
         return None
-    action = ACTIONS.get(reader.value(do, quantities.choice("action", tuple(ACTIONS)), ""))
+    action = ACTIONS.get(reader.value(do, quantities.Choice("action", tuple(ACTIONS)), ""))
     if action is None:
         return None
     values: dict[str, Any] = {}

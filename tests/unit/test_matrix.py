@@ -190,6 +190,14 @@ def test_the_limit_counts_the_points_of_all_cases() -> None:
     assert len(read(seeds).cases) == 501
 
 
+def test_steps_are_limited_too() -> None:
+    """A small file must not keep its reader busy for minutes."""
+    steps = '{ at = "0 s", do = "mark", text = "x" },' * 1001
+    text = f"duration = '1 s'\ntimeline = [{steps}]\nmatrix.seed = {list(range(100))}"
+    with pytest.raises(ScenarioError, match=r"t.toml:3: matrix: more than 100000 steps"):
+        parse(text, Path("t.toml"))
+
+
 def test_another_name_of_the_link_must_not_undo_the_matrix() -> None:
     """Of a link's names the later entry wins, so these delays would not be those of the run."""
     before = """

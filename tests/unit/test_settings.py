@@ -115,6 +115,7 @@ def test_files_are_loaded_with_settings(tmp_path: Path) -> None:
             '--set matrix.delay.values: must be a list of values, not "5',
         ),
         ("matrix.delay.values=[1]", "--set matrix.delay.values: [0]: 1 has no unit"),
+        ("about=a\udcff", '"about=a\\udcff" is not UTF-8 text'),
         ("seed\x1b[31m=1", "--set seed\\u001b[31m: "),
         pytest.param("seed=" + "[" * 5000, "nested too deeply", id="deep"),
     ],
