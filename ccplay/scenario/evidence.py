@@ -87,8 +87,8 @@ def _expectation(node: Node, reader: Reader) -> Expectation | None:
 
 def _bounds_text(low: float | None, high: float | None) -> str:
     if low is not None and high is not None:
-        return f"{low:g} to {high:g}"
-    return f"at least {low:g}" if low is not None else f"at most {high or 0:g}"
+        return f"{low:,.10g} to {high:,.10g}"
+    return f"at least {low:,.10g}" if low is not None else f"at most {high or 0:,.10g}"
 
 
 def _around(table: dict[str, Node], node: Node, reader: Reader) -> tuple[float, float, str]:
@@ -99,7 +99,7 @@ def _around(table: dict[str, Node], node: Node, reader: Reader) -> tuple[float, 
         reader.mistakes.add(node.place, 'tolerance is missing, such as tolerance = "15 %"')
         return value, value, ""
     width = reader.value(tolerance, lambda each: _tolerance(each, value), 0.0)
-    text = f"{value:g} ± {' '.join(str(plain(tolerance)).split())}"
+    text = f"{value:,.10g} ± {' '.join(str(plain(tolerance)).split())}"
     return value - width, value + width, text
 
 
