@@ -34,7 +34,9 @@ def describe_qdisc(qdisc: Qdisc) -> str:
     known = {each.name: each for each in _parameters(qdisc.kind)}
     words = [qdisc.kind]
     for name, value in sorted(qdisc.options.items(), key=lambda option: option[0] != "limit"):
-        text = known[name].write(value) if name in known else str(value)
+        # A stranger's recording may have text where a number belongs.
+        plain = name not in known or isinstance(value, str)
+        text = str(value) if plain else known[name].write(value)
         if name == "limit":
             words.append(text.replace("packets", "pkt"))
         elif value is True:

@@ -32,7 +32,7 @@ def time_us(microseconds: int) -> str:
 
 def seconds(length: float) -> str:
     """Write a moment or a duration, to the microsecond: ``12.345 s``."""
-    return f"{_scaled(round(length * 1e6), 6)} s"
+    return f"{_scaled(round(length * 1e6), 6)} s" if abs(length) < 1e9 else f"{length} s"
 
 
 def size(amount: int) -> str:
@@ -87,6 +87,8 @@ def _class(each: TrafficClass) -> dict[str, Plain]:
 
 
 def _option(value: Option, unit: str | None) -> Option:
+    if isinstance(value, str):
+        return value
     match unit:
         case "us":
             return time_us(int(value))

@@ -11,7 +11,7 @@ import msgspec
 import tomlkit
 from msgspec.structs import replace
 
-from ccplay.errors import RecordingError
+from ccplay.errors import RecordingError, ScenarioError
 from ccplay.model import (
     BOTTLENECK,
     Applied,
@@ -23,6 +23,7 @@ from ccplay.model import (
     Topology,
 )
 from ccplay.scenario import spelling
+from ccplay.scenario.class_rules import check_classes
 from ccplay.scenario.mistakes import Mistakes, Place, spell
 from ccplay.scenario.network import names_of
 from ccplay.scenario.reading import parse
@@ -53,21 +54,28 @@ def write(state: LabState, *, title: str = "", until: float | None = None) -> st
     done = [each for each in state.applied if each.t <= end]
     duration_s = float(max(math.ceil(round(end - ready_at, 3)), 1))
     steps = [step(each, ready_at) for each in done]
-    text = "\n".join(
+    head = "\n".join(
         [
             *_origin(hello),
             f"title = {_toml(spelling.line(printable(title)) if title.strip() else 'A session')}",
             f"duration = {_toml(spelling.seconds(duration_s))}",
             "",
             *_network(build),
-            "",
-            *_timeline(steps, duration_s, build.topology),
-            "",
+            "\n",
         ]
     )
-    # The proof: what this can't read must not be left to whoever opens the file.
-    parse(text, Path("session.toml"))
+    _prove(head)
+    text = head + "\n".join([*_timeline(steps, duration_s, build), ""])
+    _prove(text)
     return text
+
+
+def _prove(text: str) -> None:
+    """Read what was written: what is wrong must not be left to whoever opens the file."""
+    try:
+        parse(text, Path("scenario"))
+    except ScenarioError as error:
+        raise ScenarioError(f"no scenario can say this session: {error}") from None
 
 
 def step(applied: Applied, ready_at: float) -> dict[str, Plain]:
@@ -163,12 +171,12 @@ def _link(setting: LinkSetting) -> str:
 
 
 def _timeline(
-    steps: Sequence[Mapping[str, Plain]], duration_s: float, topology: Topology
+    steps: Sequence[Mapping[str, Plain]], duration_s: float, build: Build
 ) -> Iterator[str]:
     if not steps:
         yield "timeline = []"
         return
-    refused = _refused(steps, duration_s, topology)
+    refused = _refused(steps, duration_s, build)
     # Aligned, moments and actions are read down the page.
     width = max(len(str(each["at"])) for each in steps)
     yield "timeline = ["
@@ -198,7 +206,7 @@ class _Refusals(Mistakes):
 
 
 def _refused(
-    steps: Sequence[Mapping[str, Plain]], duration_s: float, topology: Topology
+    steps: Sequence[Mapping[str, Plain]], duration_s: float, build: Build
 ) -> dict[int, str]:
     """Return by number, with the reason, the steps that no scenario takes."""
     refused: dict[int, str] = {}
@@ -207,7 +215,9 @@ def _refused(
         found = _Refusals()
         node = grow([dict(steps[number]) for number in kept], ("timeline",))
         drafts = read_timeline(node, duration_s, Reader(found))
-        check_timeline(drafts, names_of(topology), found)
+        names = names_of(build.topology)
+        check_timeline(drafts, names, found)
+        check_classes(drafts, build.links, names, found)
         if not found.why:
             return refused
         # What refers to a step that is left out is refused in the next round.

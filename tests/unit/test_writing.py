@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ccplay.disciplines import DISCIPLINES, Parameter
 from ccplay.errors import RecordingError, ScenarioError
@@ -230,18 +231,21 @@ def change(draw: st.DrawFn, name: str, names: Names) -> list[AnyCommand]:
         case 0:
             return [SetCongestionControl(cc=draw(algorithms), host=names.hosts[0])]
         case 1:
-            return [SetQdisc(qdisc=draw(queues()), link=link)]
+            # Where a link has classes, the queue would have to be one of theirs.
+            return [SetClasses(classes=[], link=link), SetQdisc(qdisc=draw(queues()), link=link)]
         case 2:
             times = st.none() | st.integers(0, read.LONGEST_DELAY_US)
             rate = draw(st.none() | rates)
             loss = draw(losses)
-            return [
-                SetLink(
-                    link=link, rate=rate, delay_us=draw(times), jitter_us=draw(times), loss=loss
-                )
-            ]
+            changed = SetLink(
+                link=link, rate=rate, delay_us=draw(times), jitter_us=draw(times), loss=loss
+            )
+            return [changed] if rate else [SetClasses(classes=[], link=link), changed]
         case 3:
-            return [SetClasses(classes=draw(classes()), link=link)]
+            return [
+                SetLink(link=link, rate=1_000_000),
+                SetClasses(classes=draw(classes()), link=link),
+            ]
         case 4:
             limit, kept = draw(st.integers(*CAPTURES)), draw(st.integers(64, 65_535))
             capture: AnyCommand = StartCapture(capture=f"c{name}", snaplen=kept, max_bytes=limit)
@@ -369,7 +373,10 @@ def test_how_it_looks() -> None:
     state = session(
         build,
         Applied(t=1.5, command=StartFlow(flow="1", src="h1", dst="h2", cc="reno"), took_s=0.0679),
-        Applied(t=12.3456, command=SetQdisc(qdisc=Qdisc(kind="bfifo", options={"limit": 30_000}))),
+        Applied(
+            t=12.3456,
+            command=SetQdisc(link="r->h1", qdisc=Qdisc(kind="bfifo", options={"limit": 30_000})),
+        ),
     )
     assert (
         write(state, title='A "long" queue')
@@ -391,7 +398,7 @@ seed = 7
 
 timeline = [
   { at = "1 s",      do = "start-flow", flow = "1", src = "h1", dst = "h2", cc = "reno" },
-  { at = "11.913 s", do = "set-qdisc", kind = "bfifo", limit = "30 kB" },
+  { at = "11.913 s", do = "set-qdisc", link = "r->h1", kind = "bfifo", limit = "30 kB" },
 ]
 """
     )
@@ -459,6 +466,39 @@ def test_what_no_scenario_can_say_is_told_in_its_place() -> None:
     assert 'no host "s9"' in text
     (step,) = parse(text, Path("t.toml")).case().timeline
     assert step.command == Mark(text="fine")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        StartFlow(flow="1", duration_s=1e305),
+        StartFlow(flow="1", bytes=-5),
+        SetLink(rate=-4, delay_us=-5, loss=1e308),
+        SetQdisc(qdisc=Qdisc(kind="codel", options={"target": "abc", "interval": True})),
+        SetQdisc(qdisc=Qdisc(kind="no such", options={"at": 'x\n"', "do": 3.5})),
+        Mark(text="two\nlines \x1b]0;"),
+        StartCapture(capture="c1", snaplen=-1),
+    ],
+    ids=str,
+)
+def test_nonsense_of_a_stranger_becomes_a_comment(command: AnyCommand) -> None:
+    """It can be told, and neither ends the comment nor talks to the terminal."""
+    text = write(session(Build(), Applied(t=2.0, command=command)))
+    assert parse(text, Path("t.toml")).case().timeline == ()
+    assert text.replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize(
+    "topology", [Topology(kind="ring"), Topology(pairs=10**9)], ids=["ring", "pairs"]
+)
+def test_a_topology_that_is_none_is_refused(topology: Topology) -> None:
+    hello = session(Build()).hello
+    assert hello is not None
+    state = LabState()
+    state.apply(replace(hello, build=Build(topology=topology)))
+    state.apply(Ready(t=READY_AT))
+    with pytest.raises(ScenarioError, match="no scenario can say"):
+        write(state)
 
 
 def test_a_network_that_no_scenario_can_say_is_refused() -> None:
