@@ -186,10 +186,17 @@ settings = st.lists(
 )
 
 
-@unhurried
-@given(tree=trees())
-def test_files_of_the_right_words_load_or_are_refused(tree: dict[str, Any]) -> None:
-    fate(tomlkit.dumps(tree))
+def test_files_of_the_right_words_load_or_are_refused() -> None:
+    """Some must load: a fuzz whose files are all refused would prove little."""
+    fates: list[Scenario | None] = []
+
+    @unhurried
+    @given(tree=trees())
+    def read(tree: dict[str, Any]) -> None:
+        fates.append(fate(tomlkit.dumps(tree)))
+
+    read()
+    assert sum(each is not None for each in fates) >= 5
 
 
 @unhurried
@@ -270,16 +277,3 @@ tokens = st.sampled_from(
 @given(text=st.text() | st.lists(tokens, max_size=30).map("".join), settings=settings)
 def test_any_text_loads_or_is_refused(text: str, settings: list[str]) -> None:
     fate(text, settings)
-
-
-def test_the_words_are_right_often_enough() -> None:
-    """A fuzz whose files are all refused would prove little."""
-    fates: list[Scenario | None] = []
-
-    @unhurried
-    @given(tree=trees())
-    def collect(tree: dict[str, Any]) -> None:
-        fates.append(fate(tomlkit.dumps(tree)))
-
-    collect()
-    assert sum(each is not None for each in fates) >= 5
