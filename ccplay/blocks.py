@@ -1,4 +1,4 @@
-"""Blocks: the sweeps of about a second as one event, a tenth of the work to read."""
+"""Blocks: the sweeps of some seconds as one event, a tenth of the work to read."""
 
 from __future__ import annotations
 
@@ -80,18 +80,18 @@ def moments(block: Sweeps) -> list[float]:
     return [us / 1e6 for us in accumulate(block.after_us, initial=round(block.t * 1e6))]
 
 
-def floats(row: Row, sweeps: int) -> bytes:
-    """Return what a row says of each of its ``sweeps`` as C floats, NaN for what is not known."""
-    if isinstance(row, list):
-        try:
-            return _packer(sweeps)(*accumulate(row))
-        except (TypeError, struct.error):
-            return _packer(sweeps)(*map(_or_nan, _with_gaps(row)))
-    if isinstance(row, dict):
-        ends = (*row, sweeps)[1:]
-        spans = zip(row.items(), ends, strict=True)
-        return b"".join([_float(_or_nan(value)) * (end - start) for (start, value), end in spans])
-    return _float(_or_nan(row)) * sweeps
+def floats(rows: Sequence[Row], sweeps: int) -> list[bytes]:
+    """Return what each row says of its ``sweeps`` as C floats, NaN for what is not known."""
+    pack = _packer(sweeps)
+    try:
+        return [
+            pack(*accumulate(row)) if isinstance(row, list) else _held(row, sweeps) for row in rows
+        ]
+    except (TypeError, struct.error):
+        # Something in an array is not known: that is seldom, and may take longer.
+        return [
+            pack(*_with_gaps(row)) if isinstance(row, list) else _held(row, sweeps) for row in rows
+        ]
 
 
 def last(row: Row) -> int | None:
@@ -111,8 +111,17 @@ def _packer(sweeps: int) -> Callable[..., bytes]:
     return struct.Struct(f"{sweeps}f").pack
 
 
-def _or_nan(value: int | None) -> float:
-    return math.nan if value is None else value
+def _held(row: dict[int, int | None] | int | None, sweeps: int) -> bytes:
+    """Return the C floats of a row that tells changes only."""
+    if not isinstance(row, dict):
+        return _float(math.nan if row is None else row) * sweeps
+    ends = (*row, sweeps)[1:]
+    return b"".join(
+        [
+            _float(math.nan if value is None else value) * (end - start)
+            for (start, value), end in zip(row.items(), ends, strict=True)
+        ]
+    )
 
 
 def _shape(sweep: Sweep) -> tuple[list[str] | None, ...]:
@@ -167,12 +176,12 @@ def _without_gaps(counts: Sequence[int | None]) -> list[int | None]:
     return steps
 
 
-def _with_gaps(row: Sequence[int | None]) -> list[int | None]:
-    found: list[int | None] = []
+def _with_gaps(row: Sequence[int | None]) -> list[float]:
+    found: list[float] = []
     known = 0
     for step in row:
         known += step or 0
-        found.append(None if step is None else known)
+        found.append(math.nan if step is None else known)
     return found
 
 
@@ -185,13 +194,11 @@ def _check_rows(
     for field, rows in fields.items():
         if len(rows) != len(names):
             raise WireError(f"{field}: not one for each of {len(names)} flows or links")
-        if any(len(row) != sweeps for row in rows if isinstance(row, list)):
+        if {len(row) for row in rows if isinstance(row, list)} - {sweeps}:
             raise WireError(f"{field}: not a value for each of {sweeps} sweeps")
-        for row in rows:
-            if isinstance(row, dict):
-                at = list(row)
-                if not at or at[0] != 0 or at[-1] >= sweeps or at != sorted(at):
-                    raise WireError(f"{field}: changes at {at[:9]} of {sweeps} sweeps")
+        for at in [list(row) for row in rows if isinstance(row, dict)]:
+            if not at or at[0] != 0 or at[-1] >= sweeps or at != sorted(at):
+                raise WireError(f"{field}: changes at {at[:9]} of {sweeps} sweeps")
 
 
 def _check_names(names: list[str]) -> None:

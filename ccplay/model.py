@@ -585,7 +585,7 @@ class QdiscRows(Value, frozen=True):
 
 
 class Sweeps(Event, frozen=True):
-    """The sweeps of about a second, the first at ``t``, as recordings keep them; see ``blocks``.
+    """The sweeps of some seconds, the first at ``t``, as recordings keep them; see ``blocks``.
 
     All of them have the same flows and links, with the same algorithms and disciplines.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 MISSING = math.nan
 """Stands where a value is not known; plots leave a gap there."""
@@ -72,7 +72,7 @@ class Timeline:
 class Series:
     """One value a tick of its timeline, from the tick at which it began.
 
-    ``extremes`` costs O(log n) whatever the width asked for.
+    ``extremes`` costs O(log n) whatever the width asked for, and at first O(width).
     """
 
     __slots__ = ("_first", "_highs", "_lows", "_values", "timeline")
@@ -132,8 +132,11 @@ class Series:
         stop = min(end - self._first, len(self._values))
         if stop - index <= 2 * _FANOUT:
             return _extremes(self._values[index:stop]) if index < stop else None
+        # What a recording brings at once is not made into a pyramid at once.
+        self._grow_pyramid(stop - index)
+        if len(self._lows[0]) < stop // _FANOUT:
+            return _extremes(self._values[index:stop])
         low, high = math.inf, -math.inf
-        self._grow_pyramid()
         while index < stop:
             level, width = 0, 1
             # Climb while a whole aligned block fits.
@@ -161,20 +164,17 @@ class Series:
         window = self._values[max(start - self._first, 0) : max(end - self._first, 0)]
         return [value for value in window if value == value]
 
-    def _grow_pyramid(self) -> None:
+    def _grow_pyramid(self, most: int) -> None:
+        """Take ``most`` values more into account, or all that are new."""
         below_low = below_high = self._values
         level = 0
         while len(below_low) >= _FANOUT:
             if level == len(self._lows):
                 self._lows.append(array("f"))
                 self._highs.append(array("f"))
-            lows, highs = self._lows[level], self._highs[level]
-            for block in range(len(lows), len(below_low) // _FANOUT):
-                cut = slice(block * _FANOUT, (block + 1) * _FANOUT)
-                # A block without a known value keeps +inf and -inf, which lose every comparison.
-                lows.append(min((v for v in below_low[cut] if v == v), default=math.inf))
-                highs.append(max((v for v in below_high[cut] if v == v), default=-math.inf))
-            below_low, below_high = lows, highs
+            _grow(self._lows[level], below_low, most, min)
+            _grow(self._highs[level], below_high, most, max)
+            below_low, below_high = self._lows[level], self._highs[level]
             level += 1
 
     def _skip_to(self, tick: int) -> None:
@@ -190,6 +190,22 @@ class Series:
             self._first += forgotten
             self._lows.clear()
             self._highs.clear()
+
+
+def _grow(
+    level: array[float], below: array[float], most: int, choose: Callable[..., float]
+) -> None:
+    """Add to ``level`` the least or greatest of each whole block of ``below`` that it lacks."""
+    start = len(level)
+    end = min(len(below) // _FANOUT, start + most // _FANOUT)
+    columns = [below[start * _FANOUT + at : end * _FANOUT : _FANOUT] for at in range(_FANOUT)]
+    level.extend(map(choose, *columns))
+    # NaN is never less or greater than another value, so it shows only where it comes first.
+    for block in range(start, len(level)):
+        if level[block] != level[block]:
+            known = [v for v in below[block * _FANOUT : (block + 1) * _FANOUT] if v == v]
+            # A block without a known value loses every comparison.
+            level[block] = choose(known, default=-choose(math.inf, -math.inf))
 
 
 def _extremes(values: Sequence[float]) -> tuple[float, float] | None:

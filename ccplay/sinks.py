@@ -27,7 +27,7 @@ class Sink(Protocol):
 class Recorder:
     """The stream in a file, one JSON line an event, valid up to its last complete line.
 
-    Sweeps go into blocks of about a second. Before an event whose place among the sweeps matters
+    Sweeps go into blocks of two seconds. Before an event whose place among the sweeps matters
     their block ends, so that reading gives the state that the stream gave.
     """
 
@@ -43,7 +43,7 @@ class Recorder:
             raise RecordingError(f"can't record to {path}: {error.strerror}") from None
 
     def put(self, event: AnyEvent | UnknownEvent) -> None:
-        """Take one event; all is on its way to the disk about a second later."""
+        """Take one event; all is on its way to the disk two seconds later."""
         try:
             if isinstance(event, Sweep):
                 self._gather(event)
@@ -85,8 +85,8 @@ class Recorder:
             self._file.write(line)
 
 
-_BLOCK_S = 1.0
-"""What a crash of ours may cost."""
+_BLOCK_S = 2.0
+"""What a crash of ours may cost; longer blocks are hardly shorter to keep or to read."""
 
 _ALONGSIDE = (PingSample, DownloadProgress, Health)
 """Samples of their own: it does not matter which sweeps come before and which after them."""

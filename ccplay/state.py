@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -255,15 +255,18 @@ class LabState:
         self.now = max(self.now, moments[-1])
 
     def _tcp_rows(self, tick: int, t: float, rows: TcpRows, sweeps: int) -> None:
-        for at, (name, cc) in enumerate(zip(rows.flow, rows.cc, strict=True)):
-            if (flow := self.flows.get(name)) is not None:
-                _extend(flow.series, tick, rows.fields, at, sweeps)
-                mss = _last(rows.fields, "mss", at)
-                flow.learn(t, cc, mss, _last(rows.fields, "bytes_acked", at))
+        flows = [self.flows.get(name) for name in rows.flow]
+        series = [None if flow is None else flow.series for flow in flows]
+        _extend(series, FLOW_SERIES, tick, rows.fields, sweeps)
+        nothing = [0] * len(flows)
+        mss, acked = (rows.fields.get(name, nothing) for name in ("mss", "bytes_acked"))
+        for flow, cc, *lasts in zip(flows, rows.cc, mss, acked, strict=True):
+            if flow is not None:
+                flow.learn(t, cc, *(blocks.last(row) or 0 for row in lasts))
 
     def _qdisc_rows(self, tick: int, rows: QdiscRows, sweeps: int) -> None:
-        for at, (link, kind) in enumerate(zip(rows.link, rows.kind, strict=True)):
-            _extend(self._queue(link, kind).series, tick, rows.fields, at, sweeps)
+        queues = [self._queue(*each) for each in zip(rows.link, rows.kind, strict=True)]
+        _extend([queue.series for queue in queues], QUEUE_SERIES, tick, rows.fields, sweeps)
 
     def _queue(self, link: str, kind: str) -> Queue:
         queue = self.queues.get(link)
@@ -404,16 +407,18 @@ class LabState:
 
 
 def _extend(
-    series: dict[str, Series], tick: int, fields: dict[str, list[Row]], at: int, sweeps: int
+    owners: Sequence[dict[str, Series] | None],
+    names: Sequence[str],
+    tick: int,
+    fields: dict[str, list[Row]],
+    sweeps: int,
 ) -> None:
-    for name, each in series.items():
-        if (rows := fields.get(name)) is not None:
-            each.extend(tick, blocks.floats(rows[at], sweeps))
-
-
-def _last(fields: dict[str, list[Row]], name: str, at: int) -> int:
-    rows = fields.get(name)
-    return 0 if rows is None else blocks.last(rows[at]) or 0
+    """Give the series of each flow or queue what the rows of a block say."""
+    for name in names:
+        if name in fields:
+            for series, floats in zip(owners, blocks.floats(fields[name], sweeps), strict=True):
+                if series is not None:
+                    series[name].extend(tick, floats)
 
 
 _HANDLERS: dict[type, Callable[[LabState, Any], None]] = {

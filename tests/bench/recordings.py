@@ -62,7 +62,7 @@ class Written:
 def _measure(console: Console, name: str, said: list[AnyEvent], folder: Path) -> None:
     new, old = folder / "new.ccplay", folder / "old.ccplay"
     blocks, lines = _record(new, hour(said)), _record_1(old, hour(said))
-    heads = ("", "blocks of a second", "a line a sweep", "ratio", "aim")
+    heads = ("", "blocks", "a line a sweep", "ratio", "aim")
     sheet = table(f"an hour of {FLOWS} flows at {HZ} Hz, {name}", "", heads)
 
     def row(what: str, ours: Spread, theirs: Spread | None = None, digits: int = 0) -> None:
@@ -71,7 +71,8 @@ def _measure(console: Console, name: str, said: list[AnyEvent], folder: Path) ->
         sheet.add_row(what, ours.scaled(1, digits), peer, ratio, AIMS.get(what, ""))
 
     def each(what: str, figure: Callable[[Written], float], digits: int = 0) -> None:
-        row(what, *(Spread.of([figure(written)]) for written in (blocks, lines)), digits=digits)
+        ours, theirs = (Spread.of([figure(written)]) for written in (blocks, lines))
+        row(what, ours, theirs, digits)
 
     each("MB", lambda it: it.bytes / 1e6, 1)
     each("bytes a sweep", lambda it: it.bytes / it.sweeps)
@@ -182,7 +183,7 @@ def _on_screen(path: Path) -> dict[str, Spread]:
         try:
             terminal.wait_for(b"ccplay")
             note("replay: first paint", time.monotonic() - terminal.began)
-            terminal.wait_for(b" 59:3")
+            terminal.wait_for("▶ replay".encode())
             note("replay: at 59:30", time.monotonic() - terminal.began)
             terminal.key(b" ")
             for name, key in (("home", HOME), ("end", END)):
