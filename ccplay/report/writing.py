@@ -84,14 +84,13 @@ def _fill(material: Material, folder: Path, out: Path, tell: Teller, *, every: b
     figures, table_folder = folder / "figures", folder / "tables"
     figures.mkdir(parents=True)
     table_folder.mkdir()
-    with tempfile.TemporaryDirectory() as cut:
-        fonts.cut(Path(cut))
-        fonts.use(Path(cut))
-        face = fonts.face(Path(cut))
-        # The longest first, so that no worker is left alone with one at the end.
-        jobs = sorted(_jobs(material, figures, Path(cut), every=every), key=lambda j: not j.full)
-        drawn = _draw(jobs, tell)
-        pictures = _charts(material, drawn, figures, face)
+    cut = fonts.cut()
+    fonts.use(cut)
+    face = fonts.face(cut)
+    # The longest first, so that no worker is left alone with one at the end.
+    jobs = sorted(_jobs(material, figures, cut, every=every), key=lambda job: not job.full)
+    drawn = _draw(jobs, tell)
+    pictures = _charts(material, drawn, figures, face)
     tell(len(jobs), len(jobs), "writing")
     found = tables(material.result)
     for table in found:

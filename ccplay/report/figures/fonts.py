@@ -6,8 +6,11 @@ text in other letters falls back on the whole font.
 
 from __future__ import annotations
 
+import atexit
 import base64
 import io
+import shutil
+import tempfile
 from functools import lru_cache
 from pathlib import Path
 
@@ -24,8 +27,11 @@ _FAMILY_NAMES = (1, 4, 16)
 """Records of the name table: family, full name, typographic family."""
 
 
-def cut(folder: Path) -> None:
-    """Write the font's weights into ``folder``, for ``use``."""
+@lru_cache(maxsize=1)
+def cut() -> Path:
+    """Return a folder with the font's weights, for ``use``; it goes when this process ends."""
+    folder = Path(tempfile.mkdtemp(prefix="ccplay-font-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     for weight in WEIGHTS:
         font = TTFont(findfont(FontProperties(family=WHOLE, weight=weight)), recalcTimestamp=False)
         options = subset.Options(hinting=False, layout_features=["kern"], notdef_outline=True)
@@ -39,6 +45,7 @@ def cut(folder: Path) -> None:
                     FAMILY, record.nameID, record.platformID, record.platEncID, record.langID
                 )
         font.save(folder / f"{weight}.ttf")
+    return folder
 
 
 def use(folder: Path) -> None:

@@ -1,0 +1,120 @@
+"""Charts choose the axis to draw along, keep a flow's colour, and labels never overlap."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ccplay.report.charts import charts
+from ccplay.report.distributions import distribution, together
+from ccplay.report.material import Axis, axes, number
+from tests.unit.reports import experiment, matrix
+
+pytest.importorskip("matplotlib")
+
+from ccplay.report.figures import chart, files, marks, style
+
+
+def test_a_chart_runs_along_the_axis_of_numbers_with_the_most_values() -> None:
+    cases = matrix(("50 ms", "100 ms"), (10, 25, 50))
+    ratio, goodput = charts(cases, [])
+    assert (ratio.axis.name, ratio.hue) == ("limit", "delay")
+    assert [line.label for line in ratio.panels[0][1]] == ["50 ms", "100 ms"]
+    assert [title for title, _ in goodput.panels] == ["flow 1", "flow 2"]
+    assert ratio.reference == 1.0
+
+
+def test_named_cases_are_categories_even_where_they_look_like_numbers() -> None:
+    assert Axis("case", ("50 ms", "100 ms", "200 ms")).numbers is None
+    assert Axis("delay", ("50 ms", "0.1 s")).numbers == ({"50 ms": 50.0, "0.1 s": 100.0}, "ms")
+
+
+def test_figures_of_several_flows_are_one_chart() -> None:
+    result = experiment()
+    found = charts(result.statistics, result.cases)
+    assert [each.name for each in found] == ["checkpoint-ratio", "flows-goodput-bps"]
+    lines = found[1].panels[0][1]
+    assert [line.flow for line in lines] == ["1", "2"]
+    assert len(lines[0].marks[0].singles) == 3
+    assert found[0].published
+
+
+def test_cases_without_a_matrix_are_their_own_axis() -> None:
+    [axis] = axes(experiment().statistics)
+    assert axis.name == "case"
+    assert len(axis.values) == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        ("50 ms", (50.0, "ms")),
+        ("1.5 Mbit/s", (1.5, "Mbit/s")),
+        (25, (25.0, "")),
+        ("2 %", (2.0, "%")),
+        ("cubic", None),
+        (True, None),
+        ("1.2.3", None),
+    ],
+)
+def test_parameters_are_read_as_numbers(value: str | float, found: object) -> None:
+    assert number(value) == found
+
+
+def test_a_flow_has_the_same_ink_whatever_else_is_drawn() -> None:
+    inks = style.Inks(["1", "2", "w1"])
+    assert inks["1"].colour == style.FLOWS[0]
+    assert len({inks[name].colour for name in ("1", "2", "w1")}) == 3
+    assert len({inks[name].marker for name in ("1", "2", "w1")}) == 3
+
+
+def test_every_chart_can_be_drawn_twice_alike() -> None:
+    """SVG has no date and no random ids: a report that is made anew differs in nothing."""
+    inks = style.Inks(["1", "2"])
+    result = experiment()
+    with style.look():
+        for each in [
+            *charts(result.statistics, result.cases),
+            *charts(matrix(("50 ms", "100 ms"), (10, 25, 300)), []),
+        ]:
+            once, again = (files.svg(chart.draw(each, inks), each.name) for _ in range(2))
+            assert once == again
+            assert "<script" not in once
+
+
+moments = st.lists(
+    st.tuples(st.floats(min_value=0, max_value=60), st.text("abc xyz", min_size=1, max_size=50)),
+    max_size=14,
+)
+
+
+@given(moments)
+def test_labels_of_moments_do_not_overlap(some: list[tuple[float, str]]) -> None:
+    some = sorted(some)
+    placed = marks.place(some, 60.0, 6.24)
+    spans: dict[int, list[tuple[float, float]]] = {}
+    for label in placed:
+        at, long = label.t / 60 * 6.24, style.text_width_in(label.text)
+        spans.setdefault(label.row, []).append(
+            (at - long, at) if label.flipped else (at, at + long)
+        )
+    for row in spans.values():
+        for (_, end), (start, _) in zip(sorted(row), sorted(row)[1:], strict=False):
+            assert start >= end - 1e-6
+
+
+@given(st.lists(st.floats(min_value=0, max_value=1e4), min_size=1, max_size=900))
+def test_a_distribution_keeps_its_extremes(values: list[float]) -> None:
+    found = distribution(values)
+    assert found is not None
+    assert (found.values[0], found.values[-1]) == (min(values), max(values))
+    assert found.shares[-1] == pytest.approx(1.0)
+
+
+def test_distributions_count_by_their_values() -> None:
+    few, many = distribution([1.0]), distribution([2.0] * 9)
+    assert few is not None
+    assert many is not None
+    both = together([few, many])
+    assert both.quantile(0.1) == 1.0
+    assert both.quantile(0.5) == 2.0
+    assert both.count == 10

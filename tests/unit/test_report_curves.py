@@ -1,0 +1,93 @@
+"""Lines for figures lose no peak, counters are read between sweeps, states keep their worst."""
+
+import math
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ccplay.report import curves
+from ccplay.series import Series, Timeline
+
+
+def filled(values: list[float | None], step: float = 0.02) -> Series:
+    timeline = Timeline()
+    series = Series(timeline)
+    for number, value in enumerate(values):
+        series.put(timeline.append(number * step), value)
+    return series
+
+
+@given(
+    st.integers(min_value=1, max_value=9000),
+    st.integers(min_value=0, max_value=8999),
+    st.sampled_from([-7.0, 7.0]),
+)
+def test_a_single_spike_survives_thinning(length: int, where: int, spike: float) -> None:
+    values: list[float | None] = [0.0] * length
+    values[where % length] = spike
+    line = curves.curve(filled(values))
+    assert spike in line.y
+    assert len(line.y) <= 4 * curves.COLUMNS + 8
+
+
+def test_a_short_series_is_drawn_as_it_is() -> None:
+    line = curves.curve(filled([1.0, None, 3.0]), factor=2.0, start=0.02)
+    assert line.t == pytest.approx([-0.02, 0.0, 0.02])
+    assert line.y[0] == 2.0
+    assert math.isnan(line.y[1])
+    assert line.y[2] == 6.0
+
+
+def test_a_pause_between_sweeps_is_a_gap() -> None:
+    timeline = Timeline()
+    series = Series(timeline)
+    for t in (0.0, 0.02, 0.04, 0.06, 0.08, 0.1, 3.0, 3.02):
+        series.put(timeline.append(t), 1.0)
+    line = curves.curve(series)
+    assert [math.isnan(y) for y in line.y].count(True) == 1
+
+
+def test_thinned_points_are_in_the_order_of_time() -> None:
+    line = curves.curve(filled([math.sin(i / 50) for i in range(8000)]))
+    assert line.t == sorted(line.t)
+
+
+@given(st.lists(st.integers(min_value=0, max_value=10_000), min_size=1, max_size=200))
+def test_transfers_of_all_bins_add_up_to_the_counter(steps: list[int]) -> None:
+    """However the bins lie, what they have together is what the counter has grown by."""
+    total, counts = 0, []
+    for step in steps:
+        total += step
+        counts.append(float(total))
+    series = filled(list(counts))
+    edges = curves.bins(-0.5, len(steps) * 0.02 + 0.5, 0.3)
+    moved = sum(curves.count_at(series, b) - curves.count_at(series, a) for a, b in pairwise(edges))
+    assert moved == pytest.approx(total)
+
+
+def test_a_counter_is_read_between_two_sweeps_by_proportion() -> None:
+    assert curves.count_at(filled([0.0, 100.0]), 0.005) == pytest.approx(25.0)
+
+
+def test_bins_cover_the_whole_time() -> None:
+    edges = curves.bins(1.0, 3.5, 1.0)
+    assert edges == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_states_are_joined_and_open_is_left_out() -> None:
+    spans = curves.state_spans(filled([0, 3, 3, 3, 0, 4, 0]))
+    assert [state for _, _, state in spans] == [3, 4]
+    assert spans[0][:2] == pytest.approx((0.02, 0.08))
+
+
+def test_a_short_loss_is_seen_in_a_long_run() -> None:
+    values: list[float | None] = [0.0] * 50_000
+    values[31_234] = 4.0
+    assert [state for _, _, state in curves.state_spans(filled(values))] == [4]
+
+
+def test_growths_are_the_moments_at_which_a_counter_grew() -> None:
+    moments = curves.growths(filled([0.0, 0.0, 5.0, 5.0, 6.0]))
+    assert moments == pytest.approx([0.04, 0.08])

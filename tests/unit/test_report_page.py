@@ -1,0 +1,139 @@
+"""The page is one file that asks for nothing, and shows a stranger's names as they are."""
+
+import json
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from ccplay.errors import UsageError
+from tests.unit.reports import HOSTILE, experiment, material
+
+pytest.importorskip("matplotlib")
+
+from ccplay.cli import main
+from ccplay.report import writing
+
+PLAYGROUND = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
+
+
+class Tags(HTMLParser):
+    """Collects what tags and attributes a page has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+        self.attributes: list[tuple[str, str]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.add(tag)
+        self.attributes += [(name, value or "") for name, value in attrs]
+
+
+def quiet(done: int, total: int, what: str) -> None:
+    assert done <= total
+    assert what
+
+
+def read(page: Path) -> tuple[str, Tags]:
+    text = page.read_text(encoding="utf-8")
+    tags = Tags()
+    tags.feed(text)
+    return text, tags
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the page of an experiment with a stranger's names."""
+    return writing.write(material(experiment()), tmp_path_factory.mktemp("made") / "report", quiet)
+
+
+def test_a_hostile_title_is_shown_and_not_obeyed(hostile: Path) -> None:
+    text, tags = read(hostile)
+    assert "script" not in tags.names
+    assert HOSTILE not in text
+    assert not [name for name, _ in tags.attributes if name.startswith("on")]
+    # Title, paragraph, case, note, check and scenario.
+    assert text.count("&lt;script&gt;") >= 6
+
+
+def test_the_page_asks_for_nothing_from_elsewhere(hostile: Path) -> None:
+    text, tags = read(hostile)
+    for name, value in tags.attributes:
+        if name in ("src", "href", "xlink:href"):
+            assert re.match(r"#|figures/|tables/|\.\./", value), (name, value)
+    assert not re.search(r"url\((?!#|data:)", text)
+    assert "@import" not in text
+
+
+def test_a_recording_yields_a_whole_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One run: page, figures in three formats, tables in three, all of them linked or listed."""
+    out = tmp_path / "report"
+    assert main(["report", str(PLAYGROUND), "--out", str(out)]) == 0
+    assert capsys.readouterr().out.strip() == str(out / "index.html")
+    text, tags = read(out / "index.html")
+    for link in {value for name, value in tags.attributes if name == "href"}:
+        if link.startswith(("figures/", "tables/")):
+            assert (out / link).is_file(), link
+    for panel in ("cwnd-1", "queue", "rtt", "throughput", "transfer", "acked"):
+        for kind in ("svg", "pdf", "png"):
+            assert (out / "figures" / f"playground-{panel}.{kind}").stat().st_size > 1000
+    assert {each.suffix for each in (out / "tables").iterdir()} == {".md", ".csv", ".json"}
+    assert "flow 1 switches reno → bbr" in text
+    assert "6.18" in text
+    assert "start-flow" in text  # The scenario is read off the recording.
+    # A page that opens at once: one run in full is about a quarter of a megabyte.
+    assert (out / "index.html").stat().st_size < 600_000
+
+
+def test_a_report_is_made_anew_with_the_same_bytes(hostile: Path) -> None:
+    files = sorted(path for path in hostile.parent.rglob("*") if path.is_file())
+    before = [path.read_bytes() for path in files]
+    writing.write(material(experiment()), hostile.parent, quiet)
+    assert [path.read_bytes() for path in files] == before
+
+
+def test_files_of_others_are_not_overwritten(tmp_path: Path) -> None:
+    out = tmp_path / "report"
+    out.mkdir()
+    (out / "thesis.tex").write_text("mine")
+    with pytest.raises(UsageError, match="no report put there"):
+        writing.write(material(experiment()), out, quiet)
+    assert (out / "thesis.tex").read_text() == "mine"
+
+
+def test_a_file_put_into_a_report_is_not_deleted(hostile: Path, tmp_path: Path) -> None:
+    out = tmp_path / "report"
+    shutil.copytree(hostile.parent, out)
+    (out / "figures" / "mine.svg").write_text("mine")
+    with pytest.raises(UsageError, match=r"mine\.svg"):
+        writing.write(material(experiment()), out, quiet)
+    assert (out / "figures" / "mine.svg").read_text() == "mine"
+
+
+def test_a_symlink_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "report").symlink_to(tmp_path / "real")
+    with pytest.raises(UsageError, match="no directory"):
+        writing.write(material(experiment()), tmp_path / "report", quiet)
+
+
+def test_two_recordings_are_two_cases(tmp_path: Path) -> None:
+    out = tmp_path / "report"
+    assert main(["report", str(PLAYGROUND), str(PLAYGROUND), "--out", str(out)]) == 0
+    rows = json.loads((out / "tables" / "flows.json").read_text())
+    assert [row["case"] for row in rows] == ["playground"] * 2 + ["playground #2"] * 2
+
+
+def test_what_is_no_recording_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "notes.txt").write_text("no recording\n")
+    assert main(["report", str(tmp_path / "notes.txt")]) == 4
+    assert "not a ccplay recording" in capsys.readouterr().err
+    assert main(["report", str(tmp_path)]) == 4
+    assert "no run directory" in capsys.readouterr().err

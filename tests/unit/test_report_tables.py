@@ -1,0 +1,81 @@
+"""Tables hold what was measured, and nothing in a name can break out of them."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from ccplay.report.findings import columns, findings, verdicts
+from ccplay.report.naming import in_order, words
+from ccplay.report.tables import Table, tables
+from tests.unit.reports import PUBLISHED, experiment
+
+
+def test_a_name_cannot_break_out_of_markdown() -> None:
+    text = Table.of("t", [{"a": "x | y\n| z <b>", "b": 1.5}]).markdown()
+    assert text.splitlines() == ["| a | b |", "| --- | ---: |", "| x \\| y \\| z \\<b\\> | 1.5 |"]
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@x", "\tx"])
+def test_a_spreadsheet_obeys_no_name(name: str) -> None:
+    text = Table.of("t", [{"a": name, "b": -1.5}]).csv()
+    _, row = csv.reader(io.StringIO(text))
+    assert row == [f"'{name}", "-1.5"]
+
+
+def test_rows_may_have_different_columns() -> None:
+    table = Table.of("t", [{"a": 1}, {"b": 2}])
+    assert json.loads(table.json()) == [{"a": 1, "b": None}, {"a": None, "b": 2}]
+
+
+def test_findings_have_mean_interval_and_what_others_published() -> None:
+    result = experiment()
+    [found] = [each for each in tables(result) if each.name == "findings"]
+    rows = json.loads(found.json())
+    first = rows[0]
+    assert (first["case"], first["figure"], first["n"]) == ("reno <b>", "checkpoint.ratio", 3)
+    assert first["ci95_low"] < first["mean"] < first["ci95_high"]
+    assert first["published"] == ", ".join(f"{value:g}" for value in PUBLISHED)
+
+
+def test_the_difference_is_to_the_mean_of_what_was_published() -> None:
+    found = findings(experiment())[0]
+    assert found.statistic is not None
+    theirs = sum(PUBLISHED) / len(PUBLISHED)
+    assert found.difference == pytest.approx(found.statistic.mean / theirs - 1)
+
+
+def test_columns_write_means_in_one_unit() -> None:
+    found = findings(experiment())
+    column = next(each for each in columns(found) if each.figure == "flows.1.goodput_bps")
+    cell = next(each for each in found if each.figure == "flows.1.goodput_bps")
+    assert column.unit_name == "Mbit/s"
+    assert column.ours(cell).startswith("2.0")
+
+
+def test_checks_are_counted_over_the_runs_of_a_case() -> None:
+    found = verdicts(experiment().cases)
+    assert [(each.case, each.held, each.total) for each in found] == [("reno <b>", 2, 3)]
+    assert found[0].failed == ["run 3: 0.820"]
+
+
+@pytest.mark.parametrize(
+    ("figure", "text", "kind"),
+    [
+        ("flows.1.goodput_bps", "goodput of flow 1", "flows.goodput_bps"),
+        ("pings.p1.p50_ms", "median RTT of ping p1", "pings.p50_ms"),
+        ("queues.r->h2.delay_p95_ms", "95th percentile of queueing delay of queue r → h2", None),
+        ("downloads.w1.seconds", "download time of download w1", "downloads.seconds"),
+        ("checkpoint.ratio", "checkpoint ratio", "checkpoint.ratio"),
+        ("jain", "Jain's index", "jain"),
+        ("flows.1.something_new", "something new of flow 1", None),
+    ],
+)
+def test_figures_have_words(figure: str, text: str, kind: str | None) -> None:
+    assert words(figure).text == text
+    assert kind in (None, words(figure).kind)
+
+
+def test_names_are_sorted_as_people_count() -> None:
+    assert in_order(["10", "2", "w1", "1"]) == ["1", "2", "10", "w1"]
