@@ -74,8 +74,7 @@ def _checkpoint(finish: Finish, table: Receiver) -> str:
         for name, amount in zip(table.flows, finish.bytes, strict=True)
     )
     ratio = "" if finish.ratio is None else f", ratio {finish.ratio:.3f}"
-    said = f"   checkpoint: flow {finish.first} is done{ratio}"
-    return f"{finish.elapsed_s:.2f} s".rjust(_CLOCK) + cells + said
+    return f"{finish.elapsed_s:.2f} s".rjust(_CLOCK) + cells + f"   checkpoint{ratio}"
 
 
 def _cell(amount: int | None, rate: str) -> str:
