@@ -18,6 +18,10 @@ MOST_ATTEMPTS = 3
 """The last one has the machine to itself."""
 
 
+_PATIENCE = 4
+"""Times that all jobs must go well before one more is tried: a failure costs as many runs again."""
+
+
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """A run, tried for the first or another time."""
@@ -44,7 +48,11 @@ class Outcome:
 
 
 class Pool:
-    """Runs what the agenda says. ``jobs`` falls while labs side by side starve each other."""
+    """Runs what the agenda says. ``jobs`` is found as TCP finds its cwnd.
+
+    It is halved when labs side by side starve each other, and grows by one, up to what was asked
+    for, after as many good runs in a row as would fill the machine four times.
+    """
 
     def __init__(
         self,
@@ -56,6 +64,8 @@ class Pool:
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.jobs = jobs
+        self._most = jobs
+        self._good = 0
         self._agenda = agenda
         self._stop = stop
         self._attempts = attempts
@@ -115,6 +125,8 @@ class Pool:
         doubtful = outcome.whole and was_judged(health) and not health.trustworthy
         if doubtful and for_want_of_cpu(health):
             self._narrow(attempt)
+        elif outcome.whole and not doubtful:
+            self._widen(attempt)
         if doubtful and attempt.number < self._attempts and not self._stop.is_set():
             self._tell(f"{attempt.run} is run again: {', '.join(health.reasons)}")
             failed = (*attempt.failed, result)
@@ -128,5 +140,14 @@ class Pool:
         alone = self._is_alone(attempt) or attempt.jobs == 1
         if alone or attempt.jobs > self.jobs or self.jobs == 1:
             return
-        self.jobs = (self.jobs + 1) // 2
+        self.jobs, self._good = (self.jobs + 1) // 2, 0
         self._tell(f"too much for this machine: from now on {self.jobs} at a time")
+
+    def _widen(self, attempt: Attempt) -> None:
+        """Let one more run side by side once it has gone well for long enough."""
+        if self.jobs == self._most or self._is_alone(attempt) or attempt.jobs > self.jobs:
+            return
+        self._good += 1
+        if self._good >= _PATIENCE * self.jobs:
+            self.jobs, self._good = self.jobs + 1, 0
+            self._tell(f"the machine keeps up: from now on {self.jobs} at a time")

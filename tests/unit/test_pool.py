@@ -73,18 +73,36 @@ async def test_so_many_run_side_by_side_as_was_asked(jobs: int) -> None:
 
 
 async def test_what_starves_is_run_again_with_fewer_at_a_time() -> None:
-    hall = Hall(4, "abcdefgh")
+    hall = Hall(4, "abcdefg")
     await hall.run(busy_beyond(2))
     assert hall.pool.jobs == 2
     assert sorted(hall.kept) == [
         *((name, 2, True) for name in "abcd"),
-        *((name, 1, True) for name in "efgh"),
+        *((name, 1, True) for name in "efg"),
     ]
     # Four starved together, which is one reason to go down by half, not four.
     assert [line for line in hall.said if "at a time" in line] == [
         "too much for this machine: from now on 2 at a time"
     ]
     assert "a is run again: the machine was 100% busy" in hall.said
+
+
+async def test_one_more_is_tried_once_it_has_gone_well_for_long() -> None:
+    """Somebody else's work may have been in the way, and be over."""
+    hall = Hall(3, "abcdefghijklmnopqrstuvwxyz")
+    begun = 0
+
+    def busy_at_first(_: str, __: int) -> dict[str, float]:
+        nonlocal begun
+        begun += 1
+        return {"host_cpu": 1.0 if begun <= 3 else 0.5}
+
+    await hall.run(busy_at_first)
+    assert hall.pool.jobs == 3
+    assert [line for line in hall.said if "at a time" in line] == [
+        "too much for this machine: from now on 2 at a time",
+        "the machine keeps up: from now on 3 at a time",
+    ]
 
 
 async def test_the_last_attempt_has_the_machine_to_itself() -> None:
