@@ -164,6 +164,19 @@ async def test_captures_never_write_over_a_file_or_through_a_link(tmp_path: Path
     assert (tmp_path / "a-run-r-h2-2.pcapng").read_text() == "mine"
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root writes files that others own")
+async def test_under_sudo_a_file_belongs_to_who_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SUDO_UID", "12345")
+    monkeypatch.setenv("SUDO_GID", "12346")
+    async with running(tmp_path) as lab:
+        lab.send(StartCapture())
+        await captured(lab)
+    owner = only_file(tmp_path).stat()
+    assert (owner.st_uid, owner.st_gid) == (12345, 12346)
+
+
 async def test_what_can_not_be_captured_is_refused_with_the_reason(tmp_path: Path) -> None:
     async with running(tmp_path / "missing") as lab:
         for command, text in (

@@ -195,6 +195,23 @@ async def test_a_name_goes_before_a_kind_and_what_is_unnamed_to_the_last() -> No
         assert packets("rest") > PAGE / 1448
 
 
+async def test_downloads_from_one_server_are_told_apart() -> None:
+    """Both run at once, between the same hosts, and share the rate by their classes."""
+    first = TrafficClass(name="first", share=0.75, traffic=["w1"])
+    async with running(build(first, TrafficClass(name="rest", share=0.25))) as lab:
+        lab.send(StartDownload(download="w2", bytes=PAGE), StartDownload(download="w1", bytes=PAGE))
+        names = ("w1", "w2")
+        await lab.until(
+            lambda state: all(n in state.downloads and state.downloads[n].ended for n in names)
+        )
+        for queue in ("r->h2 first", "r->h2 rest"):
+            own = lab.state.queues[queue].series["bytes"].last or 0
+            assert PAGE <= own <= PAGE * 1.15
+        seconds = [lab.state.downloads[name].duration_s or 0 for name in names]
+        # Three quarters of the rate take 1.3 s, and both together 1.9 s at the least.
+        assert seconds[0] < seconds[1]
+
+
 async def test_filters_go_with_their_traffic() -> None:
     """What is left in the kernel is the one filter that leads everything else to the last class."""
     found = await asyncio.to_thread(call, "tests.lab.class_cases:filters")
