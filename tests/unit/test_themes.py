@@ -45,6 +45,22 @@ def test_lines_stand_out(look: Look) -> None:
     assert min(contrast(each, background(look)) for each in lines) >= 3
 
 
+def test_ghosts_stand_out_and_back(look: Look) -> None:
+    """Lines like any others, 3:1, but nearer to the ground than what is live, or as near."""
+    for colour in (*look.flows, look.colours["queue"], look.colours["ping"]):
+        faded = contrast(look.faded(colour), background(look))
+        assert 3 <= faded < contrast(colour, background(look))
+
+
+def test_a_theme_may_leave_the_ghost_out(tmp_path: Path) -> None:
+    """A user's own theme, written before there were ghosts."""
+    lines = (assets("themes") / "dark.toml").read_text().splitlines()
+    text = "\n".join(line for line in lines if not line.startswith("ghost"))
+    (tmp_path / "mine.toml").write_text(text)
+    look = read_look(tmp_path / "mine.toml")
+    assert look.colours["ghost"] == look.colours["muted"]
+
+
 def test_dialogs_are_legible(look: Look) -> None:
     """Text of every kind on every ground that Textual's widgets have."""
     theme = look.textual_theme

@@ -1,0 +1,81 @@
+"""``ccplay compare`` without a terminal: what it prints, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ccplay import wire
+from ccplay.cli import main
+from ccplay.report.results import CaseStatistics, Result
+from ccplay.report.statistics import statistic
+from tests.ui.synthetic import stream
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to be in, with two recordings and two directories of runs."""
+    monkeypatch.chdir(tmp_path)
+    for name, flows in (("a", 1), ("b", 2)):
+        events = stream(flows=flows, seconds=8)
+        (tmp_path / f"{name}.ccplay").write_bytes(b"".join(map(wire.encode, events)))
+    for name, value in (("one", 1.0), ("two", 2.0)):
+        found = {"jain": statistic([value, value + 0.1])}
+        case = CaseStatistics(name="case", runs=2, figures=found, reported=["jain"])
+        result = Result(scenario="s", title="s", machine=None, cases=[], statistics=[case])
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "result.json").write_bytes(msgspec.json.encode(result))
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folder")
+def test_two_recordings_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "a.ccplay", "b.ccplay"]) == 0
+    out = capsys.readouterr().out
+    assert "goodput" in out
+    assert "flow 2" in out
+    assert "Not repeated" in out
+
+
+@pytest.mark.usefixtures("folder")
+def test_one_json_object(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "a.ccplay", "b.ccplay", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["format"], found["a"], found["b"]) == (1, "a.ccplay", "b.ccplay")
+    figures = {each["figure"]: each for each in found["cases"][0]["figures"]}
+    assert figures["flows.1.goodput_bps"]["difference"] < 0
+    assert figures["flows.2.goodput_bps"]["a"] is None
+    assert figures["flows.1.goodput_bps"]["clear"] is None
+
+
+@pytest.mark.usefixtures("folder")
+def test_two_directories_of_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "one", "two"]) == 0
+    out = capsys.readouterr().out
+    assert "2 and 2 runs" in out
+    assert "+1.00 ± 0.30 +95*" in " ".join(out.split())
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["one", "b.ccplay"], 2, "one is a directory, b.ccplay is not"),
+        (["a.ccplay", "none.ccplay"], 4, "none.ccplay: No such file"),
+        (["one", "."], 4, "no run directory"),
+    ],
+)
+def test_what_can_t_be_compared_is_refused(
+    capsys: pytest.CaptureFixture[str], words: list[str], code: int, said: str
+) -> None:
+    assert main(["compare", *words]) == code
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_ghost_needs_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["play", "--ghost", "a.ccplay"]) == 2
+    assert "needs a terminal" in capsys.readouterr().err
