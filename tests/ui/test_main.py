@@ -114,7 +114,9 @@ async def test_scrolling_back_shows_what_was_then() -> None:
 
 
 async def test_a_lab_that_dies_is_said_and_the_screen_stays_usable() -> None:
-    async with playing(DyingSource(stream(seconds=20))) as (app, pilot):
+    source = DyingSource(stream(seconds=20), live=True)
+    source.stays = False
+    async with playing(source) as (app, pilot):
         await until(pilot, lambda: app.session.error is not None)
         await until(pilot, lambda: "the lab ended by signal 9" in text_of(app, "banner"))
         assert "scroll" in text_of(app, "banner")
