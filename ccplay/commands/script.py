@@ -13,7 +13,9 @@ from ccplay.commands import options
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the words of this command."""
     parser.add_argument("recording", type=Path, metavar="FILE", help="made with --record")
-    parser.add_argument("--until", type=options.seconds, help="only what was done by this second")
+    parser.add_argument(
+        "--until", type=options.seconds, metavar="S", help="only what was done by this second"
+    )
     parser.add_argument("--title", help="of the scenario (default: the recording's name)")
     parser.add_argument("--to", type=Path, metavar="FILE", help="write there, not to stdout")
     parser.set_defaults(run=run)
