@@ -15,14 +15,15 @@ def find(name_or_path: str | Path) -> Path:
     Raises ``ScenarioError`` with what was probably meant.
     """
     word = str(name_or_path)
-    path = Path(word).expanduser()
     known = shipped()
     if word in known:
         return known[word]
+    path = Path(word)
     try:
+        path = path.expanduser()
         if path.exists():
             return path
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         raise ScenarioError(f"no scenario {quote(word)}: {error}") from None
     suggestion = did_you_mean(path.stem, known)
     raise ScenarioError(f"no scenario {quote(word)}, neither a file nor one of ours{suggestion}")
