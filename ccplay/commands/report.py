@@ -13,6 +13,9 @@ from ccplay.errors import UsageError
 if TYPE_CHECKING:
     from ccplay.report.material import Material
 
+FOLDER = "report"
+"""Where in a run directory its report is."""
+
 _ABOUT = """\
 RUN is a directory that `ccplay run --out` wrote, or one or several recordings. The report
 is a directory: index.html (a page that needs nothing else), figures/ (SVG, PDF, PNG) and tables/
@@ -39,26 +42,37 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
-    from ccplay.commands.runs import gather
+    out = arguments.out or _default_out(arguments.runs[0])
+    print(make(arguments.runs, out, every=arguments.all))
+    return 0
 
+
+def check_libraries() -> None:
+    """Raise ``UsageError`` where what draws a report is not installed."""
     try:
-        from ccplay.report.writing import write
+        import ccplay.report.writing  # noqa: F401 - to see whether it can be
     except ModuleNotFoundError as error:
         raise UsageError(f"a report needs {error.name}: pip install 'ccplay[report]'") from None
+
+
+def make(runs: list[Path], out: Path, *, every: bool = False) -> Path:
+    """Write the report of ``runs`` into ``out``, telling of it on stderr; return its page."""
+    check_libraries()
+    from ccplay.commands.runs import gather
+    from ccplay.report.writing import write
+
     started = time.monotonic()
-    material = gather(arguments.runs)
-    out = arguments.out or _default_out(arguments.runs[0])
-    page = write(material, out, _tell, every=arguments.all)
+    material = gather(runs)
+    page = write(material, out, _tell, every=every)
     if sys.stderr.isatty():
         print(end="\r\033[K", file=sys.stderr)
     _say(material, time.monotonic() - started)
-    print(page)
-    return 0
+    return page
 
 
 def _default_out(first: Path) -> Path:
     if first.is_dir():
-        return first / "report"
+        return first / FOLDER
     return first.with_name(f"{first.stem}-report")
 
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ccplay.commands import options
+from ccplay.commands import options, report
 
 if TYPE_CHECKING:
     from ccplay.experiment.manner import Manner
@@ -47,6 +47,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="tell every second what each flow has brought, and the checkpoint of a race",
     )
+    parser.add_argument(
+        "--report", action="store_true", help="then write DIR/report/, as ccplay report DIR does"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
 
@@ -57,8 +60,15 @@ def run(arguments: argparse.Namespace) -> int:
 
     from ccplay.experiment import headless
 
-    loaded = options.load_scenario(arguments)
-    return asyncio.run(headless.run(loaded, options.lab_opener(arguments), _manner(arguments)))
+    loaded, manner = options.load_scenario(arguments), _manner(arguments)
+    wants_report = getattr(arguments, "report", False)
+    if wants_report:
+        # Not found out only after an hour of runs.
+        report.check_libraries()
+    code = asyncio.run(headless.run(loaded, options.lab_opener(arguments), manner))
+    if wants_report and manner.out is not None and code != headless.INTERRUPTED:
+        print(report.make([manner.out], manner.out / report.FOLDER), file=sys.stderr)
+    return code
 
 
 def _manner(arguments: argparse.Namespace) -> Manner:
@@ -71,6 +81,8 @@ def _manner(arguments: argparse.Namespace) -> Manner:
     if said["until_ci"] is None and (said["figure"] or said["max_repeats"]):
         raise UsageError("--figure and --max-repeats belong to --until-ci")
     out = getattr(arguments, "out", None)
+    if out is None and getattr(arguments, "report", False):
+        raise UsageError("--report is made of a run directory: name one with --out DIR")
     if out is not None and arguments.record is not None:
         raise UsageError(f"--record is not needed: --out keeps every recording in {out}/runs/")
     return Manner(
