@@ -38,10 +38,20 @@ class Account:
         coming = len(self._running) + len(self._outlook()[0])
         return self._done, self._done + self._broken + coming
 
-    def begin(self, run: Run) -> Lane:
+    def open(self) -> None:
+        """Say what is going to happen."""
+        waiting, jobs = self._outlook()
+        if self._teller.story or not waiting:
+            return
+        finished = f"{self._done} finished, " if self._done else ""
+        beside = f"{min(jobs, len(waiting))} at a time, " if jobs > 1 else ""
+        self._teller.say(f"{finished}{len(waiting)} to run: {beside}{self._left()}", "dim")
+
+    def begin(self, run: Run, attempt: int) -> Lane:
         """Note that an attempt at a run begins."""
         self._running[run.key] = (run.case, time.monotonic())
-        return self._teller.begin(str(run), run.case.duration_s, exact=run.case.until == "duration")
+        name = f"{run}, again" if attempt > 1 else str(run)
+        return self._teller.begin(name, run.case.duration_s, exact=run.case.until == "duration")
 
     def watch(self, lane: Lane, state: LabState) -> None:
         """Tell what has happened in a run, and now and then how far all is."""

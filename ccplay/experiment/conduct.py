@@ -71,6 +71,7 @@ class Experiment:
         Raises ``LabError`` where no lab came to life at all, ``UnsupportedError`` where this
         kernel lacks what the scenario asks for.
         """
+        self.account.open()
         await self._pool.run(self._measure, self._settle)
         return self._gathering.result()
 
@@ -91,7 +92,7 @@ class Experiment:
         """Make one attempt at a run."""
         run, case = attempt.run, attempt.run.played
         recording = self._recording(run)
-        lane = self.account.begin(run)
+        lane = self.account.begin(run, attempt.number)
         trial = Trial(self._scenario, case, lambda state: self.account.watch(lane, state))
         try:
             result = await trial.measure(self._open_source(self._build(run)), self._stop, recording)

@@ -67,7 +67,7 @@ async def run(console: Console) -> None:
             fit = unit(figure, (first.mean,))
             sure = max(first.half_width or 0, second.half_width or 0)
             sheet.add_row(
-                f"{one.name}: {figure} {fit.name}",
+                f"{one.name}: {figure}" + (f" {fit.name}" if figure.endswith("_bps") else ""),
                 fit.write_statistic(first),
                 fit.write_statistic(second),
                 "within ±" if abs(first.mean - second.mean) <= sure else "beyond ±",
