@@ -17,7 +17,7 @@ _EMPTY_PCAP = struct.pack("=IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 128, 1)
 
 
 @dataclass(frozen=True, slots=True)
-class CaptureProgram:
+class CaptureTool:
     """How to have a program write pcap to stdout until SIGINT."""
 
     argv: list[str]
@@ -25,18 +25,16 @@ class CaptureProgram:
     """How long it keeps packets to itself."""
 
 
-def program(interface: str, snaplen: int) -> CaptureProgram | str:
+def program(interface: str, snaplen: int) -> CaptureTool | str:
     """Return how to capture on an interface, or why that can't be, with the remedy."""
     common = ["-p", "-s", str(snaplen), "-i", interface, "-w", "-"]
     tcpdump, dumpcap = find_tool("tcpdump"), find_tool("dumpcap")
     if tcpdump is not None and not (refusal := tcpdump_refusal(tcpdump)):
         options = ["-p", "-U", "--immediate-mode", "--time-stamp-precision=nano", "-B", "4096"]
-        return CaptureProgram(
-            [tcpdump, *options, "-s", str(snaplen), "-i", interface, "-w", "-"], 0
-        )
+        return CaptureTool([tcpdump, *options, "-s", str(snaplen), "-i", interface, "-w", "-"], 0)
     if dumpcap is not None:
         # It reads what the kernel has every 250 ms (CAP_READ_TIMEOUT of dumpcap.c).
-        return CaptureProgram([dumpcap, "-q", "-P", *common], 0.3)
+        return CaptureTool([dumpcap, "-q", "-P", *common], 0.3)
     if tcpdump is None:
         return "neither tcpdump nor dumpcap is installed (apt install tcpdump)"
     return f"{refusal} ({ROOTLESS_REMEDY})"

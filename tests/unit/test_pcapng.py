@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ccplay.lab import pcapng
-from ccplay.lab.capturer import File
+from ccplay.lab.capture_file import File
 from ccplay.lab.pcapng import PcapStream, Record
 
 NANO, MICRO = 0xA1B23C4D, 0xA1B2C3D4

@@ -1,0 +1,108 @@
+"""A capture program under way: tcpdump or dumpcap, which writes pcap to a pipe until SIGINT."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import re
+import signal
+import subprocess
+import threading
+from typing import Self
+
+_DEATH_SIGNAL = 1
+"""``PR_SET_PDEATHSIG`` of prctl(2)."""
+
+_LISTENING = re.compile(r"listening on|^File: ")
+"""What tcpdump and dumpcap say once they take packets."""
+
+_DROPPED = re.compile(r"(\d+) packets? dropped by kernel|received/dropped .*: \d+/(\d+) ")
+"""What tcpdump says at its end, and what dumpcap does."""
+
+_libc = ctypes.CDLL(None)
+
+
+class CaptureProgram:
+    """tcpdump or dumpcap, running; SIGINT to us ends it, and our death does."""
+
+    def __init__(self, argv: list[str], grace_s: float) -> None:
+        self._argv, self._grace_s = argv, grace_s
+        self._said: list[str] = []
+        self._listening = threading.Event()
+        self._asked = False
+
+    def __enter__(self) -> Self:
+        """Start it."""
+        self._process = subprocess.Popen(
+            self._argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            preexec_fn=_die_with_parent,  # noqa: PLW1509 - there are no threads yet
+        )
+        self._hearing = threading.Thread(target=self._hear, daemon=True)
+        self._hearing.start()
+        signal.signal(signal.SIGINT, self._end)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End it."""
+        self._process.kill()
+        self._process.wait()
+
+    @property
+    def output(self) -> int:
+        """Where its pcap comes out."""
+        assert self._process.stdout is not None  # noqa: S101 - a pipe was asked for
+        return self._process.stdout.fileno()
+
+    def listens(self) -> bool:
+        """Wait until it takes packets; False where it never will."""
+        self._listening.wait(20.0)
+        return any(_LISTENING.search(each) for each in self._said)
+
+    def stop(self) -> None:
+        """End it now, and wait until its last words are in."""
+        self._asked = self._asked or self._process.poll() is None
+        self._process.send_signal(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(1.0)
+        self._process.kill()
+        self._process.wait()
+        self._hearing.join(1.0)
+
+    def dropped(self) -> int:
+        """Return how many packets the kernel had no room for."""
+        found = [match for each in self._said if (match := _DROPPED.search(each))]
+        return int(found[-1][1] or found[-1][2]) if found else 0
+
+    def refusal(self) -> str | None:
+        """Say why it ended where nobody asked it to."""
+        return None if self._asked else self.last_words()
+
+    def last_words(self) -> str:
+        """Say what it said last, or how it was ended."""
+        name = self._argv[0].rpartition("/")[2]
+        status = self._process.poll()
+        if status is not None and status < 0:
+            return f"{name} was killed by {signal.Signals(-status).name}"
+        return self._said[-1] if self._said else f"{name} said nothing"
+
+    def _end(self, *_: object) -> None:
+        self._asked = True
+        end = threading.Timer(self._grace_s, self._process.send_signal, (signal.SIGINT,))
+        end.daemon = True
+        end.start()
+
+    def _hear(self) -> None:
+        assert self._process.stderr is not None  # noqa: S101 - a pipe was asked for
+        for line in self._process.stderr:
+            if text := line.decode(errors="replace").strip():
+                self._said.append(text)
+                if _LISTENING.search(text):
+                    self._listening.set()
+        self._listening.set()
+
+
+def _die_with_parent() -> None:
+    _libc.prctl(_DEATH_SIGNAL, signal.SIGKILL)
