@@ -8,6 +8,9 @@ from ccplay.ui.sheet import Run
 from ccplay.ui.traces import DotTrace, Pen, SeriesTrace, ShiftedTrace
 from ccplay.ui.view import View
 
+_WIDE = 100
+"""From this width of the screen on there is room for whole names of files."""
+
 _CROWD = 3
 """With more flows of the ghost than this only that of the selected one is drawn."""
 
@@ -84,7 +87,7 @@ def queue_value(view: View, *, in_bytes: bool) -> list[Run]:
     return [(f" {view.glyphs.ghost} {number}", view.ink("muted"))]
 
 
-def legend(view: View) -> list[Run]:
+def legend(view: View, width: int) -> list[Run]:
     """Say whose ghost it is; nothing where there is none."""
     sample = view.glyphs.ghost * 3
     if view.reading:
@@ -92,11 +95,12 @@ def legend(view: View) -> list[Run]:
     if view.ghost is None:
         return []
     waiting = view.shift is None and view.state.ready_at is not None
+    name = view.ghost.name if width >= _WIDE else view.ghost.name.removesuffix(".ccplay")
     what = view.ghost.repeats or "action"
     waits = f", waits for the next {what}" if waiting else ""
     return [
         (f"  {sample} ", view.ghost_ink("text")),
-        (f"ghost: {view.ghost.name}{waits} ", view.ink("muted")),
+        (f"ghost: {name}{waits} ", view.ink("muted")),
     ]
 
 

@@ -123,10 +123,7 @@ def _explanations(glyphs: Glyphs) -> list[tuple[str, list[Keys]]]:
                 ("RTT", "each flow's smoothed round trip, and ping's from outside"),
                 ("base RTT", "the least seen: the path itself; what is above waits in queues"),
                 (f"{glyphs.dashed_vertical} mark", "a change took effect here: look right of it"),
-                (
-                    f"{glyphs.ghost * 2} ghost",
-                    "g lays an earlier run, or what was just shown, dimmed under this",
-                ),
+                (f"{glyphs.ghost * 2} ghost", "an earlier run, dimmed, lies under this one (g)"),
             ],
         ),
         (

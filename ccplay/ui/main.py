@@ -78,9 +78,7 @@ class MainScreen(Screen[None]):
         Binding("l", "dialog('LinkDialog')", "Link", id="link", priority=True),
         Binding("k", "capture", "Capture packets; stop", id="capture", priority=True),
         Binding("m", "dialog('MarkDialog')", "Mark", id="mark", priority=True),
-        Binding(
-            "g", "ghost", "Ghost", id="ghost", priority=True, tooltip="Ghost: an earlier run below"
-        ),
+        Binding("g", "ghost", "Ghost", id="ghost", priority=True, tooltip="Earlier run as a ghost"),
         Binding("x", "stop", "Stop the selected flow", id="stop"),
         Binding("space", "freeze", "Freeze, pause, go on", id="freeze"),
         Binding("left", "scrub(-1)", "Back in time", id="back"),

@@ -12,10 +12,13 @@ from ccplay.ui.view import View
 
 Title = tuple[Row, Row]
 
+_NARROW = 30
+_SHORT = {"segments": "seg", "packets": "pkt"}
+
 
 def cwnd(view: View, width: int) -> Title:
     """Say what the first plot shows."""
-    left = _left(view, "cwnd", "segments")
+    left = _left(view, "cwnd", "segments", width)
     flow = view.state.flows.get(view.selected or "")
     values = _values(view, "cwnd", 1.0)
     values += ghostly.flow_values(view, "cwnd")
@@ -28,7 +31,7 @@ def cwnd(view: View, width: int) -> Title:
 def queue(view: View, width: int) -> Title:
     """Say what the second plot shows."""
     in_bytes = counts_bytes(view)
-    left = _left(view, "queue", "kB" if in_bytes else "packets")
+    left = _left(view, "queue", "kB" if in_bytes else "packets", width)
     right: list[Run] = []
     if view.queue is not None:
         series, tick = view.queue.series, view.tick
@@ -47,7 +50,7 @@ def queue(view: View, width: int) -> Title:
 
 def rtt(view: View, width: int) -> Title:
     """Say what the third plot shows."""
-    left = _left(view, "RTT", "ms")
+    left = _left(view, "RTT", "ms", width)
     values = _values(view, "srtt_us", 1e-3)
     values += ghostly.flow_values(view, "srtt_us", 1e-3)
     for ping in view.pings():
@@ -60,7 +63,10 @@ def rtt(view: View, width: int) -> Title:
     return left, _fitting(values, width - length(left) - 1)
 
 
-def _left(view: View, name: str, unit: str) -> list[Run]:
+def _left(view: View, name: str, unit: str, width: int) -> list[Run]:
+    # The ghost's values need the room.
+    if view.ghost and width < _NARROW:
+        unit = _SHORT.get(unit, unit)
     return [(name, f"bold {view.ink('text')}"), (f" {unit}", view.ink("muted"))]
 
 

@@ -20,7 +20,7 @@ def rows(view: View, width: int) -> list[Row]:
     left: list[Run] = [(" ccplay ", f"bold {view.ink('text')}")]
     if view.session.title:
         left.append((f" {view.session.title} ", f"bold {view.ink('text')}"))
-    left += ghostly.legend(view)
+    left += ghostly.legend(view, width)
     if (setup := _setup(view)) and width >= 100:
         left.append((f" {setup}", view.ink("muted")))
     right = [*_captures(view), *_clock(view), ("  ", ""), *_health(view), (" ", "")]
