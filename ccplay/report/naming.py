@@ -30,7 +30,7 @@ _QUANTITIES = {
 _STEMS = {
     "cwnd": "cwnd",
     "srtt": "srtt",
-    "qlen": "packets in queue",
+    "qlen": "queue length",
     "backlog": "backlog",
     "delay": "queueing delay",
 }
@@ -81,6 +81,9 @@ def words(figure: str) -> Words:
         return Words(_quantity(figure), "", "", figure, "")
     subject = f"{_GROUPS[group]} {name.replace('->', ' → ')}"
     quantity = _quantity(field)
+    if "queue" in quantity:
+        # "queue length of queue r → h2" would say it twice.
+        subject = subject.removeprefix("queue ")
     if group == "pings" and field.endswith("_ms"):
         quantity = _ordered(field.removesuffix("_ms"), "RTT")
     return Words(quantity, subject, _counted(field), f"{group}.{field}", name)

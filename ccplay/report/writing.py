@@ -210,7 +210,7 @@ def _charts(material: Material, drawn: Sequence[Drawn], figures: Path, face: str
 def _caption(each: Chart) -> str:
     fewest, most = each.runs
     counts = f"n = {fewest}" if fewest == most else f"n = {fewest} to {most}"
-    parts = [f"Means ({counts})"]
+    parts = ["Single runs"]
     if most > 1:
         parts = [f"Means with 95 % confidence intervals (Student's t, {counts}); dots: single runs"]
     if each.published:
@@ -223,6 +223,7 @@ def _distributions(
 ) -> list[Picture]:
     by_slug = {each.slug: each.distributions for each in drawn}
     pictures = []
+    names = [case.name for case in material.result.statistics]
     for kind, label in KINDS.items():
         by_case: dict[str, Distribution] = {}
         for case in material.result.statistics:
@@ -233,7 +234,7 @@ def _distributions(
             continue
         cases = [each for each in material.result.statistics if each.name in by_case]
         panels, ordered = _panels(cases, by_case)
-        figure = cdf.draw(label, panels, ordered=ordered)
+        figure = cdf.draw((label, _OF[kind]), panels, names, ordered=ordered)
         name = f"cdf-{kind}"
         paths = files.save(figure, figures / name, files.FORMATS, face)
         title = f"Distribution of {label.partition(' (')[0]}"
@@ -250,6 +251,7 @@ def _distributions(
     return pictures
 
 
+_OF = {"rtt": "share of sweeps", "ping": "share of pings", "delay": "share of sweeps"}
 _CDF = {
     "rtt": "Smoothed RTT of the long-lived flows over all sweeps of all runs.",
     "ping": "All answers of all runs.",

@@ -24,14 +24,21 @@ _GAP_IN = 0.18
 
 
 def draw(
-    label: str, panels: Sequence[tuple[str, Mapping[str, Distribution]]], *, ordered: bool
+    labels: tuple[str, str],
+    panels: Sequence[tuple[str, Mapping[str, Distribution]]],
+    cases: Sequence[str],
+    *,
+    ordered: bool,
 ) -> Figure:
-    """Return one panel or several side by side, a line for each name.
+    """Return one panel or several side by side, a line for each name; ``labels`` are the axes'.
 
-    ``ordered`` draws the names as steps of a scale, else as cases that have no order.
+    ``ordered`` draws the names as steps of a scale; else they are of ``cases``, and each case has
+    its colour in all figures.
     """
     names = list(dict.fromkeys(name for _, lines in panels for name in lines))
-    inks = dict(zip(names, scale(len(names)) if ordered else _cases(len(names)), strict=True))
+    known = names if ordered else cases
+    every = dict(zip(known, scale(len(known)) if ordered else _cases(len(known)), strict=True))
+    inks = {name: every[name] for name in names}
     width = style.COLUMN_IN if len(panels) == 1 else style.PAGE_IN
     room = width - _LEFT_IN - _RIGHT_IN
     handles = [
@@ -53,7 +60,7 @@ def draw(
         axes = style.box(figure, _LEFT_IN + column * (each + _GAP_IN), bottom, each, _HEIGHT_IN)
         for name, distribution in lines.items():
             _line(axes, distribution, inks[name])
-        _finish(axes, label, right)
+        _finish(axes, labels, right)
         if column:
             axes.tick_params(labelleft=False)
             axes.set_ylabel("")
@@ -77,8 +84,8 @@ def _cases(count: int) -> list[Ink]:
 
 def _line(axes: Axes, distribution: Distribution, ink: Ink) -> None:
     axes.plot(
-        distribution.values,
-        distribution.shares,
+        [distribution.values[0], *distribution.values],
+        [0.0, *distribution.shares],
         color=ink.colour,
         linestyle=ink.dash,
         linewidth=1.1,
@@ -86,10 +93,10 @@ def _line(axes: Axes, distribution: Distribution, ink: Ink) -> None:
     )
 
 
-def _finish(axes: Axes, label: str, right: float) -> None:
+def _finish(axes: Axes, labels: tuple[str, str], right: float) -> None:
     axes.set_ylim(0, 1.01)
     axes.set_xlim(0, right * 1.03 or 1)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
     axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
-    axes.set_xlabel(label, labelpad=1.5)
-    axes.set_ylabel("share of sweeps")
+    axes.set_xlabel(labels[0], labelpad=1.5)
+    axes.set_ylabel(labels[1])

@@ -293,7 +293,9 @@ def _values(panels: Sequence[Axes], chart: Chart) -> None:
 
 
 def _errors(marks: Sequence[Mark], scale: float) -> list[list[float]]:
-    halves = [(mark.statistic.half_width or 0.0) / scale for mark in marks]
+    """Return half widths below and above; a single run has none, and gets no bar."""
+    widths = [mark.statistic.half_width for mark in marks]
+    halves = [math.nan if width is None else width / scale for width in widths]
     return [halves, halves]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from matplotlib.axes import Axes
 
@@ -60,47 +61,77 @@ def _one_a_moment(moments: Sequence[tuple[float, str]]) -> list[tuple[float, str
     return kept
 
 
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """Where a label would stand, in inches: from ``left`` to ``right``, its moment at ``stem``."""
+
+    left: float
+    right: float
+    stem: float
+
+    def overlaps(self, other: _Span) -> bool:
+        return self.left < other.right and other.left < self.right
+
+    def crosses(self, other: _Span) -> bool:
+        """Whether the stem of the other would run through this label, were that the higher one."""
+        return self.left + 0.02 < other.stem < self.right - 0.02
+
+
 def _rows(
     labels: Sequence[tuple[float, str]], span_s: float, width_in: float, *, clear: bool
 ) -> list[Label] | None:
-    """Give each label the lowest free row, None where one finds none.
+    """Give each label a side of its moment and the lowest free row; None where rows are too few.
 
-    ``clear`` keeps labels off the stems of others too, which come down from higher rows.
+    ``clear`` keeps labels off the stems of others too: one that lies across a stem stands above
+    that stem's own label. Where this goes round in a circle, some labels change sides.
     """
-    placed: list[tuple[float, float, float, int]] = []
-    found: list[Label] = []
-    # Backwards, so that of one moment the first stands at the top.
-    for t, label in reversed(labels):
-        at, long = t / span_s * width_in, text_width_in(label) + _GAP_IN
-        left = at if at + long <= width_in + 0.13 else at - long
-        row = next(
-            (
-                row
-                for row in range(_ROWS)
-                if left > -0.1
-                and all(
-                    _apart((left, left + long, at, row), other, clear=clear) for other in placed
-                )
-            ),
-            None,
-        )
-        if row is None:
+    sides = [_sides(t, text, span_s, width_in) for t, text in labels]
+    if not all(sides):
+        return None
+    free = [number for number, each in enumerate(sides) if len(each) > 1]
+    turns: list[tuple[int, ...]] = [()]
+    if clear:
+        turns += [(n,) for n in reversed(free)]
+        turns += [tuple(free[n:]) for n in range(len(free) - 1)]
+        turns += combinations(free, 2)
+    for turned in turns:
+        spans = [each[1 if n in turned else 0] for n, each in enumerate(sides)]
+        if (rows := _stack(spans, clear=clear)) is not None:
+            return [
+                Label(t, text, row, flipped=span.left < span.stem)
+                for (t, text), row, span in zip(labels, rows, spans, strict=True)
+            ]
+    return None
+
+
+def _sides(t: float, text: str, span_s: float, width_in: float) -> list[_Span]:
+    """Return where a label may stand: right of its moment first, left of it."""
+    at, long = t / span_s * width_in, text_width_in(text) + _GAP_IN
+    found = [_Span(at, at + long, at)] if at + long <= width_in + 0.13 else []
+    return [*found, _Span(at - long, at, at)] if at - long > -0.1 else found
+
+
+def _stack(spans: Sequence[_Span], *, clear: bool) -> list[int] | None:
+    """Return the rows of labels; None where they go round in a circle, or need too many."""
+    below = [
+        {m for m, other in enumerate(spans) if clear and m != n and span.crosses(other)}
+        for n, span in enumerate(spans)
+    ]
+    rows: dict[int, int] = {}
+    while len(rows) < len(spans):
+        ready = [n for n in range(len(spans)) if n not in rows and below[n] <= rows.keys()]
+        if not ready:
             return None
-        placed.append((left, left + long, at, row))
-        found.append(Label(t, label, row, flipped=left < at))
-    return found
-
-
-def _apart(
-    one: tuple[float, float, float, int], other: tuple[float, float, float, int], *, clear: bool
-) -> bool:
-    """Say whether two labels (left, right, stem, row) leave each other alone."""
-    if one[3] == other[3]:
-        return one[0] >= other[1] or one[1] <= other[0]
-    if not clear:
-        return True
-    low, high = sorted((one, other), key=lambda label: label[3])
-    return not low[0] + 0.02 < high[2] < low[1] - 0.02
+        # Backwards, so that of one moment the first stands at the top.
+        number = ready[-1]
+        least = max((rows[each] + 1 for each in below[number]), default=0)
+        taken = {row for each, row in rows.items() if spans[number].overlaps(spans[each])}
+        above = [rows[n] for n in rows if clear and spans[n].crosses(spans[number])]
+        row = next(r for r in range(least, _ROWS + len(spans)) if r not in taken)
+        if row >= _ROWS or any(row >= each for each in above):
+            return None
+        rows[number] = row
+    return [rows[number] for number in range(len(spans))]
 
 
 def height_in(placed: Sequence[Label]) -> float:

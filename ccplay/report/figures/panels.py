@@ -317,7 +317,8 @@ def _rates(scene: Scene, streams: Sequence[Flow], width: float) -> tuple[list[fl
     if len(edges) > 2 and end - edges[-2] < width / 2:
         # Too little is left at the end to tell a rate from.
         edges, moved = edges[:-1], moved[:-1]
-    ends = [*edges[:-1], min(edges[-1], end)]
+    # The first and the last bin count only while the flow ran.
+    ends = [max(edges[0], streams[0].started), *edges[1:-1], min(edges[-1], end)]
     rates = [
         size * 8e-6 / max(b - a, 1e-3) for size, (a, b) in zip(moved, pairwise(ends), strict=True)
     ]
