@@ -11,6 +11,7 @@ import pytest
 from ccplay import launch
 from ccplay.model import AnyCommand, Build
 from ccplay.session import Session
+from ccplay.sinks import Sink
 from ccplay.source import LabSource
 from ccplay.state import LabState
 
@@ -18,9 +19,9 @@ from ccplay.state import LabState
 class RunningLab:
     """A lab with its state, and ways to wait for what should come to pass."""
 
-    def __init__(self, source: LabSource) -> None:
+    def __init__(self, source: LabSource, *sinks: Sink) -> None:
         self.source = source
-        self.session = Session(source)
+        self.session = Session(source, sinks=sinks)
         self._pump = asyncio.create_task(self.session.run())
 
     @property

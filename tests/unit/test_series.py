@@ -1,6 +1,7 @@
 """Series keep every peak, however far one zooms out, and forget only the oldest quarter."""
 
 import math
+import struct
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,11 +25,13 @@ def filled(values: list[int | None]) -> Series:
 def test_extremes_equal_those_of_a_plain_search(
     values: list[int | None], data: st.DataObject
 ) -> None:
+    """However far the pyramid has grown by then: it grows with what is looked at."""
     series = filled(values)
-    start = data.draw(st.integers(min_value=-5, max_value=len(values)))
-    end = data.draw(st.integers(min_value=start, max_value=len(values) + 5))
-    window = [v for v in values[max(start, 0) : max(end, 0)] if v is not None]
-    assert series.extremes(start, end) == ((min(window), max(window)) if window else None)
+    for _ in range(data.draw(st.integers(min_value=1, max_value=6))):
+        start = data.draw(st.integers(min_value=-5, max_value=len(values)))
+        end = data.draw(st.integers(min_value=start, max_value=len(values) + 5))
+        window = [v for v in values[max(start, 0) : max(end, 0)] if v is not None]
+        assert series.extremes(start, end) == ((min(window), max(window)) if window else None)
 
 
 def test_a_peak_survives_any_zoom_and_later_growth() -> None:
@@ -63,6 +66,32 @@ def test_the_oldest_quarter_goes_when_full_and_ticks_stay_valid() -> None:
     assert series.at(999) == 999
     assert series.extremes(0, 1000) == (series.first, 999)
     assert timeline.time(999) == 999
+
+
+@given(
+    lengths=st.lists(st.integers(min_value=1, max_value=90), min_size=1, max_size=30),
+    limit=st.integers(min_value=8, max_value=200),
+    skips=st.integers(min_value=0, max_value=40),
+)
+def test_many_values_at_once_are_as_good_as_one_by_one(
+    lengths: list[int], limit: int, skips: int
+) -> None:
+    """Also where the oldest are forgotten on the way, and where ticks were skipped."""
+    timelines = Timeline(limit), Timeline(limit)
+    one, many = (Series(each) for each in timelines)
+    for round_, length in enumerate(lengths):
+        moments = [float(timelines[0].end + at) for at in range(length + skips)]
+        ticks = [timelines[0].append(moment) for moment in moments]
+        assert timelines[1].extend(moments) == ticks[0]
+        values = [(round_ * 7 + at) % 50 for at in range(length)]
+        for tick, value in zip(ticks, values, strict=False):
+            one.put(tick, value)
+        many.extend(ticks[0], struct.pack(f"{length}f", *values))
+        span = many.first, many.end
+        assert (one.first, one.end) == span
+        assert [one.at(tick) for tick in range(*span)] == [many.at(tick) for tick in range(*span)]
+        assert one.extremes(*span) == many.extremes(*span)
+        assert (timelines[0].first, timelines[0].end) == (timelines[1].first, timelines[1].end)
 
 
 def test_moments_are_found_from_both_sides() -> None:

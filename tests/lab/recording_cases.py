@@ -1,0 +1,48 @@
+"""Recordings on a disk that fills up; called inside private namespaces."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from ccplay import launch
+from ccplay.model import Build, LinkSetting, StartFlow, Topology
+from ccplay.sinks import Recorder
+from ccplay.source import LabSource, read_recording
+from tests.lab.conftest import RunningLab
+
+DISK = Path("/run")
+"""A small tmpfs of these namespaces' own; see ``make_run_private``."""
+
+LEFT = 100_000
+
+
+async def fill_the_disk() -> dict[str, Any]:
+    """Record a lab with flows until nothing more fits, and run on for a second."""
+    free = os.statvfs(DISK).f_bavail * os.statvfs(DISK).f_bsize
+    (DISK / "ballast").write_bytes(bytes(free - LEFT))
+    path = DISK / "x.ccplay"
+    build = Build(
+        topology=Topology(kind="linear"),
+        links={"bottleneck": LinkSetting(rate=10_000_000)},
+        sample_hz=200.0,
+    )
+    lab = RunningLab(LabSource(launch.lab_argv(), build), Recorder(path))
+    await lab.until(lambda state: state.phase == "ready")
+    lab.send(StartFlow(streams=8))
+    await lab.until(lambda state: any(each.kind == "error" for each in state.log), 60)
+    words = [each.text for each in lab.state.log if each.kind == "error"]
+    stopped, acked = lab.state.now, lab.state.flows["1"].acked
+    await lab.run_for(1.0)
+    await lab.close()
+    kept = read_recording(path)
+    return {
+        "words": words,
+        "error": lab.session.error,
+        "stopped": stopped,
+        "acked_since": lab.state.flows["1"].acked - acked,
+        "bytes": path.stat().st_size,
+        "kept_until": kept.now,
+        "kept_flows": list(kept.flows),
+    }
