@@ -146,7 +146,9 @@ class LabProvider(Provider):
             action, description = active.binding.action, active.binding.description
             if action not in seen and action.rpartition(".")[2] != "command_palette":
                 seen.add(action)
-                text = f"{wording(active)} (key {self.app.get_key_display(active.binding)})"
+                key = f"key {self.app.get_key_display(active.binding)}"
+                more = wording(active)
+                text = key if more == description else f"{more} ({key})"
                 yield description, text, self._acting(active.node, action)
 
     def _themes(self) -> Iterable[tuple[str, str]]:
