@@ -5,14 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ccplay.commands import options
-from ccplay.errors import UsageError
-
-if TYPE_CHECKING:
-    from ccplay.report.comparison import Comparison
-    from ccplay.report.results import CaseResult
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -39,27 +33,26 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
     paths: tuple[Path, Path] = (arguments.a, arguments.b)
-    experiments = [path.is_dir() for path in paths]
-    if any(experiments) and not all(experiments):
-        raise UsageError(
-            "compare takes two recordings or two directories of runs: "
-            f"{paths[experiments.index(True)]} is a directory, "
-            f"{paths[experiments.index(False)]} is not"
-        )
-    said = arguments.table or arguments.all or arguments.json
-    if not all(experiments) and not said and sys.stdin.isatty() and sys.stdout.isatty():
+    recordings = not any(path.is_dir() for path in paths)
+    wanted = arguments.table or arguments.all or arguments.json
+    if recordings and not wanted and sys.stdin.isatty() and sys.stdout.isatty():
         return _show(paths, arguments)
-    comparison = _of_experiments(paths) if all(experiments) else _of_recordings(paths)
+    from ccplay import wire
+    from ccplay.commands.runs import gather
+    from ccplay.report.comparison import compare
+
+    one, other = (gather([path]).result for path in paths)
+    names = wire.printable(str(paths[0])), wire.printable(str(paths[1]))
+    comparison = compare(one, other, names)
     if arguments.json:
-        from ccplay import wire
-
         sys.stdout.write(wire.encode_value(comparison).decode() + "\n")
-    else:
-        from rich.console import Console
+        return 0
+    from rich.console import Console
 
-        from ccplay.report.comparison_table import show
+    from ccplay.report.comparison_table import show
 
-        show(comparison, Console(), every=arguments.all)
+    # Two runs fill a page with all that they measured; a matrix would fill a book.
+    show(comparison, Console(), every=arguments.all or recordings)
     return 0
 
 
@@ -74,32 +67,3 @@ def _show(paths: tuple[Path, Path], arguments: argparse.Namespace) -> int:
     arguments.ghost = paths[1]
     title = wire.printable(paths[0].name)
     return show(Session(ReplaySource(paths[0]), title=title), arguments)
-
-
-def _of_recordings(paths: tuple[Path, Path]) -> Comparison:
-    from ccplay.report.comparison import Comparison, compare_runs
-
-    names = _names(paths)
-    one, other = (_measured(path, name) for path, name in zip(paths, names, strict=True))
-    return Comparison(a=names[0], b=names[1], cases=[compare_runs(one, other)])
-
-
-def _measured(path: Path, name: str) -> CaseResult:
-    from ccplay.report.summary import summarise
-    from ccplay.source import read_recording
-
-    return summarise(read_recording(path), name)
-
-
-def _of_experiments(paths: tuple[Path, Path]) -> Comparison:
-    from ccplay.experiment.store import read_run_directory
-    from ccplay.report.comparison import compare_results
-
-    one, other = (read_run_directory(path) for path in paths)
-    return compare_results(one, other, _names(paths))
-
-
-def _names(paths: tuple[Path, Path]) -> tuple[str, str]:
-    from ccplay import wire
-
-    return wire.printable(str(paths[0])), wire.printable(str(paths[1]))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from ccplay.errors import UsageError
-from ccplay.report.merits import merits
-from ccplay.report.results import CaseResult, CaseStatistics, Result
-from ccplay.report.statistics import Statistic, statistic, student_t
+from ccplay.report.results import CaseStatistics, Result
+from ccplay.report.statistics import Statistic, student_t
 from ccplay.scenario.mistakes import quote
 
 FORMAT = 1
@@ -63,12 +62,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     only_b: list[str] = []
 
 
-def compare_runs(a: CaseResult, b: CaseResult) -> CaseComparison:
-    """Compare two runs, one of each."""
-    return _compare(_single(a), _single(b))
-
-
-def compare_results(a: Result, b: Result, names: tuple[str, str]) -> Comparison:
+def compare(a: Result, b: Result, names: tuple[str, str]) -> Comparison:
     """Compare two experiments, case by case of the same name, or the only ones that they have.
 
     Raises ``UsageError`` where no case of one has its like in the other.
@@ -136,16 +130,6 @@ def _differ(figure: str, a: Statistic | None, b: Statistic | None) -> Difference
         low=interval and interval[0],
         high=interval and interval[1],
         clear=None if interval is None else not interval[0] <= 0 <= interval[1],
-    )
-
-
-def _single(run: CaseResult) -> CaseStatistics:
-    figures: Mapping[str, float] = merits(run)
-    return CaseStatistics(
-        name=run.name,
-        runs=1,
-        untrustworthy=int(not run.health.trustworthy),
-        figures={figure: statistic([value]) for figure, value in figures.items()},
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
 
 from rich.console import Console, RenderableType
 from rich.padding import Padding
@@ -33,7 +34,8 @@ def show(comparison: Comparison, console: Console, *, every: bool = False) -> No
         console.print(line)
     for case in comparison.cases:
         console.print()
-        named = (case.a, case.b) != (comparison.a, comparison.b)
+        # Of two recordings the lines above say all.
+        named = len(comparison.cases) > 1 or case.a == case.b or case.runs_a > 1
         gap = 2 if console.width >= _WIDE else 1
         for part in _case(case, gap, named=named, every=every):
             console.print(part)
@@ -78,10 +80,16 @@ def _table(figures: Sequence[Difference], gap: int, *, repeated: bool) -> Table:
 
 def _by_subject(figures: Iterable[Difference]) -> list[tuple[str, list[Difference]]]:
     """Group figures by what they are of, those of the whole run first."""
-    groups: dict[str, list[Difference]] = {"": []}
+    groups: dict[tuple[str, str], list[Difference]] = {("", ""): []}
     for each in figures:
-        groups.setdefault(words(each.figure).subject, []).append(each)
-    return list(groups.items())
+        name = words(each.figure).name
+        groups.setdefault((each.figure.partition(".")[0] if name else "", name), []).append(each)
+    # The longest says most: a queue's length is of its link, its drops are of the queue itself.
+    subjects = [
+        max((words(each.figure).subject for each in group), key=len, default="")
+        for group in groups.values()
+    ]
+    return list(zip(subjects, groups.values(), strict=True))
 
 
 def _row(each: Difference, *, indent: bool, repeated: bool) -> list[Text]:
@@ -116,8 +124,9 @@ def _difference(each: Difference, found: Unit, decimals: int) -> str:
     if each.difference is None:
         return _UNKNOWN
     if each.low is None or each.high is None or each.low == each.high:
-        text = f"{each.difference / found.scale:.{decimals}f}"
-        return _signed(text if float(text) else found.write(each.difference))
+        difference = each.difference / found.scale
+        text = f"{difference:.{decimals}f}"
+        return _signed(text if float(text) else f"{Decimal(f'{difference:.1g}'):f}")
     return _signed(
         found.write_statistic(
             Statistic(n=2, mean=each.difference, sd=0.0, low=each.low, high=each.high)

@@ -12,7 +12,9 @@ from ccplay import wire
 from ccplay.cli import main
 from ccplay.report.results import CaseStatistics, Result
 from ccplay.report.statistics import statistic
+from ccplay.report.summary import summarise
 from tests.ui.synthetic import stream
+from tests.unit.test_summary import session
 
 
 @pytest.fixture
@@ -25,9 +27,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, value in (("one", 1.0), ("two", 2.0)):
         found = {"jain": statistic([value, value + 0.1])}
         case = CaseStatistics(name="case", runs=2, figures=found, reported=["jain"])
-        result = Result(scenario="s", title="s", machine=None, cases=[], statistics=[case])
+        run = summarise(session(), "case")
+        result = Result(scenario="s", title="s", machine=None, cases=[run], statistics=[case])
         (tmp_path / name).mkdir()
         (tmp_path / name / "result.json").write_bytes(msgspec.json.encode(result))
+        (tmp_path / name / "scenario.toml").write_text("# nobody reads it here\n")
     return tmp_path
 
 
@@ -60,10 +64,20 @@ def test_two_directories_of_runs(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("folder")
+def test_a_recording_and_the_only_case_of_a_directory(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Nobody can say of one run whether it differs clearly."""
+    assert main(["compare", "a.ccplay", "one", "--json"]) == 0
+    case = json.loads(capsys.readouterr().out)["cases"][0]
+    assert (case["a"], case["b"], case["runs_a"], case["runs_b"]) == ("a", "case", 1, 2)
+    assert not any(each["clear"] for each in case["figures"])
+
+
+@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["one", "b.ccplay"], 2, "one is a directory, b.ccplay is not"),
         (["a.ccplay", "none.ccplay"], 4, "none.ccplay: No such file"),
         (["one", "."], 4, "no run directory"),
     ],
