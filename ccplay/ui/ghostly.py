@@ -36,6 +36,18 @@ def flows(view: View, field: str, factor: float = 1.0) -> list[ShiftedTrace]:
     return traces
 
 
+def marks(view: View) -> tuple[float, ...]:
+    """Return when something took effect in the ghost, by the session's clock."""
+    ghost, shift = view.ghost, view.shift
+    if ghost is None or shift is None:
+        return ()
+    left = max(view.playhead.left - shift, ghost.first)
+    right = min(view.playhead.right - shift, ghost.last)
+    return tuple(
+        each.t + shift for each in ghost.state.log if each.is_mark and left <= each.t <= right
+    )
+
+
 def pings(view: View) -> list[ShiftedTrace]:
     """Return the answers to the ghost's pings, in milliseconds."""
     ghost, shift = view.ghost, view.shift

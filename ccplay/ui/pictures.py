@@ -25,6 +25,7 @@ def inks(view: View) -> Inks:
         muted=view.ink("muted"),
         mark=view.ink("mark"),
         cursor=view.ink("cursor"),
+        ghost=view.ghost_ink("mark"),
     )
 
 
@@ -46,6 +47,7 @@ def picture(
         traces=tuple(traces),
         counts=counts,
         marks=marks,
+        ghost_marks=ghostly.marks(view),
         cursor=None if head.running else head.t,
         hint=hint if not traces else (),
         glyphs=view.glyphs,

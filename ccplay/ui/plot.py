@@ -28,6 +28,9 @@ GUTTER = 5
 _LANES = 12
 """A trace shows its mark every so many columns."""
 
+_SHORT = 8
+"""The mark of an earlier run is this many times as short as one of now."""
+
 _BRAILLE = 0x2800
 _BITS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))
 """Of a braille cell, by column, from the bottom up."""
@@ -43,6 +46,7 @@ class Inks:
     muted: str = ""
     mark: str = ""
     cursor: str = ""
+    ghost: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,8 @@ class Picture:
     counts: tuple[CountTrace, ...] = ()
     marks: tuple[float, ...] = ()
     """Moments at which a command took effect."""
+    ghost_marks: tuple[float, ...] = ()
+    """The same in an earlier run that lies under this one."""
     cursor: float | None = None
     hint: tuple[str, ...] = ()
     """Shown in the middle."""
@@ -72,6 +78,7 @@ class Picture:
             other is not None
             and (self.left, self.width, self.hint) == (other.left, other.width, other.hint)
             and (self.traces, self.counts, self.inks) == (other.traces, other.counts, other.inks)
+            and self.ghost_marks == other.ghost_marks
             and self.glyphs is other.glyphs
             and self.until >= other.until
         )
@@ -306,6 +313,9 @@ class Plot(Sheet):
             (glyphs.dotted, inks.grid) if line in self._ticks else (" ", "")
             for line in range(lines)
         ]
+        if any(self._column(t) == x for t in picture.ghost_marks):
+            short = max(lines // _SHORT, 1)
+            cells[-short:] = [(glyphs.dashed_vertical, inks.ghost)] * short
         top = (lines - len(picture.hint)) // 2
         for at, text in enumerate(picture.hint):
             start = (self.columns - len(text)) // 2

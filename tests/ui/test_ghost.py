@@ -107,6 +107,15 @@ def _cells_in(plot: Plot, inks: set[str]) -> dict[tuple[int, int], str]:
     }
 
 
+async def test_what_was_done_in_the_ghost_is_marked_at_the_foot(earlier: Path) -> None:
+    """The queue changed at 22 s: after the cursor, so that only the ghost can tell of it."""
+    async with haunted(earlier) as (app, _):
+        plot = app.main.query_one("#queue", Plot)
+        x = GUTTER + plot._column(22.0)
+        assert plot._cells[plot.lines][x] == ("┊", app.main.view.ghost_ink("mark"))
+        assert plot._cells[1][x][0] != "┊"
+
+
 async def test_the_axis_has_room_for_the_ghost(tmp_path: Path) -> None:
     """A queue of 100 packets shows whole behind a session that never has more than ten."""
     ghost = record(tmp_path / "full.ccplay", stream(flows=8, seconds=20))
