@@ -43,6 +43,9 @@ Moment: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 Duration: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
 """A length of time, in microseconds or seconds as its name says."""
 
+Name: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[^/\s]+$", max_length=200)]
+"""What traffic is called; ``/`` parts a flow from the number of its stream."""
+
 INFINITE_SSTHRESH = 0x7FFFFFFF
 """``TCP_INFINITE_SSTHRESH`` of include/net/tcp.h; it travels as None."""
 
@@ -402,7 +405,7 @@ class HostChanged(Event, frozen=True):
 class FlowStarted(Event, frozen=True):
     """The connections of a flow are open. Stream 2 samples as ``flow/2`` and so on."""
 
-    flow: str
+    flow: Name
     src: str
     dst: str
     cc: str
@@ -427,7 +430,7 @@ class FlowEnded(Event, frozen=True):
 class DownloadStarted(Event, frozen=True):
     """wget has been started; its TCP samples travel under ``download``."""
 
-    download: str
+    download: Name
     src: str
     dst: str
     bytes: int
@@ -452,7 +455,7 @@ class DownloadEnded(Event, frozen=True):
 class PingStarted(Event, frozen=True):
     """ping(8) runs."""
 
-    ping: str
+    ping: Name
     src: str
     dst: str
     interval_s: float

@@ -289,6 +289,7 @@ FLOW = {"event": "flow-started", "t": 1, "src": "a", "dst": "b", "cc": "x", "por
         (lines({"event": "sweeps", "t": 1.0, "after_us": 20_000}), "x:2: event 'sweeps'"),
         (lines({"event": "sweeps", "t": 1.0, "after_us": [-1]}), "x:2: event 'sweeps'"),
         (lines({"event": "ping-sample", "t": 1, "ping": "p", "seq": 1, "rtt_us": 1e300}), "x:2: "),
+        (lines(FLOW | {"flow": "1/2"}), "x:2: event 'flow-started'"),
         (lines(FLOW | {"flow": "1", "streams": 10**9}), "x:2: event 'flow-started'"),
         (lines(*(FLOW | {"flow": str(n), "streams": 128} for n in range(99))), "x:80: more than"),
         (b'{"event":"ready","t":1,"x":' + b"[" * 100_000 + b"\n", "x:2: "),
