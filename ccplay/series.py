@@ -198,6 +198,8 @@ def _grow(
     """Add to ``level`` the least or greatest of each whole block of ``below`` that it lacks."""
     start = len(level)
     end = min(len(below) // _FANOUT, start + most // _FANOUT)
+    if end <= start:
+        return
     columns = [below[start * _FANOUT + at : end * _FANOUT : _FANOUT] for at in range(_FANOUT)]
     level.extend(map(choose, *columns))
     # NaN is never less or greater than another value, so it shows only where it comes first.
