@@ -35,7 +35,9 @@ class Curve:
         return max((y for y in self.y if y == y), default=0.0)
 
 
-def curve(series: Series, *, factor: float = 1.0, start: float = 0.0) -> Curve:
+def curve(
+    series: Series, *, factor: float = 1.0, start: float = 0.0, columns: int = COLUMNS
+) -> Curve:
     """Return a series as a line, its times counted from ``start``, its values times ``factor``.
 
     Where it has more values than can be seen, each column keeps its first and its last value, its
@@ -45,7 +47,7 @@ def curve(series: Series, *, factor: float = 1.0, start: float = 0.0) -> Curve:
     timeline = series.timeline
     first, end = max(series.first, timeline.first, 0), series.end
     hold = _HOLD * _interval(series)
-    if end - first <= 2 * COLUMNS:
+    if end - first <= 2 * columns:
         before = math.inf
         for tick in range(first, end):
             t, y = timeline.time(tick), series.at(tick)
@@ -54,7 +56,9 @@ def curve(series: Series, *, factor: float = 1.0, start: float = 0.0) -> Curve:
             line.add(t - start, None if y is None else y * factor)
             before = t
         return line
-    width = math.ceil((end - first) / COLUMNS)
+    width = math.ceil((end - first) / columns)
+    # Asked for all at once, the series prepares for the columns at once.
+    series.extremes(first, end)
     for tick in range(first, end, width):
         _column(line, series, (tick, min(tick + width, end)), factor, start)
     return line
@@ -129,6 +133,7 @@ def state_spans(series: Series, *, start: float = 0.0) -> list[tuple[float, floa
     """
     timeline = series.timeline
     first, end = max(series.first, timeline.first, 0), series.end
+    series.extremes(first, end)
     width = max(math.ceil((end - first) / (2 * COLUMNS)), 1)
     spans: list[tuple[float, float, int]] = []
     for tick in range(first, end, width):
@@ -149,6 +154,7 @@ def growths(series: Series, *, start: float = 0.0) -> list[float]:
     """Return the moments at which a counter had grown; of those in one column, one."""
     timeline = series.timeline
     first, end = max(series.first, timeline.first, 0), series.end
+    series.extremes(first, end)
     width = max(math.ceil((end - first) / (2 * COLUMNS)), 1)
     moments, before = [], 0.0
     for tick in range(first, end, width):

@@ -22,8 +22,11 @@ from ccplay.series import MISSING
 from ccplay.state import Flow, Queue
 from ccplay.words import CA_STATES
 
-FINE = 300
-"""The finer bins of the throughput: about so many across the figure."""
+BINS = 200
+"""Intervals of transfer and throughput: at most so many across the figure,"""
+FINE_BINS = 600
+"""and of the finer throughput so many."""
+_WIDTHS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
 _MANY = 4
 """With more flows than this they share a panel, or the page would be too long."""
 
@@ -66,7 +69,7 @@ def panels(scene: Scene, inks: Inks) -> list[Panel]:
             ),
             Panel(
                 "transfer",
-                "transfer per second",
+                f"transfer per {_interval(scene.span_s)}",
                 "transfer (kB)",
                 1.0,
                 lambda axes: _transfer(axes, scene, inks),
@@ -80,6 +83,11 @@ def panels(scene: Scene, inks: Inks) -> list[Panel]:
             ),
         ]
     return found
+
+
+def _interval(span_s: float) -> str:
+    coarse, _ = widths(span_s)
+    return "second" if coarse == 1 else f"{coarse:g} s"
 
 
 def _windows(scene: Scene, inks: Inks, flows: list[list[Flow]]) -> list[Panel]:
@@ -103,6 +111,11 @@ def _windows(scene: Scene, inks: Inks, flows: list[list[Flow]]) -> list[Panel]:
 
 def _top(streams: list[Flow]) -> float:
     return max((curves.curve(each.series["cwnd"]).top for each in streams), default=0.0)
+
+
+def _columns(groups: list[list[Flow]]) -> int:
+    """Return how finely lines are drawn: where they are many, nobody can follow every one."""
+    return curves.COLUMNS if len(groups) <= _MANY else curves.COLUMNS // 2
 
 
 def _title(group: list[list[Flow]]) -> str:
@@ -136,10 +149,11 @@ def _cwnd(
     handles: list[Artist] = []
     seen: set[int] = set()
     highest = top
+    columns = _columns(group)
     for streams in group:
         for flow in streams:
             ink = inks[name_of(streams)]
-            line = curves.curve(flow.series["cwnd"], start=scene.start)
+            line = curves.curve(flow.series["cwnd"], start=scene.start, columns=columns)
             threshold = curves.curve(flow.series["ssthresh"], start=scene.start)
             highest = max(highest, line.top)
             if len(group) <= _MANY:
@@ -265,7 +279,12 @@ def _rtt(axes: Axes, scene: Scene, inks: Inks) -> list[Artist]:
     for streams in scene.flows:
         name = name_of(streams)
         for flow in streams:
-            line = curves.curve(flow.series["srtt_us"], factor=1e-3, start=scene.start)
+            line = curves.curve(
+                flow.series["srtt_us"],
+                factor=1e-3,
+                start=scene.start,
+                columns=_columns(scene.flows),
+            )
             axes.plot(line.t, line.y, color=inks[name].colour, linewidth=1.0)
             top = max(top, line.top)
         handles.append(Line2D([], [], color=inks[name].colour, label=_short(streams)))
@@ -280,17 +299,24 @@ def _rtt(axes: Axes, scene: Scene, inks: Inks) -> list[Artist]:
 
 def _throughput(axes: Axes, scene: Scene, inks: Inks) -> list[Artist]:
     handles: list[Artist] = []
-    fine = fine_width(scene.span_s)
+    coarse, fine = widths(scene.span_s)
     top = 0.0
     for streams in scene.flows:
         name = name_of(streams)
-        for width, alpha, line in ((fine, 0.35, 0.6), (1.0, 1.0, 1.2)):
+        for width, alpha, line in ((fine, 0.35, 0.6), (coarse, 1.0, 1.2)):
             edges, rates = _rates(scene, streams, width)
             axes.stairs(
                 rates, edges, baseline=None, color=inks[name].colour, alpha=alpha, linewidth=line
             )
             top = max(
-                [top, *(rates if width >= 1 else sorted(rates)[: max(1, len(rates) * 99 // 100)])]
+                [
+                    top,
+                    *(
+                        rates
+                        if width == coarse
+                        else sorted(rates)[: max(1, len(rates) * 99 // 100)]
+                    ),
+                ]
             )
         handles.append(
             Line2D([], [], color=inks[name].colour, linewidth=1.2, label=_short(streams))
@@ -298,14 +324,19 @@ def _throughput(axes: Axes, scene: Scene, inks: Inks) -> list[Artist]:
     handles.append(
         Line2D([], [], color=style.MUTED, alpha=0.5, linewidth=0.6, label=f"over {fine:g} s")
     )
-    handles.append(Line2D([], [], color=style.MUTED, linewidth=1.2, label="over 1 s"))
+    handles.append(Line2D([], [], color=style.MUTED, linewidth=1.2, label=f"over {coarse:g} s"))
     axes.set_ylim(0, top * 1.08 or 1)
     return handles
 
 
-def fine_width(span_s: float) -> float:
-    """Return the width of the finer bins: a tenth of a second, more where the run is long."""
-    return next((w for w in (0.1, 0.2, 0.5) if span_s / w <= FINE), 1.0)
+def widths(span_s: float) -> tuple[float, float]:
+    """Return the intervals in seconds, coarse and fine: 1 and 0.1 where the run is short."""
+
+    def fitting(least: float, most: int) -> float:
+        fit = (w for w in _WIDTHS if w >= least and span_s / w <= most)
+        return next(fit, _WIDTHS[-1])
+
+    return fitting(1.0, BINS), fitting(0.1, FINE_BINS)
 
 
 def _rates(scene: Scene, streams: Sequence[Flow], width: float) -> tuple[list[float], list[float]]:
@@ -328,12 +359,13 @@ def _rates(scene: Scene, streams: Sequence[Flow], width: float) -> tuple[list[fl
 def _transfer(axes: Axes, scene: Scene, inks: Inks) -> list[Artist]:
     """Draw bars side by side, one a flow, of what each second brought."""
     handles: list[Artist] = []
-    edges = curves.bins(scene.start, scene.start + scene.span_s, 1.0)
-    slot = 0.86 / max(len(scene.flows), 1)
+    width, _ = widths(scene.span_s)
+    edges = curves.bins(scene.start, scene.start + scene.span_s, width)
+    slot = 0.86 * width / max(len(scene.flows), 1)
     for number, streams in enumerate(scene.flows):
         name = name_of(streams)
         sizes = [each * 1e-3 for each in curves.transfers(streams, edges)]
-        lefts = [t - scene.start + 0.07 + slot * number for t in edges[:-1]]
+        lefts = [t - scene.start + 0.07 * width + slot * number for t in edges[:-1]]
         shown = [(x, y) for x, y in zip(lefts, sizes, strict=True) if y > 0]
         axes.bar(
             [x for x, _ in shown],

@@ -19,6 +19,7 @@ _RIGHT_IN = 0.14
 _BOTTOM_IN = 0.36
 _HEAD_IN = 0.17
 """The line above each panel, with its title and its legend."""
+_ROW_IN = 0.14
 _GAP_IN = 0.09
 _ALONE_IN = 1.55
 
@@ -29,17 +30,24 @@ def stacked(scene: Scene, inks: Inks) -> Figure:
     width = style.PAGE_IN - _LEFT_IN - _RIGHT_IN
     labels = marks.place(scene.marks, scene.span_s, width)
     top = marks.height_in(labels) + (0.06 if labels else 0.0)
-    height = top + sum(each.height_in + _HEAD_IN + _GAP_IN for each in shown) + _BOTTOM_IN
-    figure = Figure(figsize=(style.PAGE_IN, height))
-    y = height - top
-    for number, panel in enumerate(shown):
-        y -= _HEAD_IN + panel.height_in
-        axes = style.box(figure, _LEFT_IN, y, width, panel.height_in)
+    figure = Figure(figsize=(style.PAGE_IN, 1))
+    drawn = []
+    for panel in shown:
+        axes = style.box(figure, 0, 0, 1, 1)
         handles = _draw(axes, panel, scene)
-        _head(axes, panel, handles)
+        title = style.text_width_in(panel.title, 7.5, "bold") + 0.2
+        columns, rows = _fit(handles, width - title)
+        drawn.append((panel, axes, handles, columns, _HEAD_IN + _ROW_IN * max(rows - 1, 0)))
+    height = top + _BOTTOM_IN + sum(p.height_in + head + _GAP_IN for p, *_, head in drawn)
+    figure.set_size_inches(style.PAGE_IN, height)
+    y = height - top
+    for panel, axes, handles, columns, head in drawn:
+        y -= head + panel.height_in
+        style.move(axes, _LEFT_IN, y, width, panel.height_in)
+        _head(axes, panel, handles, columns)
         y -= _GAP_IN
-        if number == 0:
-            marks.draw(axes, labels, _HEAD_IN + 0.02)
+        if panel is shown[0]:
+            marks.draw(axes, labels, head + 0.02)
         if panel is not shown[-1]:
             axes.tick_params(labelbottom=False)
         else:
@@ -57,17 +65,10 @@ def single(scene: Scene, panel: Panel) -> Figure:
     axes = style.box(figure, 0, 0, 1, 1)
     handles = _draw(axes, panel, scene)
     columns, rows = _fit(handles, width)
-    head = 0.14 * rows + (0.15 if panel.title else 0) + 0.04
+    head = _ROW_IN * rows + (0.15 if panel.title else 0) + 0.04
     height = _BOTTOM_IN + _ALONE_IN + head
     figure.set_size_inches(style.COLUMN_IN, height)
-    axes.set_position(
-        (
-            _LEFT_IN / style.COLUMN_IN,
-            _BOTTOM_IN / height,
-            width / style.COLUMN_IN,
-            _ALONE_IN / height,
-        )
-    )
+    style.move(axes, _LEFT_IN, _BOTTOM_IN, width, _ALONE_IN)
     axes.set_xlabel("time (s)", labelpad=1.5)
     axes.yaxis.set_label_coords(-0.42 / width, 0.5)
     if handles:
@@ -82,7 +83,7 @@ def single(scene: Scene, panel: Panel) -> Figure:
             panel.title,
             (0, 1),
             xycoords="axes fraction",
-            xytext=(0, 72 * (0.14 * rows + 0.03)),
+            xytext=(0, 72 * (_ROW_IN * rows + 0.03)),
             textcoords="offset points",
             fontsize=7.5,
             fontweight="bold",
@@ -102,7 +103,7 @@ def _draw(axes: Axes, panel: Panel, scene: Scene) -> list[Artist]:
     return handles
 
 
-def _head(axes: Axes, panel: Panel, handles: Sequence[Artist]) -> None:
+def _head(axes: Axes, panel: Panel, handles: Sequence[Artist], columns: int) -> None:
     """Write a panel's title at the left and its legend at the right of the line above it."""
     if panel.title:
         axes.annotate(
@@ -121,7 +122,7 @@ def _head(axes: Axes, panel: Panel, handles: Sequence[Artist]) -> None:
             handles=list(handles),
             loc="lower right",
             bbox_to_anchor=(1, 1),
-            ncols=len(handles),
+            ncols=columns,
         )
 
 

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import matplotlib as mpl
@@ -152,13 +153,13 @@ def text_width_in(text: str, points: float = SMALL, weight: str = "normal") -> f
 
 def legend_columns(labels: Sequence[str], room_in: float) -> int:
     """Return in how many columns a legend fits into a width: all in a row where they do."""
-    if not labels:
-        return 1
     widths = [text_width_in(label) + _HANDLE_IN for label in labels]
-    for columns in range(len(labels), 1, -1):
-        rows = [widths[i : i + columns] for i in range(0, len(widths), columns)]
-        # Matplotlib fills columns first, and gives each the width of its widest.
-        if sum(max(widths[i : i + len(rows)]) for i in range(0, len(widths), len(rows))) <= room_in:
+    for rows in range(1, len(widths) + 1):
+        columns = -(-len(widths) // rows)
+        # Matplotlib fills columns first, the first ones with one more, each as wide as its widest.
+        sizes = [len(widths) // columns + (n < len(widths) % columns) for n in range(columns)]
+        ends = list(accumulate(sizes))
+        if sum(max(widths[e - s : e]) for s, e in zip(sizes, ends, strict=True)) <= room_in:
             return columns
     return 1
 
@@ -167,3 +168,11 @@ def box(figure: Figure, left: float, bottom: float, width: float, height: float)
     """Add axes at a place given in inches."""
     across, up = figure.get_size_inches()
     return figure.add_axes((left / across, bottom / up, width / across, height / up))
+
+
+def move(axes: Axes, left: float, bottom: float, width: float, height: float) -> None:
+    """Put axes to a place given in inches."""
+    figure = axes.get_figure(root=True)
+    if figure is not None:
+        across, up = figure.get_size_inches()
+        axes.set_position((left / across, bottom / up, width / across, height / up))
