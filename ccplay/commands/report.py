@@ -84,4 +84,5 @@ def _tell(done: int, total: int, what: str) -> None:
 
 def _say(material: Material, seconds: float) -> None:
     cases, runs = len(material.result.statistics), len(material.runs)
-    print(f"{runs} runs of {cases} cases in {seconds:.1f} s", file=sys.stderr)
+    words = f"{runs} run{'s' if runs > 1 else ''} of {cases} case{'s' if cases > 1 else ''}"
+    print(f"{words} in {seconds:.1f} s", file=sys.stderr)

@@ -65,7 +65,7 @@ def test_checks_are_counted_over_the_runs_of_a_case() -> None:
     [
         ("flows.1.goodput_bps", "goodput of flow 1", "flows.goodput_bps"),
         ("pings.p1.p50_ms", "median RTT of ping p1", "pings.p50_ms"),
-        ("queues.r->h2.delay_p95_ms", "95th percentile of queueing delay of queue r → h2", None),
+        ("queues.r->h2.delay_p95_ms", "95th percentile of queueing delay of r → h2", None),
         ("downloads.w1.seconds", "download time of download w1", "downloads.seconds"),
         ("checkpoint.ratio", "checkpoint ratio", "checkpoint.ratio"),
         ("jain", "Jain's index", "jain"),
