@@ -12,6 +12,9 @@ from ccplay.report.naming import Words, words
 from ccplay.report.results import CaseResult, CaseStatistics
 from ccplay.report.statistics import Statistic
 
+FAR = 1.8
+"""Intervals that end further out than so many times the greatest point are cut."""
+_RATIO = "checkpoint.ratio"
 LEAST_POINTS = 3
 """An axis of numbers with so many values is drawn as one; with fewer, values are categories."""
 
@@ -69,6 +72,23 @@ class Chart:
         return any(m.published for _, lines in self.panels for line in lines for m in line.marks)
 
     @property
+    def points(self) -> list[float]:
+        """All means, single values and published ones."""
+        marks = [m for _, lines in self.panels for line in lines for m in line.marks]
+        return [v for m in marks for v in (m.statistic.mean, *m.singles, *m.published)]
+
+    @property
+    def highs(self) -> list[float]:
+        """Where the intervals end."""
+        marks = [m for _, lines in self.panels for line in lines for m in line.marks]
+        return [m.statistic.high for m in marks if m.statistic.high is not None]
+
+    @property
+    def cut(self) -> bool:
+        """Whether an interval is so much wider than all that was measured that it is cut."""
+        return any(high > FAR * max(self.points) for high in self.highs)
+
+    @property
     def runs(self) -> tuple[int, int]:
         """The fewest and the most runs behind one mean."""
         counts = [m.statistic.n for _, lines in self.panels for line in lines for m in line.marks]
@@ -95,7 +115,7 @@ def charts(cases: Sequence[CaseStatistics], runs: Sequence[CaseResult]) -> list[
     for kind, figures in kinds.items():
         having = [case for case in cases if any(figure in case.figures for figure in figures)]
         if len(having) > 1 or any(case.runs > 1 for case in having):
-            found.append(_chart(kind, figures, having, (singles, algorithms)))
+            found.append(_chart(kind, figures, having, (singles, algorithms, _racers(runs))))
     return found
 
 
@@ -103,9 +123,9 @@ def _chart(
     kind: str,
     figures: Sequence[str],
     cases: Sequence[CaseStatistics],
-    known: tuple[dict[str, list[dict[str, float]]], dict[str, str]],
+    known: tuple[dict[str, list[dict[str, float]]], dict[str, str], list[str]],
 ) -> Chart:
-    singles, algorithms = known
+    singles, algorithms, _ = known
     first = words(figures[0])
     values = [c.figures[f].mean for c in cases for f in figures if f in c.figures]
     across, hue, rest = _roles(cases)
@@ -134,14 +154,33 @@ def _chart(
     return Chart(
         name=slug(kind),
         title=title[0].upper() + title[1:],
-        label=title if several or not first.subject else first.quantity,
+        label=_ratio(algorithms, known[2])
+        if kind == _RATIO
+        else title
+        if several or not first.subject
+        else first.quantity,
         unit=unit(figures[0], values),
         counts=first.counts,
         axis=across,
         hue=hue,
         panels=[(", ".join(panel), list(lines.values())) for panel, lines in found.items()],
-        reference=1.0 if kind in ("checkpoint.ratio", "jain") else None,
+        reference=1.0 if kind in (_RATIO, "jain") else None,
     )
+
+
+def _racers(runs: Iterable[CaseResult]) -> list[str]:
+    """Return the two flows whose bytes the checkpoint's ratio compares."""
+    pairs = {tuple(run.checkpoint.bytes)[:2] for run in runs if run.checkpoint is not None}
+    return list(next(iter(pairs))) if len(pairs) == 1 else []
+
+
+def _ratio(algorithms: dict[str, str], racers: Sequence[str]) -> str:
+    """Say what over what the checkpoint's ratio is."""
+    names = [f"flow {name}" for name in racers]
+    said = [algorithms[name] for name in names if name in algorithms]
+    if len(set(said)) < len(names):
+        said = names
+    return f"checkpoint ratio, {said[0]} / {said[1]}" if len(said) == 2 else "checkpoint ratio"
 
 
 def _algorithms(runs: Iterable[CaseResult]) -> dict[str, str]:

@@ -213,6 +213,8 @@ def _caption(each: Chart) -> str:
     parts = ["Single runs"]
     if most > 1:
         parts = [f"Means with 95 % confidence intervals (Student's t, {counts}); dots: single runs"]
+    if each.cut:
+        parts.append("intervals that leave the frame are cut")
     if each.published:
         parts.append("diamonds: what was published")
     return "; ".join(parts) + "."

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
-from ccplay.report.charts import LEAST_POINTS, Chart, Line, Mark
+from ccplay.report.charts import FAR, LEAST_POINTS, Chart, Line, Mark
 from ccplay.report.figures import style
 from ccplay.report.figures.style import Ink, Inks
 from ccplay.report.material import CASES, Parameter, say
@@ -25,6 +25,8 @@ _HEIGHT_IN = 2.0
 _ROW_IN = 0.14
 _PANEL_GAP_IN = 0.22
 _DECADE = 10
+_FOLDS = 3.0
+"""Ratios further from 1 than this are drawn on a scale of doublings."""
 _ERROR: dict[str, Any] = {"elinewidth": 0.8, "capsize": 2.2, "capthick": 0.8}
 _PUBLISHED: dict[str, Any] = {
     "linestyle": "",
@@ -93,7 +95,7 @@ def _lines(chart: Chart, inks: Inks) -> Figure:
         axes.xaxis.set_minor_formatter(NullFormatter())
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.set_xlabel(_axis_label(chart.axis.name, unit), labelpad=1.5)
-    _values(panels, chart)
+    _values(panels, chart, bars=False)
     return figure
 
 
@@ -175,7 +177,7 @@ def _bars(chart: Chart, inks: Inks) -> Figure:
             )
         _categories(axes, chart, names, upright=fits or many > 1)
     if fits or many > 1:
-        _values(panels, chart)
+        _values(panels, chart, bars=True)
     return figure
 
 
@@ -221,7 +223,9 @@ def _categories(axes: Axes, chart: Chart, names: Sequence[str], *, upright: bool
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")
     axes.set_xlabel(chart.value_label, labelpad=1.5)
-    axes.set_xlim(0, None)
+    top = max(chart.points) / chart.unit.scale
+    widest = max((*chart.highs, max(chart.points))) / chart.unit.scale
+    axes.set_xlim(0, min(widest, FAR * top) * 1.05 or 1)
     axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
     if chart.reference is not None:
         axes.axvline(chart.reference, color=style.INK, linewidth=0.7, zorder=1.5)
@@ -277,12 +281,23 @@ def _frame(
     return figure, panels
 
 
-def _values(panels: Sequence[Axes], chart: Chart) -> None:
-    """Finish the value axes: one scale for all panels, from zero, with its unit."""
-    top = max(axes.dataLim.y1 for axes in panels)
+def _values(panels: Sequence[Axes], chart: Chart, *, bars: bool) -> None:
+    """Finish the value axes: one scale for all panels, from zero, with its unit.
+
+    Ratios that differ by much are drawn as lines on a scale on which twice and half are alike.
+    """
+    points = [value / chart.unit.scale for value in chart.points]
+    top = max(*points, chart.reference or 0.0)
+    highs = [value / chart.unit.scale for value in chart.highs]
+    if chart.reference is not None and not bars and min(points) > 0:
+        folds = max(top, 1 / min(points))
+        if folds > _FOLDS:
+            _folds(panels, min(points), top)
     for axes in panels:
-        axes.set_ylim(0, max(top, chart.reference or 0.0) * 1.06 or 1)
-        axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+        if axes.get_yscale() != "log":
+            # An interval that is far wider than all that was measured is cut.
+            axes.set_ylim(0, min(max(top, *highs), FAR * top) * 1.06 or 1)
+            axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
         place, figure = axes.get_position(), axes.get_figure(root=True)
         width = figure.get_size_inches()[0] if figure else 1.0
         if place.x0 * width < _LEFT_IN + 0.05:
@@ -290,6 +305,18 @@ def _values(panels: Sequence[Axes], chart: Chart) -> None:
             axes.yaxis.set_label_coords(-0.40 / (place.width * width), 0.5)
         if chart.reference is not None:
             axes.axhline(chart.reference, color=style.INK, linewidth=0.7, zorder=1.5)
+
+
+def _folds(panels: Sequence[Axes], least: float, greatest: float) -> None:
+    """Put value axes on a scale of doublings, around all that was measured."""
+    low, high = math.floor(math.log2(least) - 0.3), math.ceil(math.log2(greatest) + 0.3)
+    ticks = [2.0**power for power in range(low, high + 1)]
+    for axes in panels:
+        axes.set_yscale("log", base=2, nonpositive="clip")
+        axes.set_ylim(ticks[0], ticks[-1])
+        axes.yaxis.set_major_locator(FixedLocator(ticks))
+        axes.yaxis.set_minor_locator(NullLocator())
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 def _errors(marks: Sequence[Mark], scale: float) -> list[list[float]]:

@@ -60,7 +60,7 @@ STATES = ("#ffffff", "#fff3b8", "#d3e4f5", "#f8cb98", "#dd8f8f")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.2)), (0, (3, 1, 1, 1)), (0, (1.2, 0.9)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
-_HANDLE_IN = 0.43
+_HANDLE_IN = 0.36
 """What an entry of a legend needs besides its label."""
 
 _RC: dict[Any, Any] = {
