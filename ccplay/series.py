@@ -133,7 +133,7 @@ class Series:
         if stop - index <= 2 * _FANOUT:
             return _extremes(self._values[index:stop]) if index < stop else None
         # What a recording brings at once is not made into a pyramid at once.
-        self._grow_pyramid(stop - index)
+        self._grow_pyramid(4 * (stop - index))
         if len(self._lows[0]) < stop // _FANOUT:
             return _extremes(self._values[index:stop])
         low, high = math.inf, -math.inf

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import random
-import resource
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+import psutil
 from rich.console import Console
 
 from ccplay import wire
@@ -32,8 +32,10 @@ from tests.bench.screen import Terminal
 AIMS = {
     "open, s": "under 2",
     "replay: at 59:30, ms": "2000",
-    "look at 30 s anywhere in it, ms": "an instant",
+    "draw 30 s anywhere in it, ms": "an instant",
 }
+ZOOMS = 6
+"""From 30 s to the whole hour."""
 HOME, END = b"\x1b[H", b"\x1b[F"
 RATES = (10_000_000, 100_000_000)
 ROUNDS = 3
@@ -62,13 +64,13 @@ class Written:
 def _measure(console: Console, name: str, said: list[AnyEvent], folder: Path) -> None:
     new, old = folder / "new.ccplay", folder / "old.ccplay"
     blocks, lines = _record(new, hour(said)), _record_1(old, hour(said))
-    heads = ("", "blocks", "a line a sweep", "ratio", "aim")
+    heads = ("", "blocks", "line a sweep", "ratio", "aim")
     sheet = table(f"an hour of {FLOWS} flows at {HZ} Hz, {name}", "", heads)
 
     def row(what: str, ours: Spread, theirs: Spread | None = None, digits: int = 0) -> None:
         ratio = f"{theirs.median / ours.median:.1f}" if theirs else ""
-        peer = theirs.scaled(1, digits) if theirs else ""
-        sheet.add_row(what, ours.scaled(1, digits), peer, ratio, AIMS.get(what, ""))
+        peer = _figure(theirs, digits) if theirs else ""
+        sheet.add_row(what, _figure(ours, digits), peer, ratio, AIMS.get(what, ""))
 
     def each(what: str, figure: Callable[[Written], float], digits: int = 0) -> None:
         ours, theirs = (Spread.of([figure(written)]) for written in (blocks, lines))
@@ -81,15 +83,24 @@ def _measure(console: Console, name: str, said: list[AnyEvent], folder: Path) ->
     each("write, sweeps/s", lambda it: it.sweeps / it.cpu_s)
     each("write, MB/s", lambda it: it.bytes / it.cpu_s / 1e6)
     opened, opened_1 = _opened(new, ROUNDS), _opened(old, 1)
-    row("open, s", opened[0], opened_1[0], 2)
-    row("open, MB of memory", opened[1], opened_1[1])
+    row("open, s", opened["s"], opened_1["s"], 2)
+    row("open, s of CPU", opened["cpu"], opened_1["cpu"], 2)
+    row("open, MB of memory", opened["mb"], opened_1["mb"])
     row("peer: json.loads of each line, s", _loaded(new), _loaded(old), 2)
     first, seeks = _sought(read_recording(new))
-    row("look at the whole hour for the first time, ms", first)
-    row("look at 30 s anywhere in it, ms", seeks, digits=1)
+    row("draw the whole hour for the first time, ms", first)
+    row("draw 30 s anywhere in it, ms", seeks, digits=1)
     for what, took in _on_screen(new).items():
         row(f"{what}, ms", took)
     console.print(sheet)
+
+
+def _figure(spread: Spread, digits: int) -> str:
+    return (
+        spread.scaled(1, digits)
+        if spread.least < spread.greatest
+        else f"{spread.median:.{digits}f}"
+    )
 
 
 def _record(path: Path, events: Iterable[AnyEvent]) -> Written:
@@ -117,24 +128,24 @@ def _record_1(path: Path, events: Iterable[AnyEvent]) -> Written:
     return Written(cpu, sweeps, path.stat().st_size)
 
 
-def _opened(path: Path, rounds: int) -> tuple[Spread, Spread]:
-    """Return seconds and megabytes that opening takes, each time in a fresh process."""
+def _opened(path: Path, rounds: int) -> dict[str, Spread]:
+    """Return what opening takes, each time in a fresh process."""
     argv = [sys.executable, "-m", "tests.bench.recordings", str(path)]
     told = [
         json.loads(subprocess.run(argv, stdout=subprocess.PIPE, check=True).stdout)
         for _ in range(rounds)
     ]
-    return Spread.of([each["s"] for each in told]), Spread.of([each["mb"] for each in told])
+    return {name: Spread.of([each[name] for each in told]) for name in told[0]}
 
 
 def _open() -> None:
     """Open the recording that is named and print what that took."""
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    began = time.perf_counter()
-    read_recording(Path(sys.argv[1]))
-    took = time.perf_counter() - began
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(json.dumps({"s": took, "mb": (after - before) / 1e3}))
+    process = psutil.Process()
+    before, began, cpu = process.memory_info().rss, time.perf_counter(), time.process_time()
+    state = read_recording(Path(sys.argv[1]))
+    took, used = time.perf_counter() - began, time.process_time() - cpu
+    assert state.now >= HOUR_S
+    print(json.dumps({"s": took, "cpu": used, "mb": (process.memory_info().rss - before) / 1e6}))
 
 
 def _loaded(path: Path) -> Spread:
@@ -161,12 +172,17 @@ def _sought(state: LabState) -> tuple[Spread, Spread]:
 
 
 def _look(state: LabState, left: float, right: float) -> None:
-    """Ask what a plot asks, of every series: the extremes of each column."""
+    """Ask what the three plots ask: the extremes of the window, then those of each column."""
     edges = [left + (right - left) * n / COLUMNS for n in range(COLUMNS + 1)]
     ticks = [state.sweeps.at_or_after(edge) for edge in edges]
-    drawn = [each.series for each in state.flows.values()]
-    drawn += [each.series for each in state.queues.values()]
-    for series in (series for each in drawn for series in each.values()):
+    drawn = [
+        each.series[name]
+        for each in state.flows.values()
+        for name in ("cwnd", "ssthresh", "srtt_us")
+    ]
+    drawn += [each.series["qlen"] for each in state.queues.values()]
+    for series in drawn:
+        series.extremes(ticks[0], ticks[-1])
         for start, end in pairwise(ticks):
             series.extremes(start, end)
 
@@ -185,12 +201,13 @@ def _on_screen(path: Path) -> dict[str, Spread]:
             note("replay: first paint", time.monotonic() - terminal.began)
             terminal.wait_for("▶ replay".encode())
             note("replay: at 59:30", time.monotonic() - terminal.began)
+            note("replay: at 59:30, of CPU", terminal.cpu_s())
             terminal.key(b" ")
             for name, key in (("home", HOME), ("end", END)):
                 note(f"replay: {name} to paint", terminal.key(key))
-            zooms = [terminal.key(b"-") for _ in range(8)]
-            note("replay: zoom out to the hour, slowest step to paint", max(zooms))
-            note("replay: home in the whole hour to paint", terminal.key(HOME))
+            zooms = [terminal.key(b"-") for _ in range(ZOOMS)]
+            note("replay: slowest zoom to paint", max(zooms))
+            note("replay: home, zoomed out, to paint", terminal.key(HOME))
         finally:
             terminal.close()
     return {what: Spread.of(times) for what, times in found.items()}
