@@ -61,6 +61,11 @@ class Chart:
     """Where a line is drawn across: 1 for ratios and indices."""
 
     @property
+    def drawn_along(self) -> bool:
+        """Whether it is drawn as lines along an axis of numbers, else as bars."""
+        return self.axis.numbers is not None and len(self.axis.values) >= LEAST_POINTS
+
+    @property
     def value_label(self) -> str:
         """The label of the value axis with its unit."""
         name = self.unit.name or self.counts

@@ -31,13 +31,8 @@ class Picture:
     caption: str
     svg: str
     files: list[str]
-    wide: bool = False
-    """As wide as the page, else as a column."""
-
-    @property
-    def width(self) -> str:
-        """The class that gives it its place."""
-        return "page" if self.wide else "column"
+    width: str = "column"
+    """``column``, ``page`` where it is as wide as the page, ``lead`` where all hangs on it."""
 
 
 @dataclass(frozen=True, slots=True)

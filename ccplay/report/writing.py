@@ -29,6 +29,7 @@ from ccplay.report.tables import Table, tables
 
 MANIFEST = ".ccplay-report.json"
 """Lists what a report consists of: what may be deleted when it is made anew."""
+_COLUMN_IN = 5.0
 _MOST_LINES = 9
 """With more cases than this their distributions are dealt to panels."""
 
@@ -188,7 +189,7 @@ def _links(material: Material, drawn: Sequence[Drawn], out: Path) -> dict[str, t
 
 def _charts(material: Material, drawn: Sequence[Drawn], figures: Path, face: str) -> list[Picture]:
     inks = Inks(flow_names([run.result for run in material.runs]))
-    pictures = []
+    pictures: list[Picture] = []
     with look():
         for each in charts(material.result.statistics, material.result.cases):
             figure = chart.draw(each, inks)
@@ -200,11 +201,17 @@ def _charts(material: Material, drawn: Sequence[Drawn], figures: Path, face: str
                     _caption(each),
                     files.svg(figure, each.name),
                     [path.name for path in names],
-                    wide=figure.get_size_inches()[0] > 5,
+                    _width(figure.get_size_inches()[0], lead=not pictures and each.drawn_along),
                 )
             )
         pictures += _distributions(material, drawn, figures, face)
     return pictures
+
+
+def _width(inches: float, *, lead: bool = False) -> str:
+    if inches > _COLUMN_IN:
+        return "page"
+    return "lead" if lead else "column"
 
 
 def _caption(each: Chart) -> str:
@@ -247,7 +254,7 @@ def _distributions(
                 _CDF[kind],
                 files.svg(figure, name),
                 [path.name for path in paths],
-                wide=len(panels) > 1,
+                _width(figure.get_size_inches()[0]),
             )
         )
     return pictures

@@ -11,6 +11,8 @@ from tests.unit.reports import experiment, matrix
 
 pytest.importorskip("matplotlib")
 
+from matplotlib.figure import Figure
+
 from ccplay.report.figures import chart, files, marks, style
 
 
@@ -118,3 +120,12 @@ def test_distributions_count_by_their_values() -> None:
     assert both.quantile(0.1) == 1.0
     assert both.quantile(0.5) == 2.0
     assert both.count == 10
+
+
+def test_labels_keep_their_digits_where_coordinates_are_cut() -> None:
+    figure = Figure(figsize=(2, 2))
+    figure.text(0.333333333, 0.5, "0.12345678")
+    with style.look():
+        text = files.svg(figure, "x")
+    assert "0.12345678" in text
+    assert "333333" not in text

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
-from ccplay.report.charts import FAR, LEAST_POINTS, Chart, Line, Mark
+from ccplay.report.charts import FAR, Chart, Line, Mark
 from ccplay.report.figures import style
 from ccplay.report.figures.style import Ink, Inks
 from ccplay.report.material import CASES, Parameter, say
@@ -41,7 +41,7 @@ _PUBLISHED: dict[str, Any] = {
 
 def draw(chart: Chart, inks: Inks) -> Figure:
     """Return a chart as a figure: lines along an axis of numbers, bars otherwise."""
-    if chart.axis.numbers and len(chart.axis.values) >= LEAST_POINTS:
+    if chart.drawn_along:
         return _lines(chart, inks)
     return _bars(chart, inks)
 
@@ -224,7 +224,7 @@ def _categories(axes: Axes, chart: Chart, names: Sequence[str], *, upright: bool
     axes.grid(visible=False, axis="y")
     axes.set_xlabel(chart.value_label, labelpad=1.5)
     top = max(chart.points) / chart.unit.scale
-    widest = max((*chart.highs, max(chart.points))) / chart.unit.scale
+    widest = max([*chart.highs, *chart.points]) / chart.unit.scale
     axes.set_xlim(0, min(widest, FAR * top) * 1.05 or 1)
     axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
     if chart.reference is not None:
@@ -287,7 +287,7 @@ def _values(panels: Sequence[Axes], chart: Chart, *, bars: bool) -> None:
     Ratios that differ by much are drawn as lines on a scale on which twice and half are alike.
     """
     points = [value / chart.unit.scale for value in chart.points]
-    top = max(*points, chart.reference or 0.0)
+    top = max([*points, chart.reference or 0.0])
     highs = [value / chart.unit.scale for value in chart.highs]
     if chart.reference is not None and not bars and min(points) > 0:
         folds = max(top, 1 / min(points))
@@ -296,7 +296,7 @@ def _values(panels: Sequence[Axes], chart: Chart, *, bars: bool) -> None:
     for axes in panels:
         if axes.get_yscale() != "log":
             # An interval that is far wider than all that was measured is cut.
-            axes.set_ylim(0, min(max(top, *highs), FAR * top) * 1.06 or 1)
+            axes.set_ylim(0, min(max([top, *highs]), FAR * top) * 1.06 or 1)
             axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
         place, figure = axes.get_position(), axes.get_figure(root=True)
         width = figure.get_size_inches()[0] if figure else 1.0

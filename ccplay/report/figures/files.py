@@ -44,6 +44,7 @@ _SPACES = re.compile(r">\s+<")
 _GROUP = re.compile(r"(<g\b[^>]*>|</g>)")
 _PATH = re.compile(r' d="(M[^"]*)"')
 _STEP = re.compile(r"([MLz])([^MLz]*)")
+_TAG = re.compile(r"<[^>]*>")
 _DIGITS = re.compile(r"(\d+\.\d\d)\d+")
 
 
@@ -58,7 +59,8 @@ def svg(figure: Figure, prefix: str) -> str:
     wanted = set(_REFERENCED.findall(text))
     text = _ID.sub(lambda m: f' id="{prefix}-{m[1]}"' if m[1] in wanted else "", text)
     text = text.replace("url(#", f"url(#{prefix}-").replace('href="#', f'href="#{prefix}-')
-    return _DIGITS.sub(r"\1", _PATH.sub(_compact, _flatten(text)))
+    # Only within tags: a label's digits are somebody's measurement.
+    return _TAG.sub(lambda m: _DIGITS.sub(r"\1", m[0]), _PATH.sub(_compact, _flatten(text)))
 
 
 def _flatten(text: str) -> str:
