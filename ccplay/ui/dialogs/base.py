@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.events import DescendantFocus, Key
+from textual.message_pump import MessagePump
 from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
@@ -109,7 +110,8 @@ class Question(ModalScreen[Answer | None], Generic[Answer]):
         self.call_later(self._open)
 
     def _open(self) -> None:
-        if self.message_queue_size or self.app.message_queue_size:
+        # A control that still hears of its own start would take back what a key does to it.
+        if any(_has_messages(each) for each in (self.app, self, *self.query("*"))):
             # By a timer: a callback would keep the loop from ever emptying the app's queue.
             self.set_timer(0.002, self._open)
             return
@@ -185,6 +187,11 @@ class Dialog(Question[AnyCommand]):
         self.selected_flow = selected_flow
         self.capabilities: Capabilities = state.hello.capabilities
         self.network: Network = state.hello.network
+
+
+def _has_messages(pump: MessagePump) -> bool:
+    """Whether there is something to process; Textual looks one message ahead of its queue."""
+    return bool(pump.message_queue_size) or pump._pending_message is not None
 
 
 def _in_use(field: Widget) -> bool:
