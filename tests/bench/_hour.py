@@ -29,9 +29,9 @@ HOUR_S = 3600.0
 
 _LAP_S = 20.0
 _ALGORITHMS = ("reno", "cubic")
-_COUNTERS = frozenset(
-    "bytes_acked bytes_sent total_retrans delivered_ce "
-    "drops ecn_marks overlimits requeues bytes packets".split()
+_COUNTERS = (
+    *("bytes_acked", "bytes_sent", "total_retrans", "delivered_ce"),
+    *("drops", "ecn_marks", "overlimits", "requeues", "bytes", "packets"),
 )
 S = TypeVar("S", TcpSamples, QdiscSamples)
 
@@ -91,7 +91,7 @@ def _grown(sweep: Sweep, laps: int, first: Sweep, last: Sweep) -> Sweep:
 
 def _more(samples: S, laps: int, first: S, last: S) -> S:
     grown = {}
-    for name in _COUNTERS.intersection(samples.__struct_fields__):
+    for name in set(_COUNTERS).intersection(samples.__struct_fields__):
         rows = zip(*(getattr(each, name) for each in (samples, first, last)), strict=True)
         grown[name] = [None if n is None else n + laps * (b - a) for n, a, b in rows]
     return msgspec.structs.replace(samples, **grown)
