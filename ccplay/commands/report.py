@@ -19,8 +19,8 @@ FOLDER = "report"
 _ABOUT = """\
 RUN is a directory that `ccplay run --out` wrote, or one or several recordings. The report
 is a directory: index.html (a page that needs nothing else), figures/ (SVG, PDF, PNG) and tables/
-(Markdown, CSV, JSON). The run of each case that is closest to the median is drawn in full, with
-every panel as a figure of its own too; the others as one SVG each.
+(Markdown, CSV, JSON). The run of each case that is closest to the median is drawn in full, up to
+8 cases with every panel as a figure of its own too; the others as one SVG each.
 """
 
 
@@ -36,7 +36,11 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="where the report goes (default: report in the run's directory; for a recording "
         "FILE-report beside it)",
     )
-    parser.add_argument("--all", action="store_true", help="draw every run in full")
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="draw every run in full, with every panel as a figure of its own",
+    )
     parser.set_defaults(run=run)
 
 

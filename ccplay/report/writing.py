@@ -29,6 +29,8 @@ from ccplay.report.tables import Table, tables
 
 MANIFEST = ".ccplay-report.json"
 """Lists what a report consists of: what may be deleted when it is made anew."""
+_MOST_SINGLES = 8
+"""With more cases than this nobody wants every panel of each as files, unless asked for."""
 _COLUMN_IN = 5.0
 _MOST_LINES = 9
 """With more cases than this their distributions are dealt to panels."""
@@ -40,7 +42,7 @@ Teller = Callable[[int, int, str], None]
 def write(material: Material, out: Path, tell: Teller, *, every: bool = False) -> Path:
     """Write a report into ``out`` and return its page.
 
-    ``every`` draws all runs in full, else one of each case. Raises ``UsageError`` where ``out`` has
+    ``every`` draws all runs in full with every panel as a file, else one of each case. Raises ``UsageError`` where ``out`` has
     files that no report of ours has put there, ``RecordingError`` for runs that can't be read.
     """
     earlier = _claim(out)
@@ -127,6 +129,7 @@ def _jobs(material: Material, figures: Path, cut: Path, *, every: bool) -> Itera
                 slug=run.slug,
                 names=names,
                 full=every or run.slug in chosen,
+                singles=every or (run.slug in chosen and len(chosen) <= _MOST_SINGLES),
                 fonts=cut,
                 checkpoint=run.result.checkpoint,
             )

@@ -86,7 +86,7 @@ def _lines(chart: Chart, inks: Inks) -> Figure:
     wide = max(numbers.values()) >= _DECADE * min(numbers.values()) > 0
     for axes, (_, lines) in zip(panels, chart.panels, strict=True):
         for number, line in enumerate(lines):
-            shift = (number - (len(lines) - 1) / 2) * 0.022
+            shift = (number - (len(lines) - 1) / 2) * 0.032
             _line(axes, chart, line, colours[line.label], (numbers, shift, wide))
         if wide:
             axes.set_xscale("log")

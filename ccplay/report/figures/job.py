@@ -30,7 +30,9 @@ class Job:
     names: tuple[str, ...]
     """All flows and downloads of the report, so that each has its colour everywhere."""
     full: bool
-    """Every panel as a file of its own too, in every format; else one SVG of all."""
+    """In every format, and for the page; else one SVG."""
+    singles: bool
+    """Every panel as a file of its own too."""
     fonts: Path
     """What ``fonts.cut`` wrote."""
     checkpoint: Checkpoint | None
@@ -65,7 +67,7 @@ def draw(job: Job) -> Drawn:
         text = svg(figure, job.slug) if job.full else ""
         formats = FORMATS if job.full else ("svg",)
         files = [path.name for path in save(figure, job.folder / job.slug, formats, face)]
-        files += _singles(job, shown, inks, face) if job.full else []
+        files += _singles(job, shown, inks, face) if job.singles else []
     return Drawn(
         slug=job.slug,
         svg=text,
