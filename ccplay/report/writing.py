@@ -42,8 +42,9 @@ Teller = Callable[[int, int, str], None]
 def write(material: Material, out: Path, tell: Teller, *, every: bool = False) -> Path:
     """Write a report into ``out`` and return its page.
 
-    ``every`` draws all runs in full with every panel as a file, else one of each case. Raises ``UsageError`` where ``out`` has
-    files that no report of ours has put there, ``RecordingError`` for runs that can't be read.
+    ``every`` draws all runs in full with every panel as a file, else one of each case. Raises
+    ``UsageError`` where ``out`` has files that no report of ours has put there, ``RecordingError``
+    for runs that can't be read.
     """
     earlier = _claim(out)
     try:
