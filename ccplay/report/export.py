@@ -32,6 +32,8 @@ def export(material: Material, to: Path, kind: str, tables: Sequence[str]) -> di
     Tables without any row are left out. Raises ``UsageError`` where one of the files exists or
     pyarrow is missing, ``RecordingError`` for what can't be read or written.
     """
+    if kind == "parquet":
+        _pyarrow()
     for name in tables:
         _refuse_existing(to / f"{name}.{kind}")
     try:
@@ -115,19 +117,25 @@ class _Csv:
 
 
 def _parquet(path: Path, schema: Schema) -> _Sink:
+    arrow, parquet = _pyarrow()
+    types: dict[Kind, Any] = {
+        "text": arrow.dictionary(arrow.int32(), arrow.string()),
+        "whole": arrow.int64(),
+        "real": arrow.float64(),
+        "flag": arrow.bool_(),
+    }
+    columns = arrow.schema([(name, types[kind]) for name, kind in schema.columns.items()])
+    return _Parquet(arrow, parquet.ParquetWriter(path, columns, compression="zstd"), columns)
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    """Return pyarrow and its Parquet. Raises ``UsageError`` where it is not installed."""
     try:
-        import pyarrow as pa  # noqa: PLC0415 - CSV must work without it
+        import pyarrow  # noqa: ICN001, PLC0415 - CSV must work without it
         from pyarrow import parquet  # noqa: PLC0415
     except ModuleNotFoundError:
         raise UsageError("Parquet needs pyarrow: pip install 'ccplay[report]'") from None
-    types: dict[Kind, Any] = {
-        "text": pa.dictionary(pa.int32(), pa.string()),
-        "whole": pa.int64(),
-        "real": pa.float64(),
-        "flag": pa.bool_(),
-    }
-    columns = pa.schema([(name, types[kind]) for name, kind in schema.columns.items()])
-    return _Parquet(pa, parquet.ParquetWriter(path, columns, compression="zstd"), columns)
+    return pyarrow, parquet
 
 
 class _Parquet:

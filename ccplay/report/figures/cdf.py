@@ -47,7 +47,8 @@ def draw(
     ]
     columns = style.legend_columns(names, room)
     titled = len(panels) > 1
-    head = 0.06 + _ROW_IN * math.ceil(len(names) / columns) + (0.18 if titled else 0)
+    rows = math.ceil(len(names) / columns) if len(names) > 1 else 0
+    head = 0.06 + _ROW_IN * rows + (0.18 if titled else 0)
     across = min(len(panels), 3)
     down = math.ceil(len(panels) / across)
     total = head + down * (_HEIGHT_IN + _BOTTOM_IN) + (down - 1) * 0.2
@@ -66,12 +67,13 @@ def draw(
             axes.set_ylabel("")
         if titled:
             axes.set_title(title, fontsize=7.5, fontweight="bold", loc="left", pad=3)
-    figure.legend(
-        handles=handles,
-        loc="upper left",
-        bbox_to_anchor=(_LEFT_IN / width, 1 - 0.02 / total),
-        ncols=columns,
-    )
+    if rows:
+        figure.legend(
+            handles=handles,
+            loc="upper left",
+            bbox_to_anchor=(_LEFT_IN / width, 1 - 0.02 / total),
+            ncols=columns,
+        )
     return figure
 
 
