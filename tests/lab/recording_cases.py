@@ -44,5 +44,6 @@ async def fill_the_disk() -> dict[str, Any]:
         "acked_since": lab.state.flows["1"].acked - acked,
         "bytes": path.stat().st_size,
         "kept_until": kept.now,
+        "kept_build": kept.hello is not None and kept.hello.build == build,
         "kept_flows": list(kept.flows),
     }

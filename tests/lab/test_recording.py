@@ -16,3 +16,4 @@ def test_a_full_disk_ends_the_recording_and_nothing_else() -> None:
     # All but the two seconds of the last block, and a moment.
     assert found["stopped"] - 3.0 < found["kept_until"] <= found["stopped"]
     assert found["kept_flows"] == ["1", *(f"1/{n}" for n in range(2, 9))]
+    assert found["kept_build"] is True
