@@ -50,7 +50,7 @@ class Receiver:
             if flow.kind == "flow":
                 self._streams.setdefault(flow.parent, []).append(flow)
         self.sizes = sizes(state)
-        """The flows of a fixed size and their bytes, in the order in which they were started."""
+        """The flows of a fixed size and their bytes, in the order of the scenario."""
         self.flows = self._started(until)
         """The flows that had started, those of a fixed size first."""
 
@@ -142,13 +142,20 @@ class Receiver:
 
 
 def sizes(state: LabState) -> dict[str, int]:
-    """Return the flows of a fixed size and their bytes, in the order in which they were started."""
+    """Return the flows of a fixed size and their bytes.
+
+    They stand in the order of the scenario, which repeats may start in another one; flows that
+    were started by hand come behind.
+    """
     commands = (each.command for each in state.applied)
-    return {
+    found = {
         each.flow: each.bytes
         for each in commands
         if isinstance(each, StartFlow) and each.flow is not None and each.bytes is not None
     }
+    build = state.hello.build if state.hello else None
+    scripted = [name for name in (build.reserved if build else ()) if name in found]
+    return {name: found[name] for name in (*scripted, *found)}
 
 
 def _bytes(flow: Flow, tick: int) -> int:

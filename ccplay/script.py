@@ -28,8 +28,9 @@ class Script:
 
     @property
     def names(self) -> list[str]:
-        """The names of all traffic that waits to be started."""
-        started = [traffic_of(step.command) for step in self._waiting]
+        """The names of all traffic that waits to be started, in the order of the file."""
+        in_order = sorted(self._waiting, key=lambda step: step.number)
+        started = [traffic_of(step.command) for step in in_order]
         return [each[1] for each in started if each]
 
     @property
@@ -66,8 +67,8 @@ class Script:
 
 
 def ended_at(state: LabState, name: str) -> float | None:
-    """Return when a flow, download or ping ended; None where it runs or was never started."""
-    for traffic in (state.flows, state.downloads, state.pings):
+    """Return when traffic of this name ended; None where it runs or was never started."""
+    for traffic in (state.flows, state.downloads, state.pings, state.udp):
         if (found := traffic.get(name)) is not None:
             return found.ended
     return None

@@ -22,6 +22,7 @@ from ccplay.report.progress import Teller
 from ccplay.report.results import CaseResult, Machine, Result
 from ccplay.report.summary import machine, summarise
 from ccplay.scenario import Case, Scenario
+from ccplay.script import Script
 from ccplay.source import Source
 
 
@@ -137,7 +138,8 @@ class Experiment:
 
     def _build(self, run: Run) -> Build:
         """Return what to build; files that the lab writes are called as the run's others are."""
-        build = run.played.build
+        case = run.played
+        build = msgspec.structs.replace(case.build, reserved=Script(case.timeline).names)
         if self._store is None:
             return build
         return msgspec.structs.replace(build, label=Path(self._store.recording_name(run)).stem)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
-from ccplay.model import Applied, FlowEnded, FlowStarted, Ready, StartFlow, Sweep, TcpSamples
+from ccplay.model import Applied, Build, FlowEnded, FlowStarted, Ready, StartFlow, Sweep, TcpSamples
 from ccplay.receiver import Receiver
 from ccplay.report.checkpoint import Checkpoint, checkpoint
 from ccplay.report.receiver import ReceiverLines
 from ccplay.state import LabState
+from tests.unit.test_summary import HELLO
 
 
 def sweep(t: float, acked: dict[str, int]) -> Sweep:
@@ -177,3 +179,14 @@ def test_the_last_line_comes_even_at_once() -> None:
     finish, second = lines.fresh(state, at_once=True)
     assert finish.endswith("done   checkpoint")
     assert second.startswith("      2 s")
+
+
+def test_the_ratio_keeps_the_scenarios_order_whoever_starts_first() -> None:
+    """Balanced repeats start flow 2 first every other time; the ratio must not turn over."""
+    rates, sizes = {"2": 1_000_000, "1": 500_000}, {"1": 3_000_000, "2": 3_000_000}
+    state, _ = race(rates, sizes, seconds=4)
+    state.apply(replace(HELLO, build=Build(reserved=["1", "2"])))
+    finish = Receiver(state, state.now).finish()
+    assert finish is not None
+    assert finish.first == "2"
+    assert finish.ratio == pytest.approx(0.5, abs=0.02)
