@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ccplay.errors import WireError
-from ccplay.model import DownloadStarted, Event, FlowStarted, PingStarted, Sweep, Sweeps
+from ccplay.model import (
+    DownloadStarted,
+    Event,
+    FlowStarted,
+    PingStarted,
+    Sweep,
+    Sweeps,
+    UdpStarted,
+)
 
 MOST_TRANSFERS = 10_000
-"""Flows' streams, downloads and pings."""
+"""Flows' streams, downloads, pings and UDP."""
 
 MOST_SAMPLES = 1 << 26
 """Sweeps, of every flow and queue, that are kept: nearly 3 GB."""
@@ -66,7 +74,7 @@ class Bounds:
     def _other(self, event: Event) -> None:
         if isinstance(event, FlowStarted):
             self._transfers += event.streams
-        elif isinstance(event, DownloadStarted | PingStarted):
+        elif isinstance(event, DownloadStarted | PingStarted | UdpStarted):
             self._transfers += 1
         if self._transfers > MOST_TRANSFERS:
-            raise WireError(f"more than {MOST_TRANSFERS} flows, downloads and pings")
+            raise WireError(f"more than {MOST_TRANSFERS} flows, downloads, pings and UDP")

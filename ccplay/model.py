@@ -23,7 +23,7 @@ BOTTLENECK = "bottleneck"
 SAMPLE_HZ = (10.0, 200.0)
 """The least and the most sweeps a second."""
 
-TRAFFIC_KINDS = ("flows", "downloads", "pings")
+TRAFFIC_KINDS = ("flows", "downloads", "pings", "udp")
 """Words that stand for all traffic of a kind where a class says what it takes."""
 
 CAPTURE_LIMITS = (10_000, 1_000_000_000)
@@ -76,7 +76,7 @@ class TrafficClass(Value, frozen=True):
     share: float
     """Of the link's rate, 0 to 1: what it is sure of. It borrows what the others leave."""
     traffic: list[str] = []
-    """Names of flows, downloads and pings, or all of a kind: one of ``TRAFFIC_KINDS``."""
+    """Names of flows, downloads, pings and UDP, or all of a kind: one of ``TRAFFIC_KINDS``."""
     qdisc: Qdisc | None = None
     """Its queue; None takes the link's own."""
 
@@ -261,6 +261,27 @@ class StopPing(Command, frozen=True):
     ping: str
 
 
+class StartUdp(Command, frozen=True):
+    """Send UDP packets from ``src`` to ``dst`` at a constant rate: cross traffic."""
+
+    udp: str | None = None
+    """Its name; None takes the next free one: ``u1``, ``u2`` …"""
+    src: str | None = None
+    dst: str | None = None
+    rate_bps: int = 1_000_000
+    """Bits of payload a second."""
+    packet_bytes: int = 1024
+    """Payload of each packet; more than fits the links' MTU goes in fragments."""
+    duration_s: float | None = None
+    """Stop after so long."""
+
+
+class StopUdp(Command, frozen=True):
+    """End cross traffic."""
+
+    udp: str
+
+
 class SetCongestionControl(Command, frozen=True):
     """Switch a running flow, or the default of a host's new sockets; exactly one is named."""
 
@@ -335,6 +356,8 @@ AnyCommand: TypeAlias = (
     | StopDownload
     | StartPing
     | StopPing
+    | StartUdp
+    | StopUdp
     | SetCongestionControl
     | SetQdisc
     | SetClasses
@@ -475,6 +498,33 @@ class PingEnded(Event, frozen=True):
     ping: str
     sent: int
     lost: int
+    error: str | None = None
+
+
+class UdpStarted(Event, frozen=True):
+    """The first packets of cross traffic are being sent."""
+
+    udp: str
+    src: str
+    dst: str
+    rate_bps: int
+    packet_bytes: int
+    port: int
+    """The receiver's UDP port."""
+
+
+class UdpEnded(Event, frozen=True):
+    """Cross traffic is over."""
+
+    udp: str
+    sent: int
+    """Packets, as the sender counted them."""
+    received: int
+    """Packets, as the receiver counted them."""
+    jitter_us: Duration | None
+    """The receiver's, smoothed as in RFC 3550; None where it could not tell."""
+    duration_s: float
+    """How long the sender sent."""
     error: str | None = None
 
 
@@ -672,6 +722,8 @@ AnyEvent: TypeAlias = (
     | PingStarted
     | PingSample
     | PingEnded
+    | UdpStarted
+    | UdpEnded
     | CaptureStarted
     | CaptureEnded
     | Sweep

@@ -38,6 +38,8 @@ from ccplay.model import (
     Sweeps,
     TcpRows,
     TcpSamples,
+    UdpEnded,
+    UdpStarted,
 )
 from ccplay.series import Series, Timeline
 from ccplay.units import format_size
@@ -143,6 +145,24 @@ class Download:
     error: str | None = None
 
 
+@dataclass(slots=True)
+class Udp:
+    """Cross traffic, and at its end what became of its packets."""
+
+    name: str
+    src: str
+    dst: str
+    rate_bps: int
+    packet_bytes: int
+    started: float
+    sent: int = 0
+    received: int = 0
+    jitter_us: float | None = None
+    duration_s: float | None = None
+    ended: float | None = None
+    error: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A line of the event log."""
@@ -175,6 +195,7 @@ class LabState:
         self.queues: dict[str, Queue] = {}
         self.pings: dict[str, Ping] = {}
         self.downloads: dict[str, Download] = {}
+        self.udp: dict[str, Udp] = {}
         self.captures: dict[str, CaptureStarted] = {}
         """Those that run."""
         self.links: dict[str, list[LinkChanged]] = {}
@@ -360,6 +381,22 @@ class LabState:
             text = f"ping {event.ping} ended: {event.sent} sent, {event.lost} lost"
             self._write(event.t, "traffic", text)
 
+    def _udp_started(self, event: UdpStarted) -> None:
+        self.udp[event.udp] = Udp(
+            event.udp, event.src, event.dst, event.rate_bps, event.packet_bytes, event.t
+        )
+
+    def _udp_ended(self, event: UdpEnded) -> None:
+        if (udp := self.udp.get(event.udp)) is not None:
+            udp.sent, udp.received, udp.jitter_us = event.sent, event.received, event.jitter_us
+            udp.duration_s, udp.ended, udp.error = event.duration_s, event.t, event.error
+        if event.error:
+            self._write(event.t, "error", f"UDP {event.udp} died: {event.error}")
+        else:
+            lost = event.sent - event.received
+            text = f"UDP {event.udp} ended: {event.sent:,} packets sent, {lost:,} lost"
+            self._write(event.t, "traffic", text)
+
     def _capture_started(self, event: CaptureStarted) -> None:
         self.captures[event.capture] = event
         text = f"capture {event.capture} of {event.link} goes to {event.path}"
@@ -436,6 +473,8 @@ _HANDLERS: dict[type, Callable[[LabState, Any], None]] = {
     PingStarted: LabState._ping_started,
     PingSample: LabState._ping_sample,
     PingEnded: LabState._ping_ended,
+    UdpStarted: LabState._udp_started,
+    UdpEnded: LabState._udp_ended,
     CaptureStarted: LabState._capture_started,
     CaptureEnded: LabState._capture_ended,
     Applied: LabState._applied,

@@ -17,10 +17,12 @@ from ccplay.model import (
     StartDownload,
     StartFlow,
     StartPing,
+    StartUdp,
     StopCapture,
     StopDownload,
     StopFlow,
     StopPing,
+    StopUdp,
     TrafficClass,
 )
 from ccplay.units import format_rate, format_ratio, format_size, format_time_us
@@ -93,6 +95,11 @@ def describe(command: AnyCommand) -> str:
             return f"ping {command.ping} starts: {_path(command)}"
         case StopPing():
             return f"ping {command.ping} stops"
+        case StartUdp():
+            rate = format_rate(command.rate_bps)
+            return f"UDP {command.udp} starts: {rate}, {_path(command)}"
+        case StopUdp():
+            return f"UDP {command.udp} stops"
         case SetCongestionControl(flow=None):
             return f"{command.host}: new connections use {command.cc}"
         case SetCongestionControl():
@@ -121,5 +128,5 @@ def _describe_network(
             return f"build {command.topology.kind}"
 
 
-def _path(command: StartFlow | StartDownload | StartPing) -> str:
+def _path(command: StartFlow | StartDownload | StartPing | StartUdp) -> str:
     return f"{command.src} → {command.dst}"

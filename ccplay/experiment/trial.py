@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ccplay.errors import CcplayError, LabError
-from ccplay.model import AnyCommand, StopDownload, StopFlow, StopPing
+from ccplay.model import AnyCommand, StopDownload, StopFlow, StopPing, StopUdp
 from ccplay.report.checkpoint import Checkpoint, checkpoint
 from ccplay.report.results import CaseResult
 from ccplay.report.summary import summarise
@@ -151,4 +151,5 @@ def _running(state: LabState) -> list[AnyCommand]:
         *(StopFlow(flow=each.name) for each in flows if each.parent == each.name),
         *(StopDownload(download=each.name) for each in state.downloads.values() if not each.ended),
         *(StopPing(ping=each.name) for each in state.pings.values() if not each.ended),
+        *(StopUdp(udp=each.name) for each in state.udp.values() if not each.ended),
     ]

@@ -37,7 +37,7 @@ MISSING = "class filters need the u32 classifier, which this kernel lacks (modul
 
 _ETH_P_IP = 0x0800
 _PLAIN_IPV4 = "0x45/0xff+0"
-_TCP, _ICMP = "0x6/0xff+9", "0x1/0xff+9"
+_TCP, _ICMP, _UDP = "0x6/0xff+9", "0x1/0xff+9", "0x11/0xff+9"
 _EVERYTHING: Keys = ("0x0/0x0+0",)
 
 
@@ -53,10 +53,23 @@ class Packets:
 
 def tcp_packets(kind: str, name: str, address: str, port: int) -> Packets:
     """Return traffic to and from a TCP port that nothing else has."""
+    return Packets(kind, name, _both_ways(_TCP, address, port))
+
+
+def udp_packets(name: str, address: str, port: int) -> Packets:
+    """Return traffic to and from a UDP port, and the TCP connection by which iperf3 steers it.
+
+    Of a packet in fragments only the first has ports, so that the others are of no class.
+    """
+    matches = (*_both_ways(_UDP, address, port), *_both_ways(_TCP, address, port))
+    return Packets("udp", name, matches)
+
+
+def _both_ways(protocol: str, address: str, port: int) -> tuple[Keys, Keys]:
     host = f"0x{socket.inet_aton(address).hex()}/0xffffffff"
-    there = (_PLAIN_IPV4, _TCP, f"{host}+16", f"{port:#x}/0xffff+22")
-    back = (_PLAIN_IPV4, _TCP, f"{host}+12", f"{port:#x}/0xffff+20")
-    return Packets(kind, name, (there, back))
+    there = (_PLAIN_IPV4, protocol, f"{host}+16", f"{port:#x}/0xffff+22")
+    back = (_PLAIN_IPV4, protocol, f"{host}+12", f"{port:#x}/0xffff+20")
+    return there, back
 
 
 def echo_packets(name: str, identifier: int) -> Packets:

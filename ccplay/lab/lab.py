@@ -45,10 +45,12 @@ from ccplay.model import (
     StartDownload,
     StartFlow,
     StartPing,
+    StartUdp,
     StopCapture,
     StopDownload,
     StopFlow,
     StopPing,
+    StopUdp,
 )
 
 DEFAULT_CC = "cubic"
@@ -211,18 +213,10 @@ class Lab:
         match command:
             case Build():
                 raise CommandError("the network stands already: start another lab")
-            case StartFlow():
-                return await self._traffic.start_flow(command)
-            case StopFlow():
-                await self._traffic.stop_flow(command.flow)
-            case StartDownload():
-                return await self._traffic.start_download(command)
-            case StopDownload():
-                await self._traffic.stop_download(command.download)
-            case StartPing():
-                return await self._traffic.start_ping(command)
-            case StopPing():
-                await self._traffic.stop_ping(command.ping)
+            case StartFlow() | StartDownload() | StartPing() | StartUdp():
+                return await self._traffic.start(command)
+            case StopFlow() | StopDownload() | StopPing() | StopUdp():
+                self._traffic.stop(command)
             case SetCongestionControl():
                 await self._set_congestion_control(command)
             case StartCapture():

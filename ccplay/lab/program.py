@@ -32,10 +32,11 @@ class Program:
         self._draining: asyncio.Task[None] | None = None
 
     @classmethod
-    async def start(cls, namespace: Namespace, argv: Sequence[str]) -> Self:
+    async def start(cls, namespace: Namespace, argv: Sequence[str], name: str = "") -> Self:
         """Start ``argv`` in the namespace. Raises ``LabError`` where it is not installed.
 
-        It gets a session of its own, for a Ctrl-C in the terminal is not meant for it.
+        ``name`` is the program's where ``argv`` begins with another one. It gets a session of its
+        own, for a Ctrl-C in the terminal is not meant for it.
         """
         try:
             process = await asyncio.create_subprocess_exec(
@@ -51,7 +52,7 @@ class Program:
             )
         except FileNotFoundError as error:
             raise LabError("nsenter is not installed (apt install util-linux)") from error
-        return cls(argv[0].rpartition("/")[2], process)
+        return cls(name or argv[0].rpartition("/")[2], process)
 
     @property
     def pid(self) -> int:

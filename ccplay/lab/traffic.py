@@ -1,23 +1,24 @@
-"""All traffic of the lab: starts, stops and lists flows, downloads and pings by name."""
+"""All traffic of the lab: starts, stops and lists flows, downloads, pings and UDP by name."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 from msgspec.structs import replace
 
 from ccplay.errors import CommandError
 from ccplay.lab import congestion
 from ccplay.lab.download import Download, WebServer
-from ccplay.lab.filters import Packets, echo_packets, tcp_packets
+from ccplay.lab.filters import Packets, echo_packets, tcp_packets, udp_packets
 from ccplay.lab.flow import Flow
 from ccplay.lab.netns import Namespace
 from ccplay.lab.ping import Ping
 from ccplay.lab.ports import Ports
 from ccplay.lab.probe import Probe
+from ccplay.lab.udp import Udp
 from ccplay.model import (
     DownloadEnded,
     Event,
@@ -28,15 +29,30 @@ from ccplay.model import (
     StartDownload,
     StartFlow,
     StartPing,
+    StartUdp,
+    StopDownload,
+    StopFlow,
+    StopPing,
+    StopUdp,
+    UdpEnded,
 )
 
 MAX_STREAMS = 128
 """iperf3's own limit."""
 
+UDP_PACKETS = (16, 65_507)
+"""Bytes of payload: iperf3 numbers its packets in the first 16, and IPv4 carries no more."""
+
+UDP_RATES = (1_000, 1_000_000_000)
+"""Bits of payload a second."""
+
 MIN_PING_INTERVAL_S = 0.01
 """Faster pings would cost more than they tell."""
 
-T = TypeVar("T", bound=Flow | Download | Ping)
+Start: TypeAlias = StartFlow | StartDownload | StartPing | StartUdp
+Stop: TypeAlias = StopFlow | StopDownload | StopPing | StopUdp
+
+T = TypeVar("T", bound=Flow | Download | Ping | Udp)
 
 
 class Classifier(Protocol):
@@ -82,8 +98,39 @@ class Traffic:
         self._flows: dict[str, Flow] = {}
         self._downloads: dict[str, Download] = {}
         self._pings: dict[str, Ping] = {}
+        self._udp: dict[str, Udp] = {}
         self._servers: dict[str, WebServer] = {}
         probe.after_sweep.append(self._watch)
+
+    async def start(self, command: Start) -> Start:
+        """Start traffic and return ``command`` with every name filled in.
+
+        Raises ``CommandError``, ``UnsupportedError``, ``LabError``.
+        """
+        match command:
+            case StartFlow():
+                return await self.start_flow(command)
+            case StartDownload():
+                return await self.start_download(command)
+            case StartPing():
+                return await self.start_ping(command)
+            case StartUdp():
+                return await self.start_udp(command)
+
+    def stop(self, command: Stop) -> None:
+        """End traffic; news of its end follow.
+
+        Raises ``CommandError`` where none of this name runs.
+        """
+        match command:
+            case StopFlow(flow=name):
+                _running("flow", name, self._flows).begin_stop()
+            case StopDownload(download=name):
+                _running("download", name, self._downloads).begin_stop()
+            case StopPing(ping=name):
+                _running("ping", name, self._pings).begin_stop()
+            case StopUdp(udp=name):
+                _running("udp", name, self._udp).begin_stop()
 
     # --- flows ------------------------------------------------------------------------------
 
@@ -94,7 +141,7 @@ class Traffic:
         ``CommandError``, ``UnsupportedError``, ``LabError``.
         """
         src, dst = self._path(command.src, command.dst)
-        name = self._new_name("flow", command.flow, [*self._flows, *self._downloads])
+        name = self._new_name("flow", command.flow, [*self._flows, *self._downloads, *self._udp])
         if not 1 <= command.streams <= MAX_STREAMS:
             raise CommandError(f"flow {name}: streams are 1 to {MAX_STREAMS}")
         _require_positive(f"flow {name}", bytes=command.bytes, duration_s=command.duration_s)
@@ -106,13 +153,6 @@ class Traffic:
             await flow.start(self._namespace(dst), address, self._namespace(src))
         self._flows[name] = flow
         return filled
-
-    async def stop_flow(self, name: str) -> None:
-        """End a flow; ``FlowEnded`` follows.
-
-        Raises ``CommandError`` where none of this name runs.
-        """
-        _running("flow", name, self._flows).begin_stop()
 
     def switch_flow(self, name: str, cc: str) -> None:
         """Change the congestion control of a running flow or download.
@@ -130,7 +170,9 @@ class Traffic:
         Raises ``CommandError``, ``UnsupportedError``, ``LabError``.
         """
         src, dst = self._path(command.src, command.dst)
-        name = self._new_name("download", command.download, [*self._flows, *self._downloads])
+        name = self._new_name(
+            "download", command.download, [*self._flows, *self._downloads, *self._udp]
+        )
         _require_positive(f"download {name}", bytes=command.bytes)
         cc = self._choose_cc(src, command.cc)
         filled = replace(command, download=name, src=src, dst=dst, cc=cc)
@@ -145,13 +187,6 @@ class Traffic:
             await download.start(self._namespace(dst), address)
         return filled
 
-    async def stop_download(self, name: str) -> None:
-        """Break a download off; ``DownloadEnded`` follows.
-
-        Raises ``CommandError`` where none of this name runs.
-        """
-        _running("download", name, self._downloads).begin_stop()
-
     def _served(self, name: str, port: int) -> None:
         if name in self._downloads:
             self._downloads[name].served_on(port)
@@ -164,7 +199,7 @@ class Traffic:
         Raises ``CommandError`` or ``LabError``.
         """
         src, dst = self._path(command.src, command.dst)
-        name = self._new_name("ping", command.ping, self._pings)
+        name = self._new_name("ping", command.ping, [*self._pings, *self._udp])
         _require_positive(f"ping {name}", count=command.count)
         if command.interval_s < MIN_PING_INTERVAL_S:
             raise CommandError(f"ping {name}: interval_s is {MIN_PING_INTERVAL_S} or more")
@@ -176,12 +211,31 @@ class Traffic:
         self._pings[name] = ping
         return filled
 
-    async def stop_ping(self, name: str) -> None:
-        """End a ping; ``PingEnded`` follows.
+    # --- cross traffic ----------------------------------------------------------------------
 
-        Raises ``CommandError`` where none of this name runs.
+    async def start_udp(self, command: StartUdp) -> StartUdp:
+        """Start iperf3 and return ``command`` with every name filled in.
+
+        Returns once iperf3 runs; ``UdpStarted`` follows when it sends. Raises ``CommandError``
+        or ``LabError``.
         """
-        _running("ping", name, self._pings).begin_stop()
+        src, dst = self._path(command.src, command.dst)
+        taken = [*self._flows, *self._downloads, *self._pings, *self._udp]
+        name = self._new_name("udp", command.udp, taken)
+        _require_positive(f"UDP {name}", duration_s=command.duration_s)
+        for what, value, (low, high) in (
+            ("rate_bps", command.rate_bps, UDP_RATES),
+            ("packet_bytes", command.packet_bytes, UDP_PACKETS),
+        ):
+            if not low <= value <= high:
+                raise CommandError(f"UDP {name}: {what} goes from {low} to {high}, not {value}")
+        filled = replace(command, udp=name, src=src, dst=dst)
+        udp = Udp(filled, self._tell, self._clock, port=self._ports.server())
+        address = self._nodes[dst].address
+        with self._admitted(udp_packets(name, address, udp.port)):
+            await udp.start(self._namespace(dst), address, self._namespace(src))
+        self._udp[name] = udp
+        return filled
 
     # --- all --------------------------------------------------------------------------------
 
@@ -209,14 +263,17 @@ class Traffic:
                 self._dismiss("downloads", event.download)
             case PingEnded():
                 self._dismiss("pings", event.ping)
+            case UdpEnded():
+                self._dismiss("udp", event.udp)
         self._emit(event)
 
     async def close(self) -> None:
         """End everything, and wait until it has."""
-        everything: list[Flow | Download | Ping] = [
+        everything: list[Flow | Download | Ping | Udp] = [
             *self._flows.values(),
             *self._downloads.values(),
             *self._pings.values(),
+            *self._udp.values(),
         ]
         await asyncio.gather(
             *(each.stop() for each in everything if not each.ended.is_set()),
@@ -258,7 +315,7 @@ class Traffic:
     def _new_name(self, kind: str, name: str | None, taken: Iterable[str]) -> str:
         names = set(taken)
         if name is None:
-            prefix = {"flow": "", "download": "w", "ping": "p"}[kind]
+            prefix = {"flow": "", "download": "w", "ping": "p", "udp": "u"}[kind]
             avoided = names | self._reserved
             return next(
                 free

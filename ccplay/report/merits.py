@@ -8,13 +8,14 @@ from typing import Any
 import msgspec
 
 from ccplay.errors import ScenarioError
-from ccplay.model import StartDownload, StartFlow, StartPing
+from ccplay.model import StartDownload, StartFlow, StartPing, StartUdp
 from ccplay.report.results import (
     CaseResult,
     DownloadResult,
     FlowResult,
     PingResult,
     QueueResult,
+    UdpResult,
 )
 from ccplay.scenario import Case, Scenario
 from ccplay.scenario.mistakes import did_you_mean, quote
@@ -29,6 +30,7 @@ _MEMBERS: dict[str, type[msgspec.Struct]] = {
     "queues": QueueResult,
     "pings": PingResult,
     "downloads": DownloadResult,
+    "udp": UdpResult,
 }
 
 
@@ -57,7 +59,7 @@ def check_figures(scenario: Scenario) -> None:
 def measurable(case: Case) -> list[str]:
     """Return the figures that a run of a case may have, queues left out: a lab names those."""
     figures = [name for name in _fields(CaseResult) if name not in _MEMBERS]
-    names: dict[str, list[str]] = {"flows": [], "pings": [], "downloads": []}
+    names: dict[str, list[str]] = {"flows": [], "pings": [], "downloads": [], "udp": []}
     for step in case.timeline:
         match step.command:
             case StartFlow(flow=str(name)):
@@ -66,6 +68,8 @@ def measurable(case: Case) -> list[str]:
                 names["pings"].append(name)
             case StartDownload(download=str(name)):
                 names["downloads"].append(name)
+            case StartUdp(udp=str(name)):
+                names["udp"].append(name)
     for group, members in names.items():
         for name in members:
             figures += [f"{group}.{name}.{field}" for field in _fields(_MEMBERS[group])]

@@ -18,6 +18,9 @@ _QUANTITIES = {
     "slow_start_cwnd": "cwnd after slow start",
     "retransmits": "retransmits",
     "loss": "loss",
+    "tx_bps": "rate sent",
+    "rx_bps": "rate received",
+    "jitter_ms": "jitter",
     "utilisation": "utilisation",
     "drops": "drops",
     "marks": "ECN marks",
@@ -43,7 +46,13 @@ _COUNTED = {
     "drops": "packets",
     "marks": "packets",
 }
-_GROUPS = {"flows": "flow", "queues": "queue", "pings": "ping", "downloads": "download"}
+_GROUPS = {
+    "flows": "flow",
+    "queues": "queue",
+    "pings": "ping",
+    "downloads": "download",
+    "udp": "UDP",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +95,8 @@ def words(figure: str) -> Words:
         subject = subject.removeprefix("queue ")
     if group == "pings" and field.endswith("_ms"):
         quantity = _ordered(field.removesuffix("_ms"), "RTT")
+    if group == "udp" and field in ("sent", "received"):
+        quantity = f"packets {field}"
     return Words(quantity, subject, _counted(field), f"{group}.{field}", name)
 
 

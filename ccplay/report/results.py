@@ -132,6 +132,32 @@ class DownloadResult(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None
 
 
+class UdpResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Cross traffic: what iperf3 counted at both of its ends."""
+
+    id: str
+    src: str
+    dst: str
+    packet_bytes: int
+    """Payload of each packet."""
+    started_s: float
+    """Seconds since the start of the stream."""
+    duration_s: float | None
+    """How long it sent; null where it has not ended, as everything that is known at its end."""
+    sent: int | None
+    """Packets."""
+    received: int | None
+    tx_bps: float | None
+    """Payload sent, in bits, over ``duration_s``."""
+    rx_bps: float | None
+    """Payload received, in bits, over ``duration_s``."""
+    loss: float | None
+    """Share of the packets sent that were not received."""
+    jitter_ms: float | None
+    """The receiver's, smoothed as in RFC 3550, at the end."""
+    error: str | None
+
+
 class Check(msgspec.Struct, frozen=True, kw_only=True):
     """An expectation of the scenario, and whether it held."""
 
@@ -162,6 +188,7 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
     queues: list[QueueResult]
     pings: list[PingResult]
     downloads: list[DownloadResult]
+    udp: list[UdpResult] = []
     checkpoint: Checkpoint | None = None
     """When the first flow of a fixed size was done; null where none was."""
     jain: float | None = None

@@ -20,6 +20,7 @@ from ccplay.report.results import (
     PingResult,
     QueueResult,
     Result,
+    UdpResult,
 )
 from ccplay.units import format_rate, format_size
 from ccplay.words import describe_link, describe_qdisc
@@ -146,7 +147,7 @@ _Say: TypeAlias = Callable[[float], str]
 
 
 def grids(result: Result) -> list[Grid]:
-    """Return the tables of flows, queues, pings and downloads; empty ones are left out."""
+    """Return the tables of flows, queues, pings, downloads and UDP; empty ones are left out."""
     several = len(result.cases) > 1
     made = [
         _grid(
@@ -160,6 +161,7 @@ def grids(result: Result) -> list[Grid]:
             [(r, _download(d)) for r in result.cases for d in r.downloads],
             several,
         ),
+        _grid("Cross traffic", _UDP, [(r, _udp(u)) for r in result.cases for u in r.udp], several),
     ]
     return [each for each in made if each.rows]
 
@@ -172,7 +174,7 @@ def _grid(
         ([run.name, str(run.repeat)] if several else []) + cells for run, cells in rows[:MOST_ROWS]
     ]
     every = [*extra, *heads]
-    plain = {"case", "flow", "algorithm", "queue", "kind", "ping", "download", "path"}
+    plain = {"case", "flow", "algorithm", "queue", "kind", "ping", "download", "udp", "path"}
     return Grid(
         title,
         every,
@@ -283,6 +285,31 @@ def _download(download: DownloadResult) -> list[str]:
         "unfinished" if download.seconds is None else f"{download.seconds:.2f}",
         _or(download.rate_bps, format_rate),
         _or(download.cwnd_max, _count),
+    ]
+
+
+_UDP: tuple[Head, ...] = (
+    ("udp", ""),
+    ("path", ""),
+    ("packets", "of bytes"),
+    ("sent", "packets"),
+    ("received", "packets"),
+    ("lost", "%"),
+    ("rate", "sent / received"),
+    ("jitter", "ms"),
+)
+
+
+def _udp(udp: UdpResult) -> list[str]:
+    return [
+        udp.id,
+        f"{udp.src} → {udp.dst}",
+        f"{udp.packet_bytes:,}",
+        _or(udp.sent, _count),
+        _or(udp.received, _count),
+        _or(udp.loss, _percent),
+        _list((udp.tx_bps, udp.rx_bps), format_rate),
+        _or(udp.jitter_ms, _ms),
     ]
 
 

@@ -17,10 +17,11 @@ from ccplay.report.results import (
     PingResult,
     QueueResult,
     Switch,
+    UdpResult,
 )
 from ccplay.report.trust import judge
 from ccplay.series import Series
-from ccplay.state import Download, Flow, LabState, Ping, Queue
+from ccplay.state import Download, Flow, LabState, Ping, Queue, Udp
 
 
 def summarise(
@@ -46,6 +47,7 @@ def summarise(
         queues=[_queue(state, queue) for queue in _queues(state)],
         pings=[_ping(ping) for ping in state.pings.values()],
         downloads=[_download(state, each) for each in state.downloads.values()],
+        udp=[_udp(each) for each in state.udp.values()],
         checkpoint=checkpoint,
         jain=fairness(state),
         converged_s=converged_s(state),
@@ -205,6 +207,26 @@ def _download(state: LabState, download: Download) -> DownloadResult:
         rate_bps=None if seconds is None else _rate(download.bytes, seconds),
         cwnd_max=percentile(_values([flow], "cwnd"), 100) if flow else None,
         error=download.error,
+    )
+
+
+def _udp(udp: Udp) -> UdpResult:
+    told = udp.ended is not None and udp.sent > 0
+    seconds, size = udp.duration_s, udp.packet_bytes
+    return UdpResult(
+        id=udp.name,
+        src=udp.src,
+        dst=udp.dst,
+        packet_bytes=size,
+        started_s=round(udp.started, 3),
+        duration_s=None if seconds is None else round(seconds, 3),
+        sent=udp.sent if told else None,
+        received=udp.received if told else None,
+        tx_bps=_rate(udp.sent * size, seconds or 0) if told else None,
+        rx_bps=_rate(udp.received * size, seconds or 0) if told else None,
+        loss=round(1 - udp.received / udp.sent, 6) if told else None,
+        jitter_ms=_ms(udp.jitter_us),
+        error=udp.error,
     )
 
 

@@ -20,8 +20,9 @@ from ccplay.report.results import (
     PingResult,
     QueueResult,
     Result,
+    UdpResult,
 )
-from ccplay.units import format_rate, format_size
+from ccplay.units import format_rate, format_ratio, format_size
 
 _UNKNOWN = "–"
 
@@ -51,6 +52,7 @@ def case_table(case: CaseResult) -> RenderableType:
         _queues(case.queues),
         _pings(case.pings),
         _downloads(case.downloads),
+        _udp(case.udp),
     )
     body = [Padding(table, (1, 0, 0, 2)) for table in tables if table is not None]
     race = [] if case.checkpoint is None else [_checkpoint(case.checkpoint)]
@@ -145,6 +147,23 @@ def _downloads(downloads: Sequence[DownloadResult]) -> Table | None:
             _or(download.cwnd_max, _count),
         )
         for download in downloads
+    ]
+    return _table(columns, rows)
+
+
+def _udp(udp: Sequence[UdpResult]) -> Table | None:
+    columns = ("udp", "path", "sent", "lost", "rate out", "rate in", "jitter")
+    rows = [
+        (
+            each.id,
+            f"{each.src} → {each.dst}",
+            _or(each.sent, _count),
+            _or(each.loss, format_ratio),
+            _or(each.tx_bps, format_rate),
+            _or(each.rx_bps, format_rate),
+            _or(each.jitter_ms, _milliseconds),
+        )
+        for each in udp
     ]
     return _table(columns, rows)
 

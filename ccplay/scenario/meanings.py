@@ -34,11 +34,12 @@ TOPOLOGY = {
 
 STEP = {
     "at": "When, counted from the moment the network stands, or from the end of what after names",
-    "after": "Wait until the flow, download or ping of this name has ended",
+    "after": "Wait until the traffic of this name has ended",
     "do": "What to do",
     "flow": "The name of the flow",
     "download": "The name of the download",
     "ping": "The name of the ping",
+    "udp": "The name of the cross traffic",
     "src": "The host that sends; for a download the web server",
     "dst": "The host that receives",
     "host": "The host whose new connections change",
@@ -49,7 +50,8 @@ STEP = {
     "interval": "Time between two pings, 200 ms by default",
     "count": "How many pings",
     "link": "Which link; the bottleneck where nothing is said",
-    "rate": "On the wire, Ethernet header included",
+    "rate": "Of a link on the wire, Ethernet header included; of UDP its payload",
+    "packet": "Payload of each packet, 1024 bytes by default",
     "delay": "Added propagation delay, one way",
     "jitter": "Half the width of the uniform variation around the delay",
     "loss": "Share of packets lost after the queue",
@@ -70,7 +72,7 @@ LINK = {key: STEP[key] for key in ("delay", "jitter", "loss", "classes")} | {
 CLASS = {
     "name": "What it is called",
     "share": "The part of the link's rate that it is sure of",
-    "traffic": "Names of flows, downloads and pings, or all of a kind",
+    "traffic": "Names of flows, downloads, pings and UDP, or all of a kind",
     "queue": "Its queue; the link's own where nothing is said",
 }
 

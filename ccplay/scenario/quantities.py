@@ -33,6 +33,8 @@ CONGESTION_CONTROLS = (
 """All of Linux's, net/ipv4/tcp_*.c; which of them a kernel has is known once its lab says so."""
 
 RATES = (100_000, 1_000_000_000)
+UDP_RATES = (1_000, 1_000_000_000)
+UDP_PACKETS = (16, 65_507)
 LONGEST_DELAY_US = 10_000_000
 LONGEST_S = 86_400
 LARGEST_TRANSFER = 10**12
@@ -45,7 +47,7 @@ class MisfitError(ValueError):
 
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,15}"
-"""What flows, downloads and pings may be called."""
+"""What traffic may be called."""
 _NAME = re.compile(NAME)
 
 
@@ -55,6 +57,18 @@ def rate(value: Any) -> int:
         return 0
     bits = _quantity(value, parse_rate, "a rate", "10 Mbit/s")
     return _within(bits, *RATES, "rates", format_rate)
+
+
+def payload_rate(value: Any) -> int:
+    """Read the rate of cross traffic, payload alone."""
+    bits = _quantity(value, parse_rate, "a rate", "1 Mbit/s")
+    return _within(bits, *UDP_RATES, "rates of UDP", format_rate)
+
+
+def packet(value: Any) -> int:
+    """Read the payload of a UDP packet."""
+    amount = _quantity(value, parse_size, "a size", "1024 bytes")
+    return _within(amount, *UDP_PACKETS, "packets", format_size)
 
 
 def delay(value: Any) -> int:
@@ -151,7 +165,7 @@ def prose(value: Any) -> str:
 
 
 def name(value: Any) -> str:
-    """Read the name of a flow, download or ping."""
+    """Read the name of traffic."""
     if not isinstance(value, str):
         raise MisfitError(f'a name is text in quotes, such as "{quote(value)}"')
     if not _NAME.fullmatch(value):

@@ -15,9 +15,11 @@ from ccplay.model import (
     StartDownload,
     StartFlow,
     StartPing,
+    StartUdp,
     StopDownload,
     StopFlow,
     StopPing,
+    StopUdp,
 )
 from ccplay.scenario.captures import check_captures
 from ccplay.scenario.mistakes import Mistakes, did_you_mean, quote, spell
@@ -25,9 +27,19 @@ from ccplay.scenario.network import Names
 from ccplay.scenario.timeline import Draft
 from ccplay.scenario.values import Step
 
-_STARTS: dict[type, str] = {StartFlow: "flow", StartDownload: "download", StartPing: "ping"}
-_STOPS: dict[type, str] = {StopFlow: "flow", StopDownload: "download", StopPing: "ping"}
-_PREFIXES = {"flow": "", "download": "w", "ping": "p"}
+_STARTS: dict[type, str] = {
+    StartFlow: "flow",
+    StartDownload: "download",
+    StartPing: "ping",
+    StartUdp: "udp",
+}
+_STOPS: dict[type, str] = {
+    StopFlow: "flow",
+    StopDownload: "download",
+    StopPing: "ping",
+    StopUdp: "udp",
+}
+_PREFIXES = {"flow": "", "download": "w", "ping": "p", "udp": "u"}
 
 
 def check_timeline(
@@ -64,6 +76,8 @@ def is_limited(command: object) -> bool:
             return command.bytes is not None or command.duration_s is not None
         case StartPing():
             return command.count is not None
+        case StartUdp():
+            return command.duration_s is not None
     return isinstance(command, StartDownload)
 
 
@@ -73,7 +87,7 @@ def _step(draft: Draft, number: int) -> Step:
 
 
 def _name_traffic(drafts: list[Draft]) -> list[Draft]:
-    """Name what has no name: flows ``1``, ``2`` …, downloads ``w1`` …, pings ``p1`` …."""
+    """Name what has no name: flows ``1``, ``2`` …; ``w1`` downloads, ``p1`` pings, ``u1`` UDP …."""
     taken = {started[1] for draft in drafts if (started := traffic_of(draft.command))}
     named = []
     for draft in drafts:
@@ -164,7 +178,9 @@ def _check_waits(drafts: list[Draft], traffic: dict[str, Draft], mistakes: Mista
             text = f"nothing named {quote(draft.after)} is ever started"
             mistakes.add(place, text + did_you_mean(draft.after, traffic))
         elif not is_limited(awaited.command) and draft.after not in stopped:
-            limit = {"flow": "bytes, a duration", "ping": "a count"}[_kind(awaited)]
+            limit = {"flow": "bytes, a duration", "ping": "a count", "udp": "a duration"}[
+                _kind(awaited)
+            ]
             text = f"{_kind(awaited)} {quote(draft.after)} never ends: give it {limit} or a stop"
             mistakes.add(place, text)
         elif _waits_for_itself(draft, traffic):

@@ -47,6 +47,8 @@ VALUES: dict[str, Shape] = {
 
 _KINDS: dict[Callable[[Any], Any], str] = {
     quantities.rate: "link-rate",
+    quantities.payload_rate: "rate",
+    quantities.packet: "size",
     quantities.delay: "time",
     quantities.seconds: "time",
     quantities.duration: "time",

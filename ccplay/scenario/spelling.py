@@ -117,6 +117,8 @@ def _scaled(value: float, power: int) -> str:
 
 _WRITERS: dict[Callable[[Any], Any], Callable[[Any], Plain]] = {
     quantities.rate: rate,
+    quantities.payload_rate: rate,
+    quantities.packet: size,
     quantities.delay: time_us,
     quantities.interval: lambda length: time_us(round(length * 1e6)),
     quantities.duration: seconds,

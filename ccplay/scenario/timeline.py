@@ -19,10 +19,12 @@ from ccplay.model import (
     StartDownload,
     StartFlow,
     StartPing,
+    StartUdp,
     StopCapture,
     StopDownload,
     StopFlow,
     StopPing,
+    StopUdp,
 )
 from ccplay.scenario import quantities
 from ccplay.scenario.classes import read_classes
@@ -36,6 +38,7 @@ ACTIONS: dict[str, type[Command]] = {
     str(kind.__struct_config__.tag): kind
     for kind in (
         *(StartFlow, StopFlow, StartDownload, StopDownload, StartPing, StopPing),
+        *(StartUdp, StopUdp),
         *(SetCongestionControl, SetQdisc, SetClasses, SetLink, StartCapture, StopCapture, Mark),
     )
 }
@@ -45,6 +48,7 @@ FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "flow": ("flow", quantities.name),
     "download": ("download", quantities.name),
     "ping": ("ping", quantities.name),
+    "udp": ("udp", quantities.name),
     "src": ("src", quantities.name),
     "dst": ("dst", quantities.name),
     "host": ("host", quantities.name),
@@ -56,6 +60,8 @@ FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "count": ("count", quantities.Whole(1, quantities.MOST_PINGS)),
     "link": ("link", quantities.text),
     "rate": ("rate", quantities.rate),
+    "rate_bps": ("rate", quantities.payload_rate),
+    "packet_bytes": ("packet", quantities.packet),
     "delay_us": ("delay", quantities.delay),
     "jitter_us": ("jitter", quantities.delay),
     "loss": ("loss", quantities.loss),

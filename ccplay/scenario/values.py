@@ -20,7 +20,7 @@ class Step:
     command: AnyCommand
     """Traffic that it starts always has a name."""
     after: str | None = None
-    """The flow, download or ping whose end is awaited first."""
+    """The traffic whose end is awaited first."""
     place: str = ""
     """Where in the file it stands: ``timeline[2]``."""
     number: int = 0

@@ -21,17 +21,19 @@ from ccplay.model import (
     StartDownload,
     StartFlow,
     StartPing,
+    StartUdp,
     StopCapture,
     StopDownload,
     StopFlow,
     StopPing,
+    StopUdp,
 )
 from ccplay.state import LabState
 from ccplay.ui.dialogs.captures import capture_choices
 from ccplay.ui.dialogs.hosts import hosts, next_sender, opposite, running_flows
 from ccplay.ui.keys import bindings_of, wording
 from ccplay.ui.themes import Look
-from ccplay.units import format_size, parse_rate, parse_ratio, parse_time_us
+from ccplay.units import format_rate, format_size, parse_rate, parse_ratio, parse_time_us
 from ccplay.words import describe, describe_qdisc
 
 RATES = ("1 Mbit/s", "1.5 Mbit/s", "5 Mbit/s", "10 Mbit/s", "20 Mbit/s", "50 Mbit/s", "100 Mbit/s")
@@ -219,6 +221,9 @@ def _traffic(state: LabState) -> Iterator[Entry]:
     first = hosts(network)[0]
     last = opposite(network, first)
     yield Entry("ping", f"{first} → {last}", StartPing(src=first, dst=last))
+    cross = StartUdp(src=first, dst=last)
+    text = f"{format_rate(cross.rate_bps)} in {cross.packet_bytes} byte packets, {first} → {last}"
+    yield Entry("cross traffic by UDP", text, cross)
     fetch = StartDownload(src=first, dst=last)
     yield Entry("download", f"{format_size(fetch.bytes)} with wget, {first} → {last}", fetch)
     for ping in state.pings.values():
@@ -226,6 +231,9 @@ def _traffic(state: LabState) -> Iterator[Entry]:
             yield Entry(
                 f"stop ping {ping.name}", f"{ping.src} → {ping.dst}", StopPing(ping=ping.name)
             )
+    for udp in state.udp.values():
+        if udp.ended is None:
+            yield Entry(f"stop UDP {udp.name}", f"{udp.src} → {udp.dst}", StopUdp(udp=udp.name))
     for each in state.downloads.values():
         if each.ended is None:
             stop = StopDownload(download=each.name)

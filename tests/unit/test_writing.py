@@ -47,12 +47,16 @@ from ccplay.model import (
     StartDownload,
     StartFlow,
     StartPing,
+    StartUdp,
     StopCapture,
     StopDownload,
     StopFlow,
     StopPing,
+    StopUdp,
     Topology,
     TrafficClass,
+    UdpEnded,
+    UdpStarted,
 )
 from ccplay.scenario import Case, find, load, shipped, spelling
 from ccplay.scenario import quantities as read
@@ -196,9 +200,9 @@ def traffic(draw: st.DrawFn, name: str, names: Names) -> list[AnyCommand]:
     """Draw something that flows, and its stop or none."""
     src, dst = names.hosts[0], names.hosts[-1]
     start: AnyCommand
-    match draw(st.integers(0, 2)):
+    limit = st.integers(1, 86_400_000_000).map(lambda us: us / 1e6)
+    match draw(st.integers(0, 3)):
         case 0:
-            limit = st.integers(1, 86_400_000_000).map(lambda us: us / 1e6)
             start = StartFlow(
                 flow=name,
                 src=src,
@@ -216,6 +220,16 @@ def traffic(draw: st.DrawFn, name: str, names: Names) -> list[AnyCommand]:
                 download=f"w{name}", src=src, dst=dst, cc=draw(algorithms), bytes=amount
             )
             done = [start, StopDownload(download=f"w{name}")]
+        case 2:
+            start = StartUdp(
+                udp=f"u{name}",
+                src=src,
+                dst=dst,
+                rate_bps=draw(st.integers(*read.UDP_RATES)),
+                packet_bytes=draw(st.integers(*read.UDP_PACKETS)),
+                duration_s=draw(st.none() | limit),
+            )
+            done = [start, StopUdp(udp=f"u{name}")]
         case _:
             gap = draw(st.integers(10_000, 60_000_000)) / 1e6
             number = draw(st.none() | st.integers(1, read.MOST_PINGS))
@@ -325,6 +339,12 @@ def outcome(t: float, command: AnyCommand) -> Iterator[AnyEvent]:
         case StartPing(ping=str(name)):
             yield PingStarted(t=t, ping=name, src="a", dst="b", interval_s=command.interval_s)
             ended = PingEnded(t=t + 2, ping=name, sent=1, lost=0)
+        case StartUdp(udp=str(name)):
+            rate, size = command.rate_bps, command.packet_bytes
+            yield UdpStarted(
+                t=t, udp=name, src="a", dst="b", rate_bps=rate, packet_bytes=size, port=1
+            )
+            ended = UdpEnded(t=t + 2, udp=name, sent=1, received=1, jitter_us=0.0, duration_s=2.0)
         case StopFlow():
             ended = FlowEnded(t=t, flow=command.flow, bytes=1, duration_s=2.0, retransmits=0)
         case _:

@@ -1,0 +1,197 @@
+"""Cross traffic: iperf3 sends UDP at a constant rate to the iperf3 server of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from collections.abc import Callable
+
+from ccplay.errors import LabError
+from ccplay.lab.netns import Namespace
+from ccplay.lab.program import Program
+from ccplay.model import Event, StartUdp, UdpEnded, UdpStarted
+
+_SUMMARY = re.compile(r"-(\d+\.\d+)\s+sec.* (\d+\.\d+) ms\s+(\d+)/(\d+) \(.*(sender|receiver)")
+"""The last line of either end: seconds, jitter, packets lost and of how many."""
+
+_PATIENCE_S = (5.0, 10.0, 20.0)
+"""How long the first packets may take. iperf3 says hello by UDP only once: where that is lost, it
+has to start again."""
+
+_GRACE_S = 5.0
+"""How long a receiver may take to hear of the end: by TCP, through the queue that UDP filled."""
+
+
+def client_argv(command: StartUdp, address: str, port: int) -> list[str]:
+    """Return the sender's command line; without a duration it sends until it is stopped."""
+    return [
+        # Or it keeps to itself, until its end, that it has begun to send.
+        *("stdbuf", "-oL"),
+        *("iperf3", "-c", address, "-p", str(port), "-u", "-i", "0", "--forceflush"),
+        *("-b", str(command.rate_bps), "-l", str(command.packet_bytes)),
+        *("-t", f"{command.duration_s or 0:g}"),
+    ]
+
+
+class Account:
+    """What iperf3's last lines say of both ends."""
+
+    def __init__(self) -> None:
+        self.sent: int | None = None
+        self.received: int | None = None
+        self.jitter_us: float | None = None
+        self.sending_s: float | None = None
+
+    def read(self, line: str, end: str) -> None:
+        """Take a line that the ``sender`` or the ``receiver`` wrote."""
+        # A sender repeats what it was told of the receiver.
+        if (match := _SUMMARY.search(line)) is None or match[5] != end:
+            return
+        if end == "sender":
+            self.sent, self.sending_s = int(match[4]), float(match[1])
+        else:
+            self.received = int(match[4]) - int(match[3])
+            self.jitter_us = float(match[2]) * 1000
+
+
+class Udp:
+    """Running cross traffic. It ends by its duration, by ``stop`` or because a program dies."""
+
+    def __init__(
+        self,
+        command: StartUdp,
+        emit: Callable[[Event], None],
+        clock: Callable[[], float],
+        *,
+        port: int,
+    ) -> None:
+        """``command`` has all its names; ``port`` is the receiver's, nobody else's."""
+        assert command.udp is not None  # noqa: S101
+        assert command.src is not None  # noqa: S101
+        assert command.dst is not None  # noqa: S101
+        self.name = command.udp
+        self.src, self.dst = command.src, command.dst
+        self.port = port
+        self.ended = asyncio.Event()
+        self._command = command
+        self._emit, self._clock = emit, clock
+        self._account = Account()
+        self._sends = asyncio.Event()
+        self._started: float | None = None
+        self._stopped: float | None = None
+
+    async def start(self, receiver: Namespace, address: str, sender: Namespace) -> None:
+        """Start both programs; ``UdpStarted`` comes when the first packets are sent.
+
+        Raises ``LabError`` with iperf3's own words where it does not start.
+        """
+        self._receiver, self._address, self._sender = receiver, address, sender
+        await self._start_programs()
+        self._attending = asyncio.create_task(self._attend())
+
+    def begin_stop(self) -> None:
+        """End it, and don't wait."""
+        if self._stopped is None and not self.ended.is_set():
+            self._stopped = self._clock()
+            self._sends.set()
+            self._stopping = asyncio.create_task(self._client.stop())
+
+    async def stop(self) -> None:
+        """End it and wait until it has."""
+        self.begin_stop()
+        await self.ended.wait()
+
+    async def _start_programs(self) -> None:
+        argv = ["iperf3", "-s", "-1", "-p", str(self.port), "-i", "0", "--forceflush"]
+        self._server = await Program.start(self._receiver, argv)
+        if not await self._server.says("listening"):
+            await self._server.stop()
+            raise LabError(f"UDP {self.name}: iperf3 server: {self._server.last_words()}")
+        argv = client_argv(self._command, self._address, self.port)
+        self._client = await Program.start(self._sender, argv, "iperf3")
+        self._reading = [
+            asyncio.create_task(self._read(self._client, "sender")),
+            asyncio.create_task(self._read(self._server, "receiver")),
+        ]
+
+    async def _read(self, program: Program, end: str) -> None:
+        async for line in program.lines():
+            if end == "sender" and " connected to " in line:
+                self._tell_start()
+            self._account.read(line, end)
+        self._sends.set()
+
+    # --- from the first packets to the last words -------------------------------------------
+
+    async def _attend(self) -> None:
+        try:
+            await self._await_start()
+        except LabError as error:
+            self._tell_end(str(error))
+            return
+        status = await self._client.wait()
+        await self._end_server()
+        account = self._account
+        problem = None
+        if self._stopped is None and (status or account.sent is None):
+            problem = self._client.last_words()
+        elif self._started is not None and account.received is None:
+            problem = f"the receiver did not tell what it got: {self._server.last_words()}"
+        self._tell_end(problem)
+
+    async def _await_start(self) -> None:
+        """Wait for the first packets, or an end before them; begin anew where nothing comes."""
+        for patience_s in _PATIENCE_S:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._sends.wait(), patience_s)
+                return
+            self._client.kill()
+            self._server.kill()
+            await asyncio.gather(*self._reading)
+            if self._stopped is not None:
+                return
+            self._sends.clear()
+            await self._start_programs()
+
+    async def _end_server(self) -> None:
+        """Wait for the receiver's last words, but not for one that never hears of the end."""
+        if self._started is not None:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(self._server.wait()), _GRACE_S)
+        if not self._server.ended:
+            self._server.kill()
+            await self._server.wait()
+        await asyncio.gather(*self._reading)
+
+    def _tell_start(self) -> None:
+        self._started = self._clock()
+        self._sends.set()
+        self._emit(
+            UdpStarted(
+                t=self._started,
+                udp=self.name,
+                src=self.src,
+                dst=self.dst,
+                rate_bps=self._command.rate_bps,
+                packet_bytes=self._command.packet_bytes,
+                port=self.port,
+            )
+        )
+
+    def _tell_end(self, error: str | None) -> None:
+        account = self._account
+        end = self._stopped if self._stopped is not None else self._clock()
+        sending_s = end - self._started if self._started is not None else 0.0
+        self.ended.set()
+        self._emit(
+            UdpEnded(
+                t=self._clock(),
+                udp=self.name,
+                sent=account.sent or 0,
+                received=account.received or 0,
+                jitter_us=account.jitter_us,
+                duration_s=sending_s if account.sending_s is None else account.sending_s,
+                error=error,
+            )
+        )

@@ -1,0 +1,124 @@
+"""Cross traffic without a network: iperf3's words, and what a file and a state make of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ccplay.errors import ScenarioError
+from ccplay.lab.filters import udp_packets
+from ccplay.lab.udp import Account, client_argv
+from ccplay.model import StartUdp, StopUdp, UdpEnded, UdpStarted
+from ccplay.report.merits import measurable, merits
+from ccplay.report.summary import summarise
+from ccplay.scenario.reading import parse
+from ccplay.script import ended_at
+from ccplay.state import LabState
+from ccplay.words import describe
+
+HEAD = 'title = "x"\nduration = "20 s"\ntopology = { kind = "linear" }\n'
+
+SENDER = (
+    "[  5]   0.00-0.70   sec  85.0 KBytes   999 Kbits/sec  0.000 ms  0/85 (0%)  sender",
+    "[  5]   0.00-0.70   sec  0.00 Bytes  0.00 Kbits/sec  0.000 ms  0/0 (0%)  receiver",
+)
+RECEIVER = (
+    "[ ID] Interval           Transfer     Bitrate         Jitter    Lost/Total Datagrams",
+    "[  5]   0.00-1.00   sec   122 KBytes   999 Kbits/sec  0.014 ms  0/122 (0%)  ",
+    # What a receiver says of its time when the sender was interrupted.
+    "[  5]   0.00-15615.16 sec  70.0 KBytes  44.6 bits/sec  0.021 ms  15/85 (18%)  receiver",
+)
+
+
+def test_each_end_is_asked_for_what_it_alone_knows() -> None:
+    account = Account()
+    for line in SENDER:
+        account.read(line, "sender")
+    for line in RECEIVER:
+        account.read(line, "receiver")
+    assert (account.sent, account.received, account.sending_s) == (85, 70, 0.7)
+    assert account.jitter_us == 21.0
+
+
+def test_iperf3_sends_the_rate_in_packets_of_the_size() -> None:
+    line = " ".join(client_argv(StartUdp(rate_bps=1_000_000, duration_s=3.0), "10.0.1.2", 5202))
+    assert "iperf3 -c 10.0.1.2 -p 5202 -u" in line
+    assert "-b 1000000 -l 1024 -t 3" in line
+    assert client_argv(StartUdp(), "10.0.1.2", 5202)[-2:] == ["-t", "0"]
+
+
+def test_filters_know_its_packets_and_the_connection_that_steers_it() -> None:
+    packets = udp_packets("u1", "10.0.1.2", 5202)
+    protocols = [keys[1] for keys in packets.matches]
+    assert protocols == ["0x11/0xff+9"] * 2 + ["0x6/0xff+9"] * 2
+    assert packets.kind == "udp"
+
+
+def test_a_file_says_it_with_units() -> None:
+    text = HEAD + (
+        'timeline = [ { at = "7 s", do = "start-udp", rate = "1 Mbit/s", packet = "1024 bytes" },'
+        '{ at = "10 s", do = "stop-udp", udp = "u1" },'
+        '{ at = "8 s", do = "start-udp", duration = "2 s" },'
+        '{ after = "u2", do = "start-ping", count = 1 } ]'
+    )
+    (case,) = parse(text, Path("x.toml")).cases
+    commands = [step.command for step in case.timeline]
+    assert commands[:3] == [
+        StartUdp(udp="u1", rate_bps=1_000_000, packet_bytes=1024),
+        StopUdp(udp="u1"),
+        StartUdp(udp="u2", duration_s=2.0),
+    ]
+    assert "udp.u1.loss" in measurable(case)
+
+
+@pytest.mark.parametrize(
+    ("step", "problem"),
+    [
+        ('do = "start-udp", rate = "unlimited"', "is not a rate"),
+        ('do = "start-udp", rate = 1000000', "has no unit"),
+        ('do = "start-udp", packet = "8 bytes"', "packets go from 16 B"),
+        ('do = "stop-udp", udp = "u1"', 'no udp "u1" is ever started'),
+        ('do = "start-udp", dst = "r"', "is a router"),
+    ],
+)
+def test_mistakes_are_told(step: str, problem: str) -> None:
+    with pytest.raises(ScenarioError, match=problem):
+        parse(f'{HEAD}timeline = [ {{ at = "1 s", {step} }} ]', Path("x.toml"))
+
+
+def test_names_of_flows_and_udp_are_never_the_same() -> None:
+    flow = '{ at = "0 s", do = "start-flow", flow = "u1" }'
+    steps = f'{flow}, {{ at = "0 s", do = "start-udp", udp = "u1" }}'
+    with pytest.raises(ScenarioError, match='"u1" is taken'):
+        parse(f"{HEAD}timeline = [ {steps} ]", Path("x.toml"))
+
+
+def test_what_endless_udp_waits_for_never_comes() -> None:
+    steps = '{ at = "0 s", do = "start-udp" }, { after = "u1", do = "start-flow" }'
+    with pytest.raises(ScenarioError, match="never ends: give it a duration or a stop"):
+        parse(f"{HEAD}timeline = [ {steps} ]", Path("x.toml"))
+
+
+def test_the_state_and_the_result_tell_what_became_of_its_packets() -> None:
+    state = LabState()
+    where = {"src": "h1", "dst": "h2", "rate_bps": 1_000_000, "packet_bytes": 1000, "port": 5201}
+    state.apply(UdpStarted(t=7.0, udp="u1", **where))  # type: ignore[arg-type]
+    before = summarise(state, "x").udp[0]
+    assert (before.sent, before.loss, before.duration_s) == (None, None, None)
+    assert ended_at(state, "u1") is None
+    ended = UdpEnded(t=10.2, udp="u1", sent=400, received=300, jitter_us=1500.0, duration_s=3.2)
+    state.apply(ended)
+    assert ended_at(state, "u1") == 10.2
+    assert state.log[-1].text == "UDP u1 ended: 400 packets sent, 100 lost"
+    found = merits(summarise(state, "x"))
+    assert found["udp.u1.loss"] == 0.25
+    assert found["udp.u1.tx_bps"] == 1_000_000
+    assert found["udp.u1.rx_bps"] == 750_000
+    assert found["udp.u1.jitter_ms"] == 1.5
+
+
+def test_words() -> None:
+    command = StartUdp(udp="u1", src="h1", dst="h2")
+    assert describe(command) == "UDP u1 starts: 1 Mbit/s, h1 → h2"
+    assert describe(StopUdp(udp="u1")) == "UDP u1 stops"
