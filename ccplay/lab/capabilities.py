@@ -9,10 +9,12 @@ import os
 import platform
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
+from ccplay.assets import SUFFIX
 from ccplay.disciplines import DISCIPLINES
 from ccplay.lab import capture_tools, congestion, filters, qdiscs
+from ccplay.lab.bpf.offers import offers
+from ccplay.lab.bpf.support import is_root
 from ccplay.lab.catalogue import CATALOGUE
 from ccplay.lab.delaytrials import try_delay_line, try_netem
 from ccplay.lab.modules import find_tool, module_file
@@ -60,28 +62,28 @@ def problems(capabilities: Capabilities) -> list[str]:
     return [f"{each.name}: {each.reason} ({each.remedy})" for each in missing]
 
 
-def is_root() -> bool:
-    """Return whether we are root of the host, and not only of a user namespace."""
-    mapping = Path("/proc/self/uid_map").read_text(encoding="ascii").split()
-    return os.geteuid() == 0 and mapping[:2] == ["0", "0"] and int(mapping[2]) == 0xFFFFFFFF
-
-
 def _congestion_controls(*, root: bool) -> Iterator[Feature]:
-    there = congestion.available()
+    there, programs = congestion.available(), {each.name: each for each in offers()}
     for name in [*CATALOGUE, *(set(there) - set(CATALOGUE))]:
         known = CATALOGUE.get(name)
         summary = known.summary if known else "not one that comes with Linux"
         # The kernel loads a module when a socket of root's first asks for it.
         if name in there or (root and module_file(f"tcp_{name}")):
             yield Feature(name=name, available=True, summary=summary)
+        elif (program := programs.get(name + SUFFIX)) is not None and program.available:
+            yield Feature(
+                name=name, available=True, summary=f"{summary} (stood in for by {program.name})"
+            )
         else:
             yield Feature(
                 name=name,
                 available=False,
                 summary=summary,
                 reason=congestion.absence(name),
-                remedy=congestion.remedy(name),
+                remedy=congestion.remedy(name)
+                + (f"; or, for {program.name}: {program.remedy}" if program else ""),
             )
+    yield from programs.values()
 
 
 def _qdiscs() -> Iterator[Feature]:

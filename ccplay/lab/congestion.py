@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ctypes
 import errno
 import os
 import socket
-from collections.abc import Collection, Generator
+from collections.abc import Callable, Collection, Generator
 from pathlib import Path
 from typing import Any
 
+from ccplay.assets import SUFFIX
 from ccplay.errors import CommandError, UnsupportedError
+from ccplay.lab.bpf.loaded import is_ours, library
 from ccplay.lab.catalogue import CATALOGUE
 from ccplay.lab.modules import module_file
 from ccplay.lab.netlink import RTM_GETROUTE, RTM_NEWROUTE, rtmsg
@@ -21,6 +24,7 @@ from ccplay.lab.rtnl import CREATE, REPLACE, RouteSocket, message
 _SYSCTL = Path("/proc/sys/net/ipv4")
 
 _TABLE_MAIN, _TYPE_UNICAST = 254, 1
+_TCPI_OPTIONS, _TCPI_OPT_ECN = 5, 8
 _PIDFD_GETFD = 438
 """The same on every architecture; asm-generic/unistd.h."""
 
@@ -34,25 +38,57 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def available() -> list[str]:
-    """Return the algorithms that the kernel has at hand now."""
-    return (_SYSCTL / "tcp_available_congestion_control").read_text().split()
+    """Return the algorithms of its own that the kernel has at hand now."""
+    names = (_SYSCTL / "tcp_available_congestion_control").read_text().split()
+    return [name for name in names if not is_ours(name)]
 
 
-def require(cc: str) -> None:
-    """Make sure that the kernel has ``cc``, loading its module where root may.
+async def prepare(cc: str, tell: Callable[[str, str], None]) -> None:
+    """Bring ``cc`` into the kernel where it is a BPF program: ours, or the user's own.
+
+    ``tell`` gets level and text of what takes long. Raises ``CcplayError``: ``UnsupportedError``,
+    or what is wrong with the program.
+    """
+    if _is_program(cc):
+        loop = asyncio.get_running_loop()
+
+        def progress(text: str) -> None:
+            loop.call_soon_threadsafe(tell, "info", text)
+
+        await asyncio.to_thread(library.bring_in, cc, progress)
+
+
+def require(cc: str) -> str:
+    """Return what the kernel calls ``cc``, loading its module where root may.
 
     Raises ``UnsupportedError`` with what there is and the remedy.
     """
+    if not _is_program(cc):
+        return cc
+    if (name := library.kernel_name(cc)) is not None:
+        return name
+    has = ", ".join(available())
+    raise UnsupportedError(f"congestion control {cc!r} is {absence(cc)} (has: {has}); {remedy(cc)}")
+
+
+def called(cc: str) -> str:
+    """Return what people call the algorithm that they get for ``cc``."""
+    return library.name(cc) if _is_program(cc) and library.source(cc) else cc
+
+
+def _is_program(cc: str) -> bool:
+    """Say whether ``cc`` is none of the kernel's own; where the kernel has it, that is meant."""
+    if cc in library.own or cc.endswith(SUFFIX):
+        return True
     if cc in available():
-        return
+        return False
     with socket.socket() as trial:
         try:
+            # Loads the module, where there is one and root asks.
             _set(trial, cc)
-        except OSError as error:
-            raise UnsupportedError(
-                f"congestion control {cc!r} is {absence(cc)} (has: {', '.join(available())}); "
-                + remedy(cc)
-            ) from error
+        except OSError:
+            return True
+    return False
 
 
 def absence(cc: str) -> str:
@@ -79,27 +115,38 @@ def switch(pid: int, ports: Collection[tuple[int, int]], cc: str) -> None:
     pidfd_getfd(2). Raises ``UnsupportedError`` where the kernel lacks ``cc``, ``CommandError``
     where the process has no such connection.
     """
-    require(cc)
+    name = require(cc)
     wanted = set(ports)
     for connection in _sockets(pid):
         found = _ports(connection)
         if found in wanted:
-            _switch(connection, cc)
+            _switch(connection, cc, name)
             wanted.discard(found)
     if wanted:
         raise CommandError(f"process {pid} has no open connection with ports {sorted(wanted)}")
 
 
-def _switch(connection: socket.socket, cc: str) -> None:
-    """Change an open connection, or leave it as it was and raise ``UnsupportedError``."""
-    before = _get(connection)
-    _set(connection, cc)
-    if (now := _get(connection)) == cc:
-        return
-    with contextlib.suppress(OSError):
-        _set(connection, before)
-    why = NEED_ECN.get(cc, f"the kernel makes it {now!r}")
-    raise UnsupportedError(f"this connection can't go from {before!r} to {cc!r}: {why}")
+def _switch(connection: socket.socket, cc: str, name: str) -> None:
+    """Change an open connection to ``cc``, which the kernel calls ``name``.
+
+    Otherwise leave it as it was and raise ``UnsupportedError``.
+    """
+    before, ecn = _get(connection), NEED_ECN.get(cc.removesuffix(SUFFIX))
+    if ecn is None or _has_ecn(connection):
+        _set(connection, name)
+        if (now := _get(connection)) == name:
+            return
+        with contextlib.suppress(OSError):
+            _set(connection, before)
+    why = ecn or f"the kernel makes it {now!r}"
+    spoken = library.spoken(before)
+    raise UnsupportedError(f"this connection can't go from {spoken!r} to {cc!r}: {why}")
+
+
+def _has_ecn(connection: socket.socket) -> bool:
+    """Say whether both ends have agreed on ECN: ``tcpi_options`` of struct tcp_info."""
+    info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 8)
+    return bool(info[_TCPI_OPTIONS] & _TCPI_OPT_ECN)
 
 
 def _sockets(pid: int) -> Generator[socket.socket]:
@@ -158,12 +205,12 @@ def set_host_default(namespace: Namespace, cc: str) -> None:
     The sysctl would refuse restricted algorithms even to root in a namespace. Raises
     ``UnsupportedError`` where the kernel lacks ``cc`` or keeps another.
     """
-    require(cc)
+    name = require(cc)
     with RouteSocket(namespace) as kernel:
-        changed = [_with_cc(route, cc) for route in _routes(kernel)]
+        changed = [_with_cc(route, name) for route in _routes(kernel)]
         kernel.request(changed, f"host {namespace.name}: congctl {cc}")
         kept = {_cc_of(route) for route in _routes(kernel)}
-    if kept != {cc}:
+    if kept != {name}:
         raise UnsupportedError(f"host {namespace.name}: routes have {kept}, not {cc!r}")
 
 
@@ -172,7 +219,7 @@ def host_default(namespace: Namespace) -> str:
     with RouteSocket(namespace) as kernel:
         for route in _routes(kernel):
             if (cc := _cc_of(route)) is not None:
-                return cc
+                return library.spoken(cc)
     with namespace.entered():
         return (_SYSCTL / "tcp_congestion_control").read_text().strip()
 

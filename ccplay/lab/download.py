@@ -119,6 +119,7 @@ class Download:
         self._started = clock()
         self._arrived = 0
         self._told = self._started
+        self.sports = range(port, port + 1)
         self._server_port = port
         self._port: int | None = None
         self._asked = False
@@ -126,9 +127,10 @@ class Download:
     async def start(self, namespace: Namespace, address: str) -> None:
         """Start wget. Raises ``LabError`` where it can't be."""
         command = self._command
+        cc = congestion.require(command.cc) if command.cc else None
         self._wget = await Program.start(
             namespace,
-            wget_argv(f"{address}:{self._server_port}", command.bytes, self.name, command.cc),
+            wget_argv(f"{address}:{self._server_port}", command.bytes, self.name, cc),
         )
         self._wget.ignore_output()
         self._started = self._clock()

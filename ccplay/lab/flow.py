@@ -181,5 +181,5 @@ class Flow:
         return [
             *("iperf3", "-c", address, "-p", str(self.port), "-t", "0", "-i", "0"),
             *("--cport", str(self._senders[0]), "-P", str(len(self._streams))),
-            *(("-C", cc) if cc else ()),
+            *(("-C", congestion.require(cc)) if cc else ()),
         ]

@@ -13,6 +13,7 @@ import msgspec
 
 from ccplay.errors import CommandError, LabError
 from ccplay.lab import capabilities, congestion, topology
+from ccplay.lab.bpf.loaded import library
 from ccplay.lab.captures import Captures, Place
 from ccplay.lab.drain import DrainMeter
 from ccplay.lab.health import Timekeeper
@@ -125,6 +126,7 @@ class Lab:
         name = next(each.name for each in self.capabilities.delay_engines if each.available)
         engine = delay_engine(name, self._tell, self._build.seed)
         self._stack.push_async_callback(engine.close)
+        self._stack.callback(library.close)
         await engine.prepare()
         built = topology.build(self.network, self._progress)
         self._built: BuiltNetwork = built
@@ -210,6 +212,8 @@ class Lab:
 
         Raises ``CommandError`` or ``UnsupportedError`` saying what there is instead.
         """
+        if isinstance(command, StartFlow | StartDownload | SetCongestionControl) and command.cc:
+            await congestion.prepare(command.cc, self._tell)
         match command:
             case Build():
                 raise CommandError("the network stands already: start another lab")
@@ -250,8 +254,9 @@ class Lab:
             await self._set_host(command.host, command.cc)
 
     async def _set_host(self, host: str, cc: str) -> None:
+        await congestion.prepare(cc, self._tell)
         congestion.set_host_default(self._built.namespace(host), cc)
-        self._emit(HostChanged(t=self.clock(), host=host, cc=cc))
+        self._emit(HostChanged(t=self.clock(), host=host, cc=congestion.called(cc)))
 
     async def _set_links(self, name: str, setting: LinkSetting) -> None:
         for link in directions(self.network, name):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ccplay.lab.bpf.loaded import library
 from ccplay.lab.inet_diag import Connection, DiagSocket, columns
 from ccplay.lab.link_queues import LinkQueues, Row
 from ccplay.lab.netns import Namespace
@@ -168,7 +169,7 @@ class _Decoded(dict[bytes, str]):
     """Text of bytes that come again and again."""
 
     def __missing__(self, name: bytes) -> str:
-        text = self[name] = name.decode()
+        text = self[name] = library.spoken(name.decode())
         return text
 
 

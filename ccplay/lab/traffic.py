@@ -291,7 +291,7 @@ class Traffic:
         if cc is None:
             return congestion.host_default(self._namespace(src))
         congestion.require(cc)
-        return cc
+        return congestion.called(cc)
 
     def _path(self, src: str | None, dst: str | None) -> tuple[str, str]:
         """Fill in who talks to whom: the first sender, and the host opposite."""

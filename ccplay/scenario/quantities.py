@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any, TypeVar
 
+from ccplay.assets import algorithms
 from ccplay.model import SAMPLE_HZ
 from ccplay.scenario.mistakes import did_you_mean, quote
 from ccplay.units import (
@@ -29,8 +30,12 @@ N = TypeVar("N", int, float)
 CONGESTION_CONTROLS = (
     *("reno", "cubic", "bbr", "bic", "cdg", "dctcp", "highspeed", "htcp", "hybla", "illinois"),
     *("lp", "nv", "scalable", "vegas", "veno", "westwood", "yeah"),
+    *algorithms(),
 )
-"""All of Linux's, net/ipv4/tcp_*.c; which of them a kernel has is known once its lab says so."""
+"""All of Linux's, net/ipv4/tcp_*.c, and those that come as BPF programs.
+
+Which of them a kernel has is known once its lab says so.
+"""
 
 RATES = (100_000, 1_000_000_000)
 UDP_RATES = (1_000, 1_000_000_000)

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What every algorithm here stands on: the kernel's types, a few of TCP's own functions, and macros
+ * that spell the operations of struct tcp_congestion_ops (include/net/tcp.h).
+ *
+ *	INIT(sk)		a connection begins to use the algorithm
+ *	RELEASE(sk)		and ends to
+ *	SSTHRESH(sk)		congestion was found: return the new slow start threshold
+ *	CONG_AVOID(sk, ack, acked)  `acked` segments were acknowledged up to `ack`: let cwnd grow
+ *	UNDO_CWND(sk)		it was no congestion after all: return the cwnd to go back to
+ *	PKTS_ACKED(sk, sample)	an RTT was measured: sample->rtt_us (below 0: none), ->pkts_acked
+ *	SET_STATE(sk, state)	Open, Disorder, CWR, Recovery, Loss
+ *	CWND_EVENT(sk, event)	see enum tcp_ca_event
+ *	IN_ACK_EVENT(sk, flags)	an ACK came in, before it is dealt with; see enum tcp_ca_ack_event_flags
+ *
+ * SSTHRESH(sk) makes the function cc_ssthresh, INIT(sk) cc_init and so on. SSTHRESH, CONG_AVOID and
+ * UNDO_CWND are required. State of a connection goes into PRIVATE(sk, struct mine): 104 bytes.
+ * Of the socket itself a program may write cwnd, ssthresh and the pacing rate, and read everything.
+ */
+#ifndef CCPLAY_CC_H
+#define CCPLAY_CC_H
+
+#include "vmlinux.h"
+
+#define SEC(name) __attribute__((section(name), used))
+#define __always_inline inline __attribute__((always_inline))
+
+/* As the kernel asks before it lends its functions. */
+char _license[] SEC("license") = "Dual MIT/GPL";
+
+/* --- functions of TCP that the kernel lends, net/ipv4/tcp_cong.c -------------------------- */
+
+/* Grow by one segment for each acknowledged, up to ssthresh; return what of `acked` is left. */
+extern u32 tcp_slow_start(struct tcp_sock *tp, u32 acked) __attribute__((section(".ksyms")));
+
+/* Grow by one segment for every `w` acknowledged: cwnd += acked / w. */
+extern void tcp_cong_avoid_ai(struct tcp_sock *tp, u32 w, u32 acked)
+	__attribute__((section(".ksyms")));
+
+/* --- the operations ------------------------------------------------------------------------ */
+
+/* The kernel passes arguments as an array of 64-bit words. */
+#define OPERATION_1(result, name, A, a)                                  \
+	static __always_inline result name##_body(A a);                  \
+	SEC("struct_ops/" #name) result name(u64 *words)                 \
+	{                                                                \
+		return name##_body((A)words[0]);                         \
+	}                                                                \
+	static __always_inline result name##_body(A a)
+
+#define OPERATION_2(result, name, A, a, B, b)                            \
+	static __always_inline result name##_body(A a, B b);             \
+	SEC("struct_ops/" #name) result name(u64 *words)                 \
+	{                                                                \
+		return name##_body((A)words[0], (B)words[1]);            \
+	}                                                                \
+	static __always_inline result name##_body(A a, B b)
+
+#define OPERATION_3(result, name, A, a, B, b, C, c)                      \
+	static __always_inline result name##_body(A a, B b, C c);        \
+	SEC("struct_ops/" #name) result name(u64 *words)                 \
+	{                                                                \
+		return name##_body((A)words[0], (B)words[1], (C)words[2]); \
+	}                                                                \
+	static __always_inline result name##_body(A a, B b, C c)
+
+#define INIT(sk) OPERATION_1(void, cc_init, struct sock *, sk)
+#define RELEASE(sk) OPERATION_1(void, cc_release, struct sock *, sk)
+#define SSTHRESH(sk) OPERATION_1(u32, cc_ssthresh, struct sock *, sk)
+#define UNDO_CWND(sk) OPERATION_1(u32, cc_undo_cwnd, struct sock *, sk)
+#define CONG_AVOID(sk, ack, acked) \
+	OPERATION_3(void, cc_cong_avoid, struct sock *, sk, u32, ack, u32, acked)
+#define PKTS_ACKED(sk, sample) \
+	OPERATION_2(void, cc_pkts_acked, struct sock *, sk, const struct ack_sample *, sample)
+#define SET_STATE(sk, state) OPERATION_2(void, cc_set_state, struct sock *, sk, u8, state)
+#define CWND_EVENT(sk, event) \
+	OPERATION_2(void, cc_cwnd_event, struct sock *, sk, enum tcp_ca_event, event)
+#define IN_ACK_EVENT(sk, flags) OPERATION_2(void, cc_in_ack_event, struct sock *, sk, u32, flags)
+
+/* The table of operations; exactly one in a file. ccplay puts the name in when it loads it. */
+#define CONGESTION_CONTROL SEC(".struct_ops") struct tcp_congestion_ops
+#define NAME "ccplay.cc.name."
+
+/* --- reading and writing the socket -------------------------------------------------------- */
+
+/* The connection's own state: all zero when it begins. */
+#define PRIVATE(sk, type)                                                                     \
+	({                                                                                    \
+		_Static_assert(sizeof(type) <= 104, "a connection's state has 104 bytes");    \
+		(type *)inet_csk(sk)->icsk_ca_priv;                                           \
+	})
+#define INFINITE_SSTHRESH 0x7fffffff
+#define NEEDS_ECN 2 /* a flag: TCP_CONG_NEEDS_ECN */
+
+#define min(a, b) ((a) < (b) ? (a) : (b))
+#define max(a, b) ((a) > (b) ? (a) : (b))
+
+static __always_inline struct tcp_sock *tcp_sk(const struct sock *sk)
+{
+	return (struct tcp_sock *)sk;
+}
+
+static __always_inline struct inet_connection_sock *inet_csk(const struct sock *sk)
+{
+	return (struct inet_connection_sock *)sk;
+}
+
+/* Whether sequence number `a` comes after `b`; they wrap round. */
+static __always_inline bool after(u32 a, u32 b)
+{
+	return (s32)(b - a) < 0;
+}
+
+static __always_inline bool in_slow_start(const struct tcp_sock *tp)
+{
+	return tp->snd_cwnd < tp->snd_ssthresh;
+}
+
+/* The flag is_cwnd_limited of struct tcp_sock, one bit that each kernel has elsewhere. */
+static __always_inline bool window_was_full(const struct tcp_sock *tp)
+{
+	const void *at = (const void *)tp + __builtin_preserve_field_info(tp->is_cwnd_limited, 0);
+	u64 bits = 0;
+
+	switch (__builtin_preserve_field_info(tp->is_cwnd_limited, 1)) {
+	case 1:
+		bits = *(const u8 *)at;
+		break;
+	case 2:
+		bits = *(const u16 *)at;
+		break;
+	case 4:
+		bits = *(const u32 *)at;
+		break;
+	case 8:
+		bits = *(const u64 *)at;
+		break;
+	}
+	bits <<= __builtin_preserve_field_info(tp->is_cwnd_limited, 4);
+	return bits >> __builtin_preserve_field_info(tp->is_cwnd_limited, 5);
+}
+
+/* Whether cwnd is what holds the sender back. Where it is not, cwnd must not grow (RFC 7661). */
+static __always_inline bool cwnd_limited(const struct tcp_sock *tp)
+{
+	if (window_was_full(tp))
+		return true;
+	return in_slow_start(tp) && tp->snd_cwnd < 2 * tp->max_packets_out;
+}
+
+/* The smoothed RTT, in microseconds; the kernel keeps it times 8. */
+static __always_inline u32 srtt_us(const struct tcp_sock *tp)
+{
+	return tp->srtt_us >> 3;
+}
+
+/* The time of this ACK, in microseconds since some moment. */
+static __always_inline u64 now_us(const struct tcp_sock *tp)
+{
+	return tp->tcp_mstamp;
+}
+
+static __always_inline void set_cwnd(struct tcp_sock *tp, u32 cwnd)
+{
+	tp->snd_cwnd = max(min(cwnd, tp->snd_cwnd_clamp), 1U);
+}
+
+/* --- rounds, RTTs and fractions ------------------------------------------------------------- */
+
+/* Whether `ack` ends a round trip: all that was under way when it began has been acknowledged.
+ * *end is where the round ends, as a sequence number.
+ */
+static __always_inline bool round_ended(const struct tcp_sock *tp, u32 ack, u32 *end)
+{
+	if (*end && !after(ack, *end))
+		return false;
+	*end = tp->snd_nxt;
+	return true;
+}
+
+/* The lesser of what is `known` already, 0 for nothing, and what is `seen` now. */
+static __always_inline u32 least(u32 known, u32 seen)
+{
+	return known && known < seen ? known : seen;
+}
+
+/* How many segments of `cwnd` wait in a queue: those beyond what fits into the least RTT.
+ * Vegas' estimate: cwnd * (RTT - BaseRTT) / RTT.
+ */
+static __always_inline u32 queued(u32 cwnd, u32 rtt, u32 base_rtt)
+{
+	return rtt > base_rtt ? (u64)cwnd * (rtt - base_rtt) / rtt : 0;
+}
+
+/* Grow by `amount` thousandths of a segment; *rest keeps what makes no whole segment yet. */
+static __always_inline void grow(struct tcp_sock *tp, u32 *rest, u64 amount)
+{
+	u64 total = *rest + amount;
+
+	if (total >= 1000)
+		set_cwnd(tp, tp->snd_cwnd + total / 1000);
+	*rest = total % 1000;
+}
+
+/* --- Reno's parts, which most others keep one or two of (RFC 5681) ------------------------- */
+
+/* Slow start, then cwnd += 1 segment an RTT: 1/cwnd for each segment acknowledged. */
+static __always_inline void reno_cong_avoid(struct sock *sk, u32 acked)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (!cwnd_limited(tp))
+		return;
+	if (in_slow_start(tp)) {
+		acked = tcp_slow_start(tp, acked);
+		if (!acked)
+			return;
+	}
+	tcp_cong_avoid_ai(tp, tp->snd_cwnd, acked);
+}
+
+/* ssthresh = cwnd / 2, at least 2 segments. */
+static __always_inline u32 reno_ssthresh(struct sock *sk)
+{
+	return max(tcp_sk(sk)->snd_cwnd >> 1, 2U);
+}
+
+/* The window from before the reduction, which the kernel keeps; never less than now. */
+static __always_inline u32 reno_undo_cwnd(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	return max(tp->snd_cwnd, tp->prior_cwnd);
+}
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Vegas: keeps 2 to 4 segments in the queue, by RTT alone; yields to whatever fills it.
+ *
+ * Brakmo, Peterson, TCP Vegas: End to End Congestion Avoidance on a Global Internet, IEEE JSAC 13(8),
+ * 1995, section 3. Once an RTT, with BaseRTT the least RTT ever seen and RTT that of this round:
+ *	Diff = cwnd / BaseRTT - cwnd / RTT, times BaseRTT: the segments that wait in the queue
+ *	avoidance:  Diff < alpha  cwnd += 1;   Diff > beta  cwnd -= 1;   between: stays
+ *	slow start: doubles every other RTT, and ends when Diff > gamma
+ * alpha = 2, beta = 4, gamma = 1 segments, as in Linux. Loss: Reno's half.
+ *
+ * RTT is the least of the round, so that delayed ACKs don't count as a queue.
+ */
+#include "ccplay_cc.h"
+
+#define ALPHA 2
+#define BETA 4
+#define GAMMA 1
+#define ENOUGH 3 /* RTTs in a round; fewer may all be of delayed ACKs */
+
+struct vegas {
+	u32 base_rtt;
+	u32 round_rtt;
+	u32 round_end;
+	u32 samples;
+	u32 holds; /* slow start: whether cwnd stays in this round */
+};
+
+PKTS_ACKED(sk, sample)
+{
+	struct vegas *v = PRIVATE(sk, struct vegas);
+
+	if (sample->rtt_us <= 0)
+		return;
+	v->base_rtt = least(v->base_rtt, sample->rtt_us);
+	v->round_rtt = least(v->round_rtt, sample->rtt_us);
+	v->samples++;
+}
+
+CONG_AVOID(sk, ack, acked)
+{
+	struct vegas *v = PRIVATE(sk, struct vegas);
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 cwnd = tp->snd_cwnd, diff;
+
+	if (!cwnd_limited(tp))
+		return;
+	if (!round_ended(tp, ack, &v->round_end)) {
+		if (in_slow_start(tp) && !v->holds)
+			tcp_slow_start(tp, acked);
+		return;
+	}
+	diff = queued(cwnd, v->round_rtt, v->base_rtt);
+	if (v->samples < ENOUGH) {
+		reno_cong_avoid(sk, acked);
+	} else if (in_slow_start(tp)) {
+		v->holds = !v->holds;
+		if (diff > GAMMA) {
+			/* Down to what the path holds, and on by avoidance. */
+			set_cwnd(tp, max(cwnd - diff + 1, 2U));
+			tp->snd_ssthresh = max(min(tp->snd_ssthresh, tp->snd_cwnd - 1), 2U);
+		}
+	} else if (diff < ALPHA) {
+		set_cwnd(tp, cwnd + 1);
+	} else if (diff > BETA) {
+		set_cwnd(tp, max(cwnd - 1, 2U));
+		tp->snd_ssthresh = max(min(tp->snd_ssthresh, tp->snd_cwnd - 1), 2U);
+	}
+	v->round_rtt = 0;
+	v->samples = 0;
+}
+
+SSTHRESH(sk)
+{
+	return reno_ssthresh(sk);
+}
+
+UNDO_CWND(sk)
+{
+	return reno_undo_cwnd(sk);
+}
+
+CWND_EVENT(sk, event)
+{
+	struct vegas *v = PRIVATE(sk, struct vegas);
+
+	/* What was measured before a pause or a timeout says nothing of the round that begins. */
+	if (event == CA_EVENT_CWND_RESTART || event == CA_EVENT_TX_START) {
+		v->round_end = 0;
+		v->round_rtt = 0;
+		v->samples = 0;
+	}
+}
+
+CONGESTION_CONTROL vegas = {
+	.ssthresh = (void *)cc_ssthresh,
+	.cong_avoid = (void *)cc_cong_avoid,
+	.undo_cwnd = (void *)cc_undo_cwnd,
+	.pkts_acked = (void *)cc_pkts_acked,
+	.cwnd_event = (void *)cc_cwnd_event,
+	.name = NAME,
+};

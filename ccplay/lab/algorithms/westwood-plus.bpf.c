@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Westwood+: Reno that falls, on loss, to the bandwidth measured once an RTT; for wireless links.
+ *
+ * Grieco, Mascolo, Performance Evaluation and Comparison of Westwood+, New Reno and Vegas TCP Congestion
+ * Control, ACM CCR 34(2), 2004. What is acknowledged in an RTT, of 50 ms at least, is one sample, so
+ * that ACKs may come bunched (see westwood.bpf.c); a filter of weight 7/8 smooths the samples:
+ *	b_k = d_k / D_k				d_k segments in the round of length D_k
+ *	B_k = 7/8 * B_(k-1) + 1/8 * b_k
+ * Loss:
+ *	ssthresh = B * RTT_min			what the path holds without a queue
+ * The kernel's module `westwood` is this one, with a second filter of the same kind behind the first.
+ */
+#include "ccplay_cc.h"
+
+#define SHORTEST_ROUND_US 50000
+
+struct westwood {
+	u64 estimate; /* B, segments a second, times 256 */
+	u64 round_us; /* when this round began */
+	u32 round_delivered; /* and how much had been delivered by then */
+	u32 rtt_min;
+};
+
+PKTS_ACKED(sk, sample)
+{
+	struct westwood *w = PRIVATE(sk, struct westwood);
+	struct tcp_sock *tp = tcp_sk(sk);
+	u64 now = now_us(tp), passed = now - w->round_us;
+
+	if (sample->rtt_us > 0)
+		w->rtt_min = least(w->rtt_min, sample->rtt_us);
+	if (w->round_us && passed < max(srtt_us(tp), (u32)SHORTEST_ROUND_US))
+		return;
+	if (w->round_us) {
+		u64 now_is = ((u64)(tp->delivered - w->round_delivered) << 8) * 1000000 / passed;
+
+		w->estimate = w->estimate ? (7 * w->estimate + now_is) / 8 : now_is;
+	}
+	w->round_us = now;
+	w->round_delivered = tp->delivered;
+}
+
+CONG_AVOID(sk, ack, acked)
+{
+	reno_cong_avoid(sk, acked);
+}
+
+SSTHRESH(sk)
+{
+	struct westwood *w = PRIVATE(sk, struct westwood);
+	u32 holds = (w->estimate * w->rtt_min / 1000000) >> 8;
+
+	return max(min(holds, tcp_sk(sk)->snd_cwnd), 2U);
+}
+
+UNDO_CWND(sk)
+{
+	return reno_undo_cwnd(sk);
+}
+
+CONGESTION_CONTROL westwood_plus = {
+	.ssthresh = (void *)cc_ssthresh,
+	.cong_avoid = (void *)cc_cong_avoid,
+	.undo_cwnd = (void *)cc_undo_cwnd,
+	.pkts_acked = (void *)cc_pkts_acked,
+	.name = NAME,
+};

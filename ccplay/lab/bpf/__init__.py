@@ -1,0 +1,1 @@
+"""Congestion controls as BPF programs: built, loaded, and gone again with the process."""

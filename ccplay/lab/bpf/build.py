@@ -1,0 +1,148 @@
+"""From the source of an algorithm to an object file, by clang and bpftool, once for each content.
+
+The object is kept in the user's cache under the SHA-256 of everything that it is made of: source,
+headers, clang's version, and the types of this kernel (BTF), for which bpftool(8) writes
+``vmlinux.h``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from platformdirs import user_cache_path
+
+from ccplay.assets import ALGORITHMS
+from ccplay.errors import CcplayError, UnsupportedError
+from ccplay.lab.bpf.support import BTF, TOOLS
+from ccplay.lab.modules import find_tool
+
+HEADER = ALGORITHMS / "ccplay_cc.h"
+
+_OPTIONS = (
+    *("-target", "bpf", "-mcpu=v3", "-std=gnu11", "-O2", "-g"),
+    *("-Wall", "-Wno-unused-function", "-Wno-missing-declarations", "-Werror=implicit"),
+    *("-fno-color-diagnostics", "-fno-caret-diagnostics", "-ferror-limit=5"),
+)
+
+_CLANG_S = 120.0
+"""Less than a second on a PC; more than this is none that will end."""
+
+
+class BuildError(CcplayError):
+    """clang refuses a source; ``said`` is what it says, line by line."""
+
+    def __init__(self, source: Path, said: list[str]) -> None:
+        errors = [line for line in said if "error:" in line]
+        first = (errors or said or ["clang gives no reason"])[0]
+        super().__init__(f"{source.name} does not compile: {first}")
+        self.said = said
+
+
+def build(source: Path, told: Callable[[str], None] = lambda _: None) -> tuple[bytes, list[str]]:
+    """Return the object file of ``source``, and what clang has warned of if it was run.
+
+    ``told`` hears what takes a while. Raises ``BuildError``, ``UnsupportedError``, ``CcplayError``.
+    """
+    try:
+        text = source.read_bytes()
+    except OSError as error:
+        raise CcplayError(f"can't read {source}: {error.strerror}") from None
+    types = _types()
+    material = [text, HEADER.read_bytes(), types.encode(), _clang_version().encode()]
+    kept = _folder() / f"{_digest(*material, ' '.join(_OPTIONS).encode())}.o"
+    with contextlib.suppress(OSError):
+        return kept.read_bytes(), []
+    told(f"building {source.name}, which takes a second the first time")
+    return _compile(source, text, _vmlinux_header(types), kept)
+
+
+def _compile(source: Path, text: bytes, types: Path, kept: Path) -> tuple[bytes, list[str]]:
+    """Run clang; what it makes gets its name only when it is complete."""
+    with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
+        made = Path(folder) / "object"
+        argv = [
+            *(_tool("clang"), *_OPTIONS, f"-I{types.parent}", f"-I{HEADER.parent}"),
+            # The text comes by stdin, so that what is built is what was hashed.
+            *("-x", "c", "-c", "-o", str(made), "-"),
+        ]
+        line = f'#line 1 "{source.name}"\n'.encode()
+        result = _run(argv, line + text)
+        said = result.stderr.decode(errors="replace").strip().splitlines()
+        if result.returncode != 0:
+            raise BuildError(source, said)
+        image = made.read_bytes()
+        made.replace(kept)
+    return image, said
+
+
+@cache
+def _types() -> str:
+    """Return what identifies the types of this kernel."""
+    try:
+        return _digest(BTF.read_bytes())
+    except OSError as error:
+        raise UnsupportedError(f"this kernel does not tell its types: {error}") from None
+
+
+def _vmlinux_header(types: str) -> Path:
+    """Return ``vmlinux.h`` of this kernel, in a folder of its own."""
+    header = _folder() / types / "vmlinux.h"
+    if not header.exists():
+        result = _run([_tool("bpftool"), "btf", "dump", "file", str(BTF), "format", "c"], b"")
+        if result.returncode != 0 or not result.stdout:
+            said = result.stderr.decode(errors="replace").strip()
+            raise UnsupportedError(f"bpftool can't read this kernel's types: {said}")
+        header.parent.mkdir(exist_ok=True)
+        _keep(header, result.stdout)
+    return header
+
+
+def _keep(path: Path, content: bytes) -> None:
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        file.write(content)
+    Path(file.name).replace(path)
+
+
+@cache
+def _clang_version() -> str:
+    return _run([_tool("clang"), "--version"], b"").stdout.decode(errors="replace")
+
+
+def _folder() -> Path:
+    folder = user_cache_path("ccplay") / "algorithms"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CcplayError(f"can't keep what is built in {folder}: {error.strerror}") from None
+    return folder
+
+
+def _tool(name: str) -> str:
+    path = find_tool(name)
+    if path is None:
+        raise UnsupportedError(f"{name} is not installed (apt install {' '.join(TOOLS)})")
+    return path
+
+
+def _run(argv: list[str], text: bytes) -> subprocess.CompletedProcess[bytes]:
+    environment = {**os.environ, "LC_ALL": "C"}
+    try:
+        return subprocess.run(
+            argv, input=text, capture_output=True, check=False, timeout=_CLANG_S, env=environment
+        )
+    except subprocess.TimeoutExpired:
+        raise CcplayError(f"{argv[0]} did not end within {_CLANG_S:.0f} s") from None
+
+
+def _digest(*parts: bytes) -> str:
+    whole = hashlib.sha256()
+    for part in parts:
+        whole.update(len(part).to_bytes(8, "big") + part)
+    return whole.hexdigest()[:32]

@@ -1,0 +1,164 @@
+"""What is needed of libbpf, by ctypes: load an object, register its ``tcp_congestion_ops``.
+
+Registered through a BPF link, an algorithm lives as long as somebody holds the link's file
+descriptor, and the kernel closes those of a process however it ends: nothing stays behind, after
+SIGKILL neither. bpftool(8) and older libbpf register for good instead (``BPF_F_LINK`` of
+include/uapi/linux/bpf.h came with Linux 6.4).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import os
+import threading
+from functools import cache
+
+from ccplay.errors import CcplayError, UnsupportedError
+
+_F_LINK = 1 << 13
+_STRUCT_OPS = 44
+"""``enum bpf_attach_type``."""
+
+_LINK_BY_ITSELF = (1, 2)
+"""From this version on libbpf makes the link where the map has the flag."""
+
+_one_at_a_time = threading.Lock()
+"""libbpf tells its troubles by one function for the whole process."""
+
+
+class LoadError(CcplayError):
+    """The kernel or libbpf refuses an object; ``log`` is all that they said of it."""
+
+    def __init__(self, reason: str, log: str) -> None:
+        super().__init__(reason)
+        self.log = log
+
+
+def refusal() -> str:
+    """Say why no object can be loaded from here; empty where nothing is known against it."""
+    try:
+        _library()
+    except UnsupportedError as error:
+        return str(error)
+    return ""
+
+
+class Registered:
+    """An algorithm that the kernel offers until ``close``, or the end of this process."""
+
+    def __init__(self, image: bytes) -> None:
+        """Load the object file ``image``, whose name is in it, and register what it defines.
+
+        Blocks for some tenths of a second. Raises ``LoadError``; ``errno`` is its cause's.
+        """
+        lib, said = _library(), []
+
+        def listen(level: int, form: bytes, arguments: int) -> int:
+            if level > _INFORMATION:
+                return 0
+            text = ctypes.create_string_buffer(1 << 16)
+            _libc.vsnprintf(text, len(text), form, ctypes.c_void_p(arguments))
+            said.append(text.value.decode(errors="replace"))
+            return 0
+
+        with _one_at_a_time:
+            told = _Print(listen)
+            lib.libbpf_set_print(told)
+            try:
+                self._object, self._link = _load(lib, image, said)
+            finally:
+                lib.libbpf_set_print(_silence)
+
+    def close(self) -> None:
+        """Take the algorithm back; sockets that use it keep it until they are closed."""
+        os.close(self._link)
+        _library().bpf_object__close(self._object)
+
+
+def _load(lib: ctypes.CDLL, image: bytes, said: list[str]) -> tuple[int, int]:
+    """Return libbpf's object and the link's descriptor, or undo everything and raise."""
+    opened = lib.bpf_object__open_mem(image, len(image), None)
+    if not opened:
+        raise _refused("it is no object that libbpf can open", said)
+    with contextlib.ExitStack() as undo:
+        undo.callback(lib.bpf_object__close, opened)
+        table = lib.bpf_object__next_map(opened, None)
+        while table and lib.bpf_map__type(table) != _MAP_STRUCT_OPS:
+            table = lib.bpf_object__next_map(opened, table)
+        if not table:
+            raise _refused("it defines no CONGESTION_CONTROL", said)
+        lib.bpf_map__set_map_flags(table, _F_LINK)
+        if lib.bpf_object__load(opened) != 0:
+            raise _refused("the kernel refuses to load it", said)
+        link = _register(lib, table, said)
+        undo.pop_all()
+    return opened, link
+
+
+def _register(lib: ctypes.CDLL, table: int, said: list[str]) -> int:
+    """Register the map's operations and return the link's descriptor."""
+    attached = lib.bpf_map__attach_struct_ops(table)
+    if not attached:
+        raise _refused("the kernel refuses to register it", said)
+    if _version(lib) >= _LINK_BY_ITSELF:
+        return os.dup(lib.bpf_link__fd(attached))
+    link: int = lib.bpf_link_create(lib.bpf_map__fd(table), 0, _STRUCT_OPS, None)
+    if link < 0:
+        raise _refused("the kernel refuses to register it", said)
+    return link
+
+
+def _refused(what: str, said: list[str]) -> LoadError:
+    number = ctypes.get_errno()
+    error = LoadError(f"{what} ({os.strerror(number)})", "".join(said))
+    error.__cause__ = OSError(number, os.strerror(number))
+    return error
+
+
+def name_taken(error: LoadError) -> bool:
+    """Say whether another algorithm of the host has the name already."""
+    return isinstance(error.__cause__, OSError) and error.__cause__.errno == errno.EEXIST
+
+
+_INFORMATION = 1
+"""``enum libbpf_print_level``; above it are debugging messages."""
+
+_MAP_STRUCT_OPS = 26
+"""``enum bpf_map_type``."""
+
+_Print = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
+_silence = _Print(lambda *_: 0)
+_libc = ctypes.CDLL(None)
+
+
+def _version(lib: ctypes.CDLL) -> tuple[int, int]:
+    return lib.libbpf_major_version(), lib.libbpf_minor_version()
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    """Return libbpf with its functions' types. Raises ``UnsupportedError`` with the remedy."""
+    try:
+        lib = ctypes.CDLL("libbpf.so.1", use_errno=True)
+    except OSError:
+        raise UnsupportedError("libbpf is not installed (apt install libbpf1)") from None
+    pointer, text, number = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
+    for name, result, arguments in (
+        ("libbpf_set_print", pointer, [_Print]),
+        ("bpf_object__open_mem", pointer, [text, ctypes.c_size_t, pointer]),
+        ("bpf_object__next_map", pointer, [pointer, pointer]),
+        ("bpf_object__load", number, [pointer]),
+        ("bpf_object__close", None, [pointer]),
+        ("bpf_map__type", number, [pointer]),
+        ("bpf_map__set_map_flags", number, [pointer, ctypes.c_uint32]),
+        ("bpf_map__attach_struct_ops", pointer, [pointer]),
+        ("bpf_map__fd", number, [pointer]),
+        ("bpf_link__fd", number, [pointer]),
+        ("bpf_link_create", number, [number, number, number, pointer]),
+    ):
+        function = getattr(lib, name)
+        function.restype, function.argtypes = result, arguments
+    lib.libbpf_set_print(_silence)
+    return lib

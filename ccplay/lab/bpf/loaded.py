@@ -1,0 +1,131 @@
+"""The algorithms that this lab has brought into the kernel, and what each is called there.
+
+Congestion controls belong to the whole host and several labs run side by side, so the kernel knows
+each by a name that no other has, such as ``cc3f2a_vegas``; people, commands and events call it
+``vegas.bpf``, and these tables lead from one to the other.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from ccplay.assets import SUFFIX, algorithms
+from ccplay.errors import CommandError, UnsupportedError
+from ccplay.lab.bpf.libbpf import LoadError, Registered, name_taken
+from ccplay.lab.bpf.support import lack
+
+_PLACEHOLDER = b"ccplay.cc.name."
+"""What ``NAME`` of ccplay_cc.h puts where the kernel's name is to stand."""
+
+_OURS = re.compile(r"cc[0-9a-f]{4}_")
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,14}")
+
+
+class Library:
+    """Sources by name, and those that are in the kernel; one in a process."""
+
+    def __init__(self) -> None:
+        self.own: dict[str, Path] = {}
+        """Files of the user's own, by what they are called."""
+        self._kernel_names: dict[str, str] = {}
+        self._names: dict[str, str] = {}
+        self._registered: dict[str, Registered] = {}
+        self._lock = threading.Lock()
+
+    def add_own(self, paths: Iterable[Path]) -> None:
+        """Take files of the user's own in. Raises ``CommandError`` for names that can't be."""
+        for path in paths:
+            name = own_name(path)
+            if self.own.setdefault(name, path) != path:
+                raise CommandError(f"two algorithms are called {name!r}: rename a file")
+
+    def source(self, cc: str) -> Path | None:
+        """Return the file of an algorithm: ``vegas.bpf``, or ``vegas`` where Linux has none."""
+        return self.own.get(cc) or algorithms().get(cc.removesuffix(SUFFIX) + SUFFIX)
+
+    def name(self, cc: str) -> str:
+        """Return what people call what they have asked for as ``cc``."""
+        return cc if cc in self.own else cc.removesuffix(SUFFIX) + SUFFIX
+
+    def kernel_name(self, cc: str) -> str | None:
+        """Return what the kernel calls it; None where it has not been brought in."""
+        return self._kernel_names.get(self.name(cc))
+
+    def spoken(self, kernel_name: str) -> str:
+        """Return what people call what the kernel calls ``kernel_name``."""
+        return self._names.get(kernel_name, kernel_name)
+
+    def bring_in(self, cc: str, tell: Callable[[str], None]) -> None:
+        """Build, load and register an algorithm, where that is not done yet; blocks.
+
+        ``tell`` hears of what takes long. Raises ``UnsupportedError`` and the errors of building
+        and loading.
+        """
+        source, name = self.source(cc), self.name(cc)
+        with self._lock:
+            if source is None or name in self._kernel_names:
+                return
+            if (missing := lack()) is not None:
+                raise UnsupportedError(
+                    f"congestion control {name!r}: {missing.reason}; {missing.remedy}"
+                )
+            # Not before it is needed: every lab would start later for it.
+            from ccplay.lab.bpf.build import build  # noqa: PLC0415
+
+            image, _ = build(source, tell)
+            kernel_name, registered = register(image, name.removesuffix(SUFFIX))
+            self._registered[name] = registered
+            self._names[kernel_name] = name
+            self._kernel_names[name] = kernel_name
+
+    def close(self) -> None:
+        """Take all of them back."""
+        with self._lock:
+            for name, registered in self._registered.items():
+                registered.close()
+                del self._kernel_names[name]
+            self._registered.clear()
+
+
+library = Library()
+"""What this process has brought in: as host-wide as the kernel's own list."""
+
+
+def is_ours(kernel_name: str) -> bool:
+    """Say whether a name in the kernel's list is some lab's BPF program."""
+    return _OURS.match(kernel_name) is not None
+
+
+def register(image: bytes, name: str) -> tuple[str, Registered]:
+    """Register an object under a name that nothing else of this host has; return that too.
+
+    Raises ``LoadError``.
+    """
+    if image.count(_PLACEHOLDER) != 1:
+        raise LoadError("it must have exactly one CONGESTION_CONTROL, with .name = NAME", "")
+    while True:
+        kernel_name = f"cc{os.urandom(2).hex()}_{name.replace('-', '_')[:8]}"
+        named = image.replace(_PLACEHOLDER, kernel_name.encode().ljust(len(_PLACEHOLDER), b"\0"))
+        try:
+            return kernel_name, Registered(named)
+        except LoadError as error:
+            if not name_taken(error):
+                raise
+
+
+def own_name(path: Path) -> str:
+    """Return what an algorithm in this file is called: ``mine`` in ``mine.bpf.c``.
+
+    Raises ``CommandError`` where that can't be a name.
+    """
+    name = path.name.removesuffix(".c").removesuffix(SUFFIX)
+    if not _NAME.fullmatch(name):
+        raise CommandError(
+            f"{path}: {name!r} can't be an algorithm's name: up to 15 of a-z, 0-9, '_' and '-'"
+        )
+    return name

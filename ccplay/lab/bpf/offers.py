@@ -1,0 +1,40 @@
+"""What the library of BPF programs offers here, each said in the first words of its own file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from ccplay.assets import algorithms
+from ccplay.lab.bpf.loaded import library
+from ccplay.lab.bpf.support import lack
+from ccplay.model import Feature
+
+_HEADER = re.compile(r"/\*(.*?)\*/", re.DOTALL)
+
+
+def offers() -> Iterator[Feature]:
+    """Yield every algorithm of the library, and the user's own, available or not."""
+    missing = lack()
+    for name, path in (algorithms() | library.own).items():
+        yield Feature(
+            name=name,
+            available=missing is None,
+            summary=summary(path),
+            reason=missing.reason if missing else "",
+            remedy=missing.remedy if missing else "",
+        )
+
+
+def summary(path: Path) -> str:
+    """Return the first sentence of a source's first comment, on one line."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        return f"can't be read: {error.strerror}"
+    comment = _HEADER.search(text)
+    lines = [line.strip(" \t*") for line in comment[1].splitlines()] if comment else []
+    said = "\n".join(line for line in lines if not line.startswith("SPDX-"))
+    paragraph = " ".join(said.strip().partition("\n\n")[0].split())
+    return paragraph.removesuffix(".") or "says nothing of itself"
