@@ -149,7 +149,7 @@ def _members(runs: Iterable[CaseResult], kind: str) -> list[dict[str, Cell]]:
     return [
         {**_run(run), **_flat(msgspec.to_builtins(each))}
         for run in runs
-        for each in getattr(run, kind)
+        for each in getattr(run, kind, ())
     ]
 
 

@@ -8,6 +8,7 @@ import signal
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
@@ -15,7 +16,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from ccplay.errors import RecordingError, UsageError
+from ccplay.errors import CcplayError, RecordingError, UsageError
 from ccplay.report.charts import Chart, charts
 from ccplay.report.distributions import KINDS, Distribution, together
 from ccplay.report.figures import cdf, chart, files, fonts
@@ -59,6 +60,8 @@ def write(material: Material, out: Path, tell: Teller, *, every: bool = False) -
             folder.rename(out)
     except OSError as error:
         raise RecordingError(f"can't write {out}: {error.strerror}") from None
+    except BrokenProcessPool:
+        raise CcplayError("a process that drew figures was killed: is memory short?") from None
     return out / "index.html"
 
 

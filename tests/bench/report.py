@@ -23,12 +23,14 @@ from ccplay.commands.runs import gather
 from ccplay.experiment.gather import usual
 from ccplay.report.export import export
 from ccplay.report.figures import files, fonts
+from ccplay.report.figures.job import Job, draw
 from ccplay.report.figures.run import stacked
 from ccplay.report.figures.style import Inks, look
 from ccplay.report.material import Material, of_results
 from ccplay.report.scene import scene
 from ccplay.report.summary import machine, summarise
-from ccplay.report.writing import write
+from ccplay.report.tables import Table, tables
+from ccplay.report.writing import flow_names, write
 from ccplay.sinks import Recorder
 from ccplay.source import read_recording
 from ccplay.state import LabState
@@ -67,6 +69,12 @@ def _eighteen(console: Console, folder: Path) -> None:
     material = gather([runs])
     turn = iter(range(100))
     sheet.add_row("report, s", _spread(lambda: write(material, folder / f"r{next(turn)}", _quiet)))
+    for what, full in (("one run in full, every panel a file", True), ("one as one SVG", False)):
+        job = _job(material, folder, full=full)
+        sheet.add_row(f"  {what}, CPU s of one core", _spread(partial(draw, job), cpu=True))
+    sheet.add_row(
+        "  tables, s", _spread(lambda: [t.csv() + t.markdown() for t in _tables(material)])
+    )
     report = folder / "r0"
     page = (report / "index.html").stat().st_size
     figures = list((report / "figures").iterdir())
@@ -83,6 +91,28 @@ def _eighteen(console: Console, folder: Path) -> None:
         size = sum(each.stat().st_size for each in places[0].iterdir())
         sheet.add_row(f"its files, MB ({kind})", f"{size / 1e6:.1f}")
     console.print(sheet)
+
+
+def _job(material: Material, folder: Path, *, full: bool) -> Job:
+    drawn = folder / "drawn"
+    drawn.mkdir(exist_ok=True)
+    run = material.runs[0]
+    assert run.recording
+    return Job(
+        recording=run.recording,
+        title=run.title,
+        folder=drawn,
+        slug=run.slug,
+        names=flow_names([run.result]),
+        full=full,
+        singles=full,
+        fonts=fonts.cut(),
+        checkpoint=None,
+    )
+
+
+def _tables(material: Material) -> list[Table]:
+    return tables(material.result)
 
 
 def _export(material: Material, places: Iterator[Path], kind: str) -> None:
@@ -169,14 +199,15 @@ def _quiet(done: int, total: int, what: str) -> None:
     """Take what a report tells of itself."""
 
 
-def _spread(work: Callable[[], object]) -> str:
-    return Spread.of(_times(work)).scaled(1, 2)
+def _spread(work: Callable[[], object], *, cpu: bool = False) -> str:
+    return Spread.of(_times(work, cpu=cpu)).scaled(1, 2)
 
 
-def _times(work: Callable[[], object]) -> list[float]:
+def _times(work: Callable[[], object], *, cpu: bool = False) -> list[float]:
+    clock = time.process_time if cpu else time.perf_counter
     times = []
     for _ in range(ROUNDS):
-        begun = time.perf_counter()
+        begun = clock()
         work()
-        times.append(time.perf_counter() - begun)
+        times.append(clock() - begun)
     return times
