@@ -14,6 +14,9 @@ from ccplay.lab.probe import Counters, Probe
 from ccplay.lab.program import Program
 from ccplay.model import Event, FlowEnded, FlowStarted, Log, StartFlow
 
+_MOST_LOOKS = 20
+"""Sweeps to wait for an algorithm that never comes: the flow is told all the same."""
+
 _NOTHING = Counters(cc="", bytes_acked=0, total_retrans=0)
 
 
@@ -36,6 +39,7 @@ class Flow:
         self.src, self.dst = command.src, command.dst
         self.ended = asyncio.Event()
         self._command = command
+        self._looks = 0
         self.port, self._senders = ports.server(), ports.senders(command.streams)
         self._probe, self._emit, self._clock = probe, emit, clock
         self._streams = [
@@ -76,10 +80,19 @@ class Flow:
         if len(known) < len(counters):
             return
         if self._opened is None:
+            if not self._has_its_algorithm(known[0].cc):
+                return
             self._open(known[0].cc)
         limit = self._command.bytes
         if limit is not None and sum(each.bytes_acked for each in known) >= limit:
             self.begin_stop()
+
+    def _has_its_algorithm(self, cc: str) -> bool:
+        """Say whether iperf3 has set what was asked for: it does so just after it has connected."""
+        asked, self._looks = self._command.cc, self._looks + 1
+        if asked is None or self._looks > _MOST_LOOKS:
+            return True
+        return cc in (congestion.called(asked), f"{asked}-reno")
 
     def switch(self, cc: str) -> None:
         """Change the congestion control of all streams, at once or when they open.
