@@ -97,6 +97,8 @@ def words(figure: str) -> Words:
         quantity = _ordered(field.removesuffix("_ms"), "RTT")
     if group == "udp" and field in ("sent", "received"):
         quantity = f"packets {field}"
+    if group != "flows" and field == "bytes":
+        quantity = "bytes carried" if group == "queues" else "bytes that arrived"
     return Words(quantity, subject, _counted(field), f"{group}.{field}", name)
 
 
