@@ -96,6 +96,8 @@ class LinkSetting(Value, frozen=True):
     """The queue in front of the link, where it has no classes."""
     classes: list[TrafficClass] | None = None
     """Several queues that share the rate; the last takes what no class names. Empty: one queue."""
+    mtu: int | None = None
+    """Bytes of the largest IP packet, of both directions at once; 1500 where nothing is said."""
 
 
 class Topology(Value, frozen=True):
@@ -521,6 +523,8 @@ class UdpEnded(Event, frozen=True):
     """Packets, as the sender counted them."""
     received: int
     """Packets, as the receiver counted them."""
+    lost: int
+    """Packets missing among those; what was under way at the end is neither received nor lost."""
     jitter_us: Duration | None
     """The receiver's, smoothed as in RFC 3550; None where it could not tell."""
     duration_s: float

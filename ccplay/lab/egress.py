@@ -29,6 +29,8 @@ class Egress:
         self.arrival = arrival
         self.path = Path()
         self.rate = 0
+        self.mtu: int | None = None
+        """None as long as nobody has asked for one."""
         self.classes: list[SharedQueue] = []
         """Where there are any, each has a queue, and the link itself has none."""
         self.touched = False

@@ -283,6 +283,9 @@ class Lab:
         """Every link that is to do something, with all that was said of it merged."""
         settings = dict.fromkeys(self.network.bottlenecks, DEFAULT_BOTTLENECK)
         for name, said in self._build.links.items():
+            if said.mtu is not None and "->" in name:
+                both = name.replace("->", "-")
+                raise CommandError(f"link {name}: an MTU is of both directions: {both}")
             for link in directions(self.network, name):
                 settings[link.name] = merge(settings.get(link.name, LinkSetting()), said)
         links = {link.name: link for link in self.network.links}

@@ -16,9 +16,10 @@ from ccplay.lab.delayclient import LineDelay
 from ccplay.lab.delays import Arrival, DelayEngine
 from ccplay.lab.egress import Egress
 from ccplay.lab.filters import Packets
+from ccplay.lab.mtu import MTUS, set_mtu
 from ccplay.lab.netem import NetemDelay
 from ccplay.lab.rtnl import NetlinkError, RouteSocket
-from ccplay.lab.topology import BuiltNetwork
+from ccplay.lab.topology import BuiltNetwork, opposite
 from ccplay.model import Link, LinkChanged, LinkSetting, Qdisc
 
 OFFLOADS_ABOVE = 200_000_000
@@ -112,6 +113,8 @@ class Shaper:
         wanted = interface.path.changed(setting)
         if wanted != interface.path:
             interface.path = await self._engine.set(interface.arrival, wanted)
+        if setting.mtu is not None:
+            self._set_mtu(interface, setting.mtu)
         interface.touched = True
         return [self._describe(each) for each in self._affected(interface)]
 
@@ -168,6 +171,8 @@ class Shaper:
                 raise CommandError(f"a link's {name} goes from 0 to 10 s, not {value} µs")
         if setting.loss is not None and not 0 <= setting.loss <= 1:
             raise CommandError(f"a link's loss goes from 0 to 1, not {setting.loss}")
+        if setting.mtu is not None and not MTUS[0] <= setting.mtu <= MTUS[1]:
+            raise CommandError(f"a link's MTU goes from {MTUS[0]} to {MTUS[1]}, not {setting.mtu}")
         interface = self._interfaces[link.name]
         if setting.classes is None and setting.qdisc is not None:
             interface.queue_of_class(None)
@@ -186,6 +191,13 @@ class Shaper:
             ]
             setting = msgspec.structs.replace(setting, classes=tried)
         return setting
+
+    def _set_mtu(self, interface: Egress, mtu: int) -> None:
+        """Set it at both ends: what one end sends and is too long for the other is dropped."""
+        ends = (interface.link, opposite(self._built.network, interface.link))
+        for end in ends:
+            set_mtu(self._built.namespace(end.src), end.interface, mtu)
+            self._interfaces[end.name].mtu = mtu
 
     def _affected(self, changed: Egress) -> list[Egress]:
         """Return the interface, with all others where its rate switched their offloads."""
@@ -218,6 +230,7 @@ class Shaper:
                 loss=path.loss,
                 qdisc=interface.qdisc,
                 classes=[each.describe(interface.rate) for each in interface.classes] or None,
+                mtu=interface.mtu,
             ),
             offloads=self._offloads,
             delay_engine=self._engine.name if path else "none",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -50,6 +51,11 @@ _NODE_SYSCTLS = {
     # 1 Gbit/s for 200 ms is 25 MB; the kernel counts bookkeeping too, so twice that and more.
     "net.ipv4.tcp_rmem": "4096 131072 67108864",
     "net.ipv4.tcp_wmem": "4096 16384 67108864",
+}
+
+_PATH_MTU = {
+    # Linux believes no router that asks for less; a link may have 296.
+    "net.ipv4.route.min_pmtu": 296,
 }
 
 
@@ -142,6 +148,9 @@ def build(network: Network, on_step: Callable[[str, int, int], None]) -> BuiltNe
         on_step(steps[1], 1, len(steps))
         for namespace in namespaces.values():
             namespace.sysctl(_NODE_SYSCTLS)
+            # Older kernels have it for the whole machine: there such segments go in fragments.
+            with suppress(LabError):
+                namespace.sysctl(_PATH_MTU)
         routers = [node.name for node in network.nodes if node.role == "router"]
         for router in routers:
             namespaces[router].sysctl({"net.ipv4.ip_forward": 1})

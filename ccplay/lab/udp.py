@@ -25,12 +25,17 @@ _GRACE_S = 5.0
 
 def client_argv(command: StartUdp, address: str, port: int) -> list[str]:
     """Return the sender's command line; without a duration it sends until it is stopped."""
+    limit = ("-t", "0")
+    if command.duration_s is not None:
+        # Its own -t knows whole seconds only.
+        packets = round(command.rate_bps / 8 * command.duration_s / command.packet_bytes)
+        limit = ("-n", str(max(packets, 1) * command.packet_bytes))
     return [
         # Or it keeps to itself, until its end, that it has begun to send.
         *("stdbuf", "-oL"),
         *("iperf3", "-c", address, "-p", str(port), "-u", "-i", "0", "--forceflush"),
         *("-b", str(command.rate_bps), "-l", str(command.packet_bytes)),
-        *("-t", f"{command.duration_s or 0:g}"),
+        *limit,
     ]
 
 
@@ -40,6 +45,7 @@ class Account:
     def __init__(self) -> None:
         self.sent: int | None = None
         self.received: int | None = None
+        self.lost = 0
         self.jitter_us: float | None = None
         self.sending_s: float | None = None
 
@@ -51,7 +57,8 @@ class Account:
         if end == "sender":
             self.sent, self.sending_s = int(match[4]), float(match[1])
         else:
-            self.received = int(match[4]) - int(match[3])
+            self.lost = int(match[3])
+            self.received = int(match[4]) - self.lost
             self.jitter_us = float(match[2]) * 1000
 
 
@@ -190,6 +197,7 @@ class Udp:
                 udp=self.name,
                 sent=account.sent or 0,
                 received=account.received or 0,
+                lost=account.lost,
                 jitter_us=account.jitter_us,
                 duration_s=sending_s if account.sending_s is None else account.sending_s,
                 error=error,

@@ -95,7 +95,7 @@ def words(figure: str) -> Words:
         subject = subject.removeprefix("queue ")
     if group == "pings" and field.endswith("_ms"):
         quantity = _ordered(field.removesuffix("_ms"), "RTT")
-    if group == "udp" and field in ("sent", "received"):
+    if group == "udp" and field in ("sent", "received", "lost"):
         quantity = f"packets {field}"
     if group != "flows" and field == "bytes":
         quantity = "bytes carried" if group == "queues" else "bytes that arrived"

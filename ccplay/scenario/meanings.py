@@ -66,6 +66,7 @@ STEP = {
 
 LINK = {key: STEP[key] for key in ("delay", "jitter", "loss", "classes")} | {
     "rate": 'On the wire, Ethernet header included: 100 kbit/s to 1 Gbit/s, or "unlimited"',
+    "mtu": "Bytes of the largest IP packet, of both directions at once; 1500 where nothing is said",
     "queue": "The queue in front of the link",
 }
 

@@ -13,6 +13,8 @@ from ccplay.scenario.tree import Node, Reader
 
 PAIRS = quantities.Whole(1, 8)
 
+MTU = quantities.Whole(296, 1500)
+
 KINDS = ("linear", "dumbbell")
 
 
@@ -70,6 +72,9 @@ def read_build(case: dict[str, Node], reader: Reader) -> tuple[Build, Names | No
         if names and (problem := names.link_problem(link)):
             reader.mistakes.add(node.place, problem)
         links[link] = _link(node, reader)
+        if links[link].mtu is not None and "->" in link:
+            both = link.replace("->", "-")
+            reader.mistakes.add((*node.place, "mtu"), f"is of both directions: links.{both}.mtu")
         if names and links[link].rate == 0 and names.is_bottleneck(link):
             reader.mistakes.add(node.place, "the link under study needs a rate, or no queue forms")
         elif (
@@ -103,13 +108,14 @@ def _topology(node: Node | None, reader: Reader) -> Topology:
 
 
 def _link(node: Node, reader: Reader) -> LinkSetting:
-    table = reader.table(node, ("rate", "delay", "jitter", "loss", "queue", "classes"))
+    table = reader.table(node, ("rate", "delay", "jitter", "loss", "mtu", "queue", "classes"))
     queue = table.get("queue")
     setting = LinkSetting(
         rate=reader.value(table.get("rate"), quantities.rate, None),
         delay_us=reader.value(table.get("delay"), quantities.delay, None),
         jitter_us=reader.value(table.get("jitter"), quantities.delay, None),
         loss=reader.value(table.get("loss"), quantities.loss, None),
+        mtu=reader.value(table.get("mtu"), MTU, None),
         qdisc=read_qdisc(queue.place, reader.table(queue), reader) if queue else None,
         classes=read_classes(table.get("classes"), reader),
     )

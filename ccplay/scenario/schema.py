@@ -71,7 +71,7 @@ def _by_name(pattern: str, each: Shape) -> Shape:
 def _definitions() -> dict[str, Shape]:
     topology = {"kind": {"enum": list(network.KINDS)}, "pairs": shape(network.PAIRS)}
     link = {key: shape(read) for key, read in (FIELDS[field] for field in _LINK_FIELDS)}
-    link |= {"queue": ref("queue"), "classes": ref("classes")}
+    link |= {"mtu": shape(network.MTU), "queue": ref("queue"), "classes": ref("classes")}
     taker = {"name": ref("name"), "share": ref("share")}
     taker |= {"traffic": _list(ref("name")), "queue": ref("queue")}
     return shapes.VALUES | {

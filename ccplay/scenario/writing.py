@@ -157,6 +157,8 @@ def _link(setting: LinkSetting) -> str:
         for field, key in _LINK_KEYS.items()
         if (value := getattr(setting, field)) is not None
     }
+    if setting.mtu is not None:
+        said["mtu"] = setting.mtu
     if setting.qdisc is not None:
         said["queue"] = spelling.queue(setting.qdisc)
     if setting.classes is None:

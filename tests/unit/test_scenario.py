@@ -461,3 +461,14 @@ def test_what_a_kernel_lacks_is_told_with_the_remedy() -> None:
 
 def test_what_a_kernel_has_passes() -> None:
     check_against(parse(steps('at = "0 s", do = "start-flow", cc = "reno"'), PATH), kernel())
+
+
+def test_an_mtu_is_of_both_directions() -> None:
+    (case,) = parse(HEAD + "links.h1-r.mtu = 400", PATH).cases
+    assert case.build.links["h1-r"].mtu == 400
+    for said, problem in (
+        ('links."h1->r".mtu = 400', "is of both directions: links.h1-r.mtu"),
+        ("links.h1-r.mtu = 100", "from 296 to 1500"),
+        ('links.h1-r.mtu = "400 bytes"', "must be a whole number"),
+    ):
+        assert problem in refusal(HEAD + said)

@@ -37,14 +37,15 @@ def test_each_end_is_asked_for_what_it_alone_knows() -> None:
         account.read(line, "sender")
     for line in RECEIVER:
         account.read(line, "receiver")
-    assert (account.sent, account.received, account.sending_s) == (85, 70, 0.7)
+    assert (account.sent, account.received, account.lost, account.sending_s) == (85, 70, 15, 0.7)
     assert account.jitter_us == 21.0
 
 
 def test_iperf3_sends_the_rate_in_packets_of_the_size() -> None:
     line = " ".join(client_argv(StartUdp(rate_bps=1_000_000, duration_s=3.0), "10.0.1.2", 5202))
     assert "iperf3 -c 10.0.1.2 -p 5202 -u" in line
-    assert "-b 1000000 -l 1024 -t 3" in line
+    # 366 packets take 3 s; its own -t knows whole seconds only.
+    assert "-b 1000000 -l 1024 -n 374784" in line
     assert client_argv(StartUdp(), "10.0.1.2", 5202)[-2:] == ["-t", "0"]
 
 
@@ -107,14 +108,16 @@ def test_the_state_and_the_result_tell_what_became_of_its_packets() -> None:
     before = summarise(state, "x").udp[0]
     assert (before.sent, before.loss, before.duration_s) == (None, None, None)
     assert ended_at(state, "u1") is None
-    ended = UdpEnded(t=10.2, udp="u1", sent=400, received=300, jitter_us=1500.0, duration_s=3.2)
+    ended = UdpEnded(
+        t=10.2, udp="u1", sent=400, received=297, lost=99, jitter_us=1500.0, duration_s=3.2
+    )
     state.apply(ended)
     assert ended_at(state, "u1") == 10.2
-    assert state.log[-1].text == "UDP u1 ended: 400 packets sent, 100 lost"
+    assert state.log[-1].text == "UDP u1 ended: 400 packets sent, 99 lost"
     found = merits(summarise(state, "x"))
     assert found["udp.u1.loss"] == 0.25
     assert found["udp.u1.tx_bps"] == 1_000_000
-    assert found["udp.u1.rx_bps"] == 750_000
+    assert found["udp.u1.rx_bps"] == 742_500
     assert found["udp.u1.jitter_ms"] == 1.5
 
 

@@ -189,7 +189,14 @@ def builds(draw: st.DrawFn) -> Build:
     hosts = st.sampled_from(names.hosts)
     return Build(
         topology=topology,
-        links=draw(st.dictionaries(link_names(names), settings(), max_size=4)),
+        links={
+            link: replace(setting, mtu=mtu)
+            for link, setting in draw(
+                st.dictionaries(link_names(names), settings(), max_size=4)
+            ).items()
+            # Of one direction it is refused.
+            for mtu in [None if "->" in link else draw(st.none() | st.integers(296, 1500))]
+        },
         congestion_controls=draw(st.dictionaries(hosts, algorithms, max_size=3)),
         sample_hz=draw(st.sampled_from([50.0, 33.3]) | st.floats(10.0, 200.0)),
         seed=draw(st.integers(0, 2**31 - 1)),
@@ -344,7 +351,9 @@ def outcome(t: float, command: AnyCommand) -> Iterator[AnyEvent]:
             yield UdpStarted(
                 t=t, udp=name, src="a", dst="b", rate_bps=rate, packet_bytes=size, port=1
             )
-            ended = UdpEnded(t=t + 2, udp=name, sent=1, received=1, jitter_us=0.0, duration_s=2.0)
+            ended = UdpEnded(
+                t=t + 2, udp=name, sent=1, received=1, lost=0, jitter_us=0.0, duration_s=2.0
+            )
         case StopFlow():
             ended = FlowEnded(t=t, flow=command.flow, bytes=1, duration_s=2.0, retransmits=0)
         case _:

@@ -1,0 +1,130 @@
+"""What a path is made of, link by link: MTU, delay of each hop, loss that comes again."""
+
+from __future__ import annotations
+
+import pytest
+
+from ccplay import launch
+from ccplay.model import (
+    Build,
+    LinkSetting,
+    PingEnded,
+    PingSample,
+    Qdisc,
+    StartFlow,
+    StartPing,
+    StartUdp,
+    Topology,
+)
+from ccplay.source import LabSource
+from ccplay.state import LabState
+from tests.lab.conftest import RunningLab, running
+from tests.lab.test_traffic import end_of
+
+HEADERS = 20 + 20 + 12
+"""IPv4, TCP, and TCP's timestamps (RFC 7323), which Linux sends by default."""
+
+
+def linear(**links: LinkSetting) -> Build:
+    named = {name.replace("_", "-"): setting for name, setting in links.items()}
+    return Build(topology=Topology(kind="linear"), links=named)
+
+
+async def test_segments_fit_the_mtu_and_it_is_told() -> None:
+    mtu = LinkSetting(mtu=400)
+    async with running(linear(h1_r=mtu, bottleneck=mtu)) as lab:
+        for link in ("h1->r", "r->h1", "r->h2", "h2->r"):
+            changes = lab.state.links.get(link)
+            if changes:
+                assert changes[-1].setting.mtu == 400, link
+        lab.send(StartFlow(bytes=50_000))
+        await end_of(lab, "1")
+        assert lab.state.flows["1"].mss == 400 - HEADERS
+        # Datagrams that are longer go in fragments, and arrive whole.
+        lab.send(StartUdp(packet_bytes=1024, duration_s=0.4))
+        await lab.until(lambda state: "u1" in state.udp and state.udp["u1"].ended)
+        udp = lab.state.udp["u1"]
+        assert (udp.sent, udp.lost) == (49, 0)
+        # The receiver may hear of the end before it has read the last one.
+        assert udp.received >= 48
+
+
+async def test_a_sender_learns_of_a_smaller_mtu_behind_a_router() -> None:
+    """Path MTU discovery (RFC 1191): routers tell, and the connection goes on with less."""
+    topology = Topology(kind="dumbbell", pairs=1)
+    async with running(Build(topology=topology, links={"r1-r2": LinkSetting(mtu=600)})) as lab:
+        lab.send(StartFlow(bytes=100_000))
+        await end_of(lab, "1")
+        assert lab.state.flows["1"].error is None
+        assert lab.state.flows["1"].mss == 600 - HEADERS
+
+
+async def test_each_hop_adds_its_delay_both_ways() -> None:
+    """Experiment 4: two hops of 45 ms each, so that the RTT is 180 ms with nothing in a queue."""
+    hop = 45_000
+    queue = Qdisc(kind="pfifo", options={"limit": 100})
+    build = linear(
+        h1_r=LinkSetting(rate=10_000_000, delay_us=hop, mtu=400),
+        r_h2=LinkSetting(rate=2_000_000, delay_us=hop, mtu=400, qdisc=queue),
+    )
+    async with running(build) as lab:
+        lab.send(StartPing(count=10, interval_s=0.1))
+        await lab.until(lambda state: "p1" in state.pings and state.pings["p1"].ended)
+        answers = lab.state.pings["p1"].rtt_us
+        times = sorted(answers.values(answers.first, answers.end))
+        assert len(times) == 10
+        # Four hops; 98 bytes on the wire take 0.5 ms at 2 and 10 Mbit/s both ways. Never less;
+        # a busy machine is late now and then, but not by 5 ms in half of the pings.
+        assert 4 * hop <= times[0]
+        assert times[len(times) // 2] <= 4 * hop + 940 + 5_000
+
+
+class Answers:
+    """A sink that keeps which pings were lost."""
+
+    def __init__(self) -> None:
+        self.lost: list[int] = []
+        self.sent = 0
+
+    def put(self, event: object) -> None:
+        if isinstance(event, PingSample) and event.rtt_us is None:
+            self.lost.append(event.seq)
+        elif isinstance(event, PingEnded):
+            self.sent = event.sent
+
+    def close(self) -> None:
+        pass
+
+
+async def lost_pings(seed: int) -> list[int]:
+    """Return which of 100 pings a link with 20 % loss swallows."""
+    answers = Answers()
+    build = Build(
+        topology=Topology(kind="linear"),
+        links={"r->h2": LinkSetting(loss=0.2, delay_us=2_000)},
+        seed=seed,
+    )
+    lab = RunningLab(LabSource(launch.lab_argv(), build), answers)
+    try:
+        await lab.until(lambda state: state.phase == "ready")
+        if _engine(lab.state) != "delay line":
+            pytest.skip("netem draws from the kernel's own randomness")
+        lab.send(StartPing(count=100, interval_s=0.01))
+        await lab.until(lambda state: "p1" in state.pings and state.pings["p1"].ended)
+    finally:
+        await lab.close()
+    assert answers.sent == 100
+    return sorted(answers.lost)
+
+
+def _engine(state: LabState) -> str:
+    return state.links["r->h2"][-1].delay_engine
+
+
+async def test_the_same_seed_loses_the_same_packets() -> None:
+    """Packets are counted as they come in, so that the n-th of a direction is lost or not."""
+    first, again, other = [await lost_pings(seed) for seed in (3, 3, 4)]
+    assert first == again
+    assert first != other
+    # 20 of 100, and five standard deviations.
+    assert 1 <= len(first) <= 40
