@@ -18,6 +18,7 @@ from ccplay.model import (
     Sweeps,
     TcpRows,
     TcpSamples,
+    TraceSamples,
     Value,
 )
 
@@ -31,6 +32,9 @@ _TCP_FIELDS = tuple(each for each in TcpSamples.__struct_fields__ if each not in
 _QDISC_FIELDS = tuple(
     each for each in QdiscSamples.__struct_fields__ if each not in ("link", "kind")
 )
+
+TRACE_FIELDS = ("cwnd", "ssthresh", "srtt_us", "snd_wnd")
+"""Rows of ``TraceSamples``."""
 
 
 def fits(sweep: Sweep, block: Sequence[Sweep]) -> bool:
@@ -75,8 +79,17 @@ def check_sweep(sweep: Sweep) -> None:
                 raise WireError(f"{field}: not one for each of {len(names)} flows or links")
 
 
-def moments(block: Sweeps) -> list[float]:
-    """Return when each sweep of a block was made."""
+def check_trace(samples: TraceSamples) -> None:
+    """Raise ``WireError`` where the fields of a trace do not fit each other."""
+    segments = len(samples.after_us) + 1
+    if segments > LONGEST:
+        raise WireError(f"{segments} segments at once; at most {LONGEST} are read")
+    fields = {name: [getattr(samples, name)] for name in TRACE_FIELDS}
+    _check_rows([samples.flow], [""], fields, segments)
+
+
+def moments(block: Sweeps | TraceSamples) -> list[float]:
+    """Return when each sweep of a block was made, or when each segment of a trace came."""
     return [us / 1e6 for us in accumulate(block.after_us, initial=round(block.t * 1e6))]
 
 
@@ -149,12 +162,13 @@ def _qdisc_rows(samples: Sequence[QdiscSamples]) -> QdiscRows | None:
 
 def _fields(samples: Sequence[Value], names: Sequence[str]) -> dict[str, list[Row]]:
     return {
-        name: [_row(row) for row in zip(*(getattr(each, name) for each in samples), strict=True)]
+        name: [row(each) for each in zip(*(getattr(each, name) for each in samples), strict=True)]
         for name in names
     }
 
 
-def _row(counts: Sequence[int | None]) -> Row:
+def row(counts: Sequence[int | None]) -> Row:
+    """Put the values of one field over time into one row."""
     first = counts[0]
     if counts.count(first) == len(counts):
         return first

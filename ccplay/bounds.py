@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 from ccplay.errors import WireError
 from ccplay.model import (
+    CaStateChanged,
     DownloadStarted,
     Event,
     FlowStarted,
     PingStarted,
     Sweep,
     Sweeps,
+    TraceSamples,
     UdpStarted,
 )
 
@@ -39,6 +41,7 @@ class Bounds:
         self._samples = 0
         self._held: dict[str, int] = {}
         self._until: dict[str, int] = {}
+        self._traced: dict[tuple[str, type], float] = {}
 
     def check(self, event: object) -> None:
         """Take the next event into account."""
@@ -47,6 +50,8 @@ class Bounds:
         elif isinstance(event, Sweeps):
             span_us = sum(event.after_us)
             self._sweep(event, len(event.after_us) + 1, event.t + span_us / 1e6)
+        elif isinstance(event, TraceSamples | CaStateChanged):
+            self._trace(event)
         elif isinstance(event, Event):
             self._other(event)
 
@@ -59,6 +64,16 @@ class Bounds:
         if event.qdisc is not None:
             self._sample(event.qdisc.link, sweeps)
         self._ticks += sweeps
+        if self._samples > MOST_SAMPLES:
+            raise WireError(f"more than {MOST_SAMPLES} samples; no more are read")
+
+    def _trace(self, event: TraceSamples | CaStateChanged) -> None:
+        key = (event.flow, type(event))
+        if event.t < self._traced.get(key, 0.0) - 1e-6:
+            raise WireError(f"a trace of flow {event.flow} goes back to {event.t:.6f} s")
+        after_us = event.after_us if isinstance(event, TraceSamples) else []
+        self._traced[key] = event.t + sum(after_us) / 1e6
+        self._samples += len(after_us) + 1
         if self._samples > MOST_SAMPLES:
             raise WireError(f"more than {MOST_SAMPLES} samples; no more are read")
 

@@ -14,6 +14,7 @@ SECTIONS = (
     ("qdiscs", "Queue disciplines"),
     ("classifiers", "Classes at a link"),
     ("delay_engines", "Delay, jitter and loss"),
+    ("tracepoints", "High resolution"),
     ("tools", "Programs"),
 )
 """Fields of ``Capabilities`` and the headings over them."""

@@ -163,6 +163,8 @@ class Capabilities(Value, frozen=True):
     tools: list[Feature]
     classifiers: list[Feature] = []
     """What puts packets into classes."""
+    tracepoints: list[Feature] = []
+    """What tells of every acknowledgement of a flow."""
     cpus: int = 0
     """How many the lab may use; 0 where it did not say."""
     python: str = ""
@@ -201,7 +203,10 @@ class Build(Command, frozen=True):
     seed: int = 1
     """For random loss and jitter."""
     reserved: list[str] = []
-    """Names of traffic that a script is going to start; the lab gives them to nothing else."""
+    """Names of traffic that a script is going to start, in the order of its file.
+
+    The lab gives them to nothing else.
+    """
     label: str = ""
     """What files that the lab writes are called; empty: after the moment."""
 
@@ -344,6 +349,21 @@ class StopCapture(Command, frozen=True):
     capture: str
 
 
+class TraceFlow(Command, frozen=True):
+    """Tell of every segment that comes back to the sender of a flow or download, until it ends.
+
+    ``TraceSamples`` and ``CaStateChanged`` of each of its connections follow.
+    """
+
+    flow: str
+
+
+class UntraceFlow(Command, frozen=True):
+    """End that; sampling goes on."""
+
+    flow: str
+
+
 class Mark(Command, frozen=True):
     """Put a remark on the time axis."""
 
@@ -366,6 +386,8 @@ AnyCommand: TypeAlias = (
     | SetLink
     | StartCapture
     | StopCapture
+    | TraceFlow
+    | UntraceFlow
     | Mark
 )
 
@@ -558,6 +580,27 @@ class CaptureEnded(Event, frozen=True):
     """Why it ended when neither its bound nor anybody asked for it."""
 
 
+class TraceStarted(Event, frozen=True):
+    """From now on every segment that comes to the sender of a flow or download is told of."""
+
+    flow: str
+
+
+class TraceEnded(Event, frozen=True):
+    """A trace is over: the flow has ended, or somebody asked for it."""
+
+    flow: str
+    segments: Count
+    """Of how many it told."""
+
+
+class TraceLost(Event, frozen=True):
+    """Segments of traced flows came faster than they could be told of."""
+
+    segments: Count
+    """How many are missing, of all traces together."""
+
+
 class TcpSamples(Value, frozen=True):
     """``struct tcp_info`` of every sending socket at one sweep: one array a field.
 
@@ -653,6 +696,33 @@ class Sweeps(Event, frozen=True):
     qdisc: QdiscRows | None = None
 
 
+class TraceSamples(Event, frozen=True):
+    """Segments that came to the sender, nearly all of them ACKs, the first of them at ``t``.
+
+    What the tracepoint ``tcp:tcp_probe`` says of the connection when one comes, before it has an
+    effect. The values of a field are one row, as those of a flow are in ``Sweeps``.
+    """
+
+    flow: str
+    """The connection: ``flow/2`` is stream 2."""
+    after_us: list[Count]
+    """From each segment to the next."""
+    cwnd: Row
+    ssthresh: Row
+    """``tcp_current_ssthresh()``: in Open and Disorder 3/4 of cwnd where that is more."""
+    srtt_us: Row
+    snd_wnd: Row
+    """The window that the receiver offers, in bytes."""
+
+
+class CaStateChanged(Event, frozen=True):
+    """A traced connection went into another state; the tracepoint ``tcp:tcp_cong_state_set``."""
+
+    flow: str
+    ca_state: Count
+    """As in ``TcpSamples``."""
+
+
 class Applied(Event, frozen=True):
     """A command took effect. Its names are filled in, so that it can be played again."""
 
@@ -730,6 +800,11 @@ AnyEvent: TypeAlias = (
     | UdpEnded
     | CaptureStarted
     | CaptureEnded
+    | TraceStarted
+    | TraceEnded
+    | TraceLost
+    | TraceSamples
+    | CaStateChanged
     | Sweep
     | Sweeps
     | Applied

@@ -10,7 +10,16 @@ import msgspec
 
 from ccplay import blocks, wire
 from ccplay.errors import RecordingError
-from ccplay.model import AnyEvent, DownloadProgress, Health, Hello, PingSample, Sweep
+from ccplay.model import (
+    AnyEvent,
+    CaStateChanged,
+    DownloadProgress,
+    Health,
+    Hello,
+    PingSample,
+    Sweep,
+    TraceSamples,
+)
 from ccplay.wire import UnknownEvent
 
 
@@ -88,5 +97,5 @@ class Recorder:
 _BLOCK_S = 2.0
 """What a crash of ours may cost; longer blocks are hardly shorter to keep or to read."""
 
-_ALONGSIDE = (PingSample, DownloadProgress, Health)
+_ALONGSIDE = (PingSample, DownloadProgress, Health, TraceSamples, CaStateChanged)
 """Samples of their own: it does not matter which sweeps come before and which after them."""

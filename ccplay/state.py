@@ -12,6 +12,7 @@ from ccplay.model import (
     Building,
     CaptureEnded,
     CaptureStarted,
+    CaStateChanged,
     DownloadEnded,
     DownloadProgress,
     DownloadStarted,
@@ -38,8 +39,14 @@ from ccplay.model import (
     Sweeps,
     TcpRows,
     TcpSamples,
+    TraceEnded,
+    TraceFlow,
+    TraceLost,
+    TraceSamples,
+    TraceStarted,
     UdpEnded,
     UdpStarted,
+    UntraceFlow,
 )
 from ccplay.series import Series, Timeline
 from ccplay.units import format_size
@@ -59,8 +66,32 @@ FLOW_SERIES = (
 )
 """Fields of ``TcpSamples`` that are kept over time for every flow."""
 
+TRACE_SERIES = ("cwnd", "ssthresh", "srtt_us", "snd_wnd")
+"""Fields of ``TraceSamples`` that are kept over time for a traced flow."""
+
 QUEUE_SERIES = ("backlog", "qlen", "drops", "ecn_marks", "bytes", "packets")
 """Fields of ``QdiscSamples`` that are kept over time for every queue."""
+
+
+@dataclass(slots=True)
+class Trace:
+    """What was told of a connection at each segment that its sender received."""
+
+    series: dict[str, Series]
+    """Those of ``TRACE_SERIES``, on a timeline of their own: one moment a segment."""
+    ca_state: Series
+    """One value a change, at its exact moment."""
+
+    @classmethod
+    def empty(cls) -> Trace:
+        """Return a trace of nothing yet."""
+        timeline = Timeline()
+        return cls({name: Series(timeline) for name in TRACE_SERIES}, Series(Timeline()))
+
+    @property
+    def moments(self) -> Timeline:
+        """When each segment came."""
+        return self.series["cwnd"].timeline
 
 
 @dataclass(slots=True)
@@ -85,6 +116,8 @@ class Flow:
     retransmits: int = 0
     cc_changes: list[tuple[float, str]] = field(default_factory=list)
     """When which algorithm began, first one included."""
+    trace: Trace | None = None
+    """None where it never was traced."""
 
     @property
     def parent(self) -> str:
@@ -199,6 +232,8 @@ class LabState:
         self.udp: dict[str, Udp] = {}
         self.captures: dict[str, CaptureStarted] = {}
         """Those that run."""
+        self.traced: set[str] = set()
+        """Flows and downloads that are traced now."""
         self.links: dict[str, list[LinkChanged]] = {}
         """By direction: every setting that it had, oldest first."""
         self.hosts: dict[str, str] = {}
@@ -415,6 +450,36 @@ class LabState:
             level, text = "error", f"{text}: {event.error}"
         self._write(event.t, level, text)
 
+    def _trace_started(self, event: TraceStarted) -> None:
+        self.traced.add(event.flow)
+
+    def _trace_ended(self, event: TraceEnded) -> None:
+        self.traced.discard(event.flow)
+        text = f"flow {event.flow} was traced: {event.segments:,} segments"
+        self._write(event.t, "info", text)
+
+    def _trace_lost(self, event: TraceLost) -> None:
+        text = f"{event.segments:,} segments came faster than they could be traced"
+        self._write(event.t, "warning", text)
+
+    def _trace_samples(self, event: TraceSamples) -> None:
+        if (flow := self.flows.get(event.flow)) is None:
+            return
+        if flow.trace is None:
+            flow.trace = Trace.empty()
+        moments = blocks.moments(event)
+        tick = flow.trace.moments.extend(moments)
+        for name, series in flow.trace.series.items():
+            series.extend(tick, *blocks.floats([getattr(event, name)], len(moments)))
+
+    def _ca_state_changed(self, event: CaStateChanged) -> None:
+        if (flow := self.flows.get(event.flow)) is None:
+            return
+        if flow.trace is None:
+            flow.trace = Trace.empty()
+        states = flow.trace.ca_state
+        states.put(states.timeline.append(event.t), event.ca_state)
+
     def _applied(self, event: Applied) -> None:
         self.applied.append(event)
         command = event.command
@@ -427,7 +492,9 @@ class LabState:
         self._write(event.t, "mark" if isinstance(command, Mark) else "applied", text)
 
     def _failed(self, event: Failed) -> None:
-        self._write(event.t, "error", event.message)
+        # A trace only adds to what is sampled: no run is spoilt without it.
+        tracing = isinstance(event.command, TraceFlow | UntraceFlow)
+        self._write(event.t, "warning" if tracing else "error", event.message)
 
     def _health(self, event: Health) -> None:
         self.health = event
@@ -478,6 +545,11 @@ _HANDLERS: dict[type, Callable[[LabState, Any], None]] = {
     UdpEnded: LabState._udp_ended,
     CaptureStarted: LabState._capture_started,
     CaptureEnded: LabState._capture_ended,
+    TraceStarted: LabState._trace_started,
+    TraceEnded: LabState._trace_ended,
+    TraceLost: LabState._trace_lost,
+    TraceSamples: LabState._trace_samples,
+    CaStateChanged: LabState._ca_state_changed,
     Applied: LabState._applied,
     Failed: LabState._failed,
     Health: LabState._health,

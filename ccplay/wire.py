@@ -9,7 +9,17 @@ import msgspec
 
 from ccplay import __version__, blocks
 from ccplay.errors import RecordingError, WireError
-from ccplay.model import AnyCommand, AnyEvent, Command, Event, Hello, Moment, Sweep, Sweeps
+from ccplay.model import (
+    AnyCommand,
+    AnyEvent,
+    Command,
+    Event,
+    Hello,
+    Moment,
+    Sweep,
+    Sweeps,
+    TraceSamples,
+)
 
 FORMAT = 2
 """Version of the stream's format, said in ``Hello``. A reader takes its own and older ones.
@@ -81,6 +91,8 @@ def decode_event(line: bytes) -> AnyEvent | UnknownEvent:
         blocks.check_sweep(event)
     elif isinstance(event, Sweeps):
         blocks.check(event)
+    elif isinstance(event, TraceSamples):
+        blocks.check_trace(event)
     return event
 
 

@@ -23,7 +23,9 @@ from ccplay.model import (
     StopFlow,
     StopPing,
     StopUdp,
+    TraceFlow,
     TrafficClass,
+    UntraceFlow,
 )
 from ccplay.units import format_rate, format_ratio, format_size, format_time_us
 
@@ -106,6 +108,10 @@ def describe(command: AnyCommand) -> str:
             return f"{command.host}: new connections use {command.cc}"
         case SetCongestionControl():
             return f"flow {command.flow} switches to {command.cc}"
+        case TraceFlow():
+            return f"flow {command.flow} is traced"
+        case UntraceFlow():
+            return f"flow {command.flow} is traced no more"
     return _describe_network(command)
 
 

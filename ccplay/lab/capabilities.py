@@ -12,12 +12,13 @@ from collections.abc import Iterator
 
 from ccplay.assets import SUFFIX
 from ccplay.disciplines import DISCIPLINES
-from ccplay.lab import capture_tools, congestion, filters, qdiscs
+from ccplay.lab import capture_tools, congestion, filters, qdiscs, tracing
 from ccplay.lab.bpf.offers import offers
 from ccplay.lab.bpf.support import is_root
 from ccplay.lab.catalogue import CATALOGUE
 from ccplay.lab.delaytrials import try_delay_line, try_netem
 from ccplay.lab.modules import find_tool, module_file
+from ccplay.lab.tracepoints import PROBE, STATE_SET
 from ccplay.model import Capabilities, Feature
 
 _TOOLS = (
@@ -43,6 +44,7 @@ def discover() -> Capabilities:
         delay_engines=[try_netem(), try_delay_line()],
         tools=[*_tools(), *_capture_programs()],
         classifiers=[_u32()],
+        tracepoints=list(_tracepoints(root=root)),
         cpus=len(os.sched_getaffinity(0)),
         python=platform.python_version(),
     )
@@ -117,6 +119,25 @@ def _u32() -> Feature:
         reason=reason,
         remedy=remedy if reason else "",
     )
+
+
+_TRACEPOINTS = {
+    PROBE: "cwnd, ssthresh and srtt of a flow at every ACK",
+    STATE_SET: "the moment of each change of a flow's congestion state",
+}
+
+
+def _tracepoints(*, root: bool) -> Iterator[Feature]:
+    remedy = "a kernel with CONFIG_FTRACE and CONFIG_PERF_EVENTS, Linux 5.19 or later, has it"
+    for name, summary in _TRACEPOINTS.items():
+        reason = tracing.refusal(name)
+        yield Feature(
+            name=name,
+            available=not reason,
+            summary=summary,
+            reason=reason,
+            remedy=(remedy if root else "start ccplay as root") if reason else "",
+        )
 
 
 def _tools() -> Iterator[Feature]:

@@ -40,7 +40,7 @@ class Flow:
         self.ended = asyncio.Event()
         self._command = command
         self._looks = 0
-        self.port, self._senders = ports.server(), ports.senders(command.streams)
+        self.port, self.sports = ports.server(), ports.senders(command.streams)
         self._probe, self._emit, self._clock = probe, emit, clock
         self._streams = [
             self.name if number == 1 else f"{self.name}/{number}"
@@ -64,7 +64,7 @@ class Flow:
             await server.stop()
             raise LabError(f"flow {self.name}: iperf3 server: {server.last_words()}")
         server.ignore_output()
-        for stream, sport in zip(self._streams, self._senders, strict=True):
+        for stream, sport in zip(self._streams, self.sports, strict=True):
             self._probe.track(stream, self.src, sport=sport, dport=self.port)
         client = await Program.start(sender, self._client_argv(address))
         client.ignore_output()
@@ -103,7 +103,7 @@ class Flow:
             congestion.require(cc)
             self._next_cc = cc
         else:
-            ports = [(sport, self.port) for sport in self._senders]
+            ports = [(sport, self.port) for sport in self.sports]
             congestion.switch(self._programs[-1].pid, ports, cc)
 
     async def stop(self) -> None:
@@ -193,6 +193,6 @@ class Flow:
         cc = self._command.cc
         return [
             *("iperf3", "-c", address, "-p", str(self.port), "-t", "0", "-i", "0"),
-            *("--cport", str(self._senders[0]), "-P", str(len(self._streams))),
+            *("--cport", str(self.sports[0]), "-P", str(len(self._streams))),
             *(("-C", congestion.require(cc)) if cc else ()),
         ]

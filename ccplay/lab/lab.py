@@ -21,6 +21,7 @@ from ccplay.lab.links import capture_point, directions
 from ccplay.lab.probe import Probe
 from ccplay.lab.shaping import Shaper, delay_engine
 from ccplay.lab.topology import BuiltNetwork
+from ccplay.lab.tracing import Tracing
 from ccplay.lab.traffic import Traffic
 from ccplay.model import (
     SAMPLE_HZ,
@@ -52,6 +53,8 @@ from ccplay.model import (
     StopFlow,
     StopPing,
     StopUdp,
+    TraceFlow,
+    UntraceFlow,
 )
 
 DEFAULT_CC = "cubic"
@@ -158,6 +161,8 @@ class Lab:
             reserved=self._build.reserved,
         )
         self._stack.push_async_callback(self._traffic.close)
+        self._tracing = Tracing(self._probe.connections, self._traffic.runs, self._emit, self.clock)
+        self._stack.callback(self._tracing.close)
         self._captures = Captures(
             built.namespace,
             self.network,
@@ -191,6 +196,7 @@ class Lab:
             sweep = self._probe.sweep(begun)
             ended = self.clock()
             self._emit(sweep)
+            self._tracing.collect()
             drain.take(begun, ended - begun, sweep.qdisc, self._shaper.rates)
             keeper.sweep(begun - due, ended - begun)
             if ended >= report_due:
@@ -228,6 +234,10 @@ class Lab:
                 return await self._captures.start(link, command)
             case StopCapture():
                 self._captures.stop(command.capture)
+            case TraceFlow():
+                await self._tracing.start(command.flow, self._traffic.sports(command.flow))
+            case UntraceFlow():
+                self._tracing.stop(command.flow)
             case Mark():
                 pass
             case _:

@@ -92,6 +92,10 @@ class Probe:
             total_retrans=connection.field("total_retrans"),
         )
 
+    def connections(self, name: str) -> list[Connection]:
+        """Return what is tracked of a flow or download, stream by stream."""
+        return [each for _, each in self._where.values() if each.name.partition("/")[0] == name]
+
     def refresh(self, name: str) -> None:
         """Read the node of the tracked ``name`` now, so that ``counters`` are of this moment."""
         host, _ = self._where[name]

@@ -18,10 +18,10 @@ from ccplay import __version__, wire
 from ccplay.errors import CcplayError, LabError
 from ccplay.lab.captures import Place
 from ccplay.lab.lab import Lab
-from ccplay.model import Applied, Build, Ended, Event, Failed, Hello, Sweep
+from ccplay.model import Applied, Build, Ended, Event, Failed, Hello, Sweep, TraceSamples
 
 _BACKLOG_LIMIT = 64 << 20
-"""Bytes that may wait for a slow reader before sweeps are dropped."""
+"""Bytes that may wait for a slow reader before sweeps and traces are dropped."""
 
 
 def main() -> None:
@@ -134,11 +134,11 @@ class Outlet:
             self._transport, _ = await loop.connect_write_pipe(_Reader, sys.stdout)
 
     def put(self, event: Event) -> None:
-        """Send one event, or drop it where it is a sweep and too much waits already."""
+        """Send one event, or drop it where it is a sample and too much waits already."""
         line = wire.encode(event)
         if self._transport is None:
             sys.stdout.buffer.write(line)
-        elif isinstance(event, Sweep) and (
+        elif isinstance(event, Sweep | TraceSamples) and (
             self._transport.get_write_buffer_size() > _BACKLOG_LIMIT
         ):
             self.dropped += 1

@@ -159,8 +159,23 @@ class Traffic:
 
         Raises ``CommandError`` or ``UnsupportedError``.
         """
-        sampled: dict[str, Flow | Download] = {**self._flows, **self._downloads}
-        _running("flow", name, sampled).switch(cc)
+        _running("flow", name, self._sampled).switch(cc)
+
+    def sports(self, name: str) -> range:
+        """Return the ports that a running flow or download sends from.
+
+        Raises ``CommandError`` where none of this name runs.
+        """
+        return _running("flow", name, self._sampled).sports
+
+    def runs(self, name: str) -> bool:
+        """Say whether a flow or download of this name runs."""
+        found = self._sampled.get(name)
+        return found is not None and not found.ended.is_set()
+
+    @property
+    def _sampled(self) -> dict[str, Flow | Download]:
+        return {**self._flows, **self._downloads}
 
     # --- downloads --------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from ccplay.model import SetCongestionControl, StartFlow, StopFlow
+from ccplay.model import SetCongestionControl, StartFlow, StopFlow, TraceFlow, UntraceFlow
 from ccplay.scenario.values import Case, Step
 
 MOST_REPEATS = 1000
@@ -44,7 +44,7 @@ def repeated(case: Case, repeat: int) -> Case:
 def flow_of(step: Step) -> str | None:
     """Return the flow that a step starts or acts on, else None."""
     match step.command:
-        case StartFlow() | StopFlow() | SetCongestionControl():
+        case StartFlow() | StopFlow() | SetCongestionControl() | TraceFlow() | UntraceFlow():
             return step.command.flow
     return None
 

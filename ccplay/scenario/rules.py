@@ -20,6 +20,8 @@ from ccplay.model import (
     StopFlow,
     StopPing,
     StopUdp,
+    TraceFlow,
+    UntraceFlow,
 )
 from ccplay.scenario.captures import check_captures
 from ccplay.scenario.mistakes import Mistakes, did_you_mean, quote, spell
@@ -40,6 +42,8 @@ _STOPS: dict[type, str] = {
     StopUdp: "udp",
 }
 _PREFIXES = {"flow": "", "download": "w", "ping": "p", "udp": "u"}
+_TRACEABLE = ("flow", "download")
+"""What a trace's ``flow`` may be."""
 
 
 def check_timeline(
@@ -145,7 +149,8 @@ def _check_references(draft: Draft, traffic: dict[str, Draft], mistakes: Mistake
     ):
         mistakes.add(draft.place, "needs either a flow to switch or a host, and not both")
     for kind, name in _references(command):
-        known = [n for n, each in traffic.items() if _kind(each) == kind]
+        kinds = _TRACEABLE if isinstance(command, TraceFlow | UntraceFlow) else (kind,)
+        known = [n for n, each in traffic.items() if _kind(each) in kinds]
         if name not in known:
             what = f"no {kind} {quote(name)} is ever started"
             mistakes.add(draft.at(kind), what + did_you_mean(name, known))
@@ -162,7 +167,7 @@ def _references(command: Command) -> Iterator[tuple[str, str]]:
     """Yield the traffic that a command expects to run."""
     if (kind := _STOPS.get(type(command))) is not None:
         yield kind, getattr(command, kind)
-    elif isinstance(command, SetCongestionControl) and command.flow is not None:
+    elif isinstance(command, SetCongestionControl | TraceFlow | UntraceFlow) and command.flow:
         yield "flow", command.flow
 
 

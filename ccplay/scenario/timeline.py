@@ -25,6 +25,8 @@ from ccplay.model import (
     StopFlow,
     StopPing,
     StopUdp,
+    TraceFlow,
+    UntraceFlow,
 )
 from ccplay.scenario import quantities
 from ccplay.scenario.classes import read_classes
@@ -39,7 +41,8 @@ ACTIONS: dict[str, type[Command]] = {
     for kind in (
         *(StartFlow, StopFlow, StartDownload, StopDownload, StartPing, StopPing),
         *(StartUdp, StopUdp),
-        *(SetCongestionControl, SetQdisc, SetClasses, SetLink, StartCapture, StopCapture, Mark),
+        *(SetCongestionControl, SetQdisc, SetClasses, SetLink, StartCapture, StopCapture),
+        *(TraceFlow, UntraceFlow, Mark),
     )
 }
 """What a step can ``do``, by the word for it."""

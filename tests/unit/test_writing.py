@@ -54,9 +54,11 @@ from ccplay.model import (
     StopPing,
     StopUdp,
     Topology,
+    TraceFlow,
     TrafficClass,
     UdpEnded,
     UdpStarted,
+    UntraceFlow,
 )
 from ccplay.scenario import Case, find, load, shipped, spelling
 from ccplay.scenario import quantities as read
@@ -220,7 +222,8 @@ def traffic(draw: st.DrawFn, name: str, names: Names) -> list[AnyCommand]:
                 duration_s=draw(st.none() | limit),
             )
             switch = SetCongestionControl(cc=draw(algorithms), flow=name)
-            done: list[AnyCommand] = [start, switch, StopFlow(flow=name)]
+            trace, untrace = TraceFlow(flow=name), UntraceFlow(flow=name)
+            done: list[AnyCommand] = [start, trace, switch, untrace, StopFlow(flow=name)]
         case 1:
             amount = draw(st.integers(1, read.LARGEST_TRANSFER))
             start = StartDownload(
