@@ -17,6 +17,7 @@ from ccplay.assets import SUFFIX, algorithms
 from ccplay.errors import CommandError, UnsupportedError
 from ccplay.lab.bpf.libbpf import LoadError, Registered, name_taken
 from ccplay.lab.bpf.support import lack
+from ccplay.lab.catalogue import CATALOGUE
 
 _PLACEHOLDER = b"ccplay.cc.name."
 """What ``NAME`` of ccplay_cc.h puts where the kernel's name is to stand."""
@@ -41,6 +42,8 @@ class Library:
         """Take files of the user's own in. Raises ``CommandError`` for names that can't be."""
         for path in paths:
             name = own_name(path)
+            if name in CATALOGUE:
+                raise CommandError(f"{path}: Linux has a {name!r} of its own: rename the file")
             if self.own.setdefault(name, path) != path:
                 raise CommandError(f"two algorithms are called {name!r}: rename a file")
 

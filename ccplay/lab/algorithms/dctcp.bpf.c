@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * DCTCP: cuts in proportion to the share of ECN-marked packets; needs marking, data centres only.
+ *
+ * RFC 8257, Data Center TCP. The sender, once an RTT, with g = 1/16:
+ *	M        = segments acknowledged with a mark / segments acknowledged	section 3.3
+ *	alpha    = (1 - g) alpha + g M
+ *	mark     ssthresh = cwnd * (1 - alpha/2), once an RTT			section 3.4
+ *	loss     ssthresh = cwnd / 2						section 3.5
+ * The receiver tells exactly which segments were marked (section 3.2): whenever marks begin or end, it
+ * acknowledges at once all that came before, with the old state of the echo.
+ *
+ * Both ends must use it, and ECN is agreed as the connection opens. Without ECN nothing is ever marked,
+ * and it is Reno.
+ */
+#include "ccplay_cc.h"
+
+#define ONE 1024 /* alpha, and g with it, are of 1024 */
+#define G_SHIFT 4
+#define DEMAND_CWR 4 /* TCP_ECN_DEMAND_CWR: acknowledgements carry the echo, ECE */
+
+struct dctcp {
+	u32 alpha;
+	u32 round_end;
+	u32 delivered; /* by the beginning of the round */
+	u32 delivered_ce; /* and those with marks */
+	u32 ce; /* receiver: whether the last segment was marked */
+	u32 received; /* receiver: up to where that was true */
+};
+
+static long (*bpf_tcp_send_ack)(void *tp, u32 rcv_nxt) = (void *)116;
+
+INIT(sk)
+{
+	struct dctcp *d = PRIVATE(sk, struct dctcp);
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	/* The first mark finds a window that is far too large: halve it. */
+	d->alpha = ONE;
+	d->round_end = tp->snd_nxt;
+	d->delivered = tp->delivered;
+	d->delivered_ce = tp->delivered_ce;
+	d->received = tp->rcv_nxt;
+}
+
+IN_ACK_EVENT(sk, flags)
+{
+	struct dctcp *d = PRIVATE(sk, struct dctcp);
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 all, marked, share;
+
+	if (!after(tp->snd_una, d->round_end))
+		return;
+	d->round_end = tp->snd_nxt;
+	all = tp->delivered - d->delivered;
+	marked = tp->delivered_ce - d->delivered_ce;
+	d->delivered = tp->delivered;
+	d->delivered_ce = tp->delivered_ce;
+	if (!all)
+		return;
+	share = min((u64)marked * ONE / all, (u64)ONE);
+	/* Rounded so that it does come down to 0. */
+	d->alpha -= min(max(d->alpha >> G_SHIFT, 1U), d->alpha);
+	d->alpha = min(d->alpha + (share >> G_SHIFT), (u32)ONE);
+}
+
+CONG_AVOID(sk, ack, acked)
+{
+	reno_cong_avoid(sk, acked);
+}
+
+/* SSTHRESH takes everything for a mark; a loss halves. */
+static __always_inline void halve(struct tcp_sock *tp)
+{
+	tp->snd_ssthresh = max(tp->snd_cwnd / 2, 2U);
+}
+
+SET_STATE(sk, state)
+{
+	if (state == TCP_CA_Recovery)
+		halve(tcp_sk(sk));
+}
+
+SSTHRESH(sk)
+{
+	struct dctcp *d = PRIVATE(sk, struct dctcp);
+	u32 cwnd = tcp_sk(sk)->snd_cwnd;
+
+	return max((u32)(cwnd - (u64)cwnd * d->alpha / (2 * ONE)), 2U);
+}
+
+/* The receiver's acknowledgements carry the echo, or do not. */
+static __always_inline void echo(struct tcp_sock *tp, u32 marked)
+{
+	tp->ecn_flags = marked ? tp->ecn_flags | DEMAND_CWR : tp->ecn_flags & ~DEMAND_CWR;
+}
+
+CWND_EVENT(sk, event)
+{
+	struct dctcp *d = PRIVATE(sk, struct dctcp);
+	struct inet_connection_sock *icsk = inet_csk(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 marked = event == CA_EVENT_ECN_IS_CE;
+
+	if (event == CA_EVENT_LOSS)
+		halve(tp);
+	if (event != CA_EVENT_ECN_IS_CE && event != CA_EVENT_ECN_NO_CE)
+		return;
+	if (marked != d->ce) {
+		/* What waits for a delayed ACK goes out with the old state. */
+		if (icsk->icsk_ack.pending & ICSK_ACK_TIMER) {
+			echo(tp, d->ce);
+			bpf_tcp_send_ack(tp, d->received);
+		}
+		icsk->icsk_ack.pending |= ICSK_ACK_NOW;
+	}
+	d->received = tp->rcv_nxt;
+	d->ce = marked;
+	echo(tp, marked);
+}
+
+UNDO_CWND(sk)
+{
+	return reno_undo_cwnd(sk);
+}
+
+CONGESTION_CONTROL dctcp = {
+	.ssthresh = (void *)cc_ssthresh,
+	.cong_avoid = (void *)cc_cong_avoid,
+	.undo_cwnd = (void *)cc_undo_cwnd,
+	.init = (void *)cc_init,
+	.in_ack_event = (void *)cc_in_ack_event,
+	.set_state = (void *)cc_set_state,
+	.cwnd_event = (void *)cc_cwnd_event,
+	.flags = NEEDS_ECN,
+	.name = NAME,
+};

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Illinois: Reno whose growth and cut follow the queueing delay: loss decides when, delay how much.
+ *
+ * Liu, Basar, Srikant, TCP-Illinois: A Loss and Delay-Based Congestion Control Algorithm for High-Speed
+ * Networks, VALUETOOLS 2006. With da the mean queueing delay of the last RTT and dm the greatest ever:
+ *	alpha = 10					da <= d1 = 0.01 dm
+ *	      = k1 / (k2 + da)				else: from 10 at d1 down to 0.3 at dm
+ *	beta  = 1/8					da <= d2 = 0.1 dm
+ *	      = 1/2					da >= d3 = 0.8 dm; a straight line between
+ *	avoidance	cwnd += alpha an RTT
+ *	loss		ssthresh = (1 - beta) cwnd
+ * Below 15 segments, or before there is any delay to compare with, it is Reno. alpha returns to 10 only
+ * when the delay was below d1 for 5 RTTs.
+ */
+#include "ccplay_cc.h"
+
+#define ALPHA_MAX 10000ULL /* thousandths */
+#define ALPHA_MIN 300ULL
+#define BETA_MIN 125ULL
+#define BETA_MAX 500ULL
+#define WINDOW_MIN 15
+#define THETA 5
+
+struct illinois {
+	u64 sum; /* of this round's RTTs */
+	u32 samples;
+	u32 round_end;
+	u32 base_rtt;
+	u32 most_rtt;
+	u32 low; /* rounds in a row with hardly any delay */
+	u32 alpha; /* 0: nothing is known yet */
+	u32 beta;
+	u32 rest;
+};
+
+PKTS_ACKED(sk, sample)
+{
+	struct illinois *i = PRIVATE(sk, struct illinois);
+
+	if (sample->rtt_us <= 0)
+		return;
+	i->base_rtt = least(i->base_rtt, sample->rtt_us);
+	i->most_rtt = max(i->most_rtt, (u32)sample->rtt_us);
+	i->sum += sample->rtt_us;
+	i->samples++;
+}
+
+static __always_inline u32 alpha(struct illinois *i, u64 da, u64 dm)
+{
+	u64 d1 = dm / 100;
+
+	if (da <= d1) {
+		i->low++;
+		return !i->alpha || i->low >= THETA ? ALPHA_MAX : i->alpha;
+	}
+	i->low = 0;
+	/* k1 = (dm - d1) a_min a_max / (a_max - a_min), k2 = (dm - d1) a_min / (a_max - a_min) - d1 */
+	return (dm - d1) * ALPHA_MAX / ((dm - d1) + (da - d1) * (ALPHA_MAX - ALPHA_MIN) / ALPHA_MIN);
+}
+
+static __always_inline u32 beta(u64 da, u64 dm)
+{
+	u64 d2 = dm / 10, d3 = dm * 8 / 10;
+
+	if (da <= d2)
+		return BETA_MIN;
+	if (da >= d3 || d3 <= d2)
+		return BETA_MAX;
+	return (BETA_MIN * (d3 - da) + BETA_MAX * (da - d2)) / (d3 - d2);
+}
+
+static __always_inline void judge(struct illinois *i)
+{
+	u64 mean, da, dm;
+
+	if (!i->samples)
+		return;
+	mean = i->sum / i->samples;
+	da = mean > i->base_rtt ? mean - i->base_rtt : 0;
+	dm = i->most_rtt - i->base_rtt;
+	if (dm) {
+		i->alpha = alpha(i, da, dm);
+		i->beta = beta(da, dm);
+	}
+	i->sum = 0;
+	i->samples = 0;
+}
+
+CONG_AVOID(sk, ack, acked)
+{
+	struct illinois *i = PRIVATE(sk, struct illinois);
+	struct tcp_sock *tp = tcp_sk(sk);
+	u64 growth = 1000;
+
+	if (round_ended(tp, ack, &i->round_end))
+		judge(i);
+	if (!cwnd_limited(tp))
+		return;
+	if (in_slow_start(tp)) {
+		acked = tcp_slow_start(tp, acked);
+		if (!acked)
+			return;
+	}
+	if (tp->snd_cwnd >= WINDOW_MIN && i->alpha)
+		growth = i->alpha;
+	grow(tp, &i->rest, growth * acked / tp->snd_cwnd);
+}
+
+SSTHRESH(sk)
+{
+	struct illinois *i = PRIVATE(sk, struct illinois);
+	u32 cwnd = tcp_sk(sk)->snd_cwnd;
+	u64 cut = cwnd >= WINDOW_MIN && i->beta ? i->beta : BETA_MAX;
+
+	return max((u32)(cwnd - cwnd * cut / 1000), 2U);
+}
+
+UNDO_CWND(sk)
+{
+	return reno_undo_cwnd(sk);
+}
+
+CONGESTION_CONTROL illinois = {
+	.ssthresh = (void *)cc_ssthresh,
+	.cong_avoid = (void *)cc_cong_avoid,
+	.undo_cwnd = (void *)cc_undo_cwnd,
+	.pkts_acked = (void *)cc_pkts_acked,
+	.name = NAME,
+};

@@ -1,0 +1,186 @@
+"""One flow alone on a path, and what its samples say of the algorithm that drove it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import fmean, median
+
+from ccplay import launch
+from ccplay.model import AnyEvent, Build, LinkSetting, Qdisc, StartFlow, Sweep, Topology
+from ccplay.source import LabSource
+from ccplay.wire import UnknownEvent
+from tests.lab.conftest import RunningLab
+
+PACKET_BITS = 1514 * 8
+"""A full packet on the wire."""
+
+OPEN, RECOVERY = 0, 3
+
+
+@dataclass(frozen=True)
+class Path:
+    """A bottleneck; as it stands, 16.5 packets fit into the wires and 50 more into the queue."""
+
+    rate: int = 10_000_000
+    delay_us: int = 10_000
+    """One way."""
+    limit: int = 50
+    loss: float = 0.0
+
+    @property
+    def wires(self) -> float:
+        """Packets that are under way without a queue."""
+        return self.rate * self.delay_us * 2e-6 / PACKET_BITS
+
+    @property
+    def links(self) -> dict[str, LinkSetting]:
+        queue = Qdisc(kind="pfifo", options={"limit": self.limit})
+        both = LinkSetting(rate=self.rate, delay_us=self.delay_us, qdisc=queue)
+        return {"bottleneck": both, "r->h2": LinkSetting(loss=self.loss)}
+
+
+@dataclass
+class Sample:
+    """The flow and the queue at one sweep."""
+
+    t: float
+    cc: str
+    ca_state: int
+    cwnd: int
+    ssthresh: int | None
+    srtt_s: float
+    acked: int
+    lost: int
+    qlen: int
+
+
+@dataclass
+class Ride:
+    """All samples of a flow; also the sink that takes them."""
+
+    path: Path
+    samples: list[Sample] = field(default_factory=list)
+
+    def put(self, event: AnyEvent | UnknownEvent) -> None:
+        if not isinstance(event, Sweep) or event.tcp is None or event.qdisc is None:
+            return
+        tcp, at = event.tcp, event.qdisc.link.index("r->h2")
+        self.samples.append(
+            Sample(
+                t=event.t,
+                cc=tcp.cc[0],
+                ca_state=tcp.ca_state[0],
+                cwnd=tcp.cwnd[0],
+                ssthresh=tcp.ssthresh[0],
+                srtt_s=tcp.srtt_us[0] * 1e-6,
+                acked=tcp.bytes_acked[0],
+                lost=tcp.total_retrans[0],
+                qlen=event.qdisc.qlen[at],
+            )
+        )
+
+    def close(self) -> None:
+        pass
+
+    def since(self, seconds: float) -> Ride:
+        """Return what came later than so long after the first sample."""
+        begin = self.samples[0].t + seconds
+        return Ride(self.path, [each for each in self.samples if each.t >= begin])
+
+    @property
+    def goodput(self) -> float:
+        """Payload acknowledged, in bits per second."""
+        first, last = self.samples[0], self.samples[-1]
+        return (last.acked - first.acked) * 8 / (last.t - first.t)
+
+    def teeth(self) -> Iterator[list[Sample]]:
+        """Yield stretches of avoidance from one reduction to the next, those at the ends left out.
+
+        The samples are those in state Open with cwnd at ssthresh or above.
+        """
+        stretch: list[Sample] = []
+        begun = False
+        for before, now in pairwise(self.samples):
+            if now.ca_state == OPEN and (now.ssthresh is None or now.cwnd >= now.ssthresh):
+                stretch.append(now)
+            elif before.ca_state == OPEN and now.ca_state != OPEN:
+                if begun and len(stretch) > 5:
+                    yield stretch
+                stretch, begun = [], True
+
+    def cuts(self) -> list[float]:
+        """Return what each reduction has left of cwnd: the new ssthresh over the cwnd before."""
+        return [
+            after[0].ssthresh / before[-1].cwnd
+            for before, after in pairwise(self.teeth())
+            if after[0].ssthresh is not None
+        ]
+
+    def every_cut(self) -> list[float]:
+        """Return what is left of cwnd at each entry into Recovery, from whatever state and size."""
+        found = []
+        for at, (before, now) in enumerate(pairwise(self.samples)):
+            if before.ca_state != RECOVERY and now.ca_state == RECOVERY and now.ssthresh:
+                peak = max(each.cwnd for each in self.samples[max(at - 2, 0) : at + 1])
+                found.append(now.ssthresh / peak)
+        return found
+
+    def cut(self) -> float:
+        return median(self.cuts())
+
+    def tops(self) -> list[int]:
+        return [tooth[-1].cwnd for tooth in self.teeth()]
+
+    def period(self) -> float:
+        """Return the mean time from reduction to reduction, in seconds."""
+        ends = [tooth[-1].t for tooth in self.teeth()]
+        return (ends[-1] - ends[0]) / (len(ends) - 1)
+
+    def growth(self, begin: float = 0.0, end: float = 1.0) -> float:
+        """Return segments gained an RTT, over this part of each tooth; the median of all teeth."""
+        return median(
+            _growth(tooth[int(len(tooth) * begin) : int(len(tooth) * end)])
+            for tooth in self.teeth()
+        )
+
+    def mean_queue(self) -> float:
+        return fmean(each.qlen for each in self.samples)
+
+    def losses(self) -> int:
+        return self.samples[-1].lost - self.samples[0].lost
+
+
+def _growth(samples: list[Sample]) -> float:
+    first, last = samples[0], samples[-1]
+    rtts = sum((b.t - a.t) / b.srtt_s for a, b in pairwise(samples))
+    return (last.cwnd - first.cwnd) / rtts
+
+
+async def ride(cc: str, path: Path, seconds: float) -> Ride:
+    """Let one flow have the path to itself for so long."""
+    build = Build(topology=Topology(kind="linear"), links=path.links, sample_hz=100.0)
+    taken = Ride(path)
+    lab = RunningLab(LabSource(launch.lab_argv(), build), taken)
+    try:
+        await lab.until(lambda state: state.phase == "ready")
+        lab.send(StartFlow(cc=cc))
+        await lab.until(lambda state: len(taken.samples) > 0)
+        await lab.run_for(seconds)
+    finally:
+        await lab.close()
+    return taken
+
+
+async def rides(wanted: dict[str, tuple[str, Path, float]], at_once: int = 4) -> dict[str, Ride]:
+    """Run several, some side by side, each in a lab of its own."""
+    turn = asyncio.Semaphore(at_once)
+
+    async def one(cc: str, path: Path, seconds: float) -> Ride:
+        async with turn:
+            return await ride(cc, path, seconds)
+
+    done = await asyncio.gather(*(one(*each) for each in wanted.values()))
+    return dict(zip(wanted, done, strict=True))

@@ -1,0 +1,201 @@
+"""Each algorithm as a BPF program, alone on a path, held to its textbook by recorded samples.
+
+Where nothing else is said the path takes 16.5 packets, its queue 50: loss comes at a cwnd of 67,
+and one RTT is 20 to 80 ms. Bounds are wide: cwnd is read 100 times a second, a few segments late.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+from statistics import fmean, median
+
+import pytest
+
+from ccplay.assets import algorithms
+from ccplay.lab.bpf.support import lack
+from ccplay.model import Build, StartFlow, Topology
+from tests.lab.conftest import running
+from tests.lab.rides import OPEN, Path, Ride, rides
+
+_missing = lack()
+pytestmark = pytest.mark.skipif(_missing is not None, reason=f"{_missing}")
+
+PLAIN = Path()
+DEEP = Path(limit=200)
+"""Loss comes at 217."""
+LONG = Path(delay_us=50_000)
+"""RTT 100 ms and more; 83 packets under way, loss at 133 or beyond."""
+SHALLOW = Path(delay_us=50_000, limit=8)
+"""RTT 100 ms, and a tenth more when the queue is full: loss at 91."""
+RANDOM = Path(limit=400, loss=0.01)
+"""Loss without a queue."""
+
+WANTED = {
+    "reno": ("reno", PLAIN, 22.0),
+    "reno.bpf": ("reno.bpf", PLAIN, 22.0),
+    "cubic": ("cubic", PLAIN, 22.0),
+    "cubic.bpf": ("cubic.bpf", PLAIN, 22.0),
+    "bic.bpf": ("bic.bpf", PLAIN, 12.0),
+    "dctcp.bpf": ("dctcp.bpf", PLAIN, 14.0),
+    "highspeed.bpf": ("highspeed.bpf", DEEP, 26.0),
+    "htcp.bpf": ("htcp.bpf", PLAIN, 14.0),
+    "hybla.bpf": ("hybla.bpf", LONG, 12.0),
+    "illinois.bpf": ("illinois.bpf", PLAIN, 24.0),
+    "ledbat.bpf": ("ledbat.bpf", DEEP, 20.0),
+    "scalable.bpf": ("scalable.bpf", DEEP, 20.0),
+    "vegas.bpf": ("vegas.bpf", PLAIN, 10.0),
+    "veno.bpf": ("veno.bpf", PLAIN, 18.0),
+    "veno.bpf, random": ("veno.bpf", RANDOM, 12.0),
+    "westwood.bpf": ("westwood.bpf", PLAIN, 15.0),
+    "westwood-plus.bpf": ("westwood-plus.bpf", PLAIN, 15.0),
+    "yeah.bpf": ("yeah.bpf", DEEP, 8.0),
+    "yeah.bpf, fast": ("yeah.bpf", SHALLOW, 14.0),
+}
+
+START_S = 4.0
+"""Slow start, and what is lost in it, are over by then."""
+
+
+@pytest.fixture(scope="module")
+def ridden() -> dict[str, Ride]:
+    """Run all once, six labs at a time; each loads what it needs under a name of its own."""
+    return asyncio.run(rides(WANTED, at_once=6))
+
+
+def settled(ridden: dict[str, Ride], name: str) -> Ride:
+    return ridden[name].since(START_S)
+
+
+@pytest.mark.parametrize("name", sorted(algorithms()))
+def test_each_carries_traffic_under_its_own_name(ridden: dict[str, Ride], name: str) -> None:
+    ride = settled(ridden, name)
+    assert {each.cc for each in ride.samples} == {name}
+    # One flow alone fills 10 Mbit/s; the frame leaves 95.6 % of it to the payload, and what was
+    # received out of order before the first sample may be acknowledged after it.
+    assert 0.85 * ride.path.rate < ride.goodput < 0.98 * ride.path.rate
+
+
+@pytest.mark.parametrize("name", ["reno", "cubic"])
+def test_ours_does_what_the_kernels_own_does(ridden: dict[str, Ride], name: str) -> None:
+    """Same goodput, same sawtooth. The kernel's works by the same equations, rounded otherwise."""
+    kernels, ours = settled(ridden, name), settled(ridden, f"{name}.bpf")
+    assert {each.cc for each in kernels.samples} == {name}
+    assert ours.goodput == pytest.approx(kernels.goodput, rel=0.02)
+    assert fmean(ours.tops()) == pytest.approx(fmean(kernels.tops()), rel=0.05)
+    assert ours.cut() == pytest.approx(kernels.cut(), abs=0.03)
+    assert ours.period() == pytest.approx(kernels.period(), rel=0.12)
+    assert ours.mean_queue() == pytest.approx(kernels.mean_queue(), rel=0.08)
+
+
+@pytest.mark.parametrize(
+    ("name", "cut", "growth"),
+    [
+        # RFC 5681: half, and one segment an RTT.
+        ("reno.bpf", 0.5, 1.0),
+        # RFC 9438: beta = 0.7. Reno's line is above the curve here for most of a tooth: 0.53 an RTT.
+        ("cubic.bpf", 0.7, 0.6),
+        # RFC 3649: at 217, b = 0.41; a is 2.1 at 130 and 3.0 at 217.
+        ("highspeed.bpf", 0.59, 2.5),
+        # Kelly 2003: an eighth, and 1 % of 190 to 217 an RTT.
+        ("scalable.bpf", 0.875, 2.0),
+        # Fu 2003: with more than 3 packets in the queue the half, and one segment in two RTTs.
+        ("veno.bpf", 0.5, 0.5),
+        # Caini 2004: rho = 100 ms / 25 ms, so 16 an RTT.
+        ("hybla.bpf", 0.5, 15.0),
+        # RFC 8257 without ECN: no marks, so losses only, as Reno.
+        ("dctcp.bpf", 0.5, 1.0),
+        # Baiocchi 2007, fast mode: an eighth, for less is queued; and an ACK's 1/cwnd below 100.
+        ("yeah.bpf, fast", 0.875, 1.0),
+    ],
+)
+def test_cut_and_growth(ridden: dict[str, Ride], name: str, cut: float, growth: float) -> None:
+    ride = settled(ridden, name)
+    assert ride.cut() == pytest.approx(cut, abs=0.04)
+    # srtt lags behind a growing queue, and segments come in whole numbers.
+    assert ride.growth() == pytest.approx(growth, rel=0.25)
+
+
+def test_cubic_is_concave_below_its_last_maximum(ridden: dict[str, Ride]) -> None:
+    """Fast at first, flat towards W_max."""
+    ride = settled(ridden, "cubic.bpf")
+    assert ride.growth(0.0, 0.3) > 1.5 * ride.growth(0.7, 1.0)
+
+
+def test_bic_halves_the_way_to_its_maximum(ridden: dict[str, Ride]) -> None:
+    """From 0.8 W_max the first step is a tenth of W_max, 6 to 7 segments; then ever less."""
+    ride = settled(ridden, "bic.bpf")
+    assert ride.cut() == pytest.approx(0.8, abs=0.04)
+    assert ride.growth(0.0, 0.3) > 3.0
+    assert ride.growth(0.0, 0.3) > 1.5 * ride.growth(0.7, 1.0)
+
+
+def test_htcp_grows_ever_faster_from_a_second_after_the_loss(ridden: dict[str, Ride]) -> None:
+    """Reno for a second, with beta = 0.5 as RTT_min / RTT_max = 20 / 80 is less; then 1 + 10 D."""
+    ride = settled(ridden, "htcp.bpf")
+    assert ride.cut() == pytest.approx(0.5, abs=0.04)
+    assert ride.growth(0.0, 0.4) == pytest.approx(1.0, rel=0.3)
+    assert ride.growth(0.8, 1.0) > 2.0
+    # Reno's tooth lasts 2.2 s here.
+    assert ride.period() < 1.8
+
+
+def test_vegas_keeps_two_to_four_segments_in_the_queue(ridden: dict[str, Ride]) -> None:
+    ride = settled(ridden, "vegas.bpf")
+    # A packet more or less: what is being sent, and delayed ACKs.
+    assert 1.0 < ride.mean_queue() < 6.0
+    assert ride.losses() == 0
+    assert ride.path.wires + 1 < median(each.cwnd for each in ride.samples) < ride.path.wires + 8
+
+
+def test_veno_takes_loss_without_a_queue_for_random(ridden: dict[str, Ride]) -> None:
+    """4/5 remain; a single cut is off by rounding at a cwnd of 10 to 20, so the median counts."""
+    assert 0.7 < median(ridden["veno.bpf, random"].every_cut()) < 0.85
+
+
+@pytest.mark.parametrize("name", ["westwood.bpf", "westwood-plus.bpf"])
+def test_westwood_falls_to_what_the_wires_hold(ridden: dict[str, Ride], name: str) -> None:
+    """Bandwidth times least RTT is 16.5 segments, where Reno would fall to 33."""
+    ride = settled(ridden, name)
+    falls = [tooth[0].ssthresh for tooth in ride.teeth()]
+    assert 0.7 * ride.path.wires < median(each or 0 for each in falls) < 1.4 * ride.path.wires
+    assert ride.growth() == pytest.approx(1.0, rel=0.25)
+
+
+def test_yeah_clears_the_queue_before_it_overflows(ridden: dict[str, Ride]) -> None:
+    """At more than 80 packets in the queue cwnd falls by what is queued, without any loss."""
+    falls = [
+        before
+        for before, after in pairwise(ridden["yeah.bpf"].samples)
+        if (before.ca_state, after.ca_state, after.lost) == (OPEN, OPEN, before.lost)
+        and after.cwnd < 0.75 * before.cwnd
+    ]
+    assert falls
+    # Q counts what is in the queue; cwnd also what is in the wires, and slack for lagging samples.
+    assert all(each.cwnd > 80 for each in falls)
+
+
+def test_illinois_grows_the_less_the_more_delay_there_is(ridden: dict[str, Ride]) -> None:
+    """Half on loss, as the queue is full; alpha falls from 0.9 behind the cut to 0.3 at the top."""
+    ride = settled(ridden, "illinois.bpf")
+    assert ride.cut() == pytest.approx(0.5, abs=0.04)
+    assert 0.45 < ride.growth(0.0, 0.3) < 1.1
+    assert 0.2 < ride.growth(0.7, 1.0) < 0.45
+
+
+def test_ledbat_holds_its_delay_at_the_target(ridden: dict[str, Ride]) -> None:
+    """60 ms of its own, on top of 20 ms; it comes down to that from above."""
+    ride = ridden["ledbat.bpf"].since(14.0)
+    assert ride.losses() == 0
+    assert median(each.srtt_s for each in ride.samples) == pytest.approx(0.080, abs=0.012)
+
+
+async def test_a_plain_name_is_the_kernels_where_it_has_one() -> None:
+    """And else ours, which is then called what it is."""
+    async with running(Build(topology=Topology(kind="linear"))) as lab:
+        lab.send(StartFlow(flow="a", cc="reno"), StartFlow(flow="b", cc="scalable"))
+        await lab.until(lambda state: {"a", "b"} <= set(state.flows))
+        assert lab.state.flows["a"].cc == "reno"
+        offered = {each.name for each in lab.state.hello.capabilities.congestion_controls}  # type: ignore[union-attr]
+        assert lab.state.flows["b"].cc in ("scalable", "scalable.bpf")
+        assert {"reno.bpf", "scalable.bpf", "scalable"} <= offered
