@@ -228,6 +228,8 @@ class StartFlow(Command, frozen=True):
     """Stop after so many bytes of payload."""
     duration_s: float | None = None
     """Stop after so long."""
+    ecn: bool = False
+    """Ask for ECN as its connections open (RFC 3168); some algorithms ask by themselves."""
 
 
 class StopFlow(Command, frozen=True):
@@ -460,6 +462,8 @@ class FlowStarted(Event, frozen=True):
     """The receiver's TCP port."""
     streams: Annotated[int, msgspec.Meta(ge=1, le=128)] = 1
     """At most as many as iperf3 can have."""
+    ecn: bool = False
+    """Both ends have agreed on ECN: packets are marked rather than dropped where a queue can."""
 
 
 class FlowEnded(Event, frozen=True):
@@ -471,6 +475,8 @@ class FlowEnded(Event, frozen=True):
     duration_s: float
     retransmits: int
     """Segments."""
+    sent: Count = 0
+    """Payload sent, what was sent again included; 0 in recordings made before it was told."""
     error: str | None = None
 
 
@@ -552,6 +558,27 @@ class UdpEnded(Event, frozen=True):
     duration_s: float
     """How long the sender sent."""
     error: str | None = None
+
+
+class InterfaceCounters(Event, frozen=True):
+    """What each interface of the network has done since it was made: one array a field.
+
+    It comes once, when all traffic has ended.
+    """
+
+    interface: list[str]
+    node: list[str]
+    link: list[str]
+    """The direction that packets leave on."""
+    sent: list[Count]
+    """Packets."""
+    sent_bytes: list[Count]
+    received: list[Count]
+    received_bytes: list[Count]
+    dropped: list[Count]
+    """Packets that its queue did not take or threw away, which are not among those sent."""
+    lost: list[Count | None]
+    """Packets sent that its link lost on purpose; None where the kernel does not count them."""
 
 
 class CaptureStarted(Event, frozen=True):
@@ -798,6 +825,7 @@ AnyEvent: TypeAlias = (
     | PingEnded
     | UdpStarted
     | UdpEnded
+    | InterfaceCounters
     | CaptureStarted
     | CaptureEnded
     | TraceStarted

@@ -24,6 +24,7 @@ from ccplay.model import (
     Health,
     Hello,
     HostChanged,
+    InterfaceCounters,
     LinkChanged,
     Log,
     Mark,
@@ -109,6 +110,10 @@ class Flow:
     mss: int = 0
     acked: int = 0
     """Payload acknowledged at the newest sweep, exact where a series is rounded."""
+    sent: int = 0
+    """Payload sent by then, what was sent again included; at the end that of all streams."""
+    ecn: bool = False
+    """Both ends have agreed on ECN."""
     ended: float | None = None
     error: str | None = None
     bytes: int = 0
@@ -129,9 +134,9 @@ class Flow:
         """Whether the flow has not ended."""
         return self.ended is None
 
-    def learn(self, t: float, cc: str, mss: int, acked: int) -> None:
+    def learn(self, t: float, cc: str, mss: int, acked: int, sent: int) -> None:
         """Take in what a sweep at ``t`` says of the flow as it is now."""
-        self.mss = mss
+        self.mss, self.sent = mss, sent
         # tcp_info counts the SYN too.
         self.acked = max(acked - 1, 0)
         if self.cc != cc:
@@ -230,6 +235,8 @@ class LabState:
         self.pings: dict[str, Ping] = {}
         self.downloads: dict[str, Download] = {}
         self.udp: dict[str, Udp] = {}
+        self.interfaces: InterfaceCounters | None = None
+        """What they have counted; None before the end."""
         self.captures: dict[str, CaptureStarted] = {}
         """Those that run."""
         self.traced: set[str] = set()
@@ -291,10 +298,10 @@ class LabState:
             for flow, value in zip(flows, getattr(samples, name), strict=True):
                 if flow is not None:
                     flow.series[name].put(tick, value)
-        rows = zip(flows, samples.cc, samples.mss, samples.bytes_acked, strict=True)
-        for flow, cc, mss, acked in rows:
+        counts = (samples.mss, samples.bytes_acked, samples.bytes_sent)
+        for flow, cc, *lasts in zip(flows, samples.cc, *counts, strict=True):
             if flow is not None:
-                flow.learn(t, cc, mss, acked)
+                flow.learn(t, cc, *lasts)
 
     def _qdisc(self, tick: int, samples: QdiscSamples) -> None:
         for row, link in enumerate(samples.link):
@@ -316,8 +323,9 @@ class LabState:
         series = [None if flow is None else flow.series for flow in flows]
         _extend(series, FLOW_SERIES, tick, rows.fields, sweeps)
         nothing = [0] * len(flows)
-        mss, acked = (rows.fields.get(name, nothing) for name in ("mss", "bytes_acked"))
-        for flow, cc, *lasts in zip(flows, rows.cc, mss, acked, strict=True):
+        names = ("mss", "bytes_acked", "bytes_sent")
+        counts = (rows.fields.get(name, nothing) for name in names)
+        for flow, cc, *lasts in zip(flows, rows.cc, *counts, strict=True):
             if flow is not None:
                 flow.learn(t, cc, *(blocks.last(row) or 0 for row in lasts))
 
@@ -355,6 +363,7 @@ class LabState:
         for stream in range(1, event.streams + 1):
             name = event.flow if stream == 1 else f"{event.flow}/{stream}"
             self._open(name, "flow", event, event.cc)
+            self.flows[name].ecn = event.ecn
 
     def _open(self, name: str, kind: str, event: FlowStarted | DownloadStarted, cc: str) -> None:
         series = {each: Series(self.sweeps) for each in FLOW_SERIES}
@@ -370,6 +379,7 @@ class LabState:
         if (first := self.flows.get(event.flow)) is not None:
             first.bytes, first.duration_s = event.bytes, event.duration_s
             first.retransmits = event.retransmits
+            first.sent = max(event.sent, first.sent)
         if event.error:
             self._write(event.t, "error", f"flow {event.flow} died: {event.error}")
         else:
@@ -432,6 +442,9 @@ class LabState:
         else:
             text = f"UDP {event.udp} ended: {event.sent:,} packets sent, {event.lost:,} lost"
             self._write(event.t, "traffic", text)
+
+    def _interface_counters(self, event: InterfaceCounters) -> None:
+        self.interfaces = event
 
     def _capture_started(self, event: CaptureStarted) -> None:
         self.captures[event.capture] = event
@@ -543,6 +556,7 @@ _HANDLERS: dict[type, Callable[[LabState, Any], None]] = {
     PingEnded: LabState._ping_ended,
     UdpStarted: LabState._udp_started,
     UdpEnded: LabState._udp_ended,
+    InterfaceCounters: LabState._interface_counters,
     CaptureStarted: LabState._capture_started,
     CaptureEnded: LabState._capture_ended,
     TraceStarted: LabState._trace_started,

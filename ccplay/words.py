@@ -87,7 +87,8 @@ def describe(command: AnyCommand) -> str:
     """Say what a command does, in one short line."""
     match command:
         case StartFlow():
-            return f"flow {command.flow} starts: {command.cc or 'default'}, {_path(command)}"
+            cc = f"{command.cc or 'default'}{' with ECN' if command.ecn else ''}"
+            return f"flow {command.flow} starts: {cc}, {_path(command)}"
         case StopFlow():
             return f"flow {command.flow} stops"
         case StartDownload():

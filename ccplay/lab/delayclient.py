@@ -40,7 +40,7 @@ class LineDelay:
         self._reading: asyncio.Task[None] | None = None
         self._orders: dict[int, Order] = {}
         self._rules: dict[int, list[str]] = {}
-        self._waiting: dict[tuple[str, int], asyncio.Future[None]] = {}
+        self._waiting: dict[tuple[str, int], asyncio.Future[int]] = {}
         self._lateness: tuple[float, float] | None = None
         self._closing = False
         self._short_lives = 0
@@ -98,6 +98,12 @@ class LineDelay:
                 self._send(order)
             return path
 
+    async def lost(self, arrival: Arrival) -> int | None:
+        """Return what it lost of a link since its process, or the link's delay, began."""
+        if arrival.number not in self._orders:
+            return 0
+        return await self._ask(Order(queue=arrival.number, count=True), "counted")
+
     async def close(self) -> None:
         """End the delay line."""
         self._closing = True
@@ -121,13 +127,13 @@ class LineDelay:
         await _iptables(arrival.namespace.path, "-D", self._rules.pop(number))
         self._send(Order(queue=number, end="close"))
 
-    async def _ask(self, order: Order, answer: str, within_s: float = _ANSWER_S) -> None:
-        """Send an order and wait for the news that it is done."""
-        future = asyncio.get_running_loop().create_future()
+    async def _ask(self, order: Order, answer: str, within_s: float = _ANSWER_S) -> int:
+        """Send an order and wait for the news that it is done; return what it counted."""
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._waiting[answer, order.queue] = future
         self._send(order)
         try:
-            await asyncio.wait_for(future, within_s)
+            return await asyncio.wait_for(future, within_s)
         except TimeoutError:
             raise LabError(f"the delay line doesn't answer (queue {order.queue})") from None
         finally:
@@ -180,11 +186,15 @@ class LineDelay:
         await self.prepare()
 
     def _hear(self, news: News) -> None:
-        for answer, number in (("ready", news.ready), ("drained", news.drained)):
+        for answer, number in (
+            ("ready", news.ready),
+            ("drained", news.drained),
+            ("counted", news.counted),
+        ):
             future = self._waiting.get((answer, number))
             if number and future is not None and not future.done():
-                future.set_result(None)
-        if news.ready or news.drained:
+                future.set_result(news.lost)
+        if news.ready or news.drained or news.counted:
             return
         if news.failed:
             text = f"the delay line can't have queue {news.failed}: {news.reason}"

@@ -56,6 +56,8 @@ class Order(msgspec.Struct, frozen=True, omit_defaults=True):
     seed: int = 0
     end: str = ""
     """``drain`` lets packets pass at once, ``close`` gives the queue back."""
+    count: bool = False
+    """Only tell how many packets it has lost."""
 
 
 class News(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -68,13 +70,15 @@ class News(msgspec.Struct, frozen=True, omit_defaults=True):
     failed: int = 0
     """The number of a queue that can't be had."""
     reason: str = ""
+    counted: int = 0
+    """The number of a queue that has lost ``lost`` packets in all."""
     late_p50_us: float | None = None
     """How far from their moment packets were let go; None where none was."""
     late_p99_us: float | None = None
     packets: int = 0
     """Released over the second."""
     lost: int = 0
-    """Dropped on purpose over the second."""
+    """Dropped on purpose over the second, by all queues, or by the one ``counted``."""
 
 
 class Held:
@@ -88,6 +92,8 @@ class Held:
         self._packets: deque[int] = deque()
         self._newest = 0.0
         self.lost = 0
+        self.lost_before = 0
+        """Before the second that ``lost`` counts."""
         self.draining = False
         self.change(order)
 
@@ -262,7 +268,9 @@ class DelayLine:
         *lines, self._unread = (self._unread + data).split(b"\n")
         for line in lines:
             order = self._orders.decode(line)
-            if order.end == "close":
+            if order.count:
+                self._count(order.queue)
+            elif order.end == "close":
                 self._close(order.queue)
             elif order.queue in self._held:
                 self._held[order.queue].change(order)
@@ -270,6 +278,11 @@ class DelayLine:
             elif not order.end:
                 self._open(order)
         return bool(data)
+
+    def _count(self, number: int) -> None:
+        held = self._held.get(number)
+        lost = 0 if held is None else held.lost_before + held.lost
+        self._tell(News(counted=number, lost=lost))
 
     def _open(self, order: Order) -> None:
         try:
@@ -304,6 +317,7 @@ class DelayLine:
         )
         lateness.clear()
         for held in self._held.values():
+            held.lost_before += held.lost
             held.lost = 0
 
     def _tell(self, news: News) -> None:

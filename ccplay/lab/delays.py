@@ -69,5 +69,11 @@ class DelayEngine(Protocol):
     def lateness(self) -> tuple[float, float] | None:
         """Return median and 99th percentile of how late packets were let go, microseconds."""
 
+    async def lost(self, arrival: Arrival) -> int | None:
+        """Return how many packets of a link were lost on purpose; None where nobody counts.
+
+        Raises ``LabError``.
+        """
+
     async def close(self) -> None:
         """Give processes back; interfaces and rules go with the namespaces."""

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable
 
 from ccplay.errors import CommandError, LabError
-from ccplay.lab import filters, htb, offloads, qdiscs
+from ccplay.lab import filters, htb, interfaces, offloads, qdiscs
 from ccplay.lab.classes import FIRST_HANDLE, SharedQueue, choose
 from ccplay.lab.delays import Arrival, Path
 from ccplay.lab.filters import Packets
@@ -74,6 +74,10 @@ class Egress:
         self._shape(setting.rate, setting.qdisc)
         if setting.classes:
             self._share(setting.classes, running)
+
+    def dropped(self) -> int:
+        """Return how many packets its queues have dropped since it has a rate or queue."""
+        return interfaces.dropped(self._routes).get(self._index, 0)
 
     def switch_offloads(self, built: BuiltNetwork, *, on: bool) -> None:
         """Turn the sending interface's offloads on or off; every interface sends on one link."""

@@ -53,6 +53,11 @@ class Flow:
         self._tasks: list[asyncio.Task[None]] = []
         self._timer: asyncio.TimerHandle | None = None
 
+    @property
+    def asks_for_ecn(self) -> bool:
+        """Whether its connections ask for ECN beyond what its host does."""
+        return self._command.ecn
+
     async def start(self, receiver: Namespace, address: str, sender: Namespace) -> None:
         """Start both programs; ``FlowStarted`` comes once the connections are open.
 
@@ -82,7 +87,7 @@ class Flow:
         if self._opened is None:
             if not self._has_its_algorithm(known[0].cc):
                 return
-            self._open(known[0].cc)
+            self._open(known[0])
         limit = self._command.bytes
         if limit is not None and sum(each.bytes_acked for each in known) >= limit:
             self.begin_stop()
@@ -118,15 +123,15 @@ class Flow:
             counters = self._probe.counters(self.name)
             if self._opened is None and counters is not None:
                 # Stopped before any sweep saw it, but it did run.
-                self._open(counters.cc)
+                self._open(counters)
             self._stopped = self._clock()
             self._tasks.append(asyncio.create_task(self._stop_client()))
 
     async def _stop_client(self) -> None:
         await self._programs[-1].stop()
 
-    def _open(self, cc: str) -> None:
-        self._opened = self._clock()
+    def _open(self, counters: Counters) -> None:
+        self._opened, cc = self._clock(), counters.cc
         self._emit(
             FlowStarted(
                 t=self._opened,
@@ -136,8 +141,14 @@ class Flow:
                 cc=cc,
                 port=self.port,
                 streams=len(self._streams),
+                ecn=counters.ecn,
             )
         )
+        if self._command.ecn and not counters.ecn:
+            text = (
+                f"flow {self.name} has no ECN: {self.dst} does not agree (sysctl net.ipv4.tcp_ecn)"
+            )
+            self._tell("warning", text)
         asked = self._command.cc
         if asked in congestion.NEED_ECN and cc == f"{asked}-reno":
             why = congestion.NEED_ECN[asked]
@@ -180,6 +191,7 @@ class Flow:
                 bytes=sum(each.bytes_acked for each in counters),
                 duration_s=end - self._opened if self._opened is not None else 0.0,
                 retransmits=sum(each.total_retrans for each in counters),
+                sent=sum(each.bytes_sent for each in counters),
                 error=error,
             )
         )

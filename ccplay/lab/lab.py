@@ -151,6 +151,7 @@ class Lab:
         self._stack.callback(self._probe.close)
         for link, _ in settings:
             self._probe.name_classes(link.name, self._shaper.classes(link.name))
+        self._stack.push_async_callback(self._count)
         self._traffic = Traffic(
             built.namespace,
             self._probe,
@@ -207,6 +208,13 @@ class Lab:
             if (behind := int((self.clock() - due) / period)) > 0:
                 keeper.miss(behind)
                 due += behind * period
+
+    async def _count(self) -> None:
+        """Tell what the interfaces have counted, once all traffic has ended."""
+        try:
+            self._emit(await self._shaper.count())
+        except (LabError, OSError) as error:
+            self._tell("warning", f"the interfaces' counters can't be read: {error}")
 
     def _own_processes(self) -> Iterable[int]:
         return [os.getpid(), *self._shaper.processes]

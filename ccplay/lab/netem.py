@@ -12,6 +12,7 @@ from typing import Any
 from ccplay.errors import LabError
 from ccplay.lab import qdiscs
 from ccplay.lab.delays import Arrival, Path
+from ccplay.lab.interfaces import dropped
 from ccplay.lab.netlink import (
     RTM_NEWLINK,
     RTM_NEWQDISC,
@@ -77,6 +78,16 @@ class NetemDelay:
                     index = self._devices[arrival.name] = _divert(routes, arrival)
                 _set_netem(routes, index, path)
                 return _read_netem(routes, index)
+        except NetlinkError as error:
+            raise LabError(f"link {arrival.name}: netem: {error}") from error
+
+    async def lost(self, arrival: Arrival) -> int | None:
+        """Return what netem has dropped, be it by loss or because too much was under way."""
+        if (index := self._devices.get(arrival.name)) is None:
+            return 0
+        try:
+            with RouteSocket(arrival.namespace) as routes:
+                return dropped(routes).get(index)
         except NetlinkError as error:
             raise LabError(f"link {arrival.name}: netem: {error}") from error
 

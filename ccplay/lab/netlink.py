@@ -12,6 +12,7 @@ with in_place_of(bare_package("pyroute2")):
     from pyroute2.netlink.rtnl import (
         RTM_DELLINK,
         RTM_DELQDISC,
+        RTM_DELRULE,
         RTM_DELTCLASS,
         RTM_DELTFILTER,
         RTM_GETQDISC,
@@ -23,10 +24,12 @@ with in_place_of(bare_package("pyroute2")):
         RTM_NEWNEIGH,
         RTM_NEWQDISC,
         RTM_NEWROUTE,
+        RTM_NEWRULE,
         RTM_NEWTCLASS,
         RTM_NEWTFILTER,
         TC_H_ROOT,
     )
+    from pyroute2.netlink.rtnl.fibmsg import fibmsg
     from pyroute2.netlink.rtnl.ifaddrmsg import ifaddrmsg
     from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
     from pyroute2.netlink.rtnl.ndmsg import ndmsg
@@ -50,6 +53,7 @@ plugins.setdefault("bfifo", sched_pfifo)
 __all__ = [
     "RTM_DELLINK",
     "RTM_DELQDISC",
+    "RTM_DELRULE",
     "RTM_DELTCLASS",
     "RTM_DELTFILTER",
     "RTM_GETQDISC",
@@ -61,10 +65,12 @@ __all__ = [
     "RTM_NEWNEIGH",
     "RTM_NEWQDISC",
     "RTM_NEWROUTE",
+    "RTM_NEWRULE",
     "RTM_NEWTCLASS",
     "RTM_NEWTFILTER",
     "TC_H_ROOT",
     "cls_u32",
+    "fibmsg",
     "ifaddrmsg",
     "ifinfmsg",
     "ndmsg",

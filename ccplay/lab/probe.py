@@ -16,6 +16,9 @@ from ccplay.model import INFINITE_SSTHRESH, QdiscSamples, Sweep, TcpSamples
 _INFINITE_RATE = (1 << 64) - 1
 """``~0``: nothing limits the socket's pacing."""
 
+_OPTIONS, _OPTION_ECN = 5, 8
+"""Where ``tcp_info`` has ``tcpi_options``, and ``TCPI_OPT_ECN``."""
+
 _UNKNOWN_RTT = (1 << 32) - 1
 """``~0``: no RTT has been measured yet."""
 
@@ -27,6 +30,10 @@ class Counters(NamedTuple):
     bytes_acked: int
     """Of payload: tcp_info counts the SYN too."""
     total_retrans: int
+    bytes_sent: int = 0
+    """Of payload, what was sent again included."""
+    ecn: bool = False
+    """Agreed by both ends."""
 
 
 class Probe:
@@ -90,6 +97,8 @@ class Probe:
             cc=_CC_NAMES[connection.cc],
             bytes_acked=max(connection.field("bytes_acked") - 1, 0),
             total_retrans=connection.field("total_retrans"),
+            bytes_sent=connection.field("bytes_sent"),
+            ecn=bool(connection.info[_OPTIONS] & _OPTION_ECN),
         )
 
     def connections(self, name: str) -> list[Connection]:

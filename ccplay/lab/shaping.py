@@ -16,11 +16,12 @@ from ccplay.lab.delayclient import LineDelay
 from ccplay.lab.delays import Arrival, DelayEngine
 from ccplay.lab.egress import Egress
 from ccplay.lab.filters import Packets
+from ccplay.lab.interfaces import carried
 from ccplay.lab.mtu import MTUS, set_mtu
 from ccplay.lab.netem import NetemDelay
 from ccplay.lab.rtnl import NetlinkError, RouteSocket
 from ccplay.lab.topology import BuiltNetwork, opposite
-from ccplay.model import Link, LinkChanged, LinkSetting, Qdisc
+from ccplay.model import InterfaceCounters, Link, LinkChanged, LinkSetting, Qdisc
 
 OFFLOADS_ABOVE = 200_000_000
 """Bits per second: above it one core can't carry every frame alone through the path."""
@@ -60,6 +61,18 @@ class Shaper:
     def rates(self) -> dict[str, int]:
         """By link its rate, bits per second; 0 is unlimited."""
         return {name: each.rate for name, each in self._interfaces.items()}
+
+    async def count(self) -> InterfaceCounters:
+        """Read what every interface has done. Raises ``LabError`` or ``OSError``."""
+        rows = []
+        for name, each in self._interfaces.items():
+            namespace = self._built.namespace(each.link.src)
+            lost = await self._engine.lost(each.arrival)
+            own = (each.link.interface, each.link.src, name)
+            rows.append((*own, *carried(namespace)[each.link.interface], each.dropped(), lost))
+        names = [each for each in InterfaceCounters.__struct_fields__ if each != "t"]
+        columns = [list(column) for column in zip(*rows, strict=True)]
+        return InterfaceCounters(t=self._clock(), **dict(zip(names, columns, strict=True)))
 
     def stats(self) -> tuple[float, float] | None:
         """Return how late packets were let go, median and 99th percentile, microseconds.

@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias, TypeVar
 from msgspec.structs import replace
 
 from ccplay.errors import CommandError
-from ccplay.lab import congestion
+from ccplay.lab import congestion, ecn
 from ccplay.lab.download import Download, WebServer
 from ccplay.lab.filters import Packets, echo_packets, tcp_packets, udp_packets
 from ccplay.lab.flow import Flow
@@ -149,6 +149,8 @@ class Traffic:
         filled = replace(command, flow=name, src=src, dst=dst, cc=cc)
         flow = Flow(filled, self._ports, self._probe, self._tell, self._clock)
         address = self._nodes[dst].address
+        if command.ecn:
+            ecn.ask_for_ecn(self._namespace(src), flow.port)
         with self._admitted(tcp_packets("flows", name, address, flow.port)):
             await flow.start(self._namespace(dst), address, self._namespace(src))
         self._flows[name] = flow
@@ -274,6 +276,8 @@ class Traffic:
         match event:
             case FlowEnded():
                 self._dismiss("flows", event.flow)
+                if (flow := self._flows.get(event.flow)) is not None and flow.asks_for_ecn:
+                    ecn.ask_no_more(self._namespace(flow.src), flow.port)
             case DownloadEnded():
                 self._dismiss("downloads", event.download)
             case PingEnded():

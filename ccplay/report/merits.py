@@ -48,7 +48,7 @@ def check_figures(scenario: Scenario) -> None:
         named += [("published", each.figure) for each in case.published]
         known = measurable(case)
         for place, figure in named:
-            if figure not in known and not figure.startswith("queues."):
+            if figure not in known and not figure.startswith(("queues.", "interfaces.")):
                 where = f"{scenario.path.name}: {place}: "
                 what = f"nothing measures {quote(figure)}{did_you_mean(figure, known)}"
                 problems[where + what] = None
@@ -57,7 +57,7 @@ def check_figures(scenario: Scenario) -> None:
 
 
 def measurable(case: Case) -> list[str]:
-    """Return the figures that a run of a case may have, queues left out: a lab names those."""
+    """Return the figures that a run of a case may have, but for those that a lab names."""
     figures = [name for name in _fields(CaseResult) if name not in _MEMBERS]
     names: dict[str, list[str]] = {"flows": [], "pings": [], "downloads": [], "udp": []}
     for step in case.timeline:

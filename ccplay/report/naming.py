@@ -29,6 +29,10 @@ _QUANTITIES = {
     "ratio": "checkpoint ratio",
     "jain": "Jain's index",
     "min_rtt_ms": "least RTT",
+    "srtt_mean_ms": "mean srtt",
+    "sent_bytes": "bytes sent",
+    "received_bytes": "bytes received",
+    "dropped": "packets dropped",
 }
 _STEMS = {
     "cwnd": "cwnd",
@@ -52,6 +56,7 @@ _GROUPS = {
     "pings": "ping",
     "downloads": "download",
     "udp": "UDP",
+    "interfaces": "interface",
 }
 
 
@@ -95,7 +100,7 @@ def words(figure: str) -> Words:
         subject = subject.removeprefix("queue ")
     if group == "pings" and field.endswith("_ms"):
         quantity = _ordered(field.removesuffix("_ms"), "RTT")
-    if group == "udp" and field in ("sent", "received", "lost"):
+    if group in ("udp", "interfaces") and field in ("sent", "received", "lost"):
         quantity = f"packets {field}"
     if group != "flows" and field == "bytes":
         quantity = "bytes carried" if group == "queues" else "bytes that arrived"

@@ -51,6 +51,10 @@ class FlowResult(msgspec.Struct, frozen=True, kw_only=True):
     """Segments sent again."""
     loss: float | None = None
     """Share of its segments that were sent again."""
+    tx_bps: float | None = None
+    """Payload sent, what was sent again included, in bits, over ``duration_s``."""
+    ecn: bool = False
+    """Both ends agreed on ECN."""
     cwnd_p50: float | None
     """Segments."""
     cwnd_p99: float | None
@@ -62,6 +66,8 @@ class FlowResult(msgspec.Struct, frozen=True, kw_only=True):
     srtt_p50_ms: float | None
     srtt_p95_ms: float | None
     srtt_p99_ms: float | None
+    srtt_mean_ms: float | None = None
+    """Mean over all sweeps: there and back. One-way delays are not measured."""
     min_rtt_ms: float | None
     """The least RTT that the kernel has measured."""
     error: str | None
@@ -160,6 +166,26 @@ class UdpResult(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None
 
 
+class InterfaceResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What an interface has counted, from the network's beginning until all traffic had ended."""
+
+    id: str
+    """Its name: ``r-eth1``."""
+    node: str
+    link: str
+    """The direction that packets leave on."""
+    sent: int
+    """Packets."""
+    sent_bytes: int
+    """Ethernet headers included."""
+    received: int
+    received_bytes: int
+    dropped: int
+    """Packets that its queue did not take or threw away; they are not among those sent."""
+    lost: int | None
+    """Packets sent that its link lost on purpose; null where nobody counts them."""
+
+
 class Check(msgspec.Struct, frozen=True, kw_only=True):
     """An expectation of the scenario, and whether it held."""
 
@@ -191,6 +217,8 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
     pings: list[PingResult]
     downloads: list[DownloadResult]
     udp: list[UdpResult] = []
+    interfaces: list[InterfaceResult] = []
+    """Empty where the lab did not come to its end."""
     checkpoint: Checkpoint | None = None
     """When the first flow of a fixed size was done; null where none was."""
     jain: float | None = None

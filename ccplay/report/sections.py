@@ -17,6 +17,7 @@ from ccplay.report.results import (
     CaseStatistics,
     DownloadResult,
     FlowResult,
+    InterfaceResult,
     PingResult,
     QueueResult,
     Result,
@@ -162,6 +163,17 @@ def grids(result: Result) -> list[Grid]:
             several,
         ),
         _grid("Cross traffic", _UDP, [(r, _udp(u)) for r in result.cases for u in r.udp], several),
+        _grid(
+            "Interfaces",
+            _INTERFACE,
+            [
+                (r, _interface(i))
+                for r in result.cases
+                for i in r.interfaces
+                if i.sent or i.received
+            ],
+            several,
+        ),
     ]
     return [each for each in made if each.rows]
 
@@ -174,7 +186,19 @@ def _grid(
         ([run.name, str(run.repeat)] if several else []) + cells for run, cells in rows[:MOST_ROWS]
     ]
     every = [*extra, *heads]
-    plain = {"case", "flow", "algorithm", "queue", "kind", "ping", "download", "udp", "path"}
+    plain = {
+        "case",
+        "flow",
+        "algorithm",
+        "queue",
+        "kind",
+        "ping",
+        "download",
+        "udp",
+        "path",
+        "node",
+        "link",
+    }
     return Grid(
         title,
         every,
@@ -310,6 +334,31 @@ def _udp(udp: UdpResult) -> list[str]:
         _or(udp.loss, _percent),
         _list((udp.tx_bps, udp.rx_bps), format_rate),
         _or(udp.jitter_ms, _ms),
+    ]
+
+
+_INTERFACE: tuple[Head, ...] = (
+    ("node", ""),
+    ("link", ""),
+    ("sent", "packets"),
+    ("sent", "bytes"),
+    ("received", "packets"),
+    ("received", "bytes"),
+    ("dropped", "packets, by the queue"),
+    ("lost", "packets, on purpose"),
+)
+
+
+def _interface(counted: InterfaceResult) -> list[str]:
+    return [
+        counted.node,
+        counted.link.replace("->", " → "),
+        f"{counted.sent:,}",
+        format_size(counted.sent_bytes),
+        f"{counted.received:,}",
+        format_size(counted.received_bytes),
+        f"{counted.dropped:,}",
+        _or(counted.lost, _count),
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import fmean
 
 from ccplay.model import Hello, StartFlow
 from ccplay.report.checkpoint import Checkpoint
@@ -13,6 +14,7 @@ from ccplay.report.results import (
     CaseResult,
     DownloadResult,
     FlowResult,
+    InterfaceResult,
     Machine,
     PingResult,
     QueueResult,
@@ -48,6 +50,7 @@ def summarise(
         pings=[_ping(ping) for ping in state.pings.values()],
         downloads=[_download(state, each) for each in state.downloads.values()],
         udp=[_udp(each) for each in state.udp.values()],
+        interfaces=_interfaces(state),
         checkpoint=checkpoint,
         jain=fairness(state),
         converged_s=converged_s(state),
@@ -80,6 +83,8 @@ def _flow(state: LabState, streams: list[Flow]) -> FlowResult:
     retransmits = (
         first.retransmits if first.ended is not None else _sum_of_last(streams, "total_retrans")
     )
+    # Where it has ended, the first stream has the sum of all.
+    total = first.sent if first.ended is not None else sum(each.sent for each in streams)
     duration = first.duration_s if first.ended is not None else state.now - first.started
     cwnd, srtt, least = (_values(streams, name) for name in ("cwnd", "srtt_us", "min_rtt_us"))
     slow_start_s, slow_start_cwnd = _slow_start(state, first)
@@ -97,6 +102,9 @@ def _flow(state: LabState, streams: list[Flow]) -> FlowResult:
         duration_s=round(duration, 3),
         fct_s=_completion_time(state, first),
         retransmits=retransmits,
+        tx_bps=_rate(total, duration) if total else None,
+        ecn=first.ecn,
+        srtt_mean_ms=_ms(fmean(srtt) if srtt else None),
         loss=_lost_share(retransmits, sent, first.mss),
         cwnd_p50=percentile(cwnd, 50),
         cwnd_p99=percentile(cwnd, 99),
@@ -230,6 +238,16 @@ def _udp(udp: Udp) -> UdpResult:
         jitter_ms=_ms(udp.jitter_us),
         error=udp.error,
     )
+
+
+def _interfaces(state: LabState) -> list[InterfaceResult]:
+    found = state.interfaces
+    if found is None:
+        return []
+    fields = [each for each in InterfaceResult.__struct_fields__ if each != "id"]
+    # A stranger's recording may have columns of any length.
+    rows = zip(found.interface, *(getattr(found, each) for each in fields), strict=False)
+    return [InterfaceResult(**dict(zip(("id", *fields), row, strict=True))) for row in rows]
 
 
 def _all(series: Series) -> list[float]:

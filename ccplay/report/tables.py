@@ -91,7 +91,7 @@ def tables(result: Result) -> list[Table]:
     return [each for each in found if each.rows]
 
 
-_MEMBERS = ("flows", "queues", "pings", "downloads", "udp")
+_MEMBERS = ("flows", "queues", "pings", "downloads", "udp", "interfaces")
 
 
 def _findings(result: Result) -> list[dict[str, Cell]]:

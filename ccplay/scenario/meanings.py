@@ -47,6 +47,7 @@ STEP = {
     "streams": "Parallel connections",
     "bytes": "How much payload to send",
     "duration": "How long to send",
+    "ecn": "Ask for ECN, so that queues that can mark its packets instead of dropping them",
     "interval": "Time between two pings, 200 ms by default",
     "count": "How many pings",
     "link": "Which link; the bottleneck where nothing is said",

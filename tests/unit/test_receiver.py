@@ -43,8 +43,16 @@ def race(
                 started.add(flow)
                 command = StartFlow(flow=flow, bytes=sizes.get(flow), streams=streams)
                 state.apply(Applied(t=t - 0.01, command=command))
-                ends = {"src": "h1", "dst": "h2", "cc": "reno"}
-                state.apply(FlowStarted(t=starts[flow], flow=flow, port=1, streams=streams, **ends))
+                event = FlowStarted(
+                    t=starts[flow],
+                    flow=flow,
+                    src="h1",
+                    dst="h2",
+                    cc="reno",
+                    port=1,
+                    streams=streams,
+                )
+                state.apply(event)
         acked: dict[str, int] = {}
         for flow in started:
             total = round(rates[flow] * (t - starts[flow]))

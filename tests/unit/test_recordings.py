@@ -167,7 +167,9 @@ def an_event(draw: st.DrawFn, t: float) -> AnyEvent | UnknownEvent:
         qdisc=draw(st.one_of(st.none(), qdisc_samples())),
     )
     others: tuple[AnyEvent | UnknownEvent, ...] = (
-        FlowStarted(t=t, flow=flow, cc="reno", port=1, streams=draw(st.integers(1, 2)), **names),
+        FlowStarted(
+            t=t, flow=flow, src="s1", dst="d1", cc="reno", port=1, streams=draw(st.integers(1, 2))
+        ),
         FlowEnded(t=t, flow=flow, bytes=1, duration_s=1.0, retransmits=0),
         DownloadStarted(t=t, download="w1", bytes=9, **names),
         DownloadProgress(t=t, download="w1", bytes=draw(COUNT)),

@@ -218,6 +218,7 @@ def traffic(draw: st.DrawFn, name: str, names: Names) -> list[AnyCommand]:
                 dst=dst,
                 cc=draw(algorithms),
                 streams=draw(st.integers(1, 128)),
+                ecn=draw(st.booleans()),
                 bytes=draw(st.none() | st.integers(1, read.LARGEST_TRANSFER)),
                 duration_s=draw(st.none() | limit),
             )

@@ -9,7 +9,7 @@ import pytest
 from ccplay.errors import ScenarioError
 from ccplay.lab.filters import udp_packets
 from ccplay.lab.udp import Account, client_argv
-from ccplay.model import StartUdp, StopUdp, UdpEnded, UdpStarted
+from ccplay.model import InterfaceCounters, StartUdp, StopUdp, UdpEnded, UdpStarted
 from ccplay.report.merits import measurable, merits
 from ccplay.report.summary import summarise
 from ccplay.scenario.reading import parse
@@ -125,3 +125,15 @@ def test_words() -> None:
     command = StartUdp(udp="u1", src="h1", dst="h2")
     assert describe(command) == "UDP u1 starts: 1 Mbit/s, h1 → h2"
     assert describe(StopUdp(udp="u1")) == "UDP u1 stops"
+
+
+def test_what_interfaces_counted_are_figures_too() -> None:
+    state = LabState()
+    assert summarise(state, "x").interfaces == []
+    counts = {"sent": [7], "sent_bytes": [7000], "received": [5], "received_bytes": [500]}
+    where = {"interface": ["r-eth1"], "node": ["r"], "link": ["r->h2"]}
+    state.apply(InterfaceCounters(t=9.0, dropped=[2], lost=[None], **where, **counts))  # type: ignore[arg-type]
+    result = summarise(state, "x")
+    assert result.interfaces[0].node == "r"
+    assert result.interfaces[0].lost is None
+    assert merits(result)["interfaces.r-eth1.dropped"] == 2
