@@ -8,7 +8,19 @@ import sys
 from typing import TYPE_CHECKING
 
 from ccplay import __version__
-from ccplay.commands import compare, doctor, export, lab, play, replay, report, run, schema, script
+from ccplay.commands import (
+    algorithm,
+    compare,
+    doctor,
+    export,
+    lab,
+    play,
+    replay,
+    report,
+    run,
+    schema,
+    script,
+)
 from ccplay.errors import CcplayError
 
 if TYPE_CHECKING:
@@ -72,6 +84,7 @@ _COMMANDS = {
     "export": (export, "write the samples of what was run as tidy CSV or Parquet"),
     "compare": (compare, "lay two recordings over each other, or compare two experiments"),
     "script": (script, "write what was done in a recorded session as a scenario"),
+    "algorithm": (algorithm, "begin, check and list congestion controls of one's own"),
     "schema": (schema, "print the JSON Schema of scenario files, for editors"),
     "doctor": (doctor, "say whether a lab can run here, and what it can do"),
     "lab": (lab, "be a lab: commands on stdin, events on stdout, one JSON a line"),

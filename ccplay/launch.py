@@ -22,37 +22,45 @@ ROOTLESS = ("--user", "--map-root-user")
 _PYTHON = (sys.executable, "-P", "-m")
 
 
-def lab_argv(host: str | None = None, captures: Path | None = None) -> list[str]:
+def lab_argv(
+    host: str | None = None, captures: Path | None = None, algorithms: Sequence[Path] = ()
+) -> list[str]:
     """Return the command that starts a lab: here, or on ``host`` over ssh.
 
     ``captures`` is a directory of that machine; None is the current one, or the home there.
-    Raises ``LabError`` with the remedy where this machine lets an ordinary user make no lab.
+    ``algorithms`` are files of that machine: congestion controls of the user's own. Raises
+    ``LabError`` with the remedy where this machine lets an ordinary user make no lab.
     """
     if host is not None:
         # ssh(1) would take a name that starts with a dash for an option.
         # What it runs there goes through a shell.
         place = ["--captures", str(captures)] if captures else []
+        place += [word for path in algorithms for word in ("--algorithm", str(path))]
         said = shlex.join(["ccplay", "lab", *place, "--machine", host])
         return ["ssh", "-T", "-o", "BatchMode=yes", "--", host, said]
     if os.geteuid() == 0 or (refusal := rootless_refusal()) is None:
-        return inner_argv(captures)
+        return inner_argv(captures, algorithms=algorithms)
     if shutil.which("sudo") is None:
         raise LabError(f"a lab needs root here: {refusal}")
-    return ["sudo", "-n", *UNSHARE, *_PYTHON, *_server(captures)]
+    return ["sudo", "-n", *UNSHARE, *_PYTHON, *_server(captures, "", algorithms)]
 
 
-def inner_argv(captures: Path | None = None, machine: str = "") -> list[str]:
+def inner_argv(
+    captures: Path | None = None, machine: str = "", algorithms: Sequence[Path] = ()
+) -> list[str]:
     """Return what ``ccplay lab`` turns into: the lab's server in namespaces of its own.
 
     Started directly it saves the time of one Python. ``machine`` is how its user calls this one.
     """
     user = () if os.geteuid() == 0 else ROOTLESS
-    return [*UNSHARE, *user, *_PYTHON, *_server(captures, machine)]
+    return [*UNSHARE, *user, *_PYTHON, *_server(captures, machine, algorithms)]
 
 
-def _server(captures: Path | None, machine: str = "") -> list[str]:
-    place = [str((captures or Path()).absolute()), machine] if captures or machine else []
-    return ["ccplay.lab", *place]
+def _server(captures: Path | None, machine: str, algorithms: Sequence[Path]) -> list[str]:
+    files = [str(path.absolute()) for path in algorithms]
+    said = captures or machine or files
+    place = [str((captures or Path()).absolute()), machine] if said else []
+    return ["ccplay.lab", *place, *files]
 
 
 def ask_for_privilege(argv: Sequence[str]) -> None:

@@ -209,6 +209,11 @@ class Build(Command, frozen=True):
     """
     label: str = ""
     """What files that the lab writes are called; empty: after the moment."""
+    algorithms: dict[str, str] = {}
+    """The user's own congestion controls by name: the SHA-256 of each source, empty: not known.
+
+    The files themselves are named on the lab's command line.
+    """
 
 
 class StartFlow(Command, frozen=True):

@@ -15,6 +15,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--machine", default="", metavar="NAME", help="put in front of the paths that it tells"
     )
+    parser.add_argument(
+        "--algorithm", action="append", default=[], type=Path, metavar="FILE", help="see play"
+    )
     parser.set_defaults(run=run)
 
 
@@ -22,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
     from ccplay import launch
 
-    argv = launch.inner_argv(arguments.captures, arguments.machine)
+    argv = launch.inner_argv(arguments.captures, arguments.machine, arguments.algorithm)
     try:
         os.execvp(argv[0], argv)  # noqa: S606 - no shell is the point
     except OSError as error:

@@ -58,13 +58,25 @@ def load_scenario(arguments: argparse.Namespace) -> Scenario:
     """Read the scenario that a command line names, with what was set. Raises ``ScenarioError``."""
     from ccplay import scenario
 
+    own = _algorithms(arguments)
+    scenario.admit(own)
     loaded = scenario.load(scenario.find(arguments.scenario), arguments.settings)
+    loaded = scenario.driven(loaded, own)
     return scenario.captured(loaded, arguments.capture) if arguments.capture else loaded
 
 
 def add_lab(parser: argparse.ArgumentParser) -> None:
     """Add how the lab is started."""
     parser.add_argument("--host", help="run the lab on another machine, over ssh")
+    parser.add_argument(
+        "--algorithm",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="a congestion control of your own, NAME.bpf.c, to choose as NAME; a file of the lab's "
+        "machine; may be repeated",
+    )
     parser.add_argument(
         "--hz", type=hertz, help="sweeps a second, 10 to 200 (default 50, or the scenario's)"
     )
@@ -90,7 +102,9 @@ def lab_opener(arguments: argparse.Namespace) -> Callable[[Build], Source]:
     from ccplay import launch
     from ccplay.source import LabSource
 
-    argv = launch.lab_argv(arguments.host, _captures(arguments))
+    argv = launch.lab_argv(
+        arguments.host, _captures(arguments), getattr(arguments, "algorithm", [])
+    )
     launch.ask_for_privilege(argv)
     hz = getattr(arguments, "hz", None)
 
@@ -98,6 +112,28 @@ def lab_opener(arguments: argparse.Namespace) -> Callable[[Build], Source]:
         return LabSource(argv, msgspec.structs.replace(build, sample_hz=hz) if hz else build)
 
     return start
+
+
+def _algorithms(arguments: argparse.Namespace) -> dict[str, str]:
+    """Return the user's own algorithms by name, with the SHA-256 of their sources.
+
+    A file of another machine has none. Raises ``UsageError``.
+    """
+    said: list[Path] = getattr(arguments, "algorithm", [])
+    if not said:
+        return {}
+    import hashlib
+
+    from ccplay.errors import UsageError
+    from ccplay.lab.bpf.own import own_algorithms
+
+    files = own_algorithms(said)
+    if arguments.host is not None:
+        return dict.fromkeys(files, "")
+    try:
+        return {n: hashlib.sha256(path.read_bytes()).hexdigest() for n, path in files.items()}
+    except OSError as error:
+        raise UsageError(f"--algorithm {error.filename}: {error.strerror}") from None
 
 
 def _captures(arguments: argparse.Namespace) -> Path | None:

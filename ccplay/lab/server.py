@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ccplay import __version__, wire
 from ccplay.errors import CcplayError, LabError
+from ccplay.lab.bpf.loaded import library
 from ccplay.lab.captures import Place
 from ccplay.lab.lab import Lab
 from ccplay.model import Applied, Build, Ended, Event, Failed, Hello, Sweep, TraceSamples
@@ -27,9 +28,11 @@ _BACKLOG_LIMIT = 64 << 20
 def main() -> None:
     """Serve one lab until stdin ends; leaves the process, and with it every namespace.
 
-    The command line may say where captures go: ``DIRECTORY [MACHINE]``.
+    The command line may say where captures go, and name algorithms of the user's own:
+    ``DIRECTORY [MACHINE [FILE ...]]``.
     """
     directory, machine = [*sys.argv[1:], "", ""][:2]
+    library.add_own(Path(file) for file in sys.argv[3:])
     code = asyncio.run(_serve(Place(Path(directory), machine)))
     # A thread may still wait in readline, and nothing is left to tidy: the kernel does it.
     os._exit(code)

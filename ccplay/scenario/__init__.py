@@ -6,6 +6,7 @@ it is refused, with its place, before anything starts.
 
 from ccplay.scenario.captures import captured
 from ccplay.scenario.library import find, shipped
+from ccplay.scenario.own import admit, driven
 from ccplay.scenario.reading import load
 from ccplay.scenario.repeats import repeated
 from ccplay.scenario.support import check_against
@@ -17,8 +18,10 @@ __all__ = [
     "Published",
     "Scenario",
     "Step",
+    "admit",
     "captured",
     "check_against",
+    "driven",
     "find",
     "load",
     "repeated",

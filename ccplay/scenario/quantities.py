@@ -196,7 +196,18 @@ class Choice:
 
 
 seed = Whole(0, 2**31 - 1)
-congestion_control = Choice("congestion control", CONGESTION_CONTROLS)
+own_algorithms: set[str] = set()
+"""Congestion controls of the user's own, which the command line has named."""
+
+
+def congestion_control(value: Any) -> str:
+    """Read the name of an algorithm: Linux's, one that comes as a BPF program, or the user's."""
+    if isinstance(value, str) and value in own_algorithms:
+        return value
+    return _known_algorithm(value)
+
+
+_known_algorithm = Choice("congestion control", CONGESTION_CONTROLS)
 
 
 def _quantity(value: Any, parse: Callable[[str], N], what: str, example: str) -> N:

@@ -167,7 +167,7 @@ async def ride(cc: str, path: Path, seconds: float) -> Ride:
     try:
         await lab.until(lambda state: state.phase == "ready")
         lab.send(StartFlow(cc=cc))
-        await lab.until(lambda state: len(taken.samples) > 0)
+        await lab.until(lambda _: len(taken.samples) > 0)
         await lab.run_for(seconds)
     finally:
         await lab.close()

@@ -93,7 +93,7 @@ def test_ours_does_what_the_kernels_own_does(ridden: dict[str, Ride], name: str)
     [
         # RFC 5681: half, and one segment an RTT.
         ("reno.bpf", 0.5, 1.0),
-        # RFC 9438: beta = 0.7. Reno's line is above the curve here for most of a tooth: 0.53 an RTT.
+        # RFC 9438: beta = 0.7. Reno's line, 0.53 an RTT, is above the curve for most of a tooth.
         ("cubic.bpf", 0.7, 0.6),
         # RFC 3649: at 217, b = 0.41; a is 2.1 at 130 and 3.0 at 217.
         ("highspeed.bpf", 0.59, 2.5),

@@ -14,17 +14,15 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ccplay.assets import SUFFIX, algorithms
-from ccplay.errors import CommandError, UnsupportedError
+from ccplay.errors import UnsupportedError
 from ccplay.lab.bpf.libbpf import LoadError, Registered, name_taken
+from ccplay.lab.bpf.own import own_algorithms
 from ccplay.lab.bpf.support import lack
-from ccplay.lab.catalogue import CATALOGUE
 
 _PLACEHOLDER = b"ccplay.cc.name."
 """What ``NAME`` of ccplay_cc.h puts where the kernel's name is to stand."""
 
 _OURS = re.compile(r"cc[0-9a-f]{4}_")
-
-_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,14}")
 
 
 class Library:
@@ -39,13 +37,8 @@ class Library:
         self._lock = threading.Lock()
 
     def add_own(self, paths: Iterable[Path]) -> None:
-        """Take files of the user's own in. Raises ``CommandError`` for names that can't be."""
-        for path in paths:
-            name = own_name(path)
-            if name in CATALOGUE:
-                raise CommandError(f"{path}: Linux has a {name!r} of its own: rename the file")
-            if self.own.setdefault(name, path) != path:
-                raise CommandError(f"two algorithms are called {name!r}: rename a file")
+        """Take files of the user's own in. Raises ``UsageError`` for names that can't be."""
+        self.own |= own_algorithms(paths)
 
     def source(self, cc: str) -> Path | None:
         """Return the file of an algorithm: ``vegas.bpf``, or ``vegas`` where Linux has none."""
@@ -119,16 +112,3 @@ def register(image: bytes, name: str) -> tuple[str, Registered]:
         except LoadError as error:
             if not name_taken(error):
                 raise
-
-
-def own_name(path: Path) -> str:
-    """Return what an algorithm in this file is called: ``mine`` in ``mine.bpf.c``.
-
-    Raises ``CommandError`` where that can't be a name.
-    """
-    name = path.name.removesuffix(".c").removesuffix(SUFFIX)
-    if not _NAME.fullmatch(name):
-        raise CommandError(
-            f"{path}: {name!r} can't be an algorithm's name: up to 15 of a-z, 0-9, '_' and '-'"
-        )
-    return name

@@ -1,0 +1,103 @@
+"""``ccplay algorithm``: congestion controls as BPF programs: list, begin and check them."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ccplay.lab.bpf.complaints import Complaint
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the words of this command."""
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
+    new = actions.add_parser("new", help="write NAME.bpf.c, a commented template, here")
+    new.add_argument("name", metavar="NAME", help="up to 15 of a-z, 0-9, '_' and '-'")
+    new.set_defaults(run=_new)
+    check = actions.add_parser(
+        "check", help="compile it and have the kernel check it; say what is wrong, by line"
+    )
+    check.add_argument("file", type=Path, metavar="FILE")
+    check.set_defaults(run=_check)
+    listing = actions.add_parser("list", help="say which there are, and where their sources lie")
+    listing.set_defaults(run=_list)
+
+
+def _new(arguments: argparse.Namespace) -> int:
+    from ccplay.assets import ALGORITHMS, SUFFIX
+    from ccplay.errors import UsageError
+    from ccplay.lab.bpf.own import check_name
+
+    check_name(arguments.name)
+    path = Path(f"{arguments.name}{SUFFIX}.c")
+    template = (ALGORITHMS / f"template{SUFFIX}.c").read_text(encoding="utf-8")
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(template.replace("NAME_HERE", arguments.name))
+    except FileExistsError:
+        raise UsageError(f"{path} exists already: take another name, or delete it") from None
+    except OSError as error:
+        raise UsageError(f"can't write {path}: {error.strerror}") from None
+    print(path)
+    said = shlex.quote(str(path))
+    print(f"next: ccplay algorithm check {said}; ccplay --algorithm {said}", file=sys.stderr)
+    return 0
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    from ccplay.errors import UnsupportedError
+    from ccplay.lab.bpf.build import BuildError, build
+    from ccplay.lab.bpf.complaints import complaints
+    from ccplay.lab.bpf.libbpf import LoadError
+    from ccplay.lab.bpf.loaded import register
+    from ccplay.lab.bpf.own import own_algorithms
+    from ccplay.lab.bpf.support import lack
+
+    path: Path = arguments.file
+    (name,) = own_algorithms([path])
+    try:
+        image, warnings = build(path)
+        for warning in warnings:
+            print(warning)
+        print(f"{path.name}: clang compiles it")
+        if (missing := lack()) is not None:
+            raise UnsupportedError(
+                f"the kernel has not checked it: {missing.reason}; {missing.remedy}"
+            )
+        _, registered = register(image, name)
+        registered.close()
+    except (BuildError, LoadError) as error:
+        for complaint in complaints(path, error):
+            print(_told(path, complaint))
+        return 1
+    print(f"{path.name}: the kernel takes it; choose it as {name!r}")
+    return 0
+
+
+def _told(path: Path, complaint: Complaint) -> str:
+    """Return a complaint with its line of the source and what it means."""
+    place = path.name if complaint.line is None else f"{path.name}:{complaint.line}"
+    said = [f"{place}: {complaint.words}"]
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    if complaint.line is not None and complaint.line <= len(lines):
+        said.append(f"    {lines[complaint.line - 1].strip()}")
+    if complaint.hint:
+        said.append(f"  {complaint.hint}")
+    return "\n".join(said)
+
+
+def _list(_: argparse.Namespace) -> int:
+    from ccplay.assets import ALGORITHMS, algorithms
+    from ccplay.lab.bpf.offers import summary
+    from ccplay.lab.bpf.support import lack
+
+    for name, path in algorithms().items():
+        print(f"{name:18} {summary(path)}")
+    print(f"sources: {ALGORITHMS}", file=sys.stderr)
+    if (missing := lack()) is not None:
+        print(f"not to be used here: {missing.reason} ({missing.remedy})", file=sys.stderr)
+    return 0

@@ -1,0 +1,103 @@
+"""What clang and the kernel's verifier find wrong with an algorithm, in plain words, by line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from ccplay.lab.bpf.build import BuildError
+from ccplay.lab.bpf.libbpf import LoadError
+
+
+class Complaint(NamedTuple):
+    """One thing that is wrong."""
+
+    line: int | None
+    """Of the source, from 1; None where it is about no line."""
+    words: str
+    """As clang or the kernel say it."""
+    hint: str
+    """In plain words; empty where those are plain already."""
+
+
+_CLANG_HINTS = {
+    r"__\w+[sd]f\w*' is not supported": "there is no floating point in the kernel: use whole "
+    "numbers, such as thousandths or 1024ths",
+    r"[Ss]igned division": "BPF divides without signs only: make both sides u32 or u64",
+    r"stack limit": "all variables of an operation together have 512 bytes",
+    r"call to built-in function": "the kernel has no such function for BPF programs",
+}
+
+_VERIFIER_HINTS = {
+    r"no write support": "of the socket a program may write snd_cwnd, snd_ssthresh, the pacing "
+    "rate and its PRIVATE state only",
+    r"invalid variable offset|unbounded|min value|invalid access to|access beyond|outside of": (
+        "what is read or written must be known to lie inside: index by a constant, or in a loop "
+        "whose bounds are constants"
+    ),
+    r"infinite loop|back-edge|too many|too large|sequence of \d+ jumps|complexity": (
+        "every loop must end after a number of rounds that can be seen: "
+        "for (int i = 0; i < 20; i++)"
+    ),
+    r"!read_ok": "a variable is read that has not been given a value on every way to here",
+    r"invalid mem access": "this is no pointer that may be followed here, or it may be 0",
+    r"not found in kernel|calling kernel function|unknown func": (
+        "the kernel lends this function to no congestion control"
+    ),
+}
+
+_UNNAMED = "it is defined, but the table CONGESTION_CONTROL does not name it"
+_REQUIRED = "SSTHRESH, UNDO_CWND and CONG_AVOID must all be there, and be named in the table"
+
+
+def complaints(source: Path, error: BuildError | LoadError) -> list[Complaint]:
+    """Return what is wrong with ``source``; at least one complaint."""
+    if isinstance(error, BuildError):
+        # One mistake may break several things of its line.
+        every = _of_clang(source.name, error.said)
+        found = list({(each.line, each.hint or each.words): each for each in every}.values())
+    else:
+        found = list(_of_kernel(source.name, error))
+    return found or [Complaint(None, str(error), "")]
+
+
+def _of_clang(name: str, said: list[str]) -> Iterator[Complaint]:
+    located = re.compile(rf"{re.escape(name)}:(\d+):\d+: (?:fatal )?error: (.*)")
+    inside = re.compile(rf"source location for {re.escape(name)}:([1-9]\d*):")
+    for at, text in enumerate(said):
+        if match := located.search(text):
+            line, words = int(match[1]), match[2]
+            # Inlined code is told by the line of its operation, and the true one in a note.
+            for note in said[at + 1 :]:
+                if "error:" in note:
+                    break
+                if deeper := inside.search(note):
+                    line = int(deeper[1])
+                    break
+            yield Complaint(line, words, _hint(words, _CLANG_HINTS))
+        elif match := re.match(r"Error at line (\d+): (Unsupport signed division)", text):
+            yield Complaint(int(match[1]), match[2], _hint(match[2], _CLANG_HINTS))
+
+
+def _of_kernel(name: str, error: LoadError) -> Iterator[Complaint]:
+    lines = error.log.splitlines()
+    place = re.compile(rf"^;.*@ {re.escape(name)}:(\d+)")
+    line: int | None = None
+    for at, text in enumerate(lines):
+        if match := place.match(text):
+            line = int(match[1])
+        elif match := re.search(r"'(\w+)': not found in kernel", text):
+            yield Complaint(None, text.removeprefix("libbpf: "), _hint(text, _VERIFIER_HINTS))
+        elif text.startswith("processed ") and at and not lines[at - 1].startswith("libbpf"):
+            words = lines[at - 1]
+            yield Complaint(line, words, _hint(words, _VERIFIER_HINTS))
+        elif match := re.search(r"prog 'cc_(\w+)': failed to load: -524", text):
+            yield Complaint(None, f"{match[1].upper()} belongs to nothing", _UNNAMED)
+    if "to register" in str(error):
+        yield Complaint(None, str(error), _REQUIRED)
+
+
+def _hint(words: str, hints: dict[str, str]) -> str:
+    return next((hint for pattern, hint in hints.items() if re.search(pattern, words)), "")

@@ -1,0 +1,165 @@
+"""An algorithm as a BPF program lives exactly as long as the lab that brought it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+import uuid
+from pathlib import Path
+
+import psutil
+import pytest
+
+from ccplay import launch
+from ccplay.assets import ALGORITHMS, algorithms
+from ccplay.errors import UsageError
+from ccplay.lab.bpf.own import own_algorithms
+from ccplay.lab.bpf.support import lack
+from ccplay.model import Build, SetCongestionControl, StartDownload, StartFlow, Topology
+from ccplay.source import LabSource
+from tests.lab.conftest import RunningLab, running
+from tests.lab.namespaced import call
+
+_missing = lack()
+needs_bpf = pytest.mark.skipif(_missing is not None, reason=f"{_missing}")
+
+LINEAR = Build(topology=Topology(kind="linear"))
+
+
+def own(folder: Path) -> Path:
+    """Write an algorithm of a name that nothing else on this host has."""
+    path = folder / f"t{uuid.uuid4().hex[:7]}.bpf.c"
+    path.write_bytes((ALGORITHMS / "template.bpf.c").read_bytes())
+    return path
+
+
+def called(path: Path) -> str:
+    return path.name.removesuffix(".bpf.c")
+
+
+def in_kernel(path: Path) -> list[str]:
+    """Return under which names the whole host offers the algorithm of a file."""
+    names = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
+    return [name for name in names if name.endswith(f"_{called(path)}")]
+
+
+async def gone(path: Path, within_s: float = 10.0) -> bool:
+    """Wait until no name is left; the kernel frees it as the last process of the lab is reaped."""
+    deadline = time.monotonic() + within_s
+    while in_kernel(path) and time.monotonic() < deadline:  # noqa: ASYNC110 - nobody tells of it
+        await asyncio.sleep(0.01)
+    return not in_kernel(path)
+
+
+async def start(path: Path, flow: str = "1") -> RunningLab:
+    """Start a lab with traffic under the algorithm of a file."""
+    lab = RunningLab(LabSource(launch.lab_argv(algorithms=[path]), LINEAR))
+    await lab.until(lambda state: state.phase == "ready")
+    lab.send(StartFlow(flow=flow, cc=called(path)))
+    await lab.until(lambda state: flow in state.flows and state.flows[flow].acked)
+    return lab
+
+
+def servers(path: Path) -> list[psutil.Process]:
+    """Find the labs that were started with the file: each one's unshare and its server."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        line = process.info["cmdline"] or []
+        if "ccplay.lab" in line and str(path) in line:
+            found.append(process)
+    return found
+
+
+@needs_bpf
+@pytest.mark.parametrize("part", ["unshare", "python"])
+async def test_after_sigkill_the_host_no_longer_has_it(tmp_path: Path, part: str) -> None:
+    """Under traffic; a socket that uses it dies with the lab's namespaces."""
+    path = own(tmp_path)
+    lab = await start(path)
+    try:
+        assert len(in_kernel(path)) == 1
+        assert lab.state.flows["1"].cc == called(path)
+        victims = [each for each in servers(path) if part in Path(each.cmdline()[0]).name]
+        assert victims
+        for victim in victims:
+            os.kill(victim.pid, signal.SIGKILL)
+        assert await gone(path)
+    finally:
+        await lab.close()
+
+
+@needs_bpf
+async def test_an_orderly_end_takes_it_back(tmp_path: Path) -> None:
+    path = own(tmp_path)
+    lab = await start(path)
+    await lab.close()
+    assert await gone(path)
+
+
+@needs_bpf
+async def test_labs_side_by_side_have_each_their_own(tmp_path: Path) -> None:
+    """One ends, and the other's goes on working."""
+    path = own(tmp_path)
+    one, other = await asyncio.gather(start(path), start(path))
+    try:
+        assert len(set(in_kernel(path))) == 2
+        await one.close()
+        acked = other.state.flows["1"].acked
+        await other.until(lambda state: state.flows["1"].acked > acked)
+        assert len(in_kernel(path)) == 1
+    finally:
+        await one.close()
+        await other.close()
+    assert await gone(path)
+
+
+@needs_bpf
+async def test_a_running_flow_a_host_and_a_download_take_it() -> None:
+    """And events, samples and defaults say the name that people use."""
+    async with running(LINEAR) as lab:
+        lab.send(StartFlow(flow="1", cc="reno"))
+        await lab.until(lambda state: "1" in state.flows)
+        lab.send(SetCongestionControl(flow="1", cc="scalable.bpf"))
+        await lab.until(lambda state: state.flows["1"].cc_changes[-1][1] == "scalable.bpf")
+        lab.send(SetCongestionControl(host="h1", cc="veno.bpf"))
+        await lab.until(lambda state: state.hosts["h1"] == "veno.bpf")
+        lab.send(StartDownload(download="w1", bytes=10**7), StartFlow(flow="2"))
+        await lab.until(lambda state: {"w1", "2"} <= set(state.flows))
+        assert lab.state.flows["w1"].cc == "veno.bpf"
+        assert lab.state.flows["2"].cc == "veno.bpf"
+        lab.send(SetCongestionControl(flow="1", cc="dctcp.bpf"))
+        await lab.until(lambda state: any("no ECN" in entry.text for entry in state.log))
+        assert lab.state.flows["1"].cc_changes[-1][1] == "scalable.bpf"
+
+
+@needs_bpf
+async def test_a_bad_one_is_refused_with_its_reason_and_the_lab_lives(tmp_path: Path) -> None:
+    path = own(tmp_path)
+    source = path.read_text()
+    path.write_text(source.replace("return reno_undo_cwnd(sk);", "return nonsense(sk);"))
+    lab = RunningLab(LabSource(launch.lab_argv(algorithms=[path]), LINEAR))
+    try:
+        await lab.until(lambda state: state.phase == "ready")
+        lab.send(StartFlow(flow="1", cc=called(path)))
+        line = source[: source.index("return reno_undo_cwnd")].count("\n") + 1
+        said = f"{path.name}:{line}"
+        await lab.until(lambda state: any(said in entry.text for entry in state.log))
+        lab.send(StartFlow(flow="2", cc="reno"))
+        await lab.until(lambda state: "2" in state.flows and state.flows["2"].acked)
+    finally:
+        await lab.close()
+
+
+def test_a_rootless_lab_says_why_it_has_none() -> None:
+    found, _ = call("tests.lab.traffic_cases:survey", rootless=True)
+    features = {each["name"]: each for each in found["congestion_controls"]}
+    for name in algorithms():
+        assert "root of the host" in features[name]["reason"]
+        assert features[name]["remedy"] == "start the lab as root"
+
+
+def test_names_that_linux_has_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="Linux has a 'vegas' of its own"):
+        own_algorithms([tmp_path / "vegas.bpf.c"])

@@ -1,0 +1,155 @@
+"""Algorithms of one's own: their names, what is said of mistakes in them, how labs hear of them."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from ccplay import launch, scenario
+from ccplay.assets import ALGORITHMS, algorithms
+from ccplay.cli import main
+from ccplay.errors import ScenarioError, UsageError
+from ccplay.lab.bpf.build import BuildError
+from ccplay.lab.bpf.complaints import Complaint, complaints
+from ccplay.lab.bpf.libbpf import LoadError
+from ccplay.lab.bpf.loaded import Library, is_ours
+from ccplay.lab.bpf.offers import summary
+from ccplay.lab.bpf.own import own_algorithms
+from ccplay.lab.catalogue import CATALOGUE
+from ccplay.scenario import quantities
+
+SOURCE = Path("mine.bpf.c")
+
+VERIFIER = """\
+libbpf: prog 'cc_ssthresh': BPF program load failed: Permission denied
+libbpf: prog 'cc_ssthresh': -- BEGIN PROG LOAD LOG --
+;  @ mine.bpf.c:46
+0: (79) r1 = *(u64 *)(r1 +0)
+;  @ mine.bpf.c:49
+3: (63) *(u32 *)(r1 +1680) = r2
+no write support to tcp_sock at off 1680
+processed 4 insns (limit 1000000) max_states_per_insn 0 total_states 0 peak_states 0
+-- END PROG LOAD LOG --
+libbpf: prog 'cc_ssthresh': failed to load: -13
+"""
+
+FLOATS = [
+    "mine.bpf.c:46:1: error: A call to built-in function '__floatunsidf' is not supported.",
+    "ccplay_cc.h:69:39: note: expanded from macro 'SSTHRESH'",
+    "mine.bpf.c:46:1: note: could not determine the original source location for mine.bpf.c:0:0",
+    "mine.bpf.c:46:1: note: could not determine the original source location for mine.bpf.c:48:13",
+    "mine.bpf.c:46:1: error: A call to built-in function '__muldf3' is not supported.",
+    "mine.bpf.c:46:1: note: could not determine the original source location for mine.bpf.c:48:34",
+]
+
+
+def test_the_verifiers_complaint_has_its_line_and_plain_words() -> None:
+    (complaint,) = complaints(SOURCE, LoadError("the kernel refuses to load it", VERIFIER))
+    assert (complaint.line, complaint.words) == (49, "no write support to tcp_sock at off 1680")
+    assert "may write snd_cwnd" in complaint.hint
+
+
+def test_floating_point_is_told_once_where_it_is_written() -> None:
+    (complaint,) = complaints(SOURCE, BuildError(SOURCE, FLOATS))
+    assert complaint.line == 48
+    assert "no floating point" in complaint.hint
+
+
+@pytest.mark.parametrize(
+    ("error", "line", "word"),
+    [
+        (BuildError(SOURCE, ["mine.bpf.c:4:1: error: expected ';'"]), 4, "expected ';'"),
+        (BuildError(SOURCE, ["Error at line 9: Unsupport signed division for DAG"]), 9, "signed"),
+        (BuildError(SOURCE, ["clang: killed"]), None, "clang: killed"),
+        (BuildError(SOURCE, []), None, "no reason"),
+        (LoadError("no memory", ""), None, "no memory"),
+        (LoadError("x", "libbpf: extern (func ksym) 'f': not found in kernel"), None, "'f'"),
+        (LoadError("x", "libbpf: prog 'cc_init': failed to load: -524"), None, "INIT"),
+        (LoadError("the kernel refuses to register it (x)", ""), None, "register"),
+    ],
+)
+def test_every_mistake_is_told(error: BuildError | LoadError, line: int | None, word: str) -> None:
+    (complaint,) = complaints(SOURCE, error)
+    assert isinstance(complaint, Complaint)
+    assert complaint.line == line
+    assert word in complaint.words
+
+
+def test_every_source_says_what_it_is_and_where_it_comes_from() -> None:
+    for path in algorithms().values():
+        assert 20 < len(summary(path)) < 100
+        header = path.read_text().partition("*/")[0]
+        # An equation and a year or an RFC.
+        assert "=" in header
+        assert "RFC" in header or any(f" {century}" in header for century in ("19", "20"))
+
+
+def test_plain_names_and_ours_stand_side_by_side() -> None:
+    assert {"reno.bpf", "cubic.bpf", "dctcp.bpf", "westwood-plus.bpf"} <= set(algorithms())
+    assert "template.bpf" not in algorithms()
+    assert set(algorithms()).isdisjoint(CATALOGUE)
+    library = Library()
+    assert library.name("vegas") == library.name("vegas.bpf") == "vegas.bpf"
+    assert library.source("vegas") == ALGORITHMS / "vegas.bpf.c"
+    assert library.source("bbr") is None
+    assert library.spoken("reno") == "reno"
+    library.add_own([SOURCE])
+    assert (library.name("mine"), library.source("mine")) == ("mine", SOURCE)
+
+
+def test_names_of_other_labs_are_known_by_their_form() -> None:
+    assert is_ours("cc3f2a_vegas")
+    assert not any(is_ours(name) for name in CATALOGUE)
+
+
+@pytest.mark.parametrize("name", ["reno.bpf.c", "Mine.bpf.c", "a b.bpf.c", "x" * 16 + ".bpf.c"])
+def test_names_that_cant_be(name: str) -> None:
+    with pytest.raises(UsageError, match=r"name|Linux"):
+        own_algorithms([Path(name)])
+
+
+def test_two_of_one_name_are_refused() -> None:
+    with pytest.raises(UsageError, match="both called"):
+        own_algorithms([Path("a/x.bpf.c"), Path("b/x.bpf.c")])
+
+
+def test_a_lab_hears_of_files_on_its_command_line() -> None:
+    *_, directory, machine, file = launch.inner_argv(algorithms=[SOURCE])
+    assert (directory, machine, file) == (str(Path.cwd()), "", str(SOURCE.absolute()))
+    *_, line = launch.lab_argv("box", None, [Path("a b.c")])
+    assert shlex.split(line)[2:4] == ["--algorithm", "a b.c"]
+
+
+def test_a_scenario_may_use_the_name_once_it_is_admitted_and_records_the_digest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quantities, "own_algorithms", set())
+    path = tmp_path / "x.toml"
+    path.write_text('duration = "1 s"\ntimeline = [{ at = "0 s", do = "start-flow", cc = "mine" }]')
+    with pytest.raises(ScenarioError, match="unknown congestion control"):
+        scenario.load(path)
+    scenario.admit(["mine"])
+    (case,) = scenario.driven(scenario.load(path), {"mine": "00ff"}).cases
+    assert case.build.algorithms == {"mine": "00ff"}
+
+
+def test_new_writes_a_template_and_never_over_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["algorithm", "new", "mine"]) == 0
+    assert capsys.readouterr().out == "mine.bpf.c\n"
+    written = SOURCE.read_text()
+    assert "NAME_HERE" not in written
+    assert "mine: say in one sentence" in written
+    assert main(["algorithm", "new", "mine"]) == UsageError.exit_code
+    assert main(["algorithm", "new", "cubic"]) == UsageError.exit_code
+    assert SOURCE.read_text() == written
+
+
+def test_list_names_them_all(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["algorithm", "list"]) == 0
+    said = capsys.readouterr().out
+    assert [line.split()[0] for line in said.splitlines()] == list(algorithms())
