@@ -50,6 +50,7 @@ from ccplay.model import (
     UntraceFlow,
 )
 from ccplay.series import Series, Timeline
+from ccplay.trace import Trace
 from ccplay.units import format_size
 from ccplay.words import describe
 
@@ -67,32 +68,8 @@ FLOW_SERIES = (
 )
 """Fields of ``TcpSamples`` that are kept over time for every flow."""
 
-TRACE_SERIES = ("cwnd", "ssthresh", "srtt_us", "snd_wnd")
-"""Fields of ``TraceSamples`` that are kept over time for a traced flow."""
-
 QUEUE_SERIES = ("backlog", "qlen", "drops", "ecn_marks", "bytes", "packets")
 """Fields of ``QdiscSamples`` that are kept over time for every queue."""
-
-
-@dataclass(slots=True)
-class Trace:
-    """What was told of a connection at each segment that its sender received."""
-
-    series: dict[str, Series]
-    """Those of ``TRACE_SERIES``, on a timeline of their own: one moment a segment."""
-    ca_state: Series
-    """One value a change, at its exact moment."""
-
-    @classmethod
-    def empty(cls) -> Trace:
-        """Return a trace of nothing yet."""
-        timeline = Timeline()
-        return cls({name: Series(timeline) for name in TRACE_SERIES}, Series(Timeline()))
-
-    @property
-    def moments(self) -> Timeline:
-        """When each segment came."""
-        return self.series["cwnd"].timeline
 
 
 @dataclass(slots=True)
@@ -476,22 +453,14 @@ class LabState:
         self._write(event.t, "warning", text)
 
     def _trace_samples(self, event: TraceSamples) -> None:
-        if (flow := self.flows.get(event.flow)) is None:
-            return
-        if flow.trace is None:
-            flow.trace = Trace.empty()
-        moments = blocks.moments(event)
-        tick = flow.trace.moments.extend(moments)
-        for name, series in flow.trace.series.items():
-            series.extend(tick, *blocks.floats([getattr(event, name)], len(moments)))
+        if (flow := self.flows.get(event.flow)) is not None:
+            flow.trace = flow.trace or Trace()
+            flow.trace.add(event)
 
     def _ca_state_changed(self, event: CaStateChanged) -> None:
-        if (flow := self.flows.get(event.flow)) is None:
-            return
-        if flow.trace is None:
-            flow.trace = Trace.empty()
-        states = flow.trace.ca_state
-        states.put(states.timeline.append(event.t), event.ca_state)
+        if (flow := self.flows.get(event.flow)) is not None:
+            flow.trace = flow.trace or Trace()
+            flow.trace.change(event)
 
     def _applied(self, event: Applied) -> None:
         self.applied.append(event)

@@ -54,6 +54,8 @@ class Glyphs:
     replay: str
     drop: str
     mark: str
+    traced: str
+    """After the mark of a flow whose every ACK is told of."""
     chosen: str
     """Before the chosen one of a list."""
     available: str
@@ -107,6 +109,7 @@ UNICODE = Glyphs(
     replay="▶",
     drop="×",
     mark="▾",
+    traced="∿",
     chosen="▸",
     available="✓",
     missing="✗",
@@ -146,6 +149,7 @@ ASCII = Glyphs(
     replay=">",
     drop="x",
     mark="v",
+    traced="~",
     chosen=">",
     available="+",
     missing="-",

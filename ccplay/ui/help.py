@@ -123,6 +123,10 @@ def _explanations(glyphs: Glyphs) -> list[tuple[str, list[Keys]]]:
                 ("RTT", "each flow's smoothed round trip, and ping's from outside"),
                 ("base RTT", "the least seen: the path itself; what is above waits in queues"),
                 (f"{glyphs.dashed_vertical} mark", "a change took effect here: look right of it"),
+                (
+                    f"{glyphs.traced} traced",
+                    "every ACK of the flow is told of (h): zoom in (+)",
+                ),
                 (f"{glyphs.ghost * 2} ghost", "an earlier run, dimmed, lies under this one (g)"),
             ],
         ),

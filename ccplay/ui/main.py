@@ -31,7 +31,15 @@ from textual.containers import Horizontal
 from textual.screen import ModalScreen, Screen
 
 from ccplay.errors import CcplayError
-from ccplay.model import AnyCommand, Network, StopCapture, StopDownload, StopFlow
+from ccplay.model import (
+    AnyCommand,
+    Network,
+    StopCapture,
+    StopDownload,
+    StopFlow,
+    TraceFlow,
+    UntraceFlow,
+)
 from ccplay.session import Session
 from ccplay.ui import pictures, titles
 from ccplay.ui.ghosts import Choice, Ghosts
@@ -40,7 +48,7 @@ from ccplay.ui.panels import banner, flows, footer, header, log, network, receiv
 from ccplay.ui.playhead import Playhead
 from ccplay.ui.plot import Plot
 from ccplay.ui.sheet import Row, Sheet
-from ccplay.ui.view import View
+from ccplay.ui.view import View, tracing_problem
 
 if TYPE_CHECKING:
     from ccplay.ui.app import CcplayApp
@@ -60,7 +68,7 @@ _SHEETS = ("header", "banner", "network", "flows", "ribbon", "events", "footer",
 _PLOTS = {"cwnd": 8.0, "queue": 8.0, "rtt": 2.0}
 """The plots from left to right, and what their axes show at the least."""
 
-LIVE_ONLY = ("dialog", "stop", "capture")
+LIVE_ONLY = ("dialog", "stop", "capture", "trace")
 
 
 class MainScreen(Screen[None]):
@@ -77,6 +85,7 @@ class MainScreen(Screen[None]):
         Binding("q", "dialog('QueueDialog')", "Queue discipline", id="queue", priority=True),
         Binding("l", "dialog('LinkDialog')", "Link", id="link", priority=True),
         Binding("k", "capture", "Capture packets; stop", id="capture", priority=True),
+        Binding("h", "trace", "Trace every ACK; end that", id="trace"),
         Binding("m", "dialog('MarkDialog')", "Mark", id="mark", priority=True),
         Binding("g", "ghost", "Ghost", id="ghost", priority=True, tooltip="Earlier run as a ghost"),
         Binding("x", "stop", "Stop the selected flow", id="stop"),
@@ -339,6 +348,20 @@ class MainScreen(Screen[None]):
             self.session.send(StopCapture(capture=running[-1]))
         else:
             self.action_dialog("CaptureDialog")
+
+    def action_trace(self) -> None:
+        """Have every ACK of the selected flow told of, or no more."""
+        state = self.session.state
+        flow = state.flows.get(self._selected or "")
+        if flow is None or not flow.running:
+            self.app.notify("No running flow is selected.", severity="warning")
+        elif flow.parent in state.traced:
+            self.session.send(UntraceFlow(flow=flow.parent))
+        elif problem := tracing_problem(state):
+            said = f"flow {flow.parent} is sampled, not traced: {problem}"
+            self.app.notify(said, severity="warning", timeout=8, markup=False)
+        else:
+            self.session.send(TraceFlow(flow=flow.parent))
 
     def action_freeze(self) -> None:
         """Stop the picture, or go on."""

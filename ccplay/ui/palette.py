@@ -27,12 +27,15 @@ from ccplay.model import (
     StopFlow,
     StopPing,
     StopUdp,
+    TraceFlow,
+    UntraceFlow,
 )
 from ccplay.state import LabState
 from ccplay.ui.dialogs.captures import capture_choices
 from ccplay.ui.dialogs.hosts import hosts, next_sender, opposite, running_flows
 from ccplay.ui.keys import bindings_of, wording
 from ccplay.ui.themes import Look
+from ccplay.ui.view import tracing_problem
 from ccplay.units import format_rate, format_size, parse_rate, parse_ratio, parse_time_us
 from ccplay.words import describe, describe_qdisc
 
@@ -177,6 +180,11 @@ def _flows(state: LabState) -> Iterator[Entry]:
                 yield Entry(
                     f"switch flow {name} to {cc}", f"from {flow.cc}, while it runs", command
                 )
+        if name in state.traced:
+            yield Entry(f"trace flow {name} no more", "sampling goes on", UntraceFlow(flow=name))
+        elif not tracing_problem(state):
+            said = "cwnd, ssthresh and srtt at every ACK: zoom in to see"
+            yield Entry(f"trace flow {name}", said, TraceFlow(flow=name))
         path = f"{flow.src} → {flow.dst}"
         yield Entry(f"stop flow {name}", f"{flow.cc}, {path}", StopFlow(flow=name))
 

@@ -6,9 +6,18 @@ from collections.abc import Callable
 
 from ccplay.model import Qdisc
 from ccplay.paths import base_rtt
+from ccplay.state import Flow
 from ccplay.ui import ghostly
 from ccplay.ui.plot import Inks, Picture
-from ccplay.ui.traces import CountTrace, DotTrace, Pen, SeriesTrace, StepTrace, Trace
+from ccplay.ui.traces import (
+    CountTrace,
+    DotTrace,
+    Pen,
+    SeriesTrace,
+    StepTrace,
+    Trace,
+    TracedTrace,
+)
 from ccplay.ui.view import View
 from ccplay.words import limit_unit
 
@@ -70,9 +79,12 @@ def cwnd(view: View) -> Picture:
     traces: list[Trace] = [*ghostly.flows(view, "cwnd")]
     for name in names:
         if len(names) <= _CROWD or name == view.selected:
-            series = view.state.flows[name].series["ssthresh"]
+            flow = view.state.flows[name]
             pen = Pen(view.ink("ssthresh"), "dotted", ascii=view.glyphs.dotted)
-            traces.append(SeriesTrace(series, pen, interval=view.interval, scaled=False))
+            sampled = SeriesTrace(
+                flow.series["ssthresh"], pen, interval=view.interval, scaled=False
+            )
+            traces.append(_traced(sampled, flow, "ssthresh"))
     traces += [_flow_trace(view, name, "cwnd", 1.0) for name in names]
     return picture(view, traces, hint=hint(view, "flow", "f"))
 
@@ -158,14 +170,21 @@ def _flows_from_bottom_to_top(view: View) -> list[str]:
     return sorted(names, key=lambda name: name == view.selected)
 
 
-def _flow_trace(view: View, name: str, field: str, factor: float) -> SeriesTrace:
+def _flow_trace(view: View, name: str, field: str, factor: float) -> Trace:
     pen = Pen(
         view.flow_ink(name),
         mark=view.flow_mark(name),
         lane=view.number(name) * 5 % 12,
         ascii=view.flow_mark(name),
     )
-    return SeriesTrace(view.state.flows[name].series[field], pen, factor, view.interval)
+    flow = view.state.flows[name]
+    return _traced(SeriesTrace(flow.series[field], pen, factor, view.interval), flow, field)
+
+
+def _traced(sampled: SeriesTrace, flow: Flow, field: str) -> Trace:
+    if flow.trace is None:
+        return sampled
+    return TracedTrace(sampled, flow.trace.series[field])
 
 
 PICTURES: dict[str, Callable[[View], Picture]] = {"cwnd": cwnd, "queue": queue, "rtt": rtt}

@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-WIDTHS = (5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 3600.0, 7200.0, 21600.0)
-"""How many seconds a window may show."""
+WIDTHS = (
+    *(0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0),
+    *(600.0, 1200.0, 3600.0, 7200.0, 21600.0),
+)
+"""How many seconds a window may show: the least are for what was traced ACK by ACK."""
 
 SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 """How fast a recording may be played, in recorded seconds a second."""

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 
 from ccplay.ui.glyphs import UNICODE, Glyphs
 from ccplay.ui.scale import Scale, short, time_ticks
+from ccplay.ui.scale import moment as clock
 from ccplay.ui.sheet import Row, Run, Sheet, spread
 from ccplay.ui.traces import CountTrace, Pen, Span, Trace
-from ccplay.units import format_clock
 
 GUTTER = 5
 """Cells left of the plot's area: labels of four and the axis."""
@@ -207,7 +207,7 @@ class Plot(Sheet):
         row: list[Run] = [(" " * (GUTTER - 1), ""), (glyphs.bottom_left, inks.axis)]
         at = 0
         for moment in ticks:
-            x, label = self._column(moment), format_clock(moment)
+            x, label = self._column(moment + 1e-6), clock(moment)
             if x < at or x + 1 + len(label) > self.columns:
                 continue
             sign = glyphs.tee_up if x else glyphs.horizontal

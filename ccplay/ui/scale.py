@@ -4,11 +4,34 @@ from __future__ import annotations
 
 import math
 
+from ccplay.units import format_clock
+
 _HEADROOM = 1.04
 _SHRINK = 0.55
 """Below this share of the axis the values must fall before it shrinks: it shall not jump about."""
 
-_TIME_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200)
+_TIME_STEPS = (
+    0.01,
+    0.02,
+    0.05,
+    0.1,
+    0.2,
+    0.5,
+    1,
+    2,
+    5,
+    10,
+    15,
+    30,
+    60,
+    120,
+    300,
+    600,
+    900,
+    1800,
+    3600,
+    7200,
+)
 
 
 class Scale:
@@ -50,11 +73,16 @@ def _round_axis(peak: float, labels: int) -> tuple[float, float]:
     raise AssertionError("ten steps of a power of ten hold any value")
 
 
-def time_ticks(left: float, width: float, most: int) -> list[int]:
-    """Return the whole seconds to label between ``left`` and ``left + width``."""
+def time_ticks(left: float, width: float, most: int) -> list[float]:
+    """Return the round moments to label between ``left`` and ``left + width``."""
     step = next((each for each in _TIME_STEPS if width / each <= max(most, 1)), _TIME_STEPS[-1])
-    first = math.ceil(left / step) * step
-    return list(range(first, math.ceil(left + width), step))
+    first, end = (math.ceil(each / step - 1e-6) for each in (left, left + width))
+    return [round(number * step, 2) for number in range(first, end)]
+
+
+def moment(seconds: float) -> str:
+    """Write a moment of ``time_ticks``: ``01:05``, ``01:05.25``."""
+    return format_clock(seconds + 1e-6) + f"{seconds % 1:.2f}"[1:].rstrip("0").rstrip(".")
 
 
 def short(value: float) -> str:

@@ -67,7 +67,16 @@ def _left(view: View, name: str, unit: str, width: int) -> list[Run]:
     # The ghost's values need the room.
     if view.ghost and width < _NARROW:
         unit = _SHORT.get(unit, unit)
+    if width >= _NARROW and name != "queue" and _exact(view, width):
+        unit += " per ACK"
     return [(name, f"bold {view.ink('text')}"), (f" {unit}", view.ink("muted"))]
+
+
+def _exact(view: View, width: int) -> bool:
+    """Say whether the plot shows more of the selected flow than its samples."""
+    flow = view.state.flows.get(view.selected or "")
+    dot = view.playhead.width / (2 * width)
+    return bool(flow and flow.trace and dot < view.interval and flow.trace.covers(view.t))
 
 
 def _values(view: View, field: str, factor: float) -> list[Run]:

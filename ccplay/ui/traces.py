@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import ClassVar, Literal, Protocol, TypeAlias
 
@@ -90,6 +90,37 @@ class SeriesTrace:
         timeline = self.series.timeline
         found = self.series.extremes(timeline.at_or_after(start), timeline.at_or_after(end))
         return found[1] * self.factor if found else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TracedTrace:
+    """A series of samples, and the same ACK by ACK: drawn where slices are shorter than samples."""
+
+    sampled: SeriesTrace
+    traced: Series
+    lasting: ClassVar[bool] = False
+
+    @property
+    def pen(self) -> Pen:
+        """How it is drawn."""
+        return self.sampled.pen
+
+    def spans(self, edges: Sequence[float]) -> list[Span | None]:
+        """Return the extremes in each slice, joined to the value before it.
+
+        Where nothing was traced for a while, samples know better: a timer may change cwnd too.
+        """
+        spans = self.sampled.spans(edges)
+        interval = self.sampled.interval
+        if len(edges) < 2 or edges[1] - edges[0] >= interval:
+            return spans
+        exact = replace(self.sampled, series=self.traced).spans(edges)
+        return [fine or coarse for fine, coarse in zip(exact, spans, strict=True)]
+
+    def peak(self, start: float, end: float) -> float:
+        """Return the greatest value from ``start`` to ``end``."""
+        exact = replace(self.sampled, series=self.traced)
+        return max(self.sampled.peak(start, end), exact.peak(start, end))
 
 
 @dataclass(frozen=True, slots=True)

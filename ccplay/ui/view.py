@@ -152,6 +152,15 @@ class View:
         return [(each, tick) for each in flows]
 
 
+def tracing_problem(state: LabState) -> str:
+    """Say why no flow can be traced here, and what to do; empty where it can."""
+    points = state.hello.capabilities.tracepoints if state.hello else []
+    probe = next((each for each in points if each.name == "tcp_probe"), None)
+    if probe is None:
+        return "this lab knows no tracepoints; update ccplay there"
+    return "" if probe.available else f"{probe.name}: {probe.reason} ({probe.remedy})"
+
+
 def goodput(flow: Flow, tick: int, over_s: float = 1.0) -> float | None:
     """Return the payload acknowledged until ``tick``, in bits per second over ``over_s``."""
     acked = flow.series["bytes_acked"]

@@ -74,7 +74,7 @@ def test_zooming_out_ends_at_the_whole_session() -> None:
     assert (head.width, head.left) == (120.0, 0.0)
     for _ in range(20):
         head.zoom(1, 100.0)
-    assert head.width == 5.0
+    assert head.width == 0.1
     assert head.left <= 100.0 < head.right
 
 

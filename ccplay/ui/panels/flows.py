@@ -63,7 +63,7 @@ def _flow(view: View, flow: Flow, width: int) -> list[Run]:
     own = view.flow_ink(flow.name)
     row: list[Run] = [
         (view.glyphs.chosen if chosen else " ", f"bold {view.ink('cursor')}"),
-        (f"{view.flow_mark(flow.name)} ", f"bold {own}"),
+        (f"{view.flow_mark(flow.name)}{_sign(view, flow)}", f"bold {own}"),
         (fit(flow.name, number), f"{bold}{own}"),
     ]
     if flow.kind == "download":
@@ -73,6 +73,11 @@ def _flow(view: View, flow: Flow, width: int) -> list[Run]:
         said = flow.error or f"ended, {format_size(flow.bytes)}"
         return [*row, (fit(said, width - 4 - number - cc), ink)]
     return [*row, (_values(flow, tick, width), f"{bold}{ink}")]
+
+
+def _sign(view: View, flow: Flow) -> str:
+    """Return what says that the flow is traced."""
+    return view.glyphs.traced if flow.trace is not None and flow.trace.covers(view.t) else " "
 
 
 def _ghost(view: View, flow: Flow, tick: int, width: int) -> list[Run]:

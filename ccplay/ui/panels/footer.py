@@ -18,6 +18,7 @@ LIVE = (
     ("+-", "zoom"),
     ("g", "ghost"),
     ("m", "mark"),
+    ("h", "trace"),
     ("b", "way back"),
     ("t", "theme"),
 )

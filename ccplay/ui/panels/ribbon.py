@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
+from ccplay.series import Series
 from ccplay.state import Flow
+from ccplay.trace import Trace
 from ccplay.ui.plot import GUTTER
 from ccplay.ui.sheet import Row, Run, fit
 from ccplay.ui.view import View
 from ccplay.words import CA_STATES
+
+_HOLD = 3.5
+"""So many intervals a sample stands for, as in the plots."""
 
 _SHORT = ("opn", "dis", "cwr", "rec", "loss")
 
@@ -72,5 +78,32 @@ def states(view: View, flow: Flow, columns: int, first: int = 0) -> list[int | N
     last = min(int((head.until - head.left) / slot), columns - 1)
     edges = [min(head.left + slot * i, head.until + 1e-6) for i in range(first, last + 2)]
     ticks = [series.timeline.at_or_after(edge) for edge in edges]
-    found = [series.extremes(*pair) for pair in pairwise(ticks)]
-    return [None if each is None else min(int(each[1]), 4) for each in found]
+    found = [
+        series.extremes(*pair) or _before(series, pair[0], edge, view.interval)
+        for pair, edge in zip(pairwise(ticks), edges, strict=False)
+    ]
+    worst = [None if each is None else min(int(each[1]), 4) for each in found]
+    return worst if flow.trace is None else _traced(flow.trace, edges, worst)
+
+
+def _before(series: Series, tick: int, edge: float, interval: float) -> tuple[float, float] | None:
+    """Return the sample before a column that is too narrow to have one of its own."""
+    last = tick - 1
+    if last < series.first or series.timeline.time(last) <= edge - _HOLD * interval:
+        return None
+    return series.extremes(last, tick)
+
+
+def _traced(trace: Trace, edges: Sequence[float], worst: list[int | None]) -> list[int | None]:
+    """Return the states as they were traced, by the moments of their changes, where they were."""
+    series = trace.ca_state
+    ticks = [series.timeline.at_or_after(edge) for edge in edges]
+    states = list(worst)
+    for at, (start, end) in enumerate(pairwise(ticks)):
+        if start > series.timeline.first and trace.covers(edges[at + 1]):
+            # What held at the column's left edge, and what came within it.
+            found = series.extremes(start - 1, end)
+            states[at] = states[at] if found is None else min(int(found[1]), 4)
+        elif (found := series.extremes(start, end)) is not None:
+            states[at] = max(states[at] or 0, min(int(found[1]), 4))
+    return states

@@ -1,0 +1,69 @@
+"""A trace of a flow: what its sender's kernel said at each ACK, as series of their own."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from dataclasses import dataclass, field
+
+from ccplay import blocks
+from ccplay.model import CaStateChanged, TraceSamples
+from ccplay.series import Series, Timeline
+
+TRACE_SERIES = ("cwnd", "ssthresh", "srtt_us", "snd_wnd")
+"""Fields of ``TraceSamples`` that are kept over time."""
+
+
+def _series() -> dict[str, Series]:
+    timeline = Timeline()
+    return {name: Series(timeline) for name in TRACE_SERIES}
+
+
+@dataclass(slots=True)
+class Trace:
+    """What was told of a connection at each segment that its sender received."""
+
+    series: dict[str, Series] = field(default_factory=_series)
+    """Those of ``TRACE_SERIES``, on a timeline of their own: one moment a segment."""
+    ca_state: Series = field(default_factory=lambda: Series(Timeline()))
+    """One value a change, at its exact moment."""
+    _ssthresh: float = math.nan
+
+    @property
+    def moments(self) -> Timeline:
+        """When each segment came."""
+        return self.series["cwnd"].timeline
+
+    def covers(self, t: float, within_s: float = 1.0) -> bool:
+        """Say whether a segment was told of at ``t`` or shortly before."""
+        tick = self.moments.before_or_at(t)
+        return tick >= self.moments.first and self.moments.time(tick) > t - within_s
+
+    def add(self, samples: TraceSamples) -> None:
+        """Take in some segments, later than all before."""
+        moments = blocks.moments(samples)
+        tick = self.moments.extend(moments)
+        said = {
+            name: blocks.floats([getattr(samples, name)], len(moments))[0] for name in TRACE_SERIES
+        }
+        said["ssthresh"] = self._threshold(said["cwnd"], said["ssthresh"])
+        for name, series in self.series.items():
+            series.extend(tick, said[name])
+
+    def change(self, event: CaStateChanged) -> None:
+        """Take in a change of the congestion state, later than all before."""
+        self.ca_state.put(self.ca_state.timeline.append(event.t), event.ca_state)
+
+    def _threshold(self, cwnds: bytes, thresholds: bytes) -> bytes:
+        """Return ssthresh itself, of what ``tcp_current_ssthresh()`` made of it.
+
+        That gives 3/4 of cwnd where ssthresh is less, and then it is still what it was.
+        """
+        found = array("f", thresholds)
+        for at, (cwnd, threshold) in enumerate(zip(array("f", cwnds), found, strict=True)):
+            whole = int(cwnd) if cwnd == cwnd else 0
+            if threshold == (whole >> 1) + (whole >> 2):
+                found[at] = self._ssthresh
+            else:
+                self._ssthresh = threshold
+        return found.tobytes()

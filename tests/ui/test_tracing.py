@@ -1,0 +1,133 @@
+"""Tracing a flow by one key: it is asked, seen in its row, drawn when zoomed in, and refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from msgspec.structs import replace
+
+from ccplay import blocks
+from ccplay.model import (
+    AnyEvent,
+    CaStateChanged,
+    Feature,
+    Hello,
+    TraceEnded,
+    TraceFlow,
+    TraceSamples,
+    TraceStarted,
+    UntraceFlow,
+)
+from ccplay.state import LabState
+from ccplay.ui.glyphs import UNICODE
+from ccplay.ui.palette import entries
+from ccplay.ui.panels.ribbon import states
+from tests.ui.synthetic import SyntheticSource, stream
+from tests.ui.test_main import live, playing, until
+from tests.ui.view import text_of
+
+PROBE = Feature(name="tcp_probe", available=True)
+FORBIDDEN = Feature(
+    name="tcp_probe", available=False, reason="not permitted", remedy="start ccplay as root"
+)
+
+
+def on_a_machine_with(*points: Feature) -> Iterator[AnyEvent]:
+    for event in stream(seconds=20):
+        if isinstance(event, Hello):
+            capabilities = replace(event.capabilities, tracepoints=list(points))
+            yield replace(event, capabilities=capabilities)
+        else:
+            yield event
+
+
+def segments(t: float, count: int) -> TraceSamples:
+    """ACKs a millisecond apart, each of which lets cwnd grow by one."""
+    return TraceSamples(
+        t=t,
+        flow="1",
+        after_us=[1000] * (count - 1),
+        cwnd=blocks.row(range(20, 20 + count)),
+        ssthresh=17,
+        srtt_us=30_000,
+        snd_wnd=65_536,
+    )
+
+
+async def test_h_asks_and_h_ends() -> None:
+    async with playing(source := live(on_a_machine_with(PROBE))) as (app, pilot):
+        state = app.session.state
+        await pilot.press("h")
+        assert source.sent == [TraceFlow(flow="1")]
+        assert UNICODE.traced not in text_of(app, "flows")
+        state.apply(TraceStarted(t=state.now, flow="1"))
+        state.apply(segments(state.now - 0.1, 90))
+        await until(pilot, lambda: f"●{UNICODE.traced}1" in text_of(app, "flows"))
+        await pilot.press("h")
+        assert source.sent == [TraceFlow(flow="1"), UntraceFlow(flow="1")]
+        state.apply(TraceEnded(t=state.now, flow="1", segments=90))
+        await until(pilot, lambda: "flow 1 was traced: 90 segments" in text_of(app, "events"))
+
+
+@pytest.mark.parametrize(
+    ("points", "why"),
+    [
+        ([FORBIDDEN], "flow 1 is sampled, not traced: tcp_probe: not permitted (start ccplay as"),
+        ([], "this lab knows no tracepoints"),
+    ],
+)
+async def test_what_is_forbidden_is_said_and_sampling_goes_on(
+    points: list[Feature], why: str
+) -> None:
+    async with playing(source := live(on_a_machine_with(*points))) as (app, pilot):
+        await pilot.press("h")
+        await until(pilot, lambda: any(why in each.message for each in app._notifications))
+        assert source.sent == []
+
+
+async def test_zooming_in_draws_every_ack() -> None:
+    """Between two samples, 20 ms apart, the plot now climbs by a step a millisecond."""
+    async with playing(live(on_a_machine_with(PROBE))) as (app, pilot):
+        state = app.session.state
+        state.apply(segments(state.now - 0.1, 100))
+        await until(pilot, lambda: "per ACK" not in text_of(app, "cwnd"))
+        await pilot.press("space", *["plus"] * 12)
+        await until(pilot, lambda: "per ACK" in text_of(app, "cwnd"))
+        assert "per ACK" in text_of(app, "rtt")
+        assert "per ACK" not in text_of(app, "queue")
+
+
+async def test_the_ribbon_shows_states_shorter_than_a_sample() -> None:
+    async with playing(live(on_a_machine_with(PROBE))) as (app, pilot):
+        state = app.session.state
+        await pilot.press("space", *["plus"] * 12)
+        view = app.main.view
+        end = view.playhead.until
+        before = states(view, state.flows["1"], 50)
+        assert None not in before
+        state.apply(segments(end - 0.05, 49))
+        state.apply(CaStateChanged(t=end - 0.020, flow="1", ca_state=0))
+        state.apply(CaStateChanged(t=end - 0.010, flow="1", ca_state=4))
+        state.apply(CaStateChanged(t=end - 0.005, flow="1", ca_state=0))
+        found = states(view, state.flows["1"], 50)
+        assert 4 in found
+        assert found[-1] == 0
+
+
+async def test_a_recording_is_traced_no_more() -> None:
+    async with playing(source := SyntheticSource(on_a_machine_with(PROBE))) as (_, pilot):
+        await pilot.press("h")
+        assert source.sent == []
+
+
+def test_the_palette_offers_it_for_every_running_flow() -> None:
+    state = LabState()
+    for event in on_a_machine_with(PROBE):
+        state.apply(event)
+    offered = {entry.text: entry.command for entry in entries(state)}
+    assert offered["trace flow 1"] == TraceFlow(flow="1")
+    state.apply(TraceStarted(t=state.now, flow="1"))
+    offered = {entry.text: entry.command for entry in entries(state)}
+    assert offered["trace flow 1 no more"] == UntraceFlow(flow="1")
+    assert "trace flow 1" not in offered
