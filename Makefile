@@ -1,6 +1,7 @@
 # Two commands do all their own set-up on Debian and Ubuntu:
 #   make play   open the playground (without a terminal: run it headless, print the result)
 #   make test   run every test
+# make algorithms brings clang and bpftool (400 MB), for congestion controls as BPF programs.
 
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -11,17 +12,20 @@ SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 # What the lab starts, and the Debian package that brings it.
 TOOLS := mnexec:mininet iperf3:iperf3 ping:iputils-ping wget:wget ip:iproute2 unshare:util-linux \
          iptables-legacy:iptables tcpdump:tcpdump
-PACKAGES = $(foreach t,$(TOOLS),$(if $(shell PATH=$$PATH:/usr/sbin:/sbin command -v $(word 1,$(subst :, ,$t))),,$(word 2,$(subst :, ,$t))))
+missing = $(foreach t,$(1),$(if $(shell PATH=$$PATH:/usr/sbin:/sbin command -v $(word 1,$(subst :, ,$t))),,$(word 2,$(subst :, ,$t))))
+PACKAGES = $(call missing,$(TOOLS))
+COMPILERS = $(call missing,clang:clang bpftool:bpftool)
+INSTALL = $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends
 
-.PHONY: play test check format bench wheel clean system
+.PHONY: play test check format bench wheel clean system algorithms
 
 play: $(VENV)/ready
 	@$(BIN)/ccplay
 
-test: $(VENV)/dev
+test: $(VENV)/dev algorithms
 	$(SUDO) $(BIN)/pytest
 
-check: $(VENV)/dev
+check: $(VENV)/dev algorithms
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -32,7 +36,7 @@ format: $(VENV)/dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/dev
+bench: $(VENV)/dev algorithms
 	$(SUDO) $(BIN)/python -m tests.bench
 
 wheel: $(VENV)/dev
@@ -44,7 +48,16 @@ system:
 	if [ -n "$$missing" ]; then \
 	  echo "installing $$missing"; \
 	  $(SUDO) apt-get update -qq && \
-	  $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \
+	  $(INSTALL) $$missing >/dev/null; \
+	fi
+
+# Where they can't be had, the rest is played and tested without.
+algorithms: | system
+	@missing="$(strip $(COMPILERS))"; \
+	if [ -n "$$missing" ]; then \
+	  echo "installing $$missing"; \
+	  $(SUDO) apt-get update -qq && $(INSTALL) $$missing >/dev/null || \
+	    echo "no BPF algorithms: $$missing can't be installed"; \
 	fi
 
 $(VENV)/ready: pyproject.toml | system
