@@ -53,8 +53,8 @@ def _check(arguments: argparse.Namespace) -> int:
     from ccplay.lab.bpf.build import BuildError, build
     from ccplay.lab.bpf.complaints import complaints
     from ccplay.lab.bpf.libbpf import LoadError
-    from ccplay.lab.bpf.loaded import register
     from ccplay.lab.bpf.own import own_algorithms
+    from ccplay.lab.bpf.register import register
     from ccplay.lab.bpf.support import lack
 
     path: Path = arguments.file

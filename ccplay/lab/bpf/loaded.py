@@ -7,20 +7,19 @@ each by a name that no other has, such as ``cc3f2a_vegas``; people, commands and
 
 from __future__ import annotations
 
-import os
 import re
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ccplay.assets import SUFFIX, algorithms
 from ccplay.errors import UnsupportedError
-from ccplay.lab.bpf.libbpf import LoadError, Registered, name_taken
 from ccplay.lab.bpf.own import own_algorithms
 from ccplay.lab.bpf.support import lack
 
-_PLACEHOLDER = b"ccplay.cc.name."
-"""What ``NAME`` of ccplay_cc.h puts where the kernel's name is to stand."""
+if TYPE_CHECKING:
+    from ccplay.lab.bpf.libbpf import Registered
 
 _OURS = re.compile(r"cc[0-9a-f]{4}_")
 
@@ -70,8 +69,9 @@ class Library:
                 raise UnsupportedError(
                     f"congestion control {name!r}: {missing.reason}; {missing.remedy}"
                 )
-            # Not before it is needed: every lab would start later for it.
+            # Not before they are needed: every lab would start later for them.
             from ccplay.lab.bpf.build import build  # noqa: PLC0415
+            from ccplay.lab.bpf.register import register  # noqa: PLC0415
 
             image, _ = build(source, tell)
             kernel_name, registered = register(image, name.removesuffix(SUFFIX))
@@ -95,20 +95,3 @@ library = Library()
 def is_ours(kernel_name: str) -> bool:
     """Say whether a name in the kernel's list is some lab's BPF program."""
     return _OURS.match(kernel_name) is not None
-
-
-def register(image: bytes, name: str) -> tuple[str, Registered]:
-    """Register an object under a name that nothing else of this host has; return that too.
-
-    Raises ``LoadError``.
-    """
-    if image.count(_PLACEHOLDER) != 1:
-        raise LoadError("it must have exactly one CONGESTION_CONTROL, with .name = NAME", "")
-    while True:
-        kernel_name = f"cc{os.urandom(2).hex()}_{name.replace('-', '_')[:8]}"
-        named = image.replace(_PLACEHOLDER, kernel_name.encode().ljust(len(_PLACEHOLDER), b"\0"))
-        try:
-            return kernel_name, Registered(named)
-        except LoadError as error:
-            if not name_taken(error):
-                raise
