@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
+from ccplay.assets import SUFFIX
 from ccplay.errors import CcplayError, LabError
 from ccplay.lab import congestion
 from ccplay.lab.netns import Namespace
@@ -150,9 +151,10 @@ class Flow:
             )
             self._tell("warning", text)
         asked = self._command.cc
-        if asked in congestion.NEED_ECN and cc == f"{asked}-reno":
-            why = congestion.NEED_ECN[asked]
-            self._tell("warning", f"flow {self.name} runs {cc!r}, not {asked!r}: {why}")
+        why = congestion.NEED_ECN.get((asked or "").removesuffix(SUFFIX))
+        if why is not None and not counters.ecn:
+            # The kernel's own turns into Reno by name, ours keeps its name and is never marked.
+            self._tell("warning", f"flow {self.name} runs {cc!r} as Reno does: {why}")
         if self._command.duration_s is not None:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(self._command.duration_s, self.begin_stop)

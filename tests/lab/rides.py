@@ -12,6 +12,7 @@ from ccplay import launch
 from ccplay.model import AnyEvent, Build, LinkSetting, Qdisc, StartFlow, Sweep, Topology
 from ccplay.source import LabSource
 from ccplay.wire import UnknownEvent
+from tests.lab import marker
 from tests.lab.conftest import RunningLab
 
 PACKET_BITS = 1514 * 8
@@ -159,13 +160,25 @@ def _growth(samples: list[Sample]) -> float:
     return (last.cwnd - first.cwnd) / rtts
 
 
-async def ride(cc: str, path: Path, seconds: float) -> Ride:
-    """Let one flow have the path to itself for so long."""
-    build = Build(topology=Topology(kind="linear"), links=path.links, sample_hz=100.0)
+async def ride(cc: str, path: Path, seconds: float, mark_above: int | None = None) -> Ride:
+    """Let one flow have the path to itself for so long.
+
+    ``mark_above`` so many packets in the queue, they get CE; then both hosts agree on ECN.
+    """
+    build = Build(
+        topology=Topology(kind="linear"),
+        links=path.links,
+        sample_hz=100.0,
+        congestion_controls={} if mark_above is None else {"h1": cc, "h2": cc},
+    )
     taken = Ride(path)
     lab = RunningLab(LabSource(launch.lab_argv(), build), taken)
     try:
         await lab.until(lambda state: state.phase == "ready")
+        if mark_above is not None:
+            assert lab.state.hello is not None
+            links = {each.name: each.interface for each in lab.state.hello.network.links}
+            await asyncio.to_thread(marker.mark_above, links["r->h2"], mark_above)
         lab.send(StartFlow(cc=cc))
         await lab.until(lambda _: len(taken.samples) > 0)
         await lab.run_for(seconds)

@@ -17,6 +17,7 @@ from ccplay.lab.bpf.support import lack
 from ccplay.model import Build, StartFlow, Topology
 from tests.lab.conftest import running
 from tests.lab.rides import OPEN, Path, Ride, rides
+from tests.lab.rides import ride as one_ride
 
 _missing = lack()
 pytestmark = pytest.mark.skipif(_missing is not None, reason=f"{_missing}")
@@ -188,6 +189,21 @@ def test_ledbat_holds_its_delay_at_the_target(ridden: dict[str, Ride]) -> None:
     ride = ridden["ledbat.bpf"].since(14.0)
     assert ride.losses() == 0
     assert median(each.srtt_s for each in ride.samples) == pytest.approx(0.080, abs=0.012)
+
+
+async def test_dctcp_holds_the_queue_at_the_marking_threshold() -> None:
+    """RFC 8257: a few marks, small cuts; Reno would halve and leave the link idle for a while.
+
+    Marks come at 20 packets; 16.5 are under way, so a halved cwnd of 37 would empty the queue.
+    """
+    ride = (await one_ride("dctcp.bpf", DEEP, 10.0, mark_above=20)).since(START_S)
+    assert ride.losses() == 0
+    assert 12 < ride.mean_queue() < 24
+    assert max(each.qlen for each in ride.samples) < 30
+    windows = sorted(each.cwnd for each in ride.samples)
+    # The equilibrium of the paper: an oscillation of about sqrt(2 * 37) / 2 = 4 segments.
+    assert windows[-1] - windows[0] < 12
+    assert ride.goodput > 0.93 * ride.path.rate
 
 
 async def test_a_plain_name_is_the_kernels_where_it_has_one() -> None:
