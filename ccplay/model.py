@@ -627,7 +627,7 @@ class TraceEnded(Event, frozen=True):
 
 
 class TraceLost(Event, frozen=True):
-    """Segments of traced flows came faster than they could be told of."""
+    """Segments of traced flows were not told of: they came too fast, or the kernel missed them."""
 
     segments: Count
     """How many are missing, of all traces together."""
@@ -748,7 +748,10 @@ class TraceSamples(Event, frozen=True):
 
 
 class CaStateChanged(Event, frozen=True):
-    """A traced connection went into another state; the tracepoint ``tcp:tcp_cong_state_set``."""
+    """A traced connection went into another state; the tracepoint ``tcp:tcp_cong_state_set``.
+
+    The first one of a trace, and one that the tracepoint did not tell, at the sweep that saw it.
+    """
 
     flow: str
     ca_state: Count

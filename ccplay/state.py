@@ -218,6 +218,8 @@ class LabState:
         """Those that run."""
         self.traced: set[str] = set()
         """Flows and downloads that are traced now."""
+        self.untold = 0
+        """Segments that are missing from those traces, and from any that they overlap with."""
         self.links: dict[str, list[LinkChanged]] = {}
         """By direction: every setting that it had, oldest first."""
         self.hosts: dict[str, str] = {}
@@ -446,11 +448,15 @@ class LabState:
     def _trace_ended(self, event: TraceEnded) -> None:
         self.traced.discard(event.flow)
         text = f"flow {event.flow} was traced: {event.segments:,} segments"
+        if self.untold and not self.traced:
+            text += f"; {self.untold:,} were missed, all traces together"
+            self.untold = 0
         self._write(event.t, "info", text)
 
     def _trace_lost(self, event: TraceLost) -> None:
-        text = f"{event.segments:,} segments came faster than they could be traced"
-        self._write(event.t, "warning", text)
+        if not self.untold:
+            self._write(event.t, "warning", "the kernel does not tell every segment it traces")
+        self.untold += event.segments
 
     def _trace_samples(self, event: TraceSamples) -> None:
         if (flow := self.flows.get(event.flow)) is not None:

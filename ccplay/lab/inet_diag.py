@@ -34,7 +34,7 @@ FIELDS: tuple[tuple[str, str, int], ...] = (
 )
 """What is read of ``tcp_info``: our name, ``struct`` code, offset in it (Linux 4.19 and later)."""
 
-_PLACES = {name: (code, offset) for name, code, offset in FIELDS}
+_PLACES = {name: (code, offset) for name, code, offset in FIELDS} | {"segs_in": ("I", 140)}
 
 _INFO_SIZE = 208
 """How much of ``tcp_info`` that is; kernels may have more of it."""
@@ -101,7 +101,7 @@ class Connection:
         return self.cookie == cookie
 
     def field(self, name: str) -> int:
-        """Return one of ``FIELDS``, as read last."""
+        """Return one of ``FIELDS``, or ``segs_in``, as read last."""
         code, offset = _PLACES[name]
         value: int = struct.unpack_from("=" + code, self.info, offset)[0]
         return value

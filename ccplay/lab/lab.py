@@ -197,7 +197,7 @@ class Lab:
             sweep = self._probe.sweep(begun)
             ended = self.clock()
             self._emit(sweep)
-            self._tracing.collect()
+            self._tracing.collect((begun, ended))
             drain.take(begun, ended - begun, sweep.qdisc, self._shaper.rates)
             keeper.sweep(begun - due, ended - begun)
             if ended >= report_due:

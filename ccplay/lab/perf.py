@@ -93,7 +93,7 @@ class Rings:
         # One moment for all CPUs, as near as may be: a flow may move from one to another.
         heads = [ring.head for ring in self._rings.values()]
         for ring, head in zip(self._rings.values(), heads, strict=True):
-            lost += _sort(ring.take(head), readers, found)
+            lost += sort_records(ring.take(head), readers, found)
         for records in found.values():
             records.sort()
         return found, lost
@@ -188,7 +188,7 @@ def online_cpus() -> list[int]:
     return cpus
 
 
-def _sort(
+def sort_records(
     data: bytes, readers: Mapping[int, Unpack], found: dict[int, list[tuple[int, ...]]]
 ) -> int:
     """Put the records of one ring where they belong; return how many were lost."""

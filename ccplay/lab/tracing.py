@@ -62,9 +62,15 @@ class _Told:
     connection: Connection
     us: int = 0
     """Moment of the newest segment: nothing is told of after what came later."""
+    segments: int = 0
+    untold: int | None = None
+    """How many more than ``segments`` the kernel counts: those before the trace, and missed ones.
+
+    None before both were first known at one moment.
+    """
     address: int = 0
     """Of its socket in the kernel; 0 before its first segment."""
-    ca_state: int = -1
+    ca_state: int | None = None
 
 
 @dataclass(slots=True)
@@ -126,8 +132,11 @@ class Tracing:
         if flow in self._traces:
             self._end(self._traces[flow])
 
-    def collect(self) -> None:
-        """Tell all that has come since; costs nothing where no flow is traced."""
+    def collect(self, swept: tuple[float, float] | None = None) -> None:
+        """Tell all that has come since; costs nothing where no flow is traced.
+
+        ``swept`` is when the last sweep began and ended: what it read is compared.
+        """
         if not self._traces or self._rings is None:
             return
         over = [each for each in self._traces.values() if not self._runs(each.flow)]
@@ -136,7 +145,7 @@ class Tracing:
             if not trace.told:
                 trace.told = [_Told(each) for each in self._connections(trace.flow)]
             for told in trace.told:
-                trace.segments += self._tell(told)
+                trace.segments += self._tell(told, swept if trace not in over else None)
         self._forget_strangers()
         self._tell_lost()
         for trace in over:
@@ -185,7 +194,7 @@ class Tracing:
             for row in records[point.id]:
                 rows.setdefault(row[key], []).append(row)
 
-    def _tell(self, told: _Told) -> int:
+    def _tell(self, told: _Told, swept: tuple[float, float] | None) -> int:
         """Tell what has come of a connection; return how many segments that is."""
         name, cookie = told.connection.name, told.connection.cookie
         rows = self._segments.pop(cookie, []) if cookie else []
@@ -193,31 +202,37 @@ class Tracing:
             told.address = rows[-1][6]
             remaining = iter(rows)
             while batch := list(islice(remaining, blocks.LONGEST)):
-                self._emit(self._samples(name, batch, told))
-        for row in self._changes.pop(told.address, []):
-            if row[2] != told.ca_state:
-                told.ca_state = row[2]
-                t = self._us(row[0]) / 1e6
-                self._emit(CaStateChanged(t=t, flow=name, ca_state=row[2]))
+                event, told.us = samples(name, batch, self._epoch_us, told.us)
+                self._emit(event)
+        changes = self._changes.pop(told.address, [])
+        for row in changes:
+            self._change(told, self._us(row[0]) / 1e6, row[2])
+        told.segments += len(rows)
+        if swept is not None and told.connection.info and told.address:
+            self._compare(told, rows, changes, swept)
         return len(rows)
 
-    def _samples(self, name: str, rows: list[Row], told: _Told) -> TraceSamples:
-        moments, cwnd, ssthresh, snd_wnd, srtt, *_ = zip(*rows, strict=True)
-        # CPUs are read one after the other: what one of them tells may be a little older.
-        us = [max(self._us(each), told.us) for each in moments]
-        told.us = us[-1]
-        thresholds: list[int | None] = [
-            None if each == INFINITE_SSTHRESH else each for each in ssthresh
-        ]
-        return TraceSamples(
-            t=us[0] / 1e6,
-            flow=name,
-            after_us=[after - before for before, after in pairwise(us)],
-            cwnd=blocks.row(cwnd),
-            ssthresh=blocks.row(thresholds),
-            srtt_us=blocks.row(srtt),
-            snd_wnd=blocks.row(snd_wnd),
-        )
+    def _change(self, told: _Told, t: float, ca_state: int) -> None:
+        if ca_state != told.ca_state:
+            told.ca_state = ca_state
+            self._emit(CaStateChanged(t=t, flow=told.connection.name, ca_state=ca_state))
+
+    def _compare(
+        self, told: _Told, rows: list[Row], changes: list[Row], swept: tuple[float, float]
+    ) -> None:
+        """Look whether the kernel has told all that a sweep counted; some don't when a CPU idles.
+
+        Where anything came during the sweep, nothing can be said.
+        """
+        begun, ended = (round(each * 1e6) for each in swept)
+        later = [self._us(row[0]) for row in rows if self._us(row[0]) > begun]
+        if not later or later[0] > ended:
+            untold = told.connection.field("segs_in") - told.segments + len(later)
+            if told.untold is not None:
+                self._lost += max(untold - told.untold, 0)
+            told.untold = max(untold, told.untold or untold)
+        if not changes or self._us(changes[-1][0]) <= begun:
+            self._change(told, swept[0], told.connection.field("ca_state"))
 
     def _us(self, nanoseconds: int) -> int:
         """Return a moment of CLOCK_MONOTONIC in microseconds of the lab's clock."""
@@ -240,6 +255,29 @@ class Tracing:
         if self._lost and now >= self._lost_told + _TELL_LOST_S:
             self._emit(TraceLost(t=now, segments=self._lost))
             self._lost, self._lost_told = 0, now
+
+
+def samples(name: str, rows: list[Row], epoch_us: int, least_us: int) -> tuple[TraceSamples, int]:
+    """Return what rows of the probe say of a connection, and the moment of the last.
+
+    Moments count from ``epoch_us``, and none is before ``least_us``: CPUs are read one after the
+    other, and what one of them tells may be a little older than what another has told.
+    """
+    moments, cwnd, ssthresh, snd_wnd, srtt, *_ = zip(*rows, strict=True)
+    us = [max(each // 1000 - epoch_us, least_us) for each in moments]
+    thresholds: list[int | None] = [
+        None if each == INFINITE_SSTHRESH else each for each in ssthresh
+    ]
+    event = TraceSamples(
+        t=us[0] / 1e6,
+        flow=name,
+        after_us=[after - before for before, after in pairwise(us)],
+        cwnd=blocks.row(cwnd),
+        ssthresh=blocks.row(thresholds),
+        srtt_us=blocks.row(srtt),
+        snd_wnd=blocks.row(snd_wnd),
+    )
+    return event, us[-1]
 
 
 def condition(connections: list[Connection], sports: range) -> dict[str, str]:

@@ -1,0 +1,285 @@
+"""Traces of real flows: every ACK, the kernel's own values, exact states, and nothing left."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from ccplay import launch, wire
+from ccplay.lab import perf
+from ccplay.model import (
+    Build,
+    LinkSetting,
+    SetLink,
+    StartDownload,
+    StartFlow,
+    StopFlow,
+    Topology,
+    TraceFlow,
+    UntraceFlow,
+)
+from ccplay.sinks import Recorder
+from ccplay.source import LabSource, read_recording
+from ccplay.state import Flow, LabState
+from ccplay.trace import Trace
+from tests.lab.conftest import RunningLab, running
+from tests.lab.test_leaks import (
+    MARKER,
+    Host,
+    check_nothing_is_left,
+    drain,
+    end_what_failed,
+    kill,
+    namespaces_made_for,
+    nothing_left,
+    read_until,
+)
+
+BUILD = Build(
+    topology=Topology(kind="linear"),
+    links={"bottleneck": LinkSetting(rate=10_000_000, delay_us=10_000)},
+)
+
+needs_root = pytest.mark.skipif(
+    os.geteuid() != 0 or bool(perf.refusal()), reason="tracing needs root of the host"
+)
+
+
+def traced(flow: Flow) -> Trace:
+    assert flow.trace is not None
+    return flow.trace
+
+
+def moments(trace: Trace) -> list[float]:
+    timeline = trace.moments
+    return [timeline.time(tick) for tick in range(timeline.first, timeline.end)]
+
+
+async def one_flow(lab: RunningLab, seconds: float) -> Flow:
+    """Run a flow that is traced from its first ACK, and stop it."""
+    lab.send(StartFlow(flow="1", cc="cubic"), TraceFlow(flow="1"))
+    await lab.until(lambda state: "1" in state.flows)
+    await lab.run_for(seconds)
+    lab.send(StopFlow(flow="1"))
+    await lab.until(lambda state: not state.flows["1"].running and not state.traced)
+    return lab.state.flows["1"]
+
+
+@needs_root
+async def test_every_ack_is_told_and_agrees_with_what_is_sampled(tmp_path: Path) -> None:
+    """Counted beside it: the packets on the way back; and the recording holds the same."""
+    path = tmp_path / "a.ccplay"
+    lab = RunningLab(LabSource(launch.lab_argv(), BUILD), Recorder(path))
+    try:
+        await lab.until(lambda state: state.phase == "ready")
+        flow = await one_flow(lab, 4.0)
+    finally:
+        await lab.close()
+    check_first_segment(flow)
+    check_number(lab.state, traced(flow))
+    check_cwnd(flow)
+    check_states(flow)
+    again = traced(read_recording(path).flows["1"])
+    assert moments(again) == pytest.approx(moments(traced(flow)), abs=2e-6)
+    end = again.moments.end
+    for name, series in again.series.items():
+        assert series.values(0, end) == traced(flow).series[name].values(0, end)
+
+
+def check_first_segment(flow: Flow) -> None:
+    """The trace begins with the first ACK: cwnd is still the initial window of RFC 6928."""
+    assert traced(flow).series["cwnd"].at(0) == 10
+
+
+def check_number(state: LabState, trace: Trace) -> None:
+    """The way back carries ACKs, and iperf3's own talk: a handshake and some dozen packets."""
+    packets = state.queues["r->h1"].series["packets"]
+    carried = (packets.last or 0) - (packets.at(packets.first) or 0)
+    assert carried > 1000
+    assert trace.moments.end == pytest.approx(carried, abs=0.01 * carried + 30)
+
+
+def check_cwnd(flow: Flow) -> None:
+    """A segment is told of before it has an effect: what a sweep reads, the next one tells.
+
+    A sweep takes a fraction of a millisecond, in which an ACK or two may come.
+    """
+    trace, sampled = traced(flow), flow.series["cwnd"]
+    ticks = range(sampled.first, sampled.end)
+    compared = 0
+    for tick in ticks:
+        value = sampled.at(tick)
+        after = trace.moments.at_or_after(sampled.timeline.time(tick))
+        near = [trace.series["cwnd"].at(each) for each in range(after - 1, after + 4)]
+        if value is None or not trace.covers(sampled.timeline.time(tick), 0.05):
+            continue
+        assert value in near, f"at {sampled.timeline.time(tick)}: {value}, traced {near}"
+        compared += 1
+    assert compared > 100
+
+
+def check_states(flow: Flow) -> None:
+    """What a sweep reads is what held before or after the change nearest to it."""
+    changes, sampled = traced(flow).ca_state, flow.series["ca_state"]
+    assert changes.end >= 2, "a full queue of cubic's means loss, and recovery from it"
+    last = sampled.timeline.time(sampled.end - 1)
+    for tick in range(sampled.first, sampled.end):
+        t = sampled.timeline.time(tick)
+        before = changes.timeline.before_or_at(t)
+        soon = changes.timeline.before_or_at(t + 0.003)
+        held = [changes.at(each) if each >= 0 else 0.0 for each in range(before, soon + 1)]
+        if t < last:
+            assert sampled.at(tick) in held, f"at {t}: {sampled.at(tick)}, traced {held}"
+
+
+@needs_root
+async def test_moments_are_of_the_labs_own_clock() -> None:
+    """Never earlier than the one before, and ACKs of a bottleneck come at its pace."""
+    async with running(BUILD) as lab:
+        flow = await one_flow(lab, 2.0)
+    found = moments(traced(flow))
+    assert all(a <= b for a, b in pairwise(found))
+    assert flow.started - 0.1 < found[0] < found[-1] <= lab.state.now
+    gaps = sorted(b - a for a, b in pairwise(found))
+    # A full frame takes 1.21 ms; an ACK stands for one or two. Wide: a busy machine bunches them.
+    assert 0.0006 < gaps[len(gaps) // 2] < 0.005
+
+
+@needs_root
+async def test_an_open_flow_is_joined_by_its_cookie_and_let_go_of() -> None:
+    """Both streams of it, a download beside it; what is not asked for is not told."""
+    async with running(BUILD) as lab:
+        lab.send(StartFlow(flow="1", streams=2), StartFlow(flow="2"))
+        lab.send(StartDownload(download="w1", bytes=300_000), TraceFlow(flow="w1"))
+        await lab.until(lambda state: {"1", "2", "w1"} <= set(state.flows))
+        await lab.run_for(0.3)
+        lab.send(TraceFlow(flow="1"))
+        await lab.until(lambda state: "1" in state.traced)
+        await lab.run_for(1.0)
+        lab.send(UntraceFlow(flow="1"))
+        await lab.until(lambda state: "1" not in state.traced)
+        state = lab.state
+        ends = {name: traced(state.flows[name]).moments.end for name in ("1", "1/2")}
+        assert min(ends.values()) > 20
+        assert state.flows["2"].trace is None
+        await lab.until(lambda state: not state.flows["w1"].running and not state.traced)
+        assert traced(state.flows["w1"]).moments.end > 50
+        await lab.run_for(0.3)
+        assert ends == {name: traced(state.flows[name]).moments.end for name in ends}
+
+
+@needs_root
+async def test_what_cannot_be_traced_is_said() -> None:
+    async with running(BUILD) as lab:
+        lab.send(TraceFlow(flow="7"), UntraceFlow(flow="7"), StartFlow(flow="1"))
+        lab.send(TraceFlow(flow="1"), TraceFlow(flow="1"))
+        await lab.until(lambda state: any("already" in entry.text for entry in state.log))
+        said = [entry.text for entry in lab.state.log if entry.kind == "warning"]
+        assert said == [
+            "no flow '7'; running: none",
+            "flow '7' is not traced; traced: none",
+            "flow 1 is traced already",
+        ]
+
+
+@needs_root
+async def test_an_rto_is_seen_at_its_moment() -> None:
+    """The link loses all for a while: the timer fires between two sweeps, and cwnd falls to 1."""
+    async with running(BUILD) as lab:
+        lab.send(StartFlow(flow="1"), TraceFlow(flow="1"))
+        await lab.until(lambda state: "1" in state.flows)
+        await lab.run_for(1.0)
+        lab.send(SetLink(loss=1.0))
+        await lab.until(lambda state: state.flows["1"].series["ca_state"].last == 4)
+        lab.send(SetLink(loss=0.0))
+        await lab.run_for(0.5)
+        trace, flow = traced(lab.state.flows["1"]), lab.state.flows["1"]
+        changes, sampled = trace.ca_state, flow.series["ca_state"]
+        ticks = range(changes.first, changes.end)
+        exact = next(changes.timeline.time(each) for each in ticks if changes.at(each) == 4)
+        seen = next(
+            sampled.timeline.time(each)
+            for each in range(sampled.first, sampled.end)
+            if sampled.at(each) == 4
+        )
+        # Sweeps come every 20 ms; on a busy machine some fall out.
+        assert exact <= seen + 0.003 < exact + 0.2
+
+
+@asynccontextmanager
+async def rootless() -> AsyncIterator[RunningLab]:
+    """Run a lab that is root only of its own user namespace."""
+    if (refusal := launch.rootless_refusal()) is not None:
+        pytest.skip(f"no user namespaces here: {refusal}")
+    argv = launch.inner_argv()
+    at = len(launch.UNSHARE)
+    options = () if launch.ROOTLESS[0] in argv else launch.ROOTLESS
+    lab = RunningLab(LabSource([*argv[:at], *options, *argv[at:]], BUILD))
+    try:
+        await lab.until(lambda state: state.phase == "ready")
+        yield lab
+    finally:
+        await lab.close()
+
+
+async def test_without_root_it_says_so_and_samples_on() -> None:
+    async with rootless() as lab:
+        assert lab.state.hello is not None
+        points = lab.state.hello.capabilities.tracepoints
+        assert [(each.available, each.remedy) for each in points] == [
+            (False, "start ccplay as root")
+        ] * 2
+        assert all(each.reason for each in points)
+        lab.send(StartFlow(flow="1"), TraceFlow(flow="1"))
+        await lab.until(lambda state: any("not traced" in entry.text for entry in state.log))
+        await lab.until(lambda state: "1" in state.flows)
+        await lab.until(lambda state: state.flows["1"].series["cwnd"].last)
+        assert not [entry for entry in lab.state.log if entry.kind == "error"]
+
+
+def listeners() -> set[str]:
+    """Return who on this machine listens to events, as process and descriptor."""
+    found = set()
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        try:
+            if str(link.readlink()) == "anon_inode:[perf_event]":
+                found.add(str(link))
+        except OSError:
+            continue
+    return found
+
+
+@needs_root
+async def test_a_killed_lab_listens_no_more() -> None:
+    """SIGKILL in the midst of a trace: no process, no mount, no namespace, no listener."""
+    before, others, began = Host.now(), listeners(), time.time()
+    marker = f"ccplay-{uuid.uuid4()}"
+    process = await asyncio.create_subprocess_exec(
+        *launch.lab_argv(),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env={**os.environ, MARKER: marker},
+    )
+    try:
+        assert process.stdin is not None
+        for command in (BUILD, StartFlow(flow="1"), TraceFlow(flow="1")):
+            process.stdin.write(wire.encode(command))
+        await read_until(process, b"trace-samples")
+        theirs = namespaces_made_for(marker)
+        assert listeners() - others
+        kill(marker, "lab")
+        await drain(process)
+        await asyncio.wait_for(process.wait(), 10)
+    finally:
+        end_what_failed(marker)
+    await check_nothing_is_left(marker, theirs, before, began)
+    assert not await nothing_left(lambda: listeners() - others)
