@@ -11,7 +11,7 @@ from typing import Self
 
 import msgspec
 
-from ccplay.errors import CommandError, LabError
+from ccplay.errors import CcplayError, CommandError, LabError
 from ccplay.lab import capabilities, congestion, topology
 from ccplay.lab.bpf.loaded import library
 from ccplay.lab.captures import Captures, Place
@@ -26,6 +26,7 @@ from ccplay.lab.traffic import Traffic
 from ccplay.model import (
     SAMPLE_HZ,
     AnyCommand,
+    Applied,
     Build,
     Building,
     Capabilities,
@@ -59,6 +60,9 @@ from ccplay.model import (
 
 DEFAULT_CC = "cubic"
 """What hosts use where nothing is said: Linux's own default, whatever this host's is."""
+
+_LOOK_S = 0.1
+"""How often the files of the user's own algorithms are looked at."""
 
 DEFAULT_BOTTLENECK = LinkSetting(
     rate=10_000_000, delay_us=10_000, qdisc=Qdisc(kind="pfifo", options={"limit": 100})
@@ -176,6 +180,9 @@ class Lab:
         self._emit(Ready(t=self.clock()))
         sweeping = asyncio.create_task(self._sweep_forever())
         self._stack.callback(sweeping.cancel)
+        if library.own:
+            renewing = asyncio.create_task(self._renew_forever())
+            self._stack.callback(renewing.cancel)
 
     def _progress(self, step: str, done: int, total: int) -> None:
         self._emit(Building(t=self.clock(), step=step, done=done, total=total))
@@ -275,6 +282,34 @@ class Lab:
         await congestion.prepare(cc, self._tell)
         congestion.set_host_default(self._built.namespace(host), cc)
         self._emit(HostChanged(t=self.clock(), host=host, cc=congestion.called(cc)))
+
+    async def _renew_forever(self) -> None:
+        """Whenever a file of the user's own is saved, let what runs under it go on with it."""
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            for name in library.changed():
+                try:
+                    await self._renew(name)
+                except CcplayError as error:
+                    self._tell("error", f"{name} goes on as it was: {error}")
+
+    async def _renew(self, name: str) -> None:
+        begun = self.clock()
+        old = await asyncio.to_thread(library.renew, name, lambda _: None)
+        if old is None:
+            return
+        for flow in self._traffic.under(name):
+            command = SetCongestionControl(flow=flow, cc=name)
+            self._traffic.switch_flow(flow, name)
+            now = self.clock()
+            self._emit(Applied(t=now, command=command, took_s=round(now - begun, 6)))
+        for node in self.network.nodes:
+            if node.role != "router" and (
+                congestion.host_default(self._built.namespace(node.name)) == name
+            ):
+                await self._set_host(node.name, name)
+        old.close()
+        self._tell("info", f"{name} was saved, and is used as it is now")
 
     async def _set_links(self, name: str, setting: LinkSetting) -> None:
         for link in directions(self.network, name):

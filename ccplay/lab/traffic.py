@@ -254,6 +254,16 @@ class Traffic:
         self._udp[name] = udp
         return filled
 
+    def under(self, cc: str) -> list[str]:
+        """Return the running flows and downloads whose connection uses ``cc``."""
+        sampled: dict[str, Flow | Download] = {**self._flows, **self._downloads}
+        found = {
+            name: self._probe.counters(name)
+            for name, each in sampled.items()
+            if not each.ended.is_set()
+        }
+        return [name for name, now in found.items() if now is not None and now.cc == cc]
+
     # --- all --------------------------------------------------------------------------------
 
     @contextmanager

@@ -152,6 +152,33 @@ async def test_a_bad_one_is_refused_with_its_reason_and_the_lab_lives(tmp_path: 
         await lab.close()
 
 
+@needs_bpf
+async def test_saving_the_file_swaps_it_under_a_running_flow(tmp_path: Path) -> None:
+    """With a mark in the plots; a mistake changes nothing, and the old one leaves the kernel."""
+    path = own(tmp_path)
+    source, name = path.read_text(), called(path)
+    lab = await start(path)
+    try:
+        (before,) = in_kernel(path)
+        path.write_text(source.replace("return max(cwnd * KEPT", "return nonsense(cwnd * KEPT"))
+        await lab.until(lambda state: any("goes on as it was" in e.text for e in state.log))
+        assert in_kernel(path) == [before]
+        # A window of 4 whatever happens: 4 segments an RTT of 20 ms are a fifth of the rate.
+        path.write_text(
+            source.replace("tcp_cong_avoid_ai(tp, max(", "set_cwnd(tp, 4); (void)(max(").replace(
+                "if (in_slow_start(tp)) {", "if (0) {"
+            )
+        )
+        await lab.until(lambda state: any("was saved" in e.text for e in state.log))
+        asked = SetCongestionControl(flow="1", cc=name)
+        await lab.until(lambda state: any(asked == each.command for each in state.applied))
+        await lab.until(lambda state: state.flows["1"].series["cwnd"].last == 4)
+        assert lab.state.flows["1"].cc == name
+        assert set(in_kernel(path)).isdisjoint([before])
+    finally:
+        await lab.close()
+
+
 def test_a_rootless_lab_says_why_it_has_none() -> None:
     found, _ = call("tests.lab.traffic_cases:survey", rootless=True)
     features = {each["name"]: each for each in found["congestion_controls"]}

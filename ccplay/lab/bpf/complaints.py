@@ -63,6 +63,13 @@ def complaints(source: Path, error: BuildError | LoadError) -> list[Complaint]:
     return found or [Complaint(None, str(error), "")]
 
 
+def summed_up(source: Path, error: BuildError | LoadError) -> str:
+    """Say the first complaint on one line: ``mine.bpf.c:49: no write support …: …``."""
+    first = complaints(source, error)[0]
+    place = source.name if first.line is None else f"{source.name}:{first.line}"
+    return ": ".join(each for each in (place, first.words, first.hint) if each)
+
+
 def _of_clang(name: str, said: list[str]) -> Iterator[Complaint]:
     located = re.compile(rf"{re.escape(name)}:(\d+):\d+: (?:fatal )?error: (.*)")
     inside = re.compile(rf"source location for {re.escape(name)}:([1-9]\d*):")

@@ -11,15 +11,17 @@ import re
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from ccplay.assets import SUFFIX, algorithms
-from ccplay.errors import UnsupportedError
+from ccplay.errors import CommandError, UnsupportedError
 from ccplay.lab.bpf.own import own_algorithms
 from ccplay.lab.bpf.support import lack
 
 if TYPE_CHECKING:
     from ccplay.lab.bpf.libbpf import Registered
+
+_Stamp: TypeAlias = tuple[int, int, int]
 
 _OURS = re.compile(r"cc[0-9a-f]{4}_")
 
@@ -33,6 +35,9 @@ class Library:
         self._kernel_names: dict[str, str] = {}
         self._names: dict[str, str] = {}
         self._registered: dict[str, Registered] = {}
+        self._images: dict[str, bytes] = {}
+        self._stamps: dict[str, _Stamp | None] = {}
+        self._seen: dict[str, _Stamp | None] = {}
         self._lock = threading.Lock()
 
     def add_own(self, paths: Iterable[Path]) -> None:
@@ -58,26 +63,66 @@ class Library:
     def bring_in(self, cc: str, tell: Callable[[str], None]) -> None:
         """Build, load and register an algorithm, where that is not done yet; blocks.
 
-        ``tell`` hears of what takes long. Raises ``UnsupportedError`` and the errors of building
-        and loading.
+        ``tell`` hears of what takes long. Raises ``UnsupportedError``, and ``CommandError`` with
+        what is wrong with the source.
         """
         source, name = self.source(cc), self.name(cc)
         with self._lock:
-            if source is None or name in self._kernel_names:
-                return
-            if (missing := lack()) is not None:
-                raise UnsupportedError(
-                    f"congestion control {name!r}: {missing.reason}; {missing.remedy}"
-                )
-            # Not before they are needed: every lab would start later for them.
-            from ccplay.lab.bpf.build import build  # noqa: PLC0415
-            from ccplay.lab.bpf.register import register  # noqa: PLC0415
+            if source is not None and name not in self._kernel_names:
+                self._load(name, source, tell)
 
+    def changed(self) -> list[str]:
+        """Return what has been brought in of the user's own and been saved anew since.
+
+        Only what lies still since the last call counts: an editor may still write.
+        """
+        found = []
+        for name in self._stamps:
+            now = _stamp(self.own[name])
+            if now not in (None, self._stamps[name]) and self._seen.get(name) == now:
+                found.append(name)
+            self._seen[name] = now
+        return found
+
+    def renew(self, name: str, tell: Callable[[str], None]) -> Registered | None:
+        """Bring a changed algorithm in anew under another kernel name; blocks.
+
+        Returns the old one, to be closed once nothing uses it; None where what was built is the
+        same. Raises as ``bring_in`` does, and then the old one stays.
+        """
+        with self._lock:
+            old = self._registered.get(name)
+            if old is None or not self._load(name, self.own[name], tell):
+                return None
+            return old
+
+    def _load(self, name: str, source: Path, tell: Callable[[str], None]) -> bool:
+        """Build, load and register; return whether there was anything new."""
+        if (missing := lack()) is not None:
+            raise UnsupportedError(
+                f"congestion control {name!r}: {missing.reason}; {missing.remedy}"
+            )
+        # Not before they are needed: every lab would start later for them.
+        from ccplay.lab.bpf.build import BuildError, build  # noqa: PLC0415
+        from ccplay.lab.bpf.complaints import summed_up  # noqa: PLC0415
+        from ccplay.lab.bpf.libbpf import LoadError  # noqa: PLC0415
+        from ccplay.lab.bpf.register import register  # noqa: PLC0415
+
+        if name in self.own:
+            self._stamps[name] = _stamp(source)
+        try:
             image, _ = build(source, tell)
+            if self._images.get(name) == image:
+                return False
             kernel_name, registered = register(image, name.removesuffix(SUFFIX))
-            self._registered[name] = registered
-            self._names[kernel_name] = name
-            self._kernel_names[name] = kernel_name
+        except (BuildError, LoadError) as error:
+            raise CommandError(summed_up(source, error)) from error
+        if name in self.own:
+            self._images[name] = image
+        self._registered[name] = registered
+        self._names[kernel_name] = name
+        self._kernel_names[name] = kernel_name
+        return True
 
     def close(self) -> None:
         """Take all of them back."""
@@ -86,6 +131,15 @@ class Library:
                 registered.close()
                 del self._kernel_names[name]
             self._registered.clear()
+
+
+def _stamp(path: Path) -> _Stamp | None:
+    """Return what changes when a file is saved; None while there is no file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 library = Library()
