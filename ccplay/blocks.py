@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from itertools import accumulate
 from operator import sub
 
 from ccplay.errors import WireError
 from ccplay.model import (
+    MOST_VARIABLES,
     QdiscRows,
     QdiscSamples,
     Row,
@@ -51,6 +52,7 @@ def pack(block: Sequence[Sweep]) -> Sweeps:
         after_us=list(map(sub, moments[1:], moments)),
         tcp=_tcp_rows([sweep.tcp for sweep in block if sweep.tcp is not None]),
         qdisc=_qdisc_rows([sweep.qdisc for sweep in block if sweep.qdisc is not None]),
+        own=_own_rows([sweep.own for sweep in block]),
     )
 
 
@@ -63,6 +65,8 @@ def check(block: Sweeps) -> None:
         _check_rows(block.tcp.flow, block.tcp.cc, block.tcp.fields, sweeps)
     if block.qdisc is not None:
         _check_rows(block.qdisc.link, block.qdisc.kind, block.qdisc.fields, sweeps)
+    _check_fields(len(block.tcp.flow) if block.tcp else 0, block.own, sweeps)
+    _check_variables(block.own)
 
 
 def check_sweep(sweep: Sweep) -> None:
@@ -77,6 +81,11 @@ def check_sweep(sweep: Sweep) -> None:
         for field in samples.__struct_fields__:
             if len(getattr(samples, field)) != len(names):
                 raise WireError(f"{field}: not one for each of {len(names)} flows or links")
+    flows = len(sweep.tcp.flow) if sweep.tcp else 0
+    for name, values in sweep.own.items():
+        if len(values) != flows:
+            raise WireError(f"{name}: not one for each of {flows} flows or links")
+    _check_variables(sweep.own)
 
 
 def check_trace(samples: TraceSamples) -> None:
@@ -137,12 +146,13 @@ def _held(row: dict[int, int | None] | int | None, sweeps: int) -> bytes:
     )
 
 
-def _shape(sweep: Sweep) -> tuple[list[str] | None, ...]:
+def _shape(sweep: Sweep) -> tuple[Collection[str] | None, ...]:
     return (
         sweep.tcp.flow if sweep.tcp else None,
         sweep.tcp.cc if sweep.tcp else None,
         sweep.qdisc.link if sweep.qdisc else None,
         sweep.qdisc.kind if sweep.qdisc else None,
+        sweep.own.keys(),
     )
 
 
@@ -158,6 +168,13 @@ def _qdisc_rows(samples: Sequence[QdiscSamples]) -> QdiscRows | None:
         return None
     first = samples[0]
     return QdiscRows(link=first.link, kind=first.kind, fields=_fields(samples, _QDISC_FIELDS))
+
+
+def _own_rows(samples: Sequence[dict[str, list[int | None]]]) -> dict[str, list[Row]]:
+    return {
+        name: [row(each) for each in zip(*(own[name] for own in samples), strict=True)]
+        for name in samples[0]
+    }
 
 
 def _fields(samples: Sequence[Value], names: Sequence[str]) -> dict[str, list[Row]]:
@@ -205,14 +222,23 @@ def _check_rows(
     _check_names(names)
     if len(kinds) != len(names):
         raise WireError(f"not one cc or kind for each of {len(names)} flows or links")
+    _check_fields(len(names), fields, sweeps)
+
+
+def _check_fields(members: int, fields: dict[str, list[Row]], sweeps: int) -> None:
     for field, rows in fields.items():
-        if len(rows) != len(names):
-            raise WireError(f"{field}: not one for each of {len(names)} flows or links")
+        if len(rows) != members:
+            raise WireError(f"{field}: not one for each of {members} flows or links")
         if {len(row) for row in rows if isinstance(row, list)} - {sweeps}:
             raise WireError(f"{field}: not a value for each of {sweeps} sweeps")
         for at in [list(row) for row in rows if isinstance(row, dict)]:
             if not at or at[0] != 0 or at[-1] >= sweeps or at != sorted(at):
                 raise WireError(f"{field}: changes at {at[:9]} of {sweeps} sweeps")
+
+
+def _check_variables(own: Collection[str]) -> None:
+    if len(own) > MOST_VARIABLES:
+        raise WireError(f"{len(own)} variables of algorithms; at most {MOST_VARIABLES} are read")
 
 
 def _check_names(names: list[str]) -> None:

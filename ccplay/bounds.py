@@ -61,6 +61,7 @@ class Bounds:
         self._swept = end
         if event.tcp is not None:
             self._sample(event.tcp.flow, sweeps)
+            self._samples += sum(len(each) for each in event.own.values()) * sweeps
         if event.qdisc is not None:
             self._sample(event.qdisc.link, sweeps)
         self._ticks += sweeps

@@ -46,6 +46,12 @@ Duration: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
 Name: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[^/\s]+$", max_length=200)]
 """What traffic is called; ``/`` parts a flow from the number of its stream."""
 
+Variable: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*$", max_length=40)]
+"""What an algorithm calls a number of its own, with a unit suffix."""
+
+MOST_VARIABLES = 16
+"""A flow has no more of its own."""
+
 INFINITE_SSTHRESH = 0x7FFFFFFF
 """``TCP_INFINITE_SSTHRESH`` of include/net/tcp.h; it travels as None."""
 
@@ -689,6 +695,13 @@ class Sweep(Event, frozen=True):
 
     tcp: TcpSamples | None = None
     qdisc: QdiscSamples | None = None
+    own: dict[Variable, list[Count | None]] = {}
+    """What congestion controls say of themselves: by name a list over the flows of ``tcp``.
+
+    None where a flow's algorithm has no such variable, or does not know it. The kernel's are those
+    of include/uapi/linux/inet_diag.h, in its units but for ``bbr_bw_bps``, which is in bits per
+    second; gains are of 256, ``dctcp_alpha`` is of 1024.
+    """
 
 
 Row: TypeAlias = Count | list[Step | None] | dict[int, Count | None] | None
@@ -726,6 +739,7 @@ class Sweeps(Event, frozen=True):
     """From each sweep to the next."""
     tcp: TcpRows | None = None
     qdisc: QdiscRows | None = None
+    own: dict[Variable, list[Row]] = {}
 
 
 class TraceSamples(Event, frozen=True):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ccplay import blocks
 from ccplay.model import (
+    MOST_VARIABLES,
     Applied,
     Building,
     CaptureEnded,
@@ -100,6 +101,8 @@ class Flow:
     """When which algorithm began, first one included."""
     trace: Trace | None = None
     """None where it never was traced."""
+    own: dict[str, Series] = field(default_factory=dict)
+    """What its algorithms have said of themselves, by the names of ``Sweep.own``."""
 
     @property
     def parent(self) -> str:
@@ -268,6 +271,7 @@ class LabState:
         tick = self.sweeps.append(event.t)
         if event.tcp is not None:
             self._tcp(tick, event.t, event.tcp)
+            self._own(tick, event.tcp.flow, event.own)
         if event.qdisc is not None:
             self._qdisc(tick, event.qdisc)
 
@@ -282,6 +286,22 @@ class LabState:
             if flow is not None:
                 flow.learn(t, cc, *lasts)
 
+    def _own(
+        self, tick: int, names: Sequence[str], own: Mapping[str, Sequence[int | None]]
+    ) -> None:
+        for variable, values in own.items():
+            for name, value in zip(names, values, strict=True):
+                if value is not None and (series := self._variable(name, variable)) is not None:
+                    series.put(tick, value)
+
+    def _variable(self, name: str, variable: str) -> Series | None:
+        """Return the series of a flow's variable; None where it has too many, or is not known."""
+        if (flow := self.flows.get(name)) is None:
+            return None
+        if variable not in flow.own and len(flow.own) < MOST_VARIABLES:
+            flow.own[variable] = Series(self.sweeps)
+        return flow.own.get(variable)
+
     def _qdisc(self, tick: int, samples: QdiscSamples) -> None:
         for row, link in enumerate(samples.link):
             series = self._queue(link, samples.kind[row]).series
@@ -293,6 +313,7 @@ class LabState:
         tick = self.sweeps.extend(moments)
         if event.tcp is not None:
             self._tcp_rows(tick, event.t, event.tcp, len(moments))
+            self._own_rows(tick, event.tcp.flow, event.own, len(moments))
         if event.qdisc is not None:
             self._qdisc_rows(tick, event.qdisc, len(moments))
         self.now = max(self.now, moments[-1])
@@ -307,6 +328,14 @@ class LabState:
         for flow, cc, *lasts in zip(flows, rows.cc, *counts, strict=True):
             if flow is not None:
                 flow.learn(t, cc, *(blocks.last(row) or 0 for row in lasts))
+
+    def _own_rows(
+        self, tick: int, names: Sequence[str], own: Mapping[str, Sequence[Row]], sweeps: int
+    ) -> None:
+        for variable, rows in own.items():
+            for name, row in zip(names, rows, strict=True):
+                if row is not None and (series := self._variable(name, variable)) is not None:
+                    series.extend(tick, *blocks.floats([row], sweeps))
 
     def _qdisc_rows(self, tick: int, rows: QdiscRows, sweeps: int) -> None:
         queues = [self._queue(*each) for each in zip(rows.link, rows.kind, strict=True)]

@@ -14,6 +14,8 @@ import socket
 import struct
 from collections.abc import Callable, Iterable, Mapping
 
+from ccplay.lab import own_info
+
 FIELDS: tuple[tuple[str, str, int], ...] = (
     ("ca_state", "B", 1),
     ("mss", "I", 16),
@@ -58,18 +60,23 @@ _HEADER = struct.Struct("=IH")
 _ATTRIBUTE = struct.Struct("=HH")
 _ERRNO = struct.Struct("=i")
 
-_REQUEST = struct.pack(
-    "=IHHIIBBBxI48x",
-    72,
-    _SOCK_DIAG_BY_FAMILY,
-    _DUMP_REQUEST,
-    1,
-    0,
-    socket.AF_INET,
-    socket.IPPROTO_TCP,
-    1 << (_INET_DIAG_INFO - 1) | 1 << (_INET_DIAG_CONG - 1),
-    _STATES,
-)
+
+def _request(more: int = 0) -> bytes:
+    return struct.pack(
+        "=IHHIIBBBxI48x",
+        72,
+        _SOCK_DIAG_BY_FAMILY,
+        _DUMP_REQUEST,
+        1,
+        0,
+        socket.AF_INET,
+        socket.IPPROTO_TCP,
+        1 << (_INET_DIAG_INFO - 1) | 1 << (_INET_DIAG_CONG - 1) | more,
+        _STATES,
+    )
+
+
+_REQUEST, _REQUEST_OWN = _request(), _request(own_info.ASKED)
 
 _TIMEOUT = struct.pack("=qq", 2, 0)
 """A dump is answered within the call; after 2 s something is broken, and we must not hang."""
@@ -83,7 +90,7 @@ def port_key(sport: int, dport: int) -> bytes:
 class Connection:
     """A connection that is to be read: the first one seen with its ports."""
 
-    __slots__ = ("cc", "cookie", "info", "key", "name")
+    __slots__ = ("cc", "cookie", "info", "key", "name", "own")
 
     def __init__(self, name: str, sport: int, dport: int) -> None:
         self.name = name
@@ -93,6 +100,8 @@ class Connection:
         self.info = b""
         """The ``tcp_info`` that was read last; empty before the connection is open."""
         self.cc = b""
+        self.own = b""
+        """Attributes with what the algorithm says of itself; empty where it says nothing."""
 
     def meets(self, cookie: int) -> bool:
         """Say whether the socket with ``cookie`` is the one; the first one is."""
@@ -126,6 +135,8 @@ class DiagSocket:
         self._socket = open_socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _TIMEOUT)
         self._layout = Layout(_ATTRIBUTES + 4, _INFO_SIZE, _ATTRIBUTES + 4 + _INFO_SIZE + 4)
+        self._own = False
+        """Whether to ask what algorithms say of themselves: one of the last dump did so."""
 
     def dump(self, wanted: Mapping[bytes, Connection]) -> list[Connection]:
         """Read the wanted connections, by ``key``; return those that are there.
@@ -133,9 +144,10 @@ class DiagSocket:
         Raises ``OSError``.
         """
         found: list[Connection] = []
-        self._socket.send(_REQUEST)
+        self._socket.send(_REQUEST_OWN if self._own else _REQUEST)
         while self._take(self._socket.recv(1 << 16), wanted, found):
             pass
+        self._own = not own_info.TELLING.isdisjoint([each.cc for each in found])
         return found
 
     def close(self) -> None:
@@ -146,7 +158,7 @@ class DiagSocket:
         self, data: bytes, wanted: Mapping[bytes, Connection], found: list[Connection]
     ) -> bool:
         """Unpack one datagram; return whether more are to come."""
-        layout = self._layout
+        layout, own = self._layout, self._own
         unpack, size, header = layout.unpack, layout.size, layout.header
         get, add = wanted.get, found.append
         position, end = 0, len(data)
@@ -168,6 +180,8 @@ class DiagSocket:
                 connection.info = info
                 begin = position + size
                 connection.cc = data[begin : begin + cc_size - 5]
+                if own:
+                    connection.own = data[begin + (cc_size - 1 & ~3) : position + length]
                 add(connection)
             # Attributes are padded, so every length is a multiple of four already.
             position += length

@@ -10,6 +10,7 @@ from ccplay.lab.bpf.loaded import library
 from ccplay.lab.inet_diag import Connection, DiagSocket, columns
 from ccplay.lab.link_queues import LinkQueues, Row
 from ccplay.lab.netns import Namespace
+from ccplay.lab.own_info import columns as own_columns
 from ccplay.lab.qdisc_stats import QdiscSocket
 from ccplay.model import INFINITE_SSTHRESH, QdiscSamples, Sweep, TcpSamples
 
@@ -116,7 +117,8 @@ class Probe:
         for host in self._hosts.values():
             if host.wanted:
                 found += host.socket.dump(host.wanted)
-        sweep = Sweep(t=t, tcp=_tcp_samples(found), qdisc=self._qdisc_samples())
+        own = own_columns(told) if any(told := [each.own for each in found]) else {}
+        sweep = Sweep(t=t, tcp=_tcp_samples(found), qdisc=self._qdisc_samples(), own=own)
         for callback in tuple(self.after_sweep):
             callback()
         return sweep

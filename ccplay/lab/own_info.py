@@ -1,0 +1,105 @@
+"""What a congestion control of the kernel says of itself beside ``tcp_info``.
+
+Attributes of an inet_diag answer, include/uapi/linux/inet_diag.h; which of the three comes is the
+algorithm's choice, and asking for Vegas' brings any of them (``get_info`` in net/ipv4/tcp_*.c).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import NamedTuple
+
+ASKED = 1 << (3 - 1)
+"""What asks for them: ``idiag_ext`` has eight bits, and that of ``INET_DIAG_VEGASINFO`` is one."""
+
+TELLING = frozenset(
+    (b"bbr", b"bbr2", b"bbr3", b"dctcp", b"vegas", b"nv", b"yeah", b"illinois", b"westwood")
+)
+"""Linux' own algorithms that have a ``get_info``; BPF programs can't."""
+
+_ATTRIBUTE = struct.Struct("=HH")
+_UNKNOWN_RTT = 0x7FFFFFFF
+"""Where Vegas and its like have measured none yet."""
+
+
+class _Field(NamedTuple):
+    name: str
+    factor: int = 1
+    unknown: int | None = None
+
+
+_FIELDS: dict[tuple[int, str], tuple[_Field, ...]] = {
+    (3, "IIII"): (
+        _Field("vegas_enabled"),
+        _Field("vegas_rttcnt"),
+        _Field("vegas_rtt_us", unknown=_UNKNOWN_RTT),
+        _Field("vegas_minrtt_us", unknown=_UNKNOWN_RTT),
+    ),
+    (9, "HHIII"): (
+        _Field("dctcp_enabled"),
+        _Field("dctcp_ce_state"),
+        _Field("dctcp_alpha"),
+        _Field("dctcp_ab_ecn"),
+        _Field("dctcp_ab_tot"),
+    ),
+    (16, "QIII"): (
+        # The kernel has bytes per second.
+        _Field("bbr_bw_bps", factor=8),
+        _Field("bbr_min_rtt_us", unknown=(1 << 32) - 1),
+        _Field("bbr_pacing_gain"),
+        _Field("bbr_cwnd_gain"),
+    ),
+}
+"""By attribute, INET_DIAG_VEGASINFO, DCTCPINFO, BBRINFO, and its ``struct`` code: its numbers."""
+
+_LAYOUTS = {kind: (struct.Struct(f"=4x{code}"), fields) for (kind, code), fields in _FIELDS.items()}
+_HEADS = {_ATTRIBUTE.pack(layout.size, kind): kind for kind, (layout, _) in _LAYOUTS.items()}
+
+
+def columns(told: Sequence[bytes]) -> dict[str, list[int | None]]:
+    """Return the variables of several sockets by name, each as one list over them.
+
+    Of each socket: the attributes behind ``INET_DIAG_CONG``. None: it has no such variable.
+    """
+    members: dict[bytes, list[int]] = {}
+    told = [each if not each or each[:4] in _HEADS else _plain(each) for each in told]
+    for at, each in enumerate(told):
+        if each:
+            members.setdefault(each[:4], []).append(at)
+    found: dict[str, list[int | None]] = {}
+    for head, those in members.items():
+        layout, fields = _LAYOUTS[_HEADS[head]]
+        rows = layout.iter_unpack(b"".join([told[at][: layout.size] for at in those]))
+        for field, counts in zip(fields, zip(*rows, strict=True), strict=True):
+            found[field.name] = _spread(_values(field, counts), those, len(told))
+    return found
+
+
+def _values(field: _Field, counts: Sequence[int]) -> list[int | None]:
+    if field.unknown in counts:
+        return [None if each == field.unknown else each * field.factor for each in counts]
+    return [*counts] if field.factor == 1 else [each * field.factor for each in counts]
+
+
+def _spread(values: list[int | None], places: Sequence[int], size: int) -> list[int | None]:
+    if len(places) == size:
+        return values
+    found: list[int | None] = [None] * size
+    for at, value in zip(places, values, strict=True):
+        found[at] = value
+    return found
+
+
+def _plain(attributes: bytes) -> bytes:
+    """Return the one that we know, where others stand before it or it is longer; else nothing."""
+    at = 0
+    while at + 4 <= len(attributes):
+        size, kind = _ATTRIBUTE.unpack_from(attributes, at)
+        if kind in _LAYOUTS:
+            known = _LAYOUTS[kind][0].size
+            if size < known:
+                break
+            return _ATTRIBUTE.pack(known, kind) + attributes[at + 4 : at + known]
+        at += max((size + 3) & ~3, 4)
+    return b""

@@ -1,0 +1,141 @@
+"""What algorithms say of themselves: read as the kernel lays it out, kept and packed unchanged."""
+
+import struct
+from typing import Any
+
+import pytest
+
+from ccplay import blocks, wire
+from ccplay.errors import WireError
+from ccplay.lab.own_info import columns
+from ccplay.model import MOST_VARIABLES, FlowStarted, Sweep, TcpSamples
+from ccplay.state import LabState
+from tests.unit.test_probe import attribute
+
+BBR = attribute(16, struct.pack("=IIIII", 1_250_000, 0, 20_100, 739, 512))
+VEGAS = attribute(3, struct.pack("=IIII", 1, 7, 25_000, 20_000))
+DCTCP = attribute(9, struct.pack("=HHIII", 1, 0, 512, 3, 9))
+
+
+def test_bbr_vegas_and_dctcp_are_read_beside_flows_that_say_nothing() -> None:
+    """Bandwidth is told in bytes per second and spoken of in bits."""
+    assert columns([BBR, b"", VEGAS, BBR, DCTCP]) == {
+        "bbr_bw_bps": [10_000_000, None, None, 10_000_000, None],
+        "bbr_min_rtt_us": [20_100, None, None, 20_100, None],
+        "bbr_pacing_gain": [739, None, None, 739, None],
+        "bbr_cwnd_gain": [512, None, None, 512, None],
+        "vegas_enabled": [None, None, 1, None, None],
+        "vegas_rttcnt": [None, None, 7, None, None],
+        "vegas_rtt_us": [None, None, 25_000, None, None],
+        "vegas_minrtt_us": [None, None, 20_000, None, None],
+        "dctcp_enabled": [None, None, None, None, 1],
+        "dctcp_ce_state": [None, None, None, None, 0],
+        "dctcp_alpha": [None, None, None, None, 512],
+        "dctcp_ab_ecn": [None, None, None, None, 3],
+        "dctcp_ab_tot": [None, None, None, None, 9],
+    }
+
+
+def test_a_bandwidth_above_32_bits_is_read_whole() -> None:
+    fast = attribute(16, struct.pack("=IIIII", 5, 1, 1, 256, 512))
+    assert columns([fast])["bbr_bw_bps"] == [((1 << 32) + 5) * 8]
+
+
+def test_what_has_not_been_measured_is_not_known() -> None:
+    unmeasured = attribute(3, struct.pack("=IIII", 1, 0, 0x7FFFFFFF, 0x7FFFFFFF))
+    assert columns([unmeasured])["vegas_minrtt_us"] == [None]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "bandwidth"),
+    [
+        (attribute(21, bytes(8)) + BBR, [10_000_000]),
+        # Later versions of BBR tell more, behind this.
+        (attribute(16, BBR[4:] + bytes(8)), [10_000_000]),
+        (attribute(16, BBR[4:16]), None),
+        (attribute(21, bytes(8)), None),
+        (b"\0\0\0\0\0", None),
+    ],
+)
+def test_others_before_it_and_more_behind_it_are_passed_over(
+    attributes: bytes, bandwidth: list[int] | None
+) -> None:
+    assert columns([attributes]).get("bbr_bw_bps") == bandwidth
+
+
+def sweep(t: float, own: dict[str, list[int | None]], *flows: str) -> Sweep:
+    zeros: dict[str, Any] = {name: [0] * len(flows) for name in TcpSamples.__struct_fields__}
+    named = {"flow": [*flows], "cc": ["bbr"] * len(flows)}
+    return Sweep(t=t, tcp=TcpSamples(**zeros | named), own=own)
+
+
+def started() -> LabState:
+    state = LabState()
+    for flow in ("1", "2"):
+        state.apply(FlowStarted(t=0.0, flow=flow, src="s1", dst="d1", cc="bbr", port=5201))
+    return state
+
+
+SWEEPS = [
+    sweep(1.0, {}, "1", "2"),
+    sweep(1.1, {"bbr_bw_bps": [100, None]}, "1", "2"),
+    sweep(1.2, {"bbr_bw_bps": [200, None]}, "1", "2"),
+    sweep(1.3, {"bbr_bw_bps": [None, 50]}, "1", "2"),
+    sweep(1.4, {}, "1", "2"),
+]
+
+
+def check(state: LabState) -> None:
+    first, second = (state.flows[name].own["bbr_bw_bps"] for name in ("1", "2"))
+    assert [first.at(tick) for tick in range(5)] == [None, 100, 200, None, None]
+    assert [second.at(tick) for tick in range(5)] == [None, None, None, 50, None]
+
+
+def test_variables_become_series_of_the_flows_that_have_them() -> None:
+    state = started()
+    for each in SWEEPS:
+        state.apply(each)
+    check(state)
+
+
+def test_a_recording_keeps_them() -> None:
+    """Sweeps with other variables begin another block; the blocks say the same."""
+    assert not blocks.fits(SWEEPS[1], SWEEPS[:1])
+    assert blocks.fits(SWEEPS[2], SWEEPS[1:2])
+    state = started()
+    for part in (SWEEPS[:1], SWEEPS[1:4], SWEEPS[4:]):
+        state.apply(wire.decode_event(wire.encode(blocks.pack(part))))
+    check(state)
+
+
+def test_a_sweep_without_them_is_written_as_ever() -> None:
+    assert b"own" not in wire.encode(SWEEPS[0])
+    assert b"own" not in wire.encode(blocks.pack(SWEEPS[:1]))
+
+
+MANY: dict[str, list[int | None]] = {f"v{n}": [1] for n in range(MOST_VARIABLES + 1)}
+
+
+@pytest.mark.parametrize(
+    ("own", "reason"),
+    [
+        ({"bbr_bw_bps": [1, 2]}, "not one for each of 1"),
+        (MANY, "at most 16"),
+        ({"Any Name": [1]}, "own"),
+        ({"bbr_bw_bps": [-1]}, "own"),
+    ],
+)
+def test_what_does_not_fit_or_is_too_much_is_refused(
+    own: dict[str, list[int | None]], reason: str
+) -> None:
+    for event in (sweep(1.0, own, "1"), blocks.pack([sweep(1.0, own, "1")])):
+        with pytest.raises(WireError, match=reason):
+            wire.decode_event(wire.encode(event))
+
+
+def test_a_flow_has_no_more_than_so_many_over_its_life() -> None:
+    """A stranger's recording that names others in every sweep fills no memory."""
+    state = started()
+    for n in range(MOST_VARIABLES + 5):
+        state.apply(sweep(float(n), {f"v{n}": [1]}, "1"))
+    assert len(state.flows["1"].own) == MOST_VARIABLES
