@@ -561,9 +561,7 @@ class UdpEnded(Event, frozen=True):
     sent: int
     """Packets, as the sender counted them."""
     received: int
-    """Packets, as the receiver counted them."""
-    lost: int
-    """Packets missing among those; what was under way at the end is neither received nor lost."""
+    """Packets, as the receiver counted them; it may leave the last one or two unread."""
     jitter_us: Duration | None
     """The receiver's, smoothed as in RFC 3550; None where it could not tell."""
     duration_s: float

@@ -175,7 +175,6 @@ class Udp:
     started: float
     sent: int = 0
     received: int = 0
-    lost: int = 0
     jitter_us: float | None = None
     duration_s: float | None = None
     ended: float | None = None
@@ -442,13 +441,14 @@ class LabState:
 
     def _udp_ended(self, event: UdpEnded) -> None:
         if (udp := self.udp.get(event.udp)) is not None:
-            udp.sent, udp.received, udp.lost = event.sent, event.received, event.lost
-            udp.jitter_us = event.jitter_us
+            udp.sent, udp.received, udp.jitter_us = event.sent, event.received, event.jitter_us
             udp.duration_s, udp.ended, udp.error = event.duration_s, event.t, event.error
         if event.error:
             self._write(event.t, "error", f"UDP {event.udp} died: {event.error}")
         else:
-            text = f"UDP {event.udp} ended: {event.sent:,} packets sent, {event.lost:,} lost"
+            text = (
+                f"UDP {event.udp} ended: {event.sent:,} packets sent, {event.received:,} received"
+            )
             self._write(event.t, "traffic", text)
 
     def _interface_counters(self, event: InterfaceCounters) -> None:

@@ -45,7 +45,6 @@ class Account:
     def __init__(self) -> None:
         self.sent: int | None = None
         self.received: int | None = None
-        self.lost = 0
         self.jitter_us: float | None = None
         self.sending_s: float | None = None
 
@@ -57,8 +56,7 @@ class Account:
         if end == "sender":
             self.sent, self.sending_s = int(match[4]), float(match[1])
         else:
-            self.lost = int(match[3])
-            self.received = int(match[4]) - self.lost
+            self.received = int(match[4]) - int(match[3])
             self.jitter_us = float(match[2]) * 1000
 
 
@@ -197,7 +195,6 @@ class Udp:
                 udp=self.name,
                 sent=account.sent or 0,
                 received=account.received or 0,
-                lost=account.lost,
                 jitter_us=account.jitter_us,
                 duration_s=sending_s if account.sending_s is None else account.sending_s,
                 error=error,

@@ -153,14 +153,13 @@ class UdpResult(msgspec.Struct, frozen=True, kw_only=True):
     sent: int | None
     """Packets."""
     received: int | None
-    lost: int | None
-    """Missing among those received; what was under way at the end is neither."""
+    """Packets; the receiver may leave the last one or two unread."""
     tx_bps: float | None
     """Payload sent, in bits, over ``duration_s``."""
     rx_bps: float | None
     """Payload received, in bits, over ``duration_s``."""
     loss: float | None
-    """``lost`` as a share of ``lost`` and ``received``."""
+    """Share of the packets sent that were not received."""
     jitter_ms: float | None
     """The receiver's, smoothed as in RFC 3550, at the end."""
     error: str | None

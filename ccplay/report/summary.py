@@ -221,7 +221,6 @@ def _download(state: LabState, download: Download) -> DownloadResult:
 def _udp(udp: Udp) -> UdpResult:
     told = udp.ended is not None and udp.sent > 0
     seconds, size = udp.duration_s, udp.packet_bytes
-    there = udp.received + udp.lost
     return UdpResult(
         id=udp.name,
         src=udp.src,
@@ -231,10 +230,9 @@ def _udp(udp: Udp) -> UdpResult:
         duration_s=None if seconds is None else round(seconds, 3),
         sent=udp.sent if told else None,
         received=udp.received if told else None,
-        lost=udp.lost if told else None,
         tx_bps=_rate(udp.sent * size, seconds or 0) if told else None,
         rx_bps=_rate(udp.received * size, seconds or 0) if told else None,
-        loss=round(udp.lost / there, 6) if told and there else None,
+        loss=round(1 - udp.received / udp.sent, 6) if told else None,
         jitter_ms=_ms(udp.jitter_us),
         error=udp.error,
     )

@@ -45,10 +45,12 @@ async def test_packets_are_counted_where_they_pass_are_dropped_and_are_lost() ->
     def count(link: str, name: str) -> int:
         return int(getattr(found, name)[rows[link]])
 
-    # A cable loses nothing, and the queue is in front of what counts.
-    assert count("h1->r", "sent") == count("r->h1", "received")
-    assert count("r->h2", "sent") == count("h2->r", "received")
-    assert count("h1->r", "sent") == count("r->h2", "sent") + count("r->h2", "dropped")
+    # A cable loses nothing; a few may pass while one node is read after the other.
+    assert count("h1->r", "sent") == pytest.approx(count("r->h1", "received"), abs=5)
+    assert count("r->h2", "sent") == pytest.approx(count("h2->r", "received"), abs=5)
+    # What came to the router has left it, was dropped, or stands in its queue of 30 still.
+    waiting = count("h1->r", "sent") - count("r->h2", "sent") - count("r->h2", "dropped")
+    assert -5 <= waiting <= 35
     # What the sweeps saw last may be a few packets behind.
     queue = state.queues["r->h2"]
     assert count("r->h2", "dropped") >= (queue.series["drops"].last or 0)

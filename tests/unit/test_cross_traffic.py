@@ -37,7 +37,7 @@ def test_each_end_is_asked_for_what_it_alone_knows() -> None:
         account.read(line, "sender")
     for line in RECEIVER:
         account.read(line, "receiver")
-    assert (account.sent, account.received, account.lost, account.sending_s) == (85, 70, 15, 0.7)
+    assert (account.sent, account.received, account.sending_s) == (85, 70, 0.7)
     assert account.jitter_us == 21.0
 
 
@@ -108,16 +108,14 @@ def test_the_state_and_the_result_tell_what_became_of_its_packets() -> None:
     before = summarise(state, "x").udp[0]
     assert (before.sent, before.loss, before.duration_s) == (None, None, None)
     assert ended_at(state, "u1") is None
-    ended = UdpEnded(
-        t=10.2, udp="u1", sent=400, received=297, lost=99, jitter_us=1500.0, duration_s=3.2
-    )
+    ended = UdpEnded(t=10.2, udp="u1", sent=400, received=300, jitter_us=1500.0, duration_s=3.2)
     state.apply(ended)
     assert ended_at(state, "u1") == 10.2
-    assert state.log[-1].text == "UDP u1 ended: 400 packets sent, 99 lost"
+    assert state.log[-1].text == "UDP u1 ended: 400 packets sent, 300 received"
     found = merits(summarise(state, "x"))
     assert found["udp.u1.loss"] == 0.25
     assert found["udp.u1.tx_bps"] == 1_000_000
-    assert found["udp.u1.rx_bps"] == 742_500
+    assert found["udp.u1.rx_bps"] == 750_000
     assert found["udp.u1.jitter_ms"] == 1.5
 
 

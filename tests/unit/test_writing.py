@@ -355,9 +355,7 @@ def outcome(t: float, command: AnyCommand) -> Iterator[AnyEvent]:
             yield UdpStarted(
                 t=t, udp=name, src="a", dst="b", rate_bps=rate, packet_bytes=size, port=1
             )
-            ended = UdpEnded(
-                t=t + 2, udp=name, sent=1, received=1, lost=0, jitter_us=0.0, duration_s=2.0
-            )
+            ended = UdpEnded(t=t + 2, udp=name, sent=1, received=1, jitter_us=0.0, duration_s=2.0)
         case StopFlow():
             ended = FlowEnded(t=t, flow=command.flow, bytes=1, duration_s=2.0, retransmits=0)
         case _:
