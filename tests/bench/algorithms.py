@@ -1,0 +1,123 @@
+"""Algorithms as BPF programs: how long building, loading and swapping one takes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+from ccplay import launch
+from ccplay.assets import ALGORITHMS
+from ccplay.lab.bpf.build import build
+from ccplay.lab.bpf.register import register
+from ccplay.lab.bpf.support import lack
+from ccplay.model import Build, Hello, LinkSetting, SetCongestionControl, StartFlow, Sweep, Topology
+from ccplay.session import Session
+from ccplay.source import LabSource
+from ccplay.state import LabState
+from tests.bench._figures import Spread, table
+
+ROUNDS = 10
+BUILD = Build(
+    topology=Topology(kind="linear"),
+    links={"bottleneck": LinkSetting(rate=10_000_000, delay_us=10_000)},
+)
+
+
+class Swapped:
+    """Notes when the first sweep came after the latest command took effect, by the host's clock."""
+
+    def __init__(self) -> None:
+        self.began = 0.0
+        self.sweeps: list[float] = []
+
+    def put(self, event: object) -> None:
+        if isinstance(event, Hello):
+            self.began = event.wall_time
+        elif isinstance(event, Sweep):
+            self.sweeps.append(event.t)
+
+    def close(self) -> None:
+        pass
+
+
+async def run(console: Console) -> None:
+    """Print what it costs to begin with an algorithm, and to change one while it works."""
+    if (missing := lack()) is not None:
+        console.print(f"algorithms: {missing.reason} ({missing.remedy})")
+        return
+    template = (ALGORITHMS / "template.bpf.c").read_text()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "benched.bpf.c"
+        cold, cached, loaded = [], [], []
+        for _ in range(ROUNDS):
+            path.write_text(f"{template}/* {os.urandom(8).hex()} */\n")
+            begun = time.perf_counter()
+            build(path)
+            built = time.perf_counter()
+            image, _ = build(path)
+            again = time.perf_counter()
+            _, registered = register(image, "benched")
+            loaded.append(time.perf_counter() - again)
+            registered.close()
+            cold.append(built - begun)
+            cached.append(again - built)
+        swaps = await _swaps(path, template)
+    sheet = table(
+        f"an algorithm as a BPF program, {ROUNDS} times, ms: median (least-greatest)",
+        "save to first sample under the new code within 1.5 s",
+        ("", "takes"),
+    )
+    for name, taken in (
+        ("clang builds it", cold),
+        ("found in the cache", cached),
+        ("loaded, checked and registered", loaded),
+        ("from save to first sample under the new code", swaps),
+    ):
+        sheet.add_row(name, Spread.of(taken).scaled(1e3))
+    console.print(sheet)
+
+
+async def _swaps(path: Path, template: str) -> list[float]:
+    notes = Swapped()
+    session = Session(LabSource(launch.lab_argv(algorithms=[path]), BUILD), sinks=[notes])
+    running = asyncio.create_task(session.run())
+    state: LabState = session.state
+    taken = []
+    try:
+        await _until(lambda: state.phase == "ready")
+        session.send(StartFlow(flow="1", cc="benched"))
+        await _until(lambda: "1" in state.flows)
+        for number in range(ROUNDS):
+            saved = time.time()
+            # The increase goes into the code, so that the object is another one.
+            source = template.replace("INCREASE 1 ", f"INCREASE {number + 2} ")
+            await asyncio.to_thread(path.write_text, source)
+            await _until(lambda number=number: _swapped(state) > number)
+            swap = [each.t for each in state.applied if _is_swap(each.command)][-1]
+            await _until(lambda swap=swap: notes.sweeps[-1] > swap)
+            first = next(t for t in notes.sweeps if t > swap)
+            taken.append(notes.began + first - saved)
+    finally:
+        await session.close()
+        await running
+    return taken
+
+
+def _is_swap(command: object) -> bool:
+    return isinstance(command, SetCongestionControl)
+
+
+def _swapped(state: LabState) -> int:
+    return sum(_is_swap(each.command) for each in state.applied)
+
+
+async def _until(condition: object, within_s: float = 30.0) -> None:
+    assert callable(condition)
+    async with asyncio.timeout(within_s):
+        while not condition():  # noqa: ASYNC110 - the state tells nobody
+            await asyncio.sleep(0.005)
