@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ccplay.ui.scale import Scale, short, time_ticks
+from ccplay.ui.scale import Scale, moment, short, time_ticks
 
 
 @given(st.floats(min_value=0.0, max_value=1e9), st.integers(min_value=1, max_value=10))
@@ -43,3 +43,9 @@ def test_labels_take_four_cells(value: float, text: str) -> None:
 
 def test_moments_are_round() -> None:
     assert time_ticks(7.5, 30.0, 4) == [10, 20, 30]
+
+
+def test_moments_of_a_tenth_of_a_second_are_round_too() -> None:
+    ticks = time_ticks(64.975, 0.1, 5)
+    assert ticks == [64.98, 65.0, 65.02, 65.04, 65.06]
+    assert [moment(each) for each in ticks[:3]] == ["01:04.98", "01:05", "01:05.02"]

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from ccplay.series import Series, Timeline
-from ccplay.ui.traces import CountTrace, DotTrace, Pen, SeriesTrace, StepTrace
+from ccplay.ui.traces import CountTrace, DotTrace, Pen, SeriesTrace, StepTrace, TracedTrace
 
 PEN = Pen("#ffffff")
 
@@ -66,3 +66,13 @@ def test_factors_scale() -> None:
     span = SeriesTrace(series_of([20_000.0]), PEN, 1e-3).spans([0.0, 1.0])[0]
     assert span is not None
     assert math.isclose(span[0], 20.0)
+
+
+def test_what_was_traced_is_drawn_where_slices_are_shorter_than_samples() -> None:
+    """Wide slices are drawn from samples, and so are those in which nothing was traced."""
+    traced = series_of([3.0, 9.0, 3.0, 4.0], interval=0.005)
+    both = TracedTrace(SeriesTrace(series_of([1.0] * 50), PEN), traced)
+    assert both.spans([0.0, 0.02, 0.04]) == [(1.0, 1.0), (1.0, 1.0)]
+    assert both.spans([0.0, 0.004, 0.008, 0.012]) == [(3.0, 3.0), (3.0, 9.0), (3.0, 9.0)]
+    assert both.spans([0.5, 0.504, 0.508]) == [(1.0, 1.0), (1.0, 1.0)]
+    assert both.peak(0.0, 1.0) == 9.0

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import struct
+from pathlib import Path
 
 import pytest
 
 from ccplay import blocks, wire
 from ccplay.bounds import Bounds
-from ccplay.errors import UnsupportedError, WireError
+from ccplay.errors import ScenarioError, UnsupportedError, WireError
 from ccplay.lab import perf, tracing
 from ccplay.lab.inet_diag import Connection
 from ccplay.lab.tracepoints import PROBE, STATE_SET, Tracepoint, parse
@@ -21,8 +22,11 @@ from ccplay.model import (
     TraceLost,
     TraceSamples,
     TraceStarted,
+    UntraceFlow,
 )
+from ccplay.scenario.reading import parse as parse_scenario
 from ccplay.state import LabState
+from ccplay.trace import Trace
 
 FORMAT = """name: tcp_probe
 ID: 2273
@@ -198,6 +202,44 @@ def test_a_trace_that_goes_back_in_time_is_refused() -> None:
     bounds.check(samples(1.0, [10], flow="2"))
     with pytest.raises(WireError, match="flow 1 goes back"):
         bounds.check(samples(2.0, [10]))
+
+
+SCENARIO = """
+title = "T"
+duration = "10 s"
+topology = { kind = "linear" }
+timeline = [
+  { at = "1 s", do = "start-flow", flow = "a" },
+  { at = "1 s", do = "start-download", download = "w1" },
+  { at = "1 s", do = "trace-flow", flow = "FLOW" },
+  { at = "2 s", do = "untrace-flow", flow = "a" },
+]
+"""
+
+
+@pytest.mark.parametrize("flow", ["a", "w1"])
+def test_a_scenario_traces_flows_and_downloads(flow: str) -> None:
+    case = parse_scenario(SCENARIO.replace("FLOW", flow), Path("x.toml")).case()
+    assert [step.command for step in case.timeline][2:] == [
+        TraceFlow(flow=flow),
+        UntraceFlow(flow="a"),
+    ]
+
+
+def test_a_scenario_traces_nothing_that_never_starts() -> None:
+    with pytest.raises(ScenarioError, match='no flow "b" is ever started'):
+        parse_scenario(SCENARIO.replace("FLOW", "b"), Path("x.toml"))
+
+
+def test_ssthresh_is_told_apart_from_what_the_kernel_makes_of_it() -> None:
+    """In Open the tracepoint tells 3/4 of cwnd where ssthresh is less: then it is as it was."""
+    trace = Trace()
+    fields = {"flow": "1", "after_us": [1, 1, 1, 1], "srtt_us": 1, "snd_wnd": 1}
+    cwnd, said = [10, 20, 21, 30, 15], [None, 18, 18, 22, 15]
+    trace.add(
+        TraceSamples(t=1.0, cwnd=blocks.row(cwnd), ssthresh=blocks.row(said), **fields)  # type: ignore[arg-type]
+    )
+    assert [trace.series["ssthresh"].at(tick) for tick in range(5)] == [None, 18, 18, 18, 15]
 
 
 def test_a_machine_without_a_way_says_so() -> None:
