@@ -31,6 +31,9 @@ _OPTIONS = (
     *("-fno-color-diagnostics", "-fno-caret-diagnostics", "-ferror-limit=5"),
 )
 
+_MOST_KEPT = 64
+"""Objects in the cache, of some 700 kB each."""
+
 _CLANG_S = 120.0
 """Less than a second on a PC; more than this is none that will end."""
 
@@ -58,7 +61,9 @@ def build(source: Path, told: Callable[[str], None] = lambda _: None) -> tuple[b
     material = [text, HEADER.read_bytes(), types.encode(), _clang_version().encode()]
     kept = _folder() / f"{_digest(*material, ' '.join(_OPTIONS).encode())}.o"
     with contextlib.suppress(OSError):
-        return kept.read_bytes(), []
+        image = kept.read_bytes()
+        kept.touch()
+        return image, []
     told(f"building {source.name}, which takes a second the first time")
     return _compile(source, text, _vmlinux_header(types), kept)
 
@@ -79,7 +84,16 @@ def _compile(source: Path, text: bytes, types: Path, kept: Path) -> tuple[bytes,
             raise BuildError(source, said)
         image = made.read_bytes()
         made.replace(kept)
+    _forget(kept.parent)
     return image, said
+
+
+def _forget(folder: Path) -> None:
+    """Delete what was used longest ago, for every save of an own algorithm makes an object."""
+    with contextlib.suppress(OSError):
+        objects = sorted(folder.glob("*.o"), key=lambda each: each.stat().st_mtime, reverse=True)
+        for each in objects[_MOST_KEPT:]:
+            each.unlink(missing_ok=True)
 
 
 @cache
