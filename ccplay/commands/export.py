@@ -19,6 +19,7 @@ as in the figures), then the table's own columns, whose names end in their units
   pings      every answer; rtt_us is empty for one that did not come
   downloads  bytes that had arrived
   events     what was done and what happened, in words
+  variables  what algorithms say of themselves: BBR's bandwidth and gains
   health     how well the lab kept time, each second
 
   ccplay export results/ --to data/                     every table as data/TABLE.csv
@@ -44,7 +45,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--table",
-        choices=("tcp", "queues", "pings", "downloads", "events", "health"),
+        choices=("tcp", "queues", "pings", "downloads", "events", "variables", "health"),
         help="only this one (default: all into a directory, tcp into a file or to stdout)",
     )
     parser.set_defaults(run=run)

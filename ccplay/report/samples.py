@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from operator import itemgetter
 from typing import Any, Literal, TypeAlias
 
-from ccplay import blocks
+from ccplay import blocks, variables
 from ccplay.model import (
     DownloadProgress,
     Health,
@@ -16,6 +17,7 @@ from ccplay.model import (
     Row,
     Sweep,
     Sweeps,
+    TcpRows,
 )
 from ccplay.report.material import Material, Run
 from ccplay.source import recorded_events
@@ -87,6 +89,7 @@ _OWN: dict[str, dict[str, Kind]] = {
     "pings": {"ping": "text", "seq": "whole", "rtt_us": "real"},
     "downloads": {"download": "text", "bytes": "whole"},
     "events": {"kind": "text", "text": "text"},
+    "variables": {"flow": "text", "cc": "text", "variable": "text", "value": "real"},
     "health": _HEALTH,
 }
 TABLES = tuple(_OWN)
@@ -219,6 +222,22 @@ def _sweeps(event: Sweeps | Sweep, start: float) -> Iterator[tuple[str, Batch]]:
     if block.qdisc is not None:
         own = {"link": block.qdisc.link, "kind": block.qdisc.kind}
         yield "queues", _unpacked(times, own, block.qdisc.fields, _QDISC)
+    if block.tcp is not None and block.own:
+        yield "variables", _variables(times, block.tcp, block.own)
+
+
+def _variables(times: Sequence[float], tcp: TcpRows, own: Mapping[str, Sequence[Row]]) -> Batch:
+    """Return a row for each variable that is known of a flow, sweep by sweep."""
+    found = [
+        (t, flow, cc, name, variables.real(name, value))
+        for name, rows in own.items()
+        for flow, cc, row in zip(tcp.flow, tcp.cc, rows, strict=True)
+        for t, value in zip(times, _counts(row, len(times)), strict=True)
+        if value is not None
+    ]
+    found.sort(key=itemgetter(0))
+    names = ("t_s", "flow", "cc", "variable", "value")
+    return {column: [row[at] for row in found] for at, column in enumerate(names)}
 
 
 def _unpacked(

@@ -1,16 +1,21 @@
 """What algorithms say of themselves: read as the kernel lays it out, kept and packed unchanged."""
 
 import struct
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ccplay import blocks, wire
+from ccplay.cli import main
 from ccplay.errors import WireError
 from ccplay.lab.own_info import columns
-from ccplay.model import MOST_VARIABLES, FlowStarted, Sweep, TcpSamples
+from ccplay.model import MOST_VARIABLES, Ended, FlowStarted, Sweep, TcpSamples
 from ccplay.state import LabState
+from ccplay.variables import say
 from tests.unit.test_probe import attribute
+
+PLAYGROUND = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
 
 BBR = attribute(16, struct.pack("=IIIII", 1_250_000, 0, 20_100, 739, 512))
 VEGAS = attribute(3, struct.pack("=IIII", 1, 7, 25_000, 20_000))
@@ -131,6 +136,44 @@ def test_what_does_not_fit_or_is_too_much_is_refused(
     for event in (sweep(1.0, own, "1"), blocks.pack([sweep(1.0, own, "1")])):
         with pytest.raises(WireError, match=reason):
             wire.decode_event(wire.encode(event))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("bbr_bw_bps", 9_560_000, "bw 9.56 Mbit/s"),
+        ("bbr_min_rtt_us", 20_140, "min rtt 20.1 ms"),
+        ("bbr_pacing_gain", 320, "pacing gain 1.25"),
+        ("dctcp_alpha", 512, "alpha 0.50"),
+        ("vegas_rttcnt", 7, "rttcnt 7"),
+        ("k", 7, "k 7"),
+        ("us", 7, "us 7"),
+    ],
+)
+def test_variables_are_said_with_scale_and_unit(name: str, value: float, said: str) -> None:
+    assert say(name, value) == said
+
+
+def test_they_are_exported_a_row_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.ccplay"
+    said = PLAYGROUND.read_bytes().splitlines(keepends=True)
+    last = max(wire.decode_event(line).t for line in said)
+    start = FlowStarted(t=last, flow="o", src="s1", dst="d1", cc="bbr", port=5201)
+    told = [
+        sweep(last + 0.5, {"bbr_pacing_gain": [320], "bbr_bw_bps": [1000]}, "o"),
+        sweep(last + 0.6, {"bbr_pacing_gain": [None], "bbr_bw_bps": [2000]}, "o"),
+    ]
+    kept = [line for line in said if not isinstance(wire.decode_event(line), Ended)]
+    added = [wire.encode(start), wire.encode(blocks.pack(told))]
+    path.write_bytes(b"".join([*kept, *added]))
+    assert main(["export", str(path), "--table", "variables"]) == 0
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head.split(",")[-4:] == ["flow", "cc", "variable", "value"]
+    assert [row.split(",")[-4:] for row in rows] == [
+        ["o", "bbr", "bbr_pacing_gain", "1.25"],
+        ["o", "bbr", "bbr_bw_bps", "1000.0"],
+        ["o", "bbr", "bbr_bw_bps", "2000.0"],
+    ]
 
 
 def test_a_flow_has_no_more_than_so_many_over_its_life() -> None:

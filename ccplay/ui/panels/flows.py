@@ -6,6 +6,7 @@ from ccplay.state import Flow, Ping
 from ccplay.ui.sheet import Row, Run, fit
 from ccplay.ui.view import View, goodput
 from ccplay.units import format_rate, format_size
+from ccplay.variables import say
 
 WIDE = 56
 """From this width on units are spelt out."""
@@ -25,6 +26,10 @@ def rows(view: View, width: int, height: int) -> list[Row]:
         at = next((n + 1 for n, each in enumerate(listed) if each.name == flow.name), len(listed))
         body.insert(at, _ghost(view, flow, tick, width))
         listed.insert(at, flow)
+    for at, flow in enumerate(listed):
+        if flow.name == view.selected:
+            body[at + 1 : at + 1] = _own(view, flow, width)[: max(room - len(body), 0)]
+            break
     start = 0
     if len(body) > room:
         names = [flow.name for flow in view.listed()]
@@ -78,6 +83,22 @@ def _flow(view: View, flow: Flow, width: int) -> list[Run]:
 def _sign(view: View, flow: Flow) -> str:
     """Return what says that the flow is traced."""
     return view.glyphs.traced if flow.trace is not None and flow.trace.covers(view.t) else " "
+
+
+def _own(view: View, flow: Flow, width: int) -> list[list[Run]]:
+    """Return lines with what the flow's algorithm says of itself, as many as it takes."""
+    indent = 3 + _columns(width)[0]
+    lines: list[str] = []
+    for name, series in flow.own.items():
+        if (value := series.at(view.tick)) is None:
+            continue
+        said = say(name, value)
+        if lines and indent + len(lines[-1]) + 2 + len(said) <= width:
+            lines[-1] += f"  {said}"
+        else:
+            lines.append(said)
+    ink = view.ink("muted")
+    return [[(" " * indent + fit(each, width - indent), ink)] for each in lines]
 
 
 def _ghost(view: View, flow: Flow, tick: int, width: int) -> list[Run]:
