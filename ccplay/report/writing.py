@@ -20,8 +20,10 @@ from ccplay.errors import CcplayError, RecordingError, UsageError
 from ccplay.report.charts import Chart, charts
 from ccplay.report.distributions import KINDS, Distribution, together
 from ccplay.report.figures import cdf, chart, files, fonts
+from ccplay.report.figures import growth as growth_figure
 from ccplay.report.figures.job import Drawn, Job, draw
 from ccplay.report.figures.style import Inks, look
+from ccplay.report.growth import families
 from ccplay.report.material import Material, axes, place, say, slug
 from ccplay.report.naming import in_order
 from ccplay.report.page import Picture, Shown, render
@@ -211,8 +213,27 @@ def _charts(material: Material, drawn: Sequence[Drawn], figures: Path, face: str
                     _width(figure.get_size_inches()[0], lead=not pictures and each.drawn_along),
                 )
             )
+        pictures += _growth(material, drawn, figures, face)
         pictures += _distributions(material, drawn, figures, face)
     return pictures
+
+
+def _growth(
+    material: Material, drawn: Sequence[Drawn], figures: Path, face: str
+) -> Iterator[Picture]:
+    by_run = {each.slug: each.growth for each in drawn if each.growth is not None}
+    for family, lines in families(material, by_run).items():
+        figure = growth_figure.draw(lines)
+        name = f"growth-{slug(family)}" if family else "growth"
+        paths = files.save(figure, figures / name, files.FORMATS, face)
+        yield Picture(
+            name,
+            f"Acknowledged segments, {family}" if family else "Acknowledged segments",
+            "Segments that the flow has brought since the network stood; of each case one run.",
+            files.svg(figure, name),
+            [path.name for path in paths],
+            _width(figure.get_size_inches()[0]),
+        )
 
 
 def _width(inches: float, *, lead: bool = False) -> str:

@@ -7,11 +7,13 @@ from pathlib import Path
 
 from ccplay.model import Hello, LinkChanged
 from ccplay.report.checkpoint import Checkpoint
+from ccplay.report.curves import Curve
 from ccplay.report.distributions import Distribution, distributions
 from ccplay.report.figures import fonts, run
 from ccplay.report.figures.files import FORMATS, save, svg
 from ccplay.report.figures.panels import panels
 from ccplay.report.figures.style import Inks, look
+from ccplay.report.growth import growth
 from ccplay.report.scene import Finish, Scene, scene
 from ccplay.source import read_recording
 from ccplay.state import Entry
@@ -47,6 +49,8 @@ class Drawn:
     """The stacked figure, for the page; empty where the run is not drawn in full."""
     files: list[str]
     distributions: dict[str, Distribution]
+    growth: Curve | None
+    """Of its only flow; None where it had several."""
     events: list[Entry]
     start: float
     """Where in the stream the figures' axis has its 0."""
@@ -73,6 +77,7 @@ def draw(job: Job) -> Drawn:
         svg=text,
         files=files,
         distributions=distributions(state),
+        growth=growth(state),
         events=state.log,
         start=shown.start,
         hello=state.hello,

@@ -1,0 +1,73 @@
+"""Acknowledged segments over time: of single flows only, family by family."""
+
+from __future__ import annotations
+
+import pytest
+
+from ccplay.model import FlowStarted, Ready, Sweep, TcpSamples
+from ccplay.report.curves import Curve
+from ccplay.report.growth import families, growth
+from ccplay.report.results import Result
+from ccplay.state import LabState
+from tests.unit.reports import case_result, case_statistics, material
+
+MSS = 348
+
+
+def session(*flows: str) -> LabState:
+    """Return a session whose flows bring 100 segments each second from 2 s on."""
+    state = LabState()
+    state.apply(Ready(t=1.0))
+    for flow in flows:
+        state.apply(FlowStarted(t=2.0, flow=flow, src="h1", dst="h2", cc="reno", port=1))
+    for tick in range(101):
+        fields = {name: [1] * len(flows) for name in TcpSamples.__struct_fields__}
+        named = {
+            "flow": list(flows),
+            "cc": ["reno"] * len(flows),
+            "mss": [MSS] * len(flows),
+            "bytes_acked": [tick * 2 * MSS + 1] * len(flows),
+        }
+        samples = TcpSamples(**{**fields, **named})  # type: ignore[arg-type]
+        state.apply(Sweep(t=2.0 + tick / 50, tcp=samples))
+    return state
+
+
+def test_a_flow_s_segments_over_time() -> None:
+    line = growth(session("1"))
+    assert line is not None
+    assert line.t[0] == pytest.approx(1.0)
+    assert line.t[-1] == pytest.approx(3.0)
+    assert line.y[0] == pytest.approx(0, abs=0.1)
+    assert line.y[-1] == pytest.approx(200, abs=1)
+    assert line.y == sorted(line.y)
+
+
+def test_of_several_flows_none_is_chosen() -> None:
+    assert growth(session("1", "2")) is None
+    assert growth(LabState()) is None
+
+
+def test_cases_are_compared_within_their_family() -> None:
+    names = [
+        ("alone, cc Reno", "Reno"),
+        ("alone, cc Vegas", "Vegas"),
+        ("loss 2 %, cc Reno", "Reno"),
+    ]
+    runs = [case_result(name, 1, 0.5, cc=cc) for name, cc in names]
+    cases = [case_statistics(run.name, [run]) for run in runs]
+    made = material(Result(scenario="x", title="x", machine=None, cases=runs, statistics=cases))
+    lines = {run.slug: Curve([0.0, 1.0], [0.0, 9.0]) for run in made.runs}
+    assert {name: list(each) for name, each in families(made, lines).items()} == {
+        "alone": ["Reno", "Vegas"]
+    }
+
+
+def test_the_figure_tells_more_lines_apart_than_it_has_colours() -> None:
+    pytest.importorskip("matplotlib")
+    from ccplay.report.figures.growth import draw
+
+    figure = draw({f"variant {n}": Curve([0.0, 15.0], [0.0, 100.0 + n]) for n in range(13)})
+    drawn = figure.axes[0].get_lines()
+    looks = {(line.get_color(), str(line.get_linestyle())) for line in drawn}
+    assert len(drawn) == len(looks) == 13
