@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -32,8 +33,14 @@ def main() -> None:
     ``DIRECTORY [MACHINE [FILE ...]]``.
     """
     directory, machine = [*sys.argv[1:], "", ""][:2]
-    library.add_own(Path(file) for file in sys.argv[3:])
-    code = asyncio.run(_serve(Place(Path(directory), machine)))
+    code = LabError.exit_code
+    try:
+        library.add_own(Path(file) for file in sys.argv[3:])
+        code = asyncio.run(_serve(Place(Path(directory), machine)))
+    except CcplayError as error:
+        print(f"{wire.LAB_SAYS}{error}", file=sys.stderr)
+    except Exception:  # noqa: BLE001 - its words would be lost where Python waits for the thread
+        traceback.print_exc()
     # A thread may still wait in readline, and nothing is left to tidy: the kernel does it.
     os._exit(code)
 

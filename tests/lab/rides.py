@@ -195,5 +195,9 @@ async def rides(wanted: dict[str, tuple[str, Path, float]], at_once: int = 4) ->
         async with turn:
             return await ride(cc, path, seconds)
 
-    done = await asyncio.gather(*(one(*each) for each in wanted.values()))
-    return dict(zip(wanted, done, strict=True))
+    done = await asyncio.gather(*(one(*each) for each in wanted.values()), return_exceptions=True)
+    for each in done:
+        if isinstance(each, BaseException):
+            # Not before all labs have ended in order.
+            raise each
+    return {name: each for name, each in zip(wanted, done, strict=True) if isinstance(each, Ride)}
