@@ -96,6 +96,8 @@ async def _swaps(path: Path, template: str) -> list[float]:
             saved = time.time()
             # The increase goes into the code, so that the object is another one.
             source = template.replace("INCREASE 1 ", f"INCREASE {number + 2} ")
+            # And the comment is new, so that none comes from the cache.
+            source += f"/* {os.urandom(8).hex()} */\n"
             await asyncio.to_thread(path.write_text, source)
             await _until(lambda number=number: _swapped(state) > number)
             swap = [each.t for each in state.applied if _is_swap(each.command)][-1]
