@@ -13,6 +13,7 @@ SECTIONS = (
     ("congestion_controls", "Congestion control"),
     ("qdiscs", "Queue disciplines"),
     ("classifiers", "Classes at a link"),
+    ("markers", "ECN marks in front of any queue"),
     ("delay_engines", "Delay, jitter and loss"),
     ("tracepoints", "High resolution"),
     ("tools", "Programs"),

@@ -104,6 +104,12 @@ class LinkSetting(Value, frozen=True):
     """Several queues that share the rate; the last takes what no class names. Empty: one queue."""
     mtu: int | None = None
     """Bytes of the largest IP packet, of both directions at once; 1500 where nothing is said."""
+    mark: int | None = None
+    """Mark packets of ECN flows with CE while so many full packets wait in front of the link.
+
+    They are counted as bytes, each of them as the MTU and its Ethernet header: with offloads one
+    packet of the queue is up to 45 of the wire. 0 marks none. Disciplines that mark do so besides.
+    """
 
 
 class Topology(Value, frozen=True):
@@ -169,6 +175,8 @@ class Capabilities(Value, frozen=True):
     tools: list[Feature]
     classifiers: list[Feature] = []
     """What puts packets into classes."""
+    markers: list[Feature] = []
+    """What marks packets with CE in front of any discipline."""
     tracepoints: list[Feature] = []
     """What tells of every acknowledgement of a flow."""
     cpus: int = 0
@@ -330,13 +338,14 @@ class SetClasses(Command, frozen=True):
 
 
 class SetLink(Command, frozen=True):
-    """Change rate, delay, jitter or loss of a link; the queue stays."""
+    """Change rate, delay, jitter, loss or marking of a link; the queue stays."""
 
     link: str = BOTTLENECK
     rate: int | None = None
     delay_us: int | None = None
     jitter_us: int | None = None
     loss: float | None = None
+    mark: int | None = None
 
 
 class StartCapture(Command, frozen=True):
@@ -681,7 +690,7 @@ class QdiscSamples(Value, frozen=True):
     qlen: list[Count]
     drops: list[Count]
     ecn_marks: list[Count | None]
-    """None where the discipline does not count marks."""
+    """None where nothing counts marks: neither the discipline nor, in its own row, the link."""
     overlimits: list[Count]
     requeues: list[Count]
     bytes: list[Count]

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from ccplay.assets import SUFFIX
 from ccplay.disciplines import DISCIPLINES
 from ccplay.lab import capture_tools, congestion, filters, qdiscs, tracing
+from ccplay.lab.bpf.marker import lack_of_marking
 from ccplay.lab.bpf.offers import offers
 from ccplay.lab.bpf.support import is_root
 from ccplay.lab.catalogue import CATALOGUE
@@ -44,6 +45,7 @@ def discover() -> Capabilities:
         delay_engines=[try_netem(), try_delay_line()],
         tools=[*_tools(), *_capture_programs()],
         classifiers=[_u32()],
+        markers=[_marker()],
         tracepoints=list(_tracepoints(root=root)),
         cpus=len(os.sched_getaffinity(0)),
         python=platform.python_version(),
@@ -118,6 +120,17 @@ def _u32() -> Feature:
         summary="leads traffic into classes that share a link's rate",
         reason=reason,
         remedy=remedy if reason else "",
+    )
+
+
+def _marker() -> Feature:
+    missing = lack_of_marking()
+    return Feature(
+        name="threshold",
+        available=missing is None,
+        summary="marks packets of ECN flows above a queue's threshold (a link's mark)",
+        reason=missing.reason if missing else "",
+        remedy=missing.remedy if missing else "",
     )
 
 

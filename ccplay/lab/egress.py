@@ -7,11 +7,13 @@ from collections.abc import Iterable
 
 from ccplay.errors import CommandError, LabError
 from ccplay.lab import filters, htb, interfaces, offloads, qdiscs
+from ccplay.lab.bpf.marker import Marker
 from ccplay.lab.classes import FIRST_HANDLE, SharedQueue, choose
 from ccplay.lab.delays import Arrival, Path
 from ccplay.lab.filters import Packets
 from ccplay.lab.leaf import Leaf
 from ccplay.lab.netlink import TC_H_ROOT
+from ccplay.lab.netns import Namespace
 from ccplay.lab.rtnl import RouteSocket
 from ccplay.lab.topology import BuiltNetwork
 from ccplay.model import Link, LinkSetting, Qdisc, TrafficClass
@@ -19,6 +21,7 @@ from ccplay.units import format_rate
 
 _DEFAULT_QDISC = Qdisc(kind="pfifo", options={"limit": 100})
 _HANDLES = range(0x10, 0xFFFF)
+_MTU, _ETHERNET_HEADER = 1500, 14
 
 
 class Egress:
@@ -31,6 +34,10 @@ class Egress:
         self.rate = 0
         self.mtu: int | None = None
         """None as long as nobody has asked for one."""
+        self.mark = 0
+        """Full packets in front of the link from which on it marks; 0 is never."""
+        self.marker: Marker | None = None
+        """None as long as nobody has asked for marks."""
         self.classes: list[SharedQueue] = []
         """Where there are any, each has a queue, and the link itself has none."""
         self.touched = False
@@ -74,6 +81,29 @@ class Egress:
         self._shape(setting.rate, setting.qdisc)
         if setting.classes:
             self._share(setting.classes, running)
+
+    def set_mark(self, mark: int | None, image: bytes | None, namespace: Namespace) -> None:
+        """Mark from so many full packets on, None: as before; each has the length of the MTU.
+
+        ``image`` is the marker's program, needed for the first mark. Raises ``LabError``.
+        """
+        if mark is not None:
+            self.mark = mark
+        if self.marker is None:
+            if not self.mark or image is None:
+                return
+            self.marker = Marker(image, namespace, self._index)
+        self.marker.threshold = self.mark * self._frame or None
+
+    @property
+    def marks_from(self) -> int | None:
+        """What the marker itself holds of that, in full packets; None without one."""
+        return None if self.marker is None else (self.marker.threshold or 0) // self._frame
+
+    @property
+    def _frame(self) -> int:
+        """Bytes of a full packet on the wire."""
+        return (self.mtu or _MTU) + _ETHERNET_HEADER
 
     def dropped(self) -> int:
         """Return how many packets its queues have dropped since it has a rate or queue."""

@@ -154,7 +154,7 @@ class Lab:
         )
         self._stack.callback(self._probe.close)
         for link, _ in settings:
-            self._probe.name_classes(link.name, self._shaper.classes(link.name))
+            self._name_queues(link.name)
         self._stack.push_async_callback(self._count)
         self._traffic = Traffic(
             built.namespace,
@@ -329,8 +329,13 @@ class Lab:
             )
 
     def _tell_change(self, changed: LinkChanged) -> None:
-        self._probe.name_classes(changed.link, self._shaper.classes(changed.link))
+        self._name_queues(changed.link)
         self._emit(changed)
+
+    def _name_queues(self, link: str) -> None:
+        """Tell the probe which queues a link has now, and what counts marks there."""
+        self._probe.name_classes(link, self._shaper.classes(link))
+        self._probe.count_marks(link, self._shaper.marks(link))
 
     def _planned_links(self) -> list[tuple[Link, LinkSetting]]:
         """Every link that is to do something, with all that was said of it merged."""
@@ -362,4 +367,5 @@ def _setting(command: SetLink) -> LinkSetting:
         delay_us=command.delay_us,
         jitter_us=command.jitter_us,
         loss=command.loss,
+        mark=command.mark,
     )

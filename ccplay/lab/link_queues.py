@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 from ccplay.lab.monotonic import Monotonic
@@ -21,6 +21,8 @@ class LinkQueues:
     def __init__(self, link: str) -> None:
         self.names: dict[int, str] = {}
         """Classes by their handle; none means that the link has one queue."""
+        self.marks: Callable[[], int] | None = None
+        """Tells what the link itself has marked, in front of its queues; only grows."""
         self._link = link
         self._counters: dict[str, Monotonic] = {}
 
@@ -29,16 +31,20 @@ class LinkQueues:
         if not self.names:
             now = next(iter(found.values()))
             self._count(_OWN, now)
-            return [_row(self._link, now.kind, (now,), self._counters.values())]
+            return [self._own_row(now.kind, (now,))]
         named = [(name, found[each]) for each, name in self.names.items() if each in found]
         if not named:
             return []
         own = [self._count(name, now) for name, now in named]
         readings = [now for _, now in named]
-        rows = [_row(self._link, "htb", readings, self._counters.values())]
+        rows = [self._own_row("htb", readings)]
         for (name, now), counter in zip(named, own, strict=True):
             rows.append(_row(f"{self._link} {name}", now.kind, (now,), (counter,)))
         return rows
+
+    def _own_row(self, kind: str, readings: Iterable[QdiscCounters]) -> Row:
+        marks = None if self.marks is None else self.marks()
+        return _row(self._link, kind, readings, self._counters.values(), marks)
 
     def _count(self, name: str, now: QdiscCounters) -> Monotonic:
         counter = self._counters.get(name)
@@ -48,19 +54,26 @@ class LinkQueues:
         return counter
 
 
-def _row(name: str, kind: str, now: Iterable[QdiscCounters], counters: Iterable[Monotonic]) -> Row:
-    """Add readings and counters up."""
+def _row(
+    name: str,
+    kind: str,
+    now: Iterable[QdiscCounters],
+    counters: Iterable[Monotonic],
+    marks_before: int | None = None,
+) -> Row:
+    """Add readings and counters up; ``marks_before`` is what came to the queues with a mark."""
     totals = [each.total for each in counters]
     size, packets, drops, requeues, overlimits, marks = (
         totals[0] if len(totals) == 1 else map(sum, zip(*totals, strict=True))
     )
+    counts_marks = marks_before is not None or any(each.ecn_marks is not None for each in now)
     return (
         name,
         kind,
         sum(each.backlog for each in now),
         sum(each.qlen for each in now),
         drops,
-        None if all(each.ecn_marks is None for each in now) else marks,
+        marks + (marks_before or 0) if counts_marks else None,
         overlimits,
         requeues,
         size,

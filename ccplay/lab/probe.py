@@ -71,6 +71,14 @@ class Probe:
         if (queues := self._links.get(link)) is not None:
             queues.names = dict(names)
 
+    def count_marks(self, link: str, marks: Callable[[], int] | None) -> None:
+        """Add what ``marks`` tells to the marks of a link's queue; None: there is nothing to add.
+
+        Nothing happens where the link is not sampled.
+        """
+        if (queues := self._links.get(link)) is not None:
+            queues.marks = marks
+
     def track(self, name: str, namespace: str, *, sport: int, dport: int) -> None:
         """Sample the connection with these ports, seen from the node that sends, as ``name``.
 

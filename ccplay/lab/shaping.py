@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import ExitStack
 from types import TracebackType
@@ -11,6 +12,7 @@ import msgspec
 
 from ccplay.errors import CommandError, LabError
 from ccplay.lab import htb, qdiscs
+from ccplay.lab.bpf import marker
 from ccplay.lab.classes import check_classes
 from ccplay.lab.delayclient import LineDelay
 from ccplay.lab.delays import Arrival, DelayEngine
@@ -27,6 +29,7 @@ OFFLOADS_ABOVE = 200_000_000
 """Bits per second: above it one core can't carry every frame alone through the path."""
 
 LONGEST_DELAY_US = 10_000_000
+MOST_MARK = 10_000
 
 
 def delay_engine(name: str, tell: Callable[[str, str], None], seed: int) -> DelayEngine:
@@ -107,7 +110,10 @@ class Shaper:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Give the sockets back; what was set stays with the namespaces."""
+        """Give sockets and markers back; what else was set stays with the namespaces."""
+        for interface in self._interfaces.values():
+            if interface.marker is not None:
+                interface.marker.close()
         self._stack.close()
 
     async def apply(self, link: Link, setting: LinkSetting) -> list[LinkChanged]:
@@ -119,6 +125,7 @@ class Shaper:
         """
         interface = self._interfaces[link.name]
         setting = self._check(link, setting)
+        image = await asyncio.to_thread(marker.program) if setting.mark else None
         try:
             interface.shape(setting, self._running.values())
         except NetlinkError as error:
@@ -128,6 +135,8 @@ class Shaper:
             interface.path = await self._engine.set(interface.arrival, wanted)
         if setting.mtu is not None:
             self._set_mtu(interface, setting.mtu)
+        if setting.mark is not None:
+            interface.set_mark(setting.mark, image, self._built.namespace(link.src))
         interface.touched = True
         return [self._describe(each) for each in self._affected(interface)]
 
@@ -143,6 +152,11 @@ class Shaper:
         except NetlinkError as error:
             raise LabError(f"link {link.name}: {error}") from error
         return self._describe(interface)
+
+    def marks(self, link: str) -> Callable[[], int] | None:
+        """Return what tells how many packets a link has marked itself; None where it never did."""
+        at = self._interfaces[link].marker
+        return None if at is None else lambda: at.marks
 
     def classes(self, link: str) -> dict[int, str]:
         """Return the names of a link's classes by their handle."""
@@ -187,6 +201,8 @@ class Shaper:
         if setting.mtu is not None and not MTUS[0] <= setting.mtu <= MTUS[1]:
             raise CommandError(f"a link's MTU goes from {MTUS[0]} to {MTUS[1]}, not {setting.mtu}")
         interface = self._interfaces[link.name]
+        if setting.mark:
+            self._check_mark(interface, setting)
         if setting.classes is None and setting.qdisc is not None:
             interface.queue_of_class(None)
         shared = setting.classes or (interface.classes if setting.classes is None else ())
@@ -205,12 +221,20 @@ class Shaper:
             setting = msgspec.structs.replace(setting, classes=tried)
         return setting
 
+    def _check_mark(self, interface: Egress, setting: LinkSetting) -> None:
+        if not 0 <= (setting.mark or 0) <= MOST_MARK:
+            raise CommandError(f"a link marks from 0 to {MOST_MARK} packets, not {setting.mark}")
+        if not (interface.rate if setting.rate is None else setting.rate):
+            raise CommandError(f"link {interface.link.name} has no rate: no queue to mark in")
+        marker.require()
+
     def _set_mtu(self, interface: Egress, mtu: int) -> None:
         """Set it at both ends: what one end sends and is too long for the other is dropped."""
         ends = (interface.link, opposite(self._built.network, interface.link))
         for end in ends:
             set_mtu(self._built.namespace(end.src), end.interface, mtu)
             self._interfaces[end.name].mtu = mtu
+            self._interfaces[end.name].set_mark(None, None, self._built.namespace(end.src))
 
     def _affected(self, changed: Egress) -> list[Egress]:
         """Return the interface, with all others where its rate switched their offloads."""
@@ -244,6 +268,7 @@ class Shaper:
                 qdisc=interface.qdisc,
                 classes=[each.describe(interface.rate) for each in interface.classes] or None,
                 mtu=interface.mtu,
+                mark=interface.marks_from,
             ),
             offloads=self._offloads,
             delay_engine=self._engine.name if path else "none",

@@ -56,6 +56,7 @@ STEP = {
     "delay": "Added propagation delay, one way",
     "jitter": "Half the width of the uniform variation around the delay",
     "loss": "Share of packets lost after the queue",
+    "mark": "Mark packets of ECN flows while so many full packets wait; 0 marks none",
     "class": "Which class's queue",
     "capture": "The name of the capture",
     "snaplen": "Bytes kept of each packet",
@@ -65,7 +66,7 @@ STEP = {
     "classes": "Several queues that share the link's rate; an empty list is one queue",
 }
 
-LINK = {key: STEP[key] for key in ("delay", "jitter", "loss", "classes")} | {
+LINK = {key: STEP[key] for key in ("delay", "jitter", "loss", "mark", "classes")} | {
     "rate": 'On the wire, Ethernet header included: 100 kbit/s to 1 Gbit/s, or "unlimited"',
     "mtu": "Bytes of the largest IP packet, of both directions at once; 1500 where nothing is said",
     "queue": "The queue in front of the link",

@@ -15,6 +15,8 @@ PAIRS = quantities.Whole(1, 8)
 
 MTU = quantities.Whole(296, 1500)
 
+_KEYS = ("rate", "delay", "jitter", "loss", "mtu", "mark", "queue", "classes")
+
 KINDS = ("linear", "dumbbell")
 
 
@@ -81,6 +83,8 @@ def read_build(case: dict[str, Node], reader: Reader) -> tuple[Build, Names | No
             names and links[link].classes and not links[link].rate and not names.is_bottleneck(link)
         ):
             reader.mistakes.add((*node.place, "classes"), "share a rate: give the link one")
+        if names and links[link].mark and not links[link].rate and not names.is_bottleneck(link):
+            reader.mistakes.add((*node.place, "mark"), "no queue forms: give the link a rate")
     hosts = {}
     for host, node in reader.table(case.get("hosts")).items():
         if names and (problem := names.host_problem(host)):
@@ -108,7 +112,7 @@ def _topology(node: Node | None, reader: Reader) -> Topology:
 
 
 def _link(node: Node, reader: Reader) -> LinkSetting:
-    table = reader.table(node, ("rate", "delay", "jitter", "loss", "mtu", "queue", "classes"))
+    table = reader.table(node, _KEYS)
     queue = table.get("queue")
     setting = LinkSetting(
         rate=reader.value(table.get("rate"), quantities.rate, None),
@@ -116,6 +120,7 @@ def _link(node: Node, reader: Reader) -> LinkSetting:
         jitter_us=reader.value(table.get("jitter"), quantities.delay, None),
         loss=reader.value(table.get("loss"), quantities.loss, None),
         mtu=reader.value(table.get("mtu"), MTU, None),
+        mark=reader.value(table.get("mark"), quantities.mark, None),
         qdisc=read_qdisc(queue.place, reader.table(queue), reader) if queue else None,
         classes=read_classes(table.get("classes"), reader),
     )

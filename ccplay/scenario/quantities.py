@@ -196,6 +196,7 @@ class Choice:
 
 
 seed = Whole(0, 2**31 - 1)
+mark = Whole(0, 10_000)
 own_algorithms: set[str] = set()
 """Congestion controls of the user's own, which the command line has named."""
 

@@ -135,9 +135,10 @@ def _check_places(draft: Draft, names: Names, mistakes: Mistakes) -> None:
     if link is not None and (problem := names.link_problem(link)):
         mistakes.add(draft.at("link"), problem)
     if isinstance(command, SetLink):
-        said = (command.rate, command.delay_us, command.jitter_us, command.loss)
-        if said == (None,) * 4:
-            mistakes.add(draft.place, "changes nothing: give it a rate, delay, jitter or loss")
+        said = (command.rate, command.delay_us, command.jitter_us, command.loss, command.mark)
+        if said == (None,) * len(said):
+            text = "changes nothing: give it a rate, delay, jitter, loss or mark"
+            mistakes.add(draft.place, text)
         if command.rate == 0 and names.is_bottleneck(command.link):
             mistakes.add(draft.at("rate"), "the link under study needs a rate, or no queue forms")
 

@@ -15,7 +15,7 @@ from ccplay.scenario.cases import CASE_KEYS, MOST_CASES, VALUES
 from ccplay.scenario.shapes import Shape, parameter_shape, ref, shape, table
 from ccplay.scenario.timeline import ACTIONS, FIELDS, MOST_STEPS
 
-_LINK_FIELDS = ("rate", "delay_us", "jitter_us", "loss")
+_LINK_FIELDS = ("rate", "delay_us", "jitter_us", "loss", "mark")
 _SCALAR: Shape = {"type": ["string", "number", "boolean"]}
 
 

@@ -10,6 +10,7 @@ from ccplay.model import (
     Feature,
     SetClasses,
     SetCongestionControl,
+    SetLink,
     SetQdisc,
     StartDownload,
     StartFlow,
@@ -27,6 +28,7 @@ def check_against(scenario: Scenario, capabilities: Capabilities) -> None:
             features = {
                 "queue discipline": capabilities.qdiscs,
                 "classifier": capabilities.classifiers,
+                "ECN marker": capabilities.markers,
                 "congestion control": capabilities.congestion_controls,
             }[what]
             if (problem := _problem(what, name, features)) is not None:
@@ -43,11 +45,15 @@ def _wanted(case: Case) -> Iterator[tuple[str, str, str]]:
     for link, setting in case.build.links.items():
         if setting.qdisc is not None:
             yield "queue discipline", setting.qdisc.kind, f"links.{link}"
+        if setting.mark:
+            yield "ECN marker", "threshold", f"links.{link}.mark"
         yield from _wanted_by_classes(setting.classes or [], f"links.{link}.classes")
     for step in case.timeline:
         match step.command:
             case SetQdisc():
                 yield "queue discipline", step.command.qdisc.kind, step.place
+            case SetLink(mark=int(mark)) if mark:
+                yield "ECN marker", "threshold", step.place
             case SetClasses():
                 yield from _wanted_by_classes(step.command.classes, step.place)
             case (

@@ -69,6 +69,7 @@ FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "delay_us": ("delay", quantities.delay),
     "jitter_us": ("jitter", quantities.delay),
     "loss": ("loss", quantities.loss),
+    "mark": ("mark", quantities.mark),
     "traffic_class": ("class", quantities.name),
     "capture": ("capture", quantities.name),
     "snaplen": ("snaplen", quantities.Whole(64, 65_535)),

@@ -34,7 +34,13 @@ from ccplay.scenario.tree import Reader, grow
 from ccplay.state import LabState
 from ccplay.wire import printable
 
-_LINK_KEYS = {"rate": "rate", "delay_us": "delay", "jitter_us": "jitter", "loss": "loss"}
+_LINK_KEYS = {
+    "rate": "rate",
+    "delay_us": "delay",
+    "jitter_us": "jitter",
+    "loss": "loss",
+    "mark": "mark",
+}
 _DEFAULT_CC = "cubic"
 """What a scenario's hosts use where nothing is said."""
 

@@ -43,3 +43,13 @@ def test_the_links_counters_go_on_through_classes_and_back() -> None:
     queues.names = {0x10010: "bulk"}
     rows = queues.rows({0x10010: queue(0x140000, 4)})
     assert [row[-1] for row in rows] == [20, 6]
+
+
+def test_what_the_link_marks_itself_comes_on_top_of_its_disciplines_marks() -> None:
+    queues = LinkQueues("a->b")
+    queues.marks = lambda: 7
+    assert queues.rows({0x10001: queue(0x100000, 5)})[0][5] == 7
+    assert queues.rows({0x10001: queue(0x100000, 5, marks=4)})[0][5] == 11
+    queues.names = {0x10010: "bulk"}
+    rows = queues.rows({0x10010: queue(0x110000, 2)})
+    assert [row[5] for row in rows] == [11, None]

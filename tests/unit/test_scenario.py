@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import tomlkit
+from msgspec.structs import replace
 
 from ccplay.assets import assets
 from ccplay.errors import ScenarioError, UnsupportedError, UsageError
@@ -472,3 +473,19 @@ def test_an_mtu_is_of_both_directions() -> None:
         ('links.h1-r.mtu = "400 bytes"', "must be a whole number"),
     ):
         assert problem in refusal(HEAD + said)
+
+
+def test_marks_need_a_link_with_a_queue_and_a_kernel_that_can() -> None:
+    text = HEAD + "links.bottleneck.mark = 65"
+    scenario = parse(text, PATH)
+    assert scenario.cases[0].build.links["bottleneck"].mark == 65
+    for said, problem in (
+        ("links.h1-r.mark = 65", "no queue forms: give the link a rate"),
+        ('links.bottleneck.mark = "100 kB"', "must be a whole number from 0 to 10000"),
+    ):
+        assert problem in refusal(HEAD + said)
+    missing = Feature(name="threshold", available=False, reason="no root", remedy="start as root")
+    with pytest.raises(UnsupportedError, match=r'bottleneck.mark: ECN marker "thr.*start as root'):
+        check_against(scenario, replace(kernel(), markers=[missing]))
+    check_against(scenario, replace(kernel(), markers=[Feature(name="threshold", available=True)]))
+    check_against(parse(HEAD + "links.bottleneck.mark = 0", PATH), kernel())

@@ -171,6 +171,7 @@ def settings(draw: st.DrawFn) -> LinkSetting:
         delay_us=delay,
         jitter_us=draw(st.none() | st.integers(0, delay)) if delay is not None else None,
         loss=draw(st.none() | losses),
+        mark=draw(st.none() | st.integers(0, 10_000)) if rate else None,
         qdisc=draw(st.none() | queues()),
         classes=draw(st.none() | classes()) if rate else None,
     )
@@ -263,7 +264,12 @@ def change(draw: st.DrawFn, name: str, names: Names) -> list[AnyCommand]:
             rate = draw(st.none() | rates)
             loss = draw(losses)
             changed = SetLink(
-                link=link, rate=rate, delay_us=draw(times), jitter_us=draw(times), loss=loss
+                link=link,
+                rate=rate,
+                delay_us=draw(times),
+                jitter_us=draw(times),
+                loss=loss,
+                mark=draw(st.none() | st.integers(0, 10_000)),
             )
             return [changed] if rate else [SetClasses(classes=[], link=link), changed]
         case 3:

@@ -13,6 +13,7 @@ import ctypes
 import errno
 import os
 import threading
+from collections.abc import Generator
 from functools import cache
 
 from ccplay.errors import CcplayError, UnsupportedError
@@ -45,6 +46,31 @@ def refusal() -> str:
     return ""
 
 
+@contextlib.contextmanager
+def library() -> Generator[tuple[ctypes.CDLL, list[str]]]:
+    """Lend libbpf, and a list of all that it says meanwhile but debugging.
+
+    Raises ``UnsupportedError``.
+    """
+    lib, said = _library(), []
+
+    def listen(level: int, form: bytes, arguments: int) -> int:
+        if level > _INFORMATION:
+            return 0
+        text = ctypes.create_string_buffer(1 << 16)
+        _libc.vsnprintf(text, len(text), form, ctypes.c_void_p(arguments))
+        said.append(text.value.decode(errors="replace"))
+        return 0
+
+    with _one_at_a_time:
+        told = _Print(listen)
+        lib.libbpf_set_print(told)
+        try:
+            yield lib, said
+        finally:
+            lib.libbpf_set_print(_silence)
+
+
 class Registered:
     """An algorithm that the kernel offers until ``close``, or the end of this process."""
 
@@ -53,23 +79,8 @@ class Registered:
 
         Blocks for some tenths of a second. Raises ``LoadError``; ``errno`` is its cause's.
         """
-        lib, said = _library(), []
-
-        def listen(level: int, form: bytes, arguments: int) -> int:
-            if level > _INFORMATION:
-                return 0
-            text = ctypes.create_string_buffer(1 << 16)
-            _libc.vsnprintf(text, len(text), form, ctypes.c_void_p(arguments))
-            said.append(text.value.decode(errors="replace"))
-            return 0
-
-        with _one_at_a_time:
-            told = _Print(listen)
-            lib.libbpf_set_print(told)
-            try:
-                self._object, self._link = _load(lib, image, said)
-            finally:
-                lib.libbpf_set_print(_silence)
+        with library() as (lib, said):
+            self._object, self._link = _load(lib, image, said)
 
     def close(self) -> None:
         """Take the algorithm back; sockets that use it keep it until they are closed."""
@@ -81,17 +92,17 @@ def _load(lib: ctypes.CDLL, image: bytes, said: list[str]) -> tuple[int, int]:
     """Return libbpf's object and the link's descriptor, or undo everything and raise."""
     opened = lib.bpf_object__open_mem(image, len(image), None)
     if not opened:
-        raise _refused("it is no object that libbpf can open", said)
+        raise refused("it is no object that libbpf can open", said)
     with contextlib.ExitStack() as undo:
         undo.callback(lib.bpf_object__close, opened)
         table = lib.bpf_object__next_map(opened, None)
         while table and lib.bpf_map__type(table) != _MAP_STRUCT_OPS:
             table = lib.bpf_object__next_map(opened, table)
         if not table:
-            raise _refused("it defines no CONGESTION_CONTROL", said)
+            raise refused("it defines no CONGESTION_CONTROL", said)
         lib.bpf_map__set_map_flags(table, _F_LINK)
         if lib.bpf_object__load(opened) != 0:
-            raise _refused("the kernel refuses to load it", said)
+            raise refused("the kernel refuses to load it", said)
         link = _register(lib, table, said)
         undo.pop_all()
     return opened, link
@@ -101,16 +112,17 @@ def _register(lib: ctypes.CDLL, table: int, said: list[str]) -> int:
     """Register the map's operations and return the link's descriptor."""
     attached = lib.bpf_map__attach_struct_ops(table)
     if not attached:
-        raise _refused("the kernel refuses to register it", said)
+        raise refused("the kernel refuses to register it", said)
     if _version(lib) >= _LINK_BY_ITSELF:
         return os.dup(lib.bpf_link__fd(attached))
     link: int = lib.bpf_link_create(lib.bpf_map__fd(table), 0, _STRUCT_OPS, None)
     if link < 0:
-        raise _refused("the kernel refuses to register it", said)
+        raise refused("the kernel refuses to register it", said)
     return link
 
 
-def _refused(what: str, said: list[str]) -> LoadError:
+def refused(what: str, said: list[str]) -> LoadError:
+    """Return the error for a call of libbpf's that has just failed."""
     number = ctypes.get_errno()
     error = LoadError(f"{what} ({os.strerror(number)})", "".join(said))
     error.__cause__ = OSError(number, os.strerror(number))
@@ -157,6 +169,9 @@ def _library() -> ctypes.CDLL:
         ("bpf_map__fd", number, [pointer]),
         ("bpf_link__fd", number, [pointer]),
         ("bpf_link_create", number, [number, number, number, pointer]),
+        ("bpf_object__next_program", pointer, [pointer, pointer]),
+        ("bpf_program__fd", number, [pointer]),
+        ("bpf_object__find_map_by_name", pointer, [pointer, text]),
     ):
         function = getattr(lib, name)
         function.restype, function.argtypes = result, arguments

@@ -26,14 +26,17 @@ class Lack(NamedTuple):
     remedy: str
 
 
-def lack() -> Lack | None:
-    """Return what keeps BPF algorithms from working here; None where nothing is known to."""
+def lack(kernel: tuple[int, int] = _FIRST_KERNEL) -> Lack | None:
+    """Return what keeps BPF programs from working here; None where nothing is known to.
+
+    ``kernel`` is the first that can end them with the lab.
+    """
     if not is_root():
         # Congestion controls belong to the host, so a user namespace's root may not add any.
         return Lack("BPF programs need root of the host", "start the lab as root")
     release = os.uname().release
-    if tuple(map(int, re.findall(r"\d+", release)[:2])) < _FIRST_KERNEL:
-        wanted = ".".join(map(str, _FIRST_KERNEL))
+    if tuple(map(int, re.findall(r"\d+", release)[:2])) < kernel:
+        wanted = ".".join(map(str, kernel))
         return Lack(f"Linux {release} can't end them with the lab", f"Linux {wanted} or newer")
     if not BTF.exists():
         return Lack("this kernel does not tell its types", "a kernel with CONFIG_DEBUG_INFO_BTF")
