@@ -65,8 +65,9 @@ def check(block: Sweeps) -> None:
         _check_rows(block.tcp.flow, block.tcp.cc, block.tcp.fields, sweeps)
     if block.qdisc is not None:
         _check_rows(block.qdisc.link, block.qdisc.kind, block.qdisc.fields, sweeps)
-    _check_fields(len(block.tcp.flow) if block.tcp else 0, block.own, sweeps)
-    _check_variables(block.own)
+    flows = len(block.tcp.flow) if block.tcp else 0
+    _check_fields(flows, block.own, sweeps)
+    _check_variables(block.own, flows)
 
 
 def check_sweep(sweep: Sweep) -> None:
@@ -85,7 +86,7 @@ def check_sweep(sweep: Sweep) -> None:
     for name, values in sweep.own.items():
         if len(values) != flows:
             raise WireError(f"{name}: not one for each of {flows} flows or links")
-    _check_variables(sweep.own)
+    _check_variables(sweep.own, flows)
 
 
 def check_trace(samples: TraceSamples) -> None:
@@ -236,9 +237,9 @@ def _check_fields(members: int, fields: dict[str, list[Row]], sweeps: int) -> No
                 raise WireError(f"{field}: changes at {at[:9]} of {sweeps} sweeps")
 
 
-def _check_variables(own: Collection[str]) -> None:
-    if len(own) > MOST_VARIABLES:
-        raise WireError(f"{len(own)} variables of algorithms; at most {MOST_VARIABLES} are read")
+def _check_variables(own: Collection[str], flows: int) -> None:
+    if len(own) > (most := MOST_VARIABLES * flows):
+        raise WireError(f"{len(own)} variables of algorithms; at most {most} are read")
 
 
 def _check_names(names: list[str]) -> None:

@@ -125,8 +125,8 @@ class Probe:
         for host in self._hosts.values():
             if host.wanted:
                 found += host.socket.dump(host.wanted)
-        own = own_columns(told) if any(told := [each.own for each in found]) else {}
-        sweep = Sweep(t=t, tcp=_tcp_samples(found), qdisc=self._qdisc_samples(), own=own)
+        samples = _tcp_samples(found)
+        sweep = Sweep(t=t, tcp=samples, qdisc=self._qdisc_samples(), own=_own(found))
         for callback in tuple(self.after_sweep):
             callback()
         return sweep
@@ -186,6 +186,18 @@ def _tcp_samples(found: list[Connection]) -> TcpSamples | None:
         ssthresh=thresholds,
         **fields,
     )
+
+
+def _own(found: list[Connection]) -> dict[str, list[int | None]]:
+    """Return what algorithms say of themselves: the kernel's by inet_diag, BPF's by their map."""
+    told = [each.own for each in found]
+    own = own_columns(told) if any(told) else {}
+    if library.shown:
+        for at, each in enumerate(found):
+            if (shown := library.shown.get(each.cc)) is not None and each.cookie is not None:
+                for name, value in shown.read(each.cookie).items():
+                    own.setdefault(name, [None] * len(found))[at] = value
+    return own
 
 
 class _Decoded(dict[bytes, str]):

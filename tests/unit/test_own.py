@@ -9,6 +9,8 @@ import pytest
 from ccplay import blocks, wire
 from ccplay.cli import main
 from ccplay.errors import WireError
+from ccplay.lab.bpf.libbpf import LoadError
+from ccplay.lab.bpf.shown import names_in
 from ccplay.lab.own_info import columns
 from ccplay.model import MOST_VARIABLES, Ended, FlowStarted, Sweep, TcpSamples
 from ccplay.state import LabState
@@ -182,3 +184,18 @@ def test_a_flow_has_no_more_than_so_many_over_its_life() -> None:
     for n in range(MOST_VARIABLES + 5):
         state.apply(sweep(float(n), {f"v{n}": [1]}, "1"))
     assert len(state.flows["1"].own) == MOST_VARIABLES
+
+
+def image(names: str) -> bytes:
+    return b"\x7fELF...\0ccplay.shown:" + names.encode() + b"\0more"
+
+
+def test_a_file_names_the_values_it_shows() -> None:
+    assert names_in(image("cubic_w_max cubic_k_us")) == ["cubic_w_max", "cubic_k_us"]
+    assert names_in(b"\x7fELF") == []
+
+
+@pytest.mark.parametrize("names", ["W_max", "a a", "a b c d e f g h i", "a-b", "1st"])
+def test_names_that_no_recording_could_keep_are_refused(names: str) -> None:
+    with pytest.raises(LoadError, match="SHOWN takes up to eight"):
+        names_in(image(names))

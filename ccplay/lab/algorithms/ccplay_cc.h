@@ -81,6 +81,45 @@ extern void tcp_cong_avoid_ai(struct tcp_sock *tp, u32 w, u32 acked)
 #define CONGESTION_CONTROL SEC(".struct_ops") struct tcp_congestion_ops
 #define NAME "ccplay.cc.name."
 
+/* --- values to show ------------------------------------------------------------------------ */
+
+/*
+ * SHOWN("my_w_max my_base_rtt_us");	names up to eight values, with _us or _bps where they have a unit
+ * SHOW(sk, m->w_max, m->base_rtt)	says what they are now; they are sampled with cwnd
+ */
+struct shown {
+	u64 values[8];
+};
+
+#define SHOWN(names)                                                          \
+	const char shown_names[] SEC("ccplay.shown") = "ccplay.shown:" names; \
+	struct {                                                              \
+		int (*type)[BPF_MAP_TYPE_LRU_HASH];                           \
+		int (*max_entries)[4096];                                     \
+		u64 *key;                                                     \
+		struct shown *value;                                          \
+	} shown SEC(".maps")
+
+/* By the socket's cookie, which it has once it has been sampled. */
+#define SHOW(sk, ...)                                                  \
+	do {                                                           \
+		u64 cookie = (sk)->__sk_common.skc_cookie.counter;     \
+		struct shown now = { { __VA_ARGS__ } };                \
+		struct shown *kept;                                    \
+                                                                       \
+		if (!cookie)                                           \
+			break;                                         \
+		kept = bpf_map_lookup_elem(&shown, &cookie);           \
+		if (kept)                                              \
+			*kept = now;                                   \
+		else                                                   \
+			bpf_map_update_elem(&shown, &cookie, &now, 0); \
+	} while (0)
+
+static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
+static long (*bpf_map_update_elem)(void *map, const void *key, const void *value,
+				   u64 flags) = (void *)2;
+
 /* --- reading and writing the socket -------------------------------------------------------- */
 
 /* The connection's own state: all zero when it begins. */

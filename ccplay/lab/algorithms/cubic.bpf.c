@@ -37,6 +37,8 @@ struct cubic {
 	u32 round_samples;
 };
 
+SHOWN("cubic_w_max cubic_k_us cubic_w_est");
+
 /* The cube root, rounded down, bit by bit. */
 static __always_inline u32 cube_root(u64 x)
 {
@@ -104,6 +106,7 @@ CONG_AVOID(sk, ack, acked)
 	if (c->w_est > cwnd)
 		every = min(every, cwnd / (c->w_est - cwnd));
 	tcp_cong_avoid_ai(tp, max(every, 2U), acked);
+	SHOW(sk, c->w_max, c->k_ms * 1000ULL, c->w_est);
 }
 
 SSTHRESH(sk)

@@ -28,6 +28,8 @@ struct dctcp {
 	u32 received; /* receiver: up to where that was true */
 };
 
+SHOWN("dctcp_alpha");
+
 static long (*bpf_tcp_send_ack)(void *tp, u32 rcv_nxt) = (void *)116;
 
 INIT(sk)
@@ -62,6 +64,7 @@ IN_ACK_EVENT(sk, flags)
 	/* Rounded so that it does come down to 0. */
 	d->alpha -= min(max(d->alpha >> G_SHIFT, 1U), d->alpha);
 	d->alpha = min(d->alpha + (share >> G_SHIFT), (u32)ONE);
+	SHOW(sk, d->alpha);
 }
 
 CONG_AVOID(sk, ack, acked)

@@ -25,6 +25,9 @@ struct mine {
 	u32 base_rtt; /* the least RTT seen, in microseconds */
 };
 
+/* Values to be sampled beside cwnd, with their units; SHOW says what they are. */
+SHOWN("my_base_rtt_us");
+
 /* Segments were acknowledged: let cwnd grow. Not called while losses are repaired. */
 CONG_AVOID(sk, ack, acked)
 {
@@ -63,6 +66,7 @@ PKTS_ACKED(sk, sample)
 
 	if (sample->rtt_us > 0)
 		m->base_rtt = least(m->base_rtt, sample->rtt_us);
+	SHOW(sk, m->base_rtt);
 }
 
 /* What the kernel is to call when. Operations that you add have to be named here too. */

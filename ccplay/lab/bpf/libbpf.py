@@ -87,6 +87,17 @@ class Registered:
         os.close(self._link)
         _library().bpf_object__close(self._object)
 
+    def map(self, name: bytes) -> int:
+        """Return the descriptor of one of the object's maps; negative where it has none."""
+        lib = _library()
+        found = lib.bpf_object__find_map_by_name(self._object, name)
+        return int(lib.bpf_map__fd(found)) if found else -1
+
+    @staticmethod
+    def look_up(table: int, key: object, value: object) -> int:
+        """Read what a map has under a key into ``value``; return 0, or a negative error."""
+        return int(_library().bpf_map_lookup_elem(table, key, value))
+
 
 def _load(lib: ctypes.CDLL, image: bytes, said: list[str]) -> tuple[int, int]:
     """Return libbpf's object and the link's descriptor, or undo everything and raise."""
@@ -168,6 +179,7 @@ def _library() -> ctypes.CDLL:
         ("bpf_map__attach_struct_ops", pointer, [pointer]),
         ("bpf_map__fd", number, [pointer]),
         ("bpf_link__fd", number, [pointer]),
+        ("bpf_map_lookup_elem", number, [number, pointer, pointer]),
         ("bpf_link_create", number, [number, number, number, pointer]),
         ("bpf_object__next_program", pointer, [pointer, pointer]),
         ("bpf_program__fd", number, [pointer]),

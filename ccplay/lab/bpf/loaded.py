@@ -20,6 +20,7 @@ from ccplay.lab.bpf.support import lack
 
 if TYPE_CHECKING:
     from ccplay.lab.bpf.libbpf import Registered
+    from ccplay.lab.bpf.shown import Shown
 
 _Stamp: TypeAlias = tuple[int, int, int]
 
@@ -32,6 +33,8 @@ class Library:
     def __init__(self) -> None:
         self.own: dict[str, Path] = {}
         """Files of the user's own, by what they are called."""
+        self.shown: dict[bytes, Shown] = {}
+        """By the kernel's name, what those that show values show."""
         self._kernel_names: dict[str, str] = {}
         self._names: dict[str, str] = {}
         self._registered: dict[str, Registered] = {}
@@ -107,6 +110,7 @@ class Library:
         from ccplay.lab.bpf.complaints import summed_up  # noqa: PLC0415
         from ccplay.lab.bpf.libbpf import LoadError  # noqa: PLC0415
         from ccplay.lab.bpf.register import register  # noqa: PLC0415
+        from ccplay.lab.bpf.shown import Shown, names_in  # noqa: PLC0415
 
         if name in self.own:
             self._stamps[name] = _stamp(source)
@@ -114,12 +118,16 @@ class Library:
             image, _ = build(source, tell)
             if self._images.get(name) == image:
                 return False
+            shown = names_in(image)
             kernel_name, registered = register(image, name.removesuffix(SUFFIX))
         except (BuildError, LoadError) as error:
             raise CommandError(summed_up(source, error)) from error
         if name in self.own:
             self._images[name] = image
         self._registered[name] = registered
+        self.shown.pop(self._kernel_names.get(name, "").encode(), None)
+        if shown:
+            self.shown[kernel_name.encode()] = Shown(shown, registered)
         self._names[kernel_name] = name
         self._kernel_names[name] = kernel_name
         return True
@@ -127,6 +135,7 @@ class Library:
     def close(self) -> None:
         """Take all of them back."""
         with self._lock:
+            self.shown.clear()
             for name, registered in self._registered.items():
                 registered.close()
                 del self._kernel_names[name]
