@@ -9,8 +9,10 @@
  * and nothing is ever dropped for it: what the queue has no room for is dropped as always.
  *
  * K is kept in bytes. With segmentation offloads one packet in a queue stands for up to 64 KB of the
- * wire, so that a number of packets would say nothing. A marked packet counts as the segments in it,
- * each of which the receiver will see marked.
+ * wire, so that a number of packets would say nothing. Such a packet is marked as a whole, for what its
+ * last segment finds, its own segments included: else those who send in the largest bursts would see
+ * the least of the queue that they make. It counts as the segments in it, each of which the receiver
+ * will see marked.
  */
 #include "vmlinux.h"
 
@@ -41,10 +43,15 @@ SEC("tc")
 int mark(struct __sk_buff *context)
 {
 	struct sk_buff *skb = bpf_cast_to_kern_ctx(context);
+	u32 segments = context->gso_segs ? context->gso_segs : 1;
+	u64 queue;
 	u8 tos = 0;
 
-	/* The root of the link's queues, so of all its classes together. */
-	if (skb->dev->qdisc->qstats.backlog < marker.threshold)
+	/* At the root of the link's queues, so of all its classes together, */
+	queue = skb->dev->qdisc->qstats.backlog;
+	/* and in front of the last segment. */
+	queue += context->wire_len - context->wire_len / segments;
+	if (queue < marker.threshold)
 		return LET_ON;
 	if (skb_load_bytes_relative(context, TOS, &tos, sizeof(tos), FROM_NETWORK_HEADER))
 		return LET_ON;
@@ -52,6 +59,6 @@ int mark(struct __sk_buff *context)
 	if ((tos & ECN) != ECT_0 && (tos & ECN) != ECT_1)
 		return LET_ON;
 	if (skb_ecn_set_ce(context))
-		__sync_fetch_and_add(&marker.marks, context->gso_segs ? context->gso_segs : 1);
+		__sync_fetch_and_add(&marker.marks, segments);
 	return LET_ON;
 }
