@@ -18,6 +18,7 @@ from ccplay.lab.captures import Captures, Place
 from ccplay.lab.drain import DrainMeter
 from ccplay.lab.health import Timekeeper
 from ccplay.lab.links import capture_point, directions
+from ccplay.lab.misbehaviour import Watchdog
 from ccplay.lab.probe import Probe
 from ccplay.lab.shaping import Shaper, delay_engine
 from ccplay.lab.topology import BuiltNetwork
@@ -196,6 +197,7 @@ class Lab:
         """Sweep at a steady beat; a late sweep never moves those after it."""
         period = 1 / self._build.sample_hz
         keeper, drain = Timekeeper(self._own_processes), DrainMeter()
+        watchdog = Watchdog()
         due = self.clock()
         report_due = due + 1.0
         while True:
@@ -205,6 +207,9 @@ class Lab:
             ended = self.clock()
             self._emit(sweep)
             self._tracing.collect((begun, ended))
+            if sweep.tcp is not None:
+                for warning in watchdog.look(begun, sweep.tcp):
+                    self._emit(warning)
             drain.take(begun, ended - begun, sweep.qdisc, self._shaper.rates)
             keeper.sweep(begun - due, ended - begun)
             if ended >= report_due:

@@ -190,3 +190,24 @@ def test_a_rootless_lab_says_why_it_has_none() -> None:
 def test_names_that_linux_has_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="Linux has a 'vegas' of its own"):
         own_algorithms([tmp_path / "vegas.bpf.c"])
+
+
+@needs_bpf
+async def test_an_algorithm_that_does_no_good_is_told_and_harms_nobody_else(tmp_path: Path) -> None:
+    """Its cwnd is stuck at 1; the flow beside it still has the link."""
+    path = own(tmp_path)
+    text = path.read_text()
+    stuck = text.replace("acked = tcp_slow_start(tp, acked);", "set_cwnd(tp, 1);\n\t\treturn;")
+    assert stuck != text
+    path.write_text(stuck)
+    lab = await start(path)
+    try:
+        lab.send(StartFlow(flow="2", cc="reno"))
+        await lab.until(
+            lambda state: any("keeps cwnd at 1" in entry.text for entry in state.log), within_s=30
+        )
+        cwnd = lab.state.flows["2"].series["cwnd"].last
+        assert cwnd is not None
+        assert cwnd > 10, "Reno, beside a flow of one segment an RTT, has grown past its start"
+    finally:
+        await lab.close()
