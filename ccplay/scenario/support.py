@@ -74,9 +74,11 @@ def _problem(what: str, name: str, features: Iterable[Feature]) -> str | None:
     there = [feature.name for feature in features if feature.available]
     if name in there:
         return None
-    text = f"{what} {quote(name)} is not in this kernel (has: {', '.join(there)})"
+    has = f"is not in this kernel (has: {', '.join(there)})" if there else "can't be used here"
+    text = f"{what} {quote(name)} {has}"
     missing = next((feature for feature in features if feature.name == name), None)
     # Most reasons are that it is not in this kernel, which has been said.
-    if missing is not None and missing.reason and "this kernel" not in missing.reason:
+    told = there and missing is not None and "this kernel" in missing.reason
+    if missing is not None and missing.reason and not told:
         text += f": {missing.reason}"
     return f"{text}; {missing.remedy}" if missing is not None and missing.remedy else text
