@@ -61,10 +61,14 @@ class CaptureProgram:
         self._listening.wait(20.0)
         return any(_LISTENING.search(each) for each in self._said)
 
-    def stop(self) -> None:
-        """End it now, and wait until its last words are in."""
-        self._asked = self._asked or self._process.poll() is None
-        self._process.send_signal(signal.SIGINT)
+    def stop(self, *, gone: bool) -> None:
+        """End it now, and wait until its last words are in.
+
+        ``gone``: its output has ended by itself; it may still be dying, its status not told yet.
+        """
+        if not gone:
+            self._asked = True
+            self._process.send_signal(signal.SIGINT)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(1.0)
         self._process.kill()

@@ -71,8 +71,10 @@ def _write(order: Order, program: CaptureProgram, file: File, path: str) -> News
     """Rewrite all that the program gives."""
     own = bytes.fromhex(order.mac.replace(":", ""))
     stream = pcapng.PcapStream()
-    packets, full = 0, False
-    while not full and file.error is None and (data := os.read(program.output, _READ)):
+    packets, full, gone = 0, False, False
+    while not (full or gone) and file.error is None:
+        data = os.read(program.output, _READ)
+        gone = not data
         records = list(stream.feed(data))
         if not file.size and stream.link_type is not None:
             file.write(_head(order, stream.link_type))
@@ -84,7 +86,7 @@ def _write(order: Order, program: CaptureProgram, file: File, path: str) -> News
             blocks += block
             packets += 1
         file.write(bytes(blocks))
-    program.stop()
+    program.stop(gone=gone)
     dropped = program.dropped()
     if file.size and file.error is None:
         file.write(pcapng.statistics(time.time_ns(), packets + dropped, dropped))

@@ -171,7 +171,10 @@ async def test_an_open_flow_is_joined_by_its_cookie_and_let_go_of() -> None:
         assert min(ends.values()) > 20
         assert state.flows["2"].trace is None
         await lab.until(lambda state: not state.flows["w1"].running and not state.traced)
-        assert traced(state.flows["w1"]).moments.end > 50
+        told = traced(state.flows["w1"]).moments.end
+        # 208 segments bring at least 104 ACKs; those that perf misses on some kernels are counted.
+        assert told > 10
+        assert told + state.untold > 50
         await lab.run_for(0.3)
         assert ends == {name: traced(state.flows[name]).moments.end for name in ends}
 
