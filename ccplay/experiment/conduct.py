@@ -74,6 +74,9 @@ class Experiment:
         """
         self.account.open()
         await self._pool.run(self._measure, self._settle)
+        if self._store is not None:
+            # Even where nothing was left to run: expectations and figures may be others now.
+            self._store.sum_up(self._gathering.result(whole_only=True))
         return self._gathering.result()
 
     def _outlook(self) -> tuple[Sequence[Case], int]:

@@ -10,6 +10,7 @@ import pytest
 from ccplay.errors import LabError, ScenarioError, UnsupportedError, UsageError
 from ccplay.experiment import headless
 from ccplay.experiment.manner import Manner
+from ccplay.experiment.store import read_run_directory
 from ccplay.model import AnyEvent, Build, Ready
 from ccplay.scenario.reading import parse
 from ccplay.source import Source
@@ -157,6 +158,8 @@ async def test_today_s_expectations_judge_what_was_kept(run: Run, tmp_path: Path
     assert code == 1
     assert result["cases"][0]["checks"][0]["value"] == 20.0
     assert len(run.labs) == 1
+    kept = read_run_directory(tmp_path / "out")
+    assert [each.ok for each in kept.cases[0].checks] == [False], "a report is made of this"
 
 
 async def test_cases_outside_of_a_choice_stay_in_the_result(run: Run, tmp_path: Path) -> None:
