@@ -6,6 +6,7 @@ kernel has is another matter: ``Capabilities.qdiscs``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -107,13 +108,17 @@ class Discipline:
     """One line of what it does to packets."""
     parameters: tuple[Parameter, ...]
 
+    @property
+    def names(self) -> list[str]:
+        """Those of its parameters."""
+        return [each.name for each in self.parameters]
+
     def parameter(self, name: str) -> Parameter:
         """Return a parameter by name. Raises ``ValueError`` for one that there is not."""
         for parameter in self.parameters:
             if parameter.name == name:
                 return parameter
-        names = [each.name for each in self.parameters]
-        raise ValueError(f"{self.kind} has no parameter {name!r}{did_you_mean(name, names)}")
+        raise ValueError(f"{self.kind} has no parameter {name!r}{did_you_mean(name, self.names)}")
 
 
 def validate(qdisc: Qdisc) -> Qdisc:
@@ -141,9 +146,27 @@ def validate(qdisc: Qdisc) -> Qdisc:
             if parameter.default is None:
                 raise ValueError(f"{qdisc.kind} needs {parameter.name}: {parameter.meaning}")
             options[parameter.name] = parameter.default
-    if "min" in options and "max" in options and int(options["min"]) >= int(options["max"]):
-        raise ValueError(f"{qdisc.kind}: min must be smaller than max")
+    if "min" in discipline.names:
+        try:
+            thresholds(options)
+        except ValueError as error:
+            raise ValueError(f"{qdisc.kind}: {error}") from None
     return Qdisc(kind=qdisc.kind, options=options)
+
+
+def thresholds(options: Mapping[str, Option]) -> tuple[int, int]:
+    """Return the averages between which RED and its like drop more and more, as tc-red(8) has them.
+
+    Raises ``ValueError`` where they don't fit into the limit.
+    """
+    limit = int(options["limit"])
+    most = int(options.get("max", limit // 4))
+    least = int(options.get("min", most // 3))
+    if not 0 < least < most:
+        raise ValueError(f"min must be smaller than max, {least} is not smaller than {most}")
+    if most > limit:
+        raise ValueError(f"max must not be larger than the limit, {most} is larger than {limit}")
+    return least, most
 
 
 def did_you_mean(word: str, known: list[str] | tuple[str, ...]) -> str:
@@ -201,6 +224,16 @@ def _codel(limit: int, *, ecn: bool) -> tuple[Parameter, ...]:
     )
 
 
+def _pie(limit: int) -> tuple[Parameter, ...]:
+    return (
+        Parameter("limit", "packets", "most packets that wait", limit, low=1),
+        Parameter("target", "us", "delay that may stand", 15_000, low=1),
+        Parameter("alpha", "number", "weight of the delay's distance", 2, high=32),
+        Parameter("beta", "number", "weight of the delay's change", 20, high=32),
+        Parameter("ecn", "flag", "mark ECN packets, not drop them", default=False),
+    )
+
+
 DISCIPLINES: dict[str, Discipline] = {
     each.kind: each
     for each in (
@@ -242,6 +275,56 @@ DISCIPLINES: dict[str, Discipline] = {
                 Parameter("flows", "number", "how many queues", 1024, low=1, high=65_536),
                 Parameter("quantum", "bytes", "bytes a queue sends in turn", 1514, low=256),
                 Parameter("memory_limit", "bytes", "most memory that packets take", 33_554_432),
+            ),
+        ),
+        Discipline(
+            "red",
+            "drops early and at random as the average queue grows (Floyd, Jacobson 1993)",
+            (
+                Parameter(
+                    "limit", "bytes", "most bytes that wait", 150_000, low=15_140, required=True
+                ),
+                Parameter(
+                    "min", "bytes", "average where drops start", None, low=1514, unset="max / 3"
+                ),
+                Parameter(
+                    "max",
+                    "bytes",
+                    "average from which all drops",
+                    None,
+                    low=3028,
+                    unset="limit / 4",
+                ),
+                Parameter(
+                    "bandwidth", "bit/s", "the link's rate", 10_000_000, low=8_000, required=True
+                ),
+                Parameter("ecn", "flag", "mark ECN packets, not drop them", default=False),
+                Parameter("adaptive", "flag", "find out how often to drop", default=False),
+            ),
+        ),
+        Discipline(
+            "pie",
+            "drops at random so that the queueing delay stays at a target (RFC 8033)",
+            _pie(1000),
+        ),
+        Discipline(
+            "fq_pie",
+            "a fair queue for each flow, PIE on each",
+            (
+                *_pie(10_240),
+                Parameter("flows", "number", "how many queues", 1024, low=1, high=65_536),
+                Parameter("quantum", "bytes", "bytes a queue sends in turn", 1514, low=256),
+                Parameter("memory_limit", "bytes", "most memory that packets take", 33_554_432),
+            ),
+        ),
+        Discipline(
+            "fq",
+            "a fair queue for each flow, sent at the flow's own pace",
+            (
+                Parameter("limit", "packets", "most packets that wait", 10_000, low=1),
+                Parameter("flow_limit", "packets", "most packets of a flow", 100, low=1),
+                Parameter("quantum", "bytes", "bytes a flow sends in turn", 3028, low=256),
+                Parameter("ce_threshold", "us", "mark what waited longer", None, unset="off"),
             ),
         ),
         Discipline(

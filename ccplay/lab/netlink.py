@@ -8,7 +8,7 @@ from __future__ import annotations
 from ccplay.lab.spared import bare_package, in_place_of
 
 with in_place_of(bare_package("pyroute2")):
-    from pyroute2.netlink import nlmsg
+    from pyroute2.netlink import NLA_F_NESTED, nla, nlmsg
     from pyroute2.netlink.rtnl import (
         RTM_DELLINK,
         RTM_DELQDISC,
@@ -45,12 +45,18 @@ with in_place_of(bare_package("pyroute2")):
         sched_tbf,
         tcmsg,
     )
-    from pyroute2.netlink.rtnl.tcmsg.common import tick_in_usec
+    from pyroute2.netlink.rtnl.tcmsg.common import (
+        red_eval_ewma,
+        red_eval_idle_damping,
+        red_eval_P,
+        tick_in_usec,
+    )
 
 # bfifo carries the same struct tc_fifo_qopt as pfifo, and pyroute2 lists pfifo alone.
 plugins.setdefault("bfifo", sched_pfifo)
 
 __all__ = [
+    "NLA_F_NESTED",
     "RTM_DELLINK",
     "RTM_DELQDISC",
     "RTM_DELRULE",
@@ -74,8 +80,12 @@ __all__ = [
     "ifaddrmsg",
     "ifinfmsg",
     "ndmsg",
+    "nla",
     "nlmsg",
     "plugins",
+    "red_eval_P",
+    "red_eval_ewma",
+    "red_eval_idle_damping",
     "rtmsg",
     "sched_cake",
     "sched_choke",

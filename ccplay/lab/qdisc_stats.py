@@ -51,6 +51,7 @@ _MARKS: dict[str, tuple[int, ...]] = {
     "choke": (12,),
     "pie": (36,),
     "fq_pie": (16,),
+    "fq": (80,),
 }
 """Where in ``tc_KIND_xstats`` the numbers of marked packets stand: for ECN, for a CE threshold."""
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from ccplay import disciplines
 from ccplay.errors import CommandError, UnsupportedError
+from ccplay.lab import aqm
 from ccplay.lab.netlink import (
     RTM_DELQDISC,
     RTM_GETQDISC,
@@ -29,19 +30,12 @@ _PROBE_OPTIONS: dict[str, dict[str, Option]] = {
     "choke": {"bandwidth": 1_000_000},
 }
 
-_UNCHANGEABLE = ("sfq",)
-"""Kinds without a ``change`` operation (``sfq_qdisc_ops``, net/sched/sch_sfq.c)."""
+_UNCHANGEABLE = ("sfq", "red")
+"""Kinds without a ``change`` operation (net/sched/sch_sfq.c), or that lose their packets in one
+(``__red_change``, net/sched/sch_red.c)."""
 
-_FIXED = {"fq_codel": "flows"}
+_FIXED = {"fq_codel": "flows", "fq_pie": "flows"}
 """By kind, the option that a request to change must not name (``fq_codel_change``)."""
-
-_UNENCODED = {
-    "red": "drops early and at random as the average queue grows",
-    "fq": "a fair queue for each flow, sent at the flow's own pace",
-    "pie": "drops at random so that the queueing delay stays at a target (RFC 8033)",
-    "fq_pie": "a fair queue for each flow, PIE on each",
-}
-"""Disciplines that people know of and that pyroute2 can't spell."""
 
 
 def validate(qdisc: Qdisc) -> Qdisc:
@@ -49,11 +43,6 @@ def validate(qdisc: Qdisc) -> Qdisc:
 
     Raises ``CommandError`` saying what is wrong and what was probably meant.
     """
-    if qdisc.kind in _UNENCODED:
-        raise CommandError(
-            f"{qdisc.kind} ({_UNENCODED[qdisc.kind]}) is not among the disciplines that ccplay "
-            f"can set: {', '.join(disciplines.DISCIPLINES)}"
-        )
     try:
         return disciplines.validate(qdisc)
     except ValueError as error:
@@ -163,8 +152,6 @@ def available(kinds: Iterable[str]) -> dict[str, str]:
 
 
 def _refusal(kind: str) -> str:
-    if kind in _UNENCODED:
-        return "pyroute2 has no encoder for it"
     try:
         rehearse(validate(Qdisc(kind=kind, options=_PROBE_OPTIONS.get(kind, {}))))
     except UnsupportedError:
@@ -189,6 +176,8 @@ def encode(qdisc: Qdisc) -> dict[str, Any]:
             return sched_choke.get_parameters(  # type: ignore[no-any-return]
                 options | {"bandwidth": rate}
             )
+        case "red":
+            return aqm.red_options(options)
         case "sfq":
             options["perturb_period"] = options.pop("perturb", 0)
             return options
@@ -212,7 +201,16 @@ def decode(kind: str, options: Any) -> dict[str, Option]:
                 "limit": held["limit"],
                 "min": held["qth_min"],
                 "max": held["qth_max"],
-                "ecn": bool(held["flags"] & 1),
+                "ecn": bool(held["flags"] & aqm.RED_ECN),
+            }
+        case "red":
+            held = options.get_attr("TCA_RED_PARMS")
+            return {
+                "limit": held["limit"],
+                "min": held["qth_min"],
+                "max": held["qth_max"],
+                "ecn": bool(held["flags"] & aqm.RED_ECN),
+                "adaptive": bool(held["flags"] & aqm.RED_ADAPTIVE),
             }
         case "sfq":
             return {
@@ -243,11 +241,20 @@ def _as_asked(held: Option, asked: Option) -> Option:
 
 
 _CODEL = ("limit", "target", "interval", "ecn", "ce_threshold")
-_FQ_CODEL = (*_CODEL, "flows", "quantum", "memory_limit")
+_PIE = ("limit", "target", "alpha", "beta", "ecn")
+_FAIR = ("flows", "quantum", "memory_limit")
 
 _ATTRIBUTES: dict[str, dict[str, str]] = {
     "codel": {name: f"TCA_CODEL_{name.upper()}" for name in _CODEL},
-    "fq_codel": {name: f"TCA_FQ_CODEL_{name.upper()}" for name in _FQ_CODEL},
+    "fq_codel": {name: f"TCA_FQ_CODEL_{name.upper()}" for name in (*_CODEL, *_FAIR)},
+    "pie": {name: f"TCA_PIE_{name.upper()}" for name in _PIE},
+    "fq_pie": {name: f"TCA_FQ_PIE_{name.upper()}" for name in (*_PIE, *_FAIR)},
+    "fq": {
+        "limit": "TCA_FQ_PLIMIT",
+        "flow_limit": "TCA_FQ_FLOW_PLIMIT",
+        "quantum": "TCA_FQ_QUANTUM",
+        "ce_threshold": "TCA_FQ_CE_THRESHOLD",
+    },
     "cake": {
         "bandwidth": "TCA_CAKE_BASE_RATE64",
         "rtt": "TCA_CAKE_RTT",

@@ -69,4 +69,4 @@ def test_a_queue_is_described_in_the_units_of_the_catalogue() -> None:
     """The limit comes first, other parameters with their names."""
     tbf = validate(Qdisc(kind="tbf", options={"rate": 1_500_000}))
     assert describe_qdisc(tbf) == "tbf 150 kB rate 1.5 Mbit/s burst 15 kB"
-    assert describe_qdisc(Qdisc(kind="red", options={"limit": 7})) == "red 7"
+    assert describe_qdisc(Qdisc(kind="plug", options={"limit": 7})) == "plug 7"

@@ -80,9 +80,10 @@ class QueueDialog(Dialog):
 
     def _start(self, kind: str, now: Qdisc | None) -> dict[str, Option]:
         rate = setting_now(self.state, self.network, self.link.value).rate
-        # tbf and choke can't do without a rate: start from the link's own. Of choke's the kernel
+        # Some can't do without a rate: start from the link's own. Of choke's and red's the kernel
         # tells nothing afterwards.
-        needed = {"rate": rate, "bandwidth": rate} if rate and kind in ("tbf", "choke") else {}
+        needs_rate = kind in ("tbf", "choke", "red")
+        needed = {"rate": rate, "bandwidth": rate} if rate and needs_rate else {}
         return {**needed, **(now.options if now is not None and now.kind == kind else {})}
 
 
