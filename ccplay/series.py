@@ -54,6 +54,10 @@ class Timeline:
         """Return the moment of a tick between ``first`` and ``end``."""
         return self._moments[tick - self._first]
 
+    def moments(self, start: int, end: int) -> Sequence[float]:
+        """Return the moments of ticks ``start`` to ``end`` (not included), both known."""
+        return self._moments[start - self._first : end - self._first]
+
     def at_or_after(self, t: float) -> int:
         """Return the first tick that is not before ``t``; ``end`` where there is none."""
         return self._first + bisect_left(self._moments, t)
@@ -163,6 +167,13 @@ class Series:
         """Return the known values of ticks ``start`` to ``end`` (not included)."""
         window = self._values[max(start - self._first, 0) : max(end - self._first, 0)]
         return [value for value in window if value == value]
+
+    def window(self, start: int, end: int) -> Sequence[float]:
+        """Return the values of ticks ``start`` to ``end`` (not included), each of them one."""
+        missing = array("f", (MISSING,))
+        known = self._values[max(start - self._first, 0) : max(end - self._first, 0)]
+        before = missing * min(max(self._first - start, 0), end - start)
+        return before + known + missing * (end - start - len(before) - len(known))
 
     def _grow_pyramid(self, most: int) -> None:
         """Take ``most`` values more into account, or all that are new."""
