@@ -4,17 +4,33 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from ccplay.state import LabState, Queue
+from ccplay.state import Flow, LabState, Queue, Udp
+
+
+def while_traffic_ran(state: LabState) -> tuple[float, float]:
+    """Return from when to when: first start to last end, all of a session without traffic."""
+    traffic: list[Flow | Udp] = [*state.flows.values(), *state.udp.values()]
+    start = min((each.started for each in traffic), default=0.0)
+    ends = (state.now if each.ended is None else each.ended for each in traffic)
+    return start, max(ends, default=state.now)
+
+
+def occupancy(state: LabState, queue: Queue, name: str) -> list[float]:
+    """Return ``qlen`` (packets) or ``backlog`` (bytes) by sweep, while traffic ran."""
+    start, end = while_traffic_ran(state)
+    ticks = state.sweeps.at_or_after(start), state.sweeps.before_or_at(end) + 1
+    return queue.series[name].values(*ticks)
 
 
 def queueing_delays_us(state: LabState, queue: Queue) -> list[float]:
     """Return, by sweep, how long a byte that came then had to wait: backlog over rate.
 
-    Empty where the link has no rate: nothing waits for it there.
+    While traffic ran; empty where the link has no rate: nothing waits for it there.
     """
     backlog = queue.series["backlog"]
+    start, end = while_traffic_ran(state)
     delays = []
-    for tick in range(max(backlog.first, state.sweeps.first, 0), backlog.end):
+    for tick in range(state.sweeps.at_or_after(start), state.sweeps.before_or_at(end) + 1):
         waiting = backlog.at(tick)
         rate = _rate(state, queue.link, state.sweeps.time(tick))
         if waiting is not None and rate:
@@ -23,19 +39,16 @@ def queueing_delays_us(state: LabState, queue: Queue) -> list[float]:
 
 
 def utilisation(state: LabState, queue: Queue) -> float | None:
-    """Return which share of its rate a link carried from the first traffic to the last.
+    """Return which share of its rate a link carried while traffic ran.
 
     Bytes that left the queue over those that could have; both count Ethernet headers. None
-    without a rate or without flows and downloads.
+    without a rate or without traffic.
     """
-    if not state.flows:
-        return None
-    start = min(flow.started for flow in state.flows.values())
-    end = max(state.now if each.ended is None else each.ended for each in state.flows.values())
+    start, end = while_traffic_ran(state)
     carried = queue.series["bytes"]
     first, last = state.sweeps.at_or_after(start), state.sweeps.before_or_at(end)
     since, until = carried.latest(first), carried.latest(last)
-    if since is None or until is None or last <= first:
+    if not (state.flows or state.udp) or since is None or until is None or last <= first:
         return None
     could = _capacity(state, queue.link, state.sweeps.time(first), state.sweeps.time(last))
     return round(8 * (until - since) / could, 4) if could else None

@@ -67,15 +67,26 @@ class FlowResult(msgspec.Struct, frozen=True, kw_only=True):
     srtt_p95_ms: float | None
     srtt_p99_ms: float | None
     srtt_mean_ms: float | None = None
-    """Mean over all sweeps: there and back. One-way delays are not measured."""
+    """Mean over all sweeps: there and back."""
     min_rtt_ms: float | None
     """The least RTT that the kernel has measured."""
+    delay_mean_ms: float | None = None
+    """One way, from the sending host's IP to the receiving one's, over every packet that arrived;
+    null where the flow was not monitored, as what follows."""
+    delay_min_ms: float | None = None
+    delay_max_ms: float | None = None
+    rx_bps: float | None = None
+    """Payload that arrived, what came twice included, in bits, over ``duration_s``."""
+    packets: int | None = None
+    """Sent until the newest that arrived, each copy counted; those without payload are not."""
+    packet_loss: float | None = None
+    """Share of those that did not arrive."""
     error: str | None
     """Why it died, where nobody asked for it."""
 
 
 class QueueResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The queue of one direction of a link, over all sweeps of the case."""
+    """The queue of one direction of a link, over the sweeps from the first traffic to the last."""
 
     link: str
     kind: str
@@ -85,15 +96,17 @@ class QueueResult(msgspec.Struct, frozen=True, kw_only=True):
     """Packets waiting."""
     qlen_p99: float | None
     qlen_max: float | None
+    qlen_mean: float | None = None
     backlog_p50: float | None
     """Bytes waiting."""
     backlog_p99: float | None
+    backlog_mean: float | None = None
     delay_p50_ms: float | None = None
     """Queueing delay, backlog over rate: how long a byte that came then had to wait."""
     delay_p95_ms: float | None = None
     delay_p99_ms: float | None = None
     utilisation: float | None = None
-    """Share of the link's rate that was used, from the first flow's start to the last one's end."""
+    """Share of the link's rate that was used."""
     drops: int
     """Packets, all disciplines together."""
     loss: float | None = None
@@ -162,6 +175,10 @@ class UdpResult(msgspec.Struct, frozen=True, kw_only=True):
     """Share of the packets sent that were not received."""
     jitter_ms: float | None
     """The receiver's, smoothed as in RFC 3550, at the end."""
+    delay_mean_ms: float | None = None
+    """One way, over every packet that arrived; null where it was not monitored, as what follows."""
+    delay_min_ms: float | None = None
+    delay_max_ms: float | None = None
     error: str | None
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from statistics import fmean
+from typing import Any
 
-from ccplay.model import Hello, StartFlow
+from ccplay.model import Hello, Monitored, StartFlow
 from ccplay.report.checkpoint import Checkpoint
 from ccplay.report.fairness import converged_s, fairness
 from ccplay.report.percentiles import percentile
-from ccplay.report.queueing import loss, queueing_delays_us, utilisation
+from ccplay.report.queueing import loss, occupancy, queueing_delays_us, utilisation
 from ccplay.report.results import (
     CaseResult,
     DownloadResult,
@@ -104,7 +105,7 @@ def _flow(state: LabState, streams: list[Flow]) -> FlowResult:
         retransmits=retransmits,
         tx_bps=_rate(total, duration) if total else None,
         ecn=first.ecn,
-        srtt_mean_ms=_ms(fmean(srtt) if srtt else None),
+        srtt_mean_ms=_ms(_mean(srtt)),
         loss=_lost_share(retransmits, sent, first.mss),
         cwnd_p50=percentile(cwnd, 50),
         cwnd_p99=percentile(cwnd, 99),
@@ -115,8 +116,32 @@ def _flow(state: LabState, streams: list[Flow]) -> FlowResult:
         srtt_p95_ms=_ms(percentile(srtt, 95)),
         srtt_p99_ms=_ms(percentile(srtt, 99)),
         min_rtt_ms=_ms(min((each for each in least if each > 0), default=None)),
+        **_delays(first.monitored),
+        **_arrivals(first.monitored, duration),
         error=first.error,
     )
+
+
+def _delays(seen: Monitored | None) -> dict[str, float | None]:
+    """Return the one-way delays of a flow or of cross traffic, where they were measured."""
+    if seen is None:
+        return {}
+    return {
+        "delay_mean_ms": _ms(seen.delay_mean_us),
+        "delay_min_ms": _ms(seen.delay_min_us),
+        "delay_max_ms": _ms(seen.delay_max_us),
+    }
+
+
+def _arrivals(seen: Monitored | None, duration: float) -> dict[str, Any]:
+    """Return what has become of a flow's packets, where they were followed."""
+    if seen is None:
+        return {}
+    return {
+        "rx_bps": _rate(seen.received_bytes, duration),
+        "packets": seen.sent,
+        "packet_loss": round(1 - seen.received / seen.sent, 6) if seen.sent else None,
+    }
 
 
 def _queues(state: LabState) -> list[Queue]:
@@ -129,7 +154,7 @@ def _queues(state: LabState) -> list[Queue]:
 
 
 def _queue(state: LabState, queue: Queue) -> QueueResult:
-    qlen, backlog = (_all(queue.series[name]) for name in ("qlen", "backlog"))
+    qlen, backlog = (occupancy(state, queue, name) for name in ("qlen", "backlog"))
     kinds: list[str] = []
     for change in state.links.get(queue.link, ()):
         kind = change.setting.qdisc.kind if change.setting.qdisc else None
@@ -145,8 +170,10 @@ def _queue(state: LabState, queue: Queue) -> QueueResult:
         qlen_p50=percentile(qlen, 50),
         qlen_p99=percentile(qlen, 99),
         qlen_max=percentile(qlen, 100),
+        qlen_mean=_mean(qlen),
         backlog_p50=percentile(backlog, 50),
         backlog_p99=percentile(backlog, 99),
+        backlog_mean=_mean(backlog),
         delay_p50_ms=_ms(percentile(delays, 50)),
         delay_p95_ms=_ms(percentile(delays, 95)),
         delay_p99_ms=_ms(percentile(delays, 99)),
@@ -156,6 +183,10 @@ def _queue(state: LabState, queue: Queue) -> QueueResult:
         marks=None if marks is None else round(marks),
         bytes=round(_last(queue.series["bytes"]) or 0),
     )
+
+
+def _mean(values: list[float]) -> float | None:
+    return round(fmean(values), 3) if values else None
 
 
 def _slow_start(state: LabState, flow: Flow) -> tuple[float | None, float | None]:
@@ -234,6 +265,7 @@ def _udp(udp: Udp) -> UdpResult:
         rx_bps=_rate(udp.received * size, seconds or 0) if told else None,
         loss=round(1 - udp.received / udp.sent, 6) if told else None,
         jitter_ms=_ms(udp.jitter_us),
+        **_delays(udp.monitored),
         error=udp.error,
     )
 

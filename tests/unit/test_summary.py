@@ -165,6 +165,20 @@ def test_queues_pings_and_downloads() -> None:
     assert case.duration_s == 11.5
 
 
+def test_a_queue_counts_while_traffic_runs_only() -> None:
+    """A lab that waits on after its last flow has not kept the queue short."""
+    state = LabState()
+    flow = FlowStarted(t=1.0, flow="1", src="a", dst="b", cc="reno", port=1)
+    ended = FlowEnded(t=2.5, flow="1", bytes=1, duration_s=1.5, retransmits=0)
+    for event in (HELLO, Ready(t=0.5), sweep(0.6, {}, qlen=90), flow):
+        state.apply(event)
+    for event in (sweep(1.5, {"1": 5}, qlen=10), sweep(2.0, {"1": 5}, qlen=30), ended):
+        state.apply(event)
+    state.apply(sweep(9.0, {}, qlen=0))
+    (queue,) = summarise(state, "x").queues
+    assert (queue.qlen_mean, queue.qlen_max) == (20.0, 30.0)
+
+
 def test_a_download_is_no_flow() -> None:
     assert [flow.id for flow in summarise(session(), "x").flows] == ["1", "2"]
 
@@ -204,7 +218,7 @@ def test_the_documented_keys_are_there() -> None:
     assert {"name", "flows", "queues", "pings", "downloads", "health"} <= case.keys()
     flow = {"id", "cc", "goodput_bps", "bytes", "duration_s", "retransmits"}
     assert flow <= case["flows"][0].keys()
-    queue = {"link", "kind", "qlen_p50", "qlen_p99", "drops", "marks"}
+    queue = {"link", "kind", "qlen_mean", "qlen_p50", "qlen_p99", "drops", "marks"}
     assert queue <= case["queues"][0].keys()
     ping = {"id", "sent", "lost", "min_ms", "p50_ms", "p95_ms", "max_ms"}
     assert ping <= case["pings"][0].keys()

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ccplay.disciplines import DISCIPLINES, Parameter
+from ccplay.disciplines import DISCIPLINES, Parameter, thresholds
 from ccplay.errors import RecordingError, ScenarioError
 from ccplay.model import (
     CAPTURE_LIMITS,
@@ -135,8 +135,11 @@ def queues(draw: st.DrawFn) -> Qdisc:
         for parameter in discipline.parameters
         if parameter.required or draw(st.booleans())
     }
-    if "min" in options and int(options["min"]) >= int(options.get("max", 0)):
-        del options["min"]
+    if "min" in discipline.names:
+        try:
+            thresholds(options)
+        except ValueError:
+            options = {name: options[name] for name in options.keys() - {"min", "max"}}
     return Qdisc(kind=discipline.kind, options=options)
 
 
