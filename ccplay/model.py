@@ -163,6 +163,24 @@ class Feature(Value, frozen=True):
     """A lab can't run without it."""
 
 
+class Monitored(Value, frozen=True):
+    """What was seen of a flow's packets between IP in its sending and IP in its receiving host.
+
+    A packet is a whole one: put together from its fragments, with offloads each segment of a long
+    one; one sent again is another. Those without payload do not count.
+    """
+
+    sent: Count
+    """How many had been sent when the newest that arrived was: none that is still under way."""
+    received: Count
+    received_bytes: Count
+    """Of payload."""
+    delay_mean_us: Duration | None
+    """One way, queues included, of those that arrived; None where none did."""
+    delay_min_us: Duration | None
+    delay_max_us: Duration | None
+
+
 class Capabilities(Value, frozen=True):
     """What the lab's kernel and machine offer, and what they lack with reason and remedy."""
 
@@ -249,6 +267,8 @@ class StartFlow(Command, frozen=True):
     """Stop after so long."""
     ecn: bool = False
     """Ask for ECN as its connections open (RFC 3168); some algorithms ask by themselves."""
+    monitor: bool = False
+    """Follow each of its packets from host to host: one-way delay, what arrives, what is lost."""
 
 
 class StopFlow(Command, frozen=True):
@@ -302,6 +322,8 @@ class StartUdp(Command, frozen=True):
     """Payload of each packet; more than fits the links' MTU goes in fragments."""
     duration_s: float | None = None
     """Stop after so long."""
+    monitor: bool = False
+    """As of a flow."""
 
 
 class StopUdp(Command, frozen=True):
@@ -498,6 +520,8 @@ class FlowEnded(Event, frozen=True):
     sent: Count = 0
     """Payload sent, what was sent again included; 0 in recordings made before it was told."""
     error: str | None = None
+    monitored: Monitored | None = None
+    """None where nobody asked for it, or it is not to be had."""
 
 
 class DownloadStarted(Event, frozen=True):
@@ -576,6 +600,8 @@ class UdpEnded(Event, frozen=True):
     duration_s: float
     """How long the sender sent."""
     error: str | None = None
+    monitored: Monitored | None = None
+    """As of a flow."""
 
 
 class InterfaceCounters(Event, frozen=True):
@@ -707,7 +733,8 @@ class Sweep(Event, frozen=True):
 
     None where a flow's algorithm has no such variable, or does not know it. The kernel's are those
     of include/uapi/linux/inet_diag.h, in its units but for ``bbr_bw_bps``, which is in bits per
-    second; gains are of 256, ``dctcp_alpha`` is of 1024.
+    second; gains are of 256, ``dctcp_alpha`` is of 1024. Beside them, of a flow that is monitored,
+    is ``monitor_delay_us``: the mean one-way delay of what has arrived since the sweep before.
     """
 
 

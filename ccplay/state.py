@@ -29,6 +29,7 @@ from ccplay.model import (
     LinkChanged,
     Log,
     Mark,
+    Monitored,
     PingEnded,
     PingSample,
     PingStarted,
@@ -97,6 +98,8 @@ class Flow:
     bytes: int = 0
     duration_s: float = 0.0
     retransmits: int = 0
+    monitored: Monitored | None = None
+    """What became of the packets of all streams; None before the end, or where nobody asked."""
     cc_changes: list[tuple[float, str]] = field(default_factory=list)
     """When which algorithm began, first one included."""
     trace: Trace | None = None
@@ -176,6 +179,7 @@ class Udp:
     sent: int = 0
     received: int = 0
     jitter_us: float | None = None
+    monitored: Monitored | None = None
     duration_s: float | None = None
     ended: float | None = None
     error: str | None = None
@@ -387,6 +391,7 @@ class LabState:
             first.bytes, first.duration_s = event.bytes, event.duration_s
             first.retransmits = event.retransmits
             first.sent = max(event.sent, first.sent)
+            first.monitored = event.monitored
         if event.error:
             self._write(event.t, "error", f"flow {event.flow} died: {event.error}")
         else:
@@ -443,6 +448,7 @@ class LabState:
         if (udp := self.udp.get(event.udp)) is not None:
             udp.sent, udp.received, udp.jitter_us = event.sent, event.received, event.jitter_us
             udp.duration_s, udp.ended, udp.error = event.duration_s, event.t, event.error
+            udp.monitored = event.monitored
         if event.error:
             self._write(event.t, "error", f"UDP {event.udp} died: {event.error}")
         else:

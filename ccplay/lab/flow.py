@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
+from functools import partial
 
 from ccplay.assets import SUFFIX
 from ccplay.errors import CcplayError, LabError
 from ccplay.lab import congestion
+from ccplay.lab.monitoring import Watched
 from ccplay.lab.netns import Namespace
 from ccplay.lab.ports import Ports
 from ccplay.lab.probe import Counters, Probe
 from ccplay.lab.program import Program
-from ccplay.model import Event, FlowEnded, FlowStarted, Log, StartFlow
+from ccplay.model import Event, FlowEnded, FlowStarted, Log, Monitored, StartFlow
 
 _MOST_LOOKS = 20
 """Sweeps to wait for an algorithm that never comes: the flow is told all the same."""
@@ -39,6 +41,8 @@ class Flow:
         self.name = command.flow
         self.src, self.dst = command.src, command.dst
         self.ended = asyncio.Event()
+        self.watched: Watched | None = None
+        """Set before the start where the flow is monitored."""
         self._command = command
         self._looks = 0
         self.port, self.sports = ports.server(), ports.senders(command.streams)
@@ -49,6 +53,7 @@ class Flow:
         ]
         self._opened: float | None = None
         self._stopped: float | None = None
+        self._monitored: Monitored | None = None
         self._next_cc: str | None = None
         self._programs: list[Program] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -72,6 +77,9 @@ class Flow:
         server.ignore_output()
         for stream, sport in zip(self._streams, self.sports, strict=True):
             self._probe.track(stream, self.src, sport=sport, dport=self.port)
+        if self.watched is not None:
+            for number, stream in enumerate(self._streams):
+                self._probe.tell_delay(stream, partial(self.watched.delay_us, number))
         client = await Program.start(sender, self._client_argv(address))
         client.ignore_output()
         self._programs.append(client)
@@ -126,6 +134,7 @@ class Flow:
                 # Stopped before any sweep saw it, but it did run.
                 self._open(counters)
             self._stopped = self._clock()
+            self._monitored = self.watched.so_far() if self.watched else None
             self._tasks.append(asyncio.create_task(self._stop_client()))
 
     async def _stop_client(self) -> None:
@@ -186,6 +195,9 @@ class Flow:
         counters = [self._probe.counters(stream) or _NOTHING for stream in self._streams]
         for stream in self._streams:
             self._probe.untrack(stream)
+        if self.watched is not None:
+            self._monitored = self._monitored or self.watched.so_far()
+            self.watched.end()
         self._emit(
             FlowEnded(
                 t=self._clock(),
@@ -195,6 +207,7 @@ class Flow:
                 retransmits=sum(each.total_retrans for each in counters),
                 sent=sum(each.bytes_sent for each in counters),
                 error=error,
+                monitored=self._monitored,
             )
         )
         self.ended.set()

@@ -56,6 +56,7 @@ class Probe:
         self._where: dict[str, tuple[_Host, Connection]] = {}
         self._routers: dict[str, _Router] = {}
         self._links: dict[str, LinkQueues] = {}
+        self._delays: dict[str, Callable[[], int | None]] = {}
         for link, namespace, interface in queues:
             if namespace.name not in self._routers:
                 self._routers[namespace.name] = _Router(QdiscSocket(namespace.socket))
@@ -90,8 +91,13 @@ class Probe:
         host.wanted[connection.key] = connection
         self._where[name] = (host, connection)
 
+    def tell_delay(self, name: str, delay_us: Callable[[], int | None]) -> None:
+        """Sample what ``delay_us`` tells of the tracked ``name`` beside what its algorithm says."""
+        self._delays[name] = delay_us
+
     def untrack(self, name: str) -> None:
         """Stop sampling ``name``; nothing happens where it is not tracked."""
+        self._delays.pop(name, None)
         if (found := self._where.pop(name, None)) is not None:
             host, connection = found
             if host.wanted.get(connection.key) is connection:
@@ -126,10 +132,28 @@ class Probe:
             if host.wanted:
                 found += host.socket.dump(host.wanted)
         samples = _tcp_samples(found)
-        sweep = Sweep(t=t, tcp=samples, qdisc=self._qdisc_samples(), own=_own(found))
+        sweep = Sweep(t=t, tcp=samples, qdisc=self._qdisc_samples(), own=self._own(found))
         for callback in tuple(self.after_sweep):
             callback()
         return sweep
+
+    def _own(self, found: list[Connection]) -> dict[str, list[int | None]]:
+        """Return what algorithms say of themselves, and the delay of flows that are monitored.
+
+        The kernel's say it by inet_diag, those of BPF by their map.
+        """
+        told = [each.own for each in found]
+        own = own_columns(told) if any(told) else {}
+        if library.shown:
+            for at, each in enumerate(found):
+                if (shown := library.shown.get(each.cc)) is not None and each.cookie is not None:
+                    for name, value in shown.read(each.cookie).items():
+                        own.setdefault(name, [None] * len(found))[at] = value
+        if self._delays:
+            own["monitor_delay_us"] = [
+                self._delays[each.name]() if each.name in self._delays else None for each in found
+            ]
+        return own
 
     def close(self) -> None:
         """Close every netlink socket."""
@@ -186,18 +210,6 @@ def _tcp_samples(found: list[Connection]) -> TcpSamples | None:
         ssthresh=thresholds,
         **fields,
     )
-
-
-def _own(found: list[Connection]) -> dict[str, list[int | None]]:
-    """Return what algorithms say of themselves: the kernel's by inet_diag, BPF's by their map."""
-    told = [each.own for each in found]
-    own = own_columns(told) if any(told) else {}
-    if library.shown:
-        for at, each in enumerate(found):
-            if (shown := library.shown.get(each.cc)) is not None and each.cookie is not None:
-                for name, value in shown.read(each.cookie).items():
-                    own.setdefault(name, [None] * len(found))[at] = value
-    return own
 
 
 class _Decoded(dict[bytes, str]):

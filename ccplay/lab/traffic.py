@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator, Iterable, Mapping
+import socket
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Protocol, TypeAlias, TypeVar
 
@@ -11,9 +12,11 @@ from msgspec.structs import replace
 
 from ccplay.errors import CommandError
 from ccplay.lab import congestion, ecn
+from ccplay.lab.bpf.monitor import Stream
 from ccplay.lab.download import Download, WebServer
 from ccplay.lab.filters import Packets, echo_packets, tcp_packets, udp_packets
 from ccplay.lab.flow import Flow
+from ccplay.lab.monitoring import Monitoring, Watched
 from ccplay.lab.netns import Namespace
 from ccplay.lab.ping import Ping
 from ccplay.lab.ports import Ports
@@ -23,6 +26,7 @@ from ccplay.model import (
     DownloadEnded,
     Event,
     FlowEnded,
+    Log,
     Network,
     Node,
     PingEnded,
@@ -100,6 +104,7 @@ class Traffic:
         self._pings: dict[str, Ping] = {}
         self._udp: dict[str, Udp] = {}
         self._servers: dict[str, WebServer] = {}
+        self._monitoring = Monitoring(lambda text: emit(Log(t=clock(), level="warning", text=text)))
         probe.after_sweep.append(self._watch)
 
     async def start(self, command: Start) -> Start:
@@ -151,6 +156,9 @@ class Traffic:
         address = self._nodes[dst].address
         if command.ecn:
             ecn.ask_for_ecn(self._namespace(src), flow.port)
+        if command.monitor:
+            streams = [Stream(socket.IPPROTO_TCP, sport, flow.port) for sport in flow.sports]
+            flow.watched = await self._watched(src, dst, streams)
         with self._admitted(tcp_packets("flows", name, address, flow.port)):
             await flow.start(self._namespace(dst), address, self._namespace(src))
         self._flows[name] = flow
@@ -247,12 +255,20 @@ class Traffic:
             if not low <= value <= high:
                 raise CommandError(f"UDP {name}: {what} goes from {low} to {high}, not {value}")
         filled = replace(command, udp=name, src=src, dst=dst)
-        udp = Udp(filled, self._tell, self._clock, port=self._ports.server())
+        port, (sport,) = self._ports.server(), self._ports.senders(1)
+        udp = Udp(filled, self._tell, self._clock, port=port, sport=sport)
+        if command.monitor:
+            streams = [Stream(socket.IPPROTO_UDP, sport, port)]
+            udp.watched = await self._watched(src, dst, streams)
         address = self._nodes[dst].address
         with self._admitted(udp_packets(name, address, udp.port)):
             await udp.start(self._namespace(dst), address, self._namespace(src))
         self._udp[name] = udp
         return filled
+
+    async def _watched(self, src: str, dst: str, streams: Sequence[Stream]) -> Watched | None:
+        """Follow packets before there are any; None where that is not possible."""
+        return await self._monitoring.watch(self._namespace(src), self._namespace(dst), streams)
 
     def under(self, cc: str) -> list[str]:
         """Return the running flows and downloads whose connection uses ``cc``."""
@@ -309,6 +325,7 @@ class Traffic:
         )
         await asyncio.gather(*(server.stop() for server in self._servers.values()))
         self._probe.after_sweep.remove(self._watch)
+        self._monitoring.close()
 
     def _watch(self) -> None:
         for flow in self._flows.values():

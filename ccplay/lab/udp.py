@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 
 from ccplay.errors import LabError
+from ccplay.lab.monitoring import Watched
 from ccplay.lab.netns import Namespace
 from ccplay.lab.program import Program
 from ccplay.model import Event, StartUdp, UdpEnded, UdpStarted
@@ -23,7 +24,7 @@ _GRACE_S = 5.0
 """How long a receiver may take to hear of the end: by TCP, through the queue that UDP filled."""
 
 
-def client_argv(command: StartUdp, address: str, port: int) -> list[str]:
+def client_argv(command: StartUdp, address: str, port: int, sport: int) -> list[str]:
     """Return the sender's command line; without a duration it sends until it is stopped."""
     limit = ("-t", "0")
     if command.duration_s is not None:
@@ -33,7 +34,8 @@ def client_argv(command: StartUdp, address: str, port: int) -> list[str]:
     return [
         # Or it keeps to itself, until its end, that it has begun to send.
         *("stdbuf", "-oL"),
-        *("iperf3", "-c", address, "-p", str(port), "-u", "-i", "0", "--forceflush"),
+        *("iperf3", "-c", address, "-p", str(port), "--cport", str(sport)),
+        *("-u", "-i", "0", "--forceflush"),
         *("-b", str(command.rate_bps), "-l", str(command.packet_bytes)),
         *limit,
     ]
@@ -70,15 +72,18 @@ class Udp:
         clock: Callable[[], float],
         *,
         port: int,
+        sport: int,
     ) -> None:
-        """``command`` has all its names; ``port`` is the receiver's, nobody else's."""
+        """``command`` has all its names; the ports, receiver's and sender's, are nobody else's."""
         assert command.udp is not None  # noqa: S101
         assert command.src is not None  # noqa: S101
         assert command.dst is not None  # noqa: S101
         self.name = command.udp
         self.src, self.dst = command.src, command.dst
-        self.port = port
+        self.port, self.sport = port, sport
         self.ended = asyncio.Event()
+        self.watched: Watched | None = None
+        """Set before the start where it is monitored."""
         self._command = command
         self._emit, self._clock = emit, clock
         self._account = Account()
@@ -113,7 +118,7 @@ class Udp:
         if not await self._server.says("listening"):
             await self._server.stop()
             raise LabError(f"UDP {self.name}: iperf3 server: {self._server.last_words()}")
-        argv = client_argv(self._command, self._address, self.port)
+        argv = client_argv(self._command, self._address, self.port, self.sport)
         self._client = await Program.start(self._sender, argv, "iperf3")
         self._reading = [
             asyncio.create_task(self._read(self._client, "sender")),
@@ -198,5 +203,8 @@ class Udp:
                 jitter_us=account.jitter_us,
                 duration_s=sending_s if account.sending_s is None else account.sending_s,
                 error=error,
+                monitored=self.watched.so_far() if self.watched else None,
             )
         )
+        if self.watched is not None:
+            self.watched.end()

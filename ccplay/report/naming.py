@@ -18,6 +18,8 @@ _QUANTITIES = {
     "slow_start_cwnd": "cwnd after slow start",
     "retransmits": "retransmits",
     "loss": "loss",
+    "packet_loss": "packet loss",
+    "packets": "packets sent",
     "tx_bps": "rate sent",
     "rx_bps": "rate received",
     "jitter_ms": "jitter",
@@ -100,6 +102,8 @@ def words(figure: str) -> Words:
         subject = subject.removeprefix("queue ")
     if group == "pings" and field.endswith("_ms"):
         quantity = _ordered(field.removesuffix("_ms"), "RTT")
+    if group in ("flows", "udp") and field.startswith("delay_"):
+        quantity = _ordered(field.removeprefix("delay_").removesuffix("_ms"), "one-way delay")
     if group in ("udp", "interfaces") and field in ("sent", "received", "lost"):
         quantity = f"packets {field}"
     if group != "flows" and field == "bytes":

@@ -122,7 +122,7 @@ def _flow(state: LabState, streams: list[Flow]) -> FlowResult:
     )
 
 
-def _delays(seen: Monitored | None) -> dict[str, float | None]:
+def _delays(seen: Monitored | None) -> dict[str, Any]:
     """Return the one-way delays of a flow or of cross traffic, where they were measured."""
     if seen is None:
         return {}

@@ -48,6 +48,7 @@ STEP = {
     "bytes": "How much payload to send",
     "duration": "How long to send",
     "ecn": "Ask for ECN, so that queues that can mark its packets instead of dropping them",
+    "monitor": "Follow its packets from host to host: one-way delay, what arrives, what is lost",
     "interval": "Time between two pings, 200 ms by default",
     "count": "How many pings",
     "link": "Which link; the bottleneck where nothing is said",

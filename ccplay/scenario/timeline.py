@@ -60,6 +60,7 @@ FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "bytes": ("bytes", quantities.size),
     "duration_s": ("duration", quantities.duration),
     "ecn": ("ecn", quantities.flag),
+    "monitor": ("monitor", quantities.flag),
     "interval_s": ("interval", quantities.interval),
     "count": ("count", quantities.Whole(1, quantities.MOST_PINGS)),
     "link": ("link", quantities.text),

@@ -42,11 +42,12 @@ def test_each_end_is_asked_for_what_it_alone_knows() -> None:
 
 
 def test_iperf3_sends_the_rate_in_packets_of_the_size() -> None:
-    line = " ".join(client_argv(StartUdp(rate_bps=1_000_000, duration_s=3.0), "10.0.1.2", 5202))
-    assert "iperf3 -c 10.0.1.2 -p 5202 -u" in line
+    command = StartUdp(rate_bps=1_000_000, duration_s=3.0)
+    line = " ".join(client_argv(command, "10.0.1.2", 5202, 10_007))
+    assert "iperf3 -c 10.0.1.2 -p 5202 --cport 10007 -u" in line
     # 366 packets take 3 s; its own -t knows whole seconds only.
     assert "-b 1000000 -l 1024 -n 374784" in line
-    assert client_argv(StartUdp(), "10.0.1.2", 5202)[-2:] == ["-t", "0"]
+    assert client_argv(StartUdp(), "10.0.1.2", 5202, 10_007)[-2:] == ["-t", "0"]
 
 
 def test_filters_know_its_packets_and_the_connection_that_steers_it() -> None:

@@ -180,9 +180,17 @@ def _library() -> ctypes.CDLL:
         ("bpf_map__fd", number, [pointer]),
         ("bpf_link__fd", number, [pointer]),
         ("bpf_map_lookup_elem", number, [number, pointer, pointer]),
+        ("bpf_map_update_elem", number, [number, pointer, pointer, ctypes.c_uint64]),
+        ("bpf_map_delete_elem", number, [number, pointer]),
         ("bpf_link_create", number, [number, number, number, pointer]),
         ("bpf_object__next_program", pointer, [pointer, pointer]),
+        ("bpf_object__find_program_by_name", pointer, [pointer, text]),
         ("bpf_program__fd", number, [pointer]),
+        ("bpf_program__set_autoload", number, [pointer, ctypes.c_bool]),
+        ("bpf_raw_tracepoint_open", number, [text, number]),
+        ("bpf_obj_get_info_by_fd", number, [number, pointer, pointer]),
+        ("bpf_program__set_type", number, [pointer, number]),
+        ("bpf_program__set_expected_attach_type", number, [pointer, number]),
         ("bpf_object__find_map_by_name", pointer, [pointer, text]),
     ):
         function = getattr(lib, name)

@@ -65,26 +65,20 @@ class Marker:
         """
         # ctypes and libbpf take their time, and most labs have no marker.
         from ccplay.lab.bpf import libbpf  # noqa: PLC0415
+        from ccplay.lab.bpf.programs import Programs  # noqa: PLC0415
 
-        with libbpf.library() as (lib, said):
-            self._object = lib.bpf_object__open_mem(image, len(image), None)
-            if not self._object or lib.bpf_object__load(self._object) != 0:
-                error = libbpf.refused("the kernel refuses to load the marker", said)
-                lib.bpf_object__close(self._object)
-                raise error
-            self._close = lib.bpf_object__close
-            memory = lib.bpf_object__find_map_by_name(self._object, b".bss")
-            shared = mmap.mmap(lib.bpf_map__fd(memory), mmap.PAGESIZE)
-            self._variables = _Variables.from_buffer(shared)
-            self.threshold = None
-            code = lib.bpf_program__fd(lib.bpf_object__next_program(self._object, None))
-            # The kernel looks for the interface where the calling thread is.
-            with namespace.entered():
-                self._link = lib.bpf_link_create(code, interface, _TCX_EGRESS, None)
-            if self._link < 0:
-                error = libbpf.refused("the kernel refuses to attach the marker", said)
-                lib.bpf_object__close(self._object)
-                raise error
+        self._programs = Programs(image, "the marker")
+        shared = mmap.mmap(self._programs.map(".bss"), mmap.PAGESIZE)
+        self._variables = _Variables.from_buffer(shared)
+        self.threshold = None
+        code = self._programs.descriptors[0]
+        # The kernel looks for the interface where the calling thread is.
+        with libbpf.library() as (lib, said), namespace.entered():
+            self._link = lib.bpf_link_create(code, interface, _TCX_EGRESS, None)
+        if self._link < 0:
+            error = libbpf.refused("the kernel refuses to attach the marker", said)
+            self._programs.close()
+            raise error
 
     @property
     def threshold(self) -> int | None:
@@ -104,4 +98,4 @@ class Marker:
     def close(self) -> None:
         """Take it away; what it has counted can still be read."""
         os.close(self._link)
-        self._close(self._object)
+        self._programs.close()
