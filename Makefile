@@ -17,7 +17,7 @@ PACKAGES = $(call missing,$(TOOLS))
 COMPILERS = $(call missing,clang:clang bpftool:bpftool)
 INSTALL = $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends
 
-.PHONY: play test check format bench wheel clean system algorithms
+.PHONY: play test lint check format bench wheel clean system algorithms
 
 play: $(VENV)/ready
 	@$(BIN)/ccplay
@@ -25,12 +25,13 @@ play: $(VENV)/ready
 test: $(VENV)/dev algorithms
 	$(SUDO) $(BIN)/pytest
 
-check: $(VENV)/dev algorithms
+lint: $(VENV)/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(SUDO) $(BIN)/pytest
+
+check: lint test
 
 format: $(VENV)/dev
 	$(BIN)/ruff format .
