@@ -8,7 +8,7 @@ from itertools import accumulate
 from operator import itemgetter
 from typing import Any, Literal, TypeAlias
 
-from ccplay import blocks, variables
+from ccplay import blocks
 from ccplay.model import (
     DownloadProgress,
     Health,
@@ -22,6 +22,7 @@ from ccplay.model import (
 from ccplay.report.material import Material, Run
 from ccplay.source import recorded_events
 from ccplay.state import LabState
+from ccplay.variables import variable
 from ccplay.words import CA_STATES
 
 Kind: TypeAlias = Literal["text", "whole", "real", "flag"]
@@ -229,8 +230,9 @@ def _sweeps(event: Sweeps | Sweep, start: float) -> Iterator[tuple[str, Batch]]:
 def _variables(times: Sequence[float], tcp: TcpRows, own: Mapping[str, Sequence[Row]]) -> Batch:
     """Return a row for each variable that is known of a flow, sweep by sweep."""
     found = [
-        (t, flow, cc, name, variables.real(name, value))
+        (t, flow, cc, what.name, what.real(value))
         for name, rows in own.items()
+        for what in (variable(name),)
         for flow, cc, row in zip(tcp.flow, tcp.cc, rows, strict=True)
         for t, value in zip(times, _counts(row, len(times)), strict=True)
         if value is not None

@@ -71,7 +71,7 @@ async def test_cubic_as_a_bpf_program_shows_the_curve_it_is_on() -> None:
         await lab.until(lambda state: "1" in state.flows, 60.0)
         await lab.until(lambda state: shown(state, "cubic_k_us"), 60.0)
         flow = lab.state.flows["1"]
-        w_max, k_us = shown(lab.state, "cubic_w_max"), shown(lab.state, "cubic_k_us")
+        w_max, k_us = shown(lab.state, "cubic_w_max_segments"), shown(lab.state, "cubic_k_us")
         most = flow.series["cwnd"].extremes(0, 1 << 30)
         assert most is not None
         # The path takes 116 packets; slow start overshoots, and cwnd is read 50 times a second.

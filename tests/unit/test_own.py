@@ -14,7 +14,7 @@ from ccplay.lab.bpf.shown import names_in
 from ccplay.lab.own_info import columns
 from ccplay.model import MOST_VARIABLES, Ended, FlowStarted, Sweep, TcpSamples
 from ccplay.state import LabState
-from ccplay.variables import say
+from ccplay.variables import say, variable
 from tests.unit.test_probe import attribute
 
 PLAYGROUND = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
@@ -148,6 +148,11 @@ def test_what_does_not_fit_or_is_too_much_is_refused(
         ("bbr_pacing_gain", 320, "pacing gain 1.25"),
         ("dctcp_alpha", 512, "alpha 0.50"),
         ("vegas_rttcnt", 7, "rttcnt 7"),
+        ("cubic_k_us", 2_714_000, "k 2714 ms"),
+        ("cubic_w_max_segments", 87, "w max 87"),
+        ("htcp_beta_1000", 625, "beta 0.62"),
+        ("my_p_10", 7, "p 10 7"),
+        ("my_1000", 7, "1000 7"),
         ("k", 7, "k 7"),
         ("us", 7, "us 7"),
     ],
@@ -156,14 +161,31 @@ def test_variables_are_said_with_scale_and_unit(name: str, value: float, said: s
     assert say(name, value) == said
 
 
+@pytest.mark.parametrize(
+    ("name", "peak", "drawn"),
+    [
+        ("bbr_bw_bps", 9e6, ("Mbit/s", 1e-6)),
+        ("bbr_bw_bps", 9e5, ("kbit/s", 1e-3)),
+        ("bbr_min_rtt_us", 2e4, ("ms", 1e-3)),
+        ("cubic_w_max_segments", 87, ("segments", 1)),
+        ("bbr_cwnd_gain", 739, ("", 1 / 256)),
+        ("yeah_slow_rounds", 9, ("", 1)),
+    ],
+)
+def test_the_unit_of_a_plot_follows_from_the_name(
+    name: str, peak: float, drawn: tuple[str, float]
+) -> None:
+    assert variable(name).axis(peak) == drawn
+
+
 def test_they_are_exported_a_row_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "a.ccplay"
     said = PLAYGROUND.read_bytes().splitlines(keepends=True)
     last = max(wire.decode_event(line).t for line in said)
     start = FlowStarted(t=last, flow="o", src="s1", dst="d1", cc="bbr", port=5201)
     told = [
-        sweep(last + 0.5, {"bbr_pacing_gain": [320], "bbr_bw_bps": [1000]}, "o"),
-        sweep(last + 0.6, {"bbr_pacing_gain": [None], "bbr_bw_bps": [2000]}, "o"),
+        sweep(last + 0.5, {"bbr_pacing_gain": [320], "my_gain_1000": [625]}, "o"),
+        sweep(last + 0.6, {"bbr_pacing_gain": [None], "my_gain_1000": [1000]}, "o"),
     ]
     kept = [line for line in said if not isinstance(wire.decode_event(line), Ended)]
     added = [wire.encode(start), wire.encode(blocks.pack(told))]
@@ -173,8 +195,8 @@ def test_they_are_exported_a_row_each(tmp_path: Path, capsys: pytest.CaptureFixt
     assert head.split(",")[-4:] == ["flow", "cc", "variable", "value"]
     assert [row.split(",")[-4:] for row in rows] == [
         ["o", "bbr", "bbr_pacing_gain", "1.25"],
-        ["o", "bbr", "bbr_bw_bps", "1000.0"],
-        ["o", "bbr", "bbr_bw_bps", "2000.0"],
+        ["o", "bbr", "my_gain", "0.625"],
+        ["o", "bbr", "my_gain", "1.0"],
     ]
 
 

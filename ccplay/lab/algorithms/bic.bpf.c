@@ -26,6 +26,8 @@ struct bic {
 	u32 rest;
 };
 
+SHOWN("bic_w_max_segments bic_step_1000");
+
 CONG_AVOID(sk, ack, acked)
 {
 	struct bic *b = PRIVATE(sk, struct bic);
@@ -48,6 +50,7 @@ CONG_AVOID(sk, ack, acked)
 	step = max(min(step, (u32)S_MAX), (u32)S_MIN);
 	/* `step` an RTT, which is cwnd segments acknowledged. */
 	grow(tp, &b->rest, (u64)step * acked / cwnd);
+	SHOW(sk, b->w_max, step);
 }
 
 SSTHRESH(sk)

@@ -84,8 +84,10 @@ extern void tcp_cong_avoid_ai(struct tcp_sock *tp, u32 w, u32 acked)
 /* --- values to show ------------------------------------------------------------------------ */
 
 /*
- * SHOWN("my_w_max my_base_rtt_us");	names up to eight values, with _us or _bps where they have a unit
- * SHOW(sk, m->w_max, m->base_rtt)	says what they are now; they are sampled with cwnd
+ * SHOWN("my_w_max_segments my_gain_1000");	names up to eight values: the algorithm, what it is, the unit
+ * SHOW(sk, m->w_max, m->gain)			says what they are now; they are sampled with cwnd
+ *
+ * Units are _us, _bps, _segments, or the number that counts as 1: of my_gain_1000, 250 is 0.25.
  */
 struct shown {
 	u64 values[8];

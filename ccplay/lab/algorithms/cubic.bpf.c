@@ -37,7 +37,7 @@ struct cubic {
 	u32 round_samples;
 };
 
-SHOWN("cubic_w_max cubic_k_us cubic_w_est");
+SHOWN("cubic_w_max_segments cubic_k_us cubic_w_est_segments");
 
 /* The cube root, rounded down, bit by bit. */
 static __always_inline u32 cube_root(u64 x)

@@ -22,6 +22,8 @@ struct highspeed {
 	u32 rest;
 };
 
+SHOWN("highspeed_a_1000 highspeed_b_1024");
+
 /* log2(x), in 1024th; between powers of 2, log2(1 + f) = f + 0.344 f (1 - f), within 0.01. */
 static __always_inline u32 log_2(u32 x)
 {
@@ -77,6 +79,7 @@ CONG_AVOID(sk, ack, acked)
 			return;
 	}
 	grow(tp, &h->rest, a_of(tp->snd_cwnd) * acked / tp->snd_cwnd);
+	SHOW(sk, a_of(tp->snd_cwnd), b_of(tp->snd_cwnd));
 }
 
 SSTHRESH(sk)

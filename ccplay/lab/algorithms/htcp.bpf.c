@@ -27,6 +27,8 @@ struct htcp {
 	u32 rest;
 };
 
+SHOWN("htcp_alpha_1000 htcp_beta_1000 htcp_rtt_min_us htcp_rtt_max_us");
+
 static __always_inline u64 alpha(const struct htcp *h, u64 now)
 {
 	u64 since = h->loss_us && now > h->loss_us ? now - h->loss_us : 0, ms;
@@ -64,6 +66,7 @@ CONG_AVOID(sk, ack, acked)
 	}
 	growth = 2 * (1000 - max(h->beta, (u32)BETA_MIN)) * alpha(h, now_us(tp)) / 1000;
 	grow(tp, &h->rest, max(growth, 1000ULL) * acked / tp->snd_cwnd);
+	SHOW(sk, alpha(h, now_us(tp)), h->beta, h->rtt_min, h->rtt_max);
 }
 
 SSTHRESH(sk)

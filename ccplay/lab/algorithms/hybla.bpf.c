@@ -20,6 +20,8 @@ struct hybla {
 	u32 rest;
 };
 
+SHOWN("hybla_rho_1000 hybla_base_rtt_us");
+
 /* rho, in thousandths. */
 static __always_inline u64 rho(const struct hybla *h)
 {
@@ -40,6 +42,7 @@ PKTS_ACKED(sk, sample)
 
 	if (sample->rtt_us > 0)
 		h->base_rtt = least(h->base_rtt, sample->rtt_us);
+	SHOW(sk, rho(h), h->base_rtt);
 }
 
 CONG_AVOID(sk, ack, acked)

@@ -31,8 +31,12 @@ struct illinois {
 	u32 low; /* rounds in a row with hardly any delay */
 	u32 alpha; /* 0: nothing is known yet */
 	u32 beta;
+	u32 da;
+	u32 dm;
 	u32 rest;
 };
+
+SHOWN("illinois_alpha_1000 illinois_beta_1000 illinois_da_us illinois_dm_us");
 
 PKTS_ACKED(sk, sample)
 {
@@ -70,18 +74,19 @@ static __always_inline u32 beta(u64 da, u64 dm)
 	return (BETA_MIN * (d3 - da) + BETA_MAX * (da - d2)) / (d3 - d2);
 }
 
-static __always_inline void judge(struct illinois *i)
+static __always_inline void judge(struct sock *sk, struct illinois *i)
 {
-	u64 mean, da, dm;
+	u64 mean;
 
 	if (!i->samples)
 		return;
 	mean = i->sum / i->samples;
-	da = mean > i->base_rtt ? mean - i->base_rtt : 0;
-	dm = i->most_rtt - i->base_rtt;
-	if (dm) {
-		i->alpha = alpha(i, da, dm);
-		i->beta = beta(da, dm);
+	i->da = mean > i->base_rtt ? mean - i->base_rtt : 0;
+	i->dm = i->most_rtt - i->base_rtt;
+	if (i->dm) {
+		i->alpha = alpha(i, i->da, i->dm);
+		i->beta = beta(i->da, i->dm);
+		SHOW(sk, i->alpha, i->beta, i->da, i->dm);
 	}
 	i->sum = 0;
 	i->samples = 0;
@@ -94,7 +99,7 @@ CONG_AVOID(sk, ack, acked)
 	u64 growth = 1000;
 
 	if (round_ended(tp, ack, &i->round_end))
-		judge(i);
+		judge(sk, i);
 	if (!cwnd_limited(tp))
 		return;
 	if (in_slow_start(tp)) {

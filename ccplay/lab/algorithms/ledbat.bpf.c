@@ -29,6 +29,8 @@ struct ledbat {
 	s32 rest; /* thousandths of a segment, may be below 0 */
 };
 
+SHOWN("ledbat_base_us ledbat_queuing_us");
+
 PKTS_ACKED(sk, sample)
 {
 	struct ledbat *l = PRIVATE(sk, struct ledbat);
@@ -55,13 +57,20 @@ PKTS_ACKED(sk, sample)
 			l->current[i] = rtt;
 }
 
-static __always_inline u32 queuing_delay(const struct ledbat *l)
+static __always_inline u32 base_delay(const struct ledbat *l)
 {
-	u32 base = 0, current = 0;
+	u32 base = 0;
 
 	for (u32 i = 0; i < MINUTES; i++)
 		if (l->base[i])
 			base = least(base, l->base[i]);
+	return base;
+}
+
+static __always_inline u32 queuing_delay(const struct ledbat *l, u32 base)
+{
+	u32 current = 0;
+
 	for (u32 i = 0; i < SAMPLES; i++)
 		if (l->current[i])
 			current = least(current, l->current[i]);
@@ -72,9 +81,10 @@ CONG_AVOID(sk, ack, acked)
 {
 	struct ledbat *l = PRIVATE(sk, struct ledbat);
 	struct tcp_sock *tp = tcp_sk(sk);
-	u32 delay = queuing_delay(l), cwnd = tp->snd_cwnd;
+	u32 base = base_delay(l), delay = queuing_delay(l, base), cwnd = tp->snd_cwnd;
 	u64 step;
 
+	SHOW(sk, base, delay);
 	if (!cwnd_limited(tp))
 		return;
 	if (in_slow_start(tp)) {

@@ -14,6 +14,9 @@
  */
 #include "ccplay_cc.h"
 
+/* How many of the segments that it takes for one more of cwnd have been acknowledged. */
+SHOWN("reno_acked_segments reno_needed_segments");
+
 SSTHRESH(sk)
 {
 	return max(tcp_sk(sk)->snd_cwnd / 2, 2U);
@@ -31,6 +34,7 @@ CONG_AVOID(sk, ack, acked)
 			return;
 	}
 	tcp_cong_avoid_ai(tp, tp->snd_cwnd, acked);
+	SHOW(sk, tp->snd_cwnd_cnt, tp->snd_cwnd);
 }
 
 UNDO_CWND(sk)

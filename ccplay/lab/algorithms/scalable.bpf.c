@@ -14,6 +14,9 @@
 #define ACKS 100 /* 1 / a */
 #define LEGACY_WINDOW 16
 
+/* How many of the segments that it takes for one more of cwnd have been acknowledged. */
+SHOWN("scalable_acked_segments scalable_needed_segments");
+
 CONG_AVOID(sk, ack, acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -26,6 +29,7 @@ CONG_AVOID(sk, ack, acked)
 			return;
 	}
 	tcp_cong_avoid_ai(tp, min(tp->snd_cwnd, (u32)ACKS), acked);
+	SHOW(sk, tp->snd_cwnd_cnt, min(tp->snd_cwnd, (u32)ACKS));
 }
 
 SSTHRESH(sk)

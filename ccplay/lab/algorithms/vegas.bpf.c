@@ -26,6 +26,9 @@ struct vegas {
 	u32 holds; /* slow start: whether cwnd stays in this round */
 };
 
+/* As the kernel's module calls them, so that the two can be compared. */
+SHOWN("vegas_minrtt_us vegas_rtt_us vegas_queued_segments");
+
 PKTS_ACKED(sk, sample)
 {
 	struct vegas *v = PRIVATE(sk, struct vegas);
@@ -66,6 +69,7 @@ CONG_AVOID(sk, ack, acked)
 		set_cwnd(tp, max(cwnd - 1, 2U));
 		tp->snd_ssthresh = max(min(tp->snd_ssthresh, tp->snd_cwnd - 1), 2U);
 	}
+	SHOW(sk, v->base_rtt, v->round_rtt, diff);
 	v->round_rtt = 0;
 	v->samples = 0;
 }

@@ -18,6 +18,8 @@ struct veno {
 	u32 round_end;
 };
 
+SHOWN("veno_base_rtt_us veno_queued_segments");
+
 static __always_inline u32 backlog(const struct tcp_sock *tp, const struct veno *v)
 {
 	return queued(tp->snd_cwnd, v->last_rtt, v->base_rtt);
@@ -31,6 +33,7 @@ PKTS_ACKED(sk, sample)
 		return;
 	v->base_rtt = least(v->base_rtt, sample->rtt_us);
 	v->rtt = least(v->rtt, sample->rtt_us);
+	SHOW(sk, v->base_rtt, backlog(tcp_sk(sk), v));
 }
 
 CONG_AVOID(sk, ack, acked)

@@ -22,6 +22,14 @@ struct westwood {
 	u32 rtt_min;
 };
 
+SHOWN("westwood_bandwidth_bps westwood_rtt_min_us westwood_holds_segments");
+
+/* B * RTT_min, in segments. */
+static __always_inline u32 holds(const struct westwood *w)
+{
+	return (w->estimate * w->rtt_min / 1000000) >> 8;
+}
+
 PKTS_ACKED(sk, sample)
 {
 	struct westwood *w = PRIVATE(sk, struct westwood);
@@ -43,15 +51,15 @@ PKTS_ACKED(sk, sample)
 
 CONG_AVOID(sk, ack, acked)
 {
+	struct westwood *w = PRIVATE(sk, struct westwood);
+
 	reno_cong_avoid(sk, acked);
+	SHOW(sk, (w->estimate * tcp_sk(sk)->mss_cache * 8) >> 8, w->rtt_min, holds(w));
 }
 
 SSTHRESH(sk)
 {
-	struct westwood *w = PRIVATE(sk, struct westwood);
-	u32 holds = (w->estimate * w->rtt_min / 1000000) >> 8;
-
-	return max(min(holds, tcp_sk(sk)->snd_cwnd), 2U);
+	return max(min(holds(PRIVATE(sk, struct westwood)), tcp_sk(sk)->snd_cwnd), 2U);
 }
 
 UNDO_CWND(sk)

@@ -31,6 +31,8 @@ struct yeah {
 	u32 rest;
 };
 
+SHOWN("yeah_queued_segments yeah_base_rtt_us yeah_slow_rounds");
+
 PKTS_ACKED(sk, sample)
 {
 	struct yeah *y = PRIVATE(sk, struct yeah);
@@ -87,6 +89,7 @@ CONG_AVOID(sk, ack, acked)
 		tcp_cong_avoid_ai(tp, tp->snd_cwnd, acked);
 	if (round_ended(tp, ack, &y->round_end))
 		judge(tp, y);
+	SHOW(sk, y->queue, y->base_rtt, y->slow);
 }
 
 SSTHRESH(sk)
