@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ccplay.state import Flow, LabState, Queue
 from ccplay.ui.ghosts import Ghost
 from ccplay.ui.sheet import Run
@@ -15,13 +17,15 @@ _CROWD = 3
 """With more flows of the ghost than this only that of the selected one is drawn."""
 
 
-def flows(view: View, field: str, factor: float = 1.0) -> list[ShiftedTrace]:
-    """Return one value of the ghost's flows."""
+def flows(view: View, field: str, factor: float = 1.0, *, own: bool = False) -> list[ShiftedTrace]:
+    """Return one value of the ghost's flows; ``own``: of those that their algorithms tell."""
     ghost, shift = view.ghost, view.shift
     if ghost is None or shift is None:
         return []
     traces = []
     for flow in _flows(view, ghost, shift):
+        if (series := (flow.own if own else flow.series).get(field)) is None:
+            continue
         number = view.ghost_number(flow.name)
         pen = Pen(
             view.ghost_flow_ink(flow.name),
@@ -31,7 +35,7 @@ def flows(view: View, field: str, factor: float = 1.0) -> list[ShiftedTrace]:
             ascii=view.glyphs.ghost,
             under=True,
         )
-        trace = SeriesTrace(flow.series[field], pen, factor, _interval(ghost.state))
+        trace = SeriesTrace(series, pen, factor, _interval(ghost.state))
         traces.append(ShiftedTrace(trace, shift, ghost.first, ghost.last))
     return traces
 
@@ -72,15 +76,22 @@ def queue(view: View, *, in_bytes: bool) -> list[ShiftedTrace]:
     return [ShiftedTrace(trace, shift, ghost.first, ghost.last)]
 
 
-def flow_values(view: View, field: str, factor: float = 1.0) -> list[Run]:
+def flow_values(
+    view: View,
+    field: str,
+    factor: float = 1.0,
+    write: Callable[[float], str] = "{:.0f}".format,
+    *,
+    own: bool = False,
+) -> list[Run]:
     """Return one value of each of the ghost's flows at the moment shown, the selected first."""
     runs = []
     found = sorted(view.ghosts(), key=lambda pair: pair[0].name != view.selected)
     for flow, tick in found:
-        value = flow.series[field].at(tick)
-        if value is not None:
+        series = (flow.own if own else flow.series).get(field)
+        if series is not None and (value := series.at(tick)) is not None:
             sign = view.glyphs.ghost + view.ghost_flow_mark(flow.name)
-            runs.append((f" {sign} {value * factor:.0f}", view.ink("muted")))
+            runs.append((f" {sign} {write(value * factor)}", view.ink("muted")))
     return runs
 
 

@@ -122,6 +122,7 @@ def _explanations(glyphs: Glyphs) -> list[tuple[str, list[Keys]]]:
                 (f"{glyphs.drop} drop", "a packet found no room, or was dropped on purpose"),
                 ("RTT", "each flow's smoothed round trip, and ping's from outside"),
                 ("base RTT", "the least seen: the path itself; what is above waits in queues"),
+                ("values", "what algorithms tell of themselves, in the place of RTT (v)"),
                 (f"{glyphs.dashed_vertical} mark", "a change took effect here: look right of it"),
                 (
                     f"{glyphs.traced} traced",

@@ -41,7 +41,7 @@ from ccplay.model import (
     UntraceFlow,
 )
 from ccplay.session import Session
-from ccplay.ui import pictures, titles
+from ccplay.ui import own, pictures, titles
 from ccplay.ui.ghosts import Choice, Ghosts
 from ccplay.ui.glyphs import ASCII, UNICODE
 from ccplay.ui.panels import banner, flows, footer, header, log, network, receiver, ribbon
@@ -65,8 +65,8 @@ _LEAP = 1 / 6
 
 _SHEETS = ("header", "banner", "network", "flows", "ribbon", "events", "footer", "too-small")
 
-_PLOTS = {"cwnd": 8.0, "queue": 8.0, "rtt": 2.0}
-"""The plots from left to right, and what their axes show at the least."""
+_PLOTS = ("cwnd", "queue", "rtt")
+"""The plots from left to right."""
 
 LIVE_ONLY = ("dialog", "stop", "capture", "trace")
 
@@ -103,6 +103,8 @@ class MainScreen(Screen[None]):
         Binding("down,tab", "select_flow(1)", "Next flow", id="next-flow"),
         Binding("up,shift+tab", "select_flow(-1)", "Previous flow", id="previous-flow"),
         Binding("b", "other_queue", "Other direction of the bottleneck", id="way-back"),
+        Binding("v", "variable(1)", "RTT, or values of algorithms", id="variable"),
+        Binding("V", "variable(-1)", "RTT, or values of algorithms", id="variable-before"),
         Binding("t", "next_look", "Next theme", id="theme"),
         Binding("a", "ascii", "ASCII on and off", id="ascii"),
         Binding("r", "receiver", "Receiver's table or events", id="receiver"),
@@ -128,10 +130,11 @@ class MainScreen(Screen[None]):
         self.playhead = Playhead(recorded=session.recorded, t=start_at, speed=speed)
         self._fps = fps
         self._sheets = {name: Sheet(id=name) for name in _SHEETS}
-        self._plots = {name: Plot(id=name, least=least) for name, least in _PLOTS.items()}
+        self._plots = {name: Plot(id=name) for name in _PLOTS}
         self._bands = {name: Horizontal(id=name) for name in ("top", "plots", "bottom")}
         self._selected: str | None = None
         self._reverse = False
+        self._variable: str | None = None
         self._bottom = log.rows
         self._drawn_at = time.monotonic()
         self._numbers_at = 0.0
@@ -155,6 +158,7 @@ class MainScreen(Screen[None]):
             app.glyphs,
             self._selected,
             self._reverse,
+            self._variable,
             self.ghosts.shown,
             self.ghosts.reading,
         )
@@ -412,6 +416,17 @@ class MainScreen(Screen[None]):
     def action_other_queue(self) -> None:
         """Show the queue of the bottleneck's other direction."""
         self._reverse = not self._reverse
+        self.redraw()
+
+    def action_variable(self, steps: int) -> None:
+        """Let the third plot show what else the selected flow's algorithm tells, or RTT again."""
+        view = self.view
+        choices, now = own.choices(view), own.shown(view)
+        if choices == [now]:
+            self.app.notify(own.silence(view), timeout=8, markup=False)
+            return
+        at = choices.index(now) if now in choices else 0
+        self._variable = choices[(at + steps) % len(choices)]
         self.redraw()
 
     def action_next_look(self) -> None:

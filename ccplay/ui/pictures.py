@@ -1,4 +1,7 @@
-"""What the three plots show: cwnd and ssthresh, the queue and its limit, RTT, ping and base."""
+"""What the three plots show: cwnd and ssthresh, the queue and its limit, RTT, ping and base.
+
+In the place of RTT a variable that algorithms tell of themselves may stand.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Callable
 from ccplay.model import Qdisc
 from ccplay.paths import base_rtt
 from ccplay.state import Flow
-from ccplay.ui import ghostly
+from ccplay.ui import ghostly, own
 from ccplay.ui.plot import Inks, Picture
 from ccplay.ui.traces import (
     CountTrace,
@@ -19,7 +22,12 @@ from ccplay.ui.traces import (
     TracedTrace,
 )
 from ccplay.ui.view import View
+from ccplay.variables import variable as meaning
 from ccplay.words import limit_unit
+
+_LEAST = {"ms": 2.0, "segments": 8.0}
+_LEAST_FRACTION = 0.1
+"""Axes never end below these."""
 
 _CROWD = 3
 """With more flows than this only the selected one shows its ssthresh."""
@@ -43,6 +51,7 @@ def picture(
     traces: list[Trace],
     counts: tuple[CountTrace, ...] = (),
     hint: tuple[str, ...] = (),
+    least: float = 8.0,
 ) -> Picture:
     """Return a picture of ``traces`` over the playhead's window."""
     head = view.playhead
@@ -59,6 +68,7 @@ def picture(
         ghost_marks=ghostly.marks(view),
         cursor=None if head.running else head.t,
         hint=hint if not traces else (),
+        least=least,
         glyphs=view.glyphs,
         inks=inks(view),
     )
@@ -105,7 +115,29 @@ def rtt(view: View) -> Picture:
         pen = Pen(view.ink("base_rtt"), "dotted", ascii="-")
         traces.insert(0, StepTrace(base, pen))
     traces[:0] = [*ghostly.pings(view), *ghostly.flows(view, "srtt_us", 1e-3)]
-    return picture(view, traces, hint=hint(view, "ping", "p"))
+    return picture(view, traces, hint=hint(view, "ping", "p"), least=_LEAST["ms"])
+
+
+def variable(view: View, name: str) -> Picture:
+    """Return a variable of algorithms, of every flow that tells it."""
+    unit, factor = own.axis(view, name)
+    series = {
+        each: view.state.flows[each].own.get(name) for each in _flows_from_bottom_to_top(view)
+    }
+    traces: list[Trace] = [*ghostly.flows(view, name, factor, own=True)]
+    traces += [
+        SeriesTrace(told, _flow_pen(view, each), factor, view.interval)
+        for each, told in series.items()
+        if told is not None
+    ]
+    least = _LEAST_FRACTION if meaning(name).one else _LEAST.get(unit, 1.0)
+    return picture(view, traces, least=least)
+
+
+def third(view: View) -> Picture:
+    """Return what the third plot shows: round-trip times, or a variable of algorithms."""
+    name = own.shown(view)
+    return rtt(view) if name is None else variable(view, name)
 
 
 def queue(view: View) -> Picture:
@@ -170,14 +202,17 @@ def _flows_from_bottom_to_top(view: View) -> list[str]:
     return sorted(names, key=lambda name: name == view.selected)
 
 
-def _flow_trace(view: View, name: str, field: str, factor: float) -> Trace:
-    pen = Pen(
+def _flow_pen(view: View, name: str) -> Pen:
+    return Pen(
         view.flow_ink(name),
         mark=view.flow_mark(name),
         lane=view.number(name) * 5 % 12,
         ascii=view.flow_mark(name),
     )
-    flow = view.state.flows[name]
+
+
+def _flow_trace(view: View, name: str, field: str, factor: float) -> Trace:
+    flow, pen = view.state.flows[name], _flow_pen(view, name)
     return _traced(SeriesTrace(flow.series[field], pen, factor, view.interval), flow, field)
 
 
@@ -187,4 +222,4 @@ def _traced(sampled: SeriesTrace, flow: Flow, field: str) -> Trace:
     return TracedTrace(sampled, flow.trace.series[field])
 
 
-PICTURES: dict[str, Callable[[View], Picture]] = {"cwnd": cwnd, "queue": queue, "rtt": rtt}
+PICTURES: dict[str, Callable[[View], Picture]] = {"cwnd": cwnd, "queue": queue, "rtt": third}

@@ -69,6 +69,8 @@ class Picture:
     cursor: float | None = None
     hint: tuple[str, ...] = ()
     """Shown in the middle."""
+    least: float = 1.0
+    """The value axis never ends below this."""
     glyphs: Glyphs = UNICODE
     inks: Inks = field(default_factory=Inks)
 
@@ -121,9 +123,9 @@ class Plot(Sheet):
 
     DEFAULT_CSS = "Plot { height: 1fr; }"
 
-    def __init__(self, *, id: str, least: float = 1.0) -> None:  # noqa: A002
+    def __init__(self, *, id: str) -> None:  # noqa: A002
         super().__init__(id=id)
-        self.scale = Scale(least)
+        self.scale = Scale()
         self.picture: Picture | None = None
         self._ticks: frozenset[int] = frozenset()
         # How many dots a cell has across and up.
@@ -143,7 +145,7 @@ class Plot(Sheet):
         """Forget all that was drawn."""
         super().blank(width, height)
         self.picture = None
-        self.scale = Scale(self.scale.least)
+        self.scale = Scale()
 
     def title(self, left: Row, right: Row) -> None:
         """Show the title line."""
@@ -154,6 +156,8 @@ class Plot(Sheet):
         if self.height < 4 or self.width < GUTTER + 4:
             return
         before, self.picture = self.picture, picture
+        if picture.least != self.scale.least:
+            self.scale = Scale(picture.least)
         self._across, self._up = (2, 4) if picture.glyphs.plot_cells == "braille" else (1, 1)
         fresh = not picture.same_page(before)
         start = picture.left if fresh or before is None else before.until

@@ -86,9 +86,11 @@ def moment(seconds: float) -> str:
 
 
 def short(value: float) -> str:
-    """Write a value in at most four characters: ``87``, ``1.2k``, ``0.5``."""
+    """Write a value in at most four characters: ``87``, ``1.2k``, ``0.5``, ``0.05``."""
     for scale, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if value >= scale:
             scaled = value / (1e3 if unit == "k" else scale)
             return f"{scaled:.0f}{unit}" if scaled >= 9.95 else f"{scaled:.1f}{unit}"
-    return f"{value:.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
+    if value >= 10 or value == int(value):
+        return f"{value:.0f}"
+    return f"{value:.1f}" if value >= 1 else f"{value:.2f}".rstrip("0")

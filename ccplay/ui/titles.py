@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ccplay import variables
 from ccplay.paths import base_rtt
-from ccplay.ui import ghostly
+from ccplay.ui import ghostly, own
 from ccplay.ui.pictures import counts_bytes
 from ccplay.ui.sheet import Row, Run, length
 from ccplay.ui.view import View
@@ -63,6 +64,24 @@ def rtt(view: View, width: int) -> Title:
     return left, _fitting(values, width - length(left) - 1)
 
 
+def variable(view: View, name: str, width: int) -> Title:
+    """Say which variable of algorithms the third plot shows."""
+    what, (unit, factor) = variables.variable(name), own.axis(view, name)
+    left = [
+        (f"{what.algorithm} {what.words}".lstrip(), f"bold {view.ink('text')}"),
+        (f" {unit}".rstrip(), view.ink("muted")),
+    ]
+    values = _values(view, name, factor, what.write, own=True)
+    values += ghostly.flow_values(view, name, factor, what.write, own=True)
+    return left, _fitting(values, width - length(left) - 1)
+
+
+def third(view: View, width: int) -> Title:
+    """Say what the third plot shows: round-trip times, or a variable of algorithms."""
+    name = own.shown(view)
+    return rtt(view, width) if name is None else variable(view, name, width)
+
+
 def _left(view: View, name: str, unit: str, width: int) -> list[Run]:
     # The ghost's values need the room.
     if view.ghost and width < _NARROW:
@@ -79,15 +98,22 @@ def _exact(view: View, width: int) -> bool:
     return bool(flow and flow.trace and dot < view.interval and flow.trace.covers(view.t))
 
 
-def _values(view: View, field: str, factor: float) -> list[Run]:
+def _values(
+    view: View,
+    field: str,
+    factor: float,
+    write: Callable[[float], str] = "{:.0f}".format,
+    *,
+    own: bool = False,
+) -> list[Run]:
     """Return the value of each running flow, the selected one first."""
     runs: list[Run] = []
     flows = sorted(view.running(), key=lambda flow: flow.name != view.selected)
     for flow in flows:
-        value = flow.series[field].at(view.tick)
-        if value is not None:
+        series = (flow.own if own else flow.series).get(field)
+        if series is not None and (value := series.at(view.tick)) is not None:
             bold = "bold " if flow.name == view.selected else ""
-            text = f" {view.flow_mark(flow.name)} {value * factor:.0f}"
+            text = f" {view.flow_mark(flow.name)} {write(value * factor)}"
             runs.append((text, bold + view.flow_ink(flow.name)))
     return runs
 
@@ -100,4 +126,4 @@ def _fitting(runs: list[Run], width: int) -> list[Run]:
     return kept
 
 
-TITLES: dict[str, Callable[[View, int], Title]] = {"cwnd": cwnd, "queue": queue, "rtt": rtt}
+TITLES: dict[str, Callable[[View, int], Title]] = {"cwnd": cwnd, "queue": queue, "rtt": third}

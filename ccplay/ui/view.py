@@ -29,6 +29,8 @@ class View:
     """The flow that keys act on."""
     reverse: bool = False
     """Whether the queue of the way back is shown."""
+    variable: str | None = None
+    """What of algorithms' own the right-hand plot shall show; None is RTT."""
     ghost: Ghost | None = None
     """What lies under the session."""
     reading: str = ""

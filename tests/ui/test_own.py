@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pytest
 from msgspec.structs import replace
+from textual.pilot import Pilot
 
 from ccplay.model import AnyEvent, Sweep
+from ccplay.ui.app import CcplayApp
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import playing
+from tests.ui.test_snapshots import SnapCompare, app_on, at
 from tests.ui.view import text_of
 
 
@@ -43,3 +47,54 @@ async def test_the_selected_flow_tells_as_of_the_moment_shown() -> None:
         app.main.playhead.jump(12.0, 20.0)
         await pilot.press("down")
         assert "gain" not in text_of(app, "flows")
+
+
+def title(app: CcplayApp) -> str:
+    return text_of(app, "rtt").splitlines()[0]
+
+
+async def test_v_draws_one_after_the_other_and_then_rtt_again() -> None:
+    async with playing(SyntheticSource(telling()), start_at=12.0) as (app, pilot):
+        assert "RTT ms" in title(app)
+        for said in ("bbr bw Mbit/s", "bbr min rtt ms", "bbr pacing gain", "bbr cwnd gain"):
+            await pilot.press("v")
+            assert said in title(app)
+        assert "2.00" in title(app)
+        await pilot.press("v")
+        assert "RTT ms" in title(app)
+        await pilot.press("V", "V")
+        assert "bbr pacing gain" in title(app)
+
+
+async def test_what_no_flow_in_the_window_tells_gives_way_to_rtt() -> None:
+    """It comes back with the window; another flow's choice is kept while one tells it."""
+    async with playing(SyntheticSource(telling()), start_at=12.0) as (app, pilot):
+        await pilot.press("v", "down")
+        assert "bbr bw" in title(app)
+        app.main.playhead.width = 2.0
+        for t, said in ((3.0, "RTT ms"), (12.0, "bbr bw Mbit/s")):
+            app.main.playhead.jump(t, 20.0)
+            app.main.redraw()
+            assert said in title(app)
+        await pilot.press("down", "v")
+        assert "RTT ms" in title(app)
+
+
+async def test_v_says_where_there_is_nothing_to_draw() -> None:
+    async with playing(SyntheticSource(stream(seconds=20.0)), start_at=12.0) as (app, pilot):
+        await pilot.press("v")
+        assert [each.message for each in app._notifications] == ["cubic tells no values of its own"]
+        assert "RTT ms" in title(app)
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24)])
+def test_how_a_variable_looks(snap_compare: SnapCompare, size: tuple[int, int]) -> None:
+    """Its gap while flow 1 does not tell, its value at the cursor, its own axis."""
+
+    app = app_on(SyntheticSource(telling()))
+
+    async def seek(pilot: Pilot[int]) -> None:
+        await at(app, 12.0)(pilot)
+        await pilot.press("v")
+
+    assert snap_compare(app, terminal_size=size, run_before=seek)

@@ -21,6 +21,7 @@ LIVE = (
     ("h", "trace"),
     ("b", "way back"),
     ("t", "theme"),
+    ("v", "values"),
 )
 """Keys of a live session."""
 
@@ -36,6 +37,7 @@ PAST = (
     ("t", "theme"),
     ("s", "picture"),
     ("^q", "quit"),
+    ("v", "values"),
 )
 """Keys where there is nothing to command."""
 

@@ -1,0 +1,55 @@
+"""Which variable of algorithms the right-hand plot shows in the place of RTT."""
+
+from __future__ import annotations
+
+from ccplay.series import Series
+from ccplay.state import Flow
+from ccplay.ui.view import View
+from ccplay.variables import variable
+
+BPF = ".bpf"
+
+
+def shown(view: View) -> str | None:
+    """Return the variable that was chosen; None, which is RTT, where the window has none of it."""
+    return view.variable if view.variable and _tellers(view, view.variable) else None
+
+
+def choices(view: View) -> list[str | None]:
+    """Return what there is to choose from: RTT, then what the selected flow's algorithms tell."""
+    flow = view.state.flows.get(view.selected or "")
+    return (
+        [None] if flow is None else [None, *filter(lambda name: _tells(view, flow, name), flow.own)]
+    )
+
+
+def axis(view: View, name: str) -> tuple[str, float]:
+    """Return the unit that a variable is drawn in, and the factor to it."""
+    known = [series.extremes(series.first, series.end) for series in _tellers(view, name)]
+    return variable(name).axis(max(found[1] for found in known if found))
+
+
+def silence(view: View) -> str:
+    """Say why there is nothing to choose, and what to do."""
+    flow = view.state.flows.get(view.selected or "")
+    if flow is None:
+        return "no flow is selected"
+    cc = view.state.cc_at(flow, view.t)
+    hello = view.state.hello
+    offered = hello.capabilities.congestion_controls if hello else []
+    if any(each.name == cc + BPF and each.available for each in offered):
+        return f"{cc} of the kernel tells no values of its own; {cc}{BPF} does"
+    return f"{cc or flow.kind} tells no values of its own"
+
+
+def _tellers(view: View, name: str) -> list[Series]:
+    """Return the variable's series of all flows that tell it within the window."""
+    return [flow.own[name] for flow in view.state.flows.values() if _tells(view, flow, name)]
+
+
+def _tells(view: View, flow: Flow, name: str) -> bool:
+    if (series := flow.own.get(name)) is None:
+        return False
+    timeline = series.timeline
+    start, end = (timeline.at_or_after(t) for t in (view.playhead.left, view.playhead.until))
+    return series.extremes(start, end) is not None
