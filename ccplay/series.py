@@ -169,7 +169,7 @@ class Series:
         return [value for value in window if value == value]
 
     def window(self, start: int, end: int) -> Sequence[float]:
-        """Return the values of ticks ``start`` to ``end`` (not included), each of them one."""
+        """Return ticks ``start`` to ``end`` (not included), ``MISSING`` what is not known."""
         missing = array("f", (MISSING,))
         known = self._values[max(start - self._first, 0) : max(end - self._first, 0)]
         before = missing * min(max(self._first - start, 0), end - start)

@@ -118,6 +118,10 @@ def _explanations(glyphs: Glyphs) -> list[tuple[str, list[Keys]]]:
                     f"{glyphs.dotted * 2} ssthresh",
                     "below it cwnd doubles each round trip, above it creeps",
                 ),
+                (
+                    "W R theory",
+                    "where CUBIC's W(t) and Reno's line have cwnd, since it was cut last (y)",
+                ),
                 ("queue", "packets that wait before the bottleneck; a line shows its limit"),
                 (f"{glyphs.drop} drop", "a packet found no room, or was dropped on purpose"),
                 ("RTT", "each flow's smoothed round trip, and ping's from outside"),

@@ -44,6 +44,7 @@ from ccplay.session import Session
 from ccplay.ui import own, pictures, titles
 from ccplay.ui.ghosts import Choice, Ghosts
 from ccplay.ui.glyphs import ASCII, UNICODE
+from ccplay.ui.overlay import Overlay, lack
 from ccplay.ui.panels import banner, flows, footer, header, log, network, receiver, ribbon
 from ccplay.ui.playhead import Playhead
 from ccplay.ui.plot import Plot
@@ -108,6 +109,7 @@ class MainScreen(Screen[None]):
         Binding("t", "next_look", "Next theme", id="theme"),
         Binding("a", "ascii", "ASCII on and off", id="ascii"),
         Binding("r", "receiver", "Receiver's table or events", id="receiver"),
+        Binding("y", "theory", "Theory: W(t) and Reno's line", id="theory"),
         Binding("s", "picture", "Save a picture (SVG)", id="picture"),
         Binding("S", "save_scenario", "Save as scenario", id="scenario", priority=True),
         Binding("question_mark", "help", "Help", id="help"),
@@ -126,6 +128,8 @@ class MainScreen(Screen[None]):
         self.session = session
         self.ghosts = Ghosts(session.state)
         """What lies under the session, or is being read to."""
+        self.overlay = Overlay()
+        """The theory that lies over the selected flow's cwnd."""
         self._first_ghost = Choice(ghost) if ghost else None
         self.playhead = Playhead(recorded=session.recorded, t=start_at, speed=speed)
         self._fps = fps
@@ -161,6 +165,7 @@ class MainScreen(Screen[None]):
             self._variable,
             self.ghosts.shown,
             self.ghosts.reading,
+            self.overlay.of(self.session.state.flows.get(self._selected or "")),
         )
 
     def compose(self) -> ComposeResult:
@@ -366,6 +371,13 @@ class MainScreen(Screen[None]):
             self.app.notify(said, severity="warning", timeout=8, markup=False)
         else:
             self.session.send(TraceFlow(flow=flow.parent))
+
+    def action_theory(self) -> None:
+        """Lay CUBIC's W(t) and Reno's line over the selected flow's cwnd, or take them away."""
+        self.overlay.shown = not self.overlay.shown
+        if self.overlay.shown and (said := lack(self.view)):
+            self.app.notify(said, severity="warning", markup=False)
+        self.redraw()
 
     def action_freeze(self) -> None:
         """Stop the picture, or go on."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from ccplay.model import Qdisc
 from ccplay.paths import base_rtt
 from ccplay.state import Flow
-from ccplay.ui import ghostly, own
+from ccplay.ui import ghostly, overlay, own
 from ccplay.ui.plot import Inks, Picture
 from ccplay.ui.traces import (
     CountTrace,
@@ -96,6 +96,7 @@ def cwnd(view: View) -> Picture:
             )
             traces.append(_traced(sampled, flow, "ssthresh"))
     traces += [_flow_trace(view, name, "cwnd", 1.0) for name in names]
+    traces += overlay.traces(view)
     return picture(view, traces, hint=hint(view, "flow", "f"))
 
 

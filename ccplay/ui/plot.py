@@ -98,11 +98,13 @@ class _Column:
         self.lines: set[int] = set()
         """Those with anything in them."""
 
-    def dot(self, line: int, bit: int, ink: str) -> None:
+    def dot(self, line: int, bit: int, pen: Pen) -> None:
         """Add a dot to a braille cell; the last one gives it its colour."""
+        if pen.manner == "dashed" and self._signs[line]:
+            return
         self._bits[line] |= bit
         self._signs[line] = ""
-        self._inks[line] = ink
+        self._inks[line] = pen.ink
         self.lines.add(line)
 
     def sign(self, line: int, sign: str, ink: str) -> None:
@@ -268,13 +270,13 @@ class Plot(Sheet):
             pen = trace.pen
             column = under if pen.under else over
             self._dots(pen, pair, x, column)
-            at_head = x == head and not pen.under
+            at_head = x == head and not pen.quiet
             if pen.mark and (at_head or x % _LANES == pen.lane or pen.manner == "signs"):
                 known = next(span for span in reversed(pair) if span is not None)
                 column.sign(
                     self._line_of((known[0] + known[1]) / 2),
                     pen.mark,
-                    pen.ink if pen.under else f"bold {pen.ink}",
+                    pen.ink if pen.quiet else f"bold {pen.ink}",
                 )
         cells = self._background(picture, x)
         under.cover(cells)
@@ -292,6 +294,8 @@ class Plot(Sheet):
             sparse = pen.manner in ("dotted", "sparse")
             if sparse and at % (2 if across == 2 else 3 if pen.manner == "dotted" else 1):
                 continue
+            if pen.manner == "dashed" and (x - pen.lane) % 2:
+                continue
             dots = range(low, high + 1)
             shade: Sequence[int] = ()
             if pen.manner == "area":
@@ -302,7 +306,7 @@ class Plot(Sheet):
             for dot in (*shade, *dots):
                 line = lines - 1 - dot // up
                 if across == 2:
-                    column.dot(line, _BITS[dx][dot % 4], pen.ink)
+                    column.dot(line, _BITS[dx][dot % 4], pen)
                 else:
                     column.sign(line, pen.ascii, pen.ink)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ccplay import variables
 from ccplay.paths import base_rtt
-from ccplay.ui import ghostly, own
+from ccplay.ui import ghostly, overlay, own
 from ccplay.ui.pictures import counts_bytes
 from ccplay.ui.sheet import Row, Run, length
 from ccplay.ui.view import View
@@ -22,6 +22,7 @@ def cwnd(view: View, width: int) -> Title:
     left = _left(view, "cwnd", "segments", width)
     flow = view.state.flows.get(view.selected or "")
     values = _values(view, "cwnd", 1.0)
+    values[1:1] = overlay.values(view, width)
     values += ghostly.flow_values(view, "cwnd")
     if flow is not None and (ssthresh := flow.series["ssthresh"].at(view.tick)) is not None:
         word = "ssthresh " if width >= 36 else view.glyphs.dotted
@@ -83,12 +84,14 @@ def third(view: View, width: int) -> Title:
 
 
 def _left(view: View, name: str, unit: str, width: int) -> list[Run]:
-    # The ghost's values need the room.
+    # What else there is to tell needs the room.
     if view.ghost and width < _NARROW:
         unit = _SHORT.get(unit, unit)
+    if view.theory and name == "cwnd":
+        unit = _SHORT[unit] if width >= _NARROW else ""
     if width >= _NARROW and name != "queue" and _exact(view, width):
         unit += " per ACK"
-    return [(name, f"bold {view.ink('text')}"), (f" {unit}", view.ink("muted"))]
+    return [(name, f"bold {view.ink('text')}"), (f" {unit}".rstrip(), view.ink("muted"))]
 
 
 def _exact(view: View, width: int) -> bool:

@@ -13,8 +13,9 @@ from ccplay.series import Series
 Span: TypeAlias = tuple[float, float]
 """The least and the greatest value within a slice of time."""
 
-Manner: TypeAlias = Literal["line", "area", "dotted", "dots", "sparse", "signs"]
-"""``sparse`` is a line of every other dot, ``signs`` are cells with the pen's mark."""
+Manner: TypeAlias = Literal["line", "area", "dotted", "dots", "sparse", "dashed", "signs"]
+"""``sparse`` is a line of every other dot, ``dashed`` one in every other cell, so that what it
+covers still shows between; ``signs`` are cells with the pen's mark."""
 
 _HOLD = 3.5
 """So many intervals of its series a value stands for; after that there is a gap."""
@@ -34,6 +35,11 @@ class Pen:
     """What it is drawn with where there are no braille dots."""
     under: bool = False
     """Whether it lies behind all that is not: where both have a cell, it is not seen."""
+
+    @property
+    def quiet(self) -> bool:
+        """Whether it stands back, as it is not measured in this session: no head, no bold mark."""
+        return self.under or self.manner == "dashed"
 
 
 class Trace(Protocol):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ccplay.model import LinkChanged, Network
 from ccplay.session import Session
 from ccplay.state import Entry, Flow, LabState, Ping, Queue
+from ccplay.theory import Theory
 from ccplay.ui.ghosts import Ghost
 from ccplay.ui.glyphs import Glyphs
 from ccplay.ui.playhead import Playhead
@@ -35,6 +36,8 @@ class View:
     """What lies under the session."""
     reading: str = ""
     """What is being read to lie there, and how far; empty where nothing is."""
+    theory: Theory | None = None
+    """What lies over the selected flow's cwnd; None where nothing shall."""
 
     @property
     def state(self) -> LabState:

@@ -1,0 +1,222 @@
+"""Theory on the screen: the key that lays it over a flow's cwnd, and what it must leave alone."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from ccplay import wire
+from ccplay.source import ReplaySource
+from ccplay.ui.app import CcplayApp
+from ccplay.ui.pictures import PICTURES
+from ccplay.ui.plot import Plot
+from ccplay.ui.sheet import Sheet
+from tests.ui.synthetic import SyntheticSource, stream
+from tests.ui.test_main import live, playing, until
+from tests.ui.test_snapshots import RECORDING, SIZES, SnapCompare, app_on, at
+from tests.ui.view import text_of
+
+_FIRST, _LAST = 0x2800, 0x28FF
+"""Braille: a cell with no dot, and one with all of them."""
+
+
+@asynccontextmanager
+async def frozen(t: float = 13.5, **options: Any) -> AsyncIterator[tuple[CcplayApp, Pilot[int]]]:
+    """Run the app on a made-up recording, and stop at ``t``; flow 1, CUBIC, is selected."""
+    async with playing(SyntheticSource(stream(seconds=30)), **options) as (app, pilot):
+        await at(app, t)(pilot)
+        yield app, pilot
+
+
+def cwnd_plot(app: CcplayApp) -> Plot:
+    return app.main.query_one("#cwnd", Plot)
+
+
+def title(app: CcplayApp) -> str:
+    return text_of(app, "cwnd").splitlines()[0]
+
+
+def told(app: CcplayApp) -> list[str]:
+    return [each.message for each in app._notifications]
+
+
+async def test_y_lays_both_lines_and_takes_them_away() -> None:
+    async with frozen() as (app, pilot):
+        before = text_of(app, "cwnd")
+        await pilot.press("y")
+        assert "W(t) " in title(app)
+        assert "Reno " in title(app)
+        area = text_of(app, "cwnd").partition("\n")[2]
+        assert "W" in area
+        assert "R" in area
+        assert told(app) == []
+        await pilot.press("y")
+        assert text_of(app, "cwnd") == before
+
+
+async def test_the_title_tells_what_theory_has_at_the_moment_shown() -> None:
+    async with frozen() as (app, pilot):
+        await pilot.press("y")
+        view = app.main.view
+        assert view.theory is not None
+        assert f"W(t) {view.theory.cubic.at(view.tick):.0f} " in title(app)
+        assert f"Reno {view.theory.reno.at(view.tick):.0f} " in title(app)
+
+
+async def test_it_goes_with_the_selection() -> None:
+    async with frozen() as (app, pilot):
+        await pilot.press("y", "down")
+        theory = app.main.view.theory
+        assert theory is not None
+        assert theory.flow.name == "2"
+
+
+async def test_what_was_measured_keeps_its_dots_its_marks_and_its_axis() -> None:
+    """Laid over it in every other cell, theory colours what is there and adds to it."""
+    async with frozen() as (app, pilot):
+        plot = cwnd_plot(app)
+        top, before = plot.scale.top, [[char for char, _ in row] for row in plot._cells]
+        await pilot.press("y")
+        assert plot.scale.top == top
+        letters = 0
+        for old, row in zip(before[1:-1], plot._cells[1:-1], strict=True):
+            for was, (now, _) in zip(old, row, strict=True):
+                if _FIRST < ord(was) <= _LAST and _FIRST < ord(now) <= _LAST:
+                    assert ord(was) | ord(now) == ord(now)
+                elif was != now and _FIRST < ord(was) <= _LAST:
+                    assert now in "WR"
+                    letters += 1
+                elif was in "●■":
+                    assert now == was
+        assert letters <= 6
+
+
+async def test_a_curve_far_above_what_was_measured_is_not_shown() -> None:
+    """W(t) grows with the third power of time, and cwnd shall not be pressed flat for it."""
+    async with frozen(29.0) as (app, pilot):
+        plot = cwnd_plot(app)
+        await pilot.press("y", "down")
+        theory = app.main.view.theory
+        assert theory is not None
+        epoch = theory.epochs[-1]
+        for tick in range(epoch.tick, theory.cubic.end):
+            theory.cubic._values[tick - theory.cubic.first] = 1e6
+        plot.picture = None
+        plot.draw(PICTURES["cwnd"](app.main.view))
+        assert plot.scale.top <= 250
+
+
+@pytest.mark.parametrize("cells", [False, True])
+async def test_drawing_piece_by_piece_ends_like_drawing_at_once(cells: bool) -> None:
+    source = SyntheticSource(stream(flows=2, seconds=40))
+    async with playing(source, ascii=cells) as (app, pilot):
+        await pilot.press("y")
+        plot, head = cwnd_plot(app), app.main.playhead
+        head.width, head.speed, head.t, head.left = 30.0, 1.0, 0.0, 0.0
+        plot.blank(plot.width, plot.height)
+        for step in range(1, 390):
+            head.running = True
+            head.advance(40.0, 0.1, done=True)
+            drawn = PICTURES["cwnd"](app.main.view)
+            plot.draw(drawn)
+            if step % 97 == 0:
+                piecewise = [list(row) for row in plot._cells[1:]]
+                plot.picture = None
+                plot.draw(drawn)
+                assert plot._cells[1:] == piecewise, head.t
+
+
+async def test_live_it_follows_what_is_measured() -> None:
+    """Laid before there was anything, it comes with the first reduction."""
+    source = SyntheticSource(stream(seconds=14), live=True, paced=True)
+    app = app_on(source)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: app.main.view.selected == "1")
+        await pilot.press("y")
+        assert told(app) == ["cwnd of flow 1 has not been reduced yet: theory begins when it is."]
+        source.paced = False
+        await until(pilot, lambda: source.drained)
+        await until(pilot, lambda: "W(t) " in title(app))
+
+
+async def test_a_frame_without_news_repaints_nothing_and_theory_is_kept() -> None:
+    async with frozen() as (app, pilot):
+        await pilot.press("y")
+        theory = app.main.view.theory
+        await pilot.pause()
+        app.main.redraw()
+        assert not any(sheet._repaint_regions for sheet in app.main.query(Sheet))
+        assert app.main.view.theory is theory
+
+
+async def test_without_a_flow_there_is_nothing_to_lay() -> None:
+    async with playing(live(stream(busy=False))) as (app, pilot):
+        await pilot.press("y")
+        assert told(app) == ["No flow is selected: theory needs one."]
+
+
+async def test_bbr_follows_neither() -> None:
+    """Flow 1 of the recording turns into BBR at 17 s."""
+    app = app_on(ReplaySource(RECORDING))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await at(app, 20.0)(pilot)
+        await pilot.press("y")
+        assert told(app) == ["Flow 1 runs BBR, which follows neither W(t) nor Reno's line."]
+        await pilot.press("down")
+        assert app.main.view.theory is not None
+
+
+async def test_ascii_is_ascii() -> None:
+    async with frozen(ascii=True) as (app, pilot):
+        await pilot.press("y")
+        assert text_of(app, "cwnd").isascii()
+        assert "W" in text_of(app, "cwnd").partition("\n")[2]
+
+
+# --- pictures -----------------------------------------------------------------------------------
+
+
+async def _laid(pilot: Pilot[int]) -> None:
+    await pilot.press("y")
+    await pilot.pause()
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_theory(snap_compare: SnapCompare, size: tuple[int, int]) -> None:
+    """Over Reno, which follows its line, and is far below W(t) as time goes on."""
+    app = app_on(ReplaySource(RECORDING))
+
+    async def lay(pilot: Pilot[int]) -> None:
+        await at(app, 12.5)(pilot)
+        await _laid(pilot)
+
+    assert snap_compare(app, terminal_size=size, run_before=lay)
+
+
+def test_theory_with_a_ghost_under_it(snap_compare: SnapCompare, tmp_path: Path) -> None:
+    ghost = tmp_path / "one-flow.ccplay"
+    ghost.write_bytes(b"".join(wire.encode(each) for each in stream(flows=1, seconds=40)))
+    app = app_on(ReplaySource(RECORDING), ghost=ghost)
+
+    async def lay(pilot: Pilot[int]) -> None:
+        await until(pilot, lambda: app.main.ghosts.shown is not None)
+        await at(app, 12.5)(pilot)
+        await _laid(pilot)
+
+    assert snap_compare(app, terminal_size=(120, 40), run_before=lay)
+
+
+def test_theory_without_colour(snap_compare: SnapCompare, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    app = app_on(ReplaySource(RECORDING))
+
+    async def lay(pilot: Pilot[int]) -> None:
+        await at(app, 12.5)(pilot)
+        await _laid(pilot)
+
+    assert snap_compare(app, terminal_size=(120, 40), run_before=lay)
