@@ -171,7 +171,7 @@ class Monitored(Value, frozen=True):
     """
 
     sent: Count
-    """How many had been sent when the newest that arrived was: none that is still under way."""
+    """How many: where some are still under way, until the newest that arrived."""
     received: Count
     received_bytes: Count
     """Of payload."""

@@ -2,12 +2,13 @@
 
 A process of its own, ``python -m ccplay.lab.delayline``. Every link that is to be delayed has a
 netfilter queue in its receiver's namespace. A packet's number is noted with the moment at which it
-is due, and one verdict lets all go that are. Packets never overtake each other: jitter moves a
-packet's moment, but to no earlier than that of the packet before it.
+is due, and one verdict lets all go that are, never one before its moment: no RTT is less than the
+links' delays. Packets never overtake each other: jitter moves a packet's moment, but to no earlier
+than that of the packet before it.
 
 The kernel notes when a packet came in, so its number need not be read at once: while packets are
-under way, all that came is read together every few milliseconds, and a wake-up lets go what is due
-now or a moment later. Wake-ups are what costs; this halves them at 10 Mbit/s and more beyond.
+under way, all that came is read together every few milliseconds, and between two wake-ups of a link
+lies a moment. Wake-ups are what costs; this halves them at 10 Mbit/s and more beyond.
 
 Orders come on stdin as JSON lines, news go to stdout: ``ready`` and ``drained`` with the number of
 the queue, and every second ``Lateness``. The process ends with its stdin, or its parent.
@@ -35,7 +36,7 @@ from ccplay.lab.nfqueue import PacketQueue
 _SO_TIMESTAMP = 29
 
 _MOMENT_S = 200e-6
-"""A packet due so soon goes with the one that is due now."""
+"""So late a packet may be for the sake of going with others: a link's wake-ups are so far apart."""
 
 _READ_EVERY_S = 5e-3
 """How long packets wait to be read while others are under way, at the most."""
@@ -73,7 +74,7 @@ class News(msgspec.Struct, frozen=True, omit_defaults=True):
     counted: int = 0
     """The number of a queue that has lost ``lost`` packets in all."""
     late_p50_us: float | None = None
-    """How far from their moment packets were let go; None where none was."""
+    """How long after their moment packets were let go; None where none was."""
     late_p99_us: float | None = None
     packets: int = 0
     """Released over the second."""
@@ -89,6 +90,7 @@ class Held:
         self.number = order.queue
         self._random = random.Random(f"{order.seed}/{order.queue}").random  # noqa: S311
         self.due: deque[float] = deque()
+        self._rest = 0.0
         self._packets: deque[int] = deque()
         self._newest = 0.0
         self.lost = 0
@@ -128,21 +130,24 @@ class Held:
             self.due.append(self._newest)
             self._packets.append(packet)
 
+    @property
+    def wake(self) -> float:
+        """When to let packets go next; 0 where there is none."""
+        return max(self.due[0], self._rest) if self.due else 0.0
+
     def release(self, now: float, lateness: Lateness) -> None:
-        """Let go all that is due at ``now`` or within the next moment."""
+        """Let go all that is due at ``now``."""
         due, packets, last = self.due, self._packets, None
-        until = now + _MOMENT_S
-        if not due or due[0] > now:
-            return
-        while due and due[0] <= until:
-            lateness.add(abs(now - due.popleft()))
+        while due and due[0] <= now:
+            lateness.add(now - due.popleft())
             last = packets.popleft()
         if last is not None:
             self.queue.release(last)
+            self._rest = now + _MOMENT_S
 
 
 class Lateness:
-    """How far from their moment packets were let go, counted in steps of 10 us up to 10 ms."""
+    """How long after their moment packets were let go, counted in steps of 10 us up to 10 ms."""
 
     _STEP_S = 10e-6
     _STEPS = 1024
@@ -158,7 +163,7 @@ class Lateness:
         self.packets += 1
 
     def percentile_us(self, share: float) -> float | None:
-        """Return the distance, in microseconds, that ``share`` of the packets kept within."""
+        """Return the time, in microseconds, that ``share`` of the packets kept within."""
         if not self.packets:
             return None
         left = share * self.packets
@@ -250,9 +255,8 @@ class DelayLine:
         earliest = 0.0
         for held in held_ones:
             held.release(time.monotonic(), self._lateness)
-            if held.due:
-                first = held.due[0]
-                earliest = first if not earliest or first < earliest else earliest
+            if wake := held.wake:
+                earliest = min(wake, earliest or wake)
             elif held.draining:
                 held.draining = False
                 self._tell(News(drained=held.number))

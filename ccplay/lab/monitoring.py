@@ -19,13 +19,16 @@ class Watched:
         self._monitor, self._streams = monitor, streams
         self._before = dict.fromkeys(streams, (0, 0))
 
-    def so_far(self) -> Monitored:
-        """Return what has been seen of all its connections together."""
+    def so_far(self, *, drained: bool = False) -> Monitored:
+        """Return what has been seen of all its connections together.
+
+        Where all is ``drained``, what has not arrived is lost, and not under way.
+        """
         found = [self._monitor.read(each) for each in self._streams]
         timed = [each for each in found if each.timed]
         packets = sum(each.timed for each in timed)
         return Monitored(
-            sent=sum(each.reached for each in found),
+            sent=sum(each.sent if drained else each.reached for each in found),
             received=sum(each.received for each in found),
             received_bytes=sum(each.bytes for each in found),
             delay_mean_us=sum(each.delays for each in timed) / packets if packets else None,

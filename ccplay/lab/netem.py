@@ -10,15 +10,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from ccplay.errors import LabError
-from ccplay.lab import qdiscs
+from ccplay.lab import qdiscs, redirects
 from ccplay.lab.delays import Arrival, Path
 from ccplay.lab.interfaces import dropped
 from ccplay.lab.netlink import (
     RTM_NEWLINK,
     RTM_NEWQDISC,
-    RTM_NEWTFILTER,
     TC_H_ROOT,
-    cls_u32,
     ifinfmsg,
     sched_netem,
     tick_in_usec,
@@ -32,10 +30,6 @@ from ccplay.lab.rtnl import (
     message,
     traffic_control,
 )
-
-_INGRESS, _INGRESS_HANDLE = 0xFFFFFFF1, 0xFFFF0000
-_ALL_PROTOCOLS = 0x0300
-"""ETH_P_ALL in network order, where a filter's ``info`` has its protocol."""
 
 _LIMIT = 1 << 17
 """Packets that may be under way: 1 Gbit/s of full frames for 1.5 s."""
@@ -97,36 +91,7 @@ class NetemDelay:
 
 def divert_requests(source: int, target: int) -> list[Any]:
     """Return what sends all that arrives on interface ``source`` out through ``target``."""
-    action = {"kind": "mirred", "direction": "egress", "action": "redirect", "ifindex": target}
-    options = cls_u32.get_parameters(
-        {
-            "keys": ["0x0/0x0+0"],
-            # Required by pyroute2 and of no effect: what is redirected is in no class.
-            "target": 0x10000,
-            "action": action,
-            "parent": _INGRESS_HANDLE,
-            "protocol": 3,
-            "prio": 1,
-        }
-    )
-    return [
-        traffic_control(
-            RTM_NEWQDISC,
-            CREATE | EXCLUSIVE,
-            source,
-            (("TCA_KIND", "ingress"),),
-            parent=_INGRESS,
-            handle=_INGRESS_HANDLE,
-        ),
-        traffic_control(
-            RTM_NEWTFILTER,
-            CREATE | EXCLUSIVE,
-            source,
-            (("TCA_KIND", "u32"), ("TCA_OPTIONS", options)),
-            parent=_INGRESS_HANDLE,
-            info=1 << 16 | _ALL_PROTOCOLS,
-        ),
-    ]
+    return [redirects.ready(source), redirects.redirect(source, redirects.INCOMING, target)]
 
 
 def make_ifb(routes: RouteSocket, arrival: Arrival) -> int:

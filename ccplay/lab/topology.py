@@ -249,32 +249,21 @@ def _cables(network: Network, namespaces: dict[str, Namespace]) -> Iterable[nlms
     """Make a veth pair for every link, each end where it belongs."""
     for there in network.links[::2]:
         back = opposite(network, there)
-        peer = {
-            "attrs": [
-                ["IFLA_IFNAME", back.interface],
-                ["IFLA_ADDRESS", mac(network, back)],
-                ["IFLA_NET_NS_PID", namespaces[back.src].pid],
-            ]
-        }
-        yield message(
-            ifinfmsg,
-            RTM_NEWLINK,
-            CREATE | EXCLUSIVE,
-            (
-                ("IFLA_IFNAME", there.interface),
-                ("IFLA_ADDRESS", mac(network, there)),
-                ("IFLA_NET_NS_PID", namespaces[there.src].pid),
-                (
-                    "IFLA_LINKINFO",
-                    {
-                        "attrs": [
-                            ["IFLA_INFO_KIND", "veth"],
-                            ["IFLA_INFO_DATA", {"attrs": [["VETH_INFO_PEER", peer]]}],
-                        ]
-                    },
-                ),
-            ),
+        here, far = (
+            (each.interface, mac(network, each), namespaces[each.src]) for each in (there, back)
         )
+        yield cable(here, far)
+
+
+def cable(here: tuple[str, str, Namespace], there: tuple[str, str, Namespace]) -> nlmsg:
+    """Return the request for a veth pair; of each end its name, its address and where it is."""
+    own, other = (
+        [("IFLA_IFNAME", name), ("IFLA_ADDRESS", address), ("IFLA_NET_NS_PID", namespace.pid)]
+        for name, address, namespace in (here, there)
+    )
+    data = {"attrs": [["VETH_INFO_PEER", {"attrs": [list(each) for each in other]}]]}
+    info = {"attrs": [["IFLA_INFO_KIND", "veth"], ["IFLA_INFO_DATA", data]]}
+    return message(ifinfmsg, RTM_NEWLINK, CREATE | EXCLUSIVE, [*own, ("IFLA_LINKINFO", info)])
 
 
 def _configuration(network: Network, name: str, namespace: Namespace) -> Iterable[nlmsg]:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from ccplay.errors import CommandError
 from ccplay.lab import congestion, ecn
 from ccplay.lab.bpf.monitor import Stream
+from ccplay.lab.bypass import Bypass
 from ccplay.lab.download import Download, WebServer
 from ccplay.lab.filters import Packets, echo_packets, tcp_packets, udp_packets
 from ccplay.lab.flow import Flow
@@ -103,6 +104,7 @@ class Traffic:
         self._downloads: dict[str, Download] = {}
         self._pings: dict[str, Ping] = {}
         self._udp: dict[str, Udp] = {}
+        self._bypass = Bypass(network, namespace)
         self._servers: dict[str, WebServer] = {}
         self._monitoring = Monitoring(lambda text: emit(Log(t=clock(), level="warning", text=text)))
         probe.after_sweep.append(self._watch)
@@ -256,7 +258,7 @@ class Traffic:
                 raise CommandError(f"UDP {name}: {what} goes from {low} to {high}, not {value}")
         filled = replace(command, udp=name, src=src, dst=dst)
         port, (sport,) = self._ports.server(), self._ports.senders(1)
-        udp = Udp(filled, self._tell, self._clock, port=port, sport=sport)
+        udp = Udp(filled, self._tell, self._clock, self._bypass, port=port, sport=sport)
         if command.monitor:
             streams = [Stream(socket.IPPROTO_UDP, sport, port)]
             udp.watched = await self._watched(src, dst, streams)

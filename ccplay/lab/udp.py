@@ -7,7 +7,8 @@ import contextlib
 import re
 from collections.abc import Callable
 
-from ccplay.errors import LabError
+from ccplay.errors import LabError, UnsupportedError
+from ccplay.lab.bypass import Bypass
 from ccplay.lab.monitoring import Watched
 from ccplay.lab.netns import Namespace
 from ccplay.lab.program import Program
@@ -19,6 +20,10 @@ _SUMMARY = re.compile(r"-(\d+\.\d+)\s+sec.* (\d+\.\d+) ms\s+(\d+)/(\d+) \(.*(sen
 _PATIENCE_S = (5.0, 10.0, 20.0)
 """How long the first packets may take. iperf3 says hello by UDP only once: where that is lost, it
 has to start again."""
+
+_AGREED_S = 0.1
+"""From the sender's word that it has a connection until the receiver's that it may send: well below
+a millisecond, but the machine may be busy."""
 
 _GRACE_S = 5.0
 """How long a receiver may take to hear of the end: by TCP, through the queue that UDP filled."""
@@ -70,6 +75,7 @@ class Udp:
         command: StartUdp,
         emit: Callable[[Event], None],
         clock: Callable[[], float],
+        bypass: Bypass,
         *,
         port: int,
         sport: int,
@@ -85,7 +91,7 @@ class Udp:
         self.watched: Watched | None = None
         """Set before the start where it is monitored."""
         self._command = command
-        self._emit, self._clock = emit, clock
+        self._emit, self._clock, self._bypass = emit, clock, bypass
         self._account = Account()
         self._sends = asyncio.Event()
         self._started: float | None = None
@@ -118,6 +124,9 @@ class Udp:
         if not await self._server.says("listening"):
             await self._server.stop()
             raise LabError(f"UDP {self.name}: iperf3 server: {self._server.last_words()}")
+        # Where that is not to be had it starts some round trips later.
+        with contextlib.suppress(UnsupportedError):
+            self._bypass.open(self.src, self.dst, self.port)
         argv = client_argv(self._command, self._address, self.port, self.sport)
         self._client = await Program.start(self._sender, argv, "iperf3")
         self._reading = [
@@ -176,6 +185,9 @@ class Udp:
 
     def _tell_start(self) -> None:
         self._started = self._clock()
+        shortest_s = (self._command.duration_s or _AGREED_S) / 2
+        loop = asyncio.get_running_loop()
+        self._agreed = loop.call_later(min(_AGREED_S, shortest_s), self._end_bypass)
         self._sends.set()
         self._emit(
             UdpStarted(
@@ -189,10 +201,14 @@ class Udp:
             )
         )
 
+    def _end_bypass(self) -> None:
+        self._bypass.close(self.src, self.dst, self.port)
+
     def _tell_end(self, error: str | None) -> None:
         account = self._account
         end = self._stopped if self._stopped is not None else self._clock()
         sending_s = end - self._started if self._started is not None else 0.0
+        self._end_bypass()
         self.ended.set()
         self._emit(
             UdpEnded(
@@ -203,7 +219,7 @@ class Udp:
                 jitter_us=account.jitter_us,
                 duration_s=sending_s if account.sending_s is None else account.sending_s,
                 error=error,
-                monitored=self.watched.so_far() if self.watched else None,
+                monitored=self.watched.so_far(drained=True) if self.watched else None,
             )
         )
         if self.watched is not None:

@@ -67,16 +67,22 @@ def test_packets_never_overtake(moments: list[float], jitter_us: int) -> None:
     assert list(line.due) == sorted(line.due)
 
 
-def test_what_is_due_within_a_moment_goes_along() -> None:
+def test_no_packet_leaves_before_its_moment() -> None:
+    """What is due just behind goes with the next wake-up, which is a moment later."""
     line, packets = held(delay_us=10_000)
     now = time.monotonic()
     packets.waiting = [now - 0.0300, now - 0.0299, now - 0.0150]
     line.take(epoch=0.0)
-    first = line.due[0]
-    line.release(first - 0.001, Lateness())
+    first, second, third = line.due
+    assert line.wake == first
+    line.release(first - 1e-6, Lateness())
     assert packets.released == []
     line.release(first, Lateness())
-    assert packets.released == [2]
+    assert packets.released == [1]
+    assert second < line.wake == first + 200e-6
+    line.release(line.wake, Lateness())
+    assert packets.released == [1, 2]
+    assert line.wake == third
 
 
 def test_a_shorter_delay_waits_for_those_ahead() -> None:
