@@ -65,6 +65,11 @@ class Epoch:
     """At the start."""
 
     @property
+    def algorithm(self) -> str:
+        """What ``cc`` is called in theory, whether the kernel's or a BPF program of that name."""
+        return self.cc.removesuffix(".bpf")
+
+    @property
     def k(self) -> float:
         """Seconds from the start until W_cubic is at W_max; RFC 9438 figure 2."""
         return math.cbrt((self.w_max - self.cwnd_epoch) / C)

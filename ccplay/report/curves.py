@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from ccplay.series import MISSING, Series
 from ccplay.state import Flow, LabState
+from ccplay.theory import Theory
 
 COLUMNS = 700
 """A thinned line has up to four points in each of so many columns: more than a page can show."""
@@ -80,6 +81,26 @@ def _column(
     for share, value in zip((0.35, 0.65), (high, low) if falling else (low, high), strict=True):
         line.add(left + share * (right - left), value * factor)
     line.add(right, None if other is None else other * factor)
+
+
+def theory(flow: Flow, *, start: float = 0.0) -> dict[str, Curve]:
+    """Return by its name what theory has for a flow: of each epoch the line of its algorithm."""
+    found = Theory(flow)
+    found.follow()
+    named = {"cubic": ("W(t)", found.cubic), "reno": ("Reno's line", found.reno)}
+    time, width = found.cubic.timeline.time, math.ceil(found.cubic.end / COLUMNS)
+    ends = [*(each.tick for each in found.epochs[1:]), found.cubic.end]
+    lines: dict[str, Curve] = {}
+    for epoch, end in zip(found.epochs, ends, strict=False):
+        if epoch.algorithm in named:
+            name, series = named[epoch.algorithm]
+            line = lines.setdefault(name, Curve())
+            for tick in range(epoch.tick, end, width):
+                if (value := series.at(tick)) is None:
+                    break
+                line.add(time(tick) - start, value)
+            line.add(line.t[-1], None)
+    return lines
 
 
 def _interval(series: Series) -> float:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from ccplay.report import curves
 from ccplay.series import Series, Timeline
+from ccplay.state import Flow
 
 
 def filled(values: list[float | None], step: float = 0.02) -> Series:
@@ -86,6 +87,42 @@ def test_a_short_loss_is_seen_in_a_long_run() -> None:
     values: list[float | None] = [0.0] * 50_000
     values[31_234] = 4.0
     assert [state for _, _, state in curves.state_spans(filled(values))] == [4]
+
+
+def switching(seconds: float) -> Flow:
+    """A flow that runs Reno, then CUBIC, then BBR, and is cut in half every second."""
+    timeline = Timeline()
+    names = ("ca_state", "cwnd", "ssthresh", "srtt_us")
+    flow = Flow("1", "h1", "h2", "bbr", "flow", 0.0, {name: Series(timeline) for name in names})
+    for third, cc in enumerate(("reno", "cubic.bpf", "bbr")):
+        flow.cc_changes.append((third * seconds / 3, cc))
+    for number in range(round(seconds * 50)):
+        tick = timeline.append(number * 0.02)
+        row = (3, 50, 50, 1e5) if number % 50 < 5 else (0, 50 + number % 50, 50, 1e5)
+        for series, value in zip(flow.series.values(), row, strict=True):
+            series.put(tick, value)
+    return flow
+
+
+def test_theory_is_that_of_the_algorithm_that_ran() -> None:
+    """Nothing of CUBIC over Reno, and nothing over BBR."""
+    lines = curves.theory(switching(30.0), start=1.0)
+    assert list(lines) == ["Reno's line", "W(t)"]
+    reno, cubic = lines.values()
+    assert reno.t[0] == pytest.approx(0.1)
+    assert reno.y[0] == pytest.approx(0.5 * 99)
+    assert max(reno.t) < 9.1 <= min(cubic.t)
+    assert max(cubic.t) < 19.1
+
+
+def test_theory_has_a_gap_between_epochs_however_long_the_run() -> None:
+    """And no more points than can be seen."""
+    for seconds in (30.0, 900.0):
+        line = curves.theory(switching(seconds))["W(t)"]
+        backwards = [b for a, b in pairwise(line.y) if b < a]
+        assert backwards == []
+        assert sum(y == y for y in line.y) <= curves.COLUMNS
+    assert curves.theory(switching(0.1)) == {}
 
 
 def test_growths_are_the_moments_at_which_a_counter_grew() -> None:

@@ -173,6 +173,9 @@ def _cwnd(
         )
     if len(group) <= _MANY:
         handles.append(Line2D([], [], color=style.MUTED, linestyle=(0, (1, 1.1)), label="ssthresh"))
+    if len(group) == len(group[0]) == 1 and group[0][0].kind == "flow":
+        handles += _theory(axes, scene, group[0][0])
+    # Theory gets no room of its own: a curve far above would press what was measured flat.
     axes.set_ylim(0, max(highest * 1.08, 4))
     return handles + [
         Patch(
@@ -180,6 +183,16 @@ def _cwnd(
         )
         for each in sorted(seen)
     ]
+
+
+def _theory(axes: Axes, scene: Scene, flow: Flow) -> list[Artist]:
+    """Draw what a flow's algorithm has in theory, over what was measured."""
+    handles: list[Artist] = []
+    for name, line in curves.theory(flow, start=scene.start).items():
+        handles += axes.plot(
+            line.t, line.y, color=style.INK, linestyle=(0, (3, 2)), linewidth=0.6, label=name
+        )
+    return handles
 
 
 def _shade(axes: Axes, spans: Sequence[tuple[float, float, int]]) -> set[int]:
