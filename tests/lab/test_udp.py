@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from ccplay.model import (
     Build,
     LinkSetting,
     Qdisc,
+    SetLink,
+    StartCapture,
     StartFlow,
     StartUdp,
+    StopCapture,
     StopUdp,
     Topology,
     TrafficClass,
 )
 from ccplay.state import LabState
 from tests.lab.conftest import running
+from tests.lab.test_captures import needs_tcpdump, only_file, packets_in
+from tests.lab.test_captures import running as capturing
 from tests.lab.test_traffic import kill, says
 
 RATE = 2_000_000
@@ -67,6 +74,41 @@ async def test_more_than_the_link_carries_is_lost_and_a_stop_tells_it() -> None:
         await lab.until(lambda state: says(state, "rate_bps goes from"))
         assert says(lab.state, "udp 'a' has ended")
         assert says(lab.state, "the name 'a' is taken")
+
+
+async def test_it_starts_and_ends_on_time_where_the_queue_is_full() -> None:
+    """iperf3 agrees with its receiver for five round trips first, here of 0.4 s each."""
+    async with running(build()) as lab:
+        lab.send(SetLink(delay_us=45_000), StartFlow(cc="cubic"))
+        await lab.until(lambda state: (queued(state) or 0) > 45)
+        lab.send(StartUdp(rate_bps=200_000, duration_s=1.0))
+        await lab.until(lambda state: over(state, "u1"))
+        udp, (*_, applied) = lab.state.udp["u1"], lab.state.applied
+        asked = applied.t - applied.took_s
+        # 30 ms for two programs to start; ten times that on a busy machine, but no round trip.
+        assert udp.started - asked < 0.35
+        assert udp.duration_s == pytest.approx(1.0, abs=0.1)
+
+
+def queued(state: LabState) -> float | None:
+    return state.queues["r->h2"].series["qlen"].last if "r->h2" in state.queues else None
+
+
+@needs_tcpdump
+async def test_how_it_agrees_with_its_receiver_is_not_seen_on_the_network(tmp_path: Path) -> None:
+    async with capturing(tmp_path) as lab:
+        lab.send(StartCapture(capture="c1"), StartUdp(duration_s=0.5, packet_bytes=500))
+        await lab.until(lambda state: over(state, "u1"))
+        lab.send(StopCapture(capture="c1"))
+        await lab.until(lambda state: not state.captures)
+    found = await packets_in(only_file(tmp_path))
+    assert sum("UDP, length 500" in each for each in found) == 125
+    # No hello and no connection opened; what iperf3 says at the end comes behind the packets.
+    assert not any(each.endswith("UDP, length 4") for each in found)
+    assert not any("Flags [S" in each for each in found)
+    assert any("Flags [" in each for each in found)
+    assert lab.state.interfaces is not None
+    assert lab.state.interfaces.interface == ["h1-eth0", "r-eth0", "r-eth1", "h2-eth0"]
 
 
 async def test_classes_know_it() -> None:

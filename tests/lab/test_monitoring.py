@@ -1,0 +1,147 @@
+"""Packets followed from host to host: how long each takes, and which never come."""
+
+from __future__ import annotations
+
+import pytest
+
+from ccplay import launch
+from ccplay.lab.bpf.support import lack
+from ccplay.model import (
+    Build,
+    LinkSetting,
+    Monitored,
+    Qdisc,
+    StartFlow,
+    StartUdp,
+    Topology,
+)
+from ccplay.source import LabSource
+from ccplay.state import LabState
+from tests.lab.conftest import RunningLab, running
+from tests.lab.test_traffic import end_of, says
+from tests.lab.test_udp import over
+
+_missing = lack()
+needs_bpf = pytest.mark.skipif(_missing is not None, reason=f"{_missing}")
+
+RATE = 10_000_000
+DELAY_US = 30_000
+LIMIT = 50
+FRAME_US = 1514 * 8e6 / RATE
+LATE_US = 2_000
+"""The delay line is late by 0.05 ms at the median; on a busy machine by this at times."""
+
+
+def build(*, limit: int = LIMIT, loss: float | None = None, **both: int) -> Build:
+    queue = Qdisc(kind="pfifo", options={"limit": limit})
+    setting: dict[str, int] = {"rate": RATE, "delay_us": DELAY_US} | both
+    links = {
+        "h1-r": LinkSetting(mtu=both.get("mtu")),
+        "bottleneck": LinkSetting(qdisc=queue, **setting),
+        "r->h2": LinkSetting(loss=loss),
+    }
+    return Build(topology=Topology(kind="linear"), links=links)
+
+
+def seen(state: LabState, name: str) -> Monitored:
+    found = (state.udp if name in state.udp else state.flows)[name].monitored
+    assert found is not None
+    assert found.delay_min_us is not None
+    assert found.delay_max_us is not None
+    assert found.delay_mean_us is not None
+    assert found.delay_min_us <= found.delay_mean_us <= found.delay_max_us
+    return found
+
+
+@needs_bpf
+async def test_an_empty_path_takes_its_links_delay() -> None:
+    """Never less; a packet of 240 bytes is on the wire for 0.2 ms besides."""
+    async with running(build()) as lab:
+        lab.send(StartUdp(monitor=True, packet_bytes=200, rate_bps=200_000, duration_s=1.0))
+        await lab.until(lambda state: over(state, "u1"))
+        udp = seen(lab.state, "u1")
+        assert udp.sent == udp.received == 125
+        assert udp.received_bytes == 125 * 200
+        assert udp.delay_min_us is not None
+        assert udp.delay_mean_us is not None
+        assert udp.delay_min_us >= DELAY_US
+        assert udp.delay_mean_us <= DELAY_US + LATE_US
+
+
+@needs_bpf
+async def test_a_full_queue_takes_its_backlog_over_the_rate() -> None:
+    async with running(build()) as lab:
+        lab.send(StartFlow(monitor=True, cc="reno", duration_s=4.0, streams=2))
+        await end_of(lab, "1")
+        flow = seen(lab.state, "1")
+        # Behind 50 frames, one on the wire and its own; the burst of HTB makes one or two of them
+        # pass at once.
+        full = DELAY_US + (LIMIT + 1) * FRAME_US
+        assert flow.delay_min_us is not None
+        assert flow.delay_max_us is not None
+        assert DELAY_US <= flow.delay_min_us <= DELAY_US + 2 * FRAME_US + LATE_US
+        assert full - 3 * FRAME_US <= flow.delay_max_us <= full + FRAME_US + LATE_US
+        # What the queue has dropped is what did not come: but for what was dropped at the very end,
+        # behind the newest that arrived.
+        drops = lab.state.queues["r->h2"].series["drops"].last or 0
+        assert drops > 5
+        assert flow.sent - flow.received == pytest.approx(drops, abs=2 + drops / 10)
+        # Sweep by sweep it is told too, of each stream.
+        for name in ("1", "1/2"):
+            series = lab.state.flows[name].own["monitor_delay_us"]
+            values = series.values(series.first, series.end)
+            assert min(values) >= DELAY_US
+            assert max(values) <= flow.delay_max_us
+        # Payload that arrived is what was acknowledged, but for what came twice or is just coming.
+        first = lab.state.flows["1"]
+        assert flow.received_bytes == pytest.approx(first.bytes, rel=0.05)
+
+
+@needs_bpf
+async def test_fragments_count_as_the_packet_that_they_are_of() -> None:
+    """1024 bytes over an MTU of 400 are three fragments, and one lost is all of it lost."""
+    async with running(build(mtu=400, loss=0.1)) as lab:
+        lab.send(StartUdp(monitor=True, rate_bps=RATE // 10, duration_s=1.0))
+        await lab.until(lambda state: over(state, "u1"))
+        udp, told = seen(lab.state, "u1"), lab.state.udp["u1"]
+        assert udp.sent == told.sent == 122
+        # The receiver may leave the last one or two unread.
+        assert told.received <= udp.received <= told.received + 2
+        assert udp.received_bytes == udp.received * 1024
+        # A share of 0.9 ^ 3 arrives, and four standard deviations are 20.
+        assert udp.received == pytest.approx(122 * 0.729, abs=20)
+        assert udp.delay_min_us is not None
+        assert udp.delay_min_us >= DELAY_US
+
+
+@needs_bpf
+async def test_with_offloads_every_segment_counts() -> None:
+    async with running(build(limit=1000, rate=1_000_000_000, delay_us=2_000)) as lab:
+        lab.send(StartFlow(monitor=True, cc="cubic", duration_s=1.0))
+        await end_of(lab, "1")
+        flow = seen(lab.state, "1")
+        assert lab.state.links["r->h2"][-1].offloads
+        # All of them full but the last of a write.
+        assert flow.received_bytes == pytest.approx(flow.received * 1448, rel=0.02)
+        assert flow.delay_min_us is not None
+        assert flow.delay_min_us >= 2_000
+
+
+async def test_where_it_is_not_to_be_had_the_flow_runs_and_it_is_said() -> None:
+    if (refusal := launch.rootless_refusal()) is not None:
+        pytest.skip(f"no user namespaces here: {refusal}")
+    argv = launch.lab_argv()
+    at = argv.index("--fork")
+    lab = RunningLab(LabSource([*argv[:at], *launch.ROOTLESS, *argv[at:]], build()))
+    try:
+        await lab.until(lambda state: state.phase == "ready")
+        lab.send(StartFlow(monitor=True, bytes=100_000), StartUdp(monitor=True, duration_s=0.2))
+        await end_of(lab, "1")
+        await lab.until(lambda state: over(state, "u1"))
+        told = [each.text for each in lab.state.log if each.kind == "warning"]
+        assert len(told) == 1
+        assert says(lab.state, "one-way delays are not measured: BPF programs need root")
+        assert lab.state.flows["1"].monitored is lab.state.udp["u1"].monitored is None
+        assert lab.state.flows["1"].error is lab.state.udp["u1"].error is None
+    finally:
+        await lab.close()
