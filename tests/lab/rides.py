@@ -10,7 +10,10 @@ from statistics import fmean, median
 
 from ccplay import launch
 from ccplay.model import AnyEvent, Build, LinkSetting, Qdisc, StartFlow, Sweep, Topology
+from ccplay.series import Series, Timeline
 from ccplay.source import LabSource
+from ccplay.state import Flow
+from ccplay.theory import Theory
 from ccplay.wire import UnknownEvent
 from tests.lab import marker
 from tests.lab.conftest import RunningLab
@@ -146,6 +149,21 @@ class Ride:
             _growth(tooth[int(len(tooth) * begin) : int(len(tooth) * end)])
             for tooth in self.teeth()
         )
+
+    def theory(self) -> Theory:
+        """Return what theory has for these samples."""
+        timeline = Timeline()
+        names = ("ca_state", "cwnd", "ssthresh", "srtt_us")
+        series = {name: Series(timeline) for name in names}
+        cc = self.samples[0].cc
+        for each in self.samples:
+            tick = timeline.append(each.t)
+            values = (each.ca_state, each.cwnd, each.ssthresh, each.srtt_s * 1e6)
+            for name, value in zip(names, values, strict=True):
+                series[name].put(tick, value)
+        found = Theory(Flow("1", "h1", "h2", cc, "flow", self.samples[0].t, series))
+        found.follow()
+        return found
 
     def mean_queue(self) -> float:
         return fmean(each.qlen for each in self.samples)
