@@ -98,13 +98,17 @@ class _Column:
         self.lines: set[int] = set()
         """Those with anything in them."""
 
-    def dot(self, line: int, bit: int, pen: Pen) -> None:
+    def has_room(self, line: int, pen: Pen, x: int) -> bool:
+        """Say whether a dashed pen may draw there: on no mark, over others in every other dash."""
+        if line not in self.lines or self._inks[line] == pen.ink:
+            return True
+        return not self._signs[line] and (x - pen.lane) % 4 == 0
+
+    def dot(self, line: int, bit: int, ink: str) -> None:
         """Add a dot to a braille cell; the last one gives it its colour."""
-        if pen.manner == "dashed" and self._signs[line]:
-            return
         self._bits[line] |= bit
         self._signs[line] = ""
-        self._inks[line] = pen.ink
+        self._inks[line] = ink
         self.lines.add(line)
 
     def sign(self, line: int, sign: str, ink: str) -> None:
@@ -294,7 +298,8 @@ class Plot(Sheet):
             sparse = pen.manner in ("dotted", "sparse")
             if sparse and at % (2 if across == 2 else 3 if pen.manner == "dotted" else 1):
                 continue
-            if pen.manner == "dashed" and (x - pen.lane) % 2:
+            dashed = pen.manner == "dashed"
+            if dashed and (x - pen.lane) % 2:
                 continue
             dots = range(low, high + 1)
             shade: Sequence[int] = ()
@@ -305,8 +310,10 @@ class Plot(Sheet):
                 dots = range(low, high + 1, max(high - low, 1))
             for dot in (*shade, *dots):
                 line = lines - 1 - dot // up
+                if dashed and not column.has_room(line, pen, x):
+                    continue
                 if across == 2:
-                    column.dot(line, _BITS[dx][dot % 4], pen)
+                    column.dot(line, _BITS[dx][dot % 4], pen.ink)
                 else:
                     column.sign(line, pen.ascii, pen.ink)
 

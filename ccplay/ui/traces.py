@@ -14,8 +14,8 @@ Span: TypeAlias = tuple[float, float]
 """The least and the greatest value within a slice of time."""
 
 Manner: TypeAlias = Literal["line", "area", "dotted", "dots", "sparse", "dashed", "signs"]
-"""``sparse`` is a line of every other dot, ``dashed`` one in every other cell, so that what it
-covers still shows between; ``signs`` are cells with the pen's mark."""
+"""``sparse`` is a line of every other dot, ``dashed`` one in every other cell, and over other
+traces in every fourth, so that they still show; ``signs`` are cells with the pen's mark."""
 
 _HOLD = 3.5
 """So many intervals of its series a value stands for; after that there is a gap."""
