@@ -45,7 +45,10 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--table",
-        choices=("tcp", "queues", "pings", "downloads", "events", "variables", "health"),
+        choices=(
+            *("tcp", "variables", "queues", "pings", "downloads", "udp", "monitor"),
+            *("interfaces", "events", "health"),
+        ),
         help="only this one (default: all into a directory, tcp into a file or to stdout)",
     )
     parser.set_defaults(run=run)

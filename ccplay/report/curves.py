@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from ccplay.series import MISSING, Series
-from ccplay.state import Flow, LabState
+from ccplay.state import Flow, LabState, Udp
 from ccplay.theory import Theory
 
 COLUMNS = 700
@@ -184,6 +184,32 @@ def growths(series: Series, *, start: float = 0.0) -> list[float]:
             moments.append(timeline.time(tick) - start)
             before = found[1]
     return moments
+
+
+def cross_traffic(
+    udp: Sequence[Udp], start: float, end: float
+) -> tuple[list[float], list[float], list[float | None]]:
+    """Return moments from ``start`` on, and the bit/s that UDP sent and received between them.
+
+    Of what was received only the mean is known, and not before its end.
+    """
+    spans = [(max(each.started, start), min(_last_packet(each, end), end)) for each in udp]
+    moments = sorted({t for span in spans for t in span})
+    sent: list[float] = []
+    received: list[float | None] = []
+    for left, right in pairwise(moments):
+        running = [each for each, (a, b) in zip(udp, spans, strict=True) if a < right and left < b]
+        sent.append(sum(each.rate_bps for each in running))
+        arrived = [
+            each.rate_bps * each.received / each.sent if each.sent else None for each in running
+        ]
+        received.append(None if None in arrived else sum(rate or 0.0 for rate in arrived))
+    return [t - start for t in moments], sent, received
+
+
+def _last_packet(udp: Udp, end: float) -> float:
+    """Return when it stopped sending; the news of that comes later."""
+    return end if udp.duration_s is None else udp.started + udp.duration_s
 
 
 def settings(changes: Sequence[tuple[float, float | None]], start: float, end: float) -> Curve:

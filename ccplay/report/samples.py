@@ -11,13 +11,17 @@ from typing import Any, Literal, TypeAlias
 from ccplay import blocks
 from ccplay.model import (
     DownloadProgress,
+    FlowEnded,
     Health,
+    InterfaceCounters,
+    Monitored,
     PingSample,
     Ready,
     Row,
     Sweep,
     Sweeps,
     TcpRows,
+    UdpEnded,
 )
 from ccplay.report.material import Material, Run
 from ccplay.source import recorded_events
@@ -89,6 +93,33 @@ _OWN: dict[str, dict[str, Kind]] = {
     "queues": dict(_QDISC.values()),
     "pings": {"ping": "text", "seq": "whole", "rtt_us": "real"},
     "downloads": {"download": "text", "bytes": "whole"},
+    "udp": {
+        "udp": "text",
+        "sent_packets": "whole",
+        "received_packets": "whole",
+        "jitter_us": "real",
+        "duration_s": "real",
+    },
+    "monitor": {
+        "flow": "text",
+        "sent_packets": "whole",
+        "received_packets": "whole",
+        "received_bytes": "whole",
+        "delay_mean_us": "real",
+        "delay_min_us": "real",
+        "delay_max_us": "real",
+    },
+    "interfaces": {
+        "interface": "text",
+        "node": "text",
+        "link": "text",
+        "sent_packets": "whole",
+        "sent_bytes": "whole",
+        "received_packets": "whole",
+        "received_bytes": "whole",
+        "dropped_packets": "whole",
+        "lost_packets": "whole",
+    },
     "events": {"kind": "text", "text": "text"},
     "variables": {"flow": "text", "cc": "text", "variable": "text", "value": "real"},
     "health": _HEALTH,
@@ -198,20 +229,44 @@ def _read(run: Run, tables: Sequence[str]) -> Iterator[tuple[str, Batch]]:
 
 
 def _rows(event: object, start: float) -> dict[str, Batch]:
-    """Return the row that an event is, by its table; nothing where it is none."""
+    """Return the rows that an event is, by their tables; nothing where it is none."""
     match event:
         case PingSample():
-            row: dict[str, Any] = {"ping": event.ping, "seq": event.seq, "rtt_us": event.rtt_us}
-            name = "pings"
+            rows = {"pings": _row("pings", event.ping, event.seq, event.rtt_us)}
         case DownloadProgress():
-            row = {"download": event.download, "bytes": event.bytes}
-            name = "downloads"
+            rows = {"downloads": _row("downloads", event.download, event.bytes)}
         case Health():
-            row = {field: getattr(event, field) for field in _HEALTH}
-            name = "health"
+            rows = {"health": _row("health", *(getattr(event, field) for field in _HEALTH))}
+        case FlowEnded():
+            rows = _monitored(event.flow, event.monitored)
+        case UdpEnded():
+            counts = (event.sent, event.received, event.jitter_us, event.duration_s)
+            rows = {"udp": _row("udp", event.udp, *counts)}
+            rows |= _monitored(event.udp, event.monitored)
+        case InterfaceCounters():
+            columns = [getattr(event, each.removesuffix("_packets")) for each in _OWN["interfaces"]]
+            # A stranger's recording may have columns of any length.
+            whole = zip(*zip(*columns, strict=False), strict=True)
+            rows = {"interfaces": dict(zip(_OWN["interfaces"], map(list, whole), strict=False))}
         case _:
             return {}
-    return {name: {"t_s": [round(event.t - start, 6)], **{k: [v] for k, v in row.items()}}}
+    rows = {name: row for name, row in rows.items() if row}
+    t = round(event.t - start, 6)
+    return {
+        name: {"t_s": [t] * len(next(iter(rows[name].values()))), **rows[name]} for name in rows
+    }
+
+
+def _row(table: str, *cells: Any) -> Batch:
+    return {column: [cell] for column, cell in zip(_OWN[table], cells, strict=True)}
+
+
+def _monitored(name: str, seen: Monitored | None) -> dict[str, Batch]:
+    if seen is None:
+        return {}
+    delays = (seen.delay_mean_us, seen.delay_min_us, seen.delay_max_us)
+    cells = (name, seen.sent, seen.received, seen.received_bytes, *delays)
+    return {"monitor": _row("monitor", *cells)}
 
 
 def _sweeps(event: Sweeps | Sweep, start: float) -> Iterator[tuple[str, Batch]]:

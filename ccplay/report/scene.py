@@ -9,7 +9,7 @@ from ccplay.model import LinkSetting, Qdisc, StartFlow
 from ccplay.paths import base_rtt
 from ccplay.report.curves import flow_groups
 from ccplay.report.naming import in_order
-from ccplay.state import Flow, LabState, Ping, Queue
+from ccplay.state import Flow, LabState, Ping, Queue, Udp
 from ccplay.words import limit_unit
 
 _SOME = 4
@@ -51,6 +51,11 @@ class Scene:
         """Pings that were answered at least once."""
         return [each for each in self.state.pings.values() if each.rtt_us.end > 0]
 
+    @property
+    def udp(self) -> list[Udp]:
+        """Cross traffic, in the order of its start."""
+        return list(self.state.udp.values())
+
     def limits(self, link: str) -> tuple[tuple[float, float | None], ...]:
         """Return a queue's limit in packets (frames, where it is in bytes) at each change.
 
@@ -77,7 +82,8 @@ def scene(state: LabState, title: str, finish: Finish | None = None) -> Scene:
         if isinstance(each.command, StartFlow) and each.command.flow and each.command.bytes
     }
     span = max((each.ended or state.now for each in state.flows.values()), default=state.now)
-    last = max([span, *(each.ended or state.now for each in state.pings.values())])
+    others: list[Ping | Udp] = [*state.pings.values(), *state.udp.values()]
+    last = max([span, *(each.ended or state.now for each in others)])
     return Scene(
         state=state,
         title=title,

@@ -154,6 +154,12 @@ def grids(result: Result) -> list[Grid]:
         _grid(
             "Flows", _FLOW, [(r, _flow(f)) for r in result.cases for f in _sorted(r.flows)], several
         ),
+        _grid(
+            "Packets of flows, from host to host",
+            _MONITOR,
+            [(r, _monitored(f)) for r in result.cases for f in _sorted(r.flows) if f.packets],
+            several,
+        ),
         _grid("Queues", _QUEUE, [(r, _queue(q)) for r in result.cases for q in _busy(r)], several),
         _grid("Pings", _PING, [(r, _ping(p)) for r in result.cases for p in r.pings], several),
         _grid(
@@ -243,6 +249,31 @@ def _flow(flow: FlowResult) -> list[str]:
     ]
 
 
+_MONITOR: tuple[Head, ...] = (
+    ("flow", ""),
+    ("path", ""),
+    ("rate", "sent / received"),
+    ("packets", "sent"),
+    ("lost", "%"),
+    ("one-way delay", "mean / min / max, ms"),
+)
+
+
+def _monitored(flow: FlowResult) -> list[str]:
+    return [
+        flow.id,
+        f"{flow.src} → {flow.dst}",
+        _list((flow.tx_bps, flow.rx_bps), format_rate),
+        _or(flow.packets, lambda packets: f"{packets:,.0f}"),
+        _or(flow.packet_loss, lambda share: f"{share * 100:.2f}"),
+        _delays(flow),
+    ]
+
+
+def _delays(one: FlowResult | UdpResult) -> str:
+    return _list((one.delay_mean_ms, one.delay_min_ms, one.delay_max_ms), _ms)
+
+
 _QUEUE: tuple[Head, ...] = (
     ("queue", ""),
     ("kind", ""),
@@ -321,6 +352,7 @@ _UDP: tuple[Head, ...] = (
     ("lost", "%"),
     ("rate", "sent / received"),
     ("jitter", "ms"),
+    ("one-way delay", "mean / min / max, ms"),
 )
 
 
@@ -334,6 +366,7 @@ def _udp(udp: UdpResult) -> list[str]:
         _or(udp.loss, _percent),
         _list((udp.tx_bps, udp.rx_bps), format_rate),
         _or(udp.jitter_ms, _ms),
+        _delays(udp),
     ]
 
 

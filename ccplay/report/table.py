@@ -49,6 +49,7 @@ def case_table(case: CaseResult) -> RenderableType:
         head.append("  interrupted: figures until then", style="bold yellow")
     tables: Iterable[Table | None] = (
         _flows(case.flows),
+        _monitored(case),
         _queues(case.queues),
         _pings(case.pings),
         _downloads(case.downloads),
@@ -90,6 +91,27 @@ def _flows(flows: Sequence[FlowResult]) -> Table | None:
             _pair(flow.srtt_p50_ms, flow.srtt_p99_ms, _milliseconds),
         )
         for flow in flows
+    ]
+    return _table(columns, rows)
+
+
+def _monitored(case: CaseResult) -> Table | None:
+    """Show what was seen of the packets of flows and cross traffic that were followed."""
+    every: list[FlowResult | UdpResult] = [*case.flows, *case.udp]
+    columns = ("packets of", "path", "rate out", "rate in", "lost", "delay mean", "min", "max")
+    rows = [
+        (
+            each.id,
+            f"{each.src} → {each.dst}",
+            _or(each.tx_bps, format_rate),
+            _or(each.rx_bps, format_rate),
+            _or(each.packet_loss if isinstance(each, FlowResult) else each.loss, format_ratio),
+            _or(each.delay_mean_ms, _milliseconds),
+            _or(each.delay_min_ms, _milliseconds),
+            _or(each.delay_max_ms, _milliseconds),
+        )
+        for each in every
+        if each.delay_mean_ms is not None
     ]
     return _table(columns, rows)
 

@@ -10,11 +10,12 @@ from ccplay.errors import ScenarioError
 from ccplay.lab.filters import udp_packets
 from ccplay.lab.udp import Account, client_argv
 from ccplay.model import InterfaceCounters, StartUdp, StopUdp, UdpEnded, UdpStarted
+from ccplay.report.curves import cross_traffic
 from ccplay.report.merits import measurable, merits
 from ccplay.report.summary import summarise
 from ccplay.scenario.reading import parse
 from ccplay.script import ended_at
-from ccplay.state import LabState
+from ccplay.state import LabState, Udp
 from ccplay.words import describe
 
 HEAD = 'title = "x"\nduration = "20 s"\ntopology = { kind = "linear" }\n'
@@ -118,6 +119,16 @@ def test_the_state_and_the_result_tell_what_became_of_its_packets() -> None:
     assert found["udp.u1.tx_bps"] == 1_000_000
     assert found["udp.u1.rx_bps"] == 750_000
     assert found["udp.u1.jitter_ms"] == 1.5
+
+
+def test_its_rate_is_drawn_while_it_sends_and_the_mean_of_what_arrives() -> None:
+    first = Udp("u1", "h1", "h2", 1_000_000, 1000, 7.0, sent=400, received=100, duration_s=3.0)
+    second = Udp("u2", "h1", "h2", 2_000_000, 1000, 8.0)
+    moments, sent, received = cross_traffic([first, second], 5.0, 12.0)
+    assert moments == [2.0, 3.0, 5.0, 7.0]
+    assert sent == [1_000_000, 3_000_000, 2_000_000]
+    # The second has not ended, so nobody knows what arrived.
+    assert received == [250_000, None, None]
 
 
 def test_words() -> None:

@@ -54,6 +54,10 @@ def panels(scene: Scene, inks: Inks) -> list[Panel]:
     flows = [each for each in scene.flows if any(f.series["cwnd"].end > 0 for f in each)]
     found = _windows(scene, inks, flows)
     found += [_queue(scene, queue, alone=len(scene.queues) == 1) for queue in scene.queues]
+    if scene.udp:
+        found.append(
+            Panel("udp", "cross traffic", "UDP (Mbit/s)", 0.65, lambda axes: _udp(axes, scene))
+        )
     if flows or scene.pings:
         found.append(
             Panel("rtt", "round-trip time", "RTT (ms)", 1.15, lambda axes: _rtt(axes, scene, inks))
@@ -276,6 +280,23 @@ def _ticks(axes: Axes, moments: Sequence[float], colour: str, place: float) -> N
     )
 
 
+def _udp(axes: Axes, scene: Scene) -> list[Artist]:
+    """Draw what all cross traffic together sent, and how much of that arrived."""
+    moments, sent, received = curves.cross_traffic(
+        scene.udp, scene.start, scene.start + scene.span_s
+    )
+    names = ", ".join(each.name for each in scene.udp)
+    handles: list[Artist] = []
+    for rates, colour, label in (
+        (sent, style.QUEUE_FILL, f"sent by {names}"),
+        ([rate or 0.0 for rate in received], style.QUEUE, "received (mean of each)"),
+    ):
+        axes.stairs([rate * 1e-6 for rate in rates], moments, fill=True, color=colour, zorder=1.8)
+        handles.append(Patch(facecolor=colour, label=label))
+    axes.set_ylim(0, max(sent, default=0.0) * 1.08e-6 or 1)
+    return handles
+
+
 def _rtt(axes: Axes, scene: Scene, inks: Inks) -> list[Artist]:
     handles: list[Artist] = []
     top = 0.0
@@ -301,6 +322,8 @@ def _rtt(axes: Axes, scene: Scene, inks: Inks) -> list[Artist]:
             axes.plot(line.t, line.y, color=inks[name].colour, linewidth=1.0)
             top = max(top, line.top)
         handles.append(Line2D([], [], color=inks[name].colour, label=_short(streams)))
+        if any("monitor_delay_us" in flow.own for flow in streams):
+            handles.append(_one_way(axes, scene, streams, inks[name].colour))
     if base.top:
         axes.plot(base.t, base.y, color="#009e73", linestyle=(0, (1, 1.1)), linewidth=0.9)
         handles.append(
@@ -308,6 +331,20 @@ def _rtt(axes: Axes, scene: Scene, inks: Inks) -> list[Artist]:
         )
     axes.set_ylim(0, max(top, base.top) * 1.08 or 1)
     return handles
+
+
+def _one_way(axes: Axes, scene: Scene, streams: Sequence[Flow], colour: str) -> Artist:
+    """Draw the one-way delay of a flow that was monitored."""
+    for flow in streams:
+        if (series := flow.own.get("monitor_delay_us")) is not None:
+            line = curves.curve(
+                series, factor=1e-3, start=scene.start, columns=_columns(scene.flows)
+            )
+            # Where few packets come there is one now and then, and nothing to join it with.
+            axes.plot(line.t, line.y, ".", markersize=1.0, color=colour)
+            axes.plot(line.t, line.y, color=colour, linewidth=0.8, linestyle=(0, (3, 1)))
+    label = f"{_short(streams)}, one way"
+    return Line2D([], [], color=colour, linewidth=0.8, linestyle=(0, (3, 1)), label=label)
 
 
 def _throughput(axes: Axes, scene: Scene, inks: Inks) -> list[Artist]:

@@ -1,0 +1,139 @@
+"""What a monitor has seen of packets becomes figures of merit, words, tables and rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from ccplay import wire
+from ccplay.commands.runs import gather
+from ccplay.model import (
+    FlowEnded,
+    FlowStarted,
+    Hello,
+    InterfaceCounters,
+    Monitored,
+    Ready,
+    StartFlow,
+    StartUdp,
+    UdpEnded,
+    UdpStarted,
+)
+from ccplay.report.merits import measurable, merits
+from ccplay.report.naming import words
+from ccplay.report.results import CaseResult, Result
+from ccplay.report.samples import batches
+from ccplay.report.sections import grids
+from ccplay.report.summary import summarise
+from ccplay.report.table import case_table
+from ccplay.scenario.reading import parse
+from ccplay.source import recorded_events
+from ccplay.state import LabState
+
+PLAYGROUND = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
+SEEN = Monitored(
+    sent=1000,
+    received=980,
+    received_bytes=980_000,
+    delay_mean_us=93_070.4,
+    delay_min_us=90_000,
+    delay_max_us=140_000,
+)
+EVENTS = (
+    Ready(t=1.0),
+    FlowStarted(t=2.0, flow="1", src="h1", dst="h2", cc="reno", port=5201),
+    UdpStarted(
+        t=2.0, udp="u1", src="h1", dst="h2", rate_bps=1_000_000, packet_bytes=1000, port=5202
+    ),
+    UdpEnded(t=5.0, udp="u1", sent=100, received=98, jitter_us=1.0, duration_s=2.0, monitored=SEEN),
+    FlowEnded(t=12.0, flow="1", bytes=970_000, duration_s=10.0, retransmits=20, monitored=SEEN),
+    InterfaceCounters(
+        t=13.0,
+        interface=["r-eth1"],
+        node=["r"],
+        link=["r->h2"],
+        sent=[7],
+        sent_bytes=[7000],
+        received=[5],
+        received_bytes=[500],
+        dropped=[2],
+        lost=[None],
+    ),
+)
+
+
+@pytest.fixture
+def result() -> CaseResult:
+    state = LabState()
+    for event in EVENTS:
+        # As they come from a lab or a recording.
+        state.apply(wire.decode_event(wire.encode(event)))
+    return summarise(state, "x")
+
+
+def test_figures_of_merit(result: CaseResult) -> None:
+    found = merits(result)
+    for name in ("flows.1", "udp.u1"):
+        assert found[f"{name}.delay_mean_ms"] == 93.07
+        assert found[f"{name}.delay_min_ms"] == 90.0
+        assert found[f"{name}.delay_max_ms"] == 140.0
+    assert found["flows.1.rx_bps"] == 784_000
+    assert found["flows.1.packets"] == 1000
+    assert found["flows.1.packet_loss"] == 0.02
+
+
+def test_a_file_asks_for_it() -> None:
+    text = (
+        'timeline = [ { at = "0 s", do = "start-flow", flow = "1", monitor = true },'
+        '{ at = "0 s", do = "start-udp", udp = "u1", monitor = true } ]\n'
+    )
+    (case,) = parse(f'title = "x"\nduration = "9 s"\n{text}', Path("x.toml")).cases
+    assert [step.command for step in case.timeline] == [
+        StartFlow(flow="1", monitor=True),
+        StartUdp(udp="u1", monitor=True),
+    ]
+    assert {"flows.1.delay_mean_ms", "udp.u1.delay_max_ms"} <= set(measurable(case))
+
+
+def test_words() -> None:
+    assert words("flows.1.delay_mean_ms").text == "mean one-way delay of flow 1"
+    assert words("udp.u1.delay_max_ms").text == "greatest one-way delay of UDP u1"
+    assert words("queues.r->h2.delay_p50_ms").text == "median queueing delay of r → h2"
+    assert words("flows.1.packet_loss").text == "packet loss of flow 1"
+
+
+def test_tables_have_it_where_it_was_measured(result: CaseResult) -> None:
+    console = Console(width=120)
+    with console.capture() as shown:
+        console.print(case_table(result))
+    assert "93.1 ms" in shown.get()
+    grid = {each.title: each for each in grids(_of(result))}["Packets of flows, from host to host"]
+    assert grid.rows == [["1", "h1 → h2", "– / 784 kbit/s", "1,000", "2.00", "93.1 / 90.0 / 140"]]
+    plain = summarise(LabState(), "x")
+    assert "Packets of flows, from host to host" not in [each.title for each in grids(_of(plain))]
+
+
+def _of(result: CaseResult) -> Result:
+    return Result(scenario="x", title="x", machine=None, cases=[result])
+
+
+def test_rows_of_an_export(tmp_path: Path) -> None:
+    path = tmp_path / "x.ccplay"
+    hello = next(each for each in recorded_events(PLAYGROUND) if isinstance(each, Hello))
+    path.write_bytes(b"".join(wire.encode(each) for each in (hello, *EVENTS)))
+    found: dict[str, list[tuple[object, ...]]] = {}
+    for name, batch in batches(gather([path]), ("udp", "monitor", "interfaces")):
+        own = [batch[key] for key in batch if key not in ("run", "case", "repeat")]
+        rows = zip(*own, strict=True)
+        found.setdefault(name, []).extend(rows)
+    delays = (93_070.4, 90_000.0, 140_000.0)
+    assert found == {
+        "udp": [(4.0, "u1", 100, 98, 1.0, 2.0)],
+        "monitor": [
+            (4.0, "u1", 1000, 980, 980_000, *delays),
+            (11.0, "1", 1000, 980, 980_000, *delays),
+        ],
+        "interfaces": [(12.0, "r-eth1", "r", "r->h2", 7, 7000, 5, 500, 2, None)],
+    }
