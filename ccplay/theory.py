@@ -16,6 +16,8 @@ CUBIC is RFC 9438, Reno RFC 5681. Linux (net/ipv4/tcp_cubic.c) differs where it 
 - where W_est is beyond cwnd before the reduction, section 4.3 wants it to grow as fast as Reno.
   Linux lets it grow as before, and so does this.
 
+Both take it that cwnd is what holds the sender back: one with less to send does not grow.
+
 BBR follows a model of the path and has no epochs: what it does in Recovery is no reduction.
 """
 
@@ -30,7 +32,7 @@ from ccplay.series import MISSING, Series
 from ccplay.state import Flow
 
 C = 0.4
-"""Segments per second cubed; RFC 9438 section 5.1."""
+"""Segments per second cubed; RFC 9438 section 5."""
 
 BETA_CUBIC = 0.7
 """What a reduction leaves of cwnd; RFC 9438 section 4.6."""
@@ -42,7 +44,7 @@ BETA_RENO = 0.5
 """RFC 5681 section 3.1, equation 4."""
 
 _CWR, _RECOVERY, _LOSS = 2, 3, 4
-"""Congestion states of include/net/tcp.h: from CWR on cwnd is being reduced."""
+"""Congestion states of include/uapi/linux/tcp.h: from CWR on cwnd is being reduced."""
 
 _CUT = 0.9
 """Less than this of cwnd at the next sweep is a reduction, even where no sweep saw Recovery."""

@@ -104,6 +104,16 @@ def test_moments_are_found_from_both_sides() -> None:
     assert timeline.at_or_after(9) == timeline.end
 
 
+@given(VALUES, st.integers(min_value=0, max_value=950), st.integers(min_value=0, max_value=950))
+def test_a_window_has_each_tick_known_or_not(
+    values: list[int | None], start: int, length: int
+) -> None:
+    series = filled(values)
+    window = series.window(start, start + length)
+    known = [None if value != value else value for value in window]
+    assert known == [series.at(tick) for tick in range(start, start + length)]
+
+
 def test_a_missing_last_value_is_none_not_nan() -> None:
     series = filled([1, None])
     assert series.last is None
