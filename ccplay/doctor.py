@@ -14,6 +14,7 @@ SECTIONS = (
     ("qdiscs", "Queue disciplines"),
     ("classifiers", "Classes at a link"),
     ("markers", "ECN marks in front of any queue"),
+    ("monitors", "Packets followed from host to host"),
     ("delay_engines", "Delay, jitter and loss"),
     ("tracepoints", "High resolution"),
     ("tools", "Programs"),

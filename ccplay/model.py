@@ -195,6 +195,8 @@ class Capabilities(Value, frozen=True):
     """What puts packets into classes."""
     markers: list[Feature] = []
     """What marks packets with CE in front of any discipline."""
+    monitors: list[Feature] = []
+    """What follows packets from host to host."""
     tracepoints: list[Feature] = []
     """What tells of every acknowledgement of a flow."""
     cpus: int = 0

@@ -15,7 +15,7 @@ from ccplay.disciplines import DISCIPLINES
 from ccplay.lab import capture_tools, congestion, filters, qdiscs, tracing
 from ccplay.lab.bpf.marker import lack_of_marking
 from ccplay.lab.bpf.offers import offers
-from ccplay.lab.bpf.support import is_root
+from ccplay.lab.bpf.support import is_root, lack
 from ccplay.lab.catalogue import CATALOGUE
 from ccplay.lab.delaytrials import try_delay_line, try_netem
 from ccplay.lab.modules import find_tool, module_file
@@ -46,6 +46,7 @@ def discover() -> Capabilities:
         tools=[*_tools(), *_capture_programs()],
         classifiers=[_u32()],
         markers=[_marker()],
+        monitors=[_monitor()],
         tracepoints=list(_tracepoints(root=root)),
         cpus=len(os.sched_getaffinity(0)),
         python=platform.python_version(),
@@ -129,6 +130,17 @@ def _marker() -> Feature:
         name="threshold",
         available=missing is None,
         summary="marks packets of ECN flows above a queue's threshold (a link's mark)",
+        reason=missing.reason if missing else "",
+        remedy=missing.remedy if missing else "",
+    )
+
+
+def _monitor() -> Feature:
+    missing = lack()
+    return Feature(
+        name="packets",
+        available=missing is None,
+        summary="one-way delay and loss of a flow's packets (its monitor)",
         reason=missing.reason if missing else "",
         remedy=missing.remedy if missing else "",
     )

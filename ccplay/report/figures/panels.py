@@ -340,11 +340,10 @@ def _one_way(axes: Axes, scene: Scene, streams: Sequence[Flow], colour: str) -> 
             line = curves.curve(
                 series, factor=1e-3, start=scene.start, columns=_columns(scene.flows)
             )
-            # Where few packets come there is one now and then, and nothing to join it with.
-            axes.plot(line.t, line.y, ".", markersize=1.0, color=colour)
-            axes.plot(line.t, line.y, color=colour, linewidth=0.8, linestyle=(0, (3, 1)))
+            # Dots: where packets come but now and then, there is nothing to join.
+            axes.plot(line.t, line.y, ".", markersize=0.9, color=colour)
     label = f"{_short(streams)}, one way"
-    return Line2D([], [], color=colour, linewidth=0.8, linestyle=(0, (3, 1)), label=label)
+    return Line2D([], [], color=colour, linestyle="", marker=".", markersize=2.5, label=label)
 
 
 def _throughput(axes: Axes, scene: Scene, inks: Inks) -> list[Artist]:
