@@ -32,7 +32,7 @@ class Overlay:
 
 
 def traces(view: View) -> list[SeriesTrace]:
-    """Return both lines. They lie under what was measured, and the axis makes no room for them."""
+    """Return both lines, dashed so that what was measured shows, and without room on the axis."""
     return [
         SeriesTrace(
             series,
