@@ -241,6 +241,8 @@ class Build(Command, frozen=True):
 
     The lab gives them to nothing else.
     """
+    traces: bool = False
+    """Whether flows are going to be traced, for which the lab then gets ready beforehand."""
     label: str = ""
     """What files that the lab writes are called; empty: after the moment."""
     algorithms: dict[str, str] = {}
@@ -668,7 +670,7 @@ class TraceEnded(Event, frozen=True):
 
 
 class TraceLost(Event, frozen=True):
-    """Segments of traced flows were not told of: they came too fast, or the kernel missed them."""
+    """Segments of traced flows were not told of: too fast to read, or the kernel ran no BPF."""
 
     segments: Count
     """How many are missing, of all traces together."""
@@ -781,8 +783,9 @@ class Sweeps(Event, frozen=True):
 class TraceSamples(Event, frozen=True):
     """Segments that came to the sender, nearly all of them ACKs, the first of them at ``t``.
 
-    What the tracepoint ``tcp:tcp_probe`` says of the connection when one comes, before it has an
-    effect. The values of a field are one row, as those of a flow are in ``Sweeps``.
+    What the connection holds at the tracepoint ``tcp:tcp_probe``, where one has come and has no
+    effect yet; there is none any more once the sender has ended its side. The values of a field are
+    one row, as those of a flow are in ``Sweeps``.
     """
 
     flow: str
@@ -791,7 +794,6 @@ class TraceSamples(Event, frozen=True):
     """From each segment to the next."""
     cwnd: Row
     ssthresh: Row
-    """``tcp_current_ssthresh()``: in Open and Disorder 3/4 of cwnd where that is more."""
     srtt_us: Row
     snd_wnd: Row
     """The window that the receiver offers, in bytes."""
@@ -800,7 +802,7 @@ class TraceSamples(Event, frozen=True):
 class CaStateChanged(Event, frozen=True):
     """A traced connection went into another state; the tracepoint ``tcp:tcp_cong_state_set``.
 
-    The first one of a trace, and one that the tracepoint did not tell, at the sweep that saw it.
+    The first one of a trace is the state at its first segment.
     """
 
     flow: str

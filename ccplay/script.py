@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ccplay.model import AnyCommand
+import msgspec
+
+from ccplay.model import AnyCommand, Build, TraceFlow
 from ccplay.scenario.rules import is_limited, stopped_by, traffic_of
 from ccplay.scenario.values import Step
 from ccplay.state import LabState
@@ -32,6 +34,14 @@ class Script:
         in_order = sorted(self._waiting, key=lambda step: step.number)
         started = [traffic_of(step.command) for step in in_order]
         return [each[1] for each in started if each]
+
+    def foretold(self, build: Build) -> Build:
+        """Return ``build`` with all that the lab should know of the timeline beforehand.
+
+        What a person starts by hand must not take a name of the script's.
+        """
+        traces = any(isinstance(step.command, TraceFlow) for step in self._waiting)
+        return msgspec.structs.replace(build, reserved=self.names, traces=traces)
 
     @property
     def waiting(self) -> tuple[Step, ...]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from array import array
 from dataclasses import dataclass, field
 
 from ccplay import blocks
@@ -27,7 +25,6 @@ class Trace:
     """Those of ``TRACE_SERIES``, on a timeline of their own: one moment a segment."""
     ca_state: Series = field(default_factory=lambda: Series(Timeline()))
     """One value a change, at its exact moment."""
-    _ssthresh: float = math.nan
 
     @property
     def moments(self) -> Timeline:
@@ -46,24 +43,9 @@ class Trace:
         said = {
             name: blocks.floats([getattr(samples, name)], len(moments))[0] for name in TRACE_SERIES
         }
-        said["ssthresh"] = self._threshold(said["cwnd"], said["ssthresh"])
         for name, series in self.series.items():
             series.extend(tick, said[name])
 
     def change(self, event: CaStateChanged) -> None:
         """Take in a change of the congestion state, later than all before."""
         self.ca_state.put(self.ca_state.timeline.append(event.t), event.ca_state)
-
-    def _threshold(self, cwnds: bytes, thresholds: bytes) -> bytes:
-        """Return ssthresh itself, of what ``tcp_current_ssthresh()`` made of it.
-
-        That gives 3/4 of cwnd where ssthresh is less, and then it is still what it was.
-        """
-        found = array("f", thresholds)
-        for at, (cwnd, threshold) in enumerate(zip(array("f", cwnds), found, strict=True)):
-            whole = int(cwnd) if cwnd == cwnd else 0
-            if threshold == (whole >> 1) + (whole >> 2):
-                found[at] = self._ssthresh
-            else:
-                self._ssthresh = threshold
-        return found.tobytes()

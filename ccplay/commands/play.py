@@ -26,16 +26,13 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.ghost:
             raise UsageError("a ghost needs a terminal to be drawn on")
         return run_headless(arguments)
-    import msgspec
-
     from ccplay.script import Script
     from ccplay.session import Session
     from ccplay.sinks import Recorder
 
     case = options.load_scenario(arguments).case(*arguments.case)
     script = Script(case.timeline)
-    # What a person starts by hand must not take a name that the scenario will use.
-    build = msgspec.structs.replace(case.build, reserved=script.names)
+    build = script.foretold(case.build)
     session = Session(
         options.lab_opener(arguments)(build),
         title=case.title,

@@ -142,7 +142,7 @@ class Experiment:
     def _build(self, run: Run) -> Build:
         """Return what to build; files that the lab writes are called as the run's others are."""
         case = run.played
-        build = msgspec.structs.replace(case.build, reserved=Script(case.timeline).names)
+        build = Script(case.timeline).foretold(case.build)
         if self._store is None:
             return build
         return msgspec.structs.replace(build, label=Path(self._store.recording_name(run)).stem)

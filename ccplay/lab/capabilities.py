@@ -12,14 +12,14 @@ from collections.abc import Iterator
 
 from ccplay.assets import SUFFIX
 from ccplay.disciplines import DISCIPLINES
-from ccplay.lab import capture_tools, congestion, filters, qdiscs, tracing
+from ccplay.lab import capture_tools, congestion, filters, qdiscs
 from ccplay.lab.bpf.marker import lack_of_marking
 from ccplay.lab.bpf.offers import offers
 from ccplay.lab.bpf.support import is_root, lack
+from ccplay.lab.bpf.tracer import PROBE, STATE_SET, lack_of
 from ccplay.lab.catalogue import CATALOGUE
 from ccplay.lab.delaytrials import try_delay_line, try_netem
 from ccplay.lab.modules import find_tool, module_file
-from ccplay.lab.tracepoints import PROBE, STATE_SET
 from ccplay.model import Capabilities, Feature
 
 _TOOLS = (
@@ -47,7 +47,7 @@ def discover() -> Capabilities:
         classifiers=[_u32()],
         markers=[_marker()],
         monitors=[_monitor()],
-        tracepoints=list(_tracepoints(root=root)),
+        tracepoints=list(_tracepoints()),
         cpus=len(os.sched_getaffinity(0)),
         python=platform.python_version(),
     )
@@ -152,16 +152,15 @@ _TRACEPOINTS = {
 }
 
 
-def _tracepoints(*, root: bool) -> Iterator[Feature]:
-    remedy = "a kernel with CONFIG_FTRACE and CONFIG_PERF_EVENTS, Linux 5.19 or later, has it"
+def _tracepoints() -> Iterator[Feature]:
     for name, summary in _TRACEPOINTS.items():
-        reason = tracing.refusal(name)
+        missing = lack_of(name)
         yield Feature(
             name=name,
-            available=not reason,
+            available=missing is None,
             summary=summary,
-            reason=reason,
-            remedy=(remedy if root else "start ccplay as root") if reason else "",
+            reason=missing.reason if missing else "",
+            remedy=missing.remedy if missing else "",
         )
 
 

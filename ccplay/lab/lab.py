@@ -169,6 +169,8 @@ class Lab:
         self._stack.push_async_callback(self._traffic.close)
         self._tracing = Tracing(self._probe.connections, self._traffic.runs, self._emit, self.clock)
         self._stack.callback(self._tracing.close)
+        if self._build.traces:
+            await self._tracing.prepare()
         self._captures = Captures(
             built.namespace,
             self.network,
@@ -206,7 +208,7 @@ class Lab:
             sweep = self._probe.sweep(begun)
             ended = self.clock()
             self._emit(sweep)
-            self._tracing.collect((begun, ended))
+            self._tracing.collect()
             if sweep.tcp is not None:
                 for warning in watchdog.look(begun, sweep.tcp):
                     self._emit(warning)
@@ -255,7 +257,7 @@ class Lab:
             case StopCapture():
                 self._captures.stop(command.capture)
             case TraceFlow():
-                await self._tracing.start(command.flow, self._traffic.sports(command.flow))
+                await self._tracing.start(command.flow, *self._traffic.sender(command.flow))
             case UntraceFlow():
                 self._tracing.stop(command.flow)
             case Mark():

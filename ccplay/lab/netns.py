@@ -28,6 +28,11 @@ class Namespace:
         """The file by which nsenter(1), mnexec(1) and pyroute2 find the namespace."""
         return f"/proc/{self.pid}/ns/net"
 
+    @property
+    def number(self) -> int:
+        """The kernel's own number of it, which no other namespace has."""
+        return Path(self.path).stat().st_ino
+
     @contextmanager
     def entered(self) -> Generator[None]:
         """Move the calling thread into the namespace and back; never await inside.

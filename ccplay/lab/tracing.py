@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import islice, pairwise
+from itertools import pairwise
 
 from ccplay import blocks
-from ccplay.errors import CommandError, UnsupportedError
-from ccplay.lab import perf, tracepoints
+from ccplay.errors import CcplayError, CommandError, UnsupportedError
+from ccplay.lab.bpf.tracer import Sender, Told, Tracer
 from ccplay.lab.inet_diag import Connection
-from ccplay.lab.perf import Rings
-from ccplay.lab.tracepoints import PROBE, STATE_SET, Tracepoint, Unpack
+from ccplay.lab.netns import Namespace
 from ccplay.model import (
     INFINITE_SSTHRESH,
     CaStateChanged,
@@ -24,53 +25,50 @@ from ccplay.model import (
     TraceStarted,
 )
 
-PROBE_FIELDS = ("snd_cwnd", "ssthresh", "snd_wnd", "srtt", "sock_cookie", "skaddr")
-STATE_FIELDS = ("skaddr", "cong_state")
-"""A state change does not tell the cookie; the address of its socket, which ACKs tell, joins it."""
+_LINGER_S = 1.0
+"""When a flow has ended, its last ACKs may still be under way."""
 
-_LONGEST_TEST = 4000
-"""The kernel takes a page of text."""
-
-_MOST_STRANGERS = 1000
-"""So many sockets may send from the ports of a flow whose cookie is not known yet."""
-
-_TELL_LOST_S = 1.0
-
-Row = tuple[int, ...]
-
-
-def reader(tracepoint: Tracepoint) -> Unpack:
-    """Return what reads a moment and the fields that we want. Raises ``UnsupportedError``."""
-    fields = PROBE_FIELDS if tracepoint.name == PROBE else STATE_FIELDS
-    return tracepoint.unpacker(fields, perf.BEFORE)
-
-
-def refusal(name: str) -> str:
-    """Say why a tracepoint is of no use here, tried for real; empty where it is."""
-    try:
-        tracepoint = tracepoints.read(name)
-        reader(tracepoint)
-    except UnsupportedError as error:
-        return str(error)
-    return perf.refusal()
+_TELL_MISSING_S = 1.0
 
 
 @dataclass(slots=True)
-class _Told:
-    """A connection under trace, and what has been told of it."""
+class _Account:
+    """What was told of a connection, and what not, by the kernel's own count of its segments.
 
-    connection: Connection
-    us: int = 0
-    """Moment of the newest segment: nothing is told of after what came later."""
-    segments: int = 0
-    untold: int | None = None
-    """How many more than ``segments`` the kernel counts: those before the trace, and missed ones.
-
-    None before both were first known at one moment.
+    That runs ahead by what waits for the socket, but now and then nothing does. So the least by
+    which it ran ahead in a while, over the least in the first one, was never told.
     """
-    address: int = 0
-    """Of its socket in the kernel; 0 before its first segment."""
+
+    told: int = 0
     ca_state: int | None = None
+    """The one that was told last."""
+    ahead: int | None = None
+    """The least of the newest records."""
+    least: int | None = None
+    """Of all records since ``missing`` was asked."""
+    before: int | None = None
+    """Of the first while: what had come before the trace."""
+    missed: int = 0
+
+    def take(self, records: list[Told]) -> None:
+        """Count what has come."""
+        ahead = []
+        for each in records:
+            self.told += each.segments
+            ahead.append(each.segs_in - self.told)
+        if ahead:
+            self.ahead = min(ahead)
+            self.least = self.ahead if self.least is None else min(self.least, self.ahead)
+
+    def missing(self, *, at_the_end: bool) -> int:
+        """Return how many more segments were not told of since this was asked."""
+        if self.least is None or self.ahead is None:
+            return 0
+        self.before = self.least if self.before is None else self.before
+        lacking = (self.ahead if at_the_end else self.least) - self.before
+        more = max(lacking - self.missed, 0)
+        self.least, self.missed = None, self.missed + more
+        return more
 
 
 @dataclass(slots=True)
@@ -78,14 +76,22 @@ class _Trace:
     """A flow under trace."""
 
     flow: str
-    descriptors: list[int]
-    told: list[_Told] = field(default_factory=list)
-    """Empty before it is known which connections are its own."""
-    segments: int = 0
+    senders: frozenset[Sender]
+    connections: list[Connection] = field(default_factory=list)
+    """Empty before it is known which are its own."""
+    accounts: dict[str, _Account] = field(default_factory=lambda: defaultdict(_Account))
+    """By the connection's name."""
+    until: float = 0.0
+    """When it ends unless the flow still runs."""
+
+    @property
+    def known(self) -> bool:
+        """Whether all its connections are, by their cookies."""
+        return bool(self.connections) and all(each.cookie for each in self.connections)
 
 
 class Tracing:
-    """All traces of a lab. The kernel keeps nothing of them once our descriptors are closed."""
+    """All traces of a lab. The kernel keeps nothing of them once the tracer is closed."""
 
     def __init__(
         self,
@@ -99,28 +105,31 @@ class Tracing:
         self._emit, self._clock = emit, clock
         self._epoch_us = round((time.monotonic() - clock()) * 1e6)
         self._traces: dict[str, _Trace] = {}
-        self._rings: Rings | None = None
-        self._points: list[Tracepoint] = []
-        self._readers: dict[int, Unpack] = {}
-        # What came before it was known whose it is: by cookie, and by address.
-        self._segments: dict[int, list[Row]] = {}
-        self._changes: dict[int, list[Row]] = {}
-        self._lost, self._lost_told = 0, 0.0
+        self._tracer: Tracer | None = None
+        # By cookie, what has come before it was known whose it is.
+        self._told: dict[int, list[Told]] = {}
+        self._missing_told = 0.0
 
-    async def start(self, flow: str, sports: range) -> None:
-        """Begin to trace a flow that sends from these ports; it need not be open yet.
+    async def prepare(self) -> None:
+        """Get ready, so that the first ACK of a flow that starts is not missed."""
+        # Where it can't be, that is said when a trace is wanted.
+        with contextlib.suppress(CcplayError):
+            await self._ready()
+
+    async def start(self, flow: str, namespace: Namespace, sports: range) -> None:
+        """Begin to trace a flow that sends from these ports of a node; it need not be open yet.
 
         Raises ``CommandError`` and ``UnsupportedError``.
         """
         if flow in self._traces:
             raise CommandError(f"flow {flow} is traced already")
-        connections = self._connections(flow)
+        trace = _Trace(flow, frozenset((namespace.number, sport) for sport in sports))
         try:
-            # The kernel takes some 10 ms for it, in which sweeps must go on.
-            descriptors = await asyncio.to_thread(self._listen, condition(connections, sports))
-        except UnsupportedError as error:
+            tracer = await self._ready()
+            tracer.listen(self._senders() | trace.senders)
+        except CcplayError as error:
             raise UnsupportedError(f"flow {flow} is sampled, not traced: {error}") from None
-        self._traces[flow] = _Trace(flow, descriptors)
+        self._traces[flow] = trace
         self._emit(TraceStarted(t=self._clock(), flow=flow))
 
     def stop(self, flow: str) -> None:
@@ -132,22 +141,28 @@ class Tracing:
         if flow in self._traces:
             self._end(self._traces[flow])
 
-    def collect(self, swept: tuple[float, float] | None = None) -> None:
-        """Tell all that has come since; costs nothing where no flow is traced.
-
-        ``swept`` is when the last sweep began and ended: what it read is compared.
-        """
-        if not self._traces or self._rings is None:
+    def collect(self) -> None:
+        """Tell all that has come since; costs nothing where no flow is traced."""
+        if not self._traces or self._tracer is None:
             return
-        over = [each for each in self._traces.values() if not self._runs(each.flow)]
-        self._drain(self._rings)
+        now = self._clock()
         for trace in self._traces.values():
-            if not trace.told:
-                trace.told = [_Told(each) for each in self._connections(trace.flow)]
-            for told in trace.told:
-                trace.segments += self._tell(told, swept if trace not in over else None)
-        self._forget_strangers()
-        self._tell_lost()
+            if self._runs(trace.flow):
+                trace.until = now + _LINGER_S
+        over = [each for each in self._traces.values() if now > each.until]
+        for record in self._tracer.drain():
+            self._told.setdefault(record.cookie, []).append(record)
+        for trace in self._traces.values():
+            trace.connections = trace.connections or self._connections(trace.flow)
+            for connection in trace.connections:
+                self._tell(trace, connection)
+        if all(trace.known for trace in self._traces.values()):
+            # What is left came of a trace that has just ended.
+            self._told.clear()
+        if now >= self._missing_told + _TELL_MISSING_S:
+            self._missing_told = now
+            for trace in self._traces.values():
+                self._tell_missing(trace, at_the_end=False)
         for trace in over:
             self._end(trace)
 
@@ -156,140 +171,58 @@ class Tracing:
         self.collect()
         for trace in list(self._traces.values()):
             self._end(trace)
-        if self._rings is not None:
-            self._rings.close()
-            self._rings = None
+        if self._tracer is not None:
+            self._tracer.close()
+            self._tracer = None
 
-    def _listen(self, tests: dict[str, str]) -> list[int]:
-        """Have the kernel write what meets the tests, by tracepoint; return the descriptors."""
-        if self._rings is None:
-            points = [tracepoints.read(PROBE)]
-            if not refusal(STATE_SET):
-                points.append(tracepoints.read(STATE_SET))
-            self._readers = {each.id: reader(each) for each in points}
-            self._points = points
-            self._rings = Rings()
-        descriptors: list[int] = []
-        for point in self._points:
-            try:
-                descriptors += self._rings.watch(point, tests[point.name])
-            except BaseException:
-                perf.unwatch(descriptors)
-                raise
-        return descriptors
+    async def _ready(self) -> Tracer:
+        if self._tracer is None:
+            # It takes some 80 ms, a second where it has to be built, and sweeps must go on.
+            self._tracer = await asyncio.to_thread(Tracer)
+        return self._tracer
+
+    def _senders(self) -> set[Sender]:
+        return {sender for trace in self._traces.values() for sender in trace.senders}
 
     def _end(self, trace: _Trace) -> None:
         del self._traces[trace.flow]
-        perf.unwatch(trace.descriptors)
-        self._emit(TraceEnded(t=self._clock(), flow=trace.flow, segments=trace.segments))
+        if self._tracer is not None:
+            self._tracer.listen(self._senders())
+        self._tell_missing(trace, at_the_end=True)
+        told = sum(each.told for each in trace.accounts.values())
+        self._emit(TraceEnded(t=self._clock(), flow=trace.flow, segments=told))
 
-    # --- records ----------------------------------------------------------------------------
+    def _tell(self, trace: _Trace, connection: Connection) -> None:
+        """Tell what has come of a connection."""
+        name = connection.name
+        records = self._told.pop(connection.cookie, []) if connection.cookie else []
+        segments = [each for each in records if each.segments]
+        for at in range(0, len(segments), blocks.LONGEST):
+            self._emit(samples(name, segments[at : at + blocks.LONGEST], self._epoch_us))
+        account = trace.accounts[name]
+        account.take(records)
+        for each in records:
+            if each.ca_state != account.ca_state:
+                account.ca_state = each.ca_state
+                t = (each.ns // 1000 - self._epoch_us) / 1e6
+                self._emit(CaStateChanged(t=t, flow=name, ca_state=each.ca_state))
 
-    def _drain(self, rings: Rings) -> None:
-        records, lost = rings.drain(self._readers)
-        self._lost += lost
-        for point, key, rows in zip(
-            self._points, (5, 1), (self._segments, self._changes), strict=False
-        ):
-            for row in records[point.id]:
-                rows.setdefault(row[key], []).append(row)
-
-    def _tell(self, told: _Told, swept: tuple[float, float] | None) -> int:
-        """Tell what has come of a connection; return how many segments that is."""
-        name, cookie = told.connection.name, told.connection.cookie
-        rows = self._segments.pop(cookie, []) if cookie else []
-        if rows:
-            told.address = rows[-1][6]
-            remaining = iter(rows)
-            while batch := list(islice(remaining, blocks.LONGEST)):
-                event, told.us = samples(name, batch, self._epoch_us, told.us)
-                self._emit(event)
-        changes = self._changes.pop(told.address, [])
-        for row in changes:
-            self._change(told, self._us(row[0]) / 1e6, row[2])
-        told.segments += len(rows)
-        if swept is not None and told.connection.info and told.address:
-            self._compare(told, rows, changes, swept)
-        return len(rows)
-
-    def _change(self, told: _Told, t: float, ca_state: int) -> None:
-        if ca_state != told.ca_state:
-            told.ca_state = ca_state
-            self._emit(CaStateChanged(t=t, flow=told.connection.name, ca_state=ca_state))
-
-    def _compare(
-        self, told: _Told, rows: list[Row], changes: list[Row], swept: tuple[float, float]
-    ) -> None:
-        """Look whether the kernel has told all that a sweep counted; some don't when a CPU idles.
-
-        Where anything came during the sweep, nothing can be said.
-        """
-        begun, ended = (round(each * 1e6) for each in swept)
-        later = [self._us(row[0]) for row in rows if self._us(row[0]) > begun]
-        if not later or later[0] > ended:
-            untold = told.connection.field("segs_in") - told.segments + len(later)
-            if told.untold is not None:
-                self._lost += max(untold - told.untold, 0)
-            told.untold = max(untold, told.untold or untold)
-        if not changes or self._us(changes[-1][0]) <= begun:
-            self._change(told, swept[0], told.connection.field("ca_state"))
-
-    def _us(self, nanoseconds: int) -> int:
-        """Return a moment of CLOCK_MONOTONIC in microseconds of the lab's clock."""
-        return max(nanoseconds // 1000 - self._epoch_us, 0)
-
-    def _forget_strangers(self) -> None:
-        """Drop records of other labs with the same ports, unless one of them may yet be ours."""
-        told = [each for trace in self._traces.values() for each in trace.told]
-        waiting = not all(each.told for each in self._traces.values())
-        if not waiting and all(each.connection.cookie for each in told):
-            self._segments.clear()
-        if not waiting and all(each.address for each in told):
-            self._changes.clear()
-        for rows in (self._segments, self._changes):
-            while len(rows) > _MOST_STRANGERS:
-                del rows[next(iter(rows))]
-
-    def _tell_lost(self) -> None:
-        now = self._clock()
-        if self._lost and now >= self._lost_told + _TELL_LOST_S:
-            self._emit(TraceLost(t=now, segments=self._lost))
-            self._lost, self._lost_told = 0, now
+    def _tell_missing(self, trace: _Trace, *, at_the_end: bool) -> None:
+        accounts = trace.accounts.values()
+        if missed := sum(each.missing(at_the_end=at_the_end) for each in accounts):
+            self._emit(TraceLost(t=self._clock(), segments=missed))
 
 
-def samples(name: str, rows: list[Row], epoch_us: int, least_us: int) -> tuple[TraceSamples, int]:
-    """Return what rows of the probe say of a connection, and the moment of the last.
-
-    Moments count from ``epoch_us``, and none is before ``least_us``: CPUs are read one after the
-    other, and what one of them tells may be a little older than what another has told.
-    """
-    moments, cwnd, ssthresh, snd_wnd, srtt, *_ = zip(*rows, strict=True)
-    us = [max(each // 1000 - epoch_us, least_us) for each in moments]
-    thresholds: list[int | None] = [
-        None if each == INFINITE_SSTHRESH else each for each in ssthresh
-    ]
-    event = TraceSamples(
+def samples(name: str, segments: Sequence[Told], epoch_us: int) -> TraceSamples:
+    """Return what was told of a connection at some segments; moments count from ``epoch_us``."""
+    us = [each.ns // 1000 - epoch_us for each in segments]
+    thresholds = [each.ssthresh for each in segments]
+    return TraceSamples(
         t=us[0] / 1e6,
         flow=name,
         after_us=[after - before for before, after in pairwise(us)],
-        cwnd=blocks.row(cwnd),
-        ssthresh=blocks.row(thresholds),
-        srtt_us=blocks.row(srtt),
-        snd_wnd=blocks.row(snd_wnd),
+        cwnd=blocks.row([each.cwnd for each in segments]),
+        ssthresh=blocks.row([None if each == INFINITE_SSTHRESH else each for each in thresholds]),
+        srtt_us=blocks.row([each.srtt_us for each in segments]),
+        snd_wnd=blocks.row([each.snd_wnd for each in segments]),
     )
-    return event, us[-1]
-
-
-def condition(connections: list[Connection], sports: range) -> dict[str, str]:
-    """Return for each tracepoint the filter that lets a flow through and hardly anything else.
-
-    Cookies belong to one socket, but state changes do not tell them, and sockets that are not open
-    yet have none. Other labs may send from the same ports.
-    """
-    by_ports = f"sport >= {sports.start} && sport < {sports.stop}"
-    cookies = [each.cookie for each in connections if each.cookie]
-    by_cookies = " || ".join(f"sock_cookie == {each}" for each in cookies)
-    complete = connections and len(cookies) == len(connections)
-    if complete and len(by_cookies) <= _LONGEST_TEST:
-        return {PROBE: by_cookies, STATE_SET: by_ports}
-    return {PROBE: by_ports, STATE_SET: by_ports}

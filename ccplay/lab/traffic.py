@@ -173,12 +173,13 @@ class Traffic:
         """
         _running("flow", name, self._sampled).switch(cc)
 
-    def sports(self, name: str) -> range:
-        """Return the ports that a running flow or download sends from.
+    def sender(self, name: str) -> tuple[Namespace, range]:
+        """Return where a running flow or download sends from: the node, and its ports there.
 
         Raises ``CommandError`` where none of this name runs.
         """
-        return _running("flow", name, self._sampled).sports
+        found = _running("flow", name, self._sampled)
+        return self._namespace(found.src), found.sports
 
     def runs(self, name: str) -> bool:
         """Say whether a flow or download of this name runs."""

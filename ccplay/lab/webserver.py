@@ -19,6 +19,9 @@ _BLOCK = bytes(1 << 17)
 class Handler(BaseHTTPRequestHandler):
     """Answers one request: ``/bytes/N?download=NAME`` and, where wanted, ``&cc=ALGORITHM``."""
 
+    protocol_version = "HTTP/1.1"
+    """The other side ends the connection, so that all is acknowledged while it is established."""
+
     def do_GET(self) -> None:
         """Send the bytes."""
         url = urlsplit(self.path)

@@ -15,8 +15,8 @@ import psutil
 from rich.console import Console
 
 from ccplay import wire
-from ccplay.lab import perf, tracing
-from ccplay.lab.tracepoints import Tracepoint
+from ccplay.lab import tracing
+from ccplay.lab.bpf.tracer import PROBE, complete, lack_of
 from ccplay.model import (
     Build,
     LinkSetting,
@@ -34,20 +34,6 @@ ROUNDS = 5
 MEASURED_S = 4.0
 BATCH, BATCHES = 100, 200
 
-POINT = Tracepoint(
-    "tcp_probe",
-    1,
-    {
-        "snd_cwnd": (88, 4),
-        "ssthresh": (92, 4),
-        "snd_wnd": (96, 4),
-        "srtt": (100, 4),
-        "sock_cookie": (112, 8),
-        "skaddr": (128, 8),
-    },
-)
-"""As Linux 6.18 on x86-64 has it."""
-
 FIGURES = {
     "lab with a trace, CPU µs/ACK more than without": "under 15",
     "reading, joining and encoding alone, µs/ACK": "under 5",
@@ -60,8 +46,8 @@ FIGURES = {
 
 async def run(console: Console) -> None:
     """Measure and print."""
-    if perf.refusal():
-        console.print(f"trace: left out: {perf.refusal()}")
+    if (missing := lack_of(PROBE)) is not None:
+        console.print(f"trace: left out: {missing.reason}")
         return
     rounds: dict[str, list[float]] = {}
     for _ in range(ROUNDS):
@@ -81,6 +67,7 @@ def _build() -> Build:
     return Build(
         topology=Topology(kind="linear"),
         links={"bottleneck": LinkSetting(rate=RATE, delay_us=5_000)},
+        traces=True,
     )
 
 
@@ -145,20 +132,12 @@ def _children_s() -> float:
 
 def _alone_us() -> float:
     """Return what it takes from the bytes of a ring to lines of the stream, for each ACK."""
-    own = bytearray(140)
-    struct.pack_into("=H", own, 0, POINT.id)
     ring = bytearray()
     for number in range(BATCH):
-        struct.pack_into("=IIII", own, 88, 90 + number // 30, 64, 65_536, 20_000 + number * 7)
-        struct.pack_into("=Q", own, 112, 7)
-        length = 20 + len(own)
-        ring += struct.pack("=IHHQI", 9, 0, length, number * 1_200_000, len(own)) + own
+        held = (90 + number // 30, 64, 65_536, 20_000 + number * 7, number, 1, 0)
+        ring += struct.pack("=IIQQIIIIIHBx", 40, 0, number * 1_200_000, 7, *held)
     data = bytes(ring)
-    read = tracing.reader(POINT)
     begun = time.thread_time()
     for _ in range(BATCHES):
-        found: dict[int, list[tuple[int, ...]]] = {POINT.id: []}
-        perf.sort_records(data, {POINT.id: read}, found)
-        found[POINT.id].sort()
-        wire.encode(tracing.samples("1", found[POINT.id], 0, 0)[0])
+        wire.encode(tracing.samples("1", complete(data), 0))
     return (time.thread_time() - begun) / (BATCH * BATCHES) * 1e6

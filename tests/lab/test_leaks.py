@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import pty
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -20,6 +22,7 @@ import psutil
 import pytest
 
 from ccplay import launch, wire
+from ccplay.lab.modules import find_tool
 from ccplay.model import Build, StartDownload, StartFlow, StartPing, Topology
 
 MARKER = "CCPLAY_TEST_MARKER"
@@ -85,6 +88,23 @@ def namespaces_in_use(before: float) -> set[str]:
 def namespaces_made_for(marker: str) -> set[str]:
     theirs = [namespaces_of(Path(f"/proc/{process.pid}")) for process in marked(marker)]
     return set().union(*theirs) - namespaces_of(Path("/proc/self"))
+
+
+def programs_held_for(marker: str) -> set[int]:
+    """Return the numbers of the BPF programs that a lab's processes have open."""
+    held: set[int] = set()
+    for process in marked(marker):
+        for path in Path(f"/proc/{process.pid}/fdinfo").glob("*"):
+            with contextlib.suppress(OSError):
+                held |= set(map(int, re.findall(r"\nprog_id:\s(\d+)", path.read_text())))
+    return held
+
+
+def loaded_programs() -> set[int]:
+    """Return the numbers of all BPF programs of the host."""
+    argv = [find_tool("bpftool") or "bpftool", "-j", "prog", "show"]
+    said = subprocess.run(argv, capture_output=True, check=True)
+    return {each["id"] for each in json.loads(said.stdout)}
 
 
 async def nothing_left(look: Callable[[], object], within_s: float = 5.0) -> object:

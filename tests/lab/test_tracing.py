@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
+from typing import TypeVar
 
+import psutil
 import pytest
 
 from ccplay import launch, wire
-from ccplay.lab import perf
+from ccplay.lab.bpf.tracer import PROBE, lack_of
 from ccplay.model import (
     Build,
     LinkSetting,
@@ -28,7 +31,7 @@ from ccplay.model import (
 )
 from ccplay.sinks import Recorder
 from ccplay.source import LabSource, read_recording
-from ccplay.state import Flow, LabState
+from ccplay.state import Flow
 from ccplay.trace import Trace
 from tests.lab.conftest import RunningLab, running
 from tests.lab.test_leaks import (
@@ -38,19 +41,24 @@ from tests.lab.test_leaks import (
     drain,
     end_what_failed,
     kill,
+    loaded_programs,
     namespaces_made_for,
     nothing_left,
+    programs_held_for,
     read_until,
 )
 
-BUILD = Build(
-    topology=Topology(kind="linear"),
-    links={"bottleneck": LinkSetting(rate=10_000_000, delay_us=10_000)},
-)
+T = TypeVar("T")
 
-needs_root = pytest.mark.skipif(
-    os.geteuid() != 0 or bool(perf.refusal()), reason="tracing needs root of the host"
-)
+
+def build(delay_us: int = 10_000) -> Build:
+    links = {"bottleneck": LinkSetting(rate=10_000_000, delay_us=delay_us)}
+    return Build(topology=Topology(kind="linear"), links=links, traces=True)
+
+
+BUILD = build()
+
+needs_root = pytest.mark.skipif(lack_of(PROBE) is not None, reason=f"{lack_of(PROBE)}")
 
 
 def traced(flow: Flow) -> Trace:
@@ -75,7 +83,7 @@ async def one_flow(lab: RunningLab, seconds: float) -> Flow:
 
 @needs_root
 async def test_every_ack_is_told_and_agrees_with_what_is_sampled(tmp_path: Path) -> None:
-    """Counted beside it: the packets on the way back; and the recording holds the same."""
+    """Against what sweeps read; and the recording holds the same."""
     path = tmp_path / "a.ccplay"
     lab = RunningLab(LabSource(launch.lab_argv(), BUILD), Recorder(path))
     try:
@@ -84,7 +92,6 @@ async def test_every_ack_is_told_and_agrees_with_what_is_sampled(tmp_path: Path)
     finally:
         await lab.close()
     check_first_segment(flow)
-    check_number(lab.state, traced(flow))
     check_cwnd(flow)
     check_states(flow)
     again = traced(read_recording(path).flows["1"])
@@ -94,17 +101,71 @@ async def test_every_ack_is_told_and_agrees_with_what_is_sampled(tmp_path: Path)
         assert series.values(0, end) == traced(flow).series[name].values(0, end)
 
 
+@needs_root
+@pytest.mark.parametrize("delay_us", [0, 50_000])
+async def test_every_ack_of_a_download_is_told(delay_us: int) -> None:
+    """Counted beside it: what TCP of the sending host has received, and nothing else is there."""
+    async with running(build(delay_us)) as lab:
+        lab.send(StartDownload(download="w1", bytes=1_000_000), TraceFlow(flow="w1"))
+        await lab.until(lambda state: "w1" in state.flows)
+        tcp = counters(lab, "h1")
+        await lab.until(lambda state: not state.flows["w1"].running and not state.traced)
+        received, merged = await settled(tcp)
+        trace, log = traced(lab.state.flows["w1"]), [each.text for each in lab.state.log]
+    told, missed = traced_segments(log)
+    # Half of the 691 segments, if every other one is acknowledged.
+    assert told > 345
+    # Not told: the handshake's SYN and ACK and, when the connection is closed, the last ACK. Where
+    # there is no delay, a few more may come in before a busy machine gets to the command.
+    late = received - 3 - told - missed
+    assert 0 <= late <= (0 if delay_us else 20)
+    # ACKs that come while the sender's own call holds the socket may be merged into one.
+    assert told - merged <= trace.moments.end <= told
+    # Some kernels run no programs while certain processes of the host run, in whose time ACKs
+    # may come in: here 0 to 6 of 410 were missed. What perf missed on an idle CPU were 3 of 4.
+    assert missed < 0.05 * received
+
+
+def traced_segments(log: list[str]) -> tuple[int, int]:
+    """Return how many segments were told, and how many missed, as the end of a trace says it."""
+    ((told, missed),) = re.findall(
+        r"was traced: ([\d,]+) segments(?:; ([\d,]+) were missed)?", "\n".join(log)
+    )
+    return int(told.replace(",", "")), int(missed.replace(",", "") or 0)
+
+
+def counters(lab: RunningLab, host: str) -> Callable[[], tuple[int, int]]:
+    """Return what reads a host's counts of segments received, and of those merged in a backlog."""
+    assert lab.source.pid is not None
+    for process in psutil.Process(lab.source.pid).children(recursive=True):
+        net = Path(f"/proc/{process.pid}/net")
+        if f"{host}-" in (net / "dev").read_text():
+            return lambda: (
+                snmp(net / "snmp", "Tcp")["InSegs"],
+                snmp(net / "netstat", "TcpExt")["TCPBacklogCoalesce"],
+            )
+    raise AssertionError(f"no process in {host}")
+
+
+def snmp(path: Path, group: str) -> dict[str, int]:
+    """Read a group of the kernel's counters, which has a line of names and one of values."""
+    lines = path.read_text().splitlines()
+    names, values = (line.split()[1:] for line in lines if line.startswith(f"{group}:"))
+    return dict(zip(names, map(int, values), strict=True))
+
+
+async def settled(read: Callable[[], T]) -> T:
+    """Wait until a reading stays the same for longer than a packet takes."""
+    before = None
+    while (now := read()) != before:
+        before = now
+        await asyncio.sleep(0.1)
+    return now
+
+
 def check_first_segment(flow: Flow) -> None:
     """The trace begins with the first ACK: cwnd is still the initial window of RFC 6928."""
     assert traced(flow).series["cwnd"].at(0) == 10
-
-
-def check_number(state: LabState, trace: Trace) -> None:
-    """The way back carries ACKs, and iperf3's own talk: a handshake and some dozen packets."""
-    packets = state.queues["r->h1"].series["packets"]
-    carried = (packets.last or 0) - (packets.at(packets.first) or 0)
-    assert carried > 1000
-    assert trace.moments.end == pytest.approx(carried, abs=0.01 * carried + 30)
 
 
 def check_cwnd(flow: Flow) -> None:
@@ -119,7 +180,8 @@ def check_cwnd(flow: Flow) -> None:
         value = sampled.at(tick)
         after = trace.moments.at_or_after(sampled.timeline.time(tick))
         near = [trace.series["cwnd"].at(each) for each in range(after - 1, after + 4)]
-        if value is None or not trace.covers(sampled.timeline.time(tick), 0.05):
+        covered = trace.covers(sampled.timeline.time(tick), 0.05) and after < trace.moments.end
+        if value is None or not covered:
             continue
         assert value in near, f"at {sampled.timeline.time(tick)}: {value}, traced {near}"
         compared += 1
@@ -155,11 +217,10 @@ async def test_moments_are_of_the_labs_own_clock() -> None:
 
 @needs_root
 async def test_an_open_flow_is_joined_by_its_cookie_and_let_go_of() -> None:
-    """Both streams of it, a download beside it; what is not asked for is not told."""
+    """Both streams of it; what is not asked for is not told."""
     async with running(BUILD) as lab:
         lab.send(StartFlow(flow="1", streams=2), StartFlow(flow="2"))
-        lab.send(StartDownload(download="w1", bytes=300_000), TraceFlow(flow="w1"))
-        await lab.until(lambda state: {"1", "2", "w1"} <= set(state.flows))
+        await lab.until(lambda state: {"1", "2"} <= set(state.flows))
         await lab.run_for(0.3)
         lab.send(TraceFlow(flow="1"))
         await lab.until(lambda state: "1" in state.traced)
@@ -170,11 +231,6 @@ async def test_an_open_flow_is_joined_by_its_cookie_and_let_go_of() -> None:
         ends = {name: traced(state.flows[name]).moments.end for name in ("1", "1/2")}
         assert min(ends.values()) > 20
         assert state.flows["2"].trace is None
-        await lab.until(lambda state: not state.flows["w1"].running and not state.traced)
-        told = traced(state.flows["w1"]).moments.end
-        # 208 segments bring at least 104 ACKs; those that perf misses on some kernels are counted.
-        assert told > 10
-        assert told + state.untold > 50
         await lab.run_for(0.3)
         assert ends == {name: traced(state.flows[name]).moments.end for name in ends}
 
@@ -238,7 +294,7 @@ async def test_without_root_it_says_so_and_samples_on() -> None:
         assert lab.state.hello is not None
         points = lab.state.hello.capabilities.tracepoints
         assert [(each.available, each.remedy) for each in points] == [
-            (False, "start ccplay as root")
+            (False, "start the lab as root")
         ] * 2
         assert all(each.reason for each in points)
         lab.send(StartFlow(flow="1"), TraceFlow(flow="1"))
@@ -248,22 +304,10 @@ async def test_without_root_it_says_so_and_samples_on() -> None:
         assert not [entry for entry in lab.state.log if entry.kind == "error"]
 
 
-def listeners() -> set[str]:
-    """Return who on this machine listens to events, as process and descriptor."""
-    found = set()
-    for link in Path("/proc").glob("[0-9]*/fd/*"):
-        try:
-            if str(link.readlink()) == "anon_inode:[perf_event]":
-                found.add(str(link))
-        except OSError:
-            continue
-    return found
-
-
 @needs_root
 async def test_a_killed_lab_listens_no_more() -> None:
-    """SIGKILL in the midst of a trace: no process, no mount, no namespace, no listener."""
-    before, others, began = Host.now(), listeners(), time.time()
+    """SIGKILL in the midst of a trace: no process, no mount, no namespace, no program."""
+    before, began = Host.now(), time.time()
     marker = f"ccplay-{uuid.uuid4()}"
     process = await asyncio.create_subprocess_exec(
         *launch.lab_argv(),
@@ -278,11 +322,13 @@ async def test_a_killed_lab_listens_no_more() -> None:
             process.stdin.write(wire.encode(command))
         await read_until(process, b"trace-samples")
         theirs = namespaces_made_for(marker)
-        assert listeners() - others
+        programs = programs_held_for(marker)
+        assert len(programs) == 2
+        assert programs <= loaded_programs()
         kill(marker, "lab")
         await drain(process)
         await asyncio.wait_for(process.wait(), 10)
     finally:
         end_what_failed(marker)
     await check_nothing_is_left(marker, theirs, before, began)
-    assert not await nothing_left(lambda: listeners() - others)
+    assert not await nothing_left(lambda: programs & loaded_programs())

@@ -1,4 +1,4 @@
-"""Traces of flows: formats of tracepoints, filters, rows into events, and their fold."""
+"""Traces of flows: records of the ring into events, and their fold."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import pytest
 
 from ccplay import blocks, wire
 from ccplay.bounds import Bounds
-from ccplay.errors import ScenarioError, UnsupportedError, WireError
-from ccplay.lab import perf, tracing
-from ccplay.lab.inet_diag import Connection
-from ccplay.lab.tracepoints import PROBE, STATE_SET, Tracepoint, parse
+from ccplay.errors import ScenarioError, WireError
+from ccplay.lab import tracing
+from ccplay.lab.bpf.tracer import complete
 from ccplay.model import (
+    Build,
     CaStateChanged,
     Failed,
     FlowStarted,
+    StartFlow,
     TraceEnded,
     TraceFlow,
     TraceLost,
@@ -25,37 +26,18 @@ from ccplay.model import (
     UntraceFlow,
 )
 from ccplay.scenario.reading import parse as parse_scenario
+from ccplay.scenario.values import Step
+from ccplay.script import Script
 from ccplay.state import LabState
-from ccplay.trace import Trace
-
-FORMAT = """name: tcp_probe
-ID: 2273
-format:
-\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;
-\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;
-
-\tfield:__u8 saddr[28];\toffset:8;\tsize:28;\tsigned:0;
-\tfield:__u16 sport;\toffset:64;\tsize:2;\tsigned:0;
-\tfield:__u32 snd_cwnd;\toffset:88;\tsize:4;\tsigned:0;
-\tfield:__u32 ssthresh;\toffset:92;\tsize:4;\tsigned:0;
-\tfield:__u32 snd_wnd;\toffset:96;\tsize:4;\tsigned:0;
-\tfield:__u32 srtt;\toffset:100;\tsize:4;\tsigned:0;
-\tfield:__u64 sock_cookie;\toffset:112;\tsize:8;\tsigned:0;
-\tfield:const void * skaddr;\toffset:128;\tsize:8;\tsigned:0;
-
-print fmt: "family=%s ID: 7 snd_cwnd=%u", REC->snd_cwnd
-"""
 
 STARTED = FlowStarted(t=1.0, flow="1", src="h1", dst="h2", cc="cubic", port=5201)
 
 
-def record(ns: int, cwnd: int, cookie: int = 7) -> bytes:
-    """A record of perf's as the kernel writes it: header, moment, length, the tracepoint's own."""
-    own = bytearray(140)
-    struct.pack_into("=H", own, 0, 2273)
-    struct.pack_into("=IIII", own, 88, cwnd, 0x7FFFFFFF, 65_536, 20_000)
-    struct.pack_into("=QxxxxxxxxQ", own, 112, cookie, 0xFFFF)
-    return struct.pack("=IHHQI", 9, 0, 8 + 8 + 4 + len(own), ns, len(own)) + bytes(own)
+def record(ns: int, cwnd: int, *, busy: bool = False, segment: bool = True) -> bytes:
+    """A record as the kernel writes it: its length and a place, then ``struct told``."""
+    header = 40 | (1 << 31 if busy else 0)
+    told = (cwnd, 0x7FFFFFFF, 65_536, 20_000, 9, segment, 1)
+    return struct.pack("=IIQQIIIIIHBx", header, 0, ns, 7, *told)
 
 
 def samples(t: float, cwnd: list[int], flow: str = "1") -> TraceSamples:
@@ -71,63 +53,28 @@ def samples(t: float, cwnd: list[int], flow: str = "1") -> TraceSamples:
     )
 
 
-def test_a_format_gives_number_and_places() -> None:
-    """Arrays are left out, and what is printed says nothing of places."""
-    point = parse(PROBE, FORMAT)
-    assert point.id == 2273
-    assert point.fields["snd_cwnd"] == (88, 4)
-    assert point.fields["skaddr"] == (128, 8)
-    assert "saddr" not in point.fields
+def test_a_ring_is_read_up_to_what_is_not_yet_written() -> None:
+    data = record(1_000, 10) + record(2_000, 11, segment=False) + record(3_000, 12, busy=True)
+    found = complete(data + record(4_000, 13))
+    assert [(each.ns, each.cwnd, each.segments) for each in found] == [
+        (1_000, 10, 1),
+        (2_000, 11, 0),
+    ]
+    assert found[0].cookie == 7
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("", "its format is not understood"),
-        (FORMAT.replace("sock_cookie", "cookie"), "this kernel's tcp_probe does not tell sock_co"),
-        (FORMAT.replace("offset:100", "offset:84"), "in another order than is known"),
-    ],
-)
-def test_a_kernel_whose_records_differ(text: str, why: str) -> None:
-    with pytest.raises(UnsupportedError, match=why):
-        tracing.reader(parse(PROBE, text))
-
-
-def test_records_are_read_where_the_format_says() -> None:
-    read = tracing.reader(parse(PROBE, FORMAT))
-    assert read(b"before" + record(5_000, 42), 6) == (
-        5_000,
-        42,
-        0x7FFFFFFF,
-        65_536,
-        20_000,
-        7,
-        65535,
+def test_records_become_one_event() -> None:
+    """Moments are of the lab's clock, and infinite is no number."""
+    found = complete(record(5_000_900, 10) + record(5_020_100, 11))
+    assert tracing.samples("1", found, 4_000) == TraceSamples(
+        t=0.001,
+        flow="1",
+        after_us=[20],
+        cwnd=blocks.row([10, 11]),
+        ssthresh=None,
+        srtt_us=20_000,
+        snd_wnd=65_536,
     )
-
-
-def test_a_ring_is_sorted_by_kind() -> None:
-    """Losses are counted, and what nobody reads is left out."""
-    point = parse(PROBE, FORMAT)
-    lost = struct.pack("=IHHQQ", 2, 0, 24, 1, 12)
-    strange = struct.pack("=IHHQII4x", 9, 0, 28, 1, 8, 99)
-    found: dict[int, list[tuple[int, ...]]] = {2273: []}
-    data = record(1, 10) + lost + strange + record(2, 11) + lost
-    assert perf.sort_records(data, {2273: tracing.reader(point)}, found) == 24
-    assert [row[:2] for row in found[2273]] == [(1, 10), (2, 11)]
-
-
-def test_filters_name_sockets_where_all_are_known() -> None:
-    """State changes tell no cookie; sockets that are not open yet have none."""
-    one, two = Connection("1", 10_000, 5201), Connection("1/2", 10_001, 5201)
-    ports = "sport >= 10000 && sport < 10002"
-    sports = range(10_000, 10_002)
-    one.cookie = 11
-    assert tracing.condition([], sports) == {PROBE: ports, STATE_SET: ports}
-    assert tracing.condition([one, two], sports) == {PROBE: ports, STATE_SET: ports}
-    two.cookie = 12
-    known = "sock_cookie == 11 || sock_cookie == 12"
-    assert tracing.condition([one, two], sports) == {PROBE: known, STATE_SET: ports}
 
 
 def test_what_is_traced_becomes_series_of_their_own() -> None:
@@ -231,18 +178,7 @@ def test_a_scenario_traces_nothing_that_never_starts() -> None:
         parse_scenario(SCENARIO.replace("FLOW", "b"), Path("x.toml"))
 
 
-def test_ssthresh_is_told_apart_from_what_the_kernel_makes_of_it() -> None:
-    """In Open the tracepoint tells 3/4 of cwnd where ssthresh is less: then it is as it was."""
-    trace = Trace()
-    fields = {"flow": "1", "after_us": [1, 1, 1, 1], "srtt_us": 1, "snd_wnd": 1}
-    cwnd, said = [10, 20, 21, 30, 15], [None, 18, 18, 22, 15]
-    trace.add(
-        TraceSamples(t=1.0, cwnd=blocks.row(cwnd), ssthresh=blocks.row(said), **fields)  # type: ignore[arg-type]
-    )
-    assert [trace.series["ssthresh"].at(tick) for tick in range(5)] == [None, 18, 18, 18, 15]
-
-
-def test_a_machine_without_a_way_says_so() -> None:
-    point = Tracepoint(STATE_SET, 1, {})
-    with pytest.raises(UnsupportedError, match="does not tell cong_state, skaddr"):
-        tracing.reader(point)
+def test_the_lab_is_told_beforehand_that_there_will_be_traces() -> None:
+    start, trace = Step(0.0, StartFlow(flow="1")), Step(1.0, TraceFlow(flow="1"), number=1)
+    assert not Script([start]).foretold(Build()).traces
+    assert Script([start, trace]).foretold(Build()) == Build(reserved=["1"], traces=True)

@@ -132,6 +132,18 @@ def _register(lib: ctypes.CDLL, table: int, said: list[str]) -> int:
     return link
 
 
+def attach_to_tracepoint(program: int) -> int:
+    """Have a program run at the tracepoint that it was loaded for; return the link's descriptor.
+
+    Raises ``LoadError``.
+    """
+    with library() as (lib, said):
+        link: int = lib.bpf_raw_tracepoint_open(None, program)
+        if link < 0:
+            raise refused("the kernel refuses to attach it to its tracepoint", said)
+    return link
+
+
 def refused(what: str, said: list[str]) -> LoadError:
     """Return the error for a call of libbpf's that has just failed."""
     number = ctypes.get_errno()
@@ -188,7 +200,6 @@ def _library() -> ctypes.CDLL:
         ("bpf_program__fd", number, [pointer]),
         ("bpf_program__set_autoload", number, [pointer, ctypes.c_bool]),
         ("bpf_raw_tracepoint_open", number, [text, number]),
-        ("bpf_obj_get_info_by_fd", number, [number, pointer, pointer]),
         ("bpf_program__set_type", number, [pointer, number]),
         ("bpf_program__set_expected_attach_type", number, [pointer, number]),
         ("bpf_object__find_map_by_name", pointer, [pointer, text]),

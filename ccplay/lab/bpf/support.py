@@ -29,7 +29,7 @@ class Lack(NamedTuple):
 def lack(kernel: tuple[int, int] = _FIRST_KERNEL) -> Lack | None:
     """Return what keeps BPF programs from working here; None where nothing is known to.
 
-    ``kernel`` is the first that can end them with the lab.
+    ``kernel`` is the first that has what they need, and that ends them with the lab.
     """
     if not is_root():
         # Congestion controls belong to the host, so a user namespace's root may not add any.
@@ -37,7 +37,7 @@ def lack(kernel: tuple[int, int] = _FIRST_KERNEL) -> Lack | None:
     release = os.uname().release
     if tuple(map(int, re.findall(r"\d+", release)[:2])) < kernel:
         wanted = ".".join(map(str, kernel))
-        return Lack(f"Linux {release} can't end them with the lab", f"Linux {wanted} or newer")
+        return Lack(f"Linux {release} is too old for them", f"Linux {wanted} or newer")
     if not BTF.exists():
         return Lack("this kernel does not tell its types", "a kernel with CONFIG_DEBUG_INFO_BTF")
     if missing := [each for each in TOOLS if find_tool(each) is None]:
