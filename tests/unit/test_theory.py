@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ccplay.series import Series, Timeline
@@ -198,6 +198,7 @@ def test_nothing_is_said_of_a_flow_without_a_reduction() -> None:
     assert theory_of(flow_of([])).epochs == []
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(min_value=1, max_value=40), max_size=12))
 def test_followed_in_pieces_or_at_once_it_is_the_same(pieces: list[int]) -> None:
     """Live, a few sweeps come with each frame; a recording comes whole. Some lack the flow."""
