@@ -38,6 +38,10 @@ from ccplay.model import (
     Ready,
     Row,
     SetCongestionControl,
+    StopDownload,
+    StopFlow,
+    StopPing,
+    StopUdp,
     Sweep,
     Sweeps,
     TcpRows,
@@ -515,9 +519,8 @@ class LabState:
         self._write(event.t, "mark" if isinstance(command, Mark) else "applied", text)
 
     def _failed(self, event: Failed) -> None:
-        # A trace only adds to what is sampled: no run is spoilt without it.
-        tracing = isinstance(event.command, TraceFlow | UntraceFlow)
-        self._write(event.t, "warning" if tracing else "error", event.message)
+        level = "warning" if isinstance(event.command, _SPOILING_NOTHING) else "error"
+        self._write(event.t, level, event.message)
 
     def _health(self, event: Health) -> None:
         self.health = event
@@ -532,6 +535,10 @@ class LabState:
 
     def _write(self, t: float, kind: str, text: str) -> None:
         self.log.append(Entry(t, kind, text))
+
+
+_SPOILING_NOTHING = (TraceFlow, UntraceFlow, StopFlow, StopDownload, StopPing, StopUdp)
+"""A trace only adds to what is sampled, and what can't be stopped has just ended by itself."""
 
 
 def _extend(

@@ -17,6 +17,7 @@ from ccplay.model import (
     QdiscSamples,
     Ready,
     SetCongestionControl,
+    StopUdp,
     Sweep,
     TcpSamples,
 )
@@ -140,6 +141,12 @@ def test_marks_and_failures_are_in_the_log() -> None:
         ("mark", "now look"),
         ("error", "no such thing"),
     ]
+
+
+def test_what_ended_just_before_it_was_to_stop_is_no_error() -> None:
+    state = LabState()
+    state.apply(Failed(t=2.0, command=StopUdp(udp="u1"), message="udp 'u1' has ended"))
+    assert [each.kind for each in state.log] == ["warning"]
 
 
 def test_samples_of_a_flow_that_never_started_and_unknown_events_change_nothing() -> None:
