@@ -51,6 +51,16 @@ def test_the_verifiers_complaint_has_its_line_and_plain_words() -> None:
     assert "may write snd_cwnd" in complaint.hint
 
 
+def test_what_the_verifier_knew_then_is_not_its_complaint() -> None:
+    loop = VERIFIER.replace(
+        "no write support to tcp_sock at off 1680",
+        "infinite loop detected at insn 52\ncur state: R0=scalar()\nold state: R0=scalar()",
+    )
+    (complaint,) = complaints(SOURCE, LoadError("the kernel refuses to load it", loop))
+    assert (complaint.line, complaint.words) == (49, "infinite loop detected at insn 52")
+    assert "every loop must end" in complaint.hint
+
+
 def test_floating_point_is_told_once_where_it_is_written() -> None:
     (complaint,) = complaints(SOURCE, BuildError(SOURCE, FLOATS))
     assert complaint.line == 48

@@ -48,6 +48,8 @@ _VERIFIER_HINTS = {
     ),
 }
 
+_STATE = re.compile(r"(cur|old) state:")
+
 _UNNAMED = "it is defined, but the table CONGESTION_CONTROL does not name it"
 _REQUIRED = "SSTHRESH, UNDO_CWND and CONG_AVOID must all be there, and be named in the table"
 
@@ -97,13 +99,18 @@ def _of_kernel(name: str, error: LoadError) -> Iterator[Complaint]:
             line = int(match[1])
         elif match := re.search(r"'(\w+)': not found in kernel", text):
             yield Complaint(None, text.removeprefix("libbpf: "), _hint(text, _VERIFIER_HINTS))
-        elif text.startswith("processed ") and at and not lines[at - 1].startswith("libbpf"):
-            words = lines[at - 1]
+        elif text.startswith("processed ") and (words := _reason(lines[:at])):
             yield Complaint(line, words, _hint(words, _VERIFIER_HINTS))
         elif match := re.search(r"prog 'cc_(\w+)': failed to load: -524", text):
             yield Complaint(None, f"{match[1].upper()} belongs to nothing", _UNNAMED)
     if "to register" in str(error):
         yield Complaint(None, str(error), _REQUIRED)
+
+
+def _reason(lines: list[str]) -> str:
+    """Return what the verifier said last of all, but for what it knew then."""
+    words = next((each for each in reversed(lines) if not _STATE.match(each)), "")
+    return "" if words.startswith("libbpf") else words
 
 
 def _hint(words: str, hints: dict[str, str]) -> str:

@@ -57,9 +57,11 @@ def library() -> Generator[tuple[ctypes.CDLL, list[str]]]:
     def listen(level: int, form: bytes, arguments: int) -> int:
         if level > _INFORMATION:
             return 0
-        text = ctypes.create_string_buffer(1 << 16)
-        _libc.vsnprintf(text, len(text), form, ctypes.c_void_p(arguments))
-        said.append(text.value.decode(errors="replace"))
+        # As long as it is: the verifier's reason stands at the end of its log.
+        text = ctypes.c_char_p()
+        if _libc.vasprintf(ctypes.byref(text), form, ctypes.c_void_p(arguments)) >= 0:
+            said.append((text.value or b"").decode(errors="replace"))
+            _libc.free(text)
         return 0
 
     with _one_at_a_time:
