@@ -528,6 +528,16 @@ class FlowEnded(Event, frozen=True):
     """None where nobody asked for it, or it is not to be had."""
 
 
+class Misbehaved(Event, frozen=True):
+    """For some seconds by now a flow's congestion control has done it no good, or no more."""
+
+    flow: str
+    """The connection: ``flow/2`` is stream 2."""
+    cc: str
+    wrong: str = ""
+    """What it does, such as ``keeps cwnd at 1``; empty: not any more, or not this program."""
+
+
 class DownloadStarted(Event, frozen=True):
     """wget has been started; its TCP samples travel under ``download``."""
 
@@ -877,6 +887,7 @@ AnyEvent: TypeAlias = (
     | HostChanged
     | FlowStarted
     | FlowEnded
+    | Misbehaved
     | DownloadStarted
     | DownloadProgress
     | DownloadEnded

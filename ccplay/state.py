@@ -29,6 +29,7 @@ from ccplay.model import (
     LinkChanged,
     Log,
     Mark,
+    Misbehaved,
     Monitored,
     PingEnded,
     PingSample,
@@ -110,6 +111,8 @@ class Flow:
     """None where it never was traced."""
     own: dict[str, Series] = field(default_factory=dict)
     """What its algorithms have said of themselves, by the names of ``Sweep.own``."""
+    misbehaved: list[Misbehaved] = field(default_factory=list)
+    """When an algorithm began to do it no good, and when that was over, oldest first."""
 
     @property
     def parent(self) -> str:
@@ -120,6 +123,12 @@ class Flow:
     def running(self) -> bool:
         """Whether the flow has not ended."""
         return self.ended is None
+
+    def wrong_at(self, t: float) -> str:
+        """Return what its algorithm did wrong at ``t``; nothing where all was well, or over."""
+        then = [each.wrong for each in self.misbehaved if each.t <= t]
+        over = self.ended is not None and self.ended <= t
+        return then[-1] if then and not over else ""
 
     def learn(self, t: float, cc: str, mss: int, acked: int, sent: int) -> None:
         """Take in what a sweep at ``t`` says of the flow as it is now."""
@@ -401,6 +410,13 @@ class LabState:
         else:
             self._write(event.t, "traffic", f"flow {event.flow} ended")
 
+    def _misbehaved(self, event: Misbehaved) -> None:
+        if (flow := self.flows.get(event.flow)) is not None:
+            flow.misbehaved.append(event)
+        if event.wrong:
+            text = f"flow {event.flow}: {event.cc} {event.wrong}"
+            self._write(event.t, "warning", f"{text}: look at its program, or switch it")
+
     def _download_started(self, event: DownloadStarted) -> None:
         self.downloads[event.download] = Download(
             event.download, event.src, event.dst, event.bytes, event.t
@@ -565,6 +581,7 @@ _HANDLERS: dict[type, Callable[[LabState, Any], None]] = {
     HostChanged: LabState._host_changed,
     FlowStarted: LabState._flow_started,
     FlowEnded: LabState._flow_ended,
+    Misbehaved: LabState._misbehaved,
     DownloadStarted: LabState._download_started,
     DownloadProgress: LabState._download_progress,
     DownloadEnded: LabState._download_ended,

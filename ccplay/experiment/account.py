@@ -10,6 +10,7 @@ from ccplay.experiment.plan import Run
 from ccplay.experiment.pool import Outcome
 from ccplay.report.amounts import write
 from ccplay.report.merits import merits
+from ccplay.report.misbehaviour import misbehaviours
 from ccplay.report.progress import Lane, Teller, roughly
 from ccplay.scenario import Case
 from ccplay.state import LabState
@@ -76,6 +77,8 @@ class Account:
         self._teller.say(self._line(run, outcome))
         if not result.health.trustworthy and not result.interrupted:
             self.warn(f"  take care: {', '.join(result.health.reasons)}")
+        for each in misbehaviours(result):
+            self.warn(f"  take care: {each}")
         for error in result.errors:
             self._teller.say(f"  error: {error}", "red")
 

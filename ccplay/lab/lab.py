@@ -93,6 +93,7 @@ class Lab:
         self._emit = emit
         self._events_dropped = events_dropped
         self._stack = AsyncExitStack()
+        self._watchdog = Watchdog()
 
     async def survey(self, build: Build) -> None:
         """Find out what this kernel offers and plan the network.
@@ -199,7 +200,6 @@ class Lab:
         """Sweep at a steady beat; a late sweep never moves those after it."""
         period = 1 / self._build.sample_hz
         keeper, drain = Timekeeper(self._own_processes), DrainMeter()
-        watchdog = Watchdog()
         due = self.clock()
         report_due = due + 1.0
         while True:
@@ -210,8 +210,8 @@ class Lab:
             self._emit(sweep)
             self._tracing.collect()
             if sweep.tcp is not None:
-                for warning in watchdog.look(begun, sweep.tcp):
-                    self._emit(warning)
+                for news in self._watchdog.look(begun, sweep.tcp):
+                    self._emit(news)
             drain.take(begun, ended - begun, sweep.qdisc, self._shaper.rates)
             keeper.sweep(begun - due, ended - begun)
             if ended >= report_due:
@@ -310,6 +310,8 @@ class Lab:
             self._traffic.switch_flow(flow, name)
             now = self.clock()
             self._emit(Applied(t=now, command=command, took_s=round(now - begun, 6)))
+            for over in self._watchdog.forgive(flow, now):
+                self._emit(over)
         for node in self.network.nodes:
             if node.role != "router" and (
                 congestion.host_default(self._built.namespace(node.name)) == name

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ccplay.report.amounts import Unit, unit, write
+from ccplay.report.misbehaviour import misbehaviours
 from ccplay.report.results import CaseResult, CaseStatistics, Check, Result
 from ccplay.report.statistics import CONFIDENCE
 
@@ -176,6 +177,8 @@ def _remarks(cases: Sequence[CaseStatistics], runs: Sequence[CaseResult]) -> lis
     told += [_line(line, style) for line, style in check_lines(runs)]
     for run in runs:
         told += [_line(f"{_of(run)}: error: {error}", "red") for error in run.errors]
+        wrong = misbehaviours(run)
+        told += [_line(f"take care: {_of(run)}: {each}", "yellow") for each in wrong]
         if not run.health.trustworthy and not run.interrupted:
             reasons = ", ".join(run.health.reasons)
             told.append(_line(f"take care: {_of(run)}: {reasons}", "yellow"))

@@ -24,6 +24,18 @@ class Switch(msgspec.Struct, frozen=True):
     cc: str
 
 
+class Misbehaviour(msgspec.Struct, frozen=True):
+    """What a congestion control did that was no good to its flow."""
+
+    t: float
+    """Seconds since the start of the stream; it had lasted for some by then."""
+    until: float | None
+    """Null where it lasted until the flow ended."""
+    cc: str
+    wrong: str
+    """Such as ``keeps cwnd at 1``."""
+
+
 class FlowResult(msgspec.Struct, frozen=True, kw_only=True):
     """A long-lived flow, its parallel streams together.
 
@@ -70,6 +82,8 @@ class FlowResult(msgspec.Struct, frozen=True, kw_only=True):
     """Mean over all sweeps: there and back."""
     min_rtt_ms: float | None
     """The least RTT that the kernel has measured."""
+    misbehaved: list[Misbehaviour] = []
+    """What its algorithms did that was no good; of parallel streams, what any of them had."""
     delay_mean_ms: float | None = None
     """One way, from the sending host's IP to the receiving one's, over every packet that arrived;
     null where the flow was not monitored, as what follows."""

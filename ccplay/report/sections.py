@@ -11,6 +11,7 @@ from ccplay.report.families import family_of
 from ccplay.report.findings import Column, Finding, columns, findings
 from ccplay.report.material import Material, Run, say
 from ccplay.report.merits import merits
+from ccplay.report.misbehaviour import misbehaviours
 from ccplay.report.naming import in_order, words
 from ccplay.report.results import (
     CaseResult,
@@ -120,7 +121,7 @@ def troubles(result: Result) -> list[str]:
     told = []
     for run in result.cases:
         name = f"{run.name}, run {run.repeat}"
-        told += [f"{name}: {error}" for error in run.errors]
+        told += [f"{name}: {each}" for each in (*run.errors, *misbehaviours(run))]
         if run.interrupted:
             told.append(f"{name}: broken off")
         if not run.health.trustworthy:

@@ -17,6 +17,7 @@ from ccplay.report.results import (
     FlowResult,
     InterfaceResult,
     Machine,
+    Misbehaviour,
     PingResult,
     QueueResult,
     Switch,
@@ -118,8 +119,19 @@ def _flow(state: LabState, streams: list[Flow]) -> FlowResult:
         min_rtt_ms=_ms(min((each for each in least if each > 0), default=None)),
         **_delays(first.monitored),
         **_arrivals(first.monitored, duration),
+        misbehaved=[each for stream in streams for each in _misbehaved(stream)],
         error=first.error,
     )
+
+
+def _misbehaved(flow: Flow) -> list[Misbehaviour]:
+    """Return what a connection's algorithms did wrong, from when to when."""
+    ends = [*(round(each.t, 3) for each in flow.misbehaved[1:]), None]
+    return [
+        Misbehaviour(round(each.t, 3), until, each.cc, each.wrong)
+        for each, until in zip(flow.misbehaved, ends, strict=False)
+        if each.wrong
+    ]
 
 
 def _delays(seen: Monitored | None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from ccplay.report.checkpoint import Checkpoint
 from ccplay.report.families import check_lines, family_tables, in_families
+from ccplay.report.misbehaviour import misbehaviours
 from ccplay.report.results import (
     CaseResult,
     DownloadResult,
@@ -73,6 +74,7 @@ def _remarks(case: CaseResult) -> list[Text]:
     """Say what went wrong, and why the figures may be off; nothing where all is well."""
     remarks = [Text(f"  {line}", style=style) for line, style in check_lines([case])]
     remarks += [Text(f"  error: {error}", style="red") for error in case.errors]
+    remarks += [Text(f"  take care: {each}", style="yellow") for each in misbehaviours(case)]
     remarks += [Text(f"  take care: {reason}", style="yellow") for reason in case.health.reasons]
     return remarks
 

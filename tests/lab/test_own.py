@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from ccplay.model import (
     StartFlow,
     Topology,
 )
+from ccplay.report.summary import summarise
 from ccplay.source import LabSource
 from ccplay.state import LabState
 from tests.lab.conftest import RunningLab, running
@@ -86,21 +89,91 @@ def shown(state: LabState, name: str) -> float:
     return (series.last or 0.0) if series else 0.0
 
 
-@pytest.mark.skipif(lack() is not None, reason=f"{lack()}")
-async def test_a_copy_of_the_template_shows_its_base_rtt(tmp_path: Path) -> None:
-    """What a user's own file names is sampled, too, and after a hot swap the new names are."""
-    source = tmp_path / "mine.bpf.c"
-    text = (ALGORITHMS / "template.bpf.c").read_text().replace("NAME_HERE", "mine")
-    source.write_text(text)
+TEMPLATE = (ALGORITHMS / "template.bpf.c").read_text()
+GROWTH = "tcp_cong_avoid_ai(tp, max(tp->snd_cwnd / INCREASE, 1U), acked);"
+BROKEN = GROWTH.replace(";", " /* no semicolon */")
+ENDLESS = "for (u32 i = 0; i < ack; i++)\n\t\tset_cwnd(tp, i);"
+"""The verifier does not take a loop whose end it can't see."""
+
+
+@asynccontextmanager
+async def under(source: Path) -> AsyncIterator[RunningLab]:
+    """Run flow 1 under ``mine.bpf.c``."""
     lab = RunningLab(LabSource(launch.lab_argv(algorithms=[source]), BUILD))
     try:
         await lab.until(lambda state: state.phase == "ready")
         lab.send(StartFlow(flow="1", cc="mine"))
         await lab.until(lambda state: "1" in state.flows, 60.0)
+        yield lab
+    finally:
+        await lab.close()
+
+
+@pytest.mark.skipif(lack() is not None, reason=f"{lack()}")
+async def test_a_copy_of_the_template_shows_its_base_rtt(tmp_path: Path) -> None:
+    """What a user's own file names is sampled, too, and after a hot swap the new names are."""
+    source = tmp_path / "mine.bpf.c"
+    source.write_text(TEMPLATE)
+    async with under(source) as lab:
         await lab.until(lambda state: shown(state, "my_base_rtt_us"))
         # 20 ms; the delay line may be some microseconds early, and a busy machine is late.
         assert 19_500 <= shown(lab.state, "my_base_rtt_us") < 30_000
-        source.write_text(text.replace("my_base_rtt_us", "other_us"))
+        source.write_text(TEMPLATE.replace("my_base_rtt_us", "other_us"))
         await lab.until(lambda state: shown(state, "other_us"), 60.0)
-    finally:
-        await lab.close()
+
+
+@pytest.mark.skipif(lack() is not None, reason=f"{lack()}")
+async def test_what_can_not_be_built_or_loaded_leaves_the_flow_as_it_was(tmp_path: Path) -> None:
+    """Clang's and the verifier's complaints name the line; the next save is taken again."""
+    source = tmp_path / "mine.bpf.c"
+    source.write_text(TEMPLATE)
+    async with under(source) as lab:
+        flow = lab.state.flows["1"]
+        line = TEMPLATE[: TEMPLATE.index(GROWTH)].count("\n") + 1
+        for text in (BROKEN, ENDLESS):
+            told, acked = len(lab.state.log), flow.acked
+            source.write_text(TEMPLATE.replace(GROWTH, text))
+            await lab.until(lambda state: errors(state, told), 60.0)  # noqa: B023 - awaited at once
+            (said,) = errors(lab.state, told)
+            assert said.startswith("mine goes on as it was: ")
+            assert f"mine.bpf.c:{line}" in said
+            await lab.until(lambda _: flow.acked > acked)  # noqa: B023 - as above
+            assert (flow.cc, flow.running) == ("mine", True)
+        source.write_text(TEMPLATE.replace("my_base_rtt_us", "other_us"))
+        await lab.until(lambda state: shown(state, "other_us"), 60.0)
+
+
+def errors(state: LabState, since: int) -> list[str]:
+    """Return what went wrong after so many entries of the log."""
+    return [entry.text for entry in state.log[since:] if entry.kind == "error"]
+
+
+@pytest.mark.skipif(lack() is not None, reason=f"{lack()}")
+@pytest.mark.parametrize(
+    ("growth", "kept", "wrong"),
+    [
+        ("set_cwnd(tp, 1);", "return 1;", "keeps cwnd at 1"),
+        # Slow start makes cwnd far too large, and then it does not come down any more.
+        ("set_cwnd(tp, tp->snd_cwnd + 1000);", "return cwnd;", "lets cwnd grow without bound"),
+    ],
+)
+async def test_what_does_no_good_is_told_and_is_over_when_it_is_mended(
+    tmp_path: Path, growth: str, kept: str, wrong: str
+) -> None:
+    """The lab goes on: the same file, saved anew, is used at once and has another chance."""
+    source = tmp_path / "mine.bpf.c"
+    bad = TEMPLATE.replace(GROWTH, growth).replace("return max(cwnd * KEPT / 1024, 2U);", kept)
+    bad = bad.replace("acked = tcp_slow_start(tp, acked);", growth + "\n\t\tacked = 0;")
+    source.write_text(bad)
+    async with under(source) as lab:
+        flow = lab.state.flows["1"]
+        await lab.until(lambda _: flow.wrong_at(lab.state.now), 60.0)
+        assert flow.wrong_at(lab.state.now) == wrong
+        source.write_text(TEMPLATE)
+        await lab.until(lambda _: not flow.wrong_at(lab.state.now), 60.0)
+        assert [each.wrong for each in flow.misbehaved] == [wrong, ""]
+        acked = flow.acked
+        await lab.until(lambda _: flow.acked > acked + 100_000)
+        (told,) = summarise(lab.state, "mine").flows[0].misbehaved
+        assert (told.cc, told.wrong) == ("mine", wrong)
+        assert told.until is not None

@@ -5,19 +5,27 @@ from __future__ import annotations
 import pytest
 
 from ccplay.lab.misbehaviour import PATIENCE_S, Watchdog
-from ccplay.model import TcpSamples
+from ccplay.model import FlowStarted, Misbehaved, TcpSamples
+from ccplay.report.misbehaviour import misbehaviours
+from ccplay.report.summary import summarise
+from ccplay.state import LabState
+
+Told = list[tuple[float, str]]
 
 
-def samples(cwnd: int, unacked: int, *, ca_state: int = 0, cc: str = "mine") -> TcpSamples:
+def samples(
+    cwnd: int, unacked: int, *, ca_state: int = 0, ssthresh: int | None = None, cc: str = "mine"
+) -> TcpSamples:
     columns: dict[str, list[object]] = {name: [0] for name in TcpSamples.__struct_fields__}
     columns |= {"flow": ["1"], "cc": [cc], "cwnd": [cwnd], "unacked": [unacked]}
-    columns |= {"ca_state": [ca_state]}
+    columns |= {"ca_state": [ca_state], "ssthresh": [ssthresh]}
     return TcpSamples(**columns)  # type: ignore[arg-type]
 
 
-def told(watchdog: Watchdog, each: TcpSamples, *, seconds: float, start: float = 0.0) -> list[str]:
-    ticks = range(int(seconds * 50) + 1)
-    return [log.text for i in ticks for log in watchdog.look(start + i / 50, each)]
+def told(watchdog: Watchdog, each: TcpSamples, *, seconds: float, start: float = 0.0) -> Told:
+    """Return when the watchdog said what, over so many seconds of the same samples."""
+    moments = [start + i / 50 for i in range(int(seconds * 50) + 1)]
+    return [(news.t, news.wrong) for t in moments for news in watchdog.look(t, each)]
 
 
 @pytest.mark.parametrize(
@@ -30,9 +38,7 @@ def told(watchdog: Watchdog, each: TcpSamples, *, seconds: float, start: float =
 def test_what_lasts_is_told_once(each: TcpSamples, words: str) -> None:
     watchdog = Watchdog()
     assert told(watchdog, each, seconds=PATIENCE_S - 0.1) == []
-    warnings = told(watchdog, each, seconds=20, start=PATIENCE_S)
-    assert len(warnings) == 1
-    assert f"flow 1: mine {words}" in warnings[0]
+    assert told(watchdog, each, seconds=20, start=PATIENCE_S) == [(PATIENCE_S, words)]
 
 
 @pytest.mark.parametrize(
@@ -49,14 +55,58 @@ def test_what_may_be_right_is_never_told(each: TcpSamples) -> None:
     assert told(Watchdog(), each, seconds=20) == []
 
 
-def test_a_moment_of_good_sense_begins_the_wait_anew() -> None:
+def test_what_it_has_not_done_for_long_enough_is_over() -> None:
     watchdog = Watchdog()
     assert told(watchdog, samples(1, 1), seconds=2) == []
-    assert told(watchdog, samples(10, 10), seconds=0.1, start=2.1) == []
-    assert told(watchdog, samples(1, 1), seconds=2, start=2.3) == []
+    assert told(watchdog, samples(10, 10), seconds=PATIENCE_S, start=2.02) == []
+    assert told(watchdog, samples(1, 1), seconds=2, start=5.04) == []
+    assert len(told(watchdog, samples(1, 1), seconds=2, start=7.06)) == 1
+    assert [wrong for _, wrong in told(watchdog, samples(10, 10), seconds=4, start=9.08)] == [""]
 
 
-def test_another_algorithm_is_suspected_on_its_own() -> None:
+def test_while_losses_are_repaired_ssthresh_tells_what_it_wants() -> None:
+    """TCP holds cwnd down then: one that grows by 1000 an ACK is hardly ever seen to."""
+    repairing = samples(90, 200, ca_state=3, ssthresh=24_000)
+    assert len(told(Watchdog(), repairing, seconds=20)) == 1
+    assert told(Watchdog(), samples(90, 200, ca_state=3, ssthresh=130), seconds=20) == []
+
+
+def test_a_timeout_speaks_neither_for_it_nor_against_it() -> None:
+    watchdog = Watchdog()
+    runaway = samples(100_000, 60)
+    assert told(watchdog, runaway, seconds=0.1) == []
+    assert told(watchdog, samples(1, 60, ca_state=4, ssthresh=50_000), seconds=4, start=0.12) == []
+    assert told(watchdog, samples(90, 60), seconds=0.1, start=4.14) == []
+    assert len(told(watchdog, runaway, seconds=0.1, start=4.26)) == 1
+
+
+def test_another_algorithm_ends_it_and_is_suspected_on_its_own() -> None:
     watchdog = Watchdog()
     assert len(told(watchdog, samples(1, 1), seconds=4)) == 1
-    assert len(told(watchdog, samples(1, 1, cc="other"), seconds=4, start=5)) == 1
+    other = samples(1, 1, cc="other")
+    assert told(watchdog, other, seconds=4, start=5) == [(5, ""), (8, "keeps cwnd at 1")]
+
+
+def test_what_is_forgiven_has_another_chance() -> None:
+    """The program was saved anew: its name says nothing of it."""
+    watchdog = Watchdog()
+    assert len(told(watchdog, samples(1, 1), seconds=4)) == 1
+    assert [each.wrong for each in watchdog.forgive("1", 4.5)] == [""]
+    assert watchdog.forgive("1", 4.5) == []
+    assert told(watchdog, samples(1, 1), seconds=3, start=5) == [(8, "keeps cwnd at 1")]
+
+
+def test_a_result_tells_from_when_to_when_and_the_state_as_of_any_moment() -> None:
+    state = LabState()
+    state.apply(FlowStarted(t=0.0, flow="1", src="s1", dst="d1", cc="mine", port=5201, streams=2))
+    for t, flow, wrong in ((3.0, "1/2", "keeps cwnd at 1"), (5.0, "1/2", ""), (9.0, "1", "grows")):
+        state.apply(Misbehaved(t=t, flow=flow, cc="mine", wrong=wrong))
+    second = state.flows["1/2"]
+    assert [second.wrong_at(t) for t in (2.9, 3.0, 4.9, 5.0)] == [
+        *("", "keeps cwnd at 1", "keeps cwnd at 1", "")
+    ]
+    assert state.log[0].kind == "warning"
+    assert misbehaviours(summarise(state, "case")) == [
+        "flow 1: mine grows, from 9.0 s on",
+        "flow 1: mine keeps cwnd at 1, from 3.0 to 5.0 s",
+    ]

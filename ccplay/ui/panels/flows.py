@@ -8,6 +8,9 @@ from ccplay.ui.view import View, goodput
 from ccplay.units import format_rate, format_size
 from ccplay.variables import say
 
+WRONG = "!"
+"""After the mark of a flow that its algorithm does no good."""
+
 WIDE = 56
 """From this width on units are spelt out."""
 
@@ -26,15 +29,16 @@ def rows(view: View, width: int, height: int) -> list[Row]:
         at = next((n + 1 for n, each in enumerate(listed) if each.name == flow.name), len(listed))
         body.insert(at, _ghost(view, flow, tick, width))
         listed.insert(at, flow)
+    last = 0
     for at, flow in enumerate(listed):
         if flow.name == view.selected:
-            body[at + 1 : at + 1] = _own(view, flow, width)[: max(room - len(body), 0)]
+            body[at + 1 : at + 1] = wrong = _wrong(view, flow, width)
+            last = at + len(wrong)
+            body[last + 1 : last + 1] = _own(view, flow, width)[: max(room - len(body), 0)]
             break
     start = 0
     if len(body) > room:
-        names = [flow.name for flow in view.listed()]
-        at = names.index(view.selected) if view.selected in names else 0
-        start = min(max(at - room + 2, 0), len(body) - room + 1)
+        start = min(max(last - room + 2, 0), len(body) - room + 1)
         hidden = len(body) - (room - 1)
         body = body[start : start + room - 1]
         body.append([(f"   {view.glyphs.ellipsis} {hidden} more", view.ink("muted"))])
@@ -66,23 +70,33 @@ def _flow(view: View, flow: Flow, width: int) -> list[Run]:
     ink = view.ink("muted") if over else view.ink("text")
     bold = "bold " if chosen else ""
     own = view.flow_ink(flow.name)
+    bad = view.ink("bad") if flow.wrong_at(view.t) else ""
     row: list[Run] = [
         (view.glyphs.chosen if chosen else " ", f"bold {view.ink('cursor')}"),
-        (f"{view.flow_mark(flow.name)}{_sign(view, flow)}", f"bold {own}"),
+        (view.flow_mark(flow.name), f"bold {own}"),
+        (WRONG if bad else _traced(view, flow), f"bold {bad or own}"),
         (fit(flow.name, number), f"{bold}{own}"),
     ]
     if flow.kind == "download":
         return [*row, *_download(view, flow, width - 3 - number, ink)]
-    row.append((fit(view.state.cc_at(flow, view.t), cc - 1) + " ", f"{bold}{ink}"))
+    row.append((fit(view.state.cc_at(flow, view.t), cc - 1) + " ", f"{bold}{bad or ink}"))
     if over:
         said = flow.error or f"ended, {format_size(flow.bytes)}"
         return [*row, (fit(said, width - 4 - number - cc), ink)]
     return [*row, (_values(flow, tick, width), f"{bold}{ink}")]
 
 
-def _sign(view: View, flow: Flow) -> str:
+def _traced(view: View, flow: Flow) -> str:
     """Return what says that the flow is traced."""
     return view.glyphs.traced if flow.trace is not None and flow.trace.covers(view.t) else " "
+
+
+def _wrong(view: View, flow: Flow, width: int) -> list[list[Run]]:
+    """Return a line with what the flow's algorithm does wrong, none where all is well."""
+    if not (wrong := flow.wrong_at(view.t)):
+        return []
+    indent = 3 + _columns(width)[0]
+    return [[(" " * indent + fit(f"{WRONG} {wrong}", width - indent), view.ink("bad"))]]
 
 
 def _own(view: View, flow: Flow, width: int) -> list[list[Run]]:
