@@ -6,6 +6,7 @@ tc-netem(8), and for the way through an ifb: tc-mirred(8).
 from __future__ import annotations
 
 import errno
+import random
 from collections.abc import Iterable
 from typing import Any
 
@@ -44,7 +45,8 @@ class NetemDelay:
 
     name = "netem"
 
-    def __init__(self) -> None:
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
         self._devices: dict[str, int] = {}
 
     @property
@@ -70,10 +72,14 @@ class NetemDelay:
                     if not path:
                         return path
                     index = self._devices[arrival.name] = _divert(routes, arrival)
-                _set_netem(routes, index, path)
+                _set_netem(routes, index, path, self._drawn_with(arrival))
                 return _read_netem(routes, index)
         except NetlinkError as error:
             raise LabError(f"link {arrival.name}: netem: {error}") from error
+
+    def _drawn_with(self, arrival: Arrival) -> int:
+        """Return the seed of a link, the same in every run."""
+        return random.Random(f"{self._seed}/{arrival.number}").getrandbits(64)  # noqa: S311
 
     async def lost(self, arrival: Arrival) -> int | None:
         """Return what netem has dropped, be it by loss or because too much was under way."""
@@ -116,17 +122,20 @@ def _divert(routes: RouteSocket, arrival: Arrival) -> int:
     return index
 
 
-def _set_netem(routes: RouteSocket, index: int, path: Path) -> None:
+def _set_netem(routes: RouteSocket, index: int, path: Path, seed: int = 0) -> None:
     try:
-        routes.request([netem_request(index, path)], "netem")
+        routes.request([netem_request(index, path, seed)], "netem")
     except NetlinkError as error:
         if error.errno == errno.ENOENT:
             raise LabError("this kernel has no netem (module sch_netem)") from None
         raise
 
 
-def netem_request(index: int, path: Path) -> Any:
-    """Return what makes netem the root of interface ``index``, or changes it in place."""
+def netem_request(index: int, path: Path, seed: int = 0) -> Any:
+    """Return what makes netem the root of interface ``index``, or changes it in place.
+
+    ``seed`` decides which packets are lost; before Linux 6.7 the kernel overlooks it.
+    """
     parameters = {
         "delay": path.delay_us,
         "jitter": path.jitter_us,
@@ -135,6 +144,7 @@ def netem_request(index: int, path: Path) -> Any:
         "rate": _FASTEST,
     }
     options = sched_netem.get_parameters(parameters)
+    options["attrs"].append(["TCA_NETEM_PRNG_SEED", seed])
     options |= {name: round(options[name]) for name in ("delay", "jitter")}
     attributes = (("TCA_KIND", "netem"), ("TCA_OPTIONS", options))
     flags = CREATE | REPLACE

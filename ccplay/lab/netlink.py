@@ -55,6 +55,13 @@ with in_place_of(bare_package("pyroute2")):
 # bfifo carries the same struct tc_fifo_qopt as pfifo, and pyroute2 lists pfifo alone.
 plugins.setdefault("bfifo", sched_pfifo)
 
+# And netem's seed (Linux 6.7) is younger than pyroute2's list of what netem has.
+sched_netem.options.nla_map += (
+    *((f"TCA_NETEM_{name}", "none") for name in ("ECN", "RATE64", "PAD", "LATENCY64", "JITTER64")),
+    *((f"TCA_NETEM_{name}", "none") for name in ("SLOT", "SLOT_DIST")),
+    ("TCA_NETEM_PRNG_SEED", "uint64"),
+)
+
 __all__ = [
     "NLA_F_NESTED",
     "RTM_DELLINK",

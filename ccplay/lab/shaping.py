@@ -34,7 +34,7 @@ MOST_MARK = 10_000
 
 def delay_engine(name: str, tell: Callable[[str, str], None], seed: int) -> DelayEngine:
     """Return the engine ``netem`` or ``delay line``; ``tell`` takes a ``Log``'s level and text."""
-    return NetemDelay() if name == "netem" else LineDelay(tell, seed)
+    return NetemDelay(seed) if name == "netem" else LineDelay(tell, seed)
 
 
 class Shaper:

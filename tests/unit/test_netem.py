@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 from pyroute2.netlink.rtnl.tcmsg import tcmsg
 
@@ -14,7 +16,7 @@ from ccplay.lab.netem import netem_request, path_of
     [Path(), Path(delay_us=10_000), Path(delay_us=20_001, jitter_us=5_000), Path(loss=0.02)],
 )
 def test_a_path_survives_the_way_through_netlink(path: Path) -> None:
-    request = netem_request(1, path)
+    request = netem_request(1, path, seed=2**63 + 5)
     request.encode()
     received = tcmsg(request.data)
     received.decode()
@@ -22,3 +24,6 @@ def test_a_path_survives_the_way_through_netlink(path: Path) -> None:
     assert path_of(options) == path
     # With a rate, netem keeps the order that jitter or a shorter delay would break.
     assert options.get_attr("TCA_NETEM_RATE") is not None
+    # Attribute 14 of include/uapi/linux/pkt_sched.h.
+    assert options.get_attr("TCA_NETEM_PRNG_SEED") == 2**63 + 5
+    assert struct.pack("=HHQ", 12, 14, 2**63 + 5) in request.data
