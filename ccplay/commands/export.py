@@ -18,6 +18,8 @@ as in the figures), then the table's own columns, whose names end in their units
   queues     every sampled queue at every sweep
   pings      every answer; rtt_us is empty for one that did not come
   downloads  bytes that had arrived
+  trace      of traced flows what the kernel held when each ACK came
+  ca-states  of traced flows the moment of each change of congestion state
   events     what was done and what happened, in words
   variables  what algorithms say of themselves: BBR's bandwidth and gains
   health     how well the lab kept time, each second
@@ -46,8 +48,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--table",
         choices=(
-            *("tcp", "variables", "queues", "pings", "downloads", "udp", "monitor"),
-            *("interfaces", "events", "health"),
+            *("tcp", "variables", "trace", "ca-states", "queues", "pings", "downloads", "udp"),
+            *("monitor", "interfaces", "events", "health"),
         ),
         help="only this one (default: all into a directory, tcp into a file or to stdout)",
     )

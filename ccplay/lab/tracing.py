@@ -62,10 +62,11 @@ class _Account:
 
     def missing(self, *, at_the_end: bool) -> int:
         """Return how many more segments were not told of since this was asked."""
-        if self.least is None or self.ahead is None:
-            return 0
+        newest = self.ahead if at_the_end else self.least
         self.before = self.least if self.before is None else self.before
-        lacking = (self.ahead if at_the_end else self.least) - self.before
+        if newest is None or self.before is None:
+            return 0
+        lacking = newest - self.before
         more = max(lacking - self.missed, 0)
         self.least, self.missed = None, self.missed + more
         return more

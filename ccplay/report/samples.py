@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 from ccplay import blocks
 from ccplay.model import (
+    CaStateChanged,
     DownloadProgress,
     FlowEnded,
     Health,
@@ -21,6 +22,7 @@ from ccplay.model import (
     Sweep,
     Sweeps,
     TcpRows,
+    TraceSamples,
     UdpEnded,
 )
 from ccplay.report.material import Material, Run
@@ -91,6 +93,14 @@ _HEALTH: dict[str, Kind] = {
 _OWN: dict[str, dict[str, Kind]] = {
     "tcp": dict(_TCP.values()),
     "queues": dict(_QDISC.values()),
+    "trace": {
+        "flow": "text",
+        "cwnd_segments": "whole",
+        "ssthresh_segments": "whole",
+        "srtt_us": "whole",
+        "snd_wnd_bytes": "whole",
+    },
+    "ca-states": {"flow": "text", "ca_state": "text"},
     "pings": {"ping": "text", "seq": "whole", "rtt_us": "real"},
     "downloads": {"download": "text", "bytes": "whole"},
     "udp": {
@@ -231,6 +241,10 @@ def _read(run: Run, tables: Sequence[str]) -> Iterator[tuple[str, Batch]]:
 def _rows(event: object, start: float) -> dict[str, Batch]:
     """Return the rows that an event is, by their tables; nothing where it is none."""
     match event:
+        case TraceSamples():
+            rows = {"trace": _traced(event, start)}
+        case CaStateChanged():
+            rows = {"ca-states": _row("ca-states", event.flow, _state(event.ca_state))}
         case PingSample():
             rows = {"pings": _row("pings", event.ping, event.seq, event.rtt_us)}
         case DownloadProgress():
@@ -259,6 +273,15 @@ def _rows(event: object, start: float) -> dict[str, Batch]:
 
 def _row(table: str, *cells: Any) -> Batch:
     return {column: [cell] for column, cell in zip(_OWN[table], cells, strict=True)}
+
+
+def _traced(event: TraceSamples, start: float) -> Batch:
+    """Return a row for each segment, with its own moment."""
+    times = [round(t - start, 6) for t in blocks.moments(event)]
+    batch: Batch = {"t_s": times, "flow": [event.flow] * len(times)}
+    for field, column in zip(blocks.TRACE_FIELDS, list(_OWN["trace"])[1:], strict=True):
+        batch[column] = _counts(getattr(event, field), len(times))
+    return batch
 
 
 def _monitored(name: str, seen: Monitored | None) -> dict[str, Batch]:

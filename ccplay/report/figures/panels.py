@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path
 
-from ccplay.report import curves
+from ccplay.report import curves, traced
 from ccplay.report.figures import style
 from ccplay.report.figures.style import Inks
 from ccplay.report.material import slug
@@ -42,6 +42,8 @@ class Panel:
     height_in: float
     draw: Callable[[Axes], list[Artist]]
     """Draws, and returns what its legend has."""
+    window: tuple[float, float] | None = None
+    """A time axis of its own, in seconds; None: that of the run."""
 
     @property
     def slug(self) -> str:
@@ -157,11 +159,11 @@ def _cwnd(
     for streams in group:
         for flow in streams:
             ink = inks[name_of(streams)]
-            line = curves.curve(flow.series["cwnd"], start=scene.start, columns=columns)
-            threshold = curves.curve(flow.series["ssthresh"], start=scene.start)
+            line = traced.line(flow, "cwnd", start=scene.start, columns=columns)
+            threshold = traced.line(flow, "ssthresh", start=scene.start)
             highest = max(highest, line.top)
             if len(group) <= _MANY:
-                seen |= _shade(axes, curves.state_spans(flow.series["ca_state"], start=scene.start))
+                seen |= shade(axes, traced.states(flow, start=scene.start))
                 axes.plot(
                     threshold.t,
                     threshold.y,
@@ -181,7 +183,12 @@ def _cwnd(
         handles += _theory(axes, scene, group[0][0])
     # Theory gets no room of its own: a curve far above would press what was measured flat.
     axes.set_ylim(0, max(highest * 1.08, 4))
-    return handles + [
+    return handles + state_handles(seen)
+
+
+def state_handles(seen: set[int]) -> list[Artist]:
+    """Return what a legend has for states that are shaded."""
+    return [
         Patch(
             facecolor=style.STATES[each], edgecolor="#999999", linewidth=0.4, label=CA_STATES[each]
         )
@@ -199,7 +206,7 @@ def _theory(axes: Axes, scene: Scene, flow: Flow) -> list[Artist]:
     return handles
 
 
-def _shade(axes: Axes, spans: Sequence[tuple[float, float, int]]) -> set[int]:
+def shade(axes: Axes, spans: Sequence[tuple[float, float, int]]) -> set[int]:
     """Shade the background where a connection was not Open; return the states that occurred."""
     seen = {state for _, _, state in spans}
     for each in seen:
@@ -313,12 +320,8 @@ def _rtt(axes: Axes, scene: Scene, inks: Inks) -> list[Artist]:
     for streams in scene.flows:
         name = name_of(streams)
         for flow in streams:
-            line = curves.curve(
-                flow.series["srtt_us"],
-                factor=1e-3,
-                start=scene.start,
-                columns=_columns(scene.flows),
-            )
+            columns = _columns(scene.flows)
+            line = traced.line(flow, "srtt_us", factor=1e-3, start=scene.start, columns=columns)
             axes.plot(line.t, line.y, color=inks[name].colour, linewidth=1.0)
             top = max(top, line.top)
         handles.append(Line2D([], [], color=inks[name].colour, label=_short(streams)))

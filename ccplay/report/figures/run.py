@@ -12,6 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from ccplay.report.figures import marks, style
 from ccplay.report.figures.panels import Panel, panels
 from ccplay.report.figures.style import Inks
+from ccplay.report.figures.zoom import zoomed
 from ccplay.report.scene import Scene
 
 _LEFT_IN = 0.62
@@ -26,7 +27,8 @@ _ALONE_IN = 1.55
 
 def stacked(scene: Scene, inks: Inks) -> Figure:
     """Return all panels of a run above one another, on one time axis."""
-    shown = panels(scene, inks)
+    whole, parts = panels(scene, inks), zoomed(scene, inks)
+    shown = [*whole, *parts]
     width = style.PAGE_IN - _LEFT_IN - _RIGHT_IN
     labels = marks.place(scene.marks, scene.span_s, width)
     top = marks.height_in(labels) + (0.06 if labels else 0.0)
@@ -38,7 +40,8 @@ def stacked(scene: Scene, inks: Inks) -> Figure:
         title = style.text_width_in(panel.title, 7.5, "bold") + 0.2
         columns, rows = _fit(handles, width - title)
         drawn.append((panel, axes, handles, columns, _HEAD_IN + _ROW_IN * max(rows - 1, 0)))
-    height = top + _BOTTOM_IN + sum(p.height_in + head + _GAP_IN for p, *_, head in drawn)
+    height = top + sum(p.height_in + head + _GAP_IN for p, *_, head in drawn)
+    height += _BOTTOM_IN * (1 + len(parts))
     figure.set_size_inches(style.PAGE_IN, height)
     y = height - top
     for panel, axes, handles, columns, head in drawn:
@@ -48,10 +51,11 @@ def stacked(scene: Scene, inks: Inks) -> Figure:
         y -= _GAP_IN
         if panel is shown[0]:
             marks.draw(axes, labels, head + 0.02)
-        if panel is not shown[-1]:
+        if panel in whole[:-1]:
             axes.tick_params(labelbottom=False)
         else:
             axes.set_xlabel("time (s)", labelpad=1.5)
+            y -= _BOTTOM_IN
         # All labels on one line, whatever the width of the numbers.
         axes.yaxis.set_label_coords(-0.42 / width, 0.5)
     return figure
@@ -95,11 +99,13 @@ def single(scene: Scene, panel: Panel) -> Figure:
 
 def _draw(axes: Axes, panel: Panel, scene: Scene) -> list[Artist]:
     handles = panel.draw(axes)
-    axes.set_xlim(0, scene.span_s)
+    left, right = panel.window or (0.0, scene.span_s)
+    axes.set_xlim(left, right)
     axes.set_ylabel(panel.label)
-    axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10], integer=True))
+    whole = panel.window is None
+    axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10], integer=whole))
     axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10], min_n_ticks=3))
-    marks.rule(axes, scene.marks)
+    marks.rule(axes, [each for each in scene.marks if left <= each[0] <= right])
     return handles
 
 
