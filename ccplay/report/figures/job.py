@@ -13,6 +13,7 @@ from ccplay.report.figures import fonts, run
 from ccplay.report.figures.files import FORMATS, save, svg
 from ccplay.report.figures.panels import panels
 from ccplay.report.figures.style import Inks, look
+from ccplay.report.figures.variables import told
 from ccplay.report.figures.zoom import zoomed
 from ccplay.report.growth import growth
 from ccplay.report.scene import Finish, Scene, scene
@@ -93,7 +94,7 @@ def draw(job: Job) -> Drawn:
 def _singles(job: Job, shown: Scene, inks: Inks, face: str) -> list[str]:
     return [
         path.name
-        for panel in [*panels(shown, inks), *zoomed(shown, inks)]
+        for panel in [*panels(shown, inks), *told(shown, inks), *zoomed(shown, inks)]
         for path in save(
             run.single(shown, panel), job.folder / f"{job.slug}-{panel.slug}", FORMATS, face
         )

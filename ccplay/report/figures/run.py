@@ -12,6 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from ccplay.report.figures import marks, style
 from ccplay.report.figures.panels import Panel, panels
 from ccplay.report.figures.style import Inks
+from ccplay.report.figures.variables import told
 from ccplay.report.figures.zoom import zoomed
 from ccplay.report.scene import Scene
 
@@ -27,7 +28,8 @@ _ALONE_IN = 1.55
 
 def stacked(scene: Scene, inks: Inks) -> Figure:
     """Return all panels of a run above one another, on one time axis."""
-    whole, parts = panels(scene, inks), zoomed(scene, inks)
+    whole = [*panels(scene, inks), *told(scene, inks)]
+    parts = zoomed(scene, inks)
     shown = [*whole, *parts]
     width = style.PAGE_IN - _LEFT_IN - _RIGHT_IN
     labels = marks.place(scene.marks, scene.span_s, width)

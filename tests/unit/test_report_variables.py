@@ -1,0 +1,49 @@
+"""The panels of what algorithms tell of themselves: those that changed, and not too many."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from ccplay.model import FlowStarted, Sweep, TcpSamples
+from ccplay.report.figures.style import Inks
+from ccplay.report.figures.variables import told
+from ccplay.report.scene import scene
+from ccplay.state import LabState
+
+
+def panels(*sweeps: dict[str, list[int | None]]) -> list[str]:
+    """Return the titles and labels for two flows that told so."""
+    state = LabState()
+    for flow in ("1", "2"):
+        state.apply(FlowStarted(t=0.0, flow=flow, src="s1", dst="d1", cc="bbr", port=5201))
+    zeros: dict[str, Any] = {name: [0, 0] for name in TcpSamples.__struct_fields__}
+    tcp = TcpSamples(**zeros | {"flow": ["1", "2"], "cc": ["bbr", "bbr"]})
+    for n, own in enumerate(sweeps):
+        state.apply(Sweep(t=1 + n / 50, tcp=tcp, own=own))
+    return [f"{each.title}|{each.label}" for each in told(scene(state, "x"), Inks(["1", "2"]))]
+
+
+def test_nothing_is_drawn_where_no_flow_tells_any() -> None:
+    assert panels({}, {}) == []
+
+
+def test_what_never_changes_is_left_out() -> None:
+    """Two flows that tell two different values are worth a look, too."""
+    before: dict[str, list[int | None]] = {
+        "vegas_enabled": [1, 1],
+        "bbr_bw_bps": [8_000_000, None],
+        "hybla_rho_1000": [1600, 2000],
+        "vegas_rtt_us": [None, None],
+    }
+    after: dict[str, list[int | None]] = before | {"bbr_bw_bps": [9_000_000, None]}
+    assert panels(before, after) == ["bbr bw|bw (Mbit/s)", "hybla rho|rho"]
+
+
+def test_of_too_many_each_algorithm_has_its_first() -> None:
+    names = [f"{algorithm}_{n}" for algorithm in ("a", "b", "c") for n in "pqrs"]
+    found = panels({name: [1, None] for name in names}, {name: [2, None] for name in names})
+    assert [each.partition("|")[0] for each in found] == ["a p", "a q", "b p", "b q", "c p", "c q"]
