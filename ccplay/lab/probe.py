@@ -150,7 +150,7 @@ class Probe:
                     for name, value in shown.read(each.cookie).items():
                         own.setdefault(name, [None] * len(found))[at] = value
         if self._delays:
-            own["monitor_delay_us"] = [
+            own["monitor_one_way_delay_us"] = [
                 self._delays[each.name]() if each.name in self._delays else None for each in found
             ]
         return own

@@ -325,8 +325,6 @@ def _rtt(axes: Axes, scene: Scene, inks: Inks) -> list[Artist]:
             axes.plot(line.t, line.y, color=inks[name].colour, linewidth=1.0)
             top = max(top, line.top)
         handles.append(Line2D([], [], color=inks[name].colour, label=_short(streams)))
-        if any("monitor_delay_us" in flow.own for flow in streams):
-            handles.append(_one_way(axes, scene, streams, inks[name].colour))
     if base.top:
         axes.plot(base.t, base.y, color="#009e73", linestyle=(0, (1, 1.1)), linewidth=0.9)
         handles.append(
@@ -334,19 +332,6 @@ def _rtt(axes: Axes, scene: Scene, inks: Inks) -> list[Artist]:
         )
     axes.set_ylim(0, max(top, base.top) * 1.08 or 1)
     return handles
-
-
-def _one_way(axes: Axes, scene: Scene, streams: Sequence[Flow], colour: str) -> Artist:
-    """Draw the one-way delay of a flow that was monitored."""
-    for flow in streams:
-        if (series := flow.own.get("monitor_delay_us")) is not None:
-            line = curves.curve(
-                series, factor=1e-3, start=scene.start, columns=_columns(scene.flows)
-            )
-            # Dots: where packets come but now and then, there is nothing to join.
-            axes.plot(line.t, line.y, ".", markersize=0.9, color=colour)
-    label = f"{_short(streams)}, one way"
-    return Line2D([], [], color=colour, linestyle="", marker=".", markersize=2.5, label=label)
 
 
 def _throughput(axes: Axes, scene: Scene, inks: Inks) -> list[Artist]:

@@ -60,7 +60,8 @@ def _draw(axes: Axes, scene: Scene, inks: Inks, name: str, factor: float) -> lis
         ]
         ink = inks[name_of(streams)]
         for line in lines:
-            axes.plot(line.t, line.y, color=ink.colour, linewidth=1.0)
+            # With dots, for a value that has no neighbours makes no line.
+            axes.plot(line.t, line.y, color=ink.colour, linewidth=1.0, marker=".", markersize=1.4)
             top = max(top, line.top)
         if lines:
             handles.append(Line2D([], [], color=ink.colour, label=flow_label(streams)))
