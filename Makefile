@@ -1,6 +1,7 @@
 # Two commands do all their own set-up on Debian and Ubuntu:
 #   make play   open the playground (without a terminal: run it headless, print the result)
 #   make test   run every test
+# make guest brings a full kernel for `ccplay --guest`: QEMU, and one of the distribution's (some 100 MB).
 # make algorithms brings clang and bpftool (400 MB), for congestion controls as BPF programs.
 
 SHELL := /bin/bash
@@ -14,10 +15,11 @@ TOOLS := mnexec:mininet iperf3:iperf3 ping:iputils-ping wget:wget ip:iproute2 un
          iptables-legacy:iptables tcpdump:tcpdump
 missing = $(foreach t,$(1),$(if $(shell PATH=$$PATH:/usr/sbin:/sbin command -v $(word 1,$(subst :, ,$t))),,$(word 2,$(subst :, ,$t))))
 PACKAGES = $(call missing,$(TOOLS))
+VIRTUAL = $(call missing,qemu-system-x86_64:qemu-system-x86 depmod:kmod xz:xz-utils)
 COMPILERS = $(call missing,clang:clang bpftool:bpftool)
 INSTALL = $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends
 
-.PHONY: play test lint check format bench wheel clean system algorithms
+.PHONY: play test lint check format bench wheel clean system algorithms guest
 
 play: $(VENV)/ready
 	@$(BIN)/ccplay
@@ -60,6 +62,14 @@ algorithms: | system
 	  $(SUDO) apt-get update -qq && $(INSTALL) $$missing >/dev/null || \
 	    echo "no BPF algorithms: $$missing can't be installed"; \
 	fi
+
+guest: $(VENV)/ready
+	@missing="$(strip $(VIRTUAL))"; \
+	if [ -n "$$missing" ]; then \
+	  echo "installing $$missing"; \
+	  $(SUDO) apt-get update -qq && $(INSTALL) $$missing >/dev/null; \
+	fi
+	@$(BIN)/ccplay guest
 
 $(VENV)/ready: pyproject.toml | system
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

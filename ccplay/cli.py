@@ -13,6 +13,7 @@ from ccplay.commands import (
     compare,
     doctor,
     export,
+    guest,
     lab,
     play,
     replay,
@@ -87,5 +88,6 @@ _COMMANDS = {
     "algorithm": (algorithm, "begin, check and list congestion controls of one's own"),
     "schema": (schema, "print the JSON Schema of scenario files, for editors"),
     "doctor": (doctor, "say whether a lab can run here, and what it can do"),
+    "guest": (guest, "bring a full kernel, for --guest: QEMU, and some 100 MB to download"),
     "lab": (lab, "be a lab: commands on stdin, events on stdout, one JSON a line"),
 }

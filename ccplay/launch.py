@@ -1,4 +1,4 @@
-"""How to start a lab here: as root, rootless in a user namespace, with sudo, or over ssh."""
+"""How to start a lab: as root, rootless in a user namespace, with sudo, in a guest, or over ssh."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ccplay.errors import LabError
+from ccplay.guest import boot
+from ccplay.guest.kept import FOLDER
 
 UNSHARE = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 """unshare(1): private network, mounts and processes, which all end with their first process."""
@@ -43,6 +45,22 @@ def lab_argv(
     if shutil.which("sudo") is None:
         raise LabError(f"a lab needs root here: {refusal}")
     return ["sudo", "-n", *UNSHARE, *_PYTHON, *_server(captures, "", algorithms)]
+
+
+def guest_argv(
+    captures: Path | None = None, algorithms: Sequence[Path] = (), *, paced: bool = False
+) -> list[str]:
+    """Return the command that starts a lab under a full kernel, in a virtual machine of its own.
+
+    Needs no privilege. Captures and ``algorithms`` are this machine's; ``paced``, see
+    ``guest.boot.argv``. Raises ``LabError`` with the remedy where there is no guest.
+    """
+    place = (captures or Path()).absolute()
+    place.mkdir(parents=True, exist_ok=True)
+    # Captures go there, algorithms are edited there, and their objects are kept.
+    lent = dict.fromkeys([place, *(file.absolute().parent for file in algorithms), FOLDER.parent])
+    lab = [*UNSHARE, *_PYTHON, *_server(place, "", algorithms)]
+    return boot.argv([*boot.environment(), *lab], list(lent), paced=paced)
 
 
 def inner_argv(

@@ -11,7 +11,7 @@ from ccplay.commands import options
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the words of this command."""
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--host", help="look at another machine, over ssh")
+    options.add_place(parser)
     parser.set_defaults(run=run)
 
 

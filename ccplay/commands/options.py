@@ -67,7 +67,7 @@ def load_scenario(arguments: argparse.Namespace) -> Scenario:
 
 def add_lab(parser: argparse.ArgumentParser) -> None:
     """Add how the lab is started."""
-    parser.add_argument("--host", help="run the lab on another machine, over ssh")
+    add_place(parser)
     parser.add_argument(
         "--algorithm",
         action="append",
@@ -79,6 +79,17 @@ def add_lab(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--hz", type=hertz, help="sweeps a second, 10 to 200 (default 50, or the scenario's)"
+    )
+
+
+def add_place(parser: argparse.ArgumentParser) -> None:
+    """Add where the lab runs, when not on this machine's own kernel."""
+    place = parser.add_mutually_exclusive_group()
+    place.add_argument("--host", help="run the lab on another machine, over ssh")
+    place.add_argument(
+        "--guest",
+        action="store_true",
+        help="run it under a full kernel, in a virtual machine (ccplay guest brings it)",
     )
 
 
@@ -95,16 +106,23 @@ def add_ghost(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def lab_opener(arguments: argparse.Namespace) -> Callable[[Build], Source]:
-    """Return how this command line wants labs to be started."""
+def lab_opener(
+    arguments: argparse.Namespace, *, watched: bool = False
+) -> Callable[[Build], Source]:
+    """Return how this command line wants labs to be started.
+
+    ``watched`` by a person, a guest keeps pace with the clock on the wall where it can.
+    """
     import msgspec
 
     from ccplay import launch
     from ccplay.source import LabSource
 
-    argv = launch.lab_argv(
-        arguments.host, _captures(arguments), getattr(arguments, "algorithm", [])
-    )
+    captures, algorithms = _captures(arguments), getattr(arguments, "algorithm", [])
+    if arguments.guest:
+        argv = launch.guest_argv(captures, algorithms, paced=watched)
+    else:
+        argv = launch.lab_argv(arguments.host, captures, algorithms)
     launch.ask_for_privilege(argv)
     hz = getattr(arguments, "hz", None)
 

@@ -1,0 +1,96 @@
+"""How to start a program under the guest's kernel: an argv of QEMU's, stdin and stdout its own.
+
+The guest has the machine's own files; what it writes to them is forgotten, but for the folders that
+it is lent. It ends with the program, and the program with its stdin.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+
+from ccplay.errors import LabError, UnsupportedError
+from ccplay.guest.kept import ACCELERATOR, KERNEL, MODULES, RAMDISK
+from ccplay.guest.tools import find
+
+_LONGEST = 2047
+"""COMMAND_LINE_SIZE of x86, less the zero."""
+
+_KERNEL_SAYS = "console=ttyS0 quiet loglevel=3 panic=-1 mitigations=off random.trust_cpu=1"
+
+_TWO_NS = "shift=1"
+"""Under emulation an instruction takes two nanoseconds of the guest's time, see argv()."""
+
+
+def argv(
+    command: Sequence[str], lent: Sequence[Path] = (), *, accelerator: str = "", paced: bool = False
+) -> list[str]:
+    """Return what runs ``command``, which begins with its environment, under the guest's kernel.
+
+    Where the processor is emulated the guest's clock counts instructions, so a busy machine makes
+    the guest slow, but not wrong: nothing in it comes late. While it idles its clock jumps to what
+    comes next; or, where it is to be ``paced`` for a person, goes on with the machine's.
+    ``accelerator`` is QEMU's; the one that was seen to work where nothing is said. Raises
+    ``LabError``.
+    """
+    if not accelerator:
+        if (missing := lack()) is not None:
+            raise LabError(missing)
+        accelerator = ACCELERATOR.read_text(encoding="ascii")
+    emulated = accelerator == "tcg"
+    pace = f"{_TWO_NS},sleep={'on' if paced else 'off'}"
+    return [
+        *(find("qemu-system-x86_64"), "-nodefaults", "-no-user-config", "-no-reboot"),
+        *("-display", "none", "-m", "1G", "-accel", accelerator),
+        *(("-cpu", "max", "-icount", pace) if emulated else ("-cpu", "host")),
+        *("-kernel", str(KERNEL), "-initrd", str(RAMDISK)),
+        *("-serial", "file:/dev/stderr"),
+        *("-device", "virtio-serial"),
+        *("-chardev", "stdio,id=in,signal=off", "-device", "virtserialport,chardev=in"),
+        # Not the same, for a port is closed, both ways, when its stdin ends.
+        *("-chardev", "file,id=out,path=/dev/stdout", "-device", "virtserialport,chardev=out"),
+        *_share("machine", Path("/"), ",readonly=on"),
+        *(word for at, each in enumerate(lent) for word in _share(f"share{at}", each)),
+        *("-append", _command_line([str(MODULES), *map(str, lent), *command])),
+    ]
+
+
+def lack() -> str | None:
+    """Say what keeps the guest from being booted, and the remedy; None where nothing does."""
+    if platform.machine() != "x86_64":
+        return f"there is no guest for {platform.machine()} yet, only for x86_64"
+    if not ACCELERATOR.exists():
+        return "the guest's kernel is not there: make guest"
+    try:
+        find("qemu-system-x86_64")
+    except UnsupportedError as error:
+        return str(error)
+    return None
+
+
+def environment() -> list[str]:
+    """Return ``NAME=VALUE`` of what a Python of ours needs to find itself again in the guest."""
+    said = {
+        "PATH": os.environ.get("PATH", "") + ":/usr/sbin:/usr/bin:/sbin:/bin",
+        "HOME": str(Path.home()),
+        **{n: os.environ[n] for n in ("PYTHONPATH", "XDG_CACHE_HOME") if n in os.environ},
+    }
+    return [f"{name}={value}" for name, value in said.items()]
+
+
+def _share(tag: str, folder: Path, option: str = "") -> list[str]:
+    """Return a folder as a 9p device."""
+    # In QEMU's words a comma is spelt twice.
+    path = str(folder).replace(",", ",,")
+    shared = f"local,id={tag},path={path},security_model=none,multidevs=remap{option}"
+    return ["-fsdev", shared, "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"]
+
+
+def _command_line(words: Sequence[str]) -> str:
+    """Return what the kernel is started with; words after ``--`` are init's."""
+    line = " ".join([_KERNEL_SAYS, "--", *(f'"{word}"' if " " in word else word for word in words)])
+    if len(line.encode()) > _LONGEST or '"' in "".join(words):
+        raise LabError(f"a kernel can't be told to run {' '.join(words)}: too long, or quoted")
+    return line

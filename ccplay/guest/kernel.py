@@ -1,0 +1,59 @@
+"""A kernel of the distribution's, with all its modules: unpacked, never installed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from ccplay.errors import UnsupportedError
+from ccplay.guest.tools import run
+
+_IMAGE = re.compile(
+    r"^linux-image-(\d[\d.]*(?:[+~]\w+)?(?:-\d+)?-(?:amd64|generic)) ", re.MULTILINE
+)
+"""No kernels for clouds, which lack modules, and none for real time."""
+
+_FIRST = (6, 4)
+"""With links for struct_ops, by which BPF algorithms end with the lab."""
+
+
+def newest() -> str:
+    """Return the release of the newest kernel that the machine's own package sources offer.
+
+    Raises ``UnsupportedError``.
+    """
+    offered = run(["apt-cache", "search", "--names-only", "^linux-image-[0-9]"], Path("/")).decode()
+    releases = _IMAGE.findall(offered)
+    if not releases or _numbers(best := max(releases, key=_numbers))[:2] < _FIRST:
+        wanted = ".".join(map(str, _FIRST))
+        raise UnsupportedError(f"the package sources offer no kernel {wanted} or newer")
+    return str(best)
+
+
+def bring(release: str, folder: Path) -> None:
+    """Download a kernel and its modules, and a busybox to start it with, into ``folder``."""
+    names = f"^linux-modules(-extra)?-{re.escape(release)}$"
+    # Ubuntu has the modules in packages of their own.
+    modules = run(["apt-cache", "search", "--names-only", names], folder).decode().splitlines()
+    for package in (f"linux-image-{release}", "busybox-static", *(m.split()[0] for m in modules)):
+        # _apt, the user that apt would take, may not write to a folder of ours.
+        run(["apt-get", "download", "-qq", "-o", "APT::Sandbox::User=root", package], folder)
+    for archive in sorted(folder.glob("*.deb")):
+        run(["dpkg-deb", "--extract", archive.name, "."], folder)
+        archive.unlink()
+    _settle(release, folder)
+
+
+def _settle(release: str, folder: Path) -> None:
+    """Put things where they are kept, however the distribution lays out its packages."""
+    for found in (folder / "usr" / "lib" / "modules", folder / "usr" / "bin" / "busybox"):
+        if found.exists():
+            kept = folder / found.relative_to(folder / "usr")
+            kept.parent.mkdir(exist_ok=True)
+            found.replace(kept)
+    (folder / "boot" / f"vmlinuz-{release}").replace(folder / "vmlinuz")
+    run(["depmod", "--basedir", str(folder), release], folder)
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", release)))

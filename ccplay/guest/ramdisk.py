@@ -1,0 +1,60 @@
+"""The first files of a guest: what it takes to reach the files of the machine."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from ccplay.guest.tools import run
+
+_INIT = Path(__file__).parent / "init"
+
+_NEEDED = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay")
+"""Modules without which there are no files; a kernel may have some of them built in."""
+
+_MODPROBE = '#!/bin/sh\nexec chroot /lab /sbin/modprobe "$@"\n'
+"""What the kernel itself runs for a module, in the place where it looks for it."""
+
+_UNPACKERS = {".xz": ["xz", "-dc"], ".zst": ["zstd", "-dc"], ".gz": ["gzip", "-dc"]}
+
+
+def ramdisk(busybox: Path, modules: Path) -> bytes:
+    """Return the archive, for a kernel whose modules are in the folder ``modules``."""
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        shutil.copy(busybox, root / "busybox")
+        shutil.copy(_INIT, root / "init")
+        (root / "init").chmod(0o755)
+        (root / "sbin").mkdir()
+        (root / "sbin" / "modprobe").write_text(_MODPROBE, encoding="ascii")
+        (root / "sbin" / "modprobe").chmod(0o755)
+        (root / "modules").mkdir()
+        for at, module in enumerate(_in_order(modules)):
+            (root / "modules" / f"{at:02}.ko").write_bytes(_unpacked(modules / module))
+        files = sorted(str(each.relative_to(root)) for each in root.rglob("*"))
+        archive = [str(root / "busybox"), "cpio", "-o", "-H", "newc"]
+        return run(archive, root, "\n".join(files).encode())
+
+
+def _in_order(modules: Path) -> list[str]:
+    """Return the files of what is needed, each after those that it depends on."""
+    depends = {}
+    for line in (modules / "modules.dep").read_text(encoding="utf-8").splitlines():
+        file, _, others = line.partition(":")
+        depends[file] = others.split()
+    files = {Path(file).name.partition(".")[0]: file for file in depends}
+
+    def with_others(file: str) -> Iterator[str]:
+        for each in depends[file]:
+            yield from with_others(each)
+        yield file
+
+    wanted = (each for name in _NEEDED if name in files for each in with_others(files[name]))
+    return list(dict.fromkeys(wanted))
+
+
+def _unpacked(module: Path) -> bytes:
+    unpacker = _UNPACKERS.get(module.suffix)
+    return run([*unpacker, str(module)], module.parent) if unpacker else module.read_bytes()

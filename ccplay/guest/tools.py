@@ -1,0 +1,33 @@
+"""Programs of the machine that making and booting a guest takes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from ccplay.errors import CcplayError, UnsupportedError
+
+_PACKAGES = {"qemu-system-x86_64": "qemu-system-x86", "depmod": "kmod", "xz": "xz-utils"}
+"""Debian's and Ubuntu's, where they are called otherwise."""
+
+
+def find(name: str) -> str:
+    """Return where a program is. Raises ``UnsupportedError`` with the package that brings it."""
+    path = shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+    if path is None:
+        package = _PACKAGES.get(name, name)
+        raise UnsupportedError(f"{name} is not installed (apt install {package})")
+    return path
+
+
+def run(argv: Sequence[str], folder: Path, text: bytes = b"") -> bytes:
+    """Run a program in ``folder`` and return what it prints. Raises ``CcplayError``."""
+    words = [find(argv[0]), *argv[1:]]
+    done = subprocess.run(words, cwd=folder, input=text, capture_output=True, check=False)
+    if done.returncode != 0:
+        said = done.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"]
+        raise CcplayError(f"{argv[0]} failed: {said[-1]}")
+    return done.stdout
