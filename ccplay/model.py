@@ -29,6 +29,9 @@ TRAFFIC_KINDS = ("flows", "downloads", "pings", "udp")
 CAPTURE_LIMITS = (10_000, 1_000_000_000)
 """The least and the most bytes that a capture's file may be bounded to."""
 
+MOST_MARK = 10_000
+"""A link marks from no more packets on."""
+
 _MOST = 1 << 53
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=_MOST)]

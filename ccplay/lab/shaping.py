@@ -23,13 +23,12 @@ from ccplay.lab.mtu import MTUS, set_mtu
 from ccplay.lab.netem import NetemDelay
 from ccplay.lab.rtnl import NetlinkError, RouteSocket
 from ccplay.lab.topology import BuiltNetwork, opposite
-from ccplay.model import InterfaceCounters, Link, LinkChanged, LinkSetting, Qdisc
+from ccplay.model import MOST_MARK, InterfaceCounters, Link, LinkChanged, LinkSetting, Qdisc
 
 OFFLOADS_ABOVE = 200_000_000
 """Bits per second: above it one core can't carry every frame alone through the path."""
 
 LONGEST_DELAY_US = 10_000_000
-MOST_MARK = 10_000
 
 
 def delay_engine(name: str, tell: Callable[[str, str], None], seed: int) -> DelayEngine:

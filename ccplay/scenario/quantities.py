@@ -12,7 +12,7 @@ from math import isfinite
 from typing import Any, TypeVar
 
 from ccplay.assets import algorithms
-from ccplay.model import SAMPLE_HZ
+from ccplay.model import MOST_MARK, SAMPLE_HZ
 from ccplay.scenario.mistakes import did_you_mean, quote
 from ccplay.units import (
     format_rate,
@@ -196,7 +196,7 @@ class Choice:
 
 
 seed = Whole(0, 2**31 - 1)
-mark = Whole(0, 10_000)
+mark = Whole(0, MOST_MARK)
 own_algorithms: set[str] = set()
 """Congestion controls of the user's own, which the command line has named."""
 

@@ -51,6 +51,7 @@ def capabilities(*, full: bool) -> Capabilities:
         ],
         delay_engines=[_feature("netem", "", full), _feature("delay line", "", True)],
         tools=[],
+        markers=[_feature("threshold", "marks in front of any discipline", full)],
     )
 
 

@@ -109,6 +109,26 @@ async def test_keys_make_a_command(
         assert app.answers == [expected]
 
 
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [("6 5 enter", SetLink(mark=65)), ("0 space p k t enter", SetLink(mark=0)), ("x enter", None)],
+)
+async def test_a_link_marks_from_a_threshold_on(keys: str, expected: SetLink | None) -> None:
+    app = Stage(lab(full=True), LinkDialog)
+    async with app.run_test() as pilot:
+        await pilot.press(*["down"] * 4, *keys.split())
+        await pilot.pause()
+        assert app.answers == ([expected] if expected else [])
+
+
+async def test_where_no_link_can_mark_it_is_said_why() -> None:
+    app = Stage(lab(), LinkDialog)
+    async with app.run_test() as pilot:
+        await pilot.pause()
+        notes = [str(each.render()) for each in app.screen.query(".note")]
+        assert notes == [f"✗ {REASON}: {REMEDY}", "1500 bytes, fixed when the network was built"]
+
+
 @pytest.mark.parametrize("dialog", DIALOGS)
 async def test_escape_leaves_every_dialog(dialog: type[Dialog]) -> None:
     app = Stage(lab(full=True), dialog)

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from textual.widget import Widget
+from textual.widgets import Static
 
-from ccplay.model import BOTTLENECK, LinkSetting, Network, SetLink
+from ccplay.model import BOTTLENECK, MOST_MARK, LinkSetting, Network, SetLink
 from ccplay.state import LabState
 from ccplay.ui.dialogs.base import Dialog
 from ccplay.ui.dialogs.fields import Field, Row, Steps
@@ -23,6 +24,9 @@ from ccplay.units import (
 T = TypeVar("T")
 
 UNLIMITED = "unlimited"
+
+_ETHERNET = 1500
+"""The MTU where nobody has said another."""
 
 
 def link_choices(network: Network) -> list[tuple[str, str]]:
@@ -49,7 +53,12 @@ def setting_now(state: LabState, network: Network, link: str) -> LinkSetting:
 
 
 class LinkDialog(Dialog):
-    """Change rate, delay, jitter or loss of a link; only what was edited is sent."""
+    """Change rate, delay, jitter, loss or marking of a link; only what was edited is sent."""
+
+    DEFAULT_CSS = """
+    LinkDialog Row { height: auto; }
+    LinkDialog .note { width: 1fr; height: auto; padding-left: 1; color: $text-muted; }
+    """
 
     HEADING = "Link"
     START = "Input"
@@ -64,11 +73,22 @@ class LinkDialog(Dialog):
         self.delay = self._field("delay", parse_time_us, "20 ms, one way, added")
         self.jitter = self._field("jitter", parse_time_us, "5 ms, more or less, at random")
         self.loss = self._field("loss", parse_ratio, "1 % of packets, past the queue")
+        self.mark = self._field("mark", _packets, "CE from 20 packets on; 0: never")
+        self.mtu = Static(classes="note", markup=False)
         self._fill()
 
     def controls(self) -> Iterable[Widget]:
-        """Which link, then what it does."""
-        return (Row("link", self.link), self.rate, self.delay, self.jitter, self.loss)
+        """Which link, then what it does; last what can't be changed."""
+        mark: Widget = self.mark
+        if why := self._lack_of_marking():
+            note = self.glyphs.translate(f"{self.glyphs.missing} {why}")
+            mark = Row("mark", Static(note, classes="note", markup=False))
+        return (
+            Row("link", self.link),
+            *(self.rate, self.delay, self.jitter, self.loss),
+            mark,
+            Row("MTU", self.mtu),
+        )
 
     def on_steps_stepped(self, event: Steps.Stepped) -> None:
         """Show what the other link does."""
@@ -83,6 +103,7 @@ class LinkDialog(Dialog):
             delay_us=_edited(self.delay),
             jitter_us=_edited(self.jitter),
             loss=_edited(self.loss),
+            mark=_edited(self.mark),
         )
         return None if change == SetLink(link=self.link.value) else change
 
@@ -96,12 +117,29 @@ class LinkDialog(Dialog):
             (self.delay, now.delay_us, format_time_us),
             (self.jitter, now.jitter_us, format_time_us),
             (self.loss, now.loss, format_ratio),
+            (self.mark, now.mark, "{:.0f}".format),
         ):
             field.fill("" if value is None else write(value))
+        self.mtu.update(f"{now.mtu or _ETHERNET} bytes, fixed when the network was built")
+
+    def _lack_of_marking(self) -> str:
+        marker = next(iter(self.capabilities.markers), None)
+        if marker is None:
+            return "this lab knows no marker: update ccplay there"
+        return "" if marker.available else f"{marker.reason}: {marker.remedy}"
 
 
 def _edited(field: Field[T]) -> T | None:
     return field.value if field.changed else None
+
+
+def _packets(text: str) -> int:
+    number, _, unit = text.partition(" ")
+    if not number.isdecimal() or unit.strip() not in ("", "packet", "packets", "pkt"):
+        raise ValueError(f"{text!r} is no number of packets, such as 20; 0 marks none")
+    if int(number) > MOST_MARK:
+        raise ValueError(f"at most {MOST_MARK:,} packets")
+    return int(number)
 
 
 def _rate(text: str) -> int:
