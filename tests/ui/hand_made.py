@@ -52,6 +52,7 @@ def capabilities(*, full: bool) -> Capabilities:
         delay_engines=[_feature("netem", "", full), _feature("delay line", "", True)],
         tools=[],
         markers=[_feature("threshold", "marks in front of any discipline", full)],
+        monitors=[_feature("packets", "one-way delay and loss of a flow's packets", full)],
     )
 
 

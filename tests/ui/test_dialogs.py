@@ -109,6 +109,14 @@ async def test_keys_make_a_command(
         assert app.answers == [expected]
 
 
+async def test_a_flow_is_monitored_where_that_can_be() -> None:
+    app = Stage(lab(full=True), FlowDialog)
+    async with app.run_test() as pilot:
+        await pilot.press(*["tab"] * 6, "right", "enter")
+        await pilot.pause()
+        assert app.answers == [StartFlow(src="s2", dst="d2", monitor=True)]
+
+
 @pytest.mark.parametrize(
     ("keys", "expected"),
     [("6 5 enter", SetLink(mark=65)), ("0 space p k t enter", SetLink(mark=0)), ("x enter", None)],

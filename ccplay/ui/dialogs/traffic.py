@@ -61,9 +61,11 @@ class FlowDialog(_PathDialog):
         self.duration = Field(
             "or after", "", _seconds, self.glyphs, optional="no limit", meaning="time: 30 s"
         )
+        self.monitor = Steps([("", "no"), ("yes", "one-way delay of its packets")], self.glyphs)
 
     def controls(self) -> Iterable[Widget]:
         """Algorithms first: that is what a demonstration changes."""
+        can_monitor = any(each.available for each in self.capabilities.monitors)
         return (
             self.menu,
             Static(classes="detail", markup=False),
@@ -72,6 +74,7 @@ class FlowDialog(_PathDialog):
             self.streams,
             self.limit,
             self.duration,
+            *([Row("monitor", self.monitor)] if can_monitor else []),
         )
 
     def source_changed(self) -> None:
@@ -88,6 +91,7 @@ class FlowDialog(_PathDialog):
             streams=self.streams.value or 1,
             bytes=self.limit.value,
             duration_s=self.duration.value,
+            monitor=bool(self.monitor.value),
         )
 
     def _items(self) -> list[Item]:
