@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from ccplay import launch
-from ccplay.assets import ALGORITHMS
+from ccplay.assets import ALGORITHMS, algorithms
 from ccplay.lab.bpf.support import lack
 from ccplay.model import (
     Build,
@@ -17,6 +19,7 @@ from ccplay.model import (
     Qdisc,
     SetCongestionControl,
     StartFlow,
+    StopFlow,
     Topology,
 )
 from ccplay.report.summary import summarise
@@ -87,6 +90,76 @@ def shown(state: LabState, name: str) -> float:
     """Return what flow 1 shows now; 0 where nothing."""
     series = state.flows["1"].own.get(name)
     return (series.last or 0.0) if series else 0.0
+
+
+BASE = (19_500, 30_000)
+"""20 ms; the delay line may be some microseconds early, and a busy machine is late."""
+RTT, WINDOW = (0, 500_000), (0, 500)
+"""What a queue of 30 packets allows, with room for a machine that stands still for a while."""
+RANGES = {
+    "bic_w_max_segments": WINDOW,
+    "bic_step_1000": (200, 16_000),  # S_min to S_max
+    "cubic_w_max_segments": WINDOW,
+    "cubic_k_us": (0, 8_000_000),  # the cube root of 0.3 W_max / 0.4
+    "cubic_w_est_segments": WINDOW,
+    "highspeed_a_1000": (1000, 4000),  # a(38) = 1, a(221) = 3
+    "highspeed_b_1024": (380, 512),
+    "htcp_alpha_1000": (1000, 500_000),  # some seconds after a loss
+    "htcp_beta_1000": (500, 800),
+    "htcp_rtt_min_us": BASE,
+    "htcp_rtt_max_us": RTT,
+    "hybla_rho_1000": (1000, 1200),  # the RTT over 25 ms, 1 at least
+    "hybla_base_rtt_us": BASE,
+    "illinois_alpha_1000": (300, 10_000),
+    "illinois_beta_1000": (125, 500),
+    "illinois_da_us": RTT,
+    "illinois_dm_us": RTT,
+    "ledbat_base_us": BASE,
+    "ledbat_queuing_us": RTT,
+    "reno_acked_segments": WINDOW,
+    "reno_needed_segments": WINDOW,
+    "scalable_acked_segments": WINDOW,
+    "scalable_needed_segments": (1, 100),
+    "vegas_minrtt_us": BASE,
+    "vegas_rtt_us": RTT,
+    "vegas_queued_segments": WINDOW,
+    "veno_base_rtt_us": BASE,
+    "veno_queued_segments": WINDOW,
+    "westwood_bandwidth_bps": (0, 100_000_000),  # ACKs come bunched
+    "westwood_rtt_min_us": BASE,
+    "westwood_holds_segments": WINDOW,
+    "yeah_queued_segments": WINDOW,
+    "yeah_base_rtt_us": BASE,
+    "yeah_slow_rounds": (0, 1000),
+}
+"""By variable the least and the most that it may be on a path of 20 ms with a short queue."""
+
+
+@pytest.mark.skipif(lack() is not None, reason=f"{lack()}")
+async def test_every_algorithm_shows_what_it_must_be() -> None:
+    """One flow after another has the path to itself until its algorithm has told all it names."""
+    short = Qdisc(kind="pfifo", options={"limit": 30})
+    links = {"bottleneck": LinkSetting(rate=10_000_000, delay_us=10_000, qdisc=short)}
+    told: set[str] = set()
+    async with running(structs.replace(BUILD, links=links)) as lab:
+        for cc, source in algorithms().items():
+            names = set(re.search(r'SHOWN\("(.*)"\)', source.read_text())[1].split())  # type: ignore[index]
+            if cc == "dctcp.bpf":
+                # Without ECN it is Reno.
+                continue
+            lab.send(StartFlow(flow=cc, cc=cc))
+            await lab.until(lambda state: cc in state.flows, 60.0)  # noqa: B023 - awaited at once
+            flow = lab.state.flows[cc]
+            await lab.until(lambda _: names <= set(flow.own), 30.0)  # noqa: B023 - as above
+            await lab.run_for(0.5)
+            assert set(flow.own) == names
+            for name, series in flow.own.items():
+                low, high = series.extremes(series.first, series.end) or (-1, -1)
+                assert RANGES[name][0] <= low <= high <= RANGES[name][1], (cc, name, low, high)
+            told |= names
+            lab.send(StopFlow(flow=cc))
+            await lab.until(lambda _: not flow.running)  # noqa: B023 - as above
+    assert told == set(RANGES)
 
 
 TEMPLATE = (ALGORITHMS / "template.bpf.c").read_text()

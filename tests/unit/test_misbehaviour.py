@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from rich.console import Console
 
 from ccplay.lab.misbehaviour import PATIENCE_S, Watchdog
 from ccplay.model import FlowStarted, Misbehaved, TcpSamples
 from ccplay.report.misbehaviour import misbehaviours
+from ccplay.report.results import Result
+from ccplay.report.sections import troubles
 from ccplay.report.summary import summarise
+from ccplay.report.table import case_table
 from ccplay.state import LabState
 
 Told = list[tuple[float, str]]
@@ -106,7 +110,15 @@ def test_a_result_tells_from_when_to_when_and_the_state_as_of_any_moment() -> No
         *("", "keeps cwnd at 1", "keeps cwnd at 1", "")
     ]
     assert state.log[0].kind == "warning"
-    assert misbehaviours(summarise(state, "case")) == [
+    run = summarise(state, "case")
+    assert misbehaviours(run) == [
         "flow 1: mine grows, from 9.0 s on",
         "flow 1: mine keeps cwnd at 1, from 3.0 to 5.0 s",
     ]
+    assert "case, run 1: flow 1: mine grows, from 9.0 s on" in troubles(
+        Result(scenario="x", title="x", machine=None, cases=[run])
+    )
+    console = Console(width=120)
+    with console.capture() as printed:
+        console.print(case_table(run))
+    assert "take care: flow 1: mine keeps cwnd at 1, from 3.0 to 5.0 s" in printed.get()
