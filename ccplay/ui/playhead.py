@@ -88,9 +88,11 @@ class Playhead:
         self.width = width
         quarter = width / _QUARTERS
         if self.running:
-            self.left = self._page()
+            self.left = self._page(self.t)
         else:
-            self.left = max(0.0, math.floor((self.t - share * width) / quarter + 0.5) * quarter)
+            left = max(0.0, math.floor((self.t - share * width) / quarter + 0.5) * quarter)
+            # What was not seen yet is empty, and has no more than a quarter.
+            self.left = min(left, self._page(self.seen))
             self._go(self.t)
 
     def change_speed(self, steps: int) -> None:
@@ -102,12 +104,12 @@ class Playhead:
         self.t = t
         self.seen = max(self.seen, t)
         if t >= self.right or (self.running and t < self.left):
-            self.left = self._page()
+            self.left = self._page(t)
         elif t < self.left:
             quarter = self.width / _QUARTERS
             self.left = max(0.0, (math.floor(t / quarter) - 1) * quarter)
 
-    def _page(self) -> float:
+    def _page(self, t: float) -> float:
         """Return the left edge that has ``t`` in the last quarter."""
         quarter = self.width / _QUARTERS
-        return max(0, math.floor(self.t / quarter) - _QUARTERS + 1) * quarter
+        return max(0, math.floor(t / quarter) - _QUARTERS + 1) * quarter

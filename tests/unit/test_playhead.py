@@ -66,6 +66,25 @@ def test_a_replay_waits_for_the_place_where_it_shall_start() -> None:
     assert head.t == pytest.approx(30.1)
 
 
+def test_zooming_into_the_newest_moment_shows_what_led_to_it() -> None:
+    """It was far left in its window, and nothing has been seen after it."""
+    head = Playhead(recorded=True)
+    head.advance(100.0, 3.1, done=True)
+    head.toggle(100.0)
+    for _ in range(4):
+        head.zoom(1, 100.0)
+    assert head.width == 2.0
+    assert head.left + 1.5 <= head.t < head.right
+
+
+def test_zooming_in_where_more_was_seen_keeps_the_place() -> None:
+    head = Playhead()
+    head.advance(29.0, 0.1, done=False)
+    head.scrub(-23.0, 29.0)
+    head.zoom(1, 29.0)
+    assert (head.t, head.left, head.until) == (6.0, 0.0, 20.0)
+
+
 def test_zooming_out_ends_at_the_whole_session() -> None:
     head = Playhead()
     head.advance(100.0, 0.1, done=False)
