@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -18,12 +19,13 @@ from ccplay.experiment.pool import MOST_ATTEMPTS, Attempt, Outcome, Pool
 from ccplay.experiment.store import Store
 from ccplay.experiment.trial import Trial
 from ccplay.model import Build
-from ccplay.report.progress import Teller
+from ccplay.report.progress import Lane, Teller
 from ccplay.report.results import CaseResult, Machine, Result
 from ccplay.report.summary import machine, summarise
 from ccplay.scenario import Case, Scenario
 from ccplay.script import Script
 from ccplay.source import Source
+from ccplay.state import LabState
 
 
 class Experiment:
@@ -94,18 +96,12 @@ class Experiment:
 
     async def _measure(self, attempt: Attempt) -> Outcome:
         """Make one attempt at a run."""
-        run, case = attempt.run, attempt.run.played
-        recording = self._recording(run)
+        run = attempt.run
         lane = self.account.begin(run, attempt.number)
-        trial = Trial(self._scenario, case, lambda state: self.account.watch(lane, state))
         try:
-            result = await trial.measure(self._open_source(self._build(run)), self._stop, recording)
-        except LabError as error:
-            # What other runs measured is worth more than a clean end.
-            if isinstance(error, UnsupportedError) or not self._gathering:
-                raise
-            trial.died = True
-            result = summarise(trial.state, case.name, errors=(str(error),))
+            async with self._pool.turn() as end_turn:
+                trial = Trial(self._scenario, run.played, partial(self._watch, lane, end_turn))
+                result = await self._play(trial, run)
         finally:
             took_s = self.account.end(run, lane)
         self._know(machine(trial.state))
@@ -116,6 +112,26 @@ class Experiment:
         return Outcome(
             _labelled(run.case, result), whole=whole, took_s=took_s, machine=machine(trial.state)
         )
+
+    async def _play(self, trial: Trial, run: Run) -> CaseResult:
+        """Play a run in a lab, unless it is too late to start one."""
+        if self._stop.is_set():
+            return summarise(trial.state, run.case.name, interrupted=True)
+        try:
+            source = self._open_source(self._build(run))
+            return await trial.measure(source, self._stop, self._recording(run))
+        except LabError as error:
+            # What other runs measured is worth more than a clean end.
+            if isinstance(error, UnsupportedError) or not self._gathering:
+                raise
+            trial.died = True
+            return summarise(trial.state, run.case.name, errors=(str(error),))
+
+    def _watch(self, lane: Lane, end_turn: Callable[[], None], state: LabState) -> None:
+        """See a run's state after every event."""
+        if state.ready_at is not None:
+            end_turn()
+        self.account.watch(lane, state)
 
     def _settle(self, attempt: Attempt, outcome: Outcome) -> None:
         """Take in the last attempt at a run."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from ccplay.experiment.agenda import Agenda
@@ -17,9 +18,11 @@ from ccplay.scenario import Case
 MOST_ATTEMPTS = 3
 """The last one has the machine to itself."""
 
-
 _PATIENCE = 4
 """Times that all jobs must go well before one more is tried: a failure costs as many runs again."""
+
+_STARTS = max(1, (os.cpu_count() or 1) // 2)
+"""Labs that may start at a time: one takes a core, which those that measure then lack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,7 @@ class Pool:
         self.jobs = jobs
         self._most = jobs
         self._good = 0
+        self._door = asyncio.Semaphore(_STARTS)
         self._agenda = agenda
         self._stop = stop
         self._attempts = attempts
@@ -98,6 +102,14 @@ class Pool:
                 for task in self._running:
                     with contextlib.suppress(Exception):
                         await task
+
+    @contextlib.asynccontextmanager
+    async def turn(self) -> AsyncIterator[Callable[[], None]]:
+        """Wait for the turn to start a lab; it ends with the block, or by calling what is given."""
+        await self._door.acquire()
+        with contextlib.ExitStack() as turn:
+            turn.callback(self._door.release)
+            yield turn.close
 
     def _start(self, measure: Callable[[Attempt], Awaitable[Outcome]]) -> bool:
         """Start what there is room for; return whether anything runs."""

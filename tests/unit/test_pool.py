@@ -165,3 +165,46 @@ async def test_what_one_raises_ends_the_others_in_an_orderly_way() -> None:
     with pytest.raises(LabError, match="can't start"):
         await hall.pool.run(measure, lambda *_: None)
     assert ended == ["b"]
+
+
+async def test_labs_that_run_side_by_side_start_one_after_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All at once would take every core from those that measure already."""
+    monkeypatch.setattr("ccplay.experiment.pool._STARTS", 1)
+    hall = Hall(4, "abcd")
+    starting: list[str] = []
+    running: list[str] = []
+    all_run = asyncio.Event()
+
+    async def measure(attempt: Attempt) -> Outcome:
+        name = attempt.run.case.name
+        async with hall.pool.turn() as end_turn:
+            starting.append(name)
+            await asyncio.sleep(0)
+            assert starting == [name]
+            starting.remove(name)
+            end_turn()
+            running.append(name)
+            if len(running) == 4:
+                all_run.set()
+            await asyncio.wait_for(all_run.wait(), 5.0)
+        return Outcome(result(name), whole=True)
+
+    await hall.pool.run(measure, lambda *_: None)
+    assert running == list("abcd")
+
+
+async def test_a_lab_that_never_stands_lets_the_next_one_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ccplay.experiment.pool._STARTS", 1)
+    hall = Hall(2, "ab")
+
+    async def measure(attempt: Attempt) -> Outcome:
+        async with hall.pool.turn():
+            return Outcome(result(attempt.run.case.name), whole=True)
+
+    kept: list[str] = []
+    await hall.pool.run(measure, lambda attempt, _: kept.append(attempt.run.case.name))
+    assert kept == ["a", "b"]
