@@ -750,8 +750,9 @@ class Sweep(Event, frozen=True):
 
     None where a flow's algorithm has no such variable, or does not know it. The kernel's are those
     of include/uapi/linux/inet_diag.h, in its units but for ``bbr_bw_bps``, which is in bits per
-    second; gains are of 256, ``dctcp_alpha`` is of 1024. Of a flow that is monitored there is
-    ``monitor_one_way_delay_us`` beside them: the mean of what has arrived since the sweep before.
+    second; gains are of 256, ``dctcp_alpha`` is of 1024. The names of BPF programs' own say their
+    unit; see ``variables``. Of a flow that is monitored there is ``monitor_one_way_delay_us``
+    beside them: the mean of what has arrived since the sweep before.
     """
 
 

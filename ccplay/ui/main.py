@@ -69,6 +69,8 @@ _SHEETS = ("header", "banner", "network", "flows", "ribbon", "events", "footer",
 _PLOTS = ("cwnd", "queue", "rtt")
 """The plots from left to right."""
 
+_VALUES = "Values of algorithms in place of RTT (V backwards)"
+
 LIVE_ONLY = ("dialog", "stop", "capture", "trace")
 
 
@@ -104,8 +106,8 @@ class MainScreen(Screen[None]):
         Binding("down,tab", "select_flow(1)", "Next flow", id="next-flow"),
         Binding("up,shift+tab", "select_flow(-1)", "Previous flow", id="previous-flow"),
         Binding("b", "other_queue", "Other direction of the bottleneck", id="way-back"),
-        Binding("v", "variable(1)", "RTT, or values of algorithms", id="variable"),
-        Binding("V", "variable(-1)", "RTT, or values of algorithms", id="variable-before"),
+        Binding("v", "variable(1)", "Values of algorithms", id="variable", tooltip=_VALUES),
+        Binding("V", "variable(-1)", id="variable-before"),
         Binding("t", "next_look", "Next theme", id="theme"),
         Binding("a", "ascii", "ASCII on and off", id="ascii"),
         Binding("r", "receiver", "Receiver's table or events", id="receiver"),

@@ -9,7 +9,11 @@ from msgspec.structs import replace
 from textual.pilot import Pilot
 
 from ccplay.model import AnyEvent, Sweep
+from ccplay.state import LabState
 from ccplay.ui.app import CcplayApp
+from ccplay.ui.ghosts import of_run
+from ccplay.ui.pictures import PICTURES
+from ccplay.ui.traces import SeriesTrace, ShiftedTrace
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import playing
 from tests.ui.test_snapshots import SnapCompare, app_on, at
@@ -85,6 +89,20 @@ async def test_v_says_where_there_is_nothing_to_draw() -> None:
         await pilot.press("v")
         assert [each.message for each in app._notifications] == ["cubic tells no values of its own"]
         assert "RTT ms" in title(app)
+
+
+async def test_an_earlier_run_lies_under_it() -> None:
+    earlier = LabState()
+    for event in telling():
+        earlier.apply(event)
+    async with playing(SyntheticSource(telling()), start_at=12.0) as (app, pilot):
+        await pilot.press("v")
+        assert app.glyphs.ghost not in title(app)
+        app.main.ghosts.shown = of_run(earlier, "earlier")
+        app.main.redraw()
+        assert "12.0 ⠂• 12.0" in title(app)
+        traces = PICTURES["rtt"](app.main.view).traces
+        assert [type(each) for each in traces] == [ShiftedTrace, SeriesTrace]
 
 
 @pytest.mark.parametrize("size", [(120, 40), (80, 24)])

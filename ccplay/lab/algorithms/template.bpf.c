@@ -25,7 +25,7 @@ struct mine {
 	u32 base_rtt; /* the least RTT seen, in microseconds */
 };
 
-/* Values to be sampled beside cwnd, with their units; SHOW says what they are. */
+/* Values to be sampled beside cwnd and drawn (key v), with their units; SHOW says what they are. */
 SHOWN("my_base_rtt_us");
 
 /* Segments were acknowledged: let cwnd grow. Not called while losses are repaired. */
