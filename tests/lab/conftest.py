@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 
+import psutil
 import pytest
 
 from ccplay import launch
+from ccplay.lab.netns import Namespace
 from ccplay.model import AnyCommand, Build
 from ccplay.session import Session
 from ccplay.sinks import Sink
@@ -47,7 +50,16 @@ class RunningLab:
     async def run_for(self, seconds: float) -> None:
         """Wait until the lab's own clock has advanced so far."""
         end = self.state.now + seconds
-        await self.until(lambda state: state.now >= end, seconds * 2 + 10)
+        # An emulated guest's clock may take its time.
+        await self.until(lambda state: state.now >= end, seconds * 10 + 10)
+
+    def namespace(self, host: str) -> Namespace:
+        """Return the network namespace of a host."""
+        assert self.source.pid is not None
+        for process in psutil.Process(self.source.pid).children(recursive=True):
+            if f"{host}-" in Path(f"/proc/{process.pid}/net/dev").read_text():
+                return Namespace(host, process.pid)
+        raise AssertionError(f"no process is in {host}")
 
     async def close(self) -> None:
         await self.session.close()

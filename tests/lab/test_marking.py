@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ from statistics import fmean, quantiles
 import pytest
 
 from ccplay import launch
+from ccplay.errors import LabError
 from ccplay.lab.bpf.marker import lack_of_marking
 from ccplay.lab.modules import find_tool
 from ccplay.model import AnyEvent, Build, LinkSetting, Qdisc, SetLink, StartFlow, Sweep, Topology
@@ -99,15 +101,19 @@ async def test_dctcp_holds_the_queue_near_the_threshold_and_cubic_fills_it() -> 
 
 async def test_every_mark_counted_comes_back_to_the_sender() -> None:
     lab, seen = await started("dctcp")
+    # What waits while the receiver's own call holds the socket is acknowledged all at once, since
+    # Linux 6.7, whether marked or not: on a busy machine then one ACK speaks for both.
+    with contextlib.suppress(LabError):
+        lab.namespace("h2").sysctl({"net.ipv4.tcp_backlog_ack_defer": 0})
     await lab.until(lambda _: (seen.marks or 0) > 200)
     # No more marks: those under way come in, and the counts must meet.
     lab.send(SetLink(link=LINK, mark=0))
     await lab.until(lambda state: state.links[LINK][-1].setting.mark == 0)
     await lab.run_for(0.5)
     marks = seen.marks
-    # Nearly always they are equal. What is marked may still be dropped, and the sender counts by
-    # ACKs: on a busy machine one may stand for segments with and without a mark.
-    assert seen.delivered_ce == pytest.approx(marks, abs=seen.drops + 0.05 * (marks or 0))
+    # What is marked may still be dropped. What is sent again is never marked (RFC 3168, 6.1.5).
+    assert marks is not None
+    assert marks - seen.drops <= seen.delivered_ce <= marks
     lab.send(SetLink(link=LINK, mark=5))
     await lab.until(lambda _: (seen.marks or 0) > (marks or 0))
     assert lab.state.links[LINK][-1].setting.mark == 5

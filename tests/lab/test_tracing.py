@@ -13,7 +13,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
 
-import psutil
 import pytest
 
 from ccplay import launch, wire
@@ -136,15 +135,11 @@ def traced_segments(log: list[str]) -> tuple[int, int]:
 
 def counters(lab: RunningLab, host: str) -> Callable[[], tuple[int, int]]:
     """Return what reads a host's counts of segments received, and of those merged in a backlog."""
-    assert lab.source.pid is not None
-    for process in psutil.Process(lab.source.pid).children(recursive=True):
-        net = Path(f"/proc/{process.pid}/net")
-        if f"{host}-" in (net / "dev").read_text():
-            return lambda: (
-                snmp(net / "snmp", "Tcp")["InSegs"],
-                snmp(net / "netstat", "TcpExt")["TCPBacklogCoalesce"],
-            )
-    raise AssertionError(f"no process in {host}")
+    net = Path(f"/proc/{lab.namespace(host).pid}/net")
+    return lambda: (
+        snmp(net / "snmp", "Tcp")["InSegs"],
+        snmp(net / "netstat", "TcpExt")["TCPBacklogCoalesce"],
+    )
 
 
 def snmp(path: Path, group: str) -> dict[str, int]:
