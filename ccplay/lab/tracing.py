@@ -32,7 +32,7 @@ _TELL_MISSING_S = 1.0
 
 
 @dataclass(slots=True)
-class _Account:
+class Account:
     """What was told of a connection, and what not, by the kernel's own count of its segments.
 
     That runs ahead by what waits for the socket, but now and then nothing does. So the least by
@@ -80,7 +80,7 @@ class _Trace:
     senders: frozenset[Sender]
     connections: list[Connection] = field(default_factory=list)
     """Empty before it is known which are its own."""
-    accounts: dict[str, _Account] = field(default_factory=lambda: defaultdict(_Account))
+    accounts: dict[str, Account] = field(default_factory=lambda: defaultdict(Account))
     """By the connection's name."""
     until: float = 0.0
     """When it ends unless the flow still runs."""

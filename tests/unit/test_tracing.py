@@ -11,7 +11,8 @@ from ccplay import blocks, wire
 from ccplay.bounds import Bounds
 from ccplay.errors import ScenarioError, WireError
 from ccplay.lab import tracing
-from ccplay.lab.bpf.tracer import complete
+from ccplay.lab.bpf.tracer import Told, complete
+from ccplay.lab.tracing import Account
 from ccplay.model import (
     Build,
     CaStateChanged,
@@ -75,6 +76,36 @@ def test_records_become_one_event() -> None:
         srtt_us=20_000,
         snd_wnd=65_536,
     )
+
+
+def counted(*counts: tuple[int, int]) -> list[Told]:
+    """Records of segments: how many the kernel has counted, and for how many each stands."""
+    return [Told(40, 0, 7, 10, 10, 1, 1, segs_in, n, 0) for segs_in, n in counts]
+
+
+def test_what_was_never_told_is_known_from_the_kernels_count() -> None:
+    """What came before the trace is not missing, nor what waits for the socket, nor merged ACKs."""
+    account = Account()
+    account.take(counted((3, 1), (6, 1), (6, 2)))
+    assert account.missing(at_the_end=False) == 0
+    account.take([])
+    # Three are missing, and one waits until it is told.
+    account.take(counted((11, 1), (11, 1)))
+    assert account.missing(at_the_end=False) == 3
+    assert account.missing(at_the_end=False) == 0
+    account.take(counted((12, 1), (15, 1)))
+    assert account.missing(at_the_end=False) == 0
+    assert account.missing(at_the_end=True) == 0
+    account.take(counted((17, 1)))
+    assert account.missing(at_the_end=True) == 3
+    assert account.told == 9
+
+
+def test_a_short_trace_is_counted_at_its_end() -> None:
+    account = Account()
+    account.take(counted((3, 1), (4, 1)))
+    account.take(counted((7, 1)))
+    assert account.missing(at_the_end=True) == 2
 
 
 def test_what_is_traced_becomes_series_of_their_own() -> None:

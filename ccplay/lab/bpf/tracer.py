@@ -72,7 +72,7 @@ def lack_of(tracepoint: str) -> Lack | None:
 
 
 class Tracer:
-    """The programs at work. While there are no senders they cost a look-up a segment, 0.1 us."""
+    """The programs at work. While there are no senders they cost no more than a look-up a segment."""
 
     def __init__(self) -> None:
         """Build, load and attach them; blocks for a second where they are not built yet.
