@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ccplay.errors import LabError
-from ccplay.guest import boot
-from ccplay.guest.kept import FOLDER
 
 UNSHARE = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 """unshare(1): private network, mounts and processes, which all end with their first process."""
@@ -55,6 +53,10 @@ def guest_argv(
     Needs no privilege. Captures and ``algorithms`` are this machine's; ``paced``, see
     ``guest.boot.argv``. Raises ``LabError`` with the remedy where there is no guest.
     """
+    # Most labs are on this kernel, and their first paint shall not wait for it.
+    from ccplay.guest import boot  # noqa: PLC0415
+    from ccplay.guest.kept import FOLDER  # noqa: PLC0415
+
     place = (captures or Path()).absolute()
     place.mkdir(parents=True, exist_ok=True)
     # Captures go there, algorithms are edited there, and their objects are kept.
