@@ -34,6 +34,11 @@ class Variable:
     one: int | None
     """What counts as 1 of a fraction; None where it is none."""
 
+    @property
+    def title(self) -> str:
+        """What it is, with the algorithm: ``bbr min rtt``."""
+        return f"{self.algorithm} {self.words}".lstrip()
+
     def real(self, value: float) -> float:
         """Return a number in the unit, fractions as such: a gain of 320 is 1.25."""
         return float(value) / (self.one or 1)

@@ -55,7 +55,7 @@ class Watchdog:
                 before = None
             # Until a loss is repaired TCP holds cwnd down itself, to ssthresh in the end.
             wanted = cwnd if ca_state <= _DISORDER else ssthresh
-            if ca_state == _LOSS or wanted is None:
+            if ca_state == _LOSS or wanted is None or not unacked:
                 continue
             if wrong := _wrong(wanted, unacked):
                 news += self._suspect(name, cc, wrong, t)
@@ -89,7 +89,7 @@ class Watchdog:
 
 def _wrong(cwnd: int, unacked: int) -> str:
     """Say what is wrong with a cwnd that an algorithm wants; nothing where it may be right."""
-    if cwnd <= 1 and unacked:
+    if cwnd <= 1:
         return "keeps cwnd at 1"
     if cwnd > max(LEAST_RUNAWAY, FAR_ABOVE * unacked):
         return "lets cwnd grow without bound"

@@ -18,9 +18,9 @@ def shown(view: View) -> str | None:
 def choices(view: View) -> list[str | None]:
     """Return what there is to choose from: RTT, then what the selected flow's algorithms tell."""
     flow = view.state.flows.get(view.selected or "")
-    return (
-        [None] if flow is None else [None, *filter(lambda name: _tells(view, flow, name), flow.own)]
-    )
+    if flow is None:
+        return [None]
+    return [None, *(name for name in flow.own if _tells(view, flow, name))]
 
 
 def axis(view: View, name: str) -> tuple[str, float]:

@@ -69,7 +69,7 @@ def variable(view: View, name: str, width: int) -> Title:
     """Say which variable of algorithms the third plot shows."""
     what, (unit, factor) = variables.variable(name), own.axis(view, name)
     left = [
-        (f"{what.algorithm} {what.words}".lstrip(), f"bold {view.ink('text')}"),
+        (what.title, f"bold {view.ink('text')}"),
         (f" {unit}".rstrip(), view.ink("muted")),
     ]
     values = _values(view, name, factor, what.write, own=True)

@@ -99,6 +99,7 @@ async def test_an_earlier_run_lies_under_it() -> None:
         await pilot.press("v")
         assert app.glyphs.ghost not in title(app)
         app.main.ghosts.shown = of_run(earlier, "earlier")
+        app.main.playhead.jump(12.0, 20.0)
         app.main.redraw()
         assert "12.0 ⠂• 12.0" in title(app)
         traces = PICTURES["rtt"](app.main.view).traces

@@ -37,7 +37,7 @@ def at(app: CcplayApp, t: float) -> Callable[[Pilot[int]], Awaitable[None]]:
         await pilot.pause(0.3)
         head = app.main.playhead
         head.jump(t, app.session.state.now)
-        head.left, head.seen = head._page(), t
+        head.left, head.seen = head._page(t), t
         for plot in app.main.query(Plot):
             # The axes remember what was shown before, which depends on the clock.
             plot.blank(plot.width, plot.height)

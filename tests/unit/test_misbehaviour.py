@@ -50,6 +50,7 @@ def test_what_lasts_is_told_once(each: TcpSamples, words: str) -> None:
     [
         samples(1, 1, ca_state=4),  # after a timeout
         samples(1, 0),  # nothing to send
+        samples(5000, 0),
         samples(2, 2),
         samples(5000, 4000),  # 1 Gbit/s over 60 ms
         samples(900, 10),

@@ -43,9 +43,8 @@ def _panel(scene: Scene, inks: Inks, name: str) -> Panel:
     flows = [flow for streams in scene.flows for flow in streams]
     unit, factor = what.axis(max(high for _, high in _ranges(flows, name)))
     label = f"{what.words} ({unit})" if unit else what.words
-    title = f"{what.algorithm} {what.words}".lstrip()
     return Panel(
-        f"own-{name}", title, label, 0.8, lambda axes: _draw(axes, scene, inks, name, factor)
+        f"own-{name}", what.title, label, 0.8, lambda axes: _draw(axes, scene, inks, name, factor)
     )
 
 
