@@ -59,8 +59,9 @@ def _draw(axes: Axes, scene: Scene, inks: Inks, name: str, factor: float) -> lis
         ]
         ink = inks[name_of(streams)]
         for line in lines:
-            # With dots, for a value that has no neighbours makes no line.
-            axes.plot(line.t, line.y, color=ink.colour, linewidth=1.0, marker=".", markersize=1.4)
+            # A value that has no neighbours makes no line, so there are dots, as wide as lines.
+            axes.plot(line.t, line.y, color=ink.colour, linewidth=1.0)
+            axes.plot(line.t, line.y, ".", color=ink.colour, markersize=2.0, markeredgewidth=0)
             top = max(top, line.top)
         if lines:
             handles.append(Line2D([], [], color=ink.colour, label=flow_label(streams)))
