@@ -178,7 +178,7 @@ class Tracing:
 
     async def _ready(self) -> Tracer:
         if self._tracer is None:
-            # It takes some 80 ms, a second where it has to be built, and sweeps must go on.
+            # It takes some 0.1 s, a second where it has to be built, and sweeps must go on.
             self._tracer = await asyncio.to_thread(Tracer)
         return self._tracer
 

@@ -61,18 +61,24 @@ class Told(NamedTuple):
     ca_state: int
 
 
-@cache
 def lack_of(tracepoint: str) -> Lack | None:
     """Return what keeps a tracepoint from being told of; None where nothing is known to."""
     if (missing := lack(_FIRST_KERNEL)) is not None:
         return missing
-    if f"\0btf_trace_{tracepoint}\0".encode() not in BTF.read_bytes():
+    if tracepoint not in _there():
         return Lack("this kernel does not have that tracepoint", "Linux 5.19 or newer has it")
     return None
 
 
+@cache
+def _there() -> set[str]:
+    """Return which of the tracepoints the kernel's types have; that is some megabytes to read."""
+    types = BTF.read_bytes()
+    return {name for name in (PROBE, STATE_SET) if f"\0btf_trace_{name}\0".encode() in types}
+
+
 class Tracer:
-    """The programs at work. While there are no senders they cost no more than a look-up a segment."""
+    """The programs at work. Where there are no senders, all they do is look that up."""
 
     def __init__(self) -> None:
         """Build, load and attach them; blocks for a second where they are not built yet.
@@ -92,10 +98,13 @@ class Tracer:
             self._programs = Programs(image, "the tracer", without=absent)
             undo.callback(self._programs.close)
             ring, page = self._programs.map("ring"), mmap.PAGESIZE
-            self._ours = mmap.mmap(ring, page)
-            # The kernel's page, then the ring twice, so that what was written is in one piece.
-            size = page + 2 * _RING_BYTES
-            self._theirs = mmap.mmap(ring, size, prot=mmap.PROT_READ, offset=page)
+            try:
+                self._ours = mmap.mmap(ring, page)
+                # The kernel's page, then the ring twice, so that what was written is in one piece.
+                size = page + 2 * _RING_BYTES
+                self._theirs = mmap.mmap(ring, size, prot=mmap.PROT_READ, offset=page)
+            except OSError as error:
+                raise UnsupportedError(f"no ring to trace into: {error.strerror}") from None
             for each in self._programs.descriptors:
                 undo.callback(os.close, libbpf.attach_to_tracepoint(each))
             self._undo = undo.pop_all()
