@@ -117,7 +117,7 @@ class Menu(OptionList):
         self.post_message(self.Chosen(self, self.item))
 
     def on_key(self, event: events.Key) -> None:
-        """Jump to the line of a digit, or to the next that starts with a letter."""
+        """Jump to the line of a digit, or the next of a letter, those that are missing last."""
         if event.character is None or not event.character.isalnum():
             return
         row = self._row_of(event.character.lower())
@@ -130,11 +130,9 @@ class Menu(OptionList):
             row = int(character) - 1
             return row if 0 <= row < len(self.items) else None
         count = len(self.items)
-        for step in range(1, count + 1):
-            row = (self._pointed + step) % count
-            if self.items[row].label.lower().startswith(character):
-                return row
-        return None
+        rows = ((self._pointed + step) % count for step in range(1, count + 1))
+        found = [row for row in rows if self.items[row].label.lower().startswith(character)]
+        return min(found, key=lambda row: bool(self.items[row].missing), default=None)
 
     def _row(self, key: str) -> int:
         keys = [item.key for item in self.items]
