@@ -798,7 +798,7 @@ class TraceSamples(Event, frozen=True):
     """Segments that came to the sender, nearly all of them ACKs, the first of them at ``t``.
 
     What the connection holds at the tracepoint ``tcp:tcp_probe``, where one has come and has no
-    effect yet; there is none any more once the sender has ended its side. The values of a field are
+    effect yet; there is none any more once either side has ended. The values of a field are
     one row, as those of a flow are in ``Sweeps``.
     """
 
