@@ -132,8 +132,10 @@ class LabSource:
 
     def _obituary(self, code: int) -> str:
         words = [wire.printable(each) for each in self._last_words if each]
-        if words and words[-1].startswith(wire.LAB_SAYS):
-            return words[-1].removeprefix(wire.LAB_SAYS)
+        # Not always the last: the kernel of a guest says goodbye, too.
+        for each in reversed(words):
+            if each.startswith(wire.LAB_SAYS):
+                return each.removeprefix(wire.LAB_SAYS)
         if any(each.startswith(_KILLED) for each in words):
             return "the lab was killed by a signal from outside"
         how = f"by signal {-code}" if code < 0 else f"with exit code {code}"

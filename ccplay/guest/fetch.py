@@ -24,6 +24,8 @@ def fetch(tell: Callable[[str], None]) -> None:
     Raises ``CcplayError``.
     """
     if boot.lack() is None:
+        # It is made of a file of ours, which may be newer.
+        RAMDISK.write_bytes(ramdisk(FOLDER / "bin" / "busybox", MODULES / _release()))
         tell(f"Linux {_release()} is ready in {FOLDER}")
         return
     tools.find("qemu-system-x86_64")
@@ -53,11 +55,16 @@ def _accelerator() -> str:
 
 def _boots(accelerator: str, within_s: float) -> bool:
     words = boot.argv([*boot.environment(), "uname", "-r"], accelerator=accelerator)
-    try:
-        done = subprocess.run(words, check=False, capture_output=True, timeout=within_s, input=b"")
-    except subprocess.TimeoutExpired:
-        return False
-    return done.stdout.decode(errors="replace").strip() == _release()
+    pipe = subprocess.PIPE
+    # stdin stays open: the guest waits for whoever is at its other end.
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL) as guest:
+        try:
+            guest.wait(within_s)
+        except subprocess.TimeoutExpired:
+            guest.kill()
+            return False
+        said = guest.stdout.read() if guest.stdout else b""
+    return said.decode(errors="replace").strip() == _release()
 
 
 def _release() -> str:

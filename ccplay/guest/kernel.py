@@ -23,11 +23,19 @@ def newest() -> str:
     Raises ``UnsupportedError``.
     """
     offered = run(["apt-cache", "search", "--names-only", "^linux-image-[0-9]"], Path("/")).decode()
-    releases = _IMAGE.findall(offered)
-    if not releases or _numbers(best := max(releases, key=_numbers))[:2] < _FIRST:
+    release = newest_of(offered)
+    if release is None:
         wanted = ".".join(map(str, _FIRST))
-        raise UnsupportedError(f"the package sources offer no kernel {wanted} or newer")
-    return str(best)
+        raise UnsupportedError(
+            f"the package sources offer no kernel {wanted} or newer (apt-get update)"
+        )
+    return release
+
+
+def newest_of(offered: str) -> str | None:
+    """Return the newest that will do of what apt-cache(8) lists; None where there is none."""
+    releases = [each for each in _IMAGE.findall(offered) if _numbers(each)[:2] >= _FIRST]
+    return max(releases, key=_numbers, default=None)
 
 
 def bring(release: str, folder: Path) -> None:

@@ -1,0 +1,67 @@
+"""A guest: which kernel is taken, and how it is told what to run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ccplay.errors import LabError
+from ccplay.guest import boot
+from ccplay.guest.kernel import newest_of
+
+DEBIAN = """\
+linux-image-6.1.0-50-amd64 - Linux 6.1 for 64-bit PCs (signed)
+linux-image-6.12-amd64 - Linux for 64-bit PCs (meta-package)
+linux-image-6.12.101+deb12-amd64 - Linux 6.12 for 64-bit PCs (signed)
+linux-image-6.12.117+deb12-amd64 - Linux 6.12 for 64-bit PCs (signed)
+linux-image-6.12.117+deb12-cloud-amd64 - Linux 6.12 for x86-64 cloud (signed)
+linux-image-6.12.117+deb12-rt-amd64 - Linux 6.12 for 64-bit PCs (signed), PREEMPT_RT
+linux-image-6.12.99+deb12-amd64-unsigned - Linux 6.12 for 64-bit PCs
+"""
+UBUNTU = """\
+linux-image-6.8.0-31-generic - Signed kernel image generic
+linux-image-6.8.0-100-generic - Signed kernel image generic
+linux-image-6.8.0-1005-gke - Signed kernel image gke
+"""
+
+
+@pytest.mark.parametrize(
+    ("offered", "release"),
+    [
+        (DEBIAN, "6.12.117+deb12-amd64"),
+        (UBUNTU, "6.8.0-100-generic"),
+        # Its BPF algorithms would stay when the lab has gone.
+        (DEBIAN.splitlines(keepends=True)[0], None),
+        ("", None),
+    ],
+)
+def test_the_newest_kernel_with_all_modules_is_taken(offered: str, release: str | None) -> None:
+    assert newest_of(offered) == release
+
+
+def test_a_folder_may_have_spaces_and_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    """QEMU takes commas apart, and the kernel its command line at spaces."""
+    monkeypatch.setattr(boot, "find", lambda name: name)
+    words = boot.argv(["HOME=/a b", "true"], [Path("/my, own")], accelerator="tcg")
+    assert any("path=/my,, own," in word for word in words)
+    assert words[-1].endswith(' "/my, own" "HOME=/a b" true')
+
+
+@pytest.mark.parametrize("word", ['/a"b', "/long" * 500])
+def test_what_the_kernel_can_not_be_told_is_refused(
+    monkeypatch: pytest.MonkeyPatch, word: str
+) -> None:
+    monkeypatch.setattr(boot, "find", lambda name: name)
+    with pytest.raises(LabError, match="can't be told"):
+        boot.argv(["true", word], accelerator="tcg")
+
+
+@pytest.mark.parametrize("paced", [True, False])
+def test_only_an_emulated_clock_counts_instructions(
+    monkeypatch: pytest.MonkeyPatch, paced: bool
+) -> None:
+    monkeypatch.setattr(boot, "find", lambda name: name)
+    pace = f"shift=1,sleep={'on' if paced else 'off'}"
+    assert pace in boot.argv(["true"], accelerator="tcg", paced=paced)
+    assert "-icount" not in boot.argv(["true"], accelerator="kvm", paced=paced)
