@@ -51,8 +51,8 @@ async def run(console: Console) -> None:
         scenario.find("race"), [f'timeline.{flow}.bytes="{SIZE}"' for flow in (0, 1)]
     )
     runs = sum(case.repeats for case in race.cases)
-    alone = await _round(race, 1)
-    beside = await _round(race, JOBS)
+    alone = await measure(race, 1)
+    beside = await measure(race, JOBS)
     heads = ("", "one after the other", f"{JOBS} at a time", "ratio", "aim")
     sheet = table(f"{runs} runs of the race, {SIZE} a flow", "", heads)
     ratio = f"{alone.seconds / beside.seconds:.2f}"
@@ -75,7 +75,8 @@ async def run(console: Console) -> None:
     console.print(sheet)
 
 
-async def _round(race: scenario.Scenario, jobs: int) -> Round:
+async def measure(race: scenario.Scenario, jobs: int) -> Round:
+    """Run a scenario, so many labs side by side."""
     argv = launch.lab_argv()
 
     def start(build: Build) -> Source:
