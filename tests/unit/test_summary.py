@@ -170,11 +170,10 @@ def test_a_queue_counts_while_traffic_runs_only() -> None:
     state = LabState()
     flow = FlowStarted(t=1.0, flow="1", src="a", dst="b", cc="reno", port=1)
     ended = FlowEnded(t=2.5, flow="1", bytes=1, duration_s=1.5, retransmits=0)
-    for event in (HELLO, Ready(t=0.5), sweep(0.6, {}, qlen=90), flow):
+    before = [HELLO, Ready(t=0.5), sweep(0.6, {}, qlen=90)]
+    runs = [flow, sweep(1.5, {"1": 5}, qlen=10), sweep(2.0, {"1": 5}, qlen=30), ended]
+    for event in (*before, *runs, sweep(9.0, {}, qlen=0)):
         state.apply(event)
-    for event in (sweep(1.5, {"1": 5}, qlen=10), sweep(2.0, {"1": 5}, qlen=30), ended):
-        state.apply(event)
-    state.apply(sweep(9.0, {}, qlen=0))
     (queue,) = summarise(state, "x").queues
     assert (queue.qlen_mean, queue.qlen_max) == (20.0, 30.0)
 
