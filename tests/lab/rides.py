@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import fmean, median
@@ -15,13 +15,17 @@ from ccplay.source import LabSource
 from ccplay.state import Flow
 from ccplay.theory import Theory
 from ccplay.wire import UnknownEvent
-from tests.lab import marker
 from tests.lab.conftest import RunningLab
 
 PACKET_BITS = 1514 * 8
 """A full packet on the wire."""
 
+_MSS = 1448
+
 OPEN, RECOVERY = 0, 3
+
+_STARTED_S = 120.0
+"""So long a lab may take to start, and a flow in it: a guest's kernel boots first, emulated."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,8 @@ class Path:
     """One way."""
     limit: int = 50
     loss: float = 0.0
+    mark: int | None = None
+    """From so many packets in the queue on they get CE; then both hosts agree on ECN."""
 
     @property
     def wires(self) -> float:
@@ -43,7 +49,7 @@ class Path:
     def links(self) -> dict[str, LinkSetting]:
         queue = Qdisc(kind="pfifo", options={"limit": self.limit})
         both = LinkSetting(rate=self.rate, delay_us=self.delay_us, qdisc=queue)
-        return {"bottleneck": both, "r->h2": LinkSetting(loss=self.loss)}
+        return {"bottleneck": both, "r->h2": LinkSetting(loss=self.loss, mark=self.mark)}
 
 
 @dataclass
@@ -72,6 +78,9 @@ class Ride:
         if not isinstance(event, Sweep) or event.tcp is None or event.qdisc is None:
             return
         tcp, at = event.tcp, event.qdisc.link.index("r->h2")
+        if tcp.bytes_acked[0] < _MSS:
+            # Only the cookie by which iperf3 knows its connections again; traffic is still to come.
+            return
         self.samples.append(
             Sample(
                 t=event.t,
@@ -178,40 +187,38 @@ def _growth(samples: list[Sample]) -> float:
     return (last.cwnd - first.cwnd) / rtts
 
 
-async def ride(cc: str, path: Path, seconds: float, mark_above: int | None = None) -> Ride:
+async def ride(cc: str, path: Path, seconds: float, argv: Sequence[str] = ()) -> Ride:
     """Let one flow have the path to itself for so long.
 
-    ``mark_above`` so many packets in the queue, they get CE; then both hosts agree on ECN.
+    ``argv`` starts the lab, where not as usual.
     """
     build = Build(
         topology=Topology(kind="linear"),
         links=path.links,
         sample_hz=100.0,
-        congestion_controls={} if mark_above is None else {"h1": cc, "h2": cc},
+        congestion_controls={} if path.mark is None else {"h1": cc, "h2": cc},
     )
     taken = Ride(path)
-    lab = RunningLab(LabSource(launch.lab_argv(), build), taken)
+    lab = RunningLab(LabSource(argv or launch.lab_argv(), build), taken)
     try:
-        await lab.until(lambda state: state.phase == "ready")
-        if mark_above is not None:
-            assert lab.state.hello is not None
-            links = {each.name: each.interface for each in lab.state.hello.network.links}
-            await asyncio.to_thread(marker.mark_above, links["r->h2"], mark_above)
+        await lab.until(lambda state: state.phase == "ready", _STARTED_S)
         lab.send(StartFlow(cc=cc))
-        await lab.until(lambda _: len(taken.samples) > 0)
+        await lab.until(lambda _: len(taken.samples) > 0, _STARTED_S)
         await lab.run_for(seconds)
     finally:
         await lab.close()
     return taken
 
 
-async def rides(wanted: dict[str, tuple[str, Path, float]], at_once: int = 4) -> dict[str, Ride]:
+async def rides(
+    wanted: dict[str, tuple[str, Path, float]], at_once: int = 4, argv: Sequence[str] = ()
+) -> dict[str, Ride]:
     """Run several, some side by side, each in a lab of its own."""
     turn = asyncio.Semaphore(at_once)
 
     async def one(cc: str, path: Path, seconds: float) -> Ride:
         async with turn:
-            return await ride(cc, path, seconds)
+            return await ride(cc, path, seconds, argv)
 
     done = await asyncio.gather(*(one(*each) for each in wanted.values()), return_exceptions=True)
     for each in done:

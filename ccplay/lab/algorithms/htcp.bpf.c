@@ -6,14 +6,20 @@
  * since the last loss and D_L = 1 s:
  *	alpha(D) = 1						D <= D_L
  *	         = 1 + 10 (D - D_L) + ((D - D_L) / 2)^2		else
- *	avoidance	cwnd += 2 (1 - beta) alpha(D) an RTT
+ *	avoidance	cwnd += 2 (1 - beta) max(alpha(D) * RTT_min / 100 ms, 1) an RTT
  *	loss		ssthresh = beta * cwnd
  * beta is RTT_min / RTT_max, which empties the queue and no more, between 0.5 and 0.8; it is 0.5 where the
  * throughput has changed by more than a fifth between two losses, for then the path has changed.
+ *
+ * RTT_min / 100 ms, kept between 1/10 and 2, lets flows of different RTTs grow alike by the clock: Linux'
+ * module has it so (use_rtt_scaling).
  */
 #include "ccplay_cc.h"
 
 #define DL_US 1000000ULL
+#define RTT_US 100000 /* of a flow that grows by alpha as it is */
+#define RTT_MIN_US 10000U
+#define RTT_MAX_US 200000U
 #define BETA_MIN 500 /* thousandths */
 #define BETA_MAX 800
 
@@ -32,11 +38,12 @@ SHOWN("htcp_alpha_1000 htcp_beta_1000 htcp_rtt_min_us htcp_rtt_max_us");
 static __always_inline u64 alpha(const struct htcp *h, u64 now)
 {
 	u64 since = h->loss_us && now > h->loss_us ? now - h->loss_us : 0, ms;
+	u64 rtt = max(min(h->rtt_min, RTT_MAX_US), RTT_MIN_US);
 
 	if (since <= DL_US)
 		return 1000;
 	ms = min((since - DL_US) / 1000, 1000000ULL);
-	return 1000 + 10 * ms + ms * ms / 4000;
+	return max((1000 + 10 * ms + ms * ms / 4000) * rtt / RTT_US, 1000ULL);
 }
 
 PKTS_ACKED(sk, sample)
@@ -65,7 +72,7 @@ CONG_AVOID(sk, ack, acked)
 			return;
 	}
 	growth = 2 * (1000 - max(h->beta, (u32)BETA_MIN)) * alpha(h, now_us(tp)) / 1000;
-	grow(tp, &h->rest, max(growth, 1000ULL) * acked / tp->snd_cwnd);
+	grow(tp, &h->rest, growth * acked / tp->snd_cwnd);
 	SHOW(sk, alpha(h, now_us(tp)), h->beta, h->rtt_min, h->rtt_max);
 }
 

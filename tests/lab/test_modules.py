@@ -1,0 +1,121 @@
+"""Our BPF algorithms beside the modules of the same names, under a full kernel that has them.
+
+Both ride in a guest. Where it is emulated its clock counts instructions, so that nothing comes late
+however busy the machine is: what differs is the algorithms, not the weather.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from statistics import fmean, median
+
+import pytest
+
+from ccplay import launch
+from ccplay.guest import boot
+from tests.lab.rides import Path, Ride, rides
+
+_missing = boot.lack()
+pytestmark = pytest.mark.skipif(_missing is not None, reason=f"{_missing}")
+
+PLAIN = Path()
+LONG = Path(delay_us=50_000)
+"""RTT 100 ms, which H-TCP takes as it is; 161 ms when the queue is full."""
+MARKED = Path(limit=200, mark=20)
+
+OURS = {
+    "vegas": "vegas.bpf",
+    # The module of this name is Westwood+, too.
+    "westwood": "westwood-plus.bpf",
+    "htcp": "htcp.bpf",
+    "dctcp": "dctcp.bpf",
+}
+PATHS = {
+    "vegas": (PLAIN, 8.0),
+    "westwood": (PLAIN, 18.0),
+    "htcp": (LONG, 24.0),
+    "dctcp": (MARKED, 9.0),
+}
+
+START_S = {"vegas": 3.0, "westwood": 4.0, "htcp": 11.0, "dctcp": 4.0}
+"""What is lost in slow start is repaired by then, and H-TCP knows its throughput, so its beta."""
+
+
+@pytest.fixture(scope="module")
+def ridden() -> dict[str, Ride]:
+    """Run all once, each in a guest of its own, one after the other."""
+    names = [(cc, *PATHS[module]) for module, ours in OURS.items() for cc in (module, ours)]
+    wanted = {cc: (cc, path, seconds) for cc, path, seconds in names}
+    return asyncio.run(rides(wanted, at_once=1, argv=launch.guest_argv()))
+
+
+def both(ridden: dict[str, Ride], module: str) -> tuple[Ride, Ride]:
+    """Return the module's ride and ours, settled."""
+    found = [ridden[cc].since(START_S[module]) for cc in (module, OURS[module])]
+    assert [{each.cc for each in ride.samples} for ride in found] == [{module}, {OURS[module]}]
+    return found[0], found[1]
+
+
+@pytest.mark.parametrize("module", sorted(OURS))
+def test_the_same_goodput(ridden: dict[str, Ride], module: str) -> None:
+    """All of them fill the path."""
+    theirs, ours = both(ridden, module)
+    assert ours.goodput == pytest.approx(theirs.goodput, rel=0.02)
+    assert theirs.goodput > 0.85 * theirs.path.rate
+
+
+def test_westwood_has_the_same_sawtooth(ridden: dict[str, Ride]) -> None:
+    """Loss comes as often, at the same height, a segment more or less."""
+    theirs, ours = both(ridden, "westwood")
+    assert fmean(ours.tops()) == pytest.approx(fmean(theirs.tops()), rel=0.05)
+    assert ours.period() == pytest.approx(theirs.period(), rel=0.12)
+    assert ours.mean_queue() == pytest.approx(theirs.mean_queue(), rel=0.12)
+    assert ours.growth() == pytest.approx(theirs.growth(), rel=0.1)
+
+
+def test_htcp_has_the_same_sawtooth(ridden: dict[str, Ride]) -> None:
+    """It cuts to RTT_min / RTT_max, and ends a tooth growing by 8 segments an RTT.
+
+    The module rounds alpha down to whole numbers, and forgets what made no whole segment yet: its
+    teeth last a fifth longer.
+    """
+    theirs, ours = both(ridden, "htcp")
+    assert fmean(ours.tops()) == pytest.approx(fmean(theirs.tops()), rel=0.05)
+    # The module counts in ticks, 4 ms of 100 to 161.
+    assert ours.cut() == pytest.approx(theirs.cut(), abs=0.05)
+    assert 0.75 * theirs.period() < ours.period() < 1.02 * theirs.period()
+    assert ours.growth(0.8, 1.0) == pytest.approx(theirs.growth(0.8, 1.0), rel=0.2)
+    assert ours.mean_queue() == pytest.approx(theirs.mean_queue(), rel=0.15)
+
+
+def test_westwood_falls_alike(ridden: dict[str, Ride]) -> None:
+    """To bandwidth times least RTT, which the module rounds up to ticks: 24 ms for 20.3 ms."""
+    theirs, ours = (
+        median(tooth[0].ssthresh or 0 for tooth in ride.teeth())
+        for ride in both(ridden, "westwood")
+    )
+    assert ours <= theirs <= ours * 24 / 20 + 1
+
+
+def test_vegas_keeps_as_much_in_the_queue(ridden: dict[str, Ride]) -> None:
+    """Both rest somewhere between alpha and beta, 2 and 4 segments, a packet more or less.
+
+    The module has Diff = cwnd (RTT - BaseRTT) / BaseRTT where the paper, and ours, divides by RTT,
+    here a fifth more: ours may keep one more.
+    """
+    theirs, ours = both(ridden, "vegas")
+    assert 1.0 < theirs.mean_queue() < 5.0
+    assert 1.0 < ours.mean_queue() < 6.0
+    assert abs(ours.mean_queue() - theirs.mean_queue()) < 2.5
+    assert (theirs.losses(), ours.losses()) == (0, 0)
+
+
+def test_dctcp_holds_the_same_queue(ridden: dict[str, Ride]) -> None:
+    """Near the threshold, swinging as far: by alpha / 2 of cwnd, the cut that alpha makes."""
+    theirs, ours = both(ridden, "dctcp")
+    assert ours.mean_queue() == pytest.approx(theirs.mean_queue(), rel=0.08)
+    assert max(each.qlen for each in ours.samples) == pytest.approx(
+        max(each.qlen for each in theirs.samples), abs=3
+    )
+    assert ours.cut() == pytest.approx(theirs.cut(), abs=0.03)
+    assert (theirs.losses(), ours.losses()) == (0, 0)
