@@ -26,7 +26,11 @@ def add_scenario(parser: argparse.ArgumentParser) -> None:
         help=f"a file, or the name of one that comes with ccplay (default {DEFAULT_SCENARIO})",
     )
     parser.add_argument(
-        "--case", action="append", default=[], metavar="NAME", help="only this case of it"
+        "--case",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="only this case, or those of a matrix with this word",
     )
     parser.add_argument(
         "--set",

@@ -113,15 +113,18 @@ class Scenario:
     def only(self, names: Sequence[str]) -> Scenario:
         """Return the scenario with these cases only, in its own order; no names mean all.
 
-        Raises ``UsageError`` for a name that no case has.
+        Of ``alone, cc Vegas`` the parts name cases too: all that have them. Raises ``UsageError``
+        for a name that no case has.
         """
-        known = [case.name for case in self.cases]
+        parts = {case.name: case.name.split(", ") for case in self.cases}
+        known = list(dict.fromkeys(part for each in parts.values() for part in each))
         for name in names:
-            if name not in known:
+            if name not in parts and name not in known:
                 raise UsageError(
                     f"{self.name} has no case {quote(name)}{did_you_mean(name, known)}"
                 )
-        return replace(self, cases=tuple(c for c in self.cases if not names or c.name in names))
+        wanted = (case for case in self.cases if {case.name, *parts[case.name]}.intersection(names))
+        return replace(self, cases=tuple(wanted)) if names else self
 
     def case(self, *names: str) -> Case:
         """Return the one case that is named, or the first. Raises ``UsageError``."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ccplay.errors import ScenarioError
+from ccplay.errors import ScenarioError, UsageError
 from ccplay.model import LinkSetting, Qdisc, StartFlow
 from ccplay.scenario import Case, Scenario
 from ccplay.scenario.reading import parse
@@ -51,6 +51,18 @@ def test_a_file_is_run_at_every_point_the_last_axis_changing_fastest() -> None:
     assert last.build.links["r->h2"] == LinkSetting(delay_us=100_000)
     assert queue(last) == Qdisc(kind="pfifo", options={"limit": 25})
     assert last.build.links["bottleneck"].rate == 2_000_000
+
+
+def test_a_word_of_a_point_names_all_that_have_it() -> None:
+    scenario = read(DELAYS)
+    assert [case.name for case in scenario.only(["limit 25"]).cases] == [
+        "delay 50 ms, limit 25",
+        "delay 100 ms, limit 25",
+    ]
+    (one,) = scenario.only(["delay 50 ms, limit 10"]).cases
+    assert one.parameters == {"delay": "50 ms", "limit": 10}
+    with pytest.raises(UsageError, match="no case 'limit 2'; did you mean"):
+        scenario.only(["limit 2"])
 
 
 def test_every_case_has_the_matrix_and_may_add_to_it_or_change_it() -> None:
