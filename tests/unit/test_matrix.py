@@ -61,7 +61,7 @@ def test_a_word_of_a_point_names_all_that_have_it() -> None:
     ]
     (one,) = scenario.only(["delay 50 ms, limit 10"]).cases
     assert one.parameters == {"delay": "50 ms", "limit": 10}
-    with pytest.raises(UsageError, match="no case 'limit 2'; did you mean"):
+    with pytest.raises(UsageError, match='no case "limit 2"; did you mean'):
         scenario.only(["limit 2"])
 
 
