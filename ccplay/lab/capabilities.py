@@ -15,7 +15,7 @@ from ccplay.disciplines import DISCIPLINES
 from ccplay.lab import capture_tools, congestion, filters, qdiscs
 from ccplay.lab.bpf.marker import lack_of_marking
 from ccplay.lab.bpf.offers import offers
-from ccplay.lab.bpf.support import is_root, lack
+from ccplay.lab.bpf.support import is_root, lack, program
 from ccplay.lab.bpf.tracer import PROBE, STATE_SET, lack_of
 from ccplay.lab.catalogue import CATALOGUE
 from ccplay.lab.delaytrials import try_delay_line, try_netem
@@ -33,6 +33,13 @@ _TOOLS = (
     ("iptables-legacy", "iptables", "leads packets into the delay line", False),
 )
 
+_MARKER = "marks packets of ECN flows above a queue's threshold (a link's mark)"
+_MONITOR = "one-way delay and loss of a flow's packets (its monitor)"
+_TRACEPOINTS = {
+    PROBE: "cwnd, ssthresh and srtt of a flow at every ACK",
+    STATE_SET: "the moment of each change of a flow's congestion state",
+}
+
 
 def discover() -> Capabilities:
     """Find out what there is. Takes some ten milliseconds."""
@@ -45,9 +52,9 @@ def discover() -> Capabilities:
         delay_engines=[try_netem(), try_delay_line()],
         tools=[*_tools(), *_capture_programs()],
         classifiers=[_u32()],
-        markers=[_marker()],
-        monitors=[_monitor()],
-        tracepoints=list(_tracepoints()),
+        markers=[program("threshold", _MARKER, lack_of_marking())],
+        monitors=[program("packets", _MONITOR, lack())],
+        tracepoints=[program(*each, lack_of(each[0])) for each in _TRACEPOINTS.items()],
         cpus=len(os.sched_getaffinity(0)),
         python=platform.python_version(),
     )
@@ -122,46 +129,6 @@ def _u32() -> Feature:
         reason=reason,
         remedy=remedy if reason else "",
     )
-
-
-def _marker() -> Feature:
-    missing = lack_of_marking()
-    return Feature(
-        name="threshold",
-        available=missing is None,
-        summary="marks packets of ECN flows above a queue's threshold (a link's mark)",
-        reason=missing.reason if missing else "",
-        remedy=missing.remedy if missing else "",
-    )
-
-
-def _monitor() -> Feature:
-    missing = lack()
-    return Feature(
-        name="packets",
-        available=missing is None,
-        summary="one-way delay and loss of a flow's packets (its monitor)",
-        reason=missing.reason if missing else "",
-        remedy=missing.remedy if missing else "",
-    )
-
-
-_TRACEPOINTS = {
-    PROBE: "cwnd, ssthresh and srtt of a flow at every ACK",
-    STATE_SET: "the moment of each change of a flow's congestion state",
-}
-
-
-def _tracepoints() -> Iterator[Feature]:
-    for name, summary in _TRACEPOINTS.items():
-        missing = lack_of(name)
-        yield Feature(
-            name=name,
-            available=missing is None,
-            summary=summary,
-            reason=missing.reason if missing else "",
-            remedy=missing.remedy if missing else "",
-        )
 
 
 def _tools() -> Iterator[Feature]:

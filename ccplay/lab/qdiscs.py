@@ -195,23 +195,16 @@ def decode(kind: str, options: Any) -> dict[str, Option]:
             held = options.get_attr("TCA_TBF_PARMS")
             burst = round(held["buffer"] / tick_in_usec * held["rate"] / 1e6)
             return {"rate": held["rate"] * 8, "burst": burst, "limit": held["limit"]}
-        case "choke":
-            held = options.get_attr("TCA_CHOKE_PARMS")
-            return {
+        case "choke" | "red":
+            held = options.get_attr(f"TCA_{kind.upper()}_PARMS")
+            flags = held["flags"]
+            told = {
                 "limit": held["limit"],
                 "min": held["qth_min"],
                 "max": held["qth_max"],
-                "ecn": bool(held["flags"] & aqm.RED_ECN),
+                "ecn": bool(flags & aqm.RED_ECN),
             }
-        case "red":
-            held = options.get_attr("TCA_RED_PARMS")
-            return {
-                "limit": held["limit"],
-                "min": held["qth_min"],
-                "max": held["qth_max"],
-                "ecn": bool(held["flags"] & aqm.RED_ECN),
-                "adaptive": bool(held["flags"] & aqm.RED_ADAPTIVE),
-            }
+            return told if kind == "choke" else {**told, "adaptive": bool(flags & aqm.RED_ADAPTIVE)}
         case "sfq":
             return {
                 "limit": options.get("limit_v0", options.get("limit")),

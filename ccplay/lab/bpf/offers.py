@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ccplay.assets import algorithms
 from ccplay.lab.bpf.loaded import library
-from ccplay.lab.bpf.support import lack
+from ccplay.lab.bpf.support import lack, program
 from ccplay.model import Feature
 
 _HEADER = re.compile(r"/\*(.*?)\*/", re.DOTALL)
@@ -18,13 +18,7 @@ def offers() -> Iterator[Feature]:
     """Yield every algorithm of the library, and the user's own, available or not."""
     missing = lack()
     for name, path in (algorithms() | library.own).items():
-        yield Feature(
-            name=name,
-            available=missing is None,
-            summary=summary(path),
-            reason=missing.reason if missing else "",
-            remedy=missing.remedy if missing else "",
-        )
+        yield program(name, summary(path), missing)
 
 
 def summary(path: Path) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ccplay.lab.modules import find_tool
+from ccplay.model import Feature
 
 TOOLS = ("clang", "bpftool")
 """Programs that building takes, each in Debian's package of the same name."""
@@ -24,6 +25,12 @@ class Lack(NamedTuple):
 
     reason: str
     remedy: str
+
+
+def program(name: str, summary: str, missing: Lack | None) -> Feature:
+    """Return what a BPF program offers, with what it lacks here, if anything."""
+    reason, remedy = missing or ("", "")
+    return Feature(name, missing is None, summary, reason, remedy)
 
 
 def lack(kernel: tuple[int, int] = _FIRST_KERNEL) -> Lack | None:
