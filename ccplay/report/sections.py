@@ -107,13 +107,15 @@ def _family(
 
 
 def notes(result: Result) -> list[str]:
-    """Return why ours may differ from what was published, case by case."""
-    told = dict.fromkeys(
-        f"{each.case.name}, {words(each.figure).text}: {note}"
-        for each in findings(result)
-        for note in each.notes
-    )
-    return list(told)
+    """Return why ours may differ from what was published, each reason once a figure."""
+    told: dict[tuple[str, str], list[str]] = {}
+    for each in findings(result):
+        for note in each.notes:
+            told.setdefault((words(each.figure).text, note), []).append(each.case.name)
+    return [
+        f"{first}{f' and {len(others)} more' if others else ''}, {figure}: {note}"
+        for (figure, note), (first, *others) in told.items()
+    ]
 
 
 def troubles(result: Result) -> list[str]:
