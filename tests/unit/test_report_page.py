@@ -6,15 +6,16 @@ import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ccplay.errors import UsageError
-from tests.unit.reports import HOSTILE, experiment, material
+from tests.unit.reports import HOSTILE, PUBLISHED, case_statistics, experiment, material
 
 pytest.importorskip("matplotlib")
 
 from ccplay.cli import main
-from ccplay.report import writing
+from ccplay.report import sections, writing
 
 PLAYGROUND = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
 
@@ -137,3 +138,11 @@ def test_what_is_no_recording_is_refused(
     assert "not a ccplay recording" in capsys.readouterr().err
     assert main(["report", str(tmp_path)]) == 4
     assert "no run directory" in capsys.readouterr().err
+
+
+def test_a_reason_that_several_cases_share_is_told_once() -> None:
+    found = experiment()
+    second = [run for run in found.cases if run.name == HOSTILE]
+    shared = [found.statistics[0], case_statistics(HOSTILE, second, PUBLISHED)]
+    (note,) = sections.notes(msgspec.structs.replace(found, statistics=shared))
+    assert note.startswith("reno <b> and 1 more, ")
