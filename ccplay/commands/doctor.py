@@ -28,5 +28,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         sys.stdout.write(wire.encode_value(capabilities).decode() + "\n")
     else:
-        doctor.show(capabilities, Console())
+        console = Console()
+        doctor.show(capabilities, console)
+        if not arguments.guest and not all(each.available for each in capabilities.qdiscs):
+            console.print("Under a full kernel more can: make guest, then ccplay --guest.")
     return LabError.exit_code if doctor.obstacles(capabilities) else 0
