@@ -207,4 +207,4 @@ async def test_a_lab_that_never_stands_lets_the_next_one_start(
 
     kept: list[str] = []
     await hall.pool.run(measure, lambda attempt, _: kept.append(attempt.run.case.name))
-    assert kept == ["a", "b"]
+    assert sorted(kept) == ["a", "b"]
