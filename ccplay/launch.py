@@ -46,7 +46,7 @@ def lab_argv(
 
 
 def guest_argv(
-    captures: Path | None = None, algorithms: Sequence[Path] = (), *, paced: bool = False
+    captures: Path | None = None, algorithms: Sequence[Path] = (), *, paced: bool = True
 ) -> list[str]:
     """Return the command that starts a lab under a full kernel, in a virtual machine of its own.
 

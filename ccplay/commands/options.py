@@ -110,13 +110,8 @@ def add_ghost(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def lab_opener(
-    arguments: argparse.Namespace, *, watched: bool = False
-) -> Callable[[Build], Source]:
-    """Return how this command line wants labs to be started.
-
-    ``watched`` by a person, a guest keeps pace with the clock on the wall where it can.
-    """
+def lab_opener(arguments: argparse.Namespace) -> Callable[[Build], Source]:
+    """Return how this command line wants labs to be started."""
     import msgspec
 
     from ccplay import launch
@@ -124,7 +119,7 @@ def lab_opener(
 
     captures, algorithms = _captures(arguments), getattr(arguments, "algorithm", [])
     if arguments.guest:
-        argv = launch.guest_argv(captures, algorithms, paced=watched)
+        argv = launch.guest_argv(captures, algorithms)
     else:
         argv = launch.lab_argv(arguments.host, captures, algorithms)
     launch.ask_for_privilege(argv)

@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     script = Script(case.timeline)
     build = script.foretold(case.build)
     session = Session(
-        options.lab_opener(arguments, watched=True)(build),
+        options.lab_opener(arguments)(build),
         title=case.title,
         sinks=[Recorder(arguments.record)] if arguments.record else [],
         script=script,

@@ -31,7 +31,8 @@ def argv(
 
     Where the processor is emulated the guest's clock counts instructions, so a busy machine makes
     the guest slow, but not wrong: nothing in it comes late. While it idles its clock jumps to what
-    comes next; or, where it is to be ``paced`` for a person, goes on with the machine's.
+    comes next, also when it waits for a file; or, where it is to be ``paced``, goes on with the
+    machine's. What begins by the clock, as the steps of a scenario do, has to be paced.
     ``accelerator`` is QEMU's; the one that was seen to work where nothing is said. Raises
     ``LabError``.
     """

@@ -46,7 +46,7 @@ def ridden() -> dict[str, Ride]:
     """Run all once, each in a guest of its own, one after the other."""
     names = [(cc, *PATHS[module]) for module, ours in OURS.items() for cc in (module, ours)]
     wanted = {cc: (cc, path, seconds) for cc, path, seconds in names}
-    return asyncio.run(rides(wanted, at_once=1, argv=launch.guest_argv()))
+    return asyncio.run(rides(wanted, at_once=1, argv=launch.guest_argv(paced=False)))
 
 
 def both(ridden: dict[str, Ride], module: str) -> tuple[Ride, Ride]:
