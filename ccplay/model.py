@@ -542,12 +542,13 @@ class Misbehaved(Event, frozen=True):
 
 
 class DownloadStarted(Event, frozen=True):
-    """wget has been started; its TCP samples travel under ``download``."""
+    """wget has been started under ``cc``; its TCP samples travel under ``download``."""
 
     download: Name
     src: str
     dst: str
     bytes: int
+    cc: str = ""
 
 
 class DownloadProgress(Event, frozen=True):

@@ -386,14 +386,14 @@ class LabState:
     def _flow_started(self, event: FlowStarted) -> None:
         for stream in range(1, event.streams + 1):
             name = event.flow if stream == 1 else f"{event.flow}/{stream}"
-            self._open(name, "flow", event, event.cc)
+            self._open(name, "flow", event)
             self.flows[name].ecn = event.ecn
 
-    def _open(self, name: str, kind: str, event: FlowStarted | DownloadStarted, cc: str) -> None:
+    def _open(self, name: str, kind: str, event: FlowStarted | DownloadStarted) -> None:
         series = {each: Series(self.sweeps) for each in FLOW_SERIES}
-        flow = Flow(name, event.src, event.dst, cc, kind, event.t, series)
-        if cc:
-            flow.cc_changes.append((event.t, cc))
+        flow = Flow(name, event.src, event.dst, event.cc, kind, event.t, series)
+        if event.cc:
+            flow.cc_changes.append((event.t, event.cc))
         self.flows[name] = flow
 
     def _flow_ended(self, event: FlowEnded) -> None:
@@ -421,7 +421,7 @@ class LabState:
         self.downloads[event.download] = Download(
             event.download, event.src, event.dst, event.bytes, event.t
         )
-        self._open(event.download, "download", event, "")
+        self._open(event.download, "download", event)
 
     def _download_progress(self, event: DownloadProgress) -> None:
         if (download := self.downloads.get(event.download)) is not None:

@@ -141,6 +141,7 @@ class Download:
                 src=self.src,
                 dst=self.dst,
                 bytes=command.bytes,
+                cc=command.cc or "",
             )
         )
         self._attending = asyncio.create_task(self._attend())

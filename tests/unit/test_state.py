@@ -121,12 +121,13 @@ def test_a_lost_ping_is_a_gap_and_counted() -> None:
 
 def test_a_download_has_tcp_samples_of_its_own() -> None:
     state = folded(
-        DownloadStarted(t=0.0, download="w1", src="s1", dst="d1", bytes=1000),
-        Sweep(t=0.1, tcp=tcp("w1", cc="cubic")),
+        DownloadStarted(t=0.0, download="w1", src="s1", dst="d1", bytes=1000, cc="cubic"),
+        Sweep(t=0.1, tcp=tcp("w1", cc="reno")),
         DownloadEnded(t=0.5, download="w1", bytes=1000, duration_s=0.4),
     )
-    assert state.flows["w1"].kind == "download"
-    assert state.cc_at(state.flows["w1"], 0.3) == "cubic"
+    flow = state.flows["w1"]
+    assert flow.kind == "download"
+    assert (state.cc_at(flow, 0.05), state.cc_at(flow, 0.3)) == ("cubic", "reno")
     assert state.downloads["w1"].duration_s == 0.4
 
 
