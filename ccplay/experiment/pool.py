@@ -18,7 +18,10 @@ from ccplay.scenario import Case
 MOST_ATTEMPTS = 3
 """The last one has the machine to itself."""
 
-_PATIENCE = 4
+_KEPT = 0.7
+"""The share of the jobs that goes on after a loss, as CUBIC's beta (RFC 9438, section 4.6)."""
+
+_PATIENCE = 2
 """Times that all jobs must go well before one more is tried: a failure costs as many runs again."""
 
 _STARTS = max(1, (os.cpu_count() or 1) // 2)
@@ -53,8 +56,8 @@ class Outcome:
 class Pool:
     """Runs what the agenda says. ``jobs`` is found as TCP finds its cwnd.
 
-    It is halved when labs side by side starve each other, and grows by one, up to what was asked
-    for, after as many good runs in a row as would fill the machine four times.
+    It shrinks when labs side by side starve each other, and grows by one, up to what was asked
+    for, after as many good runs in a row as would fill the machine twice.
     """
 
     def __init__(
@@ -152,7 +155,7 @@ class Pool:
         alone = self._is_alone(attempt) or attempt.jobs == 1
         if alone or attempt.jobs > self.jobs or self.jobs == 1:
             return
-        self.jobs, self._good = (self.jobs + 1) // 2, 0
+        self.jobs, self._good = max(1, round(self.jobs * _KEPT)), 0
         self._tell(f"too much for this machine: from now on {self.jobs} at a time")
 
     def _widen(self, attempt: Attempt) -> None:
