@@ -10,18 +10,17 @@ from itertools import accumulate
 from operator import sub
 
 from ccplay.errors import WireError
-from ccplay.model import (
-    MOST_VARIABLES,
+from ccplay.model.base import Row, Value
+from ccplay.model.samples import (
     QdiscRows,
     QdiscSamples,
-    Row,
     Sweep,
     Sweeps,
     TcpRows,
     TcpSamples,
     TraceSamples,
-    Value,
 )
+from ccplay.model.values import MOST_VARIABLES
 
 LONGEST = 1000
 """A block holds no more sweeps: a scalar for each flow must not stand for millions of values."""

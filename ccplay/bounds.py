@@ -5,17 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ccplay.errors import WireError
-from ccplay.model import (
-    CaStateChanged,
-    DownloadStarted,
-    Event,
-    FlowStarted,
-    PingStarted,
-    Sweep,
-    Sweeps,
-    TraceSamples,
-    UdpStarted,
-)
+from ccplay.model.base import Event
+from ccplay.model.events import DownloadStarted, FlowStarted, PingStarted, UdpStarted
+from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TraceSamples
 
 MOST_TRANSFERS = 10_000
 """Flows' streams, downloads, pings and UDP."""

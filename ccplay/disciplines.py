@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from ccplay.model import Option, Qdisc
+from ccplay.model.base import Option
+from ccplay.model.values import Qdisc
 from ccplay.units import (
     format_rate,
     format_size,

@@ -6,7 +6,9 @@ from rich.console import Console
 from rich.table import Table
 
 from ccplay.errors import CcplayError
-from ccplay.model import Build, Capabilities, Feature, Hello, Topology
+from ccplay.model.commands import Build
+from ccplay.model.events import Hello
+from ccplay.model.values import Capabilities, Feature, Topology
 from ccplay.source import Source
 
 SECTIONS = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ccplay.model import Network
+from ccplay.model.values import Network
 from ccplay.state import LabState
 
 _ENDS = ("sender", "receiver")

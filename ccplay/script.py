@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ccplay.model import AnyCommand, Build, TraceFlow
+from ccplay.model.commands import AnyCommand, Build, TraceFlow
 from ccplay.scenario.rules import is_limited, stopped_by, traffic_of
 from ccplay.scenario.values import Step
 from ccplay.state import LabState

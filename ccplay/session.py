@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ccplay.errors import CcplayError
-from ccplay.model import AnyCommand, AnyEvent, Log
+from ccplay.model.commands import AnyCommand
+from ccplay.model.events import AnyEvent, Log
 from ccplay.sinks import Sink
 from ccplay.source import Source
 from ccplay.state import LabState

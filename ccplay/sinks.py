@@ -10,16 +10,8 @@ import msgspec
 
 from ccplay import blocks, wire
 from ccplay.errors import RecordingError
-from ccplay.model import (
-    AnyEvent,
-    CaStateChanged,
-    DownloadProgress,
-    Health,
-    Hello,
-    PingSample,
-    Sweep,
-    TraceSamples,
-)
+from ccplay.model.events import AnyEvent, DownloadProgress, Health, Hello, PingSample
+from ccplay.model.samples import CaStateChanged, Sweep, TraceSamples
 from ccplay.wire import UnknownEvent
 
 

@@ -13,7 +13,8 @@ from typing import BinaryIO, Protocol
 from ccplay import wire
 from ccplay.bounds import Bounds
 from ccplay.errors import LabError, RecordingError, WireError
-from ccplay.model import AnyCommand, AnyEvent, Build, Ended
+from ccplay.model.commands import AnyCommand, Build
+from ccplay.model.events import AnyEvent, Ended
 from ccplay.state import LabState
 from ccplay.wire import UnknownEvent
 

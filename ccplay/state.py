@@ -7,18 +7,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ccplay import blocks
-from ccplay.model import (
-    MOST_VARIABLES,
+from ccplay.model.base import Event, Row
+from ccplay.model.commands import (
+    Mark,
+    SetCongestionControl,
+    StopDownload,
+    StopFlow,
+    StopPing,
+    StopUdp,
+    TraceFlow,
+    UntraceFlow,
+)
+from ccplay.model.events import (
     Applied,
     Building,
     CaptureEnded,
     CaptureStarted,
-    CaStateChanged,
     DownloadEnded,
     DownloadProgress,
     DownloadStarted,
     Ended,
-    Event,
     Failed,
     FlowEnded,
     FlowStarted,
@@ -28,34 +36,28 @@ from ccplay.model import (
     InterfaceCounters,
     LinkChanged,
     Log,
-    Mark,
     Misbehaved,
-    Monitored,
     PingEnded,
     PingSample,
     PingStarted,
+    Ready,
+    TraceEnded,
+    TraceLost,
+    TraceStarted,
+    UdpEnded,
+    UdpStarted,
+)
+from ccplay.model.samples import (
+    CaStateChanged,
     QdiscRows,
     QdiscSamples,
-    Ready,
-    Row,
-    SetCongestionControl,
-    StopDownload,
-    StopFlow,
-    StopPing,
-    StopUdp,
     Sweep,
     Sweeps,
     TcpRows,
     TcpSamples,
-    TraceEnded,
-    TraceFlow,
-    TraceLost,
     TraceSamples,
-    TraceStarted,
-    UdpEnded,
-    UdpStarted,
-    UntraceFlow,
 )
+from ccplay.model.values import MOST_VARIABLES, Monitored
 from ccplay.series import Series, Timeline
 from ccplay.trace import Trace
 from ccplay.units import format_size

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ccplay import blocks
-from ccplay.model import CaStateChanged, TraceSamples
+from ccplay.model.samples import CaStateChanged, TraceSamples
 from ccplay.series import Series, Timeline
 
 TRACE_SERIES = ("cwnd", "ssthresh", "srtt_us", "snd_wnd")

@@ -9,17 +9,10 @@ import msgspec
 
 from ccplay import __version__, blocks
 from ccplay.errors import RecordingError, WireError
-from ccplay.model import (
-    AnyCommand,
-    AnyEvent,
-    Command,
-    Event,
-    Hello,
-    Moment,
-    Sweep,
-    Sweeps,
-    TraceSamples,
-)
+from ccplay.model.base import Command, Event, Moment
+from ccplay.model.commands import AnyCommand
+from ccplay.model.events import AnyEvent, Hello
+from ccplay.model.samples import Sweep, Sweeps, TraceSamples
 
 FORMAT = 2
 """Version of the stream's format, said in ``Hello``. A reader takes its own and older ones.

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from ccplay.disciplines import DISCIPLINES, Parameter
-from ccplay.model import (
+from ccplay.model.commands import (
     AnyCommand,
     Build,
-    LinkSetting,
     Mark,
-    Qdisc,
     SetClasses,
     SetCongestionControl,
     SetLink,
@@ -24,9 +22,9 @@ from ccplay.model import (
     StopPing,
     StopUdp,
     TraceFlow,
-    TrafficClass,
     UntraceFlow,
 )
+from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
 from ccplay.units import format_rate, format_ratio, format_size, format_time_us
 
 CA_STATES = ("Open", "Disorder", "CWR", "Recovery", "Loss")

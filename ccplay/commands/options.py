@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ccplay.model import Build
+    from ccplay.model.commands import Build
     from ccplay.scenario import Scenario
     from ccplay.source import Source
 
@@ -175,7 +175,7 @@ def _number(text: str) -> float:
 
 def hertz(text: str) -> float:
     """Read a number of sweeps a second. Raises ``ArgumentTypeError``."""
-    from ccplay.model import SAMPLE_HZ
+    from ccplay.model.values import SAMPLE_HZ
 
     low, high = SAMPLE_HZ
     value = _number(text)

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from ccplay.model import AnyCommand, Build
+from ccplay.model.commands import AnyCommand, Build
 from ccplay.scenario import Case
 from ccplay.scenario.mistakes import spell
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ccplay.errors import CcplayError, LabError
-from ccplay.model import AnyCommand, StopDownload, StopFlow, StopPing, StopUdp
+from ccplay.model.commands import AnyCommand, StopDownload, StopFlow, StopPing, StopUdp
 from ccplay.report.checkpoint import Checkpoint, checkpoint
 from ccplay.report.results import CaseResult
 from ccplay.report.summary import summarise

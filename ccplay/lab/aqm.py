@@ -19,7 +19,7 @@ from ccplay.lab.netlink import (
     red_eval_P,
     sched_choke,
 )
-from ccplay.model import Option
+from ccplay.model.base import Option
 
 RED_ECN, RED_ADAPTIVE = 1, 4
 """``TC_RED_ECN``, ``TC_RED_ADAPTATIVE``."""

@@ -22,7 +22,7 @@ from ccplay.lab.netlink import RTM_NEWLINK, ifinfmsg
 from ccplay.lab.netns import Namespace
 from ccplay.lab.rtnl import NetlinkError, RouteSocket, message
 from ccplay.lab.topology import cable, mac, opposite
-from ccplay.model import Network
+from ccplay.model.values import Network
 
 _HELLO = "0x20/0xffff+2"
 """An IP packet of 32 bytes, 4 of them payload: iperf3's hello, and the answer. Data has 16 or

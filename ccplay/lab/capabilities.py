@@ -20,7 +20,7 @@ from ccplay.lab.bpf.tracer import PROBE, STATE_SET, lack_of
 from ccplay.lab.catalogue import CATALOGUE
 from ccplay.lab.delaytrials import try_delay_line, try_netem
 from ccplay.lab.modules import find_tool, module_file
-from ccplay.model import Capabilities, Feature
+from ccplay.model.values import Capabilities, Feature
 
 _TOOLS = (
     # name, package of Debian and Ubuntu, what it is for, whether a lab can't run without

@@ -19,15 +19,10 @@ from ccplay.lab.capturer import News, Order
 from ccplay.lab.netns import Namespace
 from ccplay.lab.program import Program
 from ccplay.lab.topology import mac
-from ccplay.model import (
-    CAPTURE_LIMITS,
-    CaptureEnded,
-    CaptureStarted,
-    Event,
-    Link,
-    Network,
-    StartCapture,
-)
+from ccplay.model.base import Event
+from ccplay.model.commands import StartCapture
+from ccplay.model.events import CaptureEnded, CaptureStarted
+from ccplay.model.values import CAPTURE_LIMITS, Link, Network
 from ccplay.units import format_size
 
 MOST_CAPTURES = 64

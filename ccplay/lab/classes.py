@@ -11,7 +11,7 @@ import msgspec
 from ccplay.errors import CommandError
 from ccplay.lab.htb import CLASS
 from ccplay.lab.leaf import Leaf
-from ccplay.model import TrafficClass
+from ccplay.model.values import TrafficClass
 
 MOST_CLASSES = 8
 LEAST_SHARE = 0.01

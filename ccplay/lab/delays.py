@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ccplay.lab.netns import Namespace
-from ccplay.model import LinkSetting
+from ccplay.model.values import LinkSetting
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from ccplay.lab.netns import Namespace
 from ccplay.lab.nfqueue import PacketQueue
 from ccplay.lab.qdiscs import LOOPBACK
 from ccplay.lab.rtnl import CREATE, EXCLUSIVE, RouteSocket, message, traffic_control
-from ccplay.model import Feature
+from ccplay.model.values import Feature
 
 _INGRESS = 0xFFFFFFF1
 _TRIAL_DEVICE = "trial"

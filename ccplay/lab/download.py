@@ -15,13 +15,9 @@ from ccplay.lab.netns import Namespace
 from ccplay.lab.ports import WEB
 from ccplay.lab.probe import Probe
 from ccplay.lab.program import Program
-from ccplay.model import (
-    DownloadEnded,
-    DownloadProgress,
-    DownloadStarted,
-    Event,
-    StartDownload,
-)
+from ccplay.model.base import Event
+from ccplay.model.commands import StartDownload
+from ccplay.model.events import DownloadEnded, DownloadProgress, DownloadStarted
 
 PROGRESS_INTERVAL_S = 0.1
 """Progress is told so often at the most."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ccplay.model import QdiscSamples
+from ccplay.model.samples import QdiscSamples
 
 _FRAME = 1514
 _FRAMES = 100

@@ -16,7 +16,7 @@ from ccplay.lab.netlink import TC_H_ROOT
 from ccplay.lab.netns import Namespace
 from ccplay.lab.rtnl import RouteSocket
 from ccplay.lab.topology import BuiltNetwork
-from ccplay.model import Link, LinkSetting, Qdisc, TrafficClass
+from ccplay.model.values import Link, LinkSetting, Qdisc, TrafficClass
 from ccplay.units import format_rate
 
 _DEFAULT_QDISC = Qdisc(kind="pfifo", options={"limit": 100})

@@ -15,7 +15,10 @@ from ccplay.lab.netns import Namespace
 from ccplay.lab.ports import Ports
 from ccplay.lab.probe import Counters, Probe
 from ccplay.lab.program import Program
-from ccplay.model import Event, FlowEnded, FlowStarted, Log, Monitored, StartFlow
+from ccplay.model.base import Event
+from ccplay.model.commands import StartFlow
+from ccplay.model.events import FlowEnded, FlowStarted, Log
+from ccplay.model.values import Monitored
 
 _MOST_LOOKS = 20
 """Sweeps to wait for an algorithm that never comes: the flow is told all the same."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 import psutil
 
-from ccplay.model import Health
+from ccplay.model.events import Health
 
 
 class Timekeeper:

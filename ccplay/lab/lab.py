@@ -24,23 +24,11 @@ from ccplay.lab.shaping import Shaper, delay_engine
 from ccplay.lab.topology import BuiltNetwork
 from ccplay.lab.tracing import Tracing
 from ccplay.lab.traffic import Traffic
-from ccplay.model import (
-    SAMPLE_HZ,
+from ccplay.model.base import Event
+from ccplay.model.commands import (
     AnyCommand,
-    Applied,
     Build,
-    Building,
-    Capabilities,
-    Event,
-    HostChanged,
-    Link,
-    LinkChanged,
-    LinkSetting,
-    Log,
     Mark,
-    Network,
-    Qdisc,
-    Ready,
     SetClasses,
     SetCongestionControl,
     SetLink,
@@ -58,6 +46,8 @@ from ccplay.model import (
     TraceFlow,
     UntraceFlow,
 )
+from ccplay.model.events import Applied, Building, HostChanged, LinkChanged, Log, Ready
+from ccplay.model.values import SAMPLE_HZ, Capabilities, Link, LinkSetting, Network, Qdisc
 
 DEFAULT_CC = "cubic"
 """What hosts use where nothing is said: Linux's own default, whatever this host's is."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ccplay.lab import qdiscs
 from ccplay.lab.rtnl import RouteSocket
-from ccplay.model import Qdisc
+from ccplay.model.values import Qdisc
 
 
 class Leaf:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ccplay.errors import CommandError
-from ccplay.model import BOTTLENECK, Link, Network
+from ccplay.model.values import BOTTLENECK, Link, Network
 
 
 def directions(network: Network, name: str) -> list[Link]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ccplay.model import Misbehaved, TcpSamples
+from ccplay.model.events import Misbehaved
+from ccplay.model.samples import TcpSamples
 
 PATIENCE_S = 3.0
 """How long it must last: many round trips of any path that ccplay builds."""

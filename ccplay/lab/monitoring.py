@@ -9,7 +9,7 @@ from ccplay.errors import CcplayError, UnsupportedError
 from ccplay.lab.bpf.monitor import SOURCE, Monitor, Stream
 from ccplay.lab.bpf.support import lack
 from ccplay.lab.netns import Namespace
-from ccplay.model import Monitored
+from ccplay.model.values import Monitored
 
 
 class Watched:

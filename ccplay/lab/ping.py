@@ -8,7 +8,9 @@ from collections.abc import Callable
 
 from ccplay.lab.netns import Namespace
 from ccplay.lab.program import Program
-from ccplay.model import Event, PingEnded, PingSample, PingStarted, StartPing
+from ccplay.model.base import Event
+from ccplay.model.commands import StartPing
+from ccplay.model.events import PingEnded, PingSample, PingStarted
 
 _ANSWER = re.compile(r"icmp_seq=(\d+) .*time[=<]([\d.]+) ms")
 _NO_ANSWER = re.compile(r"no answer yet for icmp_seq=(\d+)")

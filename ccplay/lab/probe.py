@@ -12,7 +12,8 @@ from ccplay.lab.link_queues import LinkQueues, Row
 from ccplay.lab.netns import Namespace
 from ccplay.lab.own_info import columns as own_columns
 from ccplay.lab.qdisc_stats import QdiscSocket
-from ccplay.model import INFINITE_SSTHRESH, QdiscSamples, Sweep, TcpSamples
+from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
+from ccplay.model.values import INFINITE_SSTHRESH
 
 _INFINITE_RATE = (1 << 64) - 1
 """``~0``: nothing limits the socket's pacing."""

@@ -20,7 +20,8 @@ from ccplay.lab.netlink import (
     tick_in_usec,
 )
 from ccplay.lab.rtnl import CREATE, REPLACE, NetlinkError, RouteSocket, traffic_control
-from ccplay.model import Option, Qdisc
+from ccplay.model.base import Option
+from ccplay.model.values import Qdisc
 
 LOOPBACK = 1
 """Index of ``lo`` in every namespace; the lab's own carries nothing, so it is free for probing."""

@@ -20,7 +20,10 @@ from ccplay.errors import CcplayError, LabError
 from ccplay.lab.bpf.loaded import library
 from ccplay.lab.captures import Place
 from ccplay.lab.lab import Lab
-from ccplay.model import Applied, Build, Ended, Event, Failed, Hello, Sweep, TraceSamples
+from ccplay.model.base import Event
+from ccplay.model.commands import Build
+from ccplay.model.events import Applied, Ended, Failed, Hello
+from ccplay.model.samples import Sweep, TraceSamples
 
 _BACKLOG_LIMIT = 64 << 20
 """Bytes that may wait for a slow reader before sweeps and traces are dropped."""

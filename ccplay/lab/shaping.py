@@ -23,7 +23,8 @@ from ccplay.lab.mtu import MTUS, set_mtu
 from ccplay.lab.netem import NetemDelay
 from ccplay.lab.rtnl import NetlinkError, RouteSocket
 from ccplay.lab.topology import BuiltNetwork, opposite
-from ccplay.model import MOST_MARK, InterfaceCounters, Link, LinkChanged, LinkSetting, Qdisc
+from ccplay.model.events import InterfaceCounters, LinkChanged
+from ccplay.model.values import MOST_MARK, Link, LinkSetting, Qdisc
 
 OFFLOADS_ABOVE = 200_000_000
 """Bits per second: above it one core can't carry every frame alone through the path."""

@@ -29,7 +29,7 @@ from ccplay.lab.netlink import (
 from ccplay.lab.netns import Namespace, write_sysctls
 from ccplay.lab.rtnl import CREATE, EXCLUSIVE, RouteSocket, message
 from ccplay.lab.spared import in_place_of
-from ccplay.model import Link, Network, Node, Topology
+from ccplay.model.values import Link, Network, Node, Topology
 
 MAX_PAIRS = 8
 

@@ -15,15 +15,10 @@ from ccplay.errors import CcplayError, CommandError, UnsupportedError
 from ccplay.lab.bpf.tracer import Sender, Told, Tracer
 from ccplay.lab.inet_diag import Connection
 from ccplay.lab.netns import Namespace
-from ccplay.model import (
-    INFINITE_SSTHRESH,
-    CaStateChanged,
-    Event,
-    TraceEnded,
-    TraceLost,
-    TraceSamples,
-    TraceStarted,
-)
+from ccplay.model.base import Event
+from ccplay.model.events import TraceEnded, TraceLost, TraceStarted
+from ccplay.model.samples import CaStateChanged, TraceSamples
+from ccplay.model.values import INFINITE_SSTHRESH
 
 _LINGER_S = 1.0
 """When a flow has ended, its last ACKs may still be under way."""

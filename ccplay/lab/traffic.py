@@ -23,14 +23,8 @@ from ccplay.lab.ping import Ping
 from ccplay.lab.ports import Ports
 from ccplay.lab.probe import Probe
 from ccplay.lab.udp import Udp
-from ccplay.model import (
-    DownloadEnded,
-    Event,
-    FlowEnded,
-    Log,
-    Network,
-    Node,
-    PingEnded,
+from ccplay.model.base import Event
+from ccplay.model.commands import (
     StartDownload,
     StartFlow,
     StartPing,
@@ -39,8 +33,9 @@ from ccplay.model import (
     StopFlow,
     StopPing,
     StopUdp,
-    UdpEnded,
 )
+from ccplay.model.events import DownloadEnded, FlowEnded, Log, PingEnded, UdpEnded
+from ccplay.model.values import Network, Node
 
 MAX_STREAMS = 128
 """iperf3's own limit."""

@@ -12,7 +12,9 @@ from ccplay.lab.bypass import Bypass
 from ccplay.lab.monitoring import Watched
 from ccplay.lab.netns import Namespace
 from ccplay.lab.program import Program
-from ccplay.model import Event, StartUdp, UdpEnded, UdpStarted
+from ccplay.model.base import Event
+from ccplay.model.commands import StartUdp
+from ccplay.model.events import UdpEnded, UdpStarted
 
 _SUMMARY = re.compile(r"-(\d+\.\d+)\s+sec.* (\d+\.\d+) ms\s+(\d+)/(\d+) \(.*(sender|receiver)")
 """The last line of either end: seconds, jitter, packets lost and of how many."""

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from ccplay.errors import ScenarioError
-from ccplay.model import StartDownload, StartFlow, StartPing, StartUdp
+from ccplay.model.commands import StartDownload, StartFlow, StartPing, StartUdp
 from ccplay.report.results import (
     CaseResult,
     DownloadResult,

@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from ccplay import __version__
-from ccplay.model import Hello, LinkChanged
+from ccplay.model.events import Hello, LinkChanged
 from ccplay.report import sections
 from ccplay.report.findings import Column, columns, findings, verdicts
 from ccplay.report.material import Material, Run, slug

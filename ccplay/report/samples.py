@@ -9,22 +9,18 @@ from operator import itemgetter
 from typing import Any, Literal, TypeAlias
 
 from ccplay import blocks
-from ccplay.model import (
-    CaStateChanged,
+from ccplay.model.base import Row
+from ccplay.model.events import (
     DownloadProgress,
     FlowEnded,
     Health,
     InterfaceCounters,
-    Monitored,
     PingSample,
     Ready,
-    Row,
-    Sweep,
-    Sweeps,
-    TcpRows,
-    TraceSamples,
     UdpEnded,
 )
+from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TcpRows, TraceSamples
+from ccplay.model.values import Monitored
 from ccplay.report.material import Material, Run
 from ccplay.source import recorded_events
 from ccplay.state import LabState

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ccplay.model import LinkSetting, Qdisc, StartFlow
+from ccplay.model.commands import StartFlow
+from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.paths import base_rtt
 from ccplay.report.curves import flow_groups
 from ccplay.report.naming import in_order

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ccplay.model import Capabilities, Hello, LinkChanged
+from ccplay.model.events import Hello, LinkChanged
+from ccplay.model.values import Capabilities
 from ccplay.report.families import family_of
 from ccplay.report.findings import Column, Finding, columns, findings
 from ccplay.report.material import Material, Run, say

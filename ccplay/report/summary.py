@@ -6,7 +6,9 @@ import math
 from statistics import fmean
 from typing import Any
 
-from ccplay.model import Hello, Monitored, StartFlow
+from ccplay.model.commands import StartFlow
+from ccplay.model.events import Hello
+from ccplay.model.values import Monitored
 from ccplay.report.checkpoint import Checkpoint
 from ccplay.report.fairness import converged_s, fairness
 from ccplay.report.percentiles import percentile

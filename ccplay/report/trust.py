@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ccplay.model import Health
+from ccplay.model.events import Health
 from ccplay.report.accuracy import delay_off
 from ccplay.state import LabState
 

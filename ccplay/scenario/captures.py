@@ -7,7 +7,8 @@ from dataclasses import replace
 from itertools import count
 
 from ccplay.errors import UsageError
-from ccplay.model import CAPTURE_LIMITS, StartCapture, StopCapture
+from ccplay.model.commands import StartCapture, StopCapture
+from ccplay.model.values import CAPTURE_LIMITS
 from ccplay.scenario.mistakes import Mistakes, did_you_mean, quote, spell
 from ccplay.scenario.network import names_of
 from ccplay.scenario.timeline import Draft

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ccplay.model import BOTTLENECK, LinkSetting, SetClasses, SetLink, SetQdisc
+from ccplay.model.commands import SetClasses, SetLink, SetQdisc
+from ccplay.model.values import BOTTLENECK, LinkSetting
 from ccplay.scenario.mistakes import Mistakes, did_you_mean, quote
 from ccplay.scenario.network import Names
 from ccplay.scenario.timeline import Draft

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ccplay.model import TrafficClass
+from ccplay.model.values import TrafficClass
 from ccplay.scenario import quantities
 from ccplay.scenario.mistakes import quote
 from ccplay.scenario.queues import read_qdisc

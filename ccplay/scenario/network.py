@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ccplay.model import BOTTLENECK, Build, LinkSetting, Topology
+from ccplay.model.commands import Build
+from ccplay.model.values import BOTTLENECK, LinkSetting, Topology
 from ccplay.scenario import quantities
 from ccplay.scenario.classes import read_classes
 from ccplay.scenario.mistakes import did_you_mean, quote

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ccplay.model import BOTTLENECK
+from ccplay.model.values import BOTTLENECK
 from ccplay.scenario.mistakes import Place, SetPath, quote
 from ccplay.scenario.network import Names
 from ccplay.scenario.tree import Node, Reader

@@ -12,7 +12,7 @@ from math import isfinite
 from typing import Any, TypeVar
 
 from ccplay.assets import algorithms
-from ccplay.model import MOST_MARK, SAMPLE_HZ
+from ccplay.model.values import MOST_MARK, SAMPLE_HZ
 from ccplay.scenario.mistakes import did_you_mean, quote
 from ccplay.units import (
     format_rate,

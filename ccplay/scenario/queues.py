@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ccplay.disciplines import DISCIPLINES, validate
-from ccplay.model import Option, Qdisc
+from ccplay.model.base import Option
+from ccplay.model.values import Qdisc
 from ccplay.scenario import quantities
 from ccplay.scenario.mistakes import Place, quote
 from ccplay.scenario.tree import Node, Reader, unknown_key

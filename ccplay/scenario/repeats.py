@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from ccplay.model import SetCongestionControl, StartFlow, StopFlow, TraceFlow, UntraceFlow
+from ccplay.model.commands import SetCongestionControl, StartFlow, StopFlow, TraceFlow, UntraceFlow
 from ccplay.scenario.values import Case, Step
 
 MOST_REPEATS = 1000

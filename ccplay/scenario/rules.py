@@ -7,9 +7,9 @@ from itertools import count
 
 import msgspec
 
-from ccplay.model import (
+from ccplay.model.base import Command
+from ccplay.model.commands import (
     AnyCommand,
-    Command,
     SetCongestionControl,
     SetLink,
     StartDownload,

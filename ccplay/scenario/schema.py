@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 
 from ccplay.disciplines import DISCIPLINES, Discipline
-from ccplay.model import Command, SetClasses, SetCongestionControl, SetLink, SetQdisc
+from ccplay.model.base import Command
+from ccplay.model.commands import SetClasses, SetCongestionControl, SetLink, SetQdisc
 from ccplay.scenario import classes, evidence, matrix, meanings, network, shapes
 from ccplay.scenario.cases import CASE_KEYS, MOST_CASES, VALUES
 from ccplay.scenario.shapes import Shape, parameter_shape, ref, shape, table

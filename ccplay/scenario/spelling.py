@@ -7,7 +7,8 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 from ccplay.disciplines import DISCIPLINES
-from ccplay.model import Option, Qdisc, TrafficClass
+from ccplay.model.base import Option
+from ccplay.model.values import Qdisc, TrafficClass
 from ccplay.scenario import quantities
 
 Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain]"

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ccplay.errors import UnsupportedError
-from ccplay.model import (
-    Capabilities,
-    Feature,
+from ccplay.model.commands import (
     SetClasses,
     SetCongestionControl,
     SetLink,
     SetQdisc,
     StartDownload,
     StartFlow,
-    TrafficClass,
 )
+from ccplay.model.values import Capabilities, Feature, TrafficClass
 from ccplay.scenario.mistakes import quote
 from ccplay.scenario.values import Case, Scenario
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from ccplay.model import (
-    Command,
+from ccplay.model.base import Command
+from ccplay.model.commands import (
     Mark,
     SetClasses,
     SetCongestionControl,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ccplay.errors import UsageError
-from ccplay.model import AnyCommand, Build, StartFlow
+from ccplay.model.commands import AnyCommand, Build, StartFlow
 from ccplay.scenario.mistakes import did_you_mean, quote
 
 

@@ -12,16 +12,9 @@ import tomlkit
 from msgspec.structs import replace
 
 from ccplay.errors import RecordingError, ScenarioError
-from ccplay.model import (
-    BOTTLENECK,
-    Applied,
-    Build,
-    Hello,
-    LinkSetting,
-    SetClasses,
-    SetQdisc,
-    Topology,
-)
+from ccplay.model.commands import Build, SetClasses, SetQdisc
+from ccplay.model.events import Applied, Hello
+from ccplay.model.values import BOTTLENECK, LinkSetting, Topology
 from ccplay.scenario import spelling
 from ccplay.scenario.class_rules import check_classes
 from ccplay.scenario.mistakes import Mistakes, Place, spell

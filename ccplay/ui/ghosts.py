@@ -10,7 +10,8 @@ from pathlib import Path
 
 from ccplay import wire
 from ccplay.errors import RecordingError
-from ccplay.model import Applied, Mark
+from ccplay.model.commands import Mark
+from ccplay.model.events import Applied
 from ccplay.source import recorded_events
 from ccplay.state import LabState
 from ccplay.ui.recordings import glance

@@ -31,15 +31,15 @@ from textual.containers import Horizontal
 from textual.screen import ModalScreen, Screen
 
 from ccplay.errors import CcplayError
-from ccplay.model import (
+from ccplay.model.commands import (
     AnyCommand,
-    Network,
     StopCapture,
     StopDownload,
     StopFlow,
     TraceFlow,
     UntraceFlow,
 )
+from ccplay.model.values import Network
 from ccplay.session import Session
 from ccplay.ui import own, pictures, titles
 from ccplay.ui.ghosts import Choice, Ghosts

@@ -9,11 +9,10 @@ from typing import Protocol, cast
 from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 
 from ccplay.disciplines import DISCIPLINES, validate
-from ccplay.model import (
+from ccplay.model.base import Option
+from ccplay.model.commands import (
     AnyCommand,
     Mark,
-    Option,
-    Qdisc,
     SetCongestionControl,
     SetLink,
     SetQdisc,
@@ -30,6 +29,7 @@ from ccplay.model import (
     TraceFlow,
     UntraceFlow,
 )
+from ccplay.model.values import Qdisc
 from ccplay.state import LabState
 from ccplay.ui.dialogs.captures import capture_choices
 from ccplay.ui.dialogs.hosts import hosts, next_sender, opposite, running_flows

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ccplay.model import Qdisc
+from ccplay.model.values import Qdisc
 from ccplay.paths import base_rtt
 from ccplay.state import Flow
 from ccplay.ui import ghostly, overlay, own

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from ccplay import wire
 from ccplay.errors import CcplayError, WireError
-from ccplay.model import Event, FlowStarted, Hello
+from ccplay.model.base import Event
+from ccplay.model.events import FlowStarted, Hello
 from ccplay.source import check_recording
 
 PATTERNS = ("*.ccplay", "runs/*.ccplay", "*/runs/*.ccplay")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 
-from ccplay.model import LinkChanged, Network
+from ccplay.model.events import LinkChanged
+from ccplay.model.values import Network
 from ccplay.session import Session
 from ccplay.state import Entry, Flow, LabState, Ping, Queue
 from ccplay.theory import Theory

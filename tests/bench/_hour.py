@@ -7,20 +7,10 @@ from typing import TypeVar
 
 import msgspec
 
-from ccplay.model import (
-    AnyEvent,
-    Build,
-    Health,
-    LinkSetting,
-    PingSample,
-    Qdisc,
-    QdiscSamples,
-    StartFlow,
-    StartPing,
-    Sweep,
-    TcpSamples,
-    Topology,
-)
+from ccplay.model.commands import Build, StartFlow, StartPing
+from ccplay.model.events import AnyEvent, Health, PingSample
+from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
+from ccplay.model.values import LinkSetting, Qdisc, Topology
 from tests.bench._running import running
 
 FLOWS = 8

@@ -10,18 +10,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from ccplay import launch, wire
-from ccplay.model import (
-    AnyCommand,
-    AnyEvent,
-    Applied,
-    Build,
-    Failed,
-    Health,
-    PingSample,
-    PingStarted,
-    Ready,
-    Sweep,
-)
+from ccplay.model.commands import AnyCommand, Build
+from ccplay.model.events import AnyEvent, Applied, Failed, Health, PingSample, PingStarted, Ready
+from ccplay.model.samples import Sweep
 from ccplay.source import LabSource
 from ccplay.wire import UnknownEvent
 

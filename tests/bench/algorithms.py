@@ -15,7 +15,10 @@ from ccplay.assets import ALGORITHMS
 from ccplay.lab.bpf.build import build
 from ccplay.lab.bpf.register import register
 from ccplay.lab.bpf.support import lack
-from ccplay.model import Build, Hello, LinkSetting, SetCongestionControl, StartFlow, Sweep, Topology
+from ccplay.model.commands import Build, SetCongestionControl, StartFlow
+from ccplay.model.events import Hello
+from ccplay.model.samples import Sweep
+from ccplay.model.values import LinkSetting, Topology
 from ccplay.session import Session
 from ccplay.source import LabSource
 from ccplay.state import LabState

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from ccplay import launch, scenario
 from ccplay.experiment.conduct import Experiment
-from ccplay.model import Build
+from ccplay.model.commands import Build
 from ccplay.report.amounts import unit
 from ccplay.report.progress import Teller
 from ccplay.report.results import Result

@@ -20,21 +20,18 @@ from rich.table import Table
 
 from ccplay import launch
 from ccplay.lab import topology
-from ccplay.model import (
-    AnyCommand,
+from ccplay.model.commands import AnyCommand, Build, StartFlow, StartPing
+from ccplay.model.events import (
     AnyEvent,
-    Build,
     Building,
     FlowStarted,
     Hello,
     LinkChanged,
     PingStarted,
     Ready,
-    StartFlow,
-    StartPing,
-    Sweep,
-    Topology,
 )
+from ccplay.model.samples import Sweep
+from ccplay.model.values import Topology
 from ccplay.source import LabSource
 from ccplay.wire import UnknownEvent
 from tests.bench._figures import Spread, table

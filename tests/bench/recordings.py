@@ -21,7 +21,8 @@ import psutil
 from rich.console import Console
 
 from ccplay import wire
-from ccplay.model import AnyEvent, Sweep
+from ccplay.model.events import AnyEvent
+from ccplay.model.samples import Sweep
 from ccplay.sinks import Recorder
 from ccplay.source import read_recording
 from ccplay.state import LabState

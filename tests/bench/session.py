@@ -13,7 +13,9 @@ import psutil
 from rich.console import Console
 
 from ccplay.lab.netns import Namespace
-from ccplay.model import Build, Health, LinkSetting, Qdisc, StartFlow, Topology
+from ccplay.model.commands import Build, StartFlow
+from ccplay.model.events import Health
+from ccplay.model.values import LinkSetting, Qdisc, Topology
 from tests.bench._figures import Spread, table
 from tests.bench._running import WatchedLab, family, part, running
 from tests.bench.probe import inside

@@ -15,18 +15,9 @@ from rich.console import Console
 from rich.table import Table
 
 from ccplay import launch
-from ccplay.model import (
-    Build,
-    Health,
-    LinkChanged,
-    LinkSetting,
-    Qdisc,
-    SetLink,
-    StartFlow,
-    StartPing,
-    StopPing,
-    Topology,
-)
+from ccplay.model.commands import Build, SetLink, StartFlow, StartPing, StopPing
+from ccplay.model.events import Health, LinkChanged
+from ccplay.model.values import LinkSetting, Qdisc, Topology
 from tests.bench._figures import Spread, table
 from tests.bench._running import WatchedLab, part, running
 

@@ -17,15 +17,9 @@ from rich.console import Console
 from ccplay import wire
 from ccplay.lab import tracing
 from ccplay.lab.bpf.tracer import PROBE, complete, lack_of
-from ccplay.model import (
-    Build,
-    LinkSetting,
-    StartFlow,
-    Topology,
-    TraceFlow,
-    TraceSamples,
-    UntraceFlow,
-)
+from ccplay.model.commands import Build, StartFlow, TraceFlow, UntraceFlow
+from ccplay.model.samples import TraceSamples
+from ccplay.model.values import LinkSetting, Topology
 from tests.bench._figures import Spread, table
 from tests.bench._running import WatchedLab, part, running
 

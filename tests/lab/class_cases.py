@@ -7,7 +7,7 @@ from typing import Any
 from ccplay.lab import htb
 from ccplay.lab.filters import echo_packets, priorities, tcp_packets
 from ccplay.lab.rtnl import RouteSocket
-from ccplay.model import LinkSetting, Qdisc, TrafficClass
+from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
 from tests.lab.network_cases import Bench, bench
 
 

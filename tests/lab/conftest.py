@@ -12,7 +12,7 @@ import pytest
 
 from ccplay import launch
 from ccplay.lab.netns import Namespace
-from ccplay.model import AnyCommand, Build
+from ccplay.model.commands import AnyCommand, Build
 from ccplay.session import Session
 from ccplay.sinks import Sink
 from ccplay.source import LabSource

@@ -18,7 +18,8 @@ from ccplay.lab import netem, qdiscs, topology
 from ccplay.lab.delays import Arrival
 from ccplay.lab.rtnl import RouteSocket, traffic_control
 from ccplay.lab.shaping import Shaper, delay_engine
-from ccplay.model import Link, LinkChanged, LinkSetting, Qdisc, Topology
+from ccplay.model.events import LinkChanged
+from ccplay.model.values import Link, LinkSetting, Qdisc, Topology
 
 RATE = 10_000_000
 PFIFO_100 = Qdisc(kind="pfifo", options={"limit": 100})

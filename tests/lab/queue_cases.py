@@ -10,7 +10,8 @@ from ccplay.lab import qdiscs
 from ccplay.lab.htb import CLASS
 from ccplay.lab.qdisc_stats import QdiscCounters, QdiscSocket
 from ccplay.lab.rtnl import RouteSocket
-from ccplay.model import LinkSetting, Option, Qdisc
+from ccplay.model.base import Option
+from ccplay.model.values import LinkSetting, Qdisc
 from tests.lab.network_cases import Bench, bench
 
 

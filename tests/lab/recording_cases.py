@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ccplay import launch
-from ccplay.model import Build, LinkSetting, StartFlow, Topology
+from ccplay.model.commands import Build, StartFlow
+from ccplay.model.values import LinkSetting, Topology
 from ccplay.sinks import Recorder
 from ccplay.source import LabSource, read_recording
 from tests.lab.conftest import RunningLab

@@ -9,7 +9,10 @@ from itertools import pairwise
 from statistics import fmean, median
 
 from ccplay import launch
-from ccplay.model import AnyEvent, Build, LinkSetting, Qdisc, StartFlow, Sweep, Topology
+from ccplay.model.commands import Build, StartFlow
+from ccplay.model.events import AnyEvent
+from ccplay.model.samples import Sweep
+from ccplay.model.values import LinkSetting, Qdisc, Topology
 from ccplay.series import Series, Timeline
 from ccplay.source import LabSource
 from ccplay.state import Flow

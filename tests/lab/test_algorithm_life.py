@@ -17,7 +17,8 @@ from ccplay.assets import ALGORITHMS, algorithms
 from ccplay.errors import UsageError
 from ccplay.lab.bpf.own import own_algorithms
 from ccplay.lab.bpf.support import lack
-from ccplay.model import Build, SetCongestionControl, StartDownload, StartFlow, Topology
+from ccplay.model.commands import Build, SetCongestionControl, StartDownload, StartFlow
+from ccplay.model.values import Topology
 from ccplay.source import LabSource
 from tests.lab.conftest import RunningLab, running
 from tests.lab.namespaced import call

@@ -14,7 +14,8 @@ import pytest
 
 from ccplay.assets import algorithms
 from ccplay.lab.bpf.support import lack
-from ccplay.model import Build, StartFlow, Topology
+from ccplay.model.commands import Build, StartFlow
+from ccplay.model.values import Topology
 from ccplay.series import Series
 from tests.lab.conftest import running
 from tests.lab.rides import OPEN, Path, Ride, rides

@@ -18,15 +18,9 @@ import pytest
 
 from ccplay import launch, wire
 from ccplay.lab.pcapng import STATISTICS_SIZE
-from ccplay.model import (
-    Build,
-    CaptureEnded,
-    LinkSetting,
-    StartCapture,
-    StartFlow,
-    StopCapture,
-    Topology,
-)
+from ccplay.model.commands import Build, StartCapture, StartFlow, StopCapture
+from ccplay.model.events import CaptureEnded
+from ccplay.model.values import LinkSetting, Topology
 from ccplay.source import LabSource
 from ccplay.state import LabState
 from tests.lab.conftest import RunningLab

@@ -7,19 +7,16 @@ from statistics import median
 
 import pytest
 
-from ccplay.model import (
+from ccplay.model.commands import (
     Build,
-    LinkSetting,
-    Qdisc,
     SetClasses,
     SetLink,
     SetQdisc,
     StartDownload,
     StartFlow,
     StartPing,
-    Topology,
-    TrafficClass,
 )
+from ccplay.model.values import LinkSetting, Qdisc, Topology, TrafficClass
 from ccplay.state import LabState
 from tests.lab.conftest import RunningLab, running
 from tests.lab.namespaced import call

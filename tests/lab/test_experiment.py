@@ -9,7 +9,7 @@ from typing import Any
 
 from ccplay import launch
 from ccplay.experiment.store import read_run_directory, recording_of
-from ccplay.model import Build
+from ccplay.model.commands import Build
 from ccplay.source import LabSource, check_recording
 
 SCENARIO = """

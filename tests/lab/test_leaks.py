@@ -23,7 +23,8 @@ import pytest
 
 from ccplay import launch, wire
 from ccplay.lab.modules import find_tool
-from ccplay.model import Build, StartDownload, StartFlow, StartPing, Topology
+from ccplay.model.commands import Build, StartDownload, StartFlow, StartPing
+from ccplay.model.values import Topology
 
 MARKER = "CCPLAY_TEST_MARKER"
 ROUNDS = 50

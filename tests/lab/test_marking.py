@@ -18,7 +18,10 @@ from ccplay import launch
 from ccplay.errors import LabError
 from ccplay.lab.bpf.marker import lack_of_marking
 from ccplay.lab.modules import find_tool
-from ccplay.model import AnyEvent, Build, LinkSetting, Qdisc, SetLink, StartFlow, Sweep, Topology
+from ccplay.model.commands import Build, SetLink, StartFlow
+from ccplay.model.events import AnyEvent
+from ccplay.model.samples import Sweep
+from ccplay.model.values import LinkSetting, Qdisc, Topology
 from ccplay.source import LabSource
 from ccplay.wire import UnknownEvent
 from tests.lab.conftest import RunningLab

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ccplay import launch
-from ccplay.model import Build, InterfaceCounters, LinkSetting, Qdisc, StartFlow, Topology
+from ccplay.model.commands import Build, StartFlow
+from ccplay.model.events import InterfaceCounters
+from ccplay.model.values import LinkSetting, Qdisc, Topology
 from ccplay.source import LabSource
 from tests.lab.conftest import RunningLab, running
 from tests.lab.test_traffic import end_of, flow_is_open

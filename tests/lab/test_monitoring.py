@@ -11,15 +11,8 @@ import pytest
 
 from ccplay import launch
 from ccplay.lab.bpf.support import lack
-from ccplay.model import (
-    Build,
-    LinkSetting,
-    Monitored,
-    Qdisc,
-    StartFlow,
-    StartUdp,
-    Topology,
-)
+from ccplay.model.commands import Build, StartFlow, StartUdp
+from ccplay.model.values import LinkSetting, Monitored, Qdisc, Topology
 from ccplay.source import LabSource
 from ccplay.state import LabState
 from tests.lab.conftest import RunningLab, running

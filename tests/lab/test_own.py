@@ -13,15 +13,8 @@ from msgspec import structs
 from ccplay import launch
 from ccplay.assets import ALGORITHMS, algorithms
 from ccplay.lab.bpf.support import lack
-from ccplay.model import (
-    Build,
-    LinkSetting,
-    Qdisc,
-    SetCongestionControl,
-    StartFlow,
-    StopFlow,
-    Topology,
-)
+from ccplay.model.commands import Build, SetCongestionControl, StartFlow, StopFlow
+from ccplay.model.values import LinkSetting, Qdisc, Topology
 from ccplay.report.summary import summarise
 from ccplay.source import LabSource
 from ccplay.state import LabState

@@ -7,17 +7,9 @@ import os
 import pytest
 
 from ccplay import launch
-from ccplay.model import (
-    Build,
-    LinkSetting,
-    PingEnded,
-    PingSample,
-    Qdisc,
-    StartFlow,
-    StartPing,
-    StartUdp,
-    Topology,
-)
+from ccplay.model.commands import Build, StartFlow, StartPing, StartUdp
+from ccplay.model.events import PingEnded, PingSample
+from ccplay.model.values import LinkSetting, Qdisc, Topology
 from ccplay.source import LabSource
 from ccplay.state import LabState
 from tests.lab.conftest import RunningLab, running

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ccplay.disciplines import DISCIPLINES
-from ccplay.model import Option
+from ccplay.model.base import Option
 from tests.lab.namespaced import call
 
 CASES = "tests.lab.queue_cases"

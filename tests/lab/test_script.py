@@ -7,13 +7,9 @@ import sys
 from pathlib import Path
 
 from ccplay import wire
-from ccplay.model import (
-    Applied,
+from ccplay.model.commands import (
     Build,
-    LinkSetting,
     Mark,
-    Qdisc,
-    Ready,
     SetCongestionControl,
     SetLink,
     SetQdisc,
@@ -21,8 +17,9 @@ from ccplay.model import (
     StartFlow,
     StartPing,
     StopFlow,
-    Topology,
 )
+from ccplay.model.events import Applied, Ready
+from ccplay.model.values import LinkSetting, Qdisc, Topology
 from ccplay.scenario import load
 from ccplay.scenario.writing import write
 from ccplay.source import ReplaySource

@@ -17,17 +17,16 @@ import pytest
 
 from ccplay import launch, wire
 from ccplay.lab.bpf.tracer import PROBE, lack_of
-from ccplay.model import (
+from ccplay.model.commands import (
     Build,
-    LinkSetting,
     SetLink,
     StartDownload,
     StartFlow,
     StopFlow,
-    Topology,
     TraceFlow,
     UntraceFlow,
 )
+from ccplay.model.values import LinkSetting, Topology
 from ccplay.sinks import Recorder
 from ccplay.source import LabSource, read_recording
 from ccplay.state import Flow

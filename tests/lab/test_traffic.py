@@ -8,18 +8,16 @@ import signal
 import psutil
 import pytest
 
-from ccplay.model import (
+from ccplay.model.commands import (
     Build,
-    LinkSetting,
-    Qdisc,
     SetCongestionControl,
     SetQdisc,
     StartDownload,
     StartFlow,
     StartPing,
     StopFlow,
-    Topology,
 )
+from ccplay.model.values import LinkSetting, Qdisc, Topology
 from ccplay.state import LabState
 from tests.lab.conftest import RunningLab, running
 

@@ -6,19 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from ccplay.model import (
+from ccplay.model.commands import (
     Build,
-    LinkSetting,
-    Qdisc,
     SetLink,
     StartCapture,
     StartFlow,
     StartUdp,
     StopCapture,
     StopUdp,
-    Topology,
-    TrafficClass,
 )
+from ccplay.model.values import LinkSetting, Qdisc, Topology, TrafficClass
 from ccplay.state import LabState
 from tests.lab.conftest import running
 from tests.lab.test_captures import needs_tcpdump, only_file, packets_in

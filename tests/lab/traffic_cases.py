@@ -12,7 +12,10 @@ import msgspec
 from ccplay.lab import capabilities, congestion, topology
 from ccplay.lab.probe import Probe
 from ccplay.lab.traffic import Traffic
-from ccplay.model import Event, FlowEnded, FlowStarted, StartFlow, Topology
+from ccplay.model.base import Event
+from ccplay.model.commands import StartFlow
+from ccplay.model.events import FlowEnded, FlowStarted
+from ccplay.model.values import Topology
 
 
 async def survey() -> Any:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from ccplay.disciplines import DISCIPLINES
-from ccplay.model import (
+from ccplay.model.events import FlowStarted, Hello, HostChanged, LinkChanged, Ready
+from ccplay.model.values import (
     Capabilities,
     Feature,
-    FlowStarted,
-    Hello,
-    HostChanged,
     Link,
-    LinkChanged,
     LinkSetting,
     Network,
     Node,
     Qdisc,
-    Ready,
     Topology,
 )
 from ccplay.state import LabState

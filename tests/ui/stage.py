@@ -11,7 +11,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from ccplay.assets import assets
-from ccplay.model import AnyCommand
+from ccplay.model.commands import AnyCommand
 from ccplay.state import LabState
 from ccplay.ui.dialogs import Dialog
 from ccplay.ui.glyphs import UNICODE, Glyphs

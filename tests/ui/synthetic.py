@@ -5,33 +5,30 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 
-from ccplay.model import (
-    AnyCommand,
+from ccplay.model.commands import AnyCommand, SetCongestionControl, SetQdisc, StartFlow
+from ccplay.model.events import (
     AnyEvent,
     Applied,
     Building,
-    Capabilities,
     Failed,
-    Feature,
     FlowStarted,
     Health,
     Hello,
     HostChanged,
-    Link,
     LinkChanged,
+    PingSample,
+    PingStarted,
+    Ready,
+)
+from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
+from ccplay.model.values import (
+    Capabilities,
+    Feature,
+    Link,
     LinkSetting,
     Network,
     Node,
-    PingSample,
-    PingStarted,
     Qdisc,
-    QdiscSamples,
-    Ready,
-    SetCongestionControl,
-    SetQdisc,
-    StartFlow,
-    Sweep,
-    TcpSamples,
     Topology,
 )
 from ccplay.wire import UnknownEvent

@@ -7,16 +7,9 @@ from collections.abc import Iterator
 import pytest
 from msgspec.structs import replace
 
-from ccplay.model import (
-    AnyCommand,
-    AnyEvent,
-    CaptureEnded,
-    CaptureStarted,
-    Feature,
-    Hello,
-    StartCapture,
-    StopCapture,
-)
+from ccplay.model.commands import AnyCommand, StartCapture, StopCapture
+from ccplay.model.events import AnyEvent, CaptureEnded, CaptureStarted, Hello
+from ccplay.model.values import Feature
 from ccplay.ui.dialogs import CaptureDialog
 from ccplay.ui.main import MainScreen
 from ccplay.ui.palette import entries

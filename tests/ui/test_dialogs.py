@@ -8,10 +8,9 @@ from textual.events import Key
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from ccplay.model import (
+from ccplay.model.commands import (
     AnyCommand,
     Mark,
-    Qdisc,
     SetCongestionControl,
     SetLink,
     SetQdisc,
@@ -19,6 +18,7 @@ from ccplay.model import (
     StartFlow,
     StartPing,
 )
+from ccplay.model.values import Qdisc
 from ccplay.ui.dialogs import (
     CongestionDialog,
     Dialog,

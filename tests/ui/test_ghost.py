@@ -13,7 +13,8 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from ccplay import wire
-from ccplay.model import AnyEvent, Applied, SetCongestionControl
+from ccplay.model.commands import SetCongestionControl
+from ccplay.model.events import AnyEvent, Applied
 from ccplay.source import ReplaySource
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.dialogs.ghost import GhostDialog

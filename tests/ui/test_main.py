@@ -13,7 +13,8 @@ from textual.binding import Binding
 from textual.pilot import Pilot
 
 from ccplay.errors import LabError
-from ccplay.model import AnyEvent, Ended, Failed, SetQdisc, StartFlow, StopFlow
+from ccplay.model.commands import SetQdisc, StartFlow, StopFlow
+from ccplay.model.events import AnyEvent, Ended, Failed
 from ccplay.session import Session
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.main import MainScreen

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ccplay.model import AnyEvent, Misbehaved
+from ccplay.model.events import AnyEvent, Misbehaved
 from ccplay.ui.app import CcplayApp
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import playing

@@ -8,7 +8,8 @@ import pytest
 from msgspec.structs import replace
 from textual.pilot import Pilot
 
-from ccplay.model import AnyEvent, Sweep
+from ccplay.model.events import AnyEvent
+from ccplay.model.samples import Sweep
 from ccplay.state import LabState
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.ghosts import of_run

@@ -6,17 +6,17 @@ import pytest
 from textual.command import CommandList
 
 from ccplay.disciplines import DISCIPLINES
-from ccplay.model import (
+from ccplay.model.commands import (
     AnyCommand,
     Mark,
-    PingStarted,
-    Qdisc,
     SetCongestionControl,
     SetLink,
     SetQdisc,
     StopFlow,
     StopPing,
 )
+from ccplay.model.events import PingStarted
+from ccplay.model.values import Qdisc
 from ccplay.state import LabState
 from ccplay.ui.glyphs import ASCII
 from ccplay.ui.help import HelpScreen

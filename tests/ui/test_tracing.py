@@ -8,17 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from ccplay import blocks
-from ccplay.model import (
-    AnyEvent,
-    CaStateChanged,
-    Feature,
-    Hello,
-    TraceEnded,
-    TraceFlow,
-    TraceSamples,
-    TraceStarted,
-    UntraceFlow,
-)
+from ccplay.model.commands import TraceFlow, UntraceFlow
+from ccplay.model.events import AnyEvent, Hello, TraceEnded, TraceStarted
+from ccplay.model.samples import CaStateChanged, TraceSamples
+from ccplay.model.values import Feature
 from ccplay.state import LabState
 from ccplay.ui.glyphs import UNICODE
 from ccplay.ui.palette import entries

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ccplay.model import Link, LinkChanged, LinkSetting, Network, Node, Topology
+from ccplay.model.events import LinkChanged
+from ccplay.model.values import Link, LinkSetting, Network, Node, Topology
 from ccplay.report.accuracy import delay_off
 from ccplay.report.trust import judge
 from ccplay.state import LabState

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from ccplay import blocks, wire
 from ccplay.errors import WireError
-from ccplay.model import QdiscSamples, Row, Sweep, Sweeps, TcpRows, TcpSamples
+from ccplay.model.base import Row
+from ccplay.model.samples import QdiscSamples, Sweep, Sweeps, TcpRows, TcpSamples
 
 COUNTS = st.one_of(
     st.none(), st.integers(min_value=0, max_value=3), st.integers(min_value=0, max_value=1 << 40)

@@ -1,6 +1,7 @@
 """When the first flow of a fixed size is done, every flow's bytes are those of that sweep."""
 
-from ccplay.model import FlowEnded, FlowStarted, Ready, Sweep, TcpSamples
+from ccplay.model.events import FlowEnded, FlowStarted, Ready
+from ccplay.model.samples import Sweep, TcpSamples
 from ccplay.report.checkpoint import checkpoint
 from ccplay.state import LabState
 

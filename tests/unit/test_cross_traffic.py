@@ -9,7 +9,8 @@ import pytest
 from ccplay.errors import ScenarioError
 from ccplay.lab.filters import udp_packets
 from ccplay.lab.udp import Account, client_argv
-from ccplay.model import InterfaceCounters, StartUdp, StopUdp, UdpEnded, UdpStarted
+from ccplay.model.commands import StartUdp, StopUdp
+from ccplay.model.events import InterfaceCounters, UdpEnded, UdpStarted
 from ccplay.report.curves import cross_traffic
 from ccplay.report.merits import measurable, merits
 from ccplay.report.summary import summarise

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ccplay.lab import delayline
 from ccplay.lab.delayline import Held, Lateness, Order
 from ccplay.lab.delays import Path
-from ccplay.model import LinkSetting
+from ccplay.model.values import LinkSetting
 
 
 class Packets:

@@ -5,7 +5,8 @@ import re
 import pytest
 
 from ccplay.disciplines import DISCIPLINES, Parameter, validate
-from ccplay.model import Option, Qdisc
+from ccplay.model.base import Option
+from ccplay.model.values import Qdisc
 from ccplay.words import describe_qdisc
 
 

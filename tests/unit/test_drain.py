@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ccplay.lab.drain import DrainMeter
-from ccplay.model import QdiscSamples
+from ccplay.model.samples import QdiscSamples
 
 RATE = 8_000_000
 STEP = 0.02

@@ -11,7 +11,8 @@ from ccplay.errors import LabError, ScenarioError, UnsupportedError, UsageError
 from ccplay.experiment import headless
 from ccplay.experiment.manner import Manner
 from ccplay.experiment.store import read_run_directory
-from ccplay.model import AnyEvent, Build, Ready
+from ccplay.model.commands import Build
+from ccplay.model.events import AnyEvent, Ready
 from ccplay.scenario.reading import parse
 from ccplay.source import Source
 from ccplay.wire import UnknownEvent

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ccplay.model import (
-    FlowStarted,
-    LinkChanged,
-    LinkSetting,
-    QdiscSamples,
-    Ready,
-    Sweep,
-    TcpSamples,
-)
+from ccplay.model.events import FlowStarted, LinkChanged, Ready
+from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
+from ccplay.model.values import LinkSetting
 from ccplay.report.fairness import converged_s, fairness, jain
 from ccplay.report.queueing import loss, queueing_delays_us, utilisation
 from ccplay.state import LabState

@@ -7,7 +7,8 @@ import pytest
 
 from ccplay import wire
 from ccplay.errors import RecordingError
-from ccplay.model import Applied, Mark, Ready, SetLink, StartFlow
+from ccplay.model.commands import Mark, SetLink, StartFlow
+from ccplay.model.events import Applied, Ready
 from ccplay.state import LabState
 from ccplay.ui.ghosts import Choice, Ghost, Ghosts, next_action, of_run, of_session
 from ccplay.ui.recordings import find

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ccplay.model import FlowStarted, Ready, Sweep, TcpSamples
+from ccplay.model.events import FlowStarted, Ready
+from ccplay.model.samples import Sweep, TcpSamples
 from ccplay.report.curves import Curve
 from ccplay.report.growth import families, growth
 from ccplay.report.results import Result

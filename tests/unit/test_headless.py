@@ -16,25 +16,21 @@ from ccplay.errors import LabError, UnsupportedError
 from ccplay.experiment import headless
 from ccplay.experiment.conduct import Experiment
 from ccplay.experiment.manner import Manner
-from ccplay.model import (
-    AnyCommand,
+from ccplay.model.commands import AnyCommand, Build, StartFlow, StartPing, StopFlow
+from ccplay.model.events import (
     AnyEvent,
     Applied,
-    Build,
     Ended,
     Failed,
-    Feature,
     FlowEnded,
     FlowStarted,
     PingEnded,
     PingSample,
     PingStarted,
     Ready,
-    StartFlow,
-    StartPing,
-    StopFlow,
-    Sweep,
 )
+from ccplay.model.samples import Sweep
+from ccplay.model.values import Feature
 from ccplay.report.progress import Teller
 from ccplay.report.results import Result
 from ccplay.scenario import Scenario

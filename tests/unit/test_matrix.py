@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from ccplay.errors import ScenarioError, UsageError
-from ccplay.model import LinkSetting, Qdisc, StartFlow
+from ccplay.model.commands import StartFlow
+from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.scenario import Case, Scenario
 from ccplay.scenario.reading import parse
 

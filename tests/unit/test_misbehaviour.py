@@ -6,7 +6,8 @@ import pytest
 from rich.console import Console
 
 from ccplay.lab.misbehaviour import PATIENCE_S, Watchdog
-from ccplay.model import FlowStarted, Misbehaved, TcpSamples
+from ccplay.model.events import FlowStarted, Misbehaved
+from ccplay.model.samples import TcpSamples
 from ccplay.report.misbehaviour import misbehaviours
 from ccplay.report.results import Result
 from ccplay.report.sections import troubles

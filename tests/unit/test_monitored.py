@@ -9,18 +9,17 @@ from rich.console import Console
 
 from ccplay import wire
 from ccplay.commands.runs import gather
-from ccplay.model import (
+from ccplay.model.commands import StartFlow, StartUdp
+from ccplay.model.events import (
     FlowEnded,
     FlowStarted,
     Hello,
     InterfaceCounters,
-    Monitored,
     Ready,
-    StartFlow,
-    StartUdp,
     UdpEnded,
     UdpStarted,
 )
+from ccplay.model.values import Monitored
 from ccplay.report.merits import measurable, merits
 from ccplay.report.naming import words
 from ccplay.report.results import CaseResult, Result

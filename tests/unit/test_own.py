@@ -12,7 +12,9 @@ from ccplay.errors import WireError
 from ccplay.lab.bpf.libbpf import LoadError
 from ccplay.lab.bpf.shown import names_in
 from ccplay.lab.own_info import columns
-from ccplay.model import MOST_VARIABLES, Ended, FlowStarted, Sweep, TcpSamples
+from ccplay.model.events import Ended, FlowStarted
+from ccplay.model.samples import Sweep, TcpSamples
+from ccplay.model.values import MOST_VARIABLES
 from ccplay.state import LabState
 from ccplay.variables import say, variable
 from tests.unit.test_probe import attribute

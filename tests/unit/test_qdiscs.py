@@ -13,7 +13,8 @@ from ccplay.errors import CommandError
 from ccplay.lab.htb import check_rate
 from ccplay.lab.qdiscs import changed, decode, encode, validate
 from ccplay.lab.rtnl import traffic_control
-from ccplay.model import Option, Qdisc
+from ccplay.model.base import Option
+from ccplay.model.values import Qdisc
 
 EXAMPLES: dict[str, dict[str, Option]] = {
     "pfifo": {"limit": 100},

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from ccplay.model import Applied, Build, FlowEnded, FlowStarted, Ready, StartFlow, Sweep, TcpSamples
+from ccplay.model.commands import Build, StartFlow
+from ccplay.model.events import Applied, FlowEnded, FlowStarted, Ready
+from ccplay.model.samples import Sweep, TcpSamples
 from ccplay.receiver import Receiver
 from ccplay.report.checkpoint import Checkpoint, checkpoint
 from ccplay.report.receiver import ReceiverLines

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 from ccplay import bounds, wire
 from ccplay.errors import RecordingError
-from ccplay.model import (
+from ccplay.model.commands import Mark, SetCongestionControl
+from ccplay.model.events import (
     AnyEvent,
     Applied,
     DownloadProgress,
@@ -29,16 +30,11 @@ from ccplay.model import (
     Health,
     Hello,
     Log,
-    Mark,
     PingSample,
     PingStarted,
-    QdiscSamples,
     Ready,
-    SetCongestionControl,
-    Sweep,
-    Sweeps,
-    TcpSamples,
 )
+from ccplay.model.samples import QdiscSamples, Sweep, Sweeps, TcpSamples
 from ccplay.session import Session
 from ccplay.sinks import Recorder
 from ccplay.source import ReplaySource, read_recording, recorded_events

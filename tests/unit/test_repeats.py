@@ -7,7 +7,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ccplay.model import Mark, SetCongestionControl, StartFlow, StopFlow
+from ccplay.model.commands import Mark, SetCongestionControl, StartFlow, StopFlow
 from ccplay.scenario import Case, Step, repeated
 from ccplay.scenario.reading import parse
 from ccplay.scenario.repeats import flow_of

@@ -7,7 +7,8 @@ import pytest
 
 from ccplay.cli import main
 from ccplay.commands.runs import gather
-from ccplay.model import Ready, Sweep
+from ccplay.model.events import Ready
+from ccplay.model.samples import Sweep
 from ccplay.report.samples import batches
 from ccplay.source import recorded_events
 

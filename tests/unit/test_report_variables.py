@@ -8,7 +8,8 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from ccplay.model import FlowStarted, Sweep, TcpSamples
+from ccplay.model.events import FlowStarted
+from ccplay.model.samples import Sweep, TcpSamples
 from ccplay.report.figures.style import Inks
 from ccplay.report.figures.variables import told
 from ccplay.report.scene import scene

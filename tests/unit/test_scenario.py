@@ -11,17 +11,8 @@ from msgspec.structs import replace
 from ccplay.assets import assets
 from ccplay.errors import ScenarioError, UnsupportedError, UsageError
 from ccplay.lab.topology import plan
-from ccplay.model import (
-    Capabilities,
-    Feature,
-    Qdisc,
-    SetLink,
-    SetQdisc,
-    StartDownload,
-    StartFlow,
-    StartPing,
-    Topology,
-)
+from ccplay.model.commands import SetLink, SetQdisc, StartDownload, StartFlow, StartPing
+from ccplay.model.values import Capabilities, Feature, Qdisc, Topology
 from ccplay.scenario import check_against, find, load, shipped
 from ccplay.scenario.network import names_of
 from ccplay.scenario.reading import parse

@@ -7,16 +7,8 @@ from pathlib import Path
 import pytest
 
 from ccplay.errors import ScenarioError, UnsupportedError, UsageError
-from ccplay.model import (
-    Capabilities,
-    Feature,
-    Qdisc,
-    SetClasses,
-    SetQdisc,
-    StartCapture,
-    StopCapture,
-    TrafficClass,
-)
+from ccplay.model.commands import SetClasses, SetQdisc, StartCapture, StopCapture
+from ccplay.model.values import Capabilities, Feature, Qdisc, TrafficClass
 from ccplay.scenario import captured, check_against
 from ccplay.scenario.reading import parse
 from ccplay.scenario.values import Scenario

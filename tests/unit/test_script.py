@@ -1,18 +1,7 @@
 """A timeline's commands come when their moment has come, each once."""
 
-from ccplay.model import (
-    DownloadEnded,
-    DownloadStarted,
-    Log,
-    Mark,
-    PingEnded,
-    PingStarted,
-    Ready,
-    StartDownload,
-    StartFlow,
-    StartPing,
-    StopFlow,
-)
+from ccplay.model.commands import Mark, StartDownload, StartFlow, StartPing, StopFlow
+from ccplay.model.events import DownloadEnded, DownloadStarted, Log, PingEnded, PingStarted, Ready
 from ccplay.scenario import Step
 from ccplay.script import Script
 from ccplay.state import LabState

@@ -7,19 +7,9 @@ import pytest
 
 from ccplay import wire
 from ccplay.errors import LabError, RecordingError
-from ccplay.model import (
-    AnyCommand,
-    AnyEvent,
-    Build,
-    Capabilities,
-    Ended,
-    Hello,
-    Log,
-    Mark,
-    Network,
-    Ready,
-    Topology,
-)
+from ccplay.model.commands import AnyCommand, Build, Mark
+from ccplay.model.events import AnyEvent, Ended, Hello, Log, Ready
+from ccplay.model.values import Capabilities, Network, Topology
 from ccplay.session import Session
 from ccplay.sinks import Recorder
 from ccplay.source import LabSource, ReplaySource, check_recording

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from ccplay.errors import ScenarioError
-from ccplay.model import Qdisc, StartFlow
+from ccplay.model.commands import StartFlow
+from ccplay.model.values import Qdisc
 from ccplay.scenario import Scenario, load
 from ccplay.scenario.paths import read_path
 from ccplay.scenario.reading import parse

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from ccplay.model import (
+from ccplay.model.commands import Mark, SetCongestionControl, StopUdp
+from ccplay.model.events import (
     Applied,
     DownloadEnded,
     DownloadStarted,
@@ -10,17 +11,12 @@ from ccplay.model import (
     FlowEnded,
     FlowStarted,
     LinkChanged,
-    LinkSetting,
-    Mark,
     PingSample,
     PingStarted,
-    QdiscSamples,
     Ready,
-    SetCongestionControl,
-    StopUdp,
-    Sweep,
-    TcpSamples,
 )
+from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
+from ccplay.model.values import LinkSetting
 from ccplay.state import LabState
 from ccplay.wire import UnknownEvent
 

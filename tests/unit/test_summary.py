@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from ccplay import wire
-from ccplay.model import (
-    Capabilities,
+from ccplay.model.events import (
     DownloadEnded,
     DownloadStarted,
     Failed,
@@ -20,18 +19,13 @@ from ccplay.model import (
     Health,
     Hello,
     LinkChanged,
-    LinkSetting,
-    Network,
     PingEnded,
     PingSample,
     PingStarted,
-    Qdisc,
-    QdiscSamples,
     Ready,
-    Sweep,
-    TcpSamples,
-    Topology,
 )
+from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
+from ccplay.model.values import Capabilities, LinkSetting, Network, Qdisc, Topology
 from ccplay.report.percentiles import percentile
 from ccplay.report.results import Result
 from ccplay.report.summary import machine, summarise

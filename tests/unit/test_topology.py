@@ -6,7 +6,7 @@ import pytest
 
 from ccplay.errors import CommandError
 from ccplay.lab.topology import MAX_PAIRS, opposite, plan
-from ccplay.model import Topology
+from ccplay.model.values import Topology
 
 
 def test_linear_has_three_nodes_and_router_queues_under_study() -> None:

@@ -9,13 +9,8 @@ import pytest
 
 from ccplay import blocks
 from ccplay.cli import main
-from ccplay.model import (
-    AnyEvent,
-    CaStateChanged,
-    FlowStarted,
-    Ready,
-    TraceSamples,
-)
+from ccplay.model.events import AnyEvent, FlowStarted, Ready
+from ccplay.model.samples import CaStateChanged, TraceSamples
 from ccplay.report import traced
 from ccplay.report.curves import Curve
 from ccplay.series import Series, Timeline

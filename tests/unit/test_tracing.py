@@ -13,19 +13,9 @@ from ccplay.errors import ScenarioError, WireError
 from ccplay.lab import tracing
 from ccplay.lab.bpf.tracer import Told, complete
 from ccplay.lab.tracing import Account
-from ccplay.model import (
-    Build,
-    CaStateChanged,
-    Failed,
-    FlowStarted,
-    StartFlow,
-    TraceEnded,
-    TraceFlow,
-    TraceLost,
-    TraceSamples,
-    TraceStarted,
-    UntraceFlow,
-)
+from ccplay.model.commands import Build, StartFlow, TraceFlow, UntraceFlow
+from ccplay.model.events import Failed, FlowStarted, TraceEnded, TraceLost, TraceStarted
+from ccplay.model.samples import CaStateChanged, TraceSamples
 from ccplay.scenario.reading import parse as parse_scenario
 from ccplay.scenario.values import Step
 from ccplay.script import Script

@@ -4,7 +4,9 @@ import pytest
 
 from ccplay import wire
 from ccplay.errors import RecordingError, WireError
-from ccplay.model import Applied, Failed, LinkSetting, Mark, Qdisc, Ready, SetLink, SetQdisc
+from ccplay.model.commands import Mark, SetLink, SetQdisc
+from ccplay.model.events import Applied, Failed, Ready
+from ccplay.model.values import LinkSetting, Qdisc
 
 
 @pytest.mark.parametrize(

@@ -15,30 +15,11 @@ from msgspec.structs import replace
 
 from ccplay.disciplines import DISCIPLINES, Parameter, thresholds
 from ccplay.errors import RecordingError, ScenarioError
-from ccplay.model import (
-    CAPTURE_LIMITS,
-    TRAFFIC_KINDS,
+from ccplay.model.base import Option
+from ccplay.model.commands import (
     AnyCommand,
-    AnyEvent,
-    Applied,
     Build,
-    Capabilities,
-    DownloadEnded,
-    DownloadStarted,
-    FlowEnded,
-    FlowStarted,
-    Hello,
-    HostChanged,
-    LinkChanged,
-    LinkSetting,
-    Log,
     Mark,
-    Network,
-    Option,
-    PingEnded,
-    PingStarted,
-    Qdisc,
-    Ready,
     SetClasses,
     SetCongestionControl,
     SetLink,
@@ -53,12 +34,35 @@ from ccplay.model import (
     StopFlow,
     StopPing,
     StopUdp,
-    Topology,
     TraceFlow,
-    TrafficClass,
+    UntraceFlow,
+)
+from ccplay.model.events import (
+    AnyEvent,
+    Applied,
+    DownloadEnded,
+    DownloadStarted,
+    FlowEnded,
+    FlowStarted,
+    Hello,
+    HostChanged,
+    LinkChanged,
+    Log,
+    PingEnded,
+    PingStarted,
+    Ready,
     UdpEnded,
     UdpStarted,
-    UntraceFlow,
+)
+from ccplay.model.values import (
+    CAPTURE_LIMITS,
+    TRAFFIC_KINDS,
+    Capabilities,
+    LinkSetting,
+    Network,
+    Qdisc,
+    Topology,
+    TrafficClass,
 )
 from ccplay.scenario import Case, find, load, shipped, spelling
 from ccplay.scenario import quantities as read

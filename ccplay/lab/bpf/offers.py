@@ -9,7 +9,7 @@ from pathlib import Path
 from ccplay.assets import algorithms
 from ccplay.lab.bpf.loaded import library
 from ccplay.lab.bpf.support import lack, program
-from ccplay.model import Feature
+from ccplay.model.values import Feature
 
 _HEADER = re.compile(r"/\*(.*?)\*/", re.DOTALL)
 

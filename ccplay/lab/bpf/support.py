@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ccplay.lab.modules import find_tool
-from ccplay.model import Feature
+from ccplay.model.values import Feature
 
 TOOLS = ("clang", "bpftool")
 """Programs that building takes, each in Debian's package of the same name."""

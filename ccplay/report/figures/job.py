@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ccplay.model import Hello, LinkChanged
+from ccplay.model.events import Hello, LinkChanged
 from ccplay.report.checkpoint import Checkpoint
 from ccplay.report.curves import Curve
 from ccplay.report.distributions import Distribution, distributions

@@ -15,7 +15,8 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 
-from ccplay.model import AnyCommand, Capabilities, Network
+from ccplay.model.commands import AnyCommand
+from ccplay.model.values import Capabilities, Network
 from ccplay.state import LabState
 from ccplay.ui.dialogs.fields import Field, Label
 from ccplay.ui.dialogs.menu import Menu

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from textual.widget import Widget
 from textual.widgets import Static
 
-from ccplay.model import BOTTLENECK, CAPTURE_LIMITS, Capabilities, Network, StartCapture
+from ccplay.model.commands import StartCapture
+from ccplay.model.values import BOTTLENECK, CAPTURE_LIMITS, Capabilities, Network
 from ccplay.state import LabState
 from ccplay.ui.dialogs.base import Dialog, available
 from ccplay.ui.dialogs.fields import Field

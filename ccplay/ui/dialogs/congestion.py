@@ -8,7 +8,7 @@ from textual.binding import Binding
 from textual.widget import Widget
 from textual.widgets import Static
 
-from ccplay.model import SetCongestionControl
+from ccplay.model.commands import SetCongestionControl
 from ccplay.state import LabState
 from ccplay.ui.dialogs.base import Dialog, available
 from ccplay.ui.dialogs.fields import Row, Steps

@@ -8,7 +8,8 @@ from typing import TypeVar
 from textual.widget import Widget
 from textual.widgets import Static
 
-from ccplay.model import BOTTLENECK, MOST_MARK, LinkSetting, Network, SetLink
+from ccplay.model.commands import SetLink
+from ccplay.model.values import BOTTLENECK, MOST_MARK, LinkSetting, Network
 from ccplay.state import LabState
 from ccplay.ui.dialogs.base import Dialog
 from ccplay.ui.dialogs.fields import Field, Row, Steps

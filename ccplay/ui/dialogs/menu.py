@@ -11,7 +11,7 @@ from textual.message import Message
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from ccplay.model import Feature
+from ccplay.model.values import Feature
 from ccplay.ui.glyphs import Glyphs
 
 

@@ -9,7 +9,9 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from ccplay.disciplines import DISCIPLINES, Parameter, validate
-from ccplay.model import Option, Qdisc, SetQdisc
+from ccplay.model.base import Option
+from ccplay.model.commands import SetQdisc
+from ccplay.model.values import Qdisc
 from ccplay.state import LabState
 from ccplay.ui.dialogs.base import Dialog, available
 from ccplay.ui.dialogs.fields import Field, Row, Steps

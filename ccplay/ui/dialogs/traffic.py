@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from textual.widget import Widget
 from textual.widgets import Static
 
-from ccplay.model import StartDownload, StartFlow, StartPing
+from ccplay.model.commands import StartDownload, StartFlow, StartPing
 from ccplay.state import LabState
 from ccplay.ui.dialogs.base import Dialog, available
 from ccplay.ui.dialogs.fields import Field, Row, Steps

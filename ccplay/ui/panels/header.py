@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ccplay.model import Health, LinkChanged
+from ccplay.model.events import Health, LinkChanged
 from ccplay.ui import ghostly
 from ccplay.ui.sheet import Row, Run, spread
 from ccplay.ui.view import View

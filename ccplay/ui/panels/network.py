@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ccplay.model import Network
+from ccplay.model.values import Network
 from ccplay.ui.pictures import counts_bytes
 from ccplay.ui.sheet import Row, Run, fit
 from ccplay.ui.view import View

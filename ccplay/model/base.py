@@ -1,0 +1,69 @@
+"""What the contract is made of: numbers within bounds, and the three kinds of record."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+import msgspec
+
+Option: TypeAlias = bool | int | float | str
+"""The value of one parameter of a queue discipline."""
+
+_MOST = 1 << 53
+
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=_MOST)]
+"""A number that the kernel counted or measured. What is greater comes from no kernel."""
+
+Step: TypeAlias = Annotated[int, msgspec.Meta(ge=-_MOST, le=_MOST)]
+"""What has to be added to a count to have the next one."""
+
+Moment: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+"""Seconds since ``Hello``, to the microsecond; at most 30 years."""
+
+Duration: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
+"""A length of time, in microseconds or seconds as its name says."""
+
+Name: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[^/\s]+$", max_length=200)]
+"""What traffic is called; ``/`` parts a flow from the number of its stream."""
+
+Variable: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*$", max_length=40)]
+"""What an algorithm calls a number of its own, with a unit suffix."""
+
+Row: TypeAlias = Count | list[Step | None] | dict[int, Count | None] | None
+"""A field of one flow or queue over several sweeps: one value where it stayed the same.
+
+An array is its first value, then what each sweep adds. None is not known; what comes after it is
+added to the last value that is, or to 0 where there is none. An object, where it changed seldom,
+has the value by the number of the sweep, from 0, since which it holds.
+"""
+
+
+class Value(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=False
+):
+    """Something that a command or an event carries."""
+
+
+def _words(name: str) -> str:
+    """Spell a class name as scenario files do: ``StartFlow`` -> ``start-flow``."""
+    return "".join(f"-{c.lower()}" if c.isupper() else c for c in name).lstrip("-")
+
+
+class Command(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+    tag_field="do",
+    tag=_words,
+):
+    """Something to do; the lab answers with ``Applied`` or ``Failed``."""
+
+
+class Event(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="event", tag=_words
+):
+    """Something that happened in the lab at ``t``."""
+
+    t: Moment

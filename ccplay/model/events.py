@@ -1,0 +1,342 @@
+"""Everything that a lab tells of; what it measures is in ``samples``."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+import msgspec
+
+from ccplay.model.base import Count, Duration, Event, Name
+from ccplay.model.commands import AnyCommand, Build
+from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TraceSamples
+from ccplay.model.values import Capabilities, LinkSetting, Monitored, Network
+
+
+class Hello(Event, frozen=True):
+    """The first event of every stream and so the first line of every recording."""
+
+    format: Count
+    """Version of the stream's format; see ``wire.FORMAT``."""
+    version: str
+    """ccplay's own version."""
+    wall_time: float
+    """Unix time at ``t`` = 0."""
+    sample_hz: Annotated[float, msgspec.Meta(ge=1e-3, le=1e6)]
+    capabilities: Capabilities
+    network: Network
+    build: Build | None = None
+    """What was asked for; None in recordings made before it was kept."""
+
+
+class Building(Event, frozen=True):
+    """Progress while the network builds: ``done`` of ``total`` steps, ``step`` under way."""
+
+    step: str
+    done: int
+    total: int
+
+
+class Ready(Event, frozen=True):
+    """The network stands and commands are taken."""
+
+
+class LinkChanged(Event, frozen=True):
+    """What a direction of a link does now, read back from the kernel."""
+
+    link: str
+    setting: LinkSetting
+    offloads: bool
+    """TSO, GSO and GRO are on, so packets in the queue may be up to 64 KB."""
+    delay_engine: str
+    """``netem``, ``delay line`` or, without any added delay, loss or jitter, ``none``."""
+
+
+class HostChanged(Event, frozen=True):
+    """The default congestion control of a host's new sockets."""
+
+    host: str
+    cc: str
+
+
+class FlowStarted(Event, frozen=True):
+    """The connections of a flow are open. Stream 2 samples as ``flow/2`` and so on."""
+
+    flow: Name
+    src: str
+    dst: str
+    cc: str
+    port: int
+    """The receiver's TCP port."""
+    streams: Annotated[int, msgspec.Meta(ge=1, le=128)] = 1
+    """At most as many as iperf3 can have."""
+    ecn: bool = False
+    """Both ends have agreed on ECN: packets are marked rather than dropped where a queue can."""
+
+
+class FlowEnded(Event, frozen=True):
+    """A flow is over. ``error`` says why when nobody asked for it."""
+
+    flow: str
+    bytes: int
+    """Payload acknowledged, all streams together."""
+    duration_s: float
+    retransmits: int
+    """Segments."""
+    sent: Count = 0
+    """Payload sent, what was sent again included; 0 in recordings made before it was told."""
+    error: str | None = None
+    monitored: Monitored | None = None
+    """None where nobody asked for it, or it is not to be had."""
+
+
+class Misbehaved(Event, frozen=True):
+    """For some seconds by now a flow's congestion control has done it no good, or no more."""
+
+    flow: str
+    """The connection: ``flow/2`` is stream 2."""
+    cc: str
+    wrong: str = ""
+    """What it does, such as ``keeps cwnd at 1``; empty: not any more, or not this program."""
+
+
+class DownloadStarted(Event, frozen=True):
+    """wget has been started under ``cc``; its TCP samples travel under ``download``."""
+
+    download: Name
+    src: str
+    dst: str
+    bytes: int
+    cc: str = ""
+
+
+class DownloadProgress(Event, frozen=True):
+    """How many bytes of a download have arrived."""
+
+    download: str
+    bytes: int
+
+
+class DownloadEnded(Event, frozen=True):
+    """A download is over after ``duration_s`` of wget's own clock."""
+
+    download: str
+    bytes: int
+    duration_s: float
+    error: str | None = None
+
+
+class PingStarted(Event, frozen=True):
+    """ping(8) runs."""
+
+    ping: Name
+    src: str
+    dst: str
+    interval_s: float
+
+
+class PingSample(Event, frozen=True):
+    """One answer to a ping, or None for one that did not come back."""
+
+    ping: str
+    seq: int
+    rtt_us: Duration | None
+
+
+class PingEnded(Event, frozen=True):
+    """A ping is over."""
+
+    ping: str
+    sent: int
+    lost: int
+    error: str | None = None
+
+
+class UdpStarted(Event, frozen=True):
+    """The first packets of cross traffic are being sent."""
+
+    udp: str
+    src: str
+    dst: str
+    rate_bps: int
+    packet_bytes: int
+    port: int
+    """The receiver's UDP port."""
+
+
+class UdpEnded(Event, frozen=True):
+    """Cross traffic is over."""
+
+    udp: str
+    sent: int
+    """Packets, as the sender counted them."""
+    received: int
+    """Packets, as the receiver counted them; it may leave the last one or two unread."""
+    jitter_us: Duration | None
+    """The receiver's, smoothed as in RFC 3550; None where it could not tell."""
+    duration_s: float
+    """How long the sender sent."""
+    error: str | None = None
+    monitored: Monitored | None = None
+    """As of a flow."""
+
+
+class InterfaceCounters(Event, frozen=True):
+    """What each interface of the network has done since it was made: one array a field.
+
+    It comes once, when all traffic has ended.
+    """
+
+    interface: list[str]
+    node: list[str]
+    link: list[str]
+    """The direction that packets leave on."""
+    sent: list[Count]
+    """Packets."""
+    sent_bytes: list[Count]
+    received: list[Count]
+    received_bytes: list[Count]
+    dropped: list[Count]
+    """Packets that its queue did not take or threw away, which are not among those sent."""
+    lost: list[Count | None]
+    """Packets sent that its link lost on purpose; None where the kernel does not count them."""
+
+
+class CaptureStarted(Event, frozen=True):
+    """Packets of a link are being written to a file."""
+
+    capture: str
+    link: str
+    """The direction whose packets are taken as they leave."""
+    path: str
+    """Where the file is; with ``HOST:`` in front where the lab runs on another machine."""
+
+
+class CaptureEnded(Event, frozen=True):
+    """A capture is over, and its file complete."""
+
+    capture: str
+    path: str
+    packets: int
+    bytes: int
+    """Length of the file."""
+    dropped: int
+    """Packets that the kernel could not keep for it."""
+    full: bool = False
+    """The file has reached its bound."""
+    error: str | None = None
+    """Why it ended when neither its bound nor anybody asked for it."""
+
+
+class TraceStarted(Event, frozen=True):
+    """From now on every segment that comes to the sender of a flow or download is told of."""
+
+    flow: str
+
+
+class TraceEnded(Event, frozen=True):
+    """A trace is over: the flow has ended, or somebody asked for it."""
+
+    flow: str
+    segments: Count
+    """Of how many it told."""
+
+
+class TraceLost(Event, frozen=True):
+    """Segments of traced flows were not told of: too fast to read, or the kernel ran no BPF."""
+
+    segments: Count
+    """How many are missing, of all traces together."""
+
+
+class Applied(Event, frozen=True):
+    """A command took effect. Its names are filled in, so that it can be played again."""
+
+    command: AnyCommand
+    took_s: float = 0.0
+    """How long that took: iperf3 and wget start first, and then it has taken effect."""
+
+
+class Failed(Event, frozen=True):
+    """A command was refused, with the reason and what to do."""
+
+    command: AnyCommand | None
+    message: str
+
+
+class Health(Event, frozen=True):
+    """How well the lab itself keeps time, over the second before."""
+
+    ticks: int
+    """Sweeps made."""
+    missed: int
+    """Sweeps that fell out because an earlier one was late."""
+    late_p50_us: float
+    """How late a sweep began."""
+    late_p99_us: float
+    sweep_p50_us: float
+    """How long a sweep took."""
+    lab_cpu: float
+    """CPU of the lab process and its delay line, in cores."""
+    host_cpu: float
+    """How much of all cores was in use, 0 to 1."""
+    steal: float
+    """How much of all cores the hypervisor took away, 0 to 1."""
+    delay_late_p50_us: float | None = None
+    """How late the delay line released packets; None where netem does it."""
+    delay_late_p99_us: float | None = None
+    events_dropped: int = 0
+    """Events lost because nobody read them in time."""
+    rate_accuracy: float | None = None
+    """What left a bottleneck while its queue was never empty over what its rate allows.
+
+    The worst link of the second, or of as many seconds as it takes to send 100 full frames;
+    None where no queue stood so long, or a discipline has a rate of its own.
+    """
+
+
+class Log(Event, frozen=True):
+    """Something worth telling a person: ``level`` is ``info``, ``warning`` or ``error``."""
+
+    level: str
+    text: str
+
+
+class Ended(Event, frozen=True):
+    """The last event of an orderly end."""
+
+    reason: str
+
+
+AnyEvent: TypeAlias = (
+    Hello
+    | Building
+    | Ready
+    | LinkChanged
+    | HostChanged
+    | FlowStarted
+    | FlowEnded
+    | Misbehaved
+    | DownloadStarted
+    | DownloadProgress
+    | DownloadEnded
+    | PingStarted
+    | PingSample
+    | PingEnded
+    | UdpStarted
+    | UdpEnded
+    | InterfaceCounters
+    | CaptureStarted
+    | CaptureEnded
+    | TraceStarted
+    | TraceEnded
+    | TraceLost
+    | TraceSamples
+    | CaStateChanged
+    | Sweep
+    | Sweeps
+    | Applied
+    | Failed
+    | Health
+    | Log
+    | Ended
+)

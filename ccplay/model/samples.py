@@ -1,0 +1,131 @@
+"""What is measured: sweeps of all flows and queues, and traces of single flows."""
+
+from __future__ import annotations
+
+from ccplay.model.base import Count, Event, Row, Value, Variable
+
+
+class TcpSamples(Value, frozen=True):
+    """``struct tcp_info`` of every sending socket at one sweep: one array a field.
+
+    Names, units and meanings are those of include/uapi/linux/tcp.h; see ``ss(8)`` too.
+    """
+
+    flow: list[str]
+    cc: list[str]
+    ca_state: list[Count]
+    """0 Open, 1 Disorder, 2 CWR, 3 Recovery, 4 Loss."""
+    cwnd: list[Count]
+    ssthresh: list[Count | None]
+    srtt_us: list[Count]
+    rttvar_us: list[Count]
+    min_rtt_us: list[Count]
+    """0 where none has been measured yet."""
+    mss: list[Count]
+    unacked: list[Count]
+    lost: list[Count]
+    retrans: list[Count]
+    total_retrans: list[Count]
+    pacing_rate: list[Count]
+    """Bits per second; 0 where nothing limits it."""
+    delivery_rate: list[Count]
+    """Bits per second."""
+    bytes_acked: list[Count]
+    bytes_sent: list[Count]
+    delivered_ce: list[Count]
+
+
+class QdiscSamples(Value, frozen=True):
+    """Every sampled queue at one sweep: one array a field. Counters only grow.
+
+    A link with classes has a row of its own, of kind ``htb``, with the sums, and one for each
+    class, called ``LINK CLASS``: ``r->h2 bulk``.
+    Where a discipline is replaced its counters start anew in the kernel, not here.
+    """
+
+    link: list[str]
+    kind: list[str]
+    backlog: list[Count]
+    qlen: list[Count]
+    drops: list[Count]
+    ecn_marks: list[Count | None]
+    """None where nothing counts marks: neither the discipline nor, in its own row, the link."""
+    overlimits: list[Count]
+    requeues: list[Count]
+    bytes: list[Count]
+    packets: list[Count]
+
+
+class Sweep(Event, frozen=True):
+    """One tick of the probe: all flows and all queues, read together."""
+
+    tcp: TcpSamples | None = None
+    qdisc: QdiscSamples | None = None
+    own: dict[Variable, list[Count | None]] = {}
+    """What congestion controls say of themselves: by name a list over the flows of ``tcp``.
+
+    None where a flow's algorithm has no such variable, or does not know it. The kernel's are those
+    of include/uapi/linux/inet_diag.h, in its units but for ``bbr_bw_bps``, which is in bits per
+    second; gains are of 256, ``dctcp_alpha`` is of 1024. The names of BPF programs' own say their
+    unit; see ``variables``. Of a flow that is monitored there is ``monitor_one_way_delay_us``
+    beside them: the mean of what has arrived since the sweep before.
+    """
+
+
+class TcpRows(Value, frozen=True):
+    """``TcpSamples`` over several sweeps: of every field one row a flow."""
+
+    flow: list[str]
+    cc: list[str]
+    fields: dict[str, list[Row]]
+
+
+class QdiscRows(Value, frozen=True):
+    """``QdiscSamples`` over several sweeps: of every field one row a queue."""
+
+    link: list[str]
+    kind: list[str]
+    fields: dict[str, list[Row]]
+
+
+class Sweeps(Event, frozen=True):
+    """The sweeps of some seconds, the first at ``t``, as recordings keep them; see ``blocks``.
+
+    All of them have the same flows and links, with the same algorithms and disciplines.
+    """
+
+    after_us: list[Count]
+    """From each sweep to the next."""
+    tcp: TcpRows | None = None
+    qdisc: QdiscRows | None = None
+    own: dict[Variable, list[Row]] = {}
+
+
+class TraceSamples(Event, frozen=True):
+    """Segments that came to the sender, nearly all of them ACKs, the first of them at ``t``.
+
+    What the connection holds at the tracepoint ``tcp:tcp_probe``, where one has come and has no
+    effect yet; there is none any more once either side has ended. The values of a field are
+    one row, as those of a flow are in ``Sweeps``.
+    """
+
+    flow: str
+    """The connection: ``flow/2`` is stream 2."""
+    after_us: list[Count]
+    """From each segment to the next."""
+    cwnd: Row
+    ssthresh: Row
+    srtt_us: Row
+    snd_wnd: Row
+    """The window that the receiver offers, in bytes."""
+
+
+class CaStateChanged(Event, frozen=True):
+    """A traced connection went into another state; the tracepoint ``tcp:tcp_cong_state_set``.
+
+    The first one of a trace is the state at its first segment.
+    """
+
+    flow: str
+    ca_state: Count
+    """As in ``TcpSamples``."""

@@ -1,0 +1,166 @@
+"""What commands and events carry: networks, queues, features; and the bounds of settings."""
+
+from __future__ import annotations
+
+from ccplay.model.base import Count, Duration, Option, Value
+
+BOTTLENECK = "bottleneck"
+"""The name under which scenario files and commands may speak of the link under study."""
+
+SAMPLE_HZ = (10.0, 200.0)
+"""The least and the most sweeps a second."""
+
+TRAFFIC_KINDS = ("flows", "downloads", "pings", "udp")
+"""Words that stand for all traffic of a kind where a class says what it takes."""
+
+CAPTURE_LIMITS = (10_000, 1_000_000_000)
+"""The least and the most bytes that a capture's file may be bounded to."""
+
+MOST_MARK = 10_000
+"""A link marks from no more packets on."""
+
+MOST_VARIABLES = 16
+"""A flow has no more of its own."""
+
+INFINITE_SSTHRESH = 0x7FFFFFFF
+"""``TCP_INFINITE_SSTHRESH`` of include/net/tcp.h; it travels as None."""
+
+
+class Qdisc(Value, frozen=True):
+    """A queue discipline and its parameters, as ``tc-KIND(8)`` names them.
+
+    ``limit`` is in packets for pfifo, in bytes for bfifo and tbf; times are in microseconds.
+    """
+
+    kind: str
+    options: dict[str, Option] = {}
+
+
+class TrafficClass(Value, frozen=True):
+    """A queue of its own for some of a link's traffic, with a share of the rate; tc-htb(8)."""
+
+    name: str
+    share: float
+    """Of the link's rate, 0 to 1: what it is sure of. It borrows what the others leave."""
+    traffic: list[str] = []
+    """Names of flows, downloads, pings and UDP, or all of a kind: one of ``TRAFFIC_KINDS``."""
+    qdisc: Qdisc | None = None
+    """Its queue; None takes the link's own."""
+
+
+class LinkSetting(Value, frozen=True):
+    """What one direction of a link does to packets. None leaves a field as it is."""
+
+    rate: int | None = None
+    """Bits per second on the wire, Ethernet header included; 0 is unlimited."""
+    delay_us: int | None = None
+    """Added propagation delay, one way."""
+    jitter_us: int | None = None
+    """Half the width of the uniform variation around the delay."""
+    loss: float | None = None
+    """Probability, 0 to 1, that a packet is lost after the queue."""
+    qdisc: Qdisc | None = None
+    """The queue in front of the link, where it has no classes."""
+    classes: list[TrafficClass] | None = None
+    """Several queues that share the rate; the last takes what no class names. Empty: one queue."""
+    mtu: int | None = None
+    """Bytes of the largest IP packet, of both directions at once; 1500 where nothing is said."""
+    mark: int | None = None
+    """Mark packets of ECN flows with CE while so many full packets wait in front of the link.
+
+    They are counted as bytes, each of them as the MTU and its Ethernet header: with offloads one
+    packet of the queue is up to 45 of the wire. 0 marks none. Disciplines that mark do so besides.
+    """
+
+
+class Topology(Value, frozen=True):
+    """What to build: ``linear`` (h1 - r - h2) or ``dumbbell`` with 1 to 8 ``pairs``."""
+
+    kind: str = "dumbbell"
+    pairs: int = 2
+
+
+class Node(Value, frozen=True):
+    """A host or router of the network."""
+
+    name: str
+    role: str
+    """``sender``, ``receiver`` or ``router``; a sender is where traffic starts by default."""
+    address: str
+    """The IPv4 address by which others reach it."""
+
+
+class Link(Value, frozen=True):
+    """One direction of a link: packets leave ``src`` by its ``interface``."""
+
+    name: str
+    src: str
+    dst: str
+    interface: str
+
+
+class Network(Value, frozen=True):
+    """What was built. The first of ``bottlenecks`` is the one the screen shows first."""
+
+    topology: Topology
+    nodes: list[Node]
+    links: list[Link]
+    bottlenecks: list[str]
+    """Names of directed links whose queue is sampled."""
+
+
+class Feature(Value, frozen=True):
+    """Something that this machine has or lacks: an algorithm, a discipline, a tool."""
+
+    name: str
+    available: bool
+    summary: str = ""
+    """One line of what it is."""
+    reason: str = ""
+    """Why it is missing."""
+    remedy: str = ""
+    """What to do about it."""
+    required: bool = False
+    """A lab can't run without it."""
+
+
+class Monitored(Value, frozen=True):
+    """What was seen of a flow's packets between IP in its sending and IP in its receiving host.
+
+    A packet is a whole one: put together from its fragments, with offloads each segment of a long
+    one; one sent again is another. Those without payload do not count.
+    """
+
+    sent: Count
+    """How many: where some are still under way, until the newest that arrived."""
+    received: Count
+    received_bytes: Count
+    """Of payload."""
+    delay_mean_us: Duration | None
+    """One way, queues included, of those that arrived; None where none did."""
+    delay_min_us: Duration | None
+    delay_max_us: Duration | None
+
+
+class Capabilities(Value, frozen=True):
+    """What the lab's kernel and machine offer, and what they lack with reason and remedy."""
+
+    kernel: str
+    privilege: str
+    """``root`` or ``rootless``."""
+    congestion_controls: list[Feature]
+    qdiscs: list[Feature]
+    delay_engines: list[Feature]
+    tools: list[Feature]
+    classifiers: list[Feature] = []
+    """What puts packets into classes."""
+    markers: list[Feature] = []
+    """What marks packets with CE in front of any discipline."""
+    monitors: list[Feature] = []
+    """What follows packets from host to host."""
+    tracepoints: list[Feature] = []
+    """What tells of every acknowledgement of a flow."""
+    cpus: int = 0
+    """How many the lab may use; 0 where it did not say."""
+    python: str = ""
+    """The version that the lab runs on."""
