@@ -11,11 +11,11 @@ from ccplay.errors import CcplayError, UsageError
 from ccplay.experiment.gather import usual
 from ccplay.experiment.plan import slug_of
 from ccplay.experiment.store import SCENARIO, read_run_directory, recording_of, scenario_of
-from ccplay.report.checkpoint import Checkpoint
+from ccplay.measure.checkpoint import Checkpoint
+from ccplay.measure.results import Result
+from ccplay.measure.summary import machine, summarise
 from ccplay.report.material import Material, Run, combined, of_results
-from ccplay.report.results import Result
 from ccplay.report.scene import scene
-from ccplay.report.summary import machine, summarise
 from ccplay.scenario import load, writing
 from ccplay.source import read_recording
 from ccplay.state import LabState

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from ccplay.experiment.forecast import Forecast
 from ccplay.experiment.plan import Run
 from ccplay.experiment.pool import Outcome
+from ccplay.measure.merits import merits
 from ccplay.report.amounts import write
-from ccplay.report.merits import merits
 from ccplay.report.misbehaviour import misbehaviours
 from ccplay.report.progress import Lane, Teller, roughly
 from ccplay.scenario import Case

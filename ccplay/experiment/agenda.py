@@ -10,9 +10,9 @@ from typing import Protocol
 
 from ccplay.experiment.gather import counts
 from ccplay.experiment.plan import Run
-from ccplay.report.merits import merits
-from ccplay.report.results import CaseResult
-from ccplay.report.statistics import Statistic, statistic
+from ccplay.measure.merits import merits
+from ccplay.measure.results import CaseResult
+from ccplay.measure.statistics import Statistic, statistic
 from ccplay.scenario import Case
 
 LEAST_REPEATS = 3

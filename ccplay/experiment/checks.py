@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ccplay.report.merits import merits
-from ccplay.report.results import CaseResult, Check
+from ccplay.measure.merits import merits
+from ccplay.measure.results import CaseResult, Check
 from ccplay.scenario import Case, Expectation
 
 

@@ -18,10 +18,10 @@ from ccplay.experiment.plan import Run, plan, slug_of
 from ccplay.experiment.pool import MOST_ATTEMPTS, Attempt, Outcome, Pool
 from ccplay.experiment.store import Store
 from ccplay.experiment.trial import Trial
+from ccplay.measure.results import CaseResult, Machine, Result
+from ccplay.measure.summary import machine, summarise
 from ccplay.model.commands import Build
 from ccplay.report.progress import Lane, Teller
-from ccplay.report.results import CaseResult, Machine, Result
-from ccplay.report.summary import machine, summarise
 from ccplay.scenario import Case, Scenario
 from ccplay.script import Script
 from ccplay.source import Source

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ccplay.report.merits import merits
-from ccplay.report.results import (
+from ccplay.measure.merits import merits
+from ccplay.measure.results import (
     CaseResult,
     CaseStatistics,
     Machine,
     PublishedResult,
     Result,
 )
-from ccplay.report.statistics import statistic
+from ccplay.measure.statistics import statistic
 from ccplay.scenario import Case, Scenario
 
 _USUAL = (

@@ -17,10 +17,10 @@ from ccplay.experiment.agenda import UntilSure
 from ccplay.experiment.conduct import Experiment
 from ccplay.experiment.manner import Manner, as_wished, goal_of
 from ccplay.experiment.store import Store
+from ccplay.measure.results import Result
 from ccplay.model.commands import Build
 from ccplay.report.amounts import unit, write
 from ccplay.report.progress import Teller
-from ccplay.report.results import Result
 from ccplay.report.table import show
 from ccplay.scenario import Scenario
 from ccplay.source import Source

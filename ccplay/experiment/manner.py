@@ -10,7 +10,7 @@ import msgspec
 
 from ccplay.errors import ScenarioError, UsageError
 from ccplay.experiment.agenda import MOST_REPEATS, Goal
-from ccplay.report.merits import check_figures, measurable
+from ccplay.measure.merits import check_figures, measurable
 from ccplay.scenario import Case, Scenario
 from ccplay.scenario.mistakes import did_you_mean, quote
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from ccplay.experiment.agenda import Agenda
 from ccplay.experiment.plan import Run
-from ccplay.report.results import CaseResult, Machine
-from ccplay.report.trust import for_want_of_cpu, was_judged
+from ccplay.measure.results import CaseResult, Machine
+from ccplay.measure.trust import for_want_of_cpu, was_judged
 from ccplay.scenario import Case
 
 MOST_ATTEMPTS = 3

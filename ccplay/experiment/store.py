@@ -19,8 +19,8 @@ from ccplay.errors import RecordingError, UsageError
 from ccplay.experiment.files import Folder
 from ccplay.experiment.plan import Run, slugs
 from ccplay.experiment.ran import Ran, difference, ran
-from ccplay.report import results
-from ccplay.report.results import CaseResult, Machine, Result
+from ccplay.measure import results
+from ccplay.measure.results import CaseResult, Machine, Result
 from ccplay.scenario import Scenario
 from ccplay.scenario.mistakes import quote
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ccplay.errors import CcplayError, LabError
+from ccplay.measure.checkpoint import Checkpoint, checkpoint
+from ccplay.measure.results import CaseResult
+from ccplay.measure.summary import summarise
 from ccplay.model.commands import AnyCommand, StopDownload, StopFlow, StopPing, StopUdp
-from ccplay.report.checkpoint import Checkpoint, checkpoint
-from ccplay.report.results import CaseResult
-from ccplay.report.summary import summarise
 from ccplay.scenario import Case, Scenario, check_against
 from ccplay.script import Script
 from ccplay.session import Session

@@ -1,1 +1,1 @@
-"""What a session showed: summaries, statistics, figures."""
+"""What is said of sessions: tables in a terminal, figures, the page, every sample."""

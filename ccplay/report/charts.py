@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from ccplay.measure.merits import merits
+from ccplay.measure.results import CaseResult, CaseStatistics
+from ccplay.measure.statistics import Statistic
 from ccplay.report.amounts import Unit, unit
 from ccplay.report.material import Axis, Parameter, axes, place, say, slug
-from ccplay.report.merits import merits
 from ccplay.report.naming import Words, words
-from ccplay.report.results import CaseResult, CaseStatistics
-from ccplay.report.statistics import Statistic
 
 FAR = 1.8
 """Intervals that end further out than so many times the greatest point are cut."""

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from ccplay.errors import UsageError
-from ccplay.report.results import CaseStatistics, Result
-from ccplay.report.statistics import Statistic, student_t
+from ccplay.measure.results import CaseStatistics, Result
+from ccplay.measure.statistics import Statistic, student_t
 from ccplay.scenario.mistakes import quote
 
 FORMAT = 1

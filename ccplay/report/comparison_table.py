@@ -10,10 +10,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from ccplay.measure.statistics import CONFIDENCE, Statistic
 from ccplay.report.amounts import Unit, unit
 from ccplay.report.comparison import CaseComparison, Comparison, Difference
 from ccplay.report.naming import words
-from ccplay.report.statistics import CONFIDENCE, Statistic
 
 _UNKNOWN = "–"
 _CLEAR = "*"

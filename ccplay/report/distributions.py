@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ccplay.report.queueing import queueing_delays_us
+from ccplay.measure.queueing import queueing_delays_us
 from ccplay.state import LabState
 
 POINTS = 400

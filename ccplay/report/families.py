@@ -12,10 +12,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from ccplay.measure.results import CaseResult, CaseStatistics, Check, Result
+from ccplay.measure.statistics import CONFIDENCE
 from ccplay.report.amounts import Unit, unit, write
 from ccplay.report.misbehaviour import misbehaviours
-from ccplay.report.results import CaseResult, CaseStatistics, Check, Result
-from ccplay.report.statistics import CONFIDENCE
 
 _UNKNOWN = "–"
 _GAP = 2

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from ccplay.measure.results import CaseResult, CaseStatistics, Result
+from ccplay.measure.statistics import Statistic
 from ccplay.report.amounts import Unit, unit, write
 from ccplay.report.naming import Words, words
-from ccplay.report.results import CaseResult, CaseStatistics, Result
-from ccplay.report.statistics import Statistic
 
 
 @dataclass(frozen=True, slots=True)

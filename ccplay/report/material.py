@@ -9,10 +9,10 @@ from pathlib import Path
 
 import msgspec
 
+from ccplay.measure.merits import merits
+from ccplay.measure.results import CaseResult, CaseStatistics, Machine, Result
+from ccplay.measure.statistics import statistic
 from ccplay.report.families import family_of
-from ccplay.report.merits import merits
-from ccplay.report.results import CaseResult, CaseStatistics, Machine, Result
-from ccplay.report.statistics import statistic
 
 Parameter = str | int | float | bool
 

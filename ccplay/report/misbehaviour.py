@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ccplay.report.results import CaseResult
+from ccplay.measure.results import CaseResult
 
 
 def misbehaviours(run: CaseResult) -> list[str]:

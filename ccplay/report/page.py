@@ -12,12 +12,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from ccplay import __version__
+from ccplay.measure.results import CaseStatistics
 from ccplay.model.events import Hello, LinkChanged
 from ccplay.report import sections
 from ccplay.report.findings import Column, columns, findings, verdicts
 from ccplay.report.material import Material, Run, slug
 from ccplay.report.naming import words
-from ccplay.report.results import CaseStatistics
 
 _TEMPLATES = Path(__file__).parent / "templates"
 

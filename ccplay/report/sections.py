@@ -6,15 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ccplay.model.events import Hello, LinkChanged
-from ccplay.model.values import Capabilities
-from ccplay.report.families import family_of
-from ccplay.report.findings import Column, Finding, columns, findings
-from ccplay.report.material import Material, Run, say
-from ccplay.report.merits import merits
-from ccplay.report.misbehaviour import misbehaviours
-from ccplay.report.naming import in_order, words
-from ccplay.report.results import (
+from ccplay.measure.merits import merits
+from ccplay.measure.results import (
     CaseResult,
     CaseStatistics,
     DownloadResult,
@@ -25,6 +18,13 @@ from ccplay.report.results import (
     Result,
     UdpResult,
 )
+from ccplay.model.events import Hello, LinkChanged
+from ccplay.model.values import Capabilities
+from ccplay.report.families import family_of
+from ccplay.report.findings import Column, Finding, columns, findings
+from ccplay.report.material import Material, Run, say
+from ccplay.report.misbehaviour import misbehaviours
+from ccplay.report.naming import in_order, words
 from ccplay.units import format_rate, format_size
 from ccplay.words import describe_link, describe_qdisc
 

@@ -10,10 +10,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ccplay.report.checkpoint import Checkpoint
-from ccplay.report.families import check_lines, family_tables, in_families
-from ccplay.report.misbehaviour import misbehaviours
-from ccplay.report.results import (
+from ccplay.measure.checkpoint import Checkpoint
+from ccplay.measure.results import (
     CaseResult,
     DownloadResult,
     FlowResult,
@@ -23,6 +21,8 @@ from ccplay.report.results import (
     Result,
     UdpResult,
 )
+from ccplay.report.families import check_lines, family_tables, in_families
+from ccplay.report.misbehaviour import misbehaviours
 from ccplay.units import format_rate, format_ratio, format_size
 
 _UNKNOWN = "–"

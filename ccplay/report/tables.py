@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from ccplay.measure.results import CaseResult, Result
 from ccplay.report.findings import findings, verdicts
-from ccplay.report.results import CaseResult, Result
 
 Cell: TypeAlias = str | int | float | bool | None
 _OBEYED = ("=", "+", "-", "@", "\t", "\r")

@@ -17,6 +17,7 @@ from urllib.parse import quote
 import msgspec
 
 from ccplay.errors import CcplayError, RecordingError, UsageError
+from ccplay.measure.results import CaseResult, CaseStatistics
 from ccplay.report.charts import Chart, charts
 from ccplay.report.distributions import KINDS, Distribution, together
 from ccplay.report.figures import cdf, chart, files, fonts
@@ -27,7 +28,6 @@ from ccplay.report.growth import families
 from ccplay.report.material import Material, axes, place, say, slug
 from ccplay.report.naming import in_order
 from ccplay.report.page import Picture, Shown, render
-from ccplay.report.results import CaseResult, CaseStatistics
 from ccplay.report.tables import Table, tables
 
 MANIFEST = ".ccplay-report.json"

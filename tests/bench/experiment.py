@@ -15,10 +15,10 @@ from rich.console import Console
 
 from ccplay import launch, scenario
 from ccplay.experiment.conduct import Experiment
+from ccplay.measure.results import Result
 from ccplay.model.commands import Build
 from ccplay.report.amounts import unit
 from ccplay.report.progress import Teller
-from ccplay.report.results import Result
 from ccplay.source import LabSource, Source
 from tests.bench._figures import table
 

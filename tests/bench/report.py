@@ -21,6 +21,7 @@ from rich.console import Console
 
 from ccplay.commands.runs import gather
 from ccplay.experiment.gather import usual
+from ccplay.measure.summary import machine, summarise
 from ccplay.report.export import export
 from ccplay.report.figures import files, fonts
 from ccplay.report.figures.job import Job, draw
@@ -28,7 +29,6 @@ from ccplay.report.figures.run import stacked
 from ccplay.report.figures.style import Inks, look
 from ccplay.report.material import Material, of_results
 from ccplay.report.scene import scene
-from ccplay.report.summary import machine, summarise
 from ccplay.report.tables import Table, tables
 from ccplay.report.writing import flow_names, write
 from ccplay.sinks import Recorder

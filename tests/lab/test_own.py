@@ -13,9 +13,9 @@ from msgspec import structs
 from ccplay import launch
 from ccplay.assets import ALGORITHMS, algorithms
 from ccplay.lab.bpf.support import lack
+from ccplay.measure.summary import summarise
 from ccplay.model.commands import Build, SetCongestionControl, StartFlow, StopFlow
 from ccplay.model.values import LinkSetting, Qdisc, Topology
-from ccplay.report.summary import summarise
 from ccplay.source import LabSource
 from ccplay.state import LabState
 from tests.lab.conftest import RunningLab, running

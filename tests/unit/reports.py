@@ -1,9 +1,8 @@
 """An experiment by hand for tests of reports: two cases with a stranger's names."""
 
-from ccplay.report.checkpoint import Checkpoint
-from ccplay.report.material import Material, Run
-from ccplay.report.merits import merits
-from ccplay.report.results import (
+from ccplay.measure.checkpoint import Checkpoint
+from ccplay.measure.merits import merits
+from ccplay.measure.results import (
     CaseResult,
     CaseStatistics,
     Check,
@@ -11,8 +10,9 @@ from ccplay.report.results import (
     PublishedResult,
     Result,
 )
-from ccplay.report.statistics import statistic
-from ccplay.report.trust import HealthResult
+from ccplay.measure.statistics import statistic
+from ccplay.measure.trust import HealthResult
+from ccplay.report.material import Material, Run
 
 PUBLISHED = (0.72, 0.75, 0.67)
 HOSTILE = '<script>alert("1")</script>'

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from ccplay.measure.accuracy import delay_off
+from ccplay.measure.trust import judge
 from ccplay.model.events import LinkChanged
 from ccplay.model.values import Link, LinkSetting, Network, Node, Topology
-from ccplay.report.accuracy import delay_off
-from ccplay.report.trust import judge
 from ccplay.state import LabState
 from tests.unit.test_fairness import flow, sweep
 from tests.unit.test_summary import HELLO, health

@@ -8,9 +8,9 @@ import pytest
 from ccplay.experiment.agenda import Goal, Planned, UntilSure
 from ccplay.experiment.forecast import Forecast
 from ccplay.experiment.plan import plan, slugs
+from ccplay.measure.results import CaseResult
+from ccplay.measure.summary import summarise
 from ccplay.report.progress import roughly
-from ccplay.report.results import CaseResult
-from ccplay.report.summary import summarise
 from ccplay.scenario import Scenario
 from ccplay.scenario.reading import parse
 from ccplay.state import LabState

@@ -1,8 +1,8 @@
 """When the first flow of a fixed size is done, every flow's bytes are those of that sweep."""
 
+from ccplay.measure.checkpoint import checkpoint
 from ccplay.model.events import FlowEnded, FlowStarted, Ready
 from ccplay.model.samples import Sweep, TcpSamples
-from ccplay.report.checkpoint import checkpoint
 from ccplay.state import LabState
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from ccplay import wire
 from ccplay.cli import main
-from ccplay.report.results import CaseStatistics, Result
-from ccplay.report.statistics import statistic
-from ccplay.report.summary import summarise
+from ccplay.measure.results import CaseStatistics, Result
+from ccplay.measure.statistics import statistic
+from ccplay.measure.summary import summarise
 from tests.ui.synthetic import stream
 from tests.unit.test_summary import session
 

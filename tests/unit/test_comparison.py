@@ -10,6 +10,8 @@ import pytest
 from rich.console import Console
 
 from ccplay.errors import UsageError
+from ccplay.measure.results import CaseStatistics, Result
+from ccplay.measure.statistics import statistic
 from ccplay.report.comparison import (
     CaseComparison,
     Comparison,
@@ -19,8 +21,6 @@ from ccplay.report.comparison import (
 )
 from ccplay.report.comparison_table import show
 from ccplay.report.naming import words
-from ccplay.report.results import CaseStatistics, Result
-from ccplay.report.statistics import statistic
 
 
 def result(**cases: dict[str, list[float]]) -> Result:

@@ -9,11 +9,11 @@ import pytest
 from ccplay.errors import ScenarioError
 from ccplay.lab.filters import udp_packets
 from ccplay.lab.udp import Account, client_argv
+from ccplay.measure.merits import measurable, merits
+from ccplay.measure.summary import summarise
 from ccplay.model.commands import StartUdp, StopUdp
 from ccplay.model.events import InterfaceCounters, UdpEnded, UdpStarted
 from ccplay.report.curves import cross_traffic
-from ccplay.report.merits import measurable, merits
-from ccplay.report.summary import summarise
 from ccplay.scenario.reading import parse
 from ccplay.script import ended_at
 from ccplay.state import LabState, Udp

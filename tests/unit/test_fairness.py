@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from ccplay.measure.fairness import converged_s, fairness, jain
+from ccplay.measure.queueing import loss, queueing_delays_us, utilisation
 from ccplay.model.events import FlowStarted, LinkChanged, Ready
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
 from ccplay.model.values import LinkSetting
-from ccplay.report.fairness import converged_s, fairness, jain
-from ccplay.report.queueing import loss, queueing_delays_us, utilisation
 from ccplay.state import LabState
 
 

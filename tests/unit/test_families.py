@@ -9,11 +9,11 @@ from rich.console import Console
 
 from ccplay.experiment.checks import check
 from ccplay.experiment.gather import Gathering
+from ccplay.measure.results import CaseResult, Result
+from ccplay.measure.statistics import statistic
+from ccplay.measure.summary import summarise
 from ccplay.report.amounts import unit, write
 from ccplay.report.families import family_of
-from ccplay.report.results import CaseResult, Result
-from ccplay.report.statistics import statistic
-from ccplay.report.summary import summarise
 from ccplay.report.table import show
 from ccplay.scenario import Scenario
 from ccplay.scenario.reading import parse

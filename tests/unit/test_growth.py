@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from ccplay.measure.results import Result
 from ccplay.model.events import FlowStarted, Ready
 from ccplay.model.samples import Sweep, TcpSamples
 from ccplay.report.curves import Curve
 from ccplay.report.growth import families, growth
-from ccplay.report.results import Result
 from ccplay.state import LabState
 from tests.unit.reports import case_result, case_statistics, material
 

@@ -16,6 +16,7 @@ from ccplay.errors import LabError, UnsupportedError
 from ccplay.experiment import headless
 from ccplay.experiment.conduct import Experiment
 from ccplay.experiment.manner import Manner
+from ccplay.measure.results import Result
 from ccplay.model.commands import AnyCommand, Build, StartFlow, StartPing, StopFlow
 from ccplay.model.events import (
     AnyEvent,
@@ -32,7 +33,6 @@ from ccplay.model.events import (
 from ccplay.model.samples import Sweep
 from ccplay.model.values import Feature
 from ccplay.report.progress import Teller
-from ccplay.report.results import Result
 from ccplay.scenario import Scenario
 from ccplay.scenario.reading import parse
 from ccplay.source import Source

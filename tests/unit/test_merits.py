@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ccplay.errors import ScenarioError
-from ccplay.report.merits import check_figures, measurable, merits
-from ccplay.report.summary import summarise
+from ccplay.measure.merits import check_figures, measurable, merits
+from ccplay.measure.summary import summarise
 from ccplay.scenario import Expectation, Scenario, find, load
 from tests.unit.test_summary import session
 

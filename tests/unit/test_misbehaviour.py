@@ -6,12 +6,12 @@ import pytest
 from rich.console import Console
 
 from ccplay.lab.misbehaviour import PATIENCE_S, Watchdog
+from ccplay.measure.results import Result
+from ccplay.measure.summary import summarise
 from ccplay.model.events import FlowStarted, Misbehaved
 from ccplay.model.samples import TcpSamples
 from ccplay.report.misbehaviour import misbehaviours
-from ccplay.report.results import Result
 from ccplay.report.sections import troubles
-from ccplay.report.summary import summarise
 from ccplay.report.table import case_table
 from ccplay.state import LabState
 

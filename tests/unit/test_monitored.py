@@ -9,6 +9,9 @@ from rich.console import Console
 
 from ccplay import wire
 from ccplay.commands.runs import gather
+from ccplay.measure.merits import measurable, merits
+from ccplay.measure.results import CaseResult, Result
+from ccplay.measure.summary import summarise
 from ccplay.model.commands import StartFlow, StartUdp
 from ccplay.model.events import (
     FlowEnded,
@@ -20,12 +23,9 @@ from ccplay.model.events import (
     UdpStarted,
 )
 from ccplay.model.values import Monitored
-from ccplay.report.merits import measurable, merits
 from ccplay.report.naming import words
-from ccplay.report.results import CaseResult, Result
 from ccplay.report.samples import batches
 from ccplay.report.sections import grids
-from ccplay.report.summary import summarise
 from ccplay.report.table import case_table
 from ccplay.scenario.reading import parse
 from ccplay.source import recorded_events

@@ -10,8 +10,8 @@ from ccplay.errors import LabError
 from ccplay.experiment.agenda import Planned
 from ccplay.experiment.plan import plan
 from ccplay.experiment.pool import Attempt, Outcome, Pool
-from ccplay.report.results import CaseResult
-from ccplay.report.summary import summarise
+from ccplay.measure.results import CaseResult
+from ccplay.measure.summary import summarise
 from ccplay.state import LabState
 from tests.unit.test_agenda import scenario
 from tests.unit.test_summary import health

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from ccplay.measure.checkpoint import Checkpoint, checkpoint
 from ccplay.model.commands import Build, StartFlow
 from ccplay.model.events import Applied, FlowEnded, FlowStarted, Ready
 from ccplay.model.samples import Sweep, TcpSamples
 from ccplay.receiver import Receiver
-from ccplay.report.checkpoint import Checkpoint, checkpoint
 from ccplay.report.receiver import ReceiverLines
 from ccplay.state import LabState
 from tests.unit.test_summary import HELLO

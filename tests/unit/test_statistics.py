@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ccplay.report.statistics import statistic, student_t
+from ccplay.measure.statistics import statistic, student_t
 
 
 @pytest.mark.parametrize(

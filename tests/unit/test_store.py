@@ -12,8 +12,8 @@ from ccplay.experiment.files import Folder
 from ccplay.experiment.gather import Gathering
 from ccplay.experiment.plan import Run, plan
 from ccplay.experiment.store import Store, read_run_directory, recording_of, scenario_of
-from ccplay.report.results import CaseResult
-from ccplay.report.summary import summarise
+from ccplay.measure.results import CaseResult
+from ccplay.measure.summary import summarise
 from ccplay.scenario import Scenario
 from ccplay.scenario.reading import parse
 from ccplay.state import LabState

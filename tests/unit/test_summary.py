@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from ccplay import wire
+from ccplay.measure.percentiles import percentile
+from ccplay.measure.results import Result
+from ccplay.measure.summary import machine, summarise
 from ccplay.model.events import (
     DownloadEnded,
     DownloadStarted,
@@ -26,9 +29,6 @@ from ccplay.model.events import (
 )
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
 from ccplay.model.values import Capabilities, LinkSetting, Network, Qdisc, Topology
-from ccplay.report.percentiles import percentile
-from ccplay.report.results import Result
-from ccplay.report.summary import machine, summarise
 from ccplay.report.table import show
 from ccplay.state import LabState
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from ccplay.measure.checkpoint import Checkpoint
 from ccplay.model.events import Hello, LinkChanged
-from ccplay.report.checkpoint import Checkpoint
 from ccplay.report.curves import Curve
 from ccplay.report.distributions import Distribution, distributions
 from ccplay.report.figures import fonts, run

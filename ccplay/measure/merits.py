@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 
 from ccplay.errors import ScenarioError
-from ccplay.model.commands import StartDownload, StartFlow, StartPing, StartUdp
-from ccplay.report.results import (
+from ccplay.measure.results import (
     CaseResult,
     DownloadResult,
     FlowResult,
@@ -17,6 +16,7 @@ from ccplay.report.results import (
     QueueResult,
     UdpResult,
 )
+from ccplay.model.commands import StartDownload, StartFlow, StartPing, StartUdp
 from ccplay.scenario import Case, Scenario
 from ccplay.scenario.mistakes import did_you_mean, quote
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import msgspec
 
-from ccplay.report.checkpoint import Checkpoint
-from ccplay.report.statistics import Statistic
-from ccplay.report.trust import HealthResult
+from ccplay.measure.checkpoint import Checkpoint
+from ccplay.measure.statistics import Statistic
+from ccplay.measure.trust import HealthResult
 
 FORMAT = 1
 """Version of the result's shape."""
@@ -252,7 +252,7 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
     checkpoint: Checkpoint | None = None
     """When the first flow of a fixed size was done; null where none was."""
     jain: float | None = None
-    """Fairness index of the flows' goodput while all of them ran; see ``report.fairness``."""
+    """Fairness index of the flows' goodput while all of them ran; see ``fairness``."""
     converged_s: float | None = None
     """From the last flow's start until they first shared fairly; null where they never did."""
     checks: list[Check] = []

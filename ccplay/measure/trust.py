@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from ccplay.measure.accuracy import delay_off
 from ccplay.model.events import Health
-from ccplay.report.accuracy import delay_off
 from ccplay.state import LabState
 
 MOST_MISSED = 0.01

@@ -6,14 +6,11 @@ import math
 from statistics import fmean
 from typing import Any
 
-from ccplay.model.commands import StartFlow
-from ccplay.model.events import Hello
-from ccplay.model.values import Monitored
-from ccplay.report.checkpoint import Checkpoint
-from ccplay.report.fairness import converged_s, fairness
-from ccplay.report.percentiles import percentile
-from ccplay.report.queueing import loss, occupancy, queueing_delays_us, utilisation
-from ccplay.report.results import (
+from ccplay.measure.checkpoint import Checkpoint
+from ccplay.measure.fairness import converged_s, fairness
+from ccplay.measure.percentiles import percentile
+from ccplay.measure.queueing import loss, occupancy, queueing_delays_us, utilisation
+from ccplay.measure.results import (
     CaseResult,
     DownloadResult,
     FlowResult,
@@ -25,7 +22,10 @@ from ccplay.report.results import (
     Switch,
     UdpResult,
 )
-from ccplay.report.trust import judge
+from ccplay.measure.trust import judge
+from ccplay.model.commands import StartFlow
+from ccplay.model.events import Hello
+from ccplay.model.values import Monitored
 from ccplay.series import Series
 from ccplay.state import Download, Flow, LabState, Ping, Queue, Udp
 
