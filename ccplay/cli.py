@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -34,24 +35,50 @@ stdout is data, stderr is talk. Exit codes: 0 done, 1 error, 2 usage, 3 scenario
 4 recording unreadable, 5 lab can't start or died, 6 not possible on this kernel,
 130 interrupted.
 """
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code; errors become one line on stderr."""
     words = list(sys.argv[1:] if argv is None else argv)
+    _fill_closed_streams()
     try:
         arguments = _parser().parse_args(_with_command(words))
         code: int = arguments.run(arguments)
+        sys.stdout.flush()
     except CcplayError as error:
         print(f"ccplay: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # The reader of stdout has gone; Python would complain again while it exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_stdout()
+        return 1
+    except OSError as error:
+        if error.filename is not None or error.errno not in _UNWRITABLE:
+            raise
+        _give_up_stdout()
+        print(f"ccplay: can't write the output: {error.strerror}", file=sys.stderr)
         return 1
     return code
+
+
+def _fill_closed_streams() -> None:
+    """Have /dev/null for each of stdin, stdout and stderr that is closed.
+
+    Else the next file that is opened would get its number, and what is printed.
+    """
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(number, True)
+    os.close(number)
+    sys.stdin = sys.stdin or os.fdopen(0)
+    sys.stdout = sys.stdout or os.fdopen(1, "w")
+    sys.stderr = sys.stderr or os.fdopen(2, "w")
+
+
+def _give_up_stdout() -> None:
+    """Lead stdout nowhere: Python would complain once more while it exits."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _with_command(words: list[str]) -> list[str]:
