@@ -18,6 +18,9 @@ as in the figures), then the table's own columns, whose names end in their units
   queues     every sampled queue at every sweep
   pings      every answer; rtt_us is empty for one that did not come
   downloads  bytes that had arrived
+  udp        what each cross traffic sent and received, at its end
+  monitor    what of a monitored flow arrived and how long it took, at its end
+  interfaces what every interface carried and dropped, at the end
   trace      of traced flows what the kernel held when each ACK came
   ca-states  of traced flows the moment of each change of congestion state
   events     what was done and what happened, in words
