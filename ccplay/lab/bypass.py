@@ -1,10 +1,11 @@
-"""How iperf3's UDP agrees with its receiver: by a cable of their own, beside the network.
+"""How iperf3 agrees with its receiver: by a cable of their own, beside the network.
 
-Before its first packet iperf3 talks with its server by TCP and says hello by UDP, which takes five
-round trips, and more where the queue on the way is full: cross traffic would start whenever that
-lets it. So until it starts, the two hosts' talk is redirected as it leaves their interfaces, to a
-veth pair between them: it meets no queue, no delay and no loss, and neither captures nor counters
-see it. The packets that are to be measured all take the network.
+Before its first packet iperf3 talks with its server over a TCP connection of its own, and where it
+is to send UDP says hello by that. It takes five round trips, and more where the queue on the way is
+full or loses packets: traffic would start whenever that lets it. So until it starts, the two hosts'
+talk is redirected as it leaves their interfaces, to a veth pair between them: it meets no queue, no
+delay and no loss, and neither captures nor counters see it. The packets that are to be measured all
+take the network, and so do the handshakes of the connections that carry them.
 
 To be taken for its own by the host at the far end, a frame must have that host's address; it has
 the router's, so that is what the cable's ends have.
@@ -27,6 +28,10 @@ from ccplay.model.values import Network
 _HELLO = "0x20/0xffff+2"
 """An IP packet of 32 bytes, 4 of them payload: iperf3's hello, and the answer. Data has 16 or
 more."""
+
+_CHOSEN_FROM, _CHOSEN_TO = "0x8000/0x8000+20", "0x8000/0x8000+22"
+"""A TCP port that the kernel has chosen: of its range every one is above 32,767, and of ours, from
+which data is sent, none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +86,8 @@ class Bypass:
         """Return both ends, each with what is known of the packets that it sends."""
         hello, answer, there, back = udp_packets("", self._addresses[dst], port).matches
         return [
-            (self._ends[src, dst], [(*hello, _HELLO), there]),
-            (self._ends[dst, src], [(*answer, _HELLO), back]),
+            (self._ends[src, dst], [(*hello, _HELLO), (*there, _CHOSEN_FROM)]),
+            (self._ends[dst, src], [(*answer, _HELLO), (*back, _CHOSEN_TO)]),
         ]
 
     def _lay(self, src: str, dst: str) -> None:

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from functools import partial
 
 from ccplay.assets import SUFFIX
-from ccplay.errors import CcplayError, LabError
+from ccplay.errors import CcplayError, LabError, UnsupportedError
 from ccplay.lab import congestion
+from ccplay.lab.bypass import Bypass
 from ccplay.lab.monitoring import Watched
 from ccplay.lab.netns import Namespace
 from ccplay.lab.ports import Ports
@@ -22,6 +23,9 @@ from ccplay.model.values import Monitored
 
 _MOST_LOOKS = 20
 """Sweeps to wait for an algorithm that never comes: the flow is told all the same."""
+
+_FIRST_WORDS = 38
+"""Bytes that a connection carries before both ends agree to begin: iperf3's cookie, and the SYN."""
 
 _NOTHING = Counters(cc="", bytes_acked=0, total_retrans=0)
 
@@ -36,6 +40,8 @@ class Flow:
         probe: Probe,
         emit: Callable[[Event], None],
         clock: Callable[[], float],
+        *,
+        bypass: Bypass,
     ) -> None:
         """``command`` has all its names; ``ports`` gives the flow its own."""
         assert command.flow is not None  # noqa: S101
@@ -49,7 +55,7 @@ class Flow:
         self._command = command
         self._looks = 0
         self.port, self.sports = ports.server(), ports.senders(command.streams)
-        self._probe, self._emit, self._clock = probe, emit, clock
+        self._probe, self._emit, self._clock, self._bypass = probe, emit, clock, bypass
         self._streams = [
             self.name if number == 1 else f"{self.name}/{number}"
             for number in range(1, command.streams + 1)
@@ -83,6 +89,9 @@ class Flow:
         if self.watched is not None:
             for number, stream in enumerate(self._streams):
                 self._probe.tell_delay(stream, partial(self.watched.delay_us, number))
+        # Where that is not to be had it starts some round trips later.
+        with contextlib.suppress(UnsupportedError):
+            self._bypass.open(self.src, self.dst, self.port)
         client = await Program.start(sender, self._client_argv(address))
         client.ignore_output()
         self._programs.append(client)
@@ -100,6 +109,8 @@ class Flow:
             if not self._has_its_algorithm(known[0].cc):
                 return
             self._open(known[0])
+        if any(each.bytes_acked > _FIRST_WORDS for each in known):
+            self._end_bypass()
         limit = self._command.bytes
         if limit is not None and sum(each.bytes_acked for each in known) >= limit:
             self.begin_stop()
@@ -176,6 +187,9 @@ class Flow:
             except CcplayError as error:
                 self._tell("error", str(error))
 
+    def _end_bypass(self) -> None:
+        self._bypass.close(self.src, self.dst, self.port)
+
     def _tell(self, level: str, text: str) -> None:
         self._emit(Log(t=self._clock(), level=level, text=text))
 
@@ -192,6 +206,7 @@ class Flow:
         # What still waits in the sender's buffer dies by the reset that this brings about.
         server.kill()
         await server.wait()
+        self._end_bypass()
         if self._timer is not None:
             self._timer.cancel()
         end = self._stopped if self._stopped is not None else self._clock()

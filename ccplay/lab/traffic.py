@@ -149,7 +149,7 @@ class Traffic:
         _require_positive(f"flow {name}", bytes=command.bytes, duration_s=command.duration_s)
         cc = self._choose_cc(src, command.cc)
         filled = replace(command, flow=name, src=src, dst=dst, cc=cc)
-        flow = Flow(filled, self._ports, self._probe, self._tell, self._clock)
+        flow = Flow(filled, self._ports, self._probe, self._tell, self._clock, bypass=self._bypass)
         address = self._nodes[dst].address
         if command.ecn:
             ecn.ask_for_ecn(self._namespace(src), flow.port)

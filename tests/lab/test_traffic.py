@@ -11,6 +11,7 @@ import pytest
 from ccplay.model.commands import (
     Build,
     SetCongestionControl,
+    SetLink,
     SetQdisc,
     StartDownload,
     StartFlow,
@@ -91,6 +92,33 @@ async def test_a_switch_reaches_every_stream_even_before_it_is_open() -> None:
         names = ("1", "1/2", "1/3")
         await lab.until(lambda state: all(flow_is_open(state, name) for name in names))
         await lab.until(lambda state: all(state.flows[name].cc == "cubic" for name in names))
+
+
+async def test_a_flow_opens_within_a_round_trip_or_so_where_the_queue_is_full() -> None:
+    """iperf3 agrees with its receiver for four round trips first, here of 0.6 s each."""
+    async with running(BUILD) as lab:
+        lab.send(
+            SetLink(rate=2_000_000, delay_us=20_000),
+            StartFlow(cc="cubic"),
+            StartPing(interval_s=0.2),
+        )
+        # 100 packets wait 0.6 s at 2 Mbit/s; the least that CUBIC leaves of them is 70 %.
+        await lab.until(lambda state: "p1" in state.pings and rtt_s(state) > 0.4)
+        lab.send(StartFlow(cc="reno"))
+        await lab.until(lambda state: flow_is_open(state, "2"))
+        applied = next(
+            each
+            for each in lab.state.applied
+            if isinstance(each.command, StartFlow) and each.command.flow == "2"
+        )
+        took_s = lab.state.flows["2"].started - (applied.t - applied.took_s)
+        # The handshake is one; where the full queue drops its SYN, the next one comes 1 s later.
+        assert took_s < max(0.7, rtt_s(lab.state)) + 1.2
+
+
+def rtt_s(state: LabState) -> float:
+    """Return what the newest ping took."""
+    return (state.pings["p1"].rtt_us.last or 0.0) / 1e6
 
 
 async def test_a_flow_ends_after_its_bytes() -> None:
