@@ -26,7 +26,9 @@ _LONGEST_LINE = 1 << 26
 _TURN_S = 0.01
 """So long a replay is read before others have their turn."""
 
-_GRACE_S = 2.0
+_GRACE_S = 10.0
+"""How long a lab may take to end in order: a quarter of a second, but 5 s where cross traffic waits
+for its receiver's last word, and a busy machine takes its time."""
 
 
 class Source(Protocol):

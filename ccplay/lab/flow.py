@@ -21,8 +21,9 @@ from ccplay.model.commands import StartFlow
 from ccplay.model.events import FlowEnded, FlowStarted, Log
 from ccplay.model.values import Monitored
 
-_MOST_LOOKS = 20
-"""Sweeps to wait for an algorithm that never comes: the flow is told all the same."""
+_PATIENCE_S = 2.0
+"""How long to wait for an algorithm that never comes: then the flow is told all the same. iperf3
+sets it within a millisecond, but the machine may be busy."""
 
 _FIRST_WORDS = 38
 """Bytes that a connection carries before both ends agree to begin: iperf3's cookie, and the SYN."""
@@ -53,15 +54,16 @@ class Flow:
         self.watched: Watched | None = None
         """Set before the start where the flow is monitored."""
         self._command = command
-        self._looks = 0
         self.port, self.sports = ports.server(), ports.senders(command.streams)
         self._probe, self._emit, self._clock, self._bypass = probe, emit, clock, bypass
         self._streams = [
             self.name if number == 1 else f"{self.name}/{number}"
             for number in range(1, command.streams + 1)
         ]
+        self._seen: float | None = None
         self._opened: float | None = None
         self._stopped: float | None = None
+        self._come_to: list[Counters] = []
         self._monitored: Monitored | None = None
         self._next_cc: str | None = None
         self._programs: list[Program] = []
@@ -117,8 +119,9 @@ class Flow:
 
     def _has_its_algorithm(self, cc: str) -> bool:
         """Say whether iperf3 has set what was asked for: it does so just after it has connected."""
-        asked, self._looks = self._command.cc, self._looks + 1
-        if asked is None or self._looks > _MOST_LOOKS:
+        asked, now = self._command.cc, self._clock()
+        self._seen = now if self._seen is None else self._seen
+        if asked is None or now - self._seen > _PATIENCE_S:
             return True
         return cc in (congestion.called(asked), f"{asked}-reno")
 
@@ -147,7 +150,7 @@ class Flow:
             if self._opened is None and counters is not None:
                 # Stopped before any sweep saw it, but it did run.
                 self._open(counters)
-            self._stopped = self._clock()
+            self._stopped, self._come_to = self._clock(), self._counters()
             self._monitored = self.watched.so_far() if self.watched else None
             self._tasks.append(asyncio.create_task(self._stop_client()))
 
@@ -187,6 +190,9 @@ class Flow:
             except CcplayError as error:
                 self._tell("error", str(error))
 
+    def _counters(self) -> list[Counters]:
+        return [self._probe.counters(stream) or _NOTHING for stream in self._streams]
+
     def _end_bypass(self) -> None:
         self._bypass.close(self.src, self.dst, self.port)
 
@@ -210,7 +216,7 @@ class Flow:
         if self._timer is not None:
             self._timer.cancel()
         end = self._stopped if self._stopped is not None else self._clock()
-        counters = [self._probe.counters(stream) or _NOTHING for stream in self._streams]
+        counters = self._come_to or self._counters()
         for stream in self._streams:
             self._probe.untrack(stream)
         if self.watched is not None:

@@ -21,20 +21,22 @@ TELLING = frozenset(
 _ATTRIBUTE = struct.Struct("=HH")
 _UNKNOWN_RTT = 0x7FFFFFFF
 """Where Vegas and its like have measured none yet."""
+_UNBEGUN = 0
+"""What BBR never says: a socket was read between getting its algorithm and that one's start."""
 
 
 class _Field(NamedTuple):
     name: str
     factor: int = 1
-    unknown: int | None = None
+    unknown: tuple[int, ...] = ()
 
 
 _FIELDS: dict[tuple[int, str], tuple[_Field, ...]] = {
     (3, "IIII"): (
         _Field("vegas_enabled"),
         _Field("vegas_rttcnt"),
-        _Field("vegas_rtt_us", unknown=_UNKNOWN_RTT),
-        _Field("vegas_minrtt_us", unknown=_UNKNOWN_RTT),
+        _Field("vegas_rtt_us", unknown=(_UNKNOWN_RTT,)),
+        _Field("vegas_minrtt_us", unknown=(_UNKNOWN_RTT,)),
     ),
     (9, "HHIII"): (
         _Field("dctcp_enabled"),
@@ -46,9 +48,9 @@ _FIELDS: dict[tuple[int, str], tuple[_Field, ...]] = {
     (16, "QIII"): (
         # The kernel has bytes per second.
         _Field("bbr_bw_bps", factor=8),
-        _Field("bbr_min_rtt_us", unknown=(1 << 32) - 1),
-        _Field("bbr_pacing_gain"),
-        _Field("bbr_cwnd_gain"),
+        _Field("bbr_min_rtt_us", unknown=(_UNBEGUN, (1 << 32) - 1)),
+        _Field("bbr_pacing_gain", unknown=(_UNBEGUN,)),
+        _Field("bbr_cwnd_gain", unknown=(_UNBEGUN,)),
     ),
 }
 """By attribute, INET_DIAG_VEGASINFO, DCTCPINFO, BBRINFO, and its ``struct`` code: its numbers."""
@@ -77,8 +79,8 @@ def columns(told: Sequence[bytes]) -> dict[str, list[int | None]]:
 
 
 def _values(field: _Field, counts: Sequence[int]) -> list[int | None]:
-    if field.unknown in counts:
-        return [None if each == field.unknown else each * field.factor for each in counts]
+    if any(each in counts for each in field.unknown):
+        return [None if each in field.unknown else each * field.factor for each in counts]
     return [*counts] if field.factor == 1 else [each * field.factor for each in counts]
 
 

@@ -55,6 +55,12 @@ def test_what_has_not_been_measured_is_not_known() -> None:
     assert columns([unmeasured])["vegas_minrtt_us"] == [None]
 
 
+def test_a_socket_between_getting_bbr_and_its_start_tells_no_gains() -> None:
+    found = columns([attribute(16, bytes(20))])
+    for name in ("bbr_min_rtt_us", "bbr_pacing_gain", "bbr_cwnd_gain"):
+        assert found[name] == [None]
+
+
 @pytest.mark.parametrize(
     ("attributes", "bandwidth"),
     [
