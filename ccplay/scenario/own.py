@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 
 import msgspec
@@ -14,6 +16,18 @@ from ccplay.scenario.values import Case, Scenario
 def admit(names: Iterable[str]) -> None:
     """Let scenarios that are read from now on name these as congestion controls."""
     quantities.own_algorithms.update(names)
+
+
+@contextmanager
+def admitted(names: Iterable[str]) -> Iterator[list[str]]:
+    """Let scenarios that are read meanwhile name these; yield those that can be named."""
+    before = set(quantities.own_algorithms)
+    able = [name for name in names if re.fullmatch(quantities.NAME, name)]
+    admit(able)
+    try:
+        yield able
+    finally:
+        quantities.own_algorithms.intersection_update(before)
 
 
 def driven(scenario: Scenario, algorithms: Mapping[str, str]) -> Scenario:

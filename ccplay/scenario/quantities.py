@@ -205,7 +205,13 @@ def congestion_control(value: Any) -> str:
     """Read the name of an algorithm: Linux's, one that comes as a BPF program, or the user's."""
     if isinstance(value, str) and value in own_algorithms:
         return value
-    return _known_algorithm(value)
+    try:
+        return _known_algorithm(value)
+    except MisfitError as error:
+        meant = str(error).endswith("?")
+        if meant or not isinstance(value, str) or not _NAME.fullmatch(value):
+            raise
+        raise MisfitError(f"{error}; if it is your own, say --algorithm {value}.bpf.c") from None
 
 
 _known_algorithm = Choice("congestion control", CONGESTION_CONTROLS)

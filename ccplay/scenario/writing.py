@@ -19,6 +19,7 @@ from ccplay.scenario import spelling
 from ccplay.scenario.class_rules import check_classes
 from ccplay.scenario.mistakes import Mistakes, Place, spell
 from ccplay.scenario.network import names_of
+from ccplay.scenario.own import admitted
 from ccplay.scenario.reading import parse
 from ccplay.scenario.rules import check_timeline
 from ccplay.scenario.spelling import Plain
@@ -55,7 +56,6 @@ def write(state: LabState, *, title: str = "", until: float | None = None) -> st
     steps = [step(each, ready_at) for each in done]
     head = "\n".join(
         [
-            *_origin(hello),
             f"title = {_toml(spelling.line(printable(title)) if title.strip() else 'A session')}",
             f"duration = {_toml(spelling.seconds(duration_s))}",
             "",
@@ -63,9 +63,11 @@ def write(state: LabState, *, title: str = "", until: float | None = None) -> st
             "\n",
         ]
     )
-    _prove(head)
-    text = head + "\n".join([*_timeline(steps, duration_s, build), ""])
-    _prove(text)
+    with admitted(build.algorithms) as own:
+        head = "\n".join([*_origin(hello, own), head])
+        _prove(head)
+        text = head + "\n".join([*_timeline(steps, duration_s, build), ""])
+        _prove(text)
     return text
 
 
@@ -228,7 +230,7 @@ def _refused(
 # --- text -----------------------------------------------------------------------------------
 
 
-def _origin(hello: Hello) -> Iterator[str]:
+def _origin(hello: Hello, own: Sequence[str]) -> Iterator[str]:
     try:
         moment = datetime.fromtimestamp(hello.wall_time, UTC)
     except (OverflowError, ValueError, OSError):
@@ -238,6 +240,8 @@ def _origin(hello: Hello) -> Iterator[str]:
     kernel = printable(hello.capabilities.kernel)
     yield f"# What was done in a session{when}: Linux {kernel}, ccplay {printable(hello.version)}."
     yield "# Moments count from when the network stood."
+    for name in own:
+        yield f"# {name} is an algorithm of one's own: run this with --algorithm {name}.bpf.c"
     yield ""
 
 

@@ -68,6 +68,7 @@ from ccplay.scenario import Case, find, load, shipped, spelling
 from ccplay.scenario import quantities as read
 from ccplay.scenario.captures import LARGEST_CAPTURE
 from ccplay.scenario.network import Names, names_of
+from ccplay.scenario.own import admitted
 from ccplay.scenario.reading import parse
 from ccplay.scenario.rules import is_limited, traffic_of
 from ccplay.scenario.writing import write
@@ -453,6 +454,19 @@ def test_only_what_was_done_by_then() -> None:
     case = reread(session(Build(), *marks), until=READY_AT + 4.5)
     assert [each.command for each in case.timeline] == [Mark(text=str(n)) for n in range(5)]
     assert case.duration_s == 5
+
+
+def test_an_algorithm_of_ones_own_is_kept_and_told() -> None:
+    """Whoever reads the recording has not named its file; one that no file can have stays out."""
+    build = Build(algorithms={"mine": "00ff", "no\nname": ""})
+    flow = Applied(t=2.0, command=StartFlow(flow="1", src="s1", dst="d1", cc="mine"))
+    text = write(session(build, flow))
+    assert "# mine is an algorithm of one's own: run this with --algorithm mine.bpf.c\n" in text
+    with pytest.raises(ScenarioError, match=r"if it is your own, say --algorithm mine\.bpf\.c"):
+        parse(text, Path("t.toml"))
+    with admitted(["mine"]):
+        (step,) = parse(text, Path("t.toml")).case().timeline
+    assert step.command == flow.command
 
 
 def test_a_session_in_which_nothing_was_done() -> None:
