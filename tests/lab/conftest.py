@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import psutil
 import pytest
 
 from ccplay import launch
 from ccplay.lab.netns import Namespace
+from ccplay.measure.trust import judge
 from ccplay.model.commands import AnyCommand, Build
 from ccplay.session import Session
 from ccplay.sinks import Sink
 from ccplay.source import LabSource
 from ccplay.state import LabState
+from tests.lab.trust import note
 
 
 class RunningLab:
@@ -35,7 +37,7 @@ class RunningLab:
         for command in commands:
             self.session.send(command)
 
-    async def until(self, condition: Callable[[LabState], object], within_s: float = 20.0) -> None:
+    async def until(self, condition: Callable[[LabState], object], within_s: float = 60.0) -> None:
         """Wait until ``condition`` holds; say what the lab's log was when it never does."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + within_s
@@ -47,6 +49,11 @@ class RunningLab:
                 raise AssertionError(f"not within {within_s} s; phase {self.state.phase}, {tail}")
             await asyncio.sleep(0.01)
 
+    async def swept(self) -> None:
+        """Wait for a sweep that is newer than all that has been told so far."""
+        told = self.state.now
+        await self.until(lambda state: state.sweeps.before_or_at(told) < state.sweeps.end - 1)
+
     async def run_for(self, seconds: float) -> None:
         """Wait until the lab's own clock has advanced so far."""
         end = self.state.now + seconds
@@ -54,22 +61,25 @@ class RunningLab:
         await self.until(lambda state: state.now >= end, seconds * 10 + 10)
 
     def namespace(self, host: str) -> Namespace:
-        """Return the network namespace of a host."""
+        """Return the network namespace of a host: that of the shell which Mininet keeps there."""
         assert self.source.pid is not None
         for process in psutil.Process(self.source.pid).children(recursive=True):
-            if f"{host}-" in Path(f"/proc/{process.pid}/net/dev").read_text():
-                return Namespace(host, process.pid)
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if f"mininet:{host}" in process.cmdline():
+                    return Namespace(host, process.pid)
         raise AssertionError(f"no process is in {host}")
 
     async def close(self) -> None:
+        """End it in order; how well it kept time counts for tests of physics."""
         await self.session.close()
         await self._pump
+        note(judge(self.state))
 
 
 @asynccontextmanager
-async def running(build: Build) -> AsyncIterator[RunningLab]:
+async def running(build: Build, *sinks: Sink) -> AsyncIterator[RunningLab]:
     """Start a lab, wait until it takes commands, end it afterwards."""
-    lab = RunningLab(LabSource(launch.lab_argv(), build))
+    lab = RunningLab(LabSource(launch.lab_argv(), build), *sinks)
     try:
         await lab.until(lambda state: state.phase == "ready")
         yield lab

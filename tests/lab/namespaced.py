@@ -5,23 +5,37 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
+import os
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from ccplay import launch
+from ccplay.lab.health import Timekeeper
 from ccplay.lab.server import make_run_private
+from ccplay.measure.trust import judge
+from ccplay.model.events import Health
+from ccplay.state import LabState
+from tests.lab.trust import note
 
 ROOT = Path(__file__).parents[2]
+
+_BEAT_S = 0.02
 
 
 def call(case: str, *arguments: object, rootless: bool = False) -> Any:
     """Return what coroutine ``case`` (``module:function``) returns inside new namespaces.
 
-    ``rootless`` maps root in a user namespace, where it has no power over the machine.
+    ``rootless`` maps root in a user namespace, where it has no power over the machine. How well
+    the case kept time counts for tests of physics, see ``physical``.
     """
     if rootless and (refusal := launch.rootless_refusal()) is not None:
         pytest.skip(f"no user namespaces here: {refusal}")
@@ -34,18 +48,52 @@ def call(case: str, *arguments: object, rootless: bool = False) -> Any:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
+    *_, health, result = done.stdout.splitlines() or ["", ""]
+    if health:
+        state = LabState()
+        state.apply(msgspec.json.decode(health, type=Health))
+        note(judge(state))
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    return json.loads(result)
 
 
 def main() -> None:
     make_run_private()
     module, _, function = sys.argv[1].partition(":")
     case = getattr(importlib.import_module(module), function)
-    print(json.dumps(asyncio.run(case(*json.loads(sys.argv[2])))))
+    result: Any = None
+    try:
+        with timekeeper() as keeper:
+            result = asyncio.run(case(*json.loads(sys.argv[2])))
+    finally:
+        health = keeper.report(time.monotonic(), None, 0)
+        print(msgspec.json.encode(health).decode(), json.dumps(result), sep="\n")
+
+
+@contextmanager
+def timekeeper() -> Iterator[Timekeeper]:
+    """Keep time as a lab does, in a thread: a case may do something else for longer."""
+    keeper, over = Timekeeper(lambda: [os.getpid()]), threading.Event()
+
+    def beat() -> None:
+        due = time.monotonic()
+        while not over.wait(due - time.monotonic()):
+            keeper.sweep(time.monotonic() - due, 0.0)
+            due += _BEAT_S
+            if (behind := int((time.monotonic() - due) / _BEAT_S)) > 0:
+                keeper.miss(behind)
+                due += behind * _BEAT_S
+
+    beating = threading.Thread(target=beat)
+    beating.start()
+    try:
+        yield keeper
+    finally:
+        over.set()
+        beating.join()
 
 
 if __name__ == "__main__":

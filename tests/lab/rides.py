@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import fmean, median
+from typing import TypeAlias
 
 from ccplay import launch
+from ccplay.measure.trust import HealthResult, judge
 from ccplay.model.commands import Build, StartFlow
 from ccplay.model.events import AnyEvent
 from ccplay.model.samples import Sweep
 from ccplay.model.values import LinkSetting, Qdisc, Topology
 from ccplay.series import Series, Timeline
 from ccplay.source import LabSource
-from ccplay.state import Flow
+from ccplay.state import Flow, LabState
 from ccplay.theory import Theory
 from ccplay.wire import UnknownEvent
 from tests.lab.conftest import RunningLab
+from tests.lab.trust import note, starved
 
 PACKET_BITS = 1514 * 8
 """A full packet on the wire."""
@@ -76,6 +79,8 @@ class Ride:
 
     path: Path
     samples: list[Sample] = field(default_factory=list)
+    health: HealthResult = field(default_factory=lambda: judge(LabState()))
+    """How well the lab kept time, known at its end."""
 
     def put(self, event: AnyEvent | UnknownEvent) -> None:
         if not isinstance(event, Sweep) or event.tcp is None or event.qdisc is None:
@@ -104,7 +109,8 @@ class Ride:
     def since(self, seconds: float) -> Ride:
         """Return what came later than so long after the first sample."""
         begin = self.samples[0].t + seconds
-        return Ride(self.path, [each for each in self.samples if each.t >= begin])
+        samples = [each for each in self.samples if each.t >= begin]
+        return Ride(self.path, samples, self.health)
 
     @property
     def goodput(self) -> float:
@@ -210,13 +216,40 @@ async def ride(cc: str, path: Path, seconds: float, argv: Sequence[str] = ()) ->
         await lab.run_for(seconds)
     finally:
         await lab.close()
+    taken.health = judge(lab.state)
     return taken
 
 
-async def rides(
-    wanted: dict[str, tuple[str, Path, float]], at_once: int = 4, argv: Sequence[str] = ()
-) -> dict[str, Ride]:
-    """Run several, some side by side, each in a lab of its own."""
+Wanted: TypeAlias = Mapping[str, tuple[str, Path, float]]
+"""Algorithm, path and seconds, by the name of the ride."""
+
+
+async def rides(wanted: Wanted, at_once: int = 4, argv: Sequence[str] = ()) -> Ridden:
+    """Run several, some side by side, each in a lab of its own.
+
+    Those that the machine had too little for are run again, with ever fewer side by side.
+    """
+    found = Ridden(await _side_by_side(wanted, at_once, argv))
+    while at_once > 1 and (again := {name: wanted[name] for name in found.starved()}):
+        at_once = max(1, at_once // 3)
+        found |= await _side_by_side(again, at_once, argv)
+    return found
+
+
+class Ridden(dict[str, Ride]):
+    """Rides by name; who takes one is judged by how well its lab kept time, see ``physical``."""
+
+    def __getitem__(self, name: str) -> Ride:
+        ride = super().__getitem__(name)
+        note(ride.health)
+        return ride
+
+    def starved(self) -> list[str]:
+        """Name those that the machine had too little for."""
+        return [name for name, ride in self.items() if starved(ride.health)]
+
+
+async def _side_by_side(wanted: Wanted, at_once: int, argv: Sequence[str]) -> dict[str, Ride]:
     turn = asyncio.Semaphore(at_once)
 
     async def one(cc: str, path: Path, seconds: float) -> Ride:

@@ -46,7 +46,7 @@ def in_kernel(path: Path) -> list[str]:
     return [name for name in names if name.endswith(f"_{called(path)}")]
 
 
-async def gone(path: Path, within_s: float = 10.0) -> bool:
+async def gone(path: Path, within_s: float = 60.0) -> bool:
     """Wait until no name is left; the kernel frees it as the last process of the lab is reaped."""
     deadline = time.monotonic() + within_s
     while in_kernel(path) and time.monotonic() < deadline:  # noqa: ASYNC110 - nobody tells of it
@@ -109,7 +109,8 @@ async def test_labs_side_by_side_have_each_their_own(tmp_path: Path) -> None:
         await one.close()
         acked = other.state.flows["1"].acked
         await other.until(lambda state: state.flows["1"].acked > acked)
-        assert len(in_kernel(path)) == 1
+        # The kernel takes a name back a moment after the lab has ended.
+        await other.until(lambda _: len(in_kernel(path)) == 1)
     finally:
         await one.close()
         await other.close()
@@ -204,11 +205,9 @@ async def test_an_algorithm_that_does_no_good_is_told_and_harms_nobody_else(tmp_
     lab = await start(path)
     try:
         lab.send(StartFlow(flow="2", cc="reno"))
-        await lab.until(
-            lambda state: any("keeps cwnd at 1" in entry.text for entry in state.log), within_s=30
-        )
-        cwnd = lab.state.flows["2"].series["cwnd"].last
-        assert cwnd is not None
-        assert cwnd > 10, "Reno, beside a flow of one segment an RTT, has grown past its start"
+        await lab.until(lambda state: any("keeps cwnd at 1" in e.text for e in state.log))
+        # Reno, beside a flow of one segment an RTT, grows past its start.
+        await lab.until(lambda state: "2" in state.flows)
+        await lab.until(lambda state: (state.flows["2"].series["cwnd"].last or 0) > 10)
     finally:
         await lab.close()

@@ -18,8 +18,9 @@ from ccplay.model.commands import Build, StartFlow
 from ccplay.model.values import Topology
 from ccplay.series import Series
 from tests.lab.conftest import running
-from tests.lab.rides import OPEN, Path, Ride, rides
+from tests.lab.rides import OPEN, Path, Ridden, Ride, rides
 from tests.lab.rides import ride as one_ride
+from tests.lab.trust import physical
 
 _missing = lack()
 pytestmark = pytest.mark.skipif(_missing is not None, reason=f"{_missing}")
@@ -61,17 +62,18 @@ START_S = 4.0
 
 
 @pytest.fixture(scope="module")
-def ridden() -> dict[str, Ride]:
+def ridden() -> Ridden:
     """Run all once, six labs at a time; each loads what it needs under a name of its own."""
     return asyncio.run(rides(WANTED, at_once=6))
 
 
-def settled(ridden: dict[str, Ride], name: str) -> Ride:
+def settled(ridden: Ridden, name: str) -> Ride:
     return ridden[name].since(START_S)
 
 
 @pytest.mark.parametrize("name", sorted(algorithms()))
-def test_each_carries_traffic_under_its_own_name(ridden: dict[str, Ride], name: str) -> None:
+@physical
+def test_each_carries_traffic_under_its_own_name(ridden: Ridden, name: str) -> None:
     ride = settled(ridden, name)
     assert {each.cc for each in ride.samples} == {name}
     # One flow alone fills 10 Mbit/s; the frame leaves 95.6 % of it to the payload, and what was
@@ -80,7 +82,8 @@ def test_each_carries_traffic_under_its_own_name(ridden: dict[str, Ride], name: 
 
 
 @pytest.mark.parametrize("name", ["reno", "cubic"])
-def test_ours_does_what_the_kernels_own_does(ridden: dict[str, Ride], name: str) -> None:
+@physical
+def test_ours_does_what_the_kernels_own_does(ridden: Ridden, name: str) -> None:
     """Same goodput, same sawtooth. The kernel's works by the same equations, rounded otherwise."""
     kernels, ours = settled(ridden, name), settled(ridden, f"{name}.bpf")
     assert {each.cc for each in kernels.samples} == {name}
@@ -92,7 +95,8 @@ def test_ours_does_what_the_kernels_own_does(ridden: dict[str, Ride], name: str)
 
 
 @pytest.mark.parametrize("name", ["reno", "reno.bpf", "cubic", "cubic.bpf"])
-def test_cwnd_is_where_theory_has_it(ridden: dict[str, Ride], name: str) -> None:
+@physical
+def test_cwnd_is_where_theory_has_it(ridden: Ridden, name: str) -> None:
     """On Reno's line, or on W(t) with its Reno-friendly region; measured, 1 % away from it.
 
     A whole segment is 2 % of these windows, and srtt lags behind a growing queue. The path is so
@@ -141,20 +145,23 @@ def _distance(ride: Ride, line: Series) -> float:
         ("yeah.bpf, fast", 0.875, 1.0),
     ],
 )
-def test_cut_and_growth(ridden: dict[str, Ride], name: str, cut: float, growth: float) -> None:
+@physical
+def test_cut_and_growth(ridden: Ridden, name: str, cut: float, growth: float) -> None:
     ride = settled(ridden, name)
     assert ride.cut() == pytest.approx(cut, abs=0.04)
     # srtt lags behind a growing queue, and segments come in whole numbers.
     assert ride.growth() == pytest.approx(growth, rel=0.25)
 
 
-def test_cubic_is_concave_below_its_last_maximum(ridden: dict[str, Ride]) -> None:
+@physical
+def test_cubic_is_concave_below_its_last_maximum(ridden: Ridden) -> None:
     """Fast at first, flat towards W_max."""
     ride = settled(ridden, "cubic.bpf")
     assert ride.growth(0.0, 0.3) > 1.5 * ride.growth(0.7, 1.0)
 
 
-def test_bic_halves_the_way_to_its_maximum(ridden: dict[str, Ride]) -> None:
+@physical
+def test_bic_halves_the_way_to_its_maximum(ridden: Ridden) -> None:
     """From 0.8 W_max the first step is a tenth of W_max, 6 to 7 segments; then ever less."""
     ride = settled(ridden, "bic.bpf")
     assert ride.cut() == pytest.approx(0.8, abs=0.04)
@@ -162,7 +169,8 @@ def test_bic_halves_the_way_to_its_maximum(ridden: dict[str, Ride]) -> None:
     assert ride.growth(0.0, 0.3) > 1.5 * ride.growth(0.7, 1.0)
 
 
-def test_htcp_grows_ever_faster_from_a_second_after_the_loss(ridden: dict[str, Ride]) -> None:
+@physical
+def test_htcp_grows_ever_faster_from_a_second_after_the_loss(ridden: Ridden) -> None:
     """beta = RTT_min / RTT_max = 100 / 161 ms; Reno for a second, then (1 + 10 D) * 2 (1 - beta).
 
     Loss comes after 2.2 s, where D = 1.2 s: (1 + 12 + 0.4) * 0.76 = 10 segments an RTT.
@@ -176,7 +184,8 @@ def test_htcp_grows_ever_faster_from_a_second_after_the_loss(ridden: dict[str, R
     assert ride.period() < 3.0
 
 
-def test_vegas_keeps_two_to_four_segments_in_the_queue(ridden: dict[str, Ride]) -> None:
+@physical
+def test_vegas_keeps_two_to_four_segments_in_the_queue(ridden: Ridden) -> None:
     ride = settled(ridden, "vegas.bpf")
     # A packet more or less: what is being sent, and delayed ACKs.
     assert 1.0 < ride.mean_queue() < 6.0
@@ -184,13 +193,15 @@ def test_vegas_keeps_two_to_four_segments_in_the_queue(ridden: dict[str, Ride]) 
     assert ride.path.wires + 1 < median(each.cwnd for each in ride.samples) < ride.path.wires + 8
 
 
-def test_veno_takes_loss_without_a_queue_for_random(ridden: dict[str, Ride]) -> None:
+@physical
+def test_veno_takes_loss_without_a_queue_for_random(ridden: Ridden) -> None:
     """4/5 remain; a single cut is off by rounding at a cwnd of 10 to 20, so the median counts."""
     assert 0.7 < median(ridden["veno.bpf, random"].every_cut()) < 0.85
 
 
 @pytest.mark.parametrize("name", ["westwood.bpf", "westwood-plus.bpf"])
-def test_westwood_falls_to_what_the_wires_hold(ridden: dict[str, Ride], name: str) -> None:
+@physical
+def test_westwood_falls_to_what_the_wires_hold(ridden: Ridden, name: str) -> None:
     """Bandwidth times least RTT is 16.5 segments, where Reno would fall to 33."""
     ride = settled(ridden, name)
     falls = [tooth[0].ssthresh for tooth in ride.teeth()]
@@ -198,7 +209,8 @@ def test_westwood_falls_to_what_the_wires_hold(ridden: dict[str, Ride], name: st
     assert ride.growth() == pytest.approx(1.0, rel=0.25)
 
 
-def test_yeah_clears_the_queue_before_it_overflows(ridden: dict[str, Ride]) -> None:
+@physical
+def test_yeah_clears_the_queue_before_it_overflows(ridden: Ridden) -> None:
     """At more than 80 packets in the queue cwnd falls by what is queued, without any loss."""
     falls = [
         before
@@ -211,7 +223,8 @@ def test_yeah_clears_the_queue_before_it_overflows(ridden: dict[str, Ride]) -> N
     assert all(each.cwnd > 80 for each in falls)
 
 
-def test_illinois_grows_the_less_the_more_delay_there_is(ridden: dict[str, Ride]) -> None:
+@physical
+def test_illinois_grows_the_less_the_more_delay_there_is(ridden: Ridden) -> None:
     """Half on loss, as the queue is full; alpha falls from 0.9 behind the cut to 0.3 at the top."""
     ride = settled(ridden, "illinois.bpf")
     assert ride.cut() == pytest.approx(0.5, abs=0.04)
@@ -219,13 +232,15 @@ def test_illinois_grows_the_less_the_more_delay_there_is(ridden: dict[str, Ride]
     assert 0.2 < ride.growth(0.7, 1.0) < 0.45
 
 
-def test_ledbat_holds_its_delay_at_the_target(ridden: dict[str, Ride]) -> None:
+@physical
+def test_ledbat_holds_its_delay_at_the_target(ridden: Ridden) -> None:
     """60 ms of its own, on top of 20 ms; it comes down to that from above."""
     ride = ridden["ledbat.bpf"].since(14.0)
     assert ride.losses() == 0
     assert median(each.srtt_s for each in ride.samples) == pytest.approx(0.080, abs=0.012)
 
 
+@physical
 async def test_dctcp_holds_the_queue_at_the_marking_threshold() -> None:
     """RFC 8257: a few marks, small cuts; Reno would halve and leave the link idle for a while.
 

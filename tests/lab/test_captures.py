@@ -55,6 +55,23 @@ def ended(state: LabState, text: str) -> bool:
     return any(each.text.startswith("capture c") and text in each.text for each in state.log)
 
 
+async def quiet(lab: RunningLab) -> int:
+    """Wait until no packet passes any more; return how many have passed, both ways.
+
+    Half a second is longer than a full queue, a round trip and a retransmission take.
+    """
+    passed = -1
+    while (now := _passed(lab.state)) != passed:
+        passed = now
+        await lab.run_for(0.5)
+    return passed
+
+
+def _passed(state: LabState) -> int:
+    rows = (state.queues[link].series["packets"] for link in ("r->h2", "r->h1"))
+    return int(sum(each.last or 0 for each in rows))
+
+
 async def captured(lab: RunningLab) -> None:
     await lab.until(lambda state: "c1" in state.captures)
 
@@ -90,13 +107,10 @@ async def test_a_capture_holds_every_packet_that_crossed_the_link(tmp_path: Path
         assert lab.state.captures["c1"].path == str(tmp_path / "a-run-r-h2.pcapng")
         lab.send(StartFlow(flow="1", bytes=300_000))
         await lab.until(lambda state: "1" in state.flows and not state.flows["1"].running)
-        await lab.run_for(0.2)
+        counted = await quiet(lab)
         lab.send(StopCapture(capture="c1"))
         await lab.until(lambda state: ended(state, "packets in"))
         assert not lab.state.captures
-        counted = sum(
-            lab.state.queues[link].series["packets"].last or 0 for link in ("r->h2", "r->h1")
-        )
     path = only_file(tmp_path)
     lines = await packets_in(path)
     assert len(lines) == counted
@@ -125,12 +139,9 @@ async def test_a_rootless_lab_captures_with_what_need_not_become_somebody_else(
             pytest.skip(f"{tools['tcpdump'].reason} ({tools['tcpdump'].remedy})")
         lab.send(StartCapture(), StartFlow(flow="1", bytes=300_000))
         await lab.until(lambda state: "1" in state.flows and not state.flows["1"].running)
-        await lab.run_for(0.2)
+        counted = await quiet(lab)
         lab.send(StopCapture(capture="c1"))
         await lab.until(lambda state: ended(state, "packets in"))
-        counted = sum(
-            lab.state.queues[link].series["packets"].last or 0 for link in ("r->h2", "r->h1")
-        )
     assert len(await packets_in(only_file(tmp_path))) == counted
 
 
@@ -221,14 +232,15 @@ async def test_a_killed_lab_leaves_a_readable_file_and_no_process(
     await read_until(process, b"flow-started")
     reader = asyncio.create_task(drain(process))
     path = only_file(tmp_path)
-    while path.stat().st_size < 50_000:  # noqa: ASYNC110 - nobody tells of it
-        await asyncio.sleep(0.01)
+    async with asyncio.timeout(60):
+        while path.stat().st_size < 50_000:  # noqa: ASYNC110 - nobody tells of it
+            await asyncio.sleep(0.01)
     if part == "unshare":
         process.kill()
     elif part == "lab":
         psutil.Process(process.pid).children()[0].kill()
     process.stdin.close()
-    await asyncio.wait_for(process.wait(), 10)
+    await asyncio.wait_for(process.wait(), 60)
     reader.cancel()
     assert not await nothing_left(lambda: [str(each) for each in marked(marker)])
     size = path.stat().st_size

@@ -20,6 +20,7 @@ from ccplay.model.values import LinkSetting, Qdisc, Topology, TrafficClass
 from ccplay.state import LabState
 from tests.lab.conftest import RunningLab, running
 from tests.lab.namespaced import call
+from tests.lab.trust import physical
 
 RATE = 1_500_000
 FRAME_S = 1514 * 8 / RATE
@@ -49,10 +50,17 @@ def qlen(state: LabState, queue: str) -> float:
     return state.queues[queue].series["qlen"].last or 0 if queue in state.queues else 0
 
 
+def longest(state: LabState, queue: str) -> float:
+    """Return the most packets that a queue has had."""
+    series = state.queues[queue].series["qlen"] if queue in state.queues else None
+    extremes = series.extremes(series.first, series.end) if series is not None else None
+    return 0 if extremes is None else extremes[1]
+
+
 async def loaded(lab: RunningLab, queue: str) -> None:
     """Start the long flow and wait until its queue has been nearly full."""
     lab.send(StartFlow(flow="1"))
-    await lab.until(lambda state: qlen(state, queue) >= LIMIT * 0.8)
+    await lab.until(lambda state: longest(state, queue) >= LIMIT * 0.8)
 
 
 async def rtts_ms(lab: RunningLab, name: str) -> float:
@@ -75,12 +83,15 @@ async def page_s(lab: RunningLab, name: str) -> float:
 
 async def carried(lab: RunningLab, queue: str, seconds: float) -> float:
     """Return how many bits per second leave a queue."""
-    series = lab.state.queues[queue].series["bytes"]
-    before, began = series.last or 0, lab.state.now
+    series, sweeps = lab.state.queues[queue].series["bytes"], lab.state.sweeps
+    begin = series.end - 1
     await lab.run_for(seconds)
-    return ((series.last or 0) - before) * 8 / (lab.state.now - began)
+    end = series.end - 1
+    sent = (series.at(end) or 0) - (series.at(begin) or 0)
+    return sent * 8 / (sweeps.time(end) - sweeps.time(begin))
 
 
+@physical
 async def test_each_class_has_its_share_and_borrows_what_others_leave() -> None:
     async with running(build(BULK, INTERACTIVE)) as lab:
         said = lab.state.links["r->h2"][-1].setting
@@ -101,11 +112,13 @@ async def test_each_class_has_its_share_and_borrows_what_others_leave() -> None:
         least = PAGE * 8 / RATE
         assert least <= await page_s(lab, "w1") <= 2 * least * 1514 / 1448 + 0.5
 
-        # It was led into its own queue, with its headers and ACKs the other way.
+        # It was led into its own queue, with its headers and ACKs the other way. A busy receiver
+        # acknowledges what has come while it read all at once, since Linux 6.7.
+        await lab.swept()
         own = lab.state.queues["r->h2 interactive"].series["bytes"].last or 0
         assert PAGE <= own <= PAGE * 1.15
         back = lab.state.queues["r->h1 interactive"].series["packets"].last or 0
-        assert back >= PAGE / 1448 / 2
+        assert back >= PAGE / 1448 / 4
         # The link's own row is the sum.
         rows = [lab.state.queues[each] for each in ("r->h2", "r->h2 bulk", "r->h2 interactive")]
         total, *parts = (each.series["bytes"].last or 0 for each in rows)
@@ -113,6 +126,7 @@ async def test_each_class_has_its_share_and_borrows_what_others_leave() -> None:
         assert [each.kind for each in rows] == ["htb", "pfifo", "pfifo"]
 
 
+@physical
 async def test_one_queue_becomes_two_and_one_again_while_a_flow_runs() -> None:
     """The link's counters go on, the flow too, and the ping feels each change."""
     async with running(build()) as lab:
@@ -121,11 +135,11 @@ async def test_one_queue_becomes_two_and_one_again_while_a_flow_runs() -> None:
         assert await rtts_ms(lab, "before") >= BASE_RTT_MS + 40 * FRAME_S * 1000
         before = lab.state.queues["r->h2"].series["bytes"].last or 0
         lab.send(SetClasses(classes=[BULK, INTERACTIVE]))
-        await lab.until(lambda state: qlen(state, "r->h2 bulk") >= LIMIT / 2, 30)
+        await lab.until(lambda state: qlen(state, "r->h2 bulk") >= LIMIT / 2)
         assert await rtts_ms(lab, "shared") <= BASE_RTT_MS + 2 * FRAME_S * 1000 + 3
         lab.send(SetClasses(classes=[]))
         await lab.until(lambda state: state.queues["r->h2"].kind == "pfifo")
-        await lab.until(lambda state: qlen(state, "r->h2") >= LIMIT / 2, 30)
+        await lab.until(lambda state: qlen(state, "r->h2") >= LIMIT / 2)
         assert await rtts_ms(lab, "after") >= BASE_RTT_MS + 20 * FRAME_S * 1000
         series = lab.state.queues["r->h2"].series["bytes"]
         values = [each for each in series.values(0, series.end) if each == each]
@@ -135,6 +149,7 @@ async def test_one_queue_becomes_two_and_one_again_while_a_flow_runs() -> None:
         assert lab.state.links["r->h2"][-1].setting.classes is None
 
 
+@physical
 async def test_rate_and_queues_change_under_classes() -> None:
     async with running(build(BULK, INTERACTIVE)) as lab:
         await loaded(lab, "r->h2 bulk")
@@ -143,6 +158,8 @@ async def test_rate_and_queues_change_under_classes() -> None:
             SetQdisc(traffic_class="bulk", qdisc=Qdisc(kind="bfifo", options={"limit": 30_280})),
         )
         await lab.until(lambda state: state.queues["r->h2 bulk"].kind == "bfifo")
+        # What the old queue held is lost, and it takes a moment until packets wait again.
+        await lab.until(lambda state: qlen(state, "r->h2 bulk") >= 10)
         assert await carried(lab, "r->h2 bulk", 2.0) == pytest.approx(2 * RATE, rel=0.05)
         changed = lab.state.links["r->h2"][-1].setting
         assert changed.rate == 2 * RATE
@@ -176,6 +193,7 @@ async def test_a_name_goes_before_a_kind_and_what_is_unnamed_to_the_last() -> No
     async with running(build(first, second, rest)) as lab:
         lab.send(StartPing(ping="p1", count=3, interval_s=0.1))
         await lab.until(lambda state: "p1" in state.pings and state.pings["p1"].ended)
+        await lab.swept()
 
         def packets(name: str) -> float:
             return lab.state.queues[f"r->h2 {name}"].series["packets"].last or 0
@@ -183,15 +201,19 @@ async def test_a_name_goes_before_a_kind_and_what_is_unnamed_to_the_last() -> No
         assert (packets("first"), packets("second"), packets("rest")) == (3, 0, 0)
         lab.send(StartFlow(flow="1", bytes=20_000))
         await lab.until(lambda state: "1" in state.flows and not state.flows["1"].running)
+        await lab.swept()
         assert packets("second") > 20_000 / 1448
         assert packets("first") == 3
         lab.send(StartFlow(flow="2", bytes=20_000))
         await lab.until(lambda state: "2" in state.flows and not state.flows["2"].running)
+        await lab.swept()
         assert packets("first") > 3 + 20_000 / 1448
         await page_s(lab, "w1")
+        await lab.swept()
         assert packets("rest") > PAGE / 1448
 
 
+@physical
 async def test_downloads_from_one_server_are_told_apart() -> None:
     """Both run at once, between the same hosts, and share the rate by their classes."""
     first = TrafficClass(name="first", share=0.75, traffic=["w1"])
@@ -201,6 +223,7 @@ async def test_downloads_from_one_server_are_told_apart() -> None:
         await lab.until(
             lambda state: all(n in state.downloads and state.downloads[n].ended for n in names)
         )
+        await lab.swept()
         for queue in ("r->h2 first", "r->h2 rest"):
             own = lab.state.queues[queue].series["bytes"].last or 0
             assert PAGE <= own <= PAGE * 1.15

@@ -13,7 +13,7 @@ import pytest
 
 from ccplay import launch
 from ccplay.guest import boot
-from tests.lab.rides import Path, Ride, rides
+from tests.lab.rides import Path, Ridden, Ride, rides
 
 _missing = boot.lack()
 pytestmark = pytest.mark.skipif(_missing is not None, reason=f"{_missing}")
@@ -42,14 +42,14 @@ START_S = {"vegas": 3.0, "westwood": 4.0, "htcp": 11.0, "dctcp": 4.0}
 
 
 @pytest.fixture(scope="module")
-def ridden() -> dict[str, Ride]:
+def ridden() -> Ridden:
     """Run all once, each in a guest of its own, one after the other."""
     names = [(cc, *PATHS[module]) for module, ours in OURS.items() for cc in (module, ours)]
     wanted = {cc: (cc, path, seconds) for cc, path, seconds in names}
     return asyncio.run(rides(wanted, at_once=1, argv=launch.guest_argv(paced=False)))
 
 
-def both(ridden: dict[str, Ride], module: str) -> tuple[Ride, Ride]:
+def both(ridden: Ridden, module: str) -> tuple[Ride, Ride]:
     """Return the module's ride and ours, settled."""
     found = [ridden[cc].since(START_S[module]) for cc in (module, OURS[module])]
     assert [{each.cc for each in ride.samples} for ride in found] == [{module}, {OURS[module]}]
@@ -57,14 +57,14 @@ def both(ridden: dict[str, Ride], module: str) -> tuple[Ride, Ride]:
 
 
 @pytest.mark.parametrize("module", sorted(OURS))
-def test_the_same_goodput(ridden: dict[str, Ride], module: str) -> None:
+def test_the_same_goodput(ridden: Ridden, module: str) -> None:
     """All of them fill the path."""
     theirs, ours = both(ridden, module)
     assert ours.goodput == pytest.approx(theirs.goodput, rel=0.02)
     assert theirs.goodput > 0.85 * theirs.path.rate
 
 
-def test_westwood_has_the_same_sawtooth(ridden: dict[str, Ride]) -> None:
+def test_westwood_has_the_same_sawtooth(ridden: Ridden) -> None:
     """Loss comes as often, at the same height, a segment more or less."""
     theirs, ours = both(ridden, "westwood")
     assert fmean(ours.tops()) == pytest.approx(fmean(theirs.tops()), rel=0.05)
@@ -73,7 +73,7 @@ def test_westwood_has_the_same_sawtooth(ridden: dict[str, Ride]) -> None:
     assert ours.growth() == pytest.approx(theirs.growth(), rel=0.1)
 
 
-def test_htcp_has_the_same_sawtooth(ridden: dict[str, Ride]) -> None:
+def test_htcp_has_the_same_sawtooth(ridden: Ridden) -> None:
     """It cuts to RTT_min / RTT_max, and ends a tooth growing by 8 segments an RTT.
 
     The module rounds alpha down to whole numbers, and forgets what made no whole segment yet: its
@@ -88,7 +88,7 @@ def test_htcp_has_the_same_sawtooth(ridden: dict[str, Ride]) -> None:
     assert ours.mean_queue() == pytest.approx(theirs.mean_queue(), rel=0.15)
 
 
-def test_westwood_falls_alike(ridden: dict[str, Ride]) -> None:
+def test_westwood_falls_alike(ridden: Ridden) -> None:
     """To bandwidth times least RTT, which the module rounds up to ticks: 24 ms for 20.3 ms."""
     theirs, ours = (
         median(tooth[0].ssthresh or 0 for tooth in ride.teeth())
@@ -97,7 +97,7 @@ def test_westwood_falls_alike(ridden: dict[str, Ride]) -> None:
     assert ours <= theirs <= ours * 24 / 20 + 1
 
 
-def test_vegas_keeps_as_much_in_the_queue(ridden: dict[str, Ride]) -> None:
+def test_vegas_keeps_as_much_in_the_queue(ridden: Ridden) -> None:
     """Both rest somewhere between alpha and beta, 2 and 4 segments, a packet more or less.
 
     The module has Diff = cwnd (RTT - BaseRTT) / BaseRTT where the paper, and ours, divides by RTT,
@@ -110,7 +110,7 @@ def test_vegas_keeps_as_much_in_the_queue(ridden: dict[str, Ride]) -> None:
     assert (theirs.losses(), ours.losses()) == (0, 0)
 
 
-def test_dctcp_holds_the_same_queue(ridden: dict[str, Ride]) -> None:
+def test_dctcp_holds_the_same_queue(ridden: Ridden) -> None:
     """Near the threshold, swinging as far: by alpha / 2 of cwnd, the cut that alpha makes."""
     theirs, ours = both(ridden, "dctcp")
     assert ours.mean_queue() == pytest.approx(theirs.mean_queue(), rel=0.08)

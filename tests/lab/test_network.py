@@ -8,6 +8,7 @@ from statistics import NormalDist
 import pytest
 
 from tests.lab.namespaced import call
+from tests.lab.trust import physical
 
 CASES = "tests.lab.network_cases"
 
@@ -45,6 +46,7 @@ def test_building_leaves_the_machine_alone() -> None:
 
 
 @pytest.mark.parametrize("rootless", [False, True], ids=["root", "rootless"])
+@physical
 def test_delay_is_what_was_asked(engine: str, rootless: bool) -> None:
     """RTT is twice the one-way delay; 1 ms more covers a busy machine's wake-ups both ways."""
     *delayed, bare = call(f"{CASES}:delays", engine, [1_000, 10_000, 50_000], rootless=rootless)
@@ -54,6 +56,7 @@ def test_delay_is_what_was_asked(engine: str, rootless: bool) -> None:
     assert bare < 1.0
 
 
+@physical
 def test_tcp_fills_the_rate_and_no_more() -> None:
     """HTB is exact to its burst (1 ms of 2 s); stolen time may cost some of the rate."""
     asked = [100_000_000, 10_000_000, 1_500_000]
@@ -62,6 +65,7 @@ def test_tcp_fills_the_rate_and_no_more() -> None:
         assert not offloads
 
 
+@physical
 def test_full_queue_and_changes_under_load(engine: str) -> None:
     """100 frames at 10 Mbit/s take 121 ms; a rate change keeps them, a new kind begins empty."""
     seen = call(f"{CASES}:full_queue", engine)
@@ -69,8 +73,8 @@ def test_full_queue_and_changes_under_load(engine: str) -> None:
     # A ping that got in found 99 or 100 frames ahead of it, its own being shorter.
     assert expected * 0.95 <= seen["rtt_ms"] <= expected * 1.03
     assert seen["same_queue"]
-    # Between the two readings a few frames leave at twice the rate.
-    assert seen["qlen_kept"] > 0.5
+    # Between the two readings frames leave at twice the rate; a burst of HTB may be one more.
+    assert seen["lost"] <= 2
     assert seen["rate_after"] == 20_000_000
     assert seen["shrunk_to"] == 20
     assert seen["replaced_by_bfifo"]
@@ -85,6 +89,7 @@ def test_loss_is_binomial(engine: str) -> None:
     assert abs(spread.zscore(lost)) < 5
 
 
+@physical
 def test_a_killed_delay_line_comes_back() -> None:
     seen = call(f"{CASES}:killed_line")
     assert [level for level, _ in seen["said"]] == ["warning"]
@@ -98,13 +103,14 @@ def test_ending_a_delay_loses_and_leaves_nothing(engine: str) -> None:
     assert seen == {"received": 500, "in_order": True, "engine": "none", "rules": 0}
 
 
+@physical
 def test_jitter_spreads_and_keeps_order(engine: str) -> None:
     """Out of 300 packets some come early and some late; none before one ahead of it."""
     seen = call(f"{CASES}:jitter", engine)
     assert seen["in_order"]
     assert 4.5 <= seen["lowest"] < 10.0
-    # Later than the delay alone: a machine's own lateness is far less than this.
-    assert 11.0 < seen["highest"] < 30.0
+    # Later than the delay alone, and no later than delay and jitter: 1 ms covers the wake-ups.
+    assert 11.0 < seen["late"] < 16.0
 
 
 def test_offloads_follow_the_rate() -> None:

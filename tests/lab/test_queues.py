@@ -9,6 +9,7 @@ import pytest
 from ccplay.disciplines import DISCIPLINES
 from ccplay.model.base import Option
 from tests.lab.namespaced import call
+from tests.lab.trust import physical
 
 CASES = "tests.lab.queue_cases"
 
@@ -108,6 +109,7 @@ def test_the_probe_reads_packets_and_bytes_of_full_frames(
         assert (seen["marks"] is not None) == (kind in MARKING)
 
 
+@physical
 def test_fq_codel_keeps_the_rtt_low_under_load(missing: dict[str, str]) -> None:
     """A ping has a queue of its own there: it waits for a frame or two, 1.2 ms each.
 

@@ -1,0 +1,73 @@
+"""Physics on a busy machine: where the lab says that it was starved, a test is tried again.
+
+A bound on physics is no wider for it: a test that fails is only excused where a lab that ran in it
+did not keep time by its own judgement, and is skipped with that reason where none ever did.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar, cast
+
+import msgspec
+import pytest
+
+from ccplay.measure.trust import MOST_STEAL, HealthResult, for_want_of_cpu
+
+ATTEMPTS = 3
+
+Test = TypeVar("Test", bound=Callable[..., Any])
+
+_noted: list[HealthResult] = []
+"""Of all labs that have ended since a test was begun."""
+
+
+def note(health: HealthResult) -> None:
+    """Take in how well a lab kept time."""
+    _noted.append(health)
+
+
+def starved(health: HealthResult) -> bool:
+    """Whether the machine had too little for a lab; a link off its rate may be our own fault."""
+    kept = msgspec.structs.replace(health, rate_accuracy=None)
+    return for_want_of_cpu(kept) or (health.steal or 0.0) > MOST_STEAL
+
+
+def physical(test: Test) -> Test:
+    """Let a test of physics fail only where its labs kept time."""
+
+    @functools.wraps(test)
+    async def tried(*args: Any, **named: Any) -> None:
+        for _ in range(ATTEMPTS):
+            with _excused():
+                await test(*args, **named)
+                return
+        _give_up()
+
+    @functools.wraps(test)
+    def tried_at_once(*args: Any, **named: Any) -> None:
+        for _ in range(ATTEMPTS):
+            with _excused():
+                test(*args, **named)
+                return
+        _give_up()
+
+    return cast("Test", tried if inspect.iscoroutinefunction(test) else tried_at_once)
+
+
+@contextmanager
+def _excused() -> Iterator[None]:
+    _noted.clear()
+    try:
+        yield
+    except AssertionError:
+        if not any(map(starved, _noted)):
+            raise
+
+
+def _give_up() -> None:
+    reasons = dict.fromkeys(reason for each in filter(starved, _noted) for reason in each.reasons)
+    pytest.skip(f"too busy a machine, {ATTEMPTS} times: {', '.join(reasons)}")
