@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from ccplay.session import Session
@@ -20,9 +21,18 @@ def show(session: Session, arguments: argparse.Namespace) -> int:
     app = CcplayApp(
         session,
         look=arguments.theme,
-        ascii=arguments.ascii,
+        ascii=arguments.ascii or not can_draw(sys.stderr),
         start_at=getattr(arguments, "at", 0.0),
         speed=getattr(arguments, "speed", 1.0),
         ghost=ghost,
     )
     return app.run() or 0
+
+
+def can_draw(terminal: TextIO) -> bool:
+    """Whether boxes and dots can be written in this locale's encoding; Textual writes to stderr."""
+    try:
+        "─⣿●".encode(terminal.encoding)
+    except UnicodeEncodeError:
+        return False
+    return True

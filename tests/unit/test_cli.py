@@ -1,5 +1,6 @@
 """The command line where its streams are not what it is used to."""
 
+import io
 import json
 import os
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ccplay.cli import main
+from ccplay.commands.screen import can_draw
 
 
 def test_a_full_disk_is_told_in_one_line(
@@ -32,3 +34,8 @@ def test_a_closed_stream_is_none_to_die_of(stream: int) -> None:
     assert done.returncode == 0
     assert done.stderr == b""
     assert stream == 1 or json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(("encoding", "able"), [("utf-8", True), ("latin-1", False)])
+def test_a_locale_without_unicode_gets_plain_ascii(encoding: str, able: bool) -> None:
+    assert can_draw(io.TextIOWrapper(io.BytesIO(), encoding=encoding)) is able
