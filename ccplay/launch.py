@@ -58,7 +58,6 @@ def guest_argv(
     from ccplay.guest.kept import FOLDER  # noqa: PLC0415
 
     place = (captures or Path()).absolute()
-    place.mkdir(parents=True, exist_ok=True)
     # Captures go there, algorithms are edited there, and their objects are kept.
     lent = dict.fromkeys([place, *(file.absolute().parent for file in algorithms), FOLDER.parent])
     lab = [*UNSHARE, *_PYTHON, *_server(place, "", algorithms)]

@@ -15,10 +15,7 @@ from ccplay.errors import LabError, UnsupportedError
 from ccplay.guest.kept import ACCELERATOR, KERNEL, MODULES, RAMDISK
 from ccplay.guest.tools import find
 
-_LONGEST = 2047
-"""COMMAND_LINE_SIZE of x86, less the zero."""
-
-_KERNEL_SAYS = "console=ttyS0 quiet loglevel=3 panic=-1 mitigations=off random.trust_cpu=1"
+_KERNEL_IS_TOLD = "console=ttyS0 quiet loglevel=3 panic=-1 mitigations=off random.trust_cpu=1"
 
 _TWO_NS = "shift=1"
 """Under emulation an instruction takes two nanoseconds of the guest's time, see argv()."""
@@ -54,7 +51,9 @@ def argv(
         *("-chardev", "file,id=out,path=/dev/stdout", "-device", "virtserialport,chardev=out"),
         *_share("machine", Path("/"), ",readonly=on"),
         *(word for at, each in enumerate(lent) for word in _share(f"share{at}", each)),
-        *("-append", _command_line([str(MODULES), *map(str, lent), *command])),
+        *("-append", _KERNEL_IS_TOLD),
+        # Not on the kernel's command line: that has room for 32 words, and none for empty ones.
+        *("-fw_cfg", f"name=opt/ccplay,string={_told([str(MODULES), *map(str, lent), *command])}"),
     ]
 
 
@@ -83,15 +82,17 @@ def environment() -> list[str]:
 
 def _share(tag: str, folder: Path, option: str = "") -> list[str]:
     """Return a folder as a 9p device."""
-    # In QEMU's words a comma is spelt twice.
-    path = str(folder).replace(",", ",,")
-    shared = f"local,id={tag},path={path},security_model=none,multidevs=remap{option}"
+    shared = f"local,id={tag},path={_spelt(folder)},security_model=none,multidevs=remap{option}"
     return ["-fsdev", shared, "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"]
 
 
-def _command_line(words: Sequence[str]) -> str:
-    """Return what the kernel is started with; words after ``--`` are init's."""
-    line = " ".join([_KERNEL_SAYS, "--", *(f'"{word}"' if " " in word else word for word in words)])
-    if len(line.encode()) > _LONGEST or '"' in "".join(words):
-        raise LabError(f"a kernel can't be told to run {' '.join(words)}: too long, or quoted")
-    return line
+def _told(words: Sequence[str]) -> str:
+    """Return what init is to do, a word a line."""
+    if "\n" in "".join(words):
+        raise LabError(f"a guest can't be told of names with line ends: {' '.join(words)!r}")
+    return _spelt("".join(f"{word}\n" for word in words))
+
+
+def _spelt(text: object) -> str:
+    """Return a value in QEMU's words, where a comma is spelt twice."""
+    return str(text).replace(",", ",,")

@@ -11,8 +11,8 @@ from ccplay.guest.tools import run
 
 _INIT = Path(__file__).parent / "init"
 
-_NEEDED = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay")
-"""Modules without which there are no files; a kernel may have some of them built in."""
+_NEEDED = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay", "qemu_fw_cfg")
+"""Modules without which there are no files, nor words; a kernel may have some of them built in."""
 
 _MODPROBE = '#!/bin/sh\nexec chroot /lab /sbin/modprobe "$@"\n'
 """What the kernel itself runs for a module, in the place where it looks for it."""

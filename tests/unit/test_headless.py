@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from ccplay.errors import LabError, UnsupportedError
-from ccplay.experiment import headless
+from ccplay.experiment import headless, trial
 from ccplay.experiment.conduct import Experiment
 from ccplay.experiment.manner import Manner
 from ccplay.measure.results import Result
@@ -193,6 +193,35 @@ async def test_a_lab_that_dies_leaves_its_figures_and_an_error() -> None:
     result = await measure(parse(TEXT, Path("t.toml")), lambda build: QuickLab(build, dies_at=5.0))
     assert result.cases[0].errors == ["the lab ended by signal 9"]
     assert result.cases[0].pings[0].sent == 1
+
+
+async def test_a_lab_is_silent_only_where_nothing_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A guest may take longer than its case lasts, as long as it speaks."""
+
+    class SlowLab(QuickLab):
+        def __init__(self, build: Build, *, silent_from: float = 1e9) -> None:
+            super().__init__(build)
+            self._silent_from = silent_from
+            self._gone = asyncio.Event()
+
+        async def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
+            async for event in super().events():
+                yield event
+                if event.t > self._silent_from:
+                    await self._gone.wait()
+                # Only now and then, or the test would take a while.
+                if isinstance(event, Sweep) and round(event.t * 10) % 50 == 0:
+                    await asyncio.sleep(0.06)
+
+        async def close(self) -> None:
+            self._gone.set()
+            await super().close()
+
+    monkeypatch.setattr(trial, "_SILENCE_LIMIT_S", 0.1)
+    scenario = parse(TEXT, Path("t.toml"))
+    assert (await measure(scenario, SlowLab)).cases[0].errors == []
+    silent = await measure(scenario, lambda build: SlowLab(build, silent_from=5.0))
+    assert silent.cases[0].errors == ["the lab fell silent"]
 
 
 async def test_a_lab_that_does_not_start_ends_the_run_unless_there_are_results() -> None:
