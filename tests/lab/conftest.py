@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import psutil
 import pytest
@@ -61,11 +62,12 @@ class RunningLab:
         await self.until(lambda state: state.now >= end, seconds * 10 + 10)
 
     def namespace(self, host: str) -> Namespace:
-        """Return the network namespace of a host: that of the shell which Mininet keeps there."""
+        """Return the network namespace of a host: that of the ``cat`` which holds it open."""
         assert self.source.pid is not None
         for process in psutil.Process(self.source.pid).children(recursive=True):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                if f"mininet:{host}" in process.cmdline():
+            with contextlib.suppress(psutil.NoSuchProcess, OSError):
+                interfaces = Path(f"/proc/{process.pid}/net/dev").read_text()
+                if process.cmdline() == ["cat"] and f"{host}-" in interfaces:
                     return Namespace(host, process.pid)
         raise AssertionError(f"no process is in {host}")
 

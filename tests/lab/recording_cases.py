@@ -32,10 +32,11 @@ async def fill_the_disk() -> dict[str, Any]:
     lab = RunningLab(LabSource(launch.lab_argv(), build), Recorder(path))
     await lab.until(lambda state: state.phase == "ready")
     lab.send(StartFlow(streams=8))
-    await lab.until(lambda state: any(each.kind == "error" for each in state.log), 60)
-    words = [each.text for each in lab.state.log if each.kind == "error"]
-    stopped, acked = lab.state.now, lab.state.flows["1"].acked
+    await lab.until(lambda state: any(each.kind == "error" for each in state.log))
+    stopped = next(each.t for each in lab.state.log if each.kind == "error")
+    acked = lab.state.flows["1"].acked
     await lab.run_for(1.0)
+    words = [each.text for each in lab.state.log if each.kind == "error"]
     await lab.close()
     kept = read_recording(path)
     return {

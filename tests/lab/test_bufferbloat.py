@@ -7,7 +7,11 @@ import json
 import sys
 from typing import Any
 
+import msgspec
 import pytest
+
+from ccplay.measure.trust import HealthResult
+from tests.lab.trust import ATTEMPTS, note, physical, starved
 
 BASE_RTT_MS = 20.0
 RATE_BPS = 1.5e6
@@ -19,6 +23,17 @@ PAGE_BYTES = 177_669
 def wait_ms(packets: float) -> float:
     """How long a full-sized packet waits behind so many others."""
     return packets * FRAME_BITS / RATE_BPS * 1000
+
+
+class Measured(dict[str, Any]):
+    """Cases by name; who takes one is judged by how well its lab kept time, see ``physical``."""
+
+    def __getitem__(self, name: str) -> Any:
+        note(self.health(name))
+        return super().__getitem__(name)
+
+    def health(self, name: str) -> HealthResult:
+        return msgspec.convert(super().__getitem__(name)["health"], HealthResult)
 
 
 async def run(*cases: str) -> dict[str, Any]:
@@ -33,11 +48,17 @@ async def run(*cases: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def measured() -> dict[str, Any]:
-    return asyncio.run(run("idle", "reno, 100 packets", "reno, 20 packets"))
+def measured() -> Measured:
+    """Run each case, and again what the machine had too little for."""
+    found = Measured(asyncio.run(run("idle", "reno, 100 packets", "reno, 20 packets")))
+    for _ in range(1, ATTEMPTS):
+        if again := [name for name in found if starved(found.health(name))]:
+            found |= asyncio.run(run(*again))
+    return found
 
 
-def test_the_idle_rtt_is_the_links_own(measured: dict[str, Any]) -> None:
+@physical
+def test_the_idle_rtt_is_the_links_own(measured: Measured) -> None:
     """Nothing waits, so only the delay counts; 1 ms is for the stacks and the processes."""
     (ping,) = measured["idle"]["pings"]
     assert ping["lost"] == 0
@@ -45,9 +66,8 @@ def test_the_idle_rtt_is_the_links_own(measured: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("limit", [20, 100])
-def test_under_reno_the_rtt_is_what_the_queue_explains(
-    measured: dict[str, Any], limit: int
-) -> None:
+@physical
+def test_under_reno_the_rtt_is_what_the_queue_explains(measured: Measured, limit: int) -> None:
     """Reno's sawtooth swings cwnd between half of (BDP + limit) and all of it.
 
     The queue holds cwnd less the BDP of 2.5 packets. Half a sawtooth below the least and one
@@ -62,16 +82,16 @@ def test_under_reno_the_rtt_is_what_the_queue_explains(
 
 
 @pytest.mark.parametrize("limit", [20, 100])
-def test_the_queue_fills_to_its_limit_and_never_beyond(
-    measured: dict[str, Any], limit: int
-) -> None:
+@physical
+def test_the_queue_fills_to_its_limit_and_never_beyond(measured: Measured, limit: int) -> None:
     queue = next(q for q in measured[f"reno, {limit} packets"]["queues"] if q["link"] == "r->h2")
     assert queue["qlen_max"] == limit
     assert queue["drops"] > 0
 
 
 @pytest.mark.parametrize("limit", [20, 100])
-def test_reno_uses_the_link(measured: dict[str, Any], limit: int) -> None:
+@physical
+def test_reno_uses_the_link(measured: Measured, limit: int) -> None:
     """Goodput: what framing allows, less the page and the pings that pass beside (a tenth)."""
     case = measured[f"reno, {limit} packets"]
     (flow,) = case["flows"]
@@ -80,7 +100,8 @@ def test_reno_uses_the_link(measured: dict[str, Any], limit: int) -> None:
     assert 0.9 * possible - shared <= flow["goodput_bps"] <= possible
 
 
-def test_the_page_is_several_times_slower_behind_a_long_queue(measured: dict[str, Any]) -> None:
+@physical
+def test_the_page_is_several_times_slower_behind_a_long_queue(measured: Measured) -> None:
     """Idle it takes its bytes over the rate, and little more.
 
     Its 123 segments need a handshake and four rounds of slow start from 10 (RFC 6928): five round
@@ -95,7 +116,8 @@ def test_the_page_is_several_times_slower_behind_a_long_queue(measured: dict[str
     assert idle < short < long
 
 
-def test_the_short_queue_is_between_idle_and_long(measured: dict[str, Any]) -> None:
+@physical
+def test_the_short_queue_is_between_idle_and_long(measured: Measured) -> None:
     idle, long, short = (
         measured[name]["pings"][0]["p50_ms"]
         for name in ("idle", "reno, 100 packets", "reno, 20 packets")
@@ -103,6 +125,7 @@ def test_the_short_queue_is_between_idle_and_long(measured: dict[str, Any]) -> N
     assert 2 * idle < short < long / 2
 
 
-def test_the_emulation_was_trustworthy(measured: dict[str, Any]) -> None:
-    for case in measured.values():
-        assert case["health"]["missed"] <= case["health"]["ticks"] * 0.05
+@physical
+def test_the_emulation_was_trustworthy(measured: Measured) -> None:
+    for name in measured:
+        assert measured[name]["health"]["trustworthy"], measured[name]["health"]["reasons"]

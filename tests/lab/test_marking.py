@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import json
 import os
 import signal
-import subprocess
-import time
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from statistics import fmean, quantiles
 
 import pytest
 
-from ccplay import launch
 from ccplay.errors import LabError
 from ccplay.lab.bpf.marker import lack_of_marking
-from ccplay.lab.modules import find_tool
 from ccplay.model.commands import Build, SetLink, StartFlow
 from ccplay.model.events import AnyEvent
 from ccplay.model.samples import Sweep
 from ccplay.model.values import LinkSetting, Qdisc, Topology
-from ccplay.source import LabSource
 from ccplay.wire import UnknownEvent
-from tests.lab.conftest import RunningLab
+from tests.lab.conftest import RunningLab, running
 from tests.lab.namespaced import call
-from tests.lab.test_traffic import flow_is_open
+from tests.lab.test_leaks import MARKER, loaded_programs, nothing_left, programs_held_for
+from tests.lab.test_traffic import flow_is_open, says
+from tests.lab.trust import physical
 
 _missing = lack_of_marking()
 pytestmark = pytest.mark.skipif(_missing is not None, reason=f"{_missing}")
@@ -70,25 +68,27 @@ def build(cc: str, mark: int | None) -> Build:
     )
 
 
-async def started(cc: str, mark: int | None = K, *, ecn: bool = False) -> tuple[RunningLab, Seen]:
+@asynccontextmanager
+async def started(
+    cc: str, mark: int | None = K, *, ecn: bool = False
+) -> AsyncIterator[tuple[RunningLab, Seen]]:
     seen = Seen()
-    lab = RunningLab(LabSource(launch.lab_argv(), build(cc, mark)), seen)
-    await lab.until(lambda state: state.phase == "ready")
-    lab.send(StartFlow(flow="1", ecn=ecn))
-    await lab.until(lambda state: flow_is_open(state, "1"))
-    return lab, seen
+    async with running(build(cc, mark), seen) as lab:
+        lab.send(StartFlow(flow="1", ecn=ecn))
+        await lab.until(lambda state: flow_is_open(state, "1"))
+        yield lab, seen
 
 
 async def settled(cc: str) -> Seen:
     """Return three seconds of a flow, one after its start."""
-    lab, seen = await started(cc)
-    await lab.run_for(1.0)
-    seen.qlen.clear()
-    await lab.run_for(3.0)
-    await lab.close()
+    async with started(cc) as (lab, seen):
+        await lab.run_for(1.0)
+        seen.qlen.clear()
+        await lab.run_for(3.0)
     return seen
 
 
+@physical
 async def test_dctcp_holds_the_queue_near_the_threshold_and_cubic_fills_it() -> None:
     dctcp, cubic = await settled("dctcp"), await settled("cubic")
     # It swings round K by a few packets: the cut is alpha / 2 of 37, its growth one an RTT. Half
@@ -103,65 +103,56 @@ async def test_dctcp_holds_the_queue_near_the_threshold_and_cubic_fills_it() -> 
 
 
 async def test_every_mark_counted_comes_back_to_the_sender() -> None:
-    lab, seen = await started("dctcp")
-    # What waits while the receiver's own call holds the socket is acknowledged all at once, since
-    # Linux 6.7, whether marked or not: on a busy machine then one ACK speaks for both.
-    with contextlib.suppress(LabError):
-        lab.namespace("h2").sysctl({"net.ipv4.tcp_backlog_ack_defer": 0})
-    await lab.until(lambda _: (seen.marks or 0) > 200)
-    # No more marks: those under way come in, and the counts must meet.
-    lab.send(SetLink(link=LINK, mark=0))
-    await lab.until(lambda state: state.links[LINK][-1].setting.mark == 0)
-    await lab.run_for(0.5)
-    marks = seen.marks
-    # What is marked may still be dropped. What is sent again is never marked (RFC 3168, 6.1.5).
-    assert marks is not None
-    assert marks - seen.drops <= seen.delivered_ce <= marks
-    lab.send(SetLink(link=LINK, mark=5))
-    await lab.until(lambda _: (seen.marks or 0) > (marks or 0))
-    assert lab.state.links[LINK][-1].setting.mark == 5
-    await lab.close()
+    async with started("dctcp") as (lab, seen):
+        # What waits while the receiver's own call holds the socket is acknowledged all at once,
+        # since Linux 6.7, whether marked or not: on a busy machine then one ACK speaks for both.
+        with contextlib.suppress(LabError):
+            lab.namespace("h2").sysctl({"net.ipv4.tcp_backlog_ack_defer": 0})
+        await lab.until(lambda _: (seen.marks or 0) > 200)
+        # No more marks: those under way come in, and the counts must meet.
+        lab.send(SetLink(link=LINK, mark=0))
+        await lab.until(lambda state: state.links[LINK][-1].setting.mark == 0)
+        await lab.run_for(0.5)
+        marks = seen.marks
+        # What is marked may be dropped. What is sent again is never marked (RFC 3168, 6.1.5).
+        assert marks is not None
+        assert marks - seen.drops <= seen.delivered_ce <= marks
+        lab.send(SetLink(link=LINK, mark=5))
+        await lab.until(lambda state: state.links[LINK][-1].setting.mark == 5)
+        await lab.until(lambda _: (seen.marks or 0) > marks)
 
 
+@physical
 async def test_a_flow_of_another_algorithm_with_ecn_heeds_marks_as_losses() -> None:
-    lab, seen = await started("reno", ecn=True)
-    await lab.run_for(2.0)
-    await lab.close()
+    async with started("reno", ecn=True) as (lab, seen):
+        await lab.run_for(0.5)
+        seen.qlen.clear()
+        await lab.run_for(1.5)
     assert lab.state.flows["1"].ecn
     # Half of 37 packets do not fill the wires any more, as RFC 3168 has it.
     assert (seen.marks or 0) > 0
     assert seen.drops == 0
-    assert max(seen.qlen[50:]) < 3 * K
+    assert max(seen.qlen) < 3 * K
 
 
 async def test_marking_is_refused_where_no_queue_forms() -> None:
-    lab, _ = await started("cubic", None)
-    lab.send(SetLink(link="h1->r", mark=10))
-    await lab.until(lambda state: "no queue to mark in" in state.log[-1].text)
-    lab.send(SetLink(link=LINK, mark=-1))
-    await lab.until(lambda state: "marks from 0" in state.log[-1].text)
-    await lab.close()
+    async with started("cubic", None) as (lab, _):
+        lab.send(SetLink(link="h1->r", mark=10), SetLink(link=LINK, mark=-1))
+        await lab.until(lambda state: says(state, "no queue to mark in"))
+        await lab.until(lambda state: says(state, "marks from 0"))
 
 
-async def test_no_marker_is_left_behind_whatever_ends_the_lab() -> None:
-    before = markers()
-    lab, _ = await started("dctcp")
-    assert markers() > before
-    assert lab.source.pid is not None
-    os.kill(lab.source.pid, signal.SIGKILL)
-    await lab.close()
-    deadline = time.monotonic() + 10
-    while markers() > before and time.monotonic() < deadline:  # noqa: ASYNC110 - nobody tells
-        await asyncio.sleep(0.01)
-    assert markers() <= before
-
-
-def markers() -> int:
-    """Return how many marking programs the whole host has loaded."""
-    bpftool = find_tool("bpftool")
-    assert bpftool is not None
-    said = subprocess.run([bpftool, "-j", "prog", "show"], capture_output=True, check=True)
-    return [each.get("name") for each in json.loads(said.stdout)].count("mark")
+async def test_no_marker_is_left_behind_whatever_ends_the_lab(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    marker = f"ccplay-{uuid.uuid4()}"
+    monkeypatch.setenv(MARKER, marker)
+    async with started("dctcp") as (lab, _):
+        programs = programs_held_for(marker)
+        assert programs & loaded_programs()
+        assert lab.source.pid is not None
+        os.kill(lab.source.pid, signal.SIGKILL)
+    assert not await nothing_left(lambda: programs & loaded_programs())
 
 
 def test_rootless_labs_say_what_marking_needs() -> None:

