@@ -45,6 +45,7 @@ from tests.lab.test_leaks import (
     programs_held_for,
     read_until,
 )
+from tests.lab.trust import physical
 
 T = TypeVar("T")
 
@@ -104,19 +105,21 @@ async def test_every_ack_is_told_and_agrees_with_what_is_sampled(tmp_path: Path)
 async def test_every_ack_of_a_download_is_told(delay_us: int) -> None:
     """Counted beside it: what TCP of the sending host has received, and nothing else is there."""
     async with running(build(delay_us)) as lab:
+        # Nothing passes before the trace has begun: wget asks anew after a second.
+        lab.send(SetLink(loss=1.0))
         lab.send(StartDownload(download="w1", bytes=1_000_000), TraceFlow(flow="w1"))
-        await lab.until(lambda state: "w1" in state.flows)
+        await lab.until(lambda state: "w1" in state.traced)
+        lab.send(SetLink(loss=0.0))
         tcp = counters(lab, "h1")
         await lab.until(lambda state: not state.flows["w1"].running and not state.traced)
         received, merged = await settled(tcp)
         trace, log = traced(lab.state.flows["w1"]), [each.text for each in lab.state.log]
     told, missed = traced_segments(log)
-    # Half of the 691 segments, if every other one is acknowledged.
-    assert told > 345
-    # Not told: the handshake's SYN and ACK and, when the connection is closed, the last ACK. Where
-    # there is no delay, a few more may come in before a busy machine gets to the command.
-    late = received - 3 - told - missed
-    assert 0 <= late <= (0 if delay_us else 20)
+    # Half of the 691 segments, if every other one is acknowledged; a receiver that is busy
+    # acknowledges what has come while it read all at once, since Linux 6.7.
+    assert told > 691 / 4
+    # Not told: the handshake's SYN and ACK and, when the connection is closed, the last ACK.
+    assert received - 3 == told + missed
     # ACKs that come while the sender's own call holds the socket may be merged into one.
     assert told - merged <= trace.moments.end <= told
     # Some kernels run no programs while certain processes of the host run, in whose time ACKs
@@ -165,11 +168,12 @@ def check_first_segment(flow: Flow) -> None:
 def check_cwnd(flow: Flow) -> None:
     """A segment is told of before it has an effect: what a sweep reads, the next one tells.
 
-    A sweep takes a fraction of a millisecond, in which an ACK or two may come.
+    A sweep takes a fraction of a millisecond, in which an ACK or two may come. One in twenty may be
+    interrupted, and then it reads what comes within a tenth of a second.
     """
     trace, sampled = traced(flow), flow.series["cwnd"]
     ticks = range(sampled.first, sampled.end)
-    compared = 0
+    compared, strays = 0, list[float]()
     for tick in ticks:
         value = sampled.at(tick)
         after = trace.moments.at_or_after(sampled.timeline.time(tick))
@@ -177,9 +181,14 @@ def check_cwnd(flow: Flow) -> None:
         covered = trace.covers(sampled.timeline.time(tick), 0.05) and after < trace.moments.end
         if value is None or not covered:
             continue
-        assert value in near, f"at {sampled.timeline.time(tick)}: {value}, traced {near}"
+        if value not in near:
+            soon = trace.moments.before_or_at(sampled.timeline.time(tick) + 0.1)
+            later = trace.series["cwnd"].values(after, soon + 1)
+            assert value in later, f"at {sampled.timeline.time(tick)}: {value}, traced {near}"
+            strays.append(value)
         compared += 1
     assert compared > 100
+    assert len(strays) <= compared / 20, strays
 
 
 def check_states(flow: Flow) -> None:
@@ -187,23 +196,28 @@ def check_states(flow: Flow) -> None:
     changes, sampled = traced(flow).ca_state, flow.series["ca_state"]
     assert changes.end >= 2, "a full queue of cubic's means loss, and recovery from it"
     last = sampled.timeline.time(sampled.end - 1)
+    strays = []
     for tick in range(sampled.first, sampled.end):
         t = sampled.timeline.time(tick)
         before = changes.timeline.before_or_at(t)
         soon = changes.timeline.before_or_at(t + 0.003)
         held = [changes.at(each) if each >= 0 else 0.0 for each in range(before, soon + 1)]
-        if t < last:
-            assert sampled.at(tick) in held, f"at {t}: {sampled.at(tick)}, traced {held}"
+        if t < last and sampled.at(tick) not in held:
+            strays.append(f"at {t}: {sampled.at(tick)}, traced {held}")
+    # A sweep may be interrupted as it reads.
+    assert len(strays) <= (sampled.end - sampled.first) / 100, strays
 
 
 @needs_root
+@physical
 async def test_moments_are_of_the_labs_own_clock() -> None:
     """Never earlier than the one before, and ACKs of a bottleneck come at its pace."""
     async with running(BUILD) as lab:
         flow = await one_flow(lab, 2.0)
     found = moments(traced(flow))
     assert all(a <= b for a, b in pairwise(found))
-    assert flow.started - 0.1 < found[0] < found[-1] <= lab.state.now
+    (asked,) = (each for each in lab.state.applied if isinstance(each.command, StartFlow))
+    assert asked.t - asked.took_s < found[0] < found[-1] <= lab.state.now
     gaps = sorted(b - a for a, b in pairwise(found))
     # A full frame takes 1.21 ms; an ACK stands for one or two. Wide: a busy machine bunches them.
     assert 0.0006 < gaps[len(gaps) // 2] < 0.005
@@ -244,6 +258,7 @@ async def test_what_cannot_be_traced_is_said() -> None:
 
 
 @needs_root
+@physical
 async def test_an_rto_is_seen_at_its_moment() -> None:
     """The link loses all for a while: the timer fires between two sweeps, and cwnd falls to 1."""
     async with running(BUILD) as lab:
@@ -321,7 +336,7 @@ async def test_a_killed_lab_listens_no_more() -> None:
         assert programs <= loaded_programs()
         kill(marker, "lab")
         await drain(process)
-        await asyncio.wait_for(process.wait(), 10)
+        await asyncio.wait_for(process.wait(), 60)
     finally:
         end_what_failed(marker)
     await check_nothing_is_left(marker, theirs, before, began)

@@ -21,6 +21,7 @@ from tests.lab.conftest import running
 from tests.lab.test_captures import needs_tcpdump, only_file, packets_in
 from tests.lab.test_captures import running as capturing
 from tests.lab.test_traffic import kill, says
+from tests.lab.trust import physical
 
 RATE = 2_000_000
 
@@ -35,6 +36,7 @@ def over(state: LabState, *names: str) -> bool:
     return all(name in state.udp and state.udp[name].ended is not None for name in names)
 
 
+@physical
 async def test_it_sends_at_its_rate_and_all_of_it_arrives() -> None:
     async with running(build()) as lab:
         lab.send(StartUdp(packet_bytes=500, duration_s=1.0))
@@ -42,15 +44,17 @@ async def test_it_sends_at_its_rate_and_all_of_it_arrives() -> None:
         udp = lab.state.udp["u1"]
         assert udp.error is None
         assert udp.sent == 250
-        # The receiver may hear of the end before it has read the last one.
-        assert 248 <= udp.received <= 250
+        # iperf3 leaves unread what had come while it waited for its turn, as it hears of the end.
+        assert 0.9 * udp.sent <= udp.received <= udp.sent
         assert udp.duration_s == pytest.approx(1.0, abs=0.1)
-        # One direction alone carries it.
-        carried = lab.state.queues["r->h2"].series["bytes"].last
-        assert carried is not None
-        assert carried >= udp.received * (500 + 42)
+        # One direction alone carries it, all of it.
+        await lab.swept()
+        queue = lab.state.queues["r->h2"].series
+        assert (queue["bytes"].last or 0) >= udp.sent * (500 + 42)
+        assert queue["drops"].last == 0
 
 
+@physical
 async def test_more_than_the_link_carries_is_lost_and_a_stop_tells_it() -> None:
     async with running(build()) as lab:
         lab.send(StartUdp(udp="a", rate_bps=2 * RATE))
@@ -73,6 +77,7 @@ async def test_more_than_the_link_carries_is_lost_and_a_stop_tells_it() -> None:
         assert says(lab.state, "the name 'a' is taken")
 
 
+@physical
 async def test_it_starts_and_ends_on_time_where_the_queue_is_full() -> None:
     """iperf3 agrees with its receiver for five round trips first, here of 0.4 s each."""
     async with running(build()) as lab:
@@ -87,8 +92,8 @@ async def test_it_starts_and_ends_on_time_where_the_queue_is_full() -> None:
         assert udp.duration_s == pytest.approx(1.0, abs=0.1)
 
 
-def queued(state: LabState) -> float | None:
-    return state.queues["r->h2"].series["qlen"].last if "r->h2" in state.queues else None
+def queued(state: LabState, queue: str = "r->h2") -> float | None:
+    return state.queues[queue].series["qlen"].last if queue in state.queues else None
 
 
 @needs_tcpdump
@@ -108,15 +113,18 @@ async def test_how_it_agrees_with_its_receiver_is_not_seen_on_the_network(tmp_pa
     assert lab.state.interfaces.interface == ["h1-eth0", "r-eth0", "r-eth1", "h2-eth0"]
 
 
+@physical
 async def test_classes_know_it() -> None:
     """A class of its own holds it to its share while a flow wants the rest."""
     cross = TrafficClass(name="cross", share=0.2, traffic=["udp"])
     rest = TrafficClass(name="rest", share=0.8)
     async with running(build(cross, rest)) as lab:
         lab.send(StartFlow())
-        await lab.until(lambda state: "1" in state.flows)
+        # What the flow leaves UDP may borrow.
+        await lab.until(lambda state: (queued(state, "r->h2 rest") or 0) > 10)
         lab.send(StartUdp(rate_bps=RATE, duration_s=2.0))
-        await lab.until(lambda state: over(state, "u1"), 30)
+        await lab.until(lambda state: over(state, "u1"))
+        await lab.swept()
         udp = lab.state.udp["u1"]
         assert udp.duration_s is not None
         received_bps = udp.received * udp.packet_bytes * 8 / udp.duration_s
