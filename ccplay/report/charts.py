@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ccplay.measure.merits import merits
 from ccplay.measure.results import CaseResult, CaseStatistics
 from ccplay.measure.statistics import Statistic
 from ccplay.report.amounts import Unit, unit
-from ccplay.report.material import Axis, Parameter, axes, place, say, slug
+from ccplay.report.families import by_family, some_of
+from ccplay.report.material import Axis, Parameter, axes, place, point, say, slug
 from ccplay.report.naming import Words, words
+from ccplay.report.published import common, own, values
 
 FAR = 1.8
 """Intervals that end further out than so many times the greatest point are cut."""
 _RATIO = "checkpoint.ratio"
+MOST_GROUPS = 6
+"""With more categories than this each has one bar in a panel."""
 LEAST_POINTS = 3
 """An axis of numbers with so many values is drawn as one; with fewer, values are categories."""
 
@@ -29,6 +33,7 @@ class Mark:
     singles: list[float]
     """What each run measured."""
     published: list[float]
+    """Of this very case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,8 @@ class Line:
     flow: str
     """The flow, ping or download that it tells of; empty for none."""
     marks: list[Mark] = field(default_factory=list)
+    published: list[float] = field(default_factory=list)
+    """Of all its marks together, without saying of which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,20 +80,26 @@ class Chart:
 
     @property
     def published(self) -> bool:
-        """Whether anything published stands in it."""
-        return any(m.published for _, lines in self.panels for line in lines for m in line.marks)
+        """Whether anything published of a case stands in it."""
+        return any(mark.published for mark in self._marks)
+
+    @property
+    def published_of_all(self) -> bool:
+        """Whether anything stands in it that was published of several cases together."""
+        return any(line.published for line in self._lines)
 
     @property
     def points(self) -> list[float]:
         """All means, single values and published ones."""
-        marks = [m for _, lines in self.panels for line in lines for m in line.marks]
-        return [v for m in marks for v in (m.statistic.mean, *m.singles, *m.published)]
+        across = [value for line in self._lines for value in line.published]
+        return across + [
+            v for m in self._marks for v in (m.statistic.mean, *m.singles, *m.published)
+        ]
 
     @property
     def highs(self) -> list[float]:
         """Where the intervals end."""
-        marks = [m for _, lines in self.panels for line in lines for m in line.marks]
-        return [m.statistic.high for m in marks if m.statistic.high is not None]
+        return [m.statistic.high for m in self._marks if m.statistic.high is not None]
 
     @property
     def cut(self) -> bool:
@@ -96,8 +109,16 @@ class Chart:
     @property
     def runs(self) -> tuple[int, int]:
         """The fewest and the most runs behind one mean."""
-        counts = [m.statistic.n for _, lines in self.panels for line in lines for m in line.marks]
+        counts = [mark.statistic.n for mark in self._marks]
         return min(counts), max(counts)
+
+    @property
+    def _lines(self) -> list[Line]:
+        return [line for _, lines in self.panels for line in lines]
+
+    @property
+    def _marks(self) -> list[Mark]:
+        return [mark for line in self._lines for mark in line.marks]
 
 
 def charts(cases: Sequence[CaseStatistics], runs: Sequence[CaseResult]) -> list[Chart]:
@@ -120,7 +141,9 @@ def charts(cases: Sequence[CaseStatistics], runs: Sequence[CaseResult]) -> list[
     for kind, figures in kinds.items():
         having = [case for case in cases if any(figure in case.figures for figure in figures)]
         if len(having) > 1 or any(case.runs > 1 for case in having):
-            found.append(_chart(kind, figures, having, (singles, algorithms, _racers(runs))))
+            where = some_of([case.name for case in having], cases)
+            made = _chart(kind, figures, having, (singles, algorithms, _racers(runs)))
+            found.append(replace(made, title=f"{made.title}, {where}") if where else made)
     return found
 
 
@@ -132,8 +155,10 @@ def _chart(
 ) -> Chart:
     singles, algorithms, _ = known
     first = words(figures[0])
-    values = [c.figures[f].mean for c in cases for f in figures if f in c.figures]
+    means = [c.figures[f].mean for c in cases for f in figures if f in c.figures]
     across, hue, rest = _roles(cases)
+    families = by_family(cases).values()
+    family_of = {case.name: family for family in families for case in family}
     found: dict[tuple[str, ...], dict[str, Line]] = {}
     several = len(figures) > 1
     for case in cases:
@@ -142,7 +167,7 @@ def _chart(
             if figure not in case.figures:
                 continue
             said = words(figure)
-            panel = tuple(f"{name} {say(where[name])}" for name in rest if name in where)
+            panel = tuple(point(name, where[name]) for name in rest if name in where)
             subject = ", ".join(
                 each for each in (said.subject, algorithms.get(said.subject)) if each
             )
@@ -152,9 +177,11 @@ def _chart(
             line = found.setdefault(panel, {}).setdefault(
                 label, Line(label, "" if hue else _flow(said))
             )
-            published = [v for each in case.published if each.figure == figure for v in each.values]
-            own = [each[figure] for each in singles.get(case.name, []) if figure in each]
-            line.marks.append(Mark(where[across.name], case.figures[figure], own, published))
+            family = family_of[case.name]
+            line.published[:] = line.published or values(common(family), figure)
+            each_run = [each[figure] for each in singles.get(case.name, []) if figure in each]
+            theirs = values(own(case, family), figure)
+            line.marks.append(Mark(where[across.name], case.figures[figure], each_run, theirs))
     title = first.quantity if several or not first.subject else first.text
     return Chart(
         name=slug(kind),
@@ -164,7 +191,7 @@ def _chart(
         else title
         if several or not first.subject
         else first.quantity,
-        unit=unit(figures[0], values),
+        unit=unit(figures[0], means),
         counts=first.counts,
         axis=across,
         hue=hue,
@@ -213,5 +240,8 @@ def _roles(cases: Sequence[CaseStatistics]) -> tuple[Axis, str, list[str]]:
     others = [each for each in known if each is not across]
     if not others:
         return across, "", []
+    if not numeric and len(across.values) > MOST_GROUPS:
+        # So many groups of bars side by side nobody reads: a panel for each of the others' values.
+        return across, "", [each.name for each in others]
     hue = max(others, key=lambda each: (each.numbers is not None, len(each.values)))
     return across, hue.name, [each.name for each in others if each is not hue]

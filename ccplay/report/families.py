@@ -2,38 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from rich.cells import cell_len
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
-from ccplay.measure.results import CaseResult, CaseStatistics, Check, Result
+from ccplay.measure.results import CaseResult, CaseStatistics, PublishedResult, Result
 from ccplay.measure.statistics import CONFIDENCE
-from ccplay.report.amounts import Unit, unit, write
+from ccplay.report.amounts import Unit, unit
 from ccplay.report.misbehaviour import misbehaviours
+from ccplay.report.published import common, own, values
+from ccplay.report.spans import GAP, Column, deal, table
+from ccplay.report.verdicts import Verdict, run_name, verdicts
 
 _UNKNOWN = "–"
-_GAP = 2
 _MOST_TOLD = 3
+_SUFFIXES = ("_bps", "_ms", "_s")
+"""What the end of a figure's name says of its unit, which stands below it."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Column:
-    """What stands below one head: for each case a cell, and what was published beside it."""
+class _Row:
+    """A line of a table: what was measured of a case, or what others published."""
 
-    head: str
-    cells: list[str]
-    published: list[str]
-
-    @property
-    def width(self) -> int:
-        texts = (self.head, *self.cells, *self.published)
-        return max(cell_len(line) for text in texts for line in text.split("\n"))
+    case: CaseStatistics
+    published: list[PublishedResult] | None = None
+    """None for what was measured."""
 
 
 def in_families(result: Result) -> list[CaseStatistics]:
@@ -42,16 +38,14 @@ def in_families(result: Result) -> list[CaseStatistics]:
     return [case for case in result.statistics if repeated or case.parameters]
 
 
-def family_tables(result: Result, width: int) -> list[RenderableType]:
-    """Return a table, or several where ``width`` is short, for every family of cases."""
-    families: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[CaseStatistics]] = {}
-    for case in in_families(result):
-        key = (family_of(case), tuple(case.parameters), tuple(case.reported))
-        families.setdefault(key, []).append(case)
-    return [
-        _family(name, cases, [run for run in result.cases if run.name in _names(cases)], width)
-        for (name, _, _), cases in families.items()
-    ]
+def by_family(
+    cases: Iterable[CaseStatistics],
+) -> dict[tuple[str, tuple[str, ...]], list[CaseStatistics]]:
+    """Return cases by what their names share, and by the axes that they are points of."""
+    families: dict[tuple[str, tuple[str, ...]], list[CaseStatistics]] = {}
+    for case in cases:
+        families.setdefault((family_of(case), tuple(case.parameters)), []).append(case)
+    return families
 
 
 def family_of(case: CaseStatistics) -> str:
@@ -63,165 +57,177 @@ def family_of(case: CaseStatistics) -> str:
     return ", ".join(words[: max(len(words) - len(case.parameters), 0)])
 
 
-def _names(cases: Iterable[CaseStatistics]) -> set[str]:
-    return {case.name for case in cases}
+def some_of(names: Sequence[str], cases: Sequence[CaseStatistics]) -> str:
+    """Say which cases these are, whole families by their name; nothing where they are all."""
+    if {case.name for case in cases} <= set(names):
+        return ""
+    told: list[str] = []
+    for (family, _), members in by_family(cases).items():
+        inside = [case.name for case in members if case.name in names]
+        told += [family] if family and len(inside) == len(members) else inside
+    more = f" and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
+    return ", ".join(told[:_MOST_TOLD]) + more
 
 
-def _family(
-    name: str, cases: Sequence[CaseStatistics], runs: Sequence[CaseResult], width: int
-) -> RenderableType:
-    labels = [*_labels(cases), _column("n", [str(each.runs) for each in cases])]
-    figures = [_figure(figure, cases) for figure in cases[0].reported]
-    parts = [
-        Padding(_table(labels, some), (1 if name or number else 0, 0, 0, _GAP))
-        for number, some in enumerate(_fitting(labels, figures, width))
-    ]
-    head = [Text(name, style="bold")] if name else []
-    return Group(*head, *parts, Text(), *_remarks(cases, runs))
+def family_tables(result: Result, width: int) -> list[RenderableType]:
+    """Return a table, or several where ``width`` is short, for every family of cases.
+
+    At last comes what holds for all of them.
+    """
+    cases = in_families(result)
+    families: dict[tuple[object, ...], list[CaseStatistics]] = {}
+    for key, members in by_family(cases).items():
+        for case in members:
+            families.setdefault((key, tuple(case.reported)), []).append(case)
+    shown = [_family(each, result, width) for each in families.values()]
+    return [*shown, *_closing(cases, result)]
 
 
-def _labels(cases: Sequence[CaseStatistics]) -> list[_Column]:
-    """Return what names each row: the values of the matrix, or the case."""
-    axes = cases[0].parameters
-    if axes:
-        columns = [_column(axis, [_word(each.parameters[axis]) for each in cases]) for axis in axes]
+def _family(cases: Sequence[CaseStatistics], result: Result, width: int) -> RenderableType:
+    rows = list(_rows(cases))
+    head = Text(family_of(cases[0]), style="bold")
+    labels = _labels(rows)
+    if len({case.runs for case in cases}) == 1:
+        head.append(f"  {_runs(cases[0].runs)} each", style="dim")
     else:
-        columns = [_column("case", [each.name for each in cases])]
-    # The word stands below the first label.
-    columns[0].published[:] = ["published"] * len(cases)
-    return columns
+        labels.append(_label("n", rows, lambda case: str(case.runs)))
+    figures = [_figure(figure, cases, rows) for figure in cases[0].reported]
+    theirs = [number for number, row in enumerate(rows) if row.published is not None]
+    parts = [
+        Padding(table(labels, some, theirs), (1, 0, 0, GAP))
+        for some in deal(labels, figures, width, GAP)
+    ]
+    names = {case.name for case in cases}
+    told = _remarks(cases, [run for run in result.cases if run.name in names])
+    return Group(*([head] if head.plain else []), *parts, *([Text(), *told] if told else []))
 
 
-def _column(head: str, cells: list[str]) -> _Column:
-    return _Column(head, cells, [""] * len(cells))
+def _rows(cases: Sequence[CaseStatistics]) -> Iterator[_Row]:
+    """Yield the lines of a table; what was published of all stands once below them."""
+    for case in cases:
+        yield _Row(case)
+        if published := own(case, cases):
+            yield _Row(case, published)
+    if published := common(cases):
+        yield _Row(cases[0], published)
 
 
-def _figure(figure: str, cases: Sequence[CaseStatistics]) -> _Column:
+def _labels(rows: Sequence[_Row]) -> list[Column]:
+    """Return what names each row: the values of the matrix, or the case."""
+    axes = rows[0].case.parameters
+    first, *others = [_label(axis, rows, _value_of(axis)) for axis in axes] or [
+        _label("case", rows, lambda case: case.name)
+    ]
+    named = [
+        cell if row.published is None else "published"
+        for cell, row in zip(first.cells, rows, strict=True)
+    ]
+    return [Column(first.head, named), *others]
+
+
+def _label(head: str, rows: Sequence[_Row], say: Callable[[CaseStatistics], str]) -> Column:
+    return Column(head, [say(row.case) if row.published is None else "" for row in rows])
+
+
+def _figure(figure: str, cases: Sequence[CaseStatistics], rows: Sequence[_Row]) -> Column:
     means = [case.figures[figure].mean for case in cases if figure in case.figures]
     fitting = unit(figure, means)
     group, _, last = figure.rpartition(".")
-    head = "\n".join(word for word in (f"{group}." if group else "", last, fitting.name) if word)
-    return _Column(
-        head,
-        [_measured(figure, case, fitting) for case in cases],
-        [_published(figure, case, fitting) for case in cases],
+    return Column(
+        _head(last, fitting), [_cell(figure, row, fitting) for row in rows], group, fitting.name
     )
 
 
-def _measured(figure: str, case: CaseStatistics, fitting: Unit) -> str:
-    if (found := case.figures.get(figure)) is None:
+def _head(name: str, fitting: Unit) -> str:
+    """Return a figure's own name, word below word, without the unit that stands under it."""
+    ending = next((each for each in _SUFFIXES if fitting.name and name.endswith(each)), "")
+    return name.removesuffix(ending).replace("_", "\n")
+
+
+def _cell(figure: str, row: _Row, fitting: Unit) -> str:
+    """Write what was measured; or what others did, one value or the least and the greatest."""
+    if row.published is not None:
+        theirs = values(row.published, figure)
+        ends = dict.fromkeys(fitting.write(each(theirs)) for each in (min, max) if theirs)
+        return " to ".join(ends)
+    if (found := row.case.figures.get(figure)) is None:
         return _UNKNOWN
-    few = f" (n {found.n})" if found.n < case.runs else ""
+    few = f" (n {found.n})" if found.n < row.case.runs else ""
     return fitting.write_statistic(found) + few
 
 
-def _published(figure: str, case: CaseStatistics, fitting: Unit) -> str:
-    """Return what others measured of a figure: one value, or the least and the greatest."""
-    values = [value for each in case.published if each.figure == figure for value in each.values]
-    if not values:
-        return ""
-    low, high = fitting.write(min(values)), fitting.write(max(values))
-    return low if low == high else f"{low} to {high}"
+def _value_of(axis: str) -> Callable[[CaseStatistics], str]:
+    def value_of(case: CaseStatistics) -> str:
+        value = case.parameters[axis]
+        return str(value).lower() if isinstance(value, bool) else str(value)
+
+    return value_of
 
 
-def _fitting(
-    labels: Sequence[_Column], figures: Sequence[_Column], width: int
-) -> list[list[_Column]]:
-    """Deal figures to as many tables as it takes for each to fit."""
-    room = width - _GAP - sum(each.width + _GAP for each in labels)
-    tables: list[list[_Column]] = [[]]
-    left = room
-    for figure in figures:
-        if tables[-1] and figure.width > left:
-            tables.append([])
-            left = room
-        tables[-1].append(figure)
-        left -= figure.width + _GAP
-    return tables
+def _runs(count: int) -> str:
+    return f"{count} run{'s' if count != 1 else ''}"
 
 
-def _table(labels: Sequence[_Column], figures: Sequence[_Column]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="dim")
-    for number, each in enumerate((*labels, *figures)):
-        plain = number < len(labels) - 1
-        table.add_column(
-            escape(each.head),
-            justify="left" if plain else "right",
-            vertical="bottom",
-            no_wrap=number > 0,
-        )
-    for row, cells in enumerate(zip(*(each.cells for each in (*labels, *figures)), strict=True)):
-        table.add_row(*map(escape, cells))
-        if any(each.published[row] for each in figures):
-            published = (each.published[row] for each in (*labels, *figures))
-            table.add_row(*map(escape, published), style="dim")
-    return table
-
-
-def _word(value: str | float | bool) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-# --- what there is to say of a family -----------------------------------------------------------
+# --- what there is to say of a family, and of all -------------------------------------------------
 
 
 def _remarks(cases: Sequence[CaseStatistics], runs: Sequence[CaseResult]) -> list[RenderableType]:
-    lines = [f"± is half of the {CONFIDENCE:.0%} confidence interval of the mean (Student's t)"]
     notes = dict.fromkeys(
         f"published {each.figure}: {each.note}"
         for case in cases
         for each in case.published
         if each.note
     )
-    told: list[RenderableType] = [_line(line, "dim") for line in (*lines, *notes)]
-    told += [_line(line, style) for line, style in check_lines(runs)]
+    told: list[RenderableType] = [_line(line, "dim") for line in notes]
     for run in runs:
-        told += [_line(f"{_of(run)}: error: {error}", "red") for error in run.errors]
-        wrong = misbehaviours(run)
-        told += [_line(f"take care: {_of(run)}: {each}", "yellow") for each in wrong]
+        name = run_name(run)
+        told += [_line(f"{name}: error: {error}", "red") for error in run.errors]
+        told += [_line(f"take care: {name}: {each}", "yellow") for each in misbehaviours(run)]
         if not run.health.trustworthy and not run.interrupted:
             reasons = ", ".join(run.health.reasons)
-            told.append(_line(f"take care: {_of(run)}: {reasons}", "yellow"))
+            told.append(_line(f"take care: {name}: {reasons}", "yellow"))
     return told
 
 
-def check_lines(runs: Sequence[CaseResult]) -> list[tuple[str, str]]:
-    """Return a line and its style for every expectation: in how many runs it held, and why."""
-    groups: dict[tuple[str, str, str], list[tuple[CaseResult, Check]]] = {}
-    for run in runs:
-        for check in run.checks:
-            key = (check.figure, check.text, check.why)
-            groups.setdefault(key, []).append((run, check))
-    return [line for key, members in groups.items() for line in _check_lines(*key, members)]
+def _closing(cases: Sequence[CaseStatistics], result: Result) -> list[RenderableType]:
+    """Say once what ± is, and what became of the scenario's expectations."""
+    names = {case.name for case in cases}
+    lines = check_lines([run for run in result.cases if run.name in names], cases)
+    if any(found.n > 1 for case in cases for found in case.figures.values()):
+        meaning = f"± is half of the {CONFIDENCE:.0%} confidence interval of the mean (Student's t)"
+        lines.insert(0, (meaning, "dim"))
+    return [Group(*(_line(*each) for each in lines))] if lines else []
 
 
-def _check_lines(
-    figure: str, text: str, why: str, members: Sequence[tuple[CaseResult, Check]]
-) -> Iterator[tuple[str, str]]:
-    failed = [(run, check) for run, check in members if not check.ok]
-    style = "red" if failed else "green"
-    reason = f" ({why})" if why else ""
-    if len(members) == 1:
-        held = "failed" if failed else "held"
-        value = _value(members[0][1])
-        yield f"{figure} is {value}, expected {text}: {held}{reason}", style
+def check_lines(
+    runs: Sequence[CaseResult], cases: Sequence[CaseStatistics] = ()
+) -> list[tuple[str, str]]:
+    """Return a line and its style for every expectation: in how many runs it held, and why.
+
+    One that is not of all ``cases`` says of which.
+    """
+    return [
+        line
+        for verdict in verdicts(runs)
+        for line in _check_lines(verdict, some_of(verdict.cases, cases))
+    ]
+
+
+def _check_lines(verdict: Verdict, where: str) -> Iterator[tuple[str, str]]:
+    style = "red" if verdict.failed else "green"
+    reason = f" ({verdict.why})" if verdict.why else ""
+    figure = f"{where}: {verdict.figure}" if where else verdict.figure
+    if verdict.total == 1:
+        held = "failed" if verdict.failed else "held"
+        yield f"{figure} is {verdict.value}, expected {verdict.text}: {held}{reason}", style
         return
-    held = f"held in {len(members) - len(failed)} of {len(members)} runs"
-    yield f"{figure}, expected {text}: {held}{reason}", style
-    for run, check in failed[:_MOST_TOLD]:
-        yield f"  failed: {_of(run)}: {_value(check)}", "red"
-    if len(failed) > _MOST_TOLD:
-        yield f"  … and {len(failed) - _MOST_TOLD} more", "red"
-
-
-def _value(check: Check) -> str:
-    return "missing" if check.value is None else write(check.figure, check.value)
-
-
-def _of(run: CaseResult) -> str:
-    again = f", attempt {run.attempt}" if run.attempt > 1 else ""
-    return f"{run.name}, run {run.repeat}{again}"
+    held = f"held in {verdict.held} of {verdict.total} runs"
+    yield f"{figure}, expected {verdict.text}: {held}{reason}", style
+    for each in verdict.failed[:_MOST_TOLD]:
+        yield f"  failed: {run_name(each.run)}: {each.value}", "red"
+    if len(verdict.failed) > _MOST_TOLD:
+        yield f"  … and {len(verdict.failed) - _MOST_TOLD} more", "red"
 
 
 def _line(text: str, style: str) -> Padding:
-    return Padding(Text(text, style=style), (0, 0, 0, _GAP))
+    return Padding(Text(text, style=style), (0, 0, 0, GAP))

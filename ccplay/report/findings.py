@@ -1,14 +1,16 @@
-"""What an experiment found: every reported figure by case, what others published, what held."""
+"""What an experiment found: every reported figure by case, and what others published of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ccplay.measure.results import CaseResult, CaseStatistics, Result
+from ccplay.measure.results import CaseStatistics, PublishedResult, Result
 from ccplay.measure.statistics import Statistic
-from ccplay.report.amounts import Unit, unit, write
+from ccplay.report.amounts import Unit, unit
+from ccplay.report.families import by_family
 from ccplay.report.naming import Words, words
+from ccplay.report.published import common, own, values
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,7 @@ class Finding:
     statistic: Statistic | None
     """None where no run measured it."""
     published: list[float]
+    """Of this very case."""
     notes: list[str]
     """Why ours may differ."""
 
@@ -30,6 +33,16 @@ class Finding:
             return None
         theirs = sum(self.published) / len(self.published)
         return self.statistic.mean / theirs - 1 if theirs else None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What others published of a figure without saying of which point of a family."""
+
+    family: str
+    figure: str
+    published: list[float]
+    notes: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +64,13 @@ class Column:
             return "–"
         return self.unit.write_statistic(found.statistic)
 
-    def theirs(self, found: Finding | None) -> str:
+    def spread(self, found: Finding | None) -> str:
+        """Write the standard deviation of several runs."""
+        if found is None or found.statistic is None or found.statistic.sd is None:
+            return ""
+        return self.unit.write(found.statistic.sd)
+
+    def theirs(self, found: Finding | Reading | None) -> str:
         """Write what was published: one value, or the least and the greatest."""
         if found is None or not found.published:
             return ""
@@ -68,20 +87,36 @@ class Column:
 def findings(result: Result) -> list[Finding]:
     """Return every reported figure of every case, and those that only others measured."""
     found = []
+    families = by_family(result.statistics).values()
+    family_of = {case.name: family for family in families for case in family}
     for case in result.statistics:
-        others = dict.fromkeys(each.figure for each in case.published)
-        for figure in dict.fromkeys((*case.reported, *others)):
-            theirs = [each for each in case.published if each.figure == figure]
-            found.append(
-                Finding(
-                    case=case,
-                    figure=figure,
-                    statistic=case.figures.get(figure),
-                    published=[value for each in theirs for value in each.values],
-                    notes=[each.note for each in theirs if each.note],
-                )
+        theirs = own(case, family_of[case.name])
+        others = (each.figure for each in case.published)
+        found += [
+            Finding(
+                case=case,
+                figure=figure,
+                statistic=case.figures.get(figure),
+                published=values(theirs, figure),
+                notes=_notes(theirs, figure),
             )
+            for figure in dict.fromkeys((*case.reported, *others))
+        ]
     return found
+
+
+def readings(result: Result) -> list[Reading]:
+    """Return what others published of whole families, each reading once."""
+    shared = {name: common(family) for (name, _), family in by_family(result.statistics).items()}
+    return [
+        Reading(name, figure, values(theirs, figure), _notes(theirs, figure))
+        for name, theirs in shared.items()
+        for figure in dict.fromkeys(each.figure for each in theirs)
+    ]
+
+
+def _notes(published: Sequence[PublishedResult], figure: str) -> list[str]:
+    return [each.note for each in published if each.figure == figure and each.note]
 
 
 def columns(found: Iterable[Finding]) -> list[Column]:
@@ -92,39 +127,3 @@ def columns(found: Iterable[Finding]) -> list[Column]:
         if each.statistic is not None:
             values.append(each.statistic.mean)
     return [Column(figure, words(figure), unit(figure, values)) for figure, values in means.items()]
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """An expectation of one case: in how many of its runs it held."""
-
-    case: str
-    figure: str
-    text: str
-    why: str
-    held: int
-    total: int
-    failed: list[str]
-    """Which run measured what instead."""
-
-
-def verdicts(runs: Sequence[CaseResult]) -> list[Verdict]:
-    """Return every expectation of every case."""
-    groups: dict[tuple[str, str, str, str], list[tuple[CaseResult, bool, float | None]]] = {}
-    for run in runs:
-        for check in run.checks:
-            key = (run.name, check.figure, check.text, check.why)
-            groups.setdefault(key, []).append((run, check.ok, check.value))
-    return [
-        Verdict(
-            *key,
-            held=sum(ok for _, ok, _ in members),
-            total=len(members),
-            failed=[
-                f"run {run.repeat}: {'missing' if value is None else write(key[1], value)}"
-                for run, ok, value in members
-                if not ok
-            ],
-        )
-        for key, members in groups.items()
-    ]

@@ -14,19 +14,19 @@ POINTS = 300
 
 
 def growth(state: LabState) -> Curve | None:
-    """Return the segments that a session's only flow has brought since the network stood.
+    """Return the segments that a session's only flow has brought since it started.
 
     None where it had several flows, or none: which of them to compare is not to be known.
     """
     streams = [flow for flow in state.flows.values() if flow.kind == "flow"]
     if len(streams) != 1 or not streams[0].mss:
         return None
-    flow, start = streams[0], state.ready_at or 0.0
+    flow = streams[0]
     end = flow.ended or state.now
     line = Curve()
     for t in bins(flow.started, end, max((end - flow.started) / POINTS, 0.02)):
         at = min(t, end)
-        line.add(at - start, count_at(flow.series["bytes_acked"], at) / flow.mss)
+        line.add(at - flow.started, count_at(flow.series["bytes_acked"], at) / flow.mss)
     return line
 
 

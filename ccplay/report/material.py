@@ -254,3 +254,8 @@ def place(case: CaseStatistics) -> dict[str, Parameter]:
 def say(value: Parameter) -> str:
     """Write a parameter as the file has it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def point(axis: str, value: Parameter) -> str:
+    """Say where on an axis something lies: ``delay 50 ms``; a case's name says it alone."""
+    return say(value) if axis == CASES else f"{axis} {say(value)}"

@@ -15,11 +15,28 @@ from ccplay import __version__
 from ccplay.measure.results import CaseStatistics
 from ccplay.model.events import Hello, LinkChanged
 from ccplay.report import sections
-from ccplay.report.findings import Column, columns, findings, verdicts
-from ccplay.report.material import Material, Run, slug
+from ccplay.report.families import by_family
+from ccplay.report.findings import Column, columns, findings
+from ccplay.report.material import Material, Run, say, slug
 from ccplay.report.naming import words
 
 _TEMPLATES = Path(__file__).parent / "templates"
+
+
+_MANY = 9
+"""So many cases have an index."""
+_LONG = 20
+"""Tables of more rows are folded."""
+_DRAWN = "congestion window, queue, round-trip time and goodput over time"
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A line of the index of cases."""
+
+    family: str
+    cases: list[tuple[str, str]]
+    """Each with where it stands on the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +78,12 @@ def render(
     seen from the page; an empty text is none.
     """
     result = material.result
-    checks = verdicts(result.cases)
-    cases = [_case(material, case, shown, links) for case in result.statistics]
+    checks = sections.checks(result)
+    anchors = _anchors(result.statistics)
+    cases = [
+        _case(material, case, anchor, shown, links)
+        for case, anchor in zip(result.statistics, anchors, strict=True)
+    ]
     first = next(iter(shown.values()), None)
     first_case = result.statistics[0].name if result.statistics else ""
     environment = Environment(
@@ -82,17 +103,22 @@ def render(
         about=[" ".join(part.split()) for part in material.about.split("\n\n") if part.strip()],
         summary=_summary(material, first.hello if first else None),
         families=sections.families(result),
-        has_published=any(each.published for each in result.statistics),
+        has_published=any(each.published for each in findings(result)),
+        has_spread=any(f.n > 1 for case in result.statistics for f in case.figures.values()),
         notes=sections.notes(result),
         troubles=sections.troubles(result),
-        verdicts=checks,
-        held=sum(each.held == each.total for each in checks),
+        checks=checks,
+        checked=sum(each.verdict.total for each in checks),
+        held=sum(each.verdict.held for each in checks),
         cases=cases,
+        index=_index(result.statistics, anchors),
+        long_table=_LONG,
         tables=sections.grids(result),
         table_names=table_names,
         machine=sections.machine(material, first.hello if first else None),
         network=sections.network(first_case, first.hello, first.links) if first else None,
         health=sections.health(result),
+        kept=sum(each.health.trustworthy for each in (*result.cases, *result.discarded)),
         links=_links,
     )
 
@@ -102,10 +128,17 @@ def _marked(picture: Picture) -> dict[str, object]:
         "slug": picture.slug,
         "title": picture.title,
         "caption": picture.caption,
-        "svg": Markup(picture.svg),  # noqa: S704 - matplotlib escapes all text
+        "svg": _labelled(picture.svg, f"{picture.title}. {picture.caption}"),
         "files": picture.files,
         "width": picture.width,
     }
+
+
+def _labelled(svg: str, text: str) -> Markup:
+    """Return a figure with its text for those who can't see it."""
+    head, tag, rest = svg.partition("<svg ")
+    label = Markup('role="img" aria-label="{}" ').format(text)
+    return Markup(head + tag) + label + Markup(rest)  # noqa: S704 - matplotlib escapes all text
 
 
 def _links(files: Sequence[str]) -> Markup:
@@ -130,9 +163,37 @@ def _summary(material: Material, hello: Hello | None) -> str:
     return " · ".join(parts)
 
 
+def _anchors(cases: Sequence[CaseStatistics]) -> list[str]:
+    """Return where each case stands on the page; names that look alike are numbered."""
+    found: list[str] = []
+    for case in cases:
+        name = f"case-{slug(case.name)}"
+        same = sum(each == name or each.startswith(f"{name}.") for each in found)
+        found.append(f"{name}.{same + 1}" if same else name)
+    return found
+
+
+def _index(cases: Sequence[CaseStatistics], anchors: Sequence[str]) -> list[_Entry]:
+    """Return links to the cases, family by family; none where all are soon found."""
+    if len(cases) < _MANY:
+        return []
+    where = dict(zip((case.name for case in cases), anchors, strict=True))
+    return [
+        _Entry(
+            family,
+            [
+                (where[each.name], ", ".join(map(say, each.parameters.values())) or each.name)
+                for each in members
+            ],
+        )
+        for (family, _), members in by_family(cases).items()
+    ]
+
+
 def _case(
     material: Material,
     case: CaseStatistics,
+    anchor: str,
     shown: Mapping[str, Shown],
     links: Mapping[str, tuple[str, str]],
 ) -> dict[str, object]:
@@ -140,7 +201,7 @@ def _case(
     full = next((run for run in runs if run.slug in shown), None)
     heads = columns(each for each in findings(material.result) if each.case is case)
     return {
-        "slug": f"case-{slug(case.name)}",
+        "slug": anchor,
         "name": case.name,
         "about": material.abouts.get(case.name, ""),
         "columns": heads,
@@ -159,7 +220,7 @@ def _shown(run: Run, found: Shown) -> dict[str, object]:
             panel = name.removeprefix(f"{run.slug}-").rpartition(".")[0]
             panels.setdefault(panel, []).append(name)
     return {
-        "svg": Markup(found.svg),  # noqa: S704 - matplotlib escapes all text
+        "svg": _labelled(found.svg, f"{run.title}, run {run.result.repeat}: {_DRAWN}"),
         "repeat": run.result.repeat,
         "files": stacked,
         "panels": list(panels.items()),

@@ -16,6 +16,8 @@ from ccplay.words import limit_unit
 _SOME = 4
 """A queue that never had so many packets says nothing."""
 _CLOSING_S = 1.0
+_LEAST_S = 0.1
+_HEADER_BYTES = 14
 FRAME_BYTES = 1514
 """A full Ethernet frame: what turns a limit in bytes into packets."""
 
@@ -57,16 +59,34 @@ class Scene:
         """Cross traffic, in the order of its start."""
         return list(self.state.udp.values())
 
+    def in_bytes(self, link: str) -> bool:
+        """Whether a queue's limit counts bytes, whatever its discipline was; else packets."""
+        kinds = {qdisc.kind for _, _, qdisc in self._qdiscs(link) if qdisc is not None}
+        return bool(kinds) and all(limit_unit(kind) == "bytes" for kind in kinds)
+
     def limits(self, link: str) -> tuple[tuple[float, float | None], ...]:
-        """Return a queue's limit in packets (frames, where it is in bytes) at each change.
+        """Return a queue's limit at each change: in kB where ``in_bytes``, else in packets.
 
         A class of a link is called ``LINK CLASS``.
         """
-        direction, _, name = link.partition(" ")
+        frame = FRAME_BYTES * 1e-3 if self.in_bytes(link) else 1.0
         return tuple(
-            (change.t, _limit(_qdisc(change.setting, name)))
-            for change in self.state.links.get(direction, ())
+            (t, None if (limit := _limit(qdisc)) is None else limit * frame)
+            for t, _, qdisc in self._qdiscs(link)
         )
+
+    def thresholds(self, link: str) -> tuple[tuple[float, float | None], ...]:
+        """Return at each change from what backlog on a link marks, in the units of ``limits``."""
+        in_bytes = self.in_bytes(link)
+        return tuple(
+            (t, (setting.mark or 0) * (_frame(setting) * 1e-3 if in_bytes else 1.0))
+            for t, setting, _ in self._qdiscs(link)
+        )
+
+    def _qdiscs(self, link: str) -> list[tuple[float, LinkSetting, Qdisc | None]]:
+        direction, _, name = link.partition(" ")
+        changes = self.state.links.get(direction, ())
+        return [(each.t, each.setting, _qdisc(each.setting, name)) for each in changes]
 
     def base_rtt(self) -> tuple[tuple[float, float | None], ...]:
         """Return the delay of the links there and back, in ms, at each change."""
@@ -89,7 +109,7 @@ def scene(state: LabState, title: str, finish: Finish | None = None) -> Scene:
         state=state,
         title=title,
         start=start,
-        span_s=max(min(last, state.now) - start, 1.0),
+        span_s=max(min(last, state.now) - start, _LEAST_S),
         flows=_in_order(flow_groups(state)),
         queues=_queues(state),
         marks=_marks(state, start),
@@ -133,6 +153,11 @@ def _qdisc(setting: LinkSetting, name: str) -> Qdisc | None:
     """Return the queue of a class, or of the link itself where no class is named."""
     own = next((each.qdisc for each in setting.classes or () if each.name == name), None)
     return own or setting.qdisc
+
+
+def _frame(setting: LinkSetting) -> int:
+    """Return the bytes of a link's full packet, its Ethernet header included."""
+    return FRAME_BYTES if setting.mtu is None else setting.mtu + _HEADER_BYTES
 
 
 def _limit(qdisc: Qdisc | None) -> float | None:

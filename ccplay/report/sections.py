@@ -20,11 +20,12 @@ from ccplay.measure.results import (
 )
 from ccplay.model.events import Hello, LinkChanged
 from ccplay.model.values import Capabilities
-from ccplay.report.families import family_of
-from ccplay.report.findings import Column, Finding, columns, findings
+from ccplay.report.families import by_family, some_of
+from ccplay.report.findings import Column, Finding, Reading, columns, findings, readings
 from ccplay.report.material import Material, Run, say
 from ccplay.report.misbehaviour import misbehaviours
 from ccplay.report.naming import in_order, words
+from ccplay.report.verdicts import Verdict, run_name, verdicts
 from ccplay.units import format_rate, format_size
 from ccplay.words import describe_link, describe_qdisc
 
@@ -40,6 +41,8 @@ class Cell:
     """A figure of a case, and what others published of it."""
 
     ours: str
+    spread: str
+    """The standard deviation; empty for a single run."""
     theirs: str
     beside: str
 
@@ -61,6 +64,8 @@ class Family:
     heads: list[str]
     columns: list[Column]
     rows: list[Row]
+    published: list[str]
+    """What others published of the family as a whole, a cell a column; empty where nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,34 +82,40 @@ class Grid:
 
 def families(result: Result) -> list[Family]:
     """Return the findings as tables: a row a case, a column a figure."""
-    groups: dict[tuple[str, tuple[str, ...]], list[CaseStatistics]] = {}
-    for case in result.statistics:
-        axes = tuple(case.parameters)
-        groups.setdefault((family_of(case) if axes else "", axes), []).append(case)
     by_case: dict[str, dict[str, Finding]] = {}
     for found in findings(result):
         by_case.setdefault(found.case.name, {})[found.figure] = found
-    return [_family(name, axes, cases, by_case) for (name, axes), cases in groups.items()]
+    whole: dict[str, dict[str, Reading]] = {}
+    for reading in readings(result):
+        whole.setdefault(reading.family, {})[reading.figure] = reading
+    return [
+        _family(name, cases, by_case, whole.get(name, {}) if axes else {})
+        for (name, axes), cases in by_family(result.statistics).items()
+    ]
 
 
 def _family(
     name: str,
-    axes: Sequence[str],
     cases: Sequence[CaseStatistics],
     by_case: dict[str, dict[str, Finding]],
+    whole: dict[str, Reading],
 ) -> Family:
-    own = [found for case in cases for found in by_case.get(case.name, {}).values()]
-    heads = columns(own)
+    axes = list(cases[0].parameters)
+    heads = columns(found for case in cases for found in by_case.get(case.name, {}).values())
     rows = []
     for case in cases:
         mine = by_case.get(case.name, {})
-        cells = []
-        for column in heads:
-            found = mine.get(column.figure)
-            cells.append(Cell(column.ours(found), column.theirs(found), column.beside(found)))
+        cells = [_cell(column, mine.get(column.figure)) for column in heads]
         labels = [say(case.parameters[axis]) for axis in axes] or [case.name]
         rows.append(Row(labels, case.runs, cells))
-    return Family(name, list(axes) or ["case"], heads, rows)
+    published = [column.theirs(whole.get(column.figure)) for column in heads] if whole else []
+    return Family(name, axes or ["case"], heads, rows, published)
+
+
+def _cell(column: Column, found: Finding | None) -> Cell:
+    return Cell(
+        column.ours(found), column.spread(found), column.theirs(found), column.beside(found)
+    )
 
 
 def notes(result: Result) -> list[str]:
@@ -113,9 +124,40 @@ def notes(result: Result) -> list[str]:
     for each in findings(result):
         for note in each.notes:
             told.setdefault((words(each.figure).text, note), []).append(each.case.name)
-    return [
+    of_families = [
+        ", ".join(part for part in (each.family, words(each.figure).text) if part) + f": {note}"
+        for each in readings(result)
+        for note in each.notes
+    ]
+    return of_families + [
         f"{first}{f' and {len(others)} more' if others else ''}, {figure}: {note}"
         for (figure, note), (first, *others) in told.items()
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """An expectation of the scenario, and what became of it."""
+
+    cases: str
+    """Those that were checked for it; empty for all."""
+    words: str
+    """What the figure is."""
+    verdict: Verdict
+    failed: list[str]
+    """Every run in which it did not hold, and what that measured."""
+
+
+def checks(result: Result) -> list[Expected]:
+    """Return every expectation once, with those runs one by one in which it failed."""
+    return [
+        Expected(
+            some_of(each.cases, result.statistics),
+            words(each.figure).text,
+            each,
+            [f"{run_name(failure.run)}: {failure.value}" for failure in each.failed],
+        )
+        for each in verdicts(result.cases)
     ]
 
 

@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 import msgspec
 
 from ccplay.measure.results import CaseResult, Result
-from ccplay.report.findings import findings, verdicts
+from ccplay.report.findings import findings, readings
+from ccplay.report.verdicts import verdicts
 
 Cell: TypeAlias = str | int | float | bool | None
 _OBEYED = ("=", "+", "-", "@", "\t", "\r")
@@ -95,7 +96,8 @@ _MEMBERS = ("flows", "queues", "pings", "downloads", "udp", "interfaces")
 
 
 def _findings(result: Result) -> list[dict[str, Cell]]:
-    return [
+    """Return a row a figure of a case; what was published of a whole family has one of its own."""
+    ours: list[dict[str, Cell]] = [
         {
             "case": each.case.name,
             **each.case.parameters,
@@ -105,12 +107,27 @@ def _findings(result: Result) -> list[dict[str, Cell]]:
             "sd": each.statistic.sd if each.statistic else None,
             "ci95_low": each.statistic.low if each.statistic else None,
             "ci95_high": each.statistic.high if each.statistic else None,
-            "published": ", ".join(f"{value:g}" for value in each.published) or None,
+            "published": _numbers(each.published),
             "difference": each.difference,
             "notes": " ".join(each.notes) or None,
         }
         for each in findings(result)
     ]
+    theirs: list[dict[str, Cell]] = [
+        {
+            "case": each.family,
+            "figure": each.figure,
+            "n": 0,
+            "published": _numbers(each.published),
+            "notes": " ".join(each.notes) or None,
+        }
+        for each in readings(result)
+    ]
+    return ours + theirs
+
+
+def _numbers(values: Sequence[float]) -> str | None:
+    return ", ".join(f"{value:g}" for value in values) or None
 
 
 def _statistics(result: Result) -> list[dict[str, Cell]]:
@@ -131,17 +148,22 @@ def _statistics(result: Result) -> list[dict[str, Cell]]:
 
 
 def _checks(result: Result) -> list[dict[str, Cell]]:
+    """Return a row an expectation of a case."""
+    runs: dict[str, list[CaseResult]] = {}
+    for run in result.cases:
+        runs.setdefault(run.name, []).append(run)
     return [
         {
-            "case": each.case,
+            "case": case,
             "figure": each.figure,
             "expected": each.text,
             "why": each.why,
             "held_in_runs": each.held,
             "of_runs": each.total,
-            "failed": "; ".join(each.failed) or None,
+            "failed": "; ".join(f"run {f.run.repeat}: {f.value}" for f in each.failed) or None,
         }
-        for each in verdicts(result.cases)
+        for case, own in runs.items()
+        for each in verdicts(own)
     ]
 
 

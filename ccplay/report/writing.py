@@ -25,7 +25,7 @@ from ccplay.report.figures import growth as growth_figure
 from ccplay.report.figures.job import Drawn, Job, draw
 from ccplay.report.figures.style import Inks, look
 from ccplay.report.growth import families
-from ccplay.report.material import Material, axes, place, say, slug
+from ccplay.report.material import Material, axes, place, point, say, slug
 from ccplay.report.naming import in_order
 from ccplay.report.page import Picture, Shown, render
 from ccplay.report.tables import Table, tables
@@ -229,7 +229,7 @@ def _growth(
         yield Picture(
             name,
             f"Acknowledged segments, {family}" if family else "Acknowledged segments",
-            "Segments that the flow has brought since the network stood; of each case one run.",
+            "Segments that the flow has brought since it started; of each case one run.",
             files.svg(figure, name),
             [path.name for path in paths],
             _width(figure.get_size_inches()[0]),
@@ -247,11 +247,15 @@ def _caption(each: Chart) -> str:
     counts = f"n = {fewest}" if fewest == most else f"n = {fewest} to {most}"
     parts = ["Single runs"]
     if most > 1:
-        parts = [f"Means with 95 % confidence intervals (Student's t, {counts}); dots: single runs"]
+        bars = "" if each.drawn_along else "thick bars: standard deviation; "
+        interval = f"thin bars: 95 % confidence interval of the mean (Student's t, {counts})"
+        parts = [f"Means; {bars}{interval}; dots: single runs"]
     if each.cut:
         parts.append("intervals that leave the frame are cut")
     if each.published:
         parts.append("diamonds: what was published")
+    if each.published_of_all:
+        parts.append("dashed: what was published without saying of which")
     return "; ".join(parts) + "."
 
 
@@ -304,13 +308,17 @@ def _panels(
     if len(cases) <= _MOST_LINES or len(known) < 2:
         return [("", {case.name: by_case[case.name] for case in cases})], False
     split = min(known, key=lambda axis: len(axis.values))
+    others = [axis for axis in known if axis != split]
+    ordered = any(axis.numbers is not None for axis in others)
     panels: dict[str, dict[str, Distribution]] = {}
     for case in cases:
         where = place(case)
-        rest = ", ".join(f"{axis.name} {say(where[axis.name])}" for axis in known if axis != split)
-        title = f"{split.name} {say(where[split.name])}"
-        panels.setdefault(title, {})[rest] = by_case[case.name]
-    return list(panels.items()), True
+        # Names of a single axis, such as algorithms, speak for themselves.
+        alone = len(others) == 1 and not ordered
+        rest = [say(where[a.name]) if alone else point(a.name, where[a.name]) for a in others]
+        title = point(split.name, where[split.name])
+        panels.setdefault(title, {})[", ".join(rest)] = by_case[case.name]
+    return list(panels.items()), ordered
 
 
 def _write_table(table: Table, folder: Path) -> None:

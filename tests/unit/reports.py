@@ -1,5 +1,7 @@
 """An experiment by hand for tests of reports: two cases with a stranger's names."""
 
+import msgspec
+
 from ccplay.measure.checkpoint import Checkpoint
 from ccplay.measure.merits import merits
 from ccplay.measure.results import (
@@ -143,6 +145,25 @@ def matrix(delays: tuple[str, ...], limits: tuple[int, ...]) -> list[CaseStatist
             ]
             cases.append(case_statistics(name, runs))
     return cases
+
+
+def variants(*names: str, published: tuple[float, ...] = (), most: float = 0.8) -> Result:
+    """Return a case run once at each point of a matrix of algorithms, all checked for one thing."""
+    runs = []
+    for number, name in enumerate(names):
+        run = case_result(f"alone, cc {name}", 1, 0.5 + number / 100, cc=name)
+        ratio = 0.5 + number / 100
+        check = Check(
+            figure=FIGURES[0], text=f"at most {most}", why="so", value=ratio, ok=ratio <= most
+        )
+        runs.append(msgspec.structs.replace(run, checks=[check]))
+    return Result(
+        scenario="variants",
+        title="Variants",
+        machine=None,
+        cases=runs,
+        statistics=[case_statistics(run.name, [run], published) for run in runs],
+    )
 
 
 def material(result: Result) -> Material:

@@ -13,10 +13,12 @@ from ccplay.measure.results import CaseResult, Result
 from ccplay.measure.statistics import statistic
 from ccplay.measure.summary import summarise
 from ccplay.report.amounts import unit, write
-from ccplay.report.families import family_of
+from ccplay.report.families import check_lines, family_of, some_of
+from ccplay.report.spans import Column, deal, table
 from ccplay.report.table import show
 from ccplay.scenario import Scenario
 from ccplay.scenario.reading import parse
+from tests.unit.reports import experiment, variants
 from tests.unit.test_summary import health, session
 
 TEXT = """
@@ -111,22 +113,77 @@ def test_a_family_is_a_table_of_its_points() -> None:
     text = shown(gathered(measured(matrix())))
     assert max(map(len, text.splitlines())) <= 80
     rows = [line.split() for line in text.splitlines()]
-    assert ["reno"] in rows
-    assert ["10", "ms", "10", "3", "0.920", "±", "0.025"] in [row[:7] for row in rows]
-    assert ["published", "0.800", "to", "0.900"] in rows
+    assert ["reno", "3", "runs", "each"] in rows
+    assert ["10", "ms", "10", "0.920", "±", "0.025"] in [row[:6] for row in rows]
     assert "jain, expected at least 0.5: held in 12 of 12 runs (they are alike)" in text
     assert "published jain: their queue is longer" in text
+
+
+def test_what_was_published_of_all_points_stands_once_below_them() -> None:
+    """Nobody said of which point it was: to repeat it would say that it is of each."""
+    lines = shown(gathered(measured(matrix()))).splitlines()
+    places = [n for n, line in enumerate(lines) if line.split()[:1] == ["published"]]
+    row, note = places
+    assert lines[row].split() == ["published", "0.800", "to", "0.900"]
+    assert lines[row - 1].split()[:3] == ["20", "ms", "50"]
+    assert "their queue is longer" in lines[note]
+
+
+def test_what_was_published_of_a_case_stands_below_it() -> None:
+    lines = shown(experiment()).splitlines()
+    places = [n for n, line in enumerate(lines) if line.split()[:1] == ["published"]]
+    assert lines[places[0]].split() == ["published", "0.670", "to", "0.750"]
+    assert lines[places[0] - 1].split()[:2] == ["reno", "<b>"]
+
+
+def test_rows_that_ran_as_often_say_so_once() -> None:
+    runs = measured(matrix())
+    assert "limit  n" not in shown(gathered(runs))
+    assert "limit  n" in shown(gathered(runs[1:]))
+
+
+def test_single_runs_have_no_interval_to_explain() -> None:
+    assert "±" not in shown(variants("reno", "vegas"))
+    assert "alone  1 run each" in shown(variants("reno", "vegas"))
 
 
 def test_more_figures_than_fit_make_more_tables() -> None:
     """Each repeats what names its rows; nothing is cut off or broken in two."""
     result = gathered(measured(matrix()))
-    narrow, wide = shown(result, 60), shown(result, 120)
-    assert narrow.count("limit  n") == 2
-    assert wide.count("limit  n") == 1
-    assert max(map(len, narrow.splitlines())) <= 60
+    narrow, wide = shown(result, 50), shown(result, 120)
+    for text, tables in ((narrow, 2), (wide, 1)):
+        heads = [line for line in text.splitlines() if line.split()[:2] == ["delay", "limit"]]
+        assert len(heads) == tables
+    assert max(map(len, narrow.splitlines())) <= 50
     for text in (narrow, wide):
-        assert text.count("flows.2.") == 1
+        assert text.count("flows.2") == 1
+
+
+def test_thirteen_variants_with_nine_figures_fit_a_terminal() -> None:
+    """What neighbours share is said once: their flow, their unit."""
+    columns = [
+        Column("goodput", ["0.866"], "flows.1", "Mbit/s"),
+        Column("tx", ["0.927"], "flows.1", "Mbit/s"),
+        Column("rx", ["0.877"], "flows.1", "Mbit/s"),
+        Column("delay\nmean", ["107"], "flows.1", "ms"),
+        Column("packet\nloss", ["0.0473"], "flows.1"),
+        Column("cwnd\np50", ["56.0"], "flows.1"),
+        Column("qlen\np50", ["96.0"], "queues.r->h2"),
+        Column("loss", ["0.959"], "udp.u1"),
+        Column("delay\nmean", ["164"], "udp.u1", "ms"),
+    ]
+    labels = [Column("cc", ["Westwood+"])]
+    [together] = deal(labels, columns, 80, 2)
+    out = io.StringIO()
+    Console(file=out, width=78).print(table(labels, together, []))
+    assert [line.split() for line in out.getvalue().splitlines()] == [
+        ["queues."],
+        ["flows.1", "─" * 34, "r->h2", "udp.u1", "─" * 5],
+        ["delay", "packet", "cwnd", "qlen", "delay"],
+        ["goodput", "tx", "rx", "mean", "loss", "p50", "p50", "loss", "mean"],
+        ["cc", "─" * 14, "Mbit/s", "ms", "ms"],
+        ["Westwood+", "0.866", "0.927", "0.877", "107", "0.0473", "56.0", "96.0", "0.959", "164"],
+    ]
 
 
 def test_a_check_that_failed_says_where() -> None:
@@ -134,6 +191,23 @@ def test_a_check_that_failed_says_where() -> None:
     assert "held in 0 of 12 runs" in text
     assert "failed: reno, delay 10 ms, limit 10, run 1: 0.400" in text
     assert "… and 9 more" in text
+
+
+def test_checks_of_all_families_are_told_once_and_those_of_some_say_of_which() -> None:
+    both = experiment()
+    lines = [line for line, _ in check_lines(both.cases, both.statistics)]
+    assert lines[0].startswith("reno <b>: checkpoint.ratio, expected at most 0.8: held in 2 of 3")
+    [line] = check_lines((found := variants("reno", "vegas", "bic")).cases, found.statistics)
+    assert line == ("checkpoint.ratio, expected at most 0.8: held in 3 of 3 runs (so)", "green")
+
+
+def test_some_cases_are_called_by_their_family() -> None:
+    cases = gathered(measured(matrix())).statistics + variants("reno", "vegas").statistics
+    names = [case.name for case in cases]
+    assert some_of(names, cases) == ""
+    assert some_of(names[:4], cases) == "reno"
+    assert some_of(names[3:], cases) == "reno, delay 20 ms, limit 50, alone"
+    assert some_of(names[:3] + names[4:5], cases).endswith(" and 1 more")
 
 
 def test_a_figure_that_nothing_measured_fails_its_check() -> None:

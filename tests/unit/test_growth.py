@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ccplay.measure.results import Result
 from ccplay.model.events import FlowStarted, Ready
@@ -37,8 +41,8 @@ def session(*flows: str) -> LabState:
 def test_a_flow_s_segments_over_time() -> None:
     line = growth(session("1"))
     assert line is not None
-    assert line.t[0] == pytest.approx(1.0)
-    assert line.t[-1] == pytest.approx(3.0)
+    assert line.t[0] == pytest.approx(0.0)  # However late the flow was.
+    assert line.t[-1] == pytest.approx(2.0)
     assert line.y[0] == pytest.approx(0, abs=0.1)
     assert line.y[-1] == pytest.approx(200, abs=1)
     assert line.y == sorted(line.y)
@@ -69,6 +73,26 @@ def test_the_figure_tells_more_lines_apart_than_it_has_colours() -> None:
     from ccplay.report.figures.growth import draw
 
     figure = draw({f"variant {n}": Curve([0.0, 15.0], [0.0, 100.0 + n]) for n in range(13)})
-    drawn = figure.axes[0].get_lines()
+    drawn = figure.axes[0].get_lines()[:13]
     looks = {(line.get_color(), str(line.get_linestyle())) for line in drawn}
-    assert len(drawn) == len(looks) == 13
+    assert len(looks) == 13
+    assert {text.get_text() for text in figure.axes[0].texts} >= {"variant 0", "variant 12"}
+
+
+@given(st.lists(st.floats(min_value=0, max_value=1), min_size=1, max_size=20))
+def test_names_at_the_ends_of_lines_neither_overlap_nor_change_places(wanted: list[float]) -> None:
+    pytest.importorskip("matplotlib")
+    from ccplay.report.figures.growth import spread
+
+    places = spread(wanted, 0.04)
+    assert all(-1e-9 <= place <= 1 + 1e-9 for place in places)
+    order = sorted(range(len(wanted)), key=lambda n: wanted[n])
+    for below, above in pairwise(order):
+        assert places[above] - places[below] >= 0.04 - 1e-9
+
+
+def test_a_name_with_room_around_it_stands_where_its_line_ends() -> None:
+    pytest.importorskip("matplotlib")
+    from ccplay.report.figures.growth import spread
+
+    assert spread([0.9, 0.1, 0.12], 0.1) == pytest.approx([0.9, 0.06, 0.16])

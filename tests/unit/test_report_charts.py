@@ -1,5 +1,6 @@
 """Charts choose the axis to draw along, keep a flow's colour, and labels never overlap."""
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +8,14 @@ from hypothesis import strategies as st
 from ccplay.report.charts import charts
 from ccplay.report.distributions import distribution, together
 from ccplay.report.material import Axis, axes, number
-from tests.unit.reports import experiment, matrix
+from tests.unit.reports import (
+    PUBLISHED,
+    case_result,
+    case_statistics,
+    experiment,
+    matrix,
+    variants,
+)
 
 pytest.importorskip("matplotlib")
 
@@ -38,6 +46,38 @@ def test_figures_of_several_flows_are_one_chart() -> None:
     assert [line.flow for line in lines] == ["1", "2"]
     assert len(lines[0].marks[0].singles) == 3
     assert found[0].published
+
+
+def test_many_categories_have_a_panel_a_case_with_one_bar_each() -> None:
+    """Four bars beside each of thirteen names are no picture."""
+    names = [f"cc{n}" for n in range(13)]
+    cases = [
+        case_statistics(run.name, [run])
+        for family in ("alone", "loss 2 %")
+        for n, name in enumerate(names)
+        for run in [case_result(f"{family}, cc {name}", 1, n / 20, cc=name)]
+    ]
+    ratio = charts(cases, [])[0]
+    assert (ratio.axis.name, ratio.hue) == ("cc", "")
+    assert [title for title, _ in ratio.panels] == ["alone", "loss 2 %"]
+    with style.look():
+        figure = chart.draw(ratio, style.Inks([]))
+    left, right = figure.axes
+    assert left.get_xlim() == right.get_xlim()
+    assert [text.get_text() for text in right.texts][:3] == ["0", "0.0500", "0.100"]
+
+
+def test_what_was_published_of_a_whole_family_is_a_line_and_no_mark() -> None:
+    ratio = charts(variants("reno", "vegas", published=PUBLISHED).statistics, [])[0]
+    assert (ratio.published, ratio.published_of_all) == (False, True)
+    [(_, [line])] = ratio.panels
+    assert line.published == list(PUBLISHED)
+
+
+def test_a_chart_of_some_cases_says_of_which() -> None:
+    first, second = experiment().statistics
+    only = charts([first, msgspec.structs.replace(second, figures={})], [])[0]
+    assert only.title == "Checkpoint ratio, reno <b>"
 
 
 def test_cases_without_a_matrix_are_their_own_axis() -> None:

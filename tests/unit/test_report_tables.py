@@ -6,10 +6,11 @@ import json
 
 import pytest
 
-from ccplay.report.findings import columns, findings, verdicts
+from ccplay.report.findings import columns, findings, readings
 from ccplay.report.naming import in_order, words
 from ccplay.report.tables import Table, tables
-from tests.unit.reports import PUBLISHED, experiment
+from ccplay.report.verdicts import verdicts
+from tests.unit.reports import PUBLISHED, experiment, variants
 
 
 def test_a_name_cannot_break_out_of_markdown() -> None:
@@ -54,10 +55,34 @@ def test_columns_write_means_in_one_unit() -> None:
     assert column.ours(cell).startswith("2.0")
 
 
-def test_checks_are_counted_over_the_runs_of_a_case() -> None:
-    found = verdicts(experiment().cases)
-    assert [(each.case, each.held, each.total) for each in found] == [("reno <b>", 2, 3)]
-    assert found[0].failed == ["run 3: 0.820"]
+def test_what_was_published_of_a_whole_family_is_no_reading_of_any_of_its_points() -> None:
+    result = variants("reno", "vegas", published=PUBLISHED)
+    assert not any(each.published or each.notes for each in findings(result))
+    [reading] = readings(result)
+    assert (reading.family, reading.published) == ("alone", list(PUBLISHED))
+    [table] = [each for each in tables(result) if each.name == "findings"]
+    rows = json.loads(table.json())
+    assert [row["case"] for row in rows if row["published"]] == ["alone"]
+    assert not any(row["difference"] for row in rows)
+
+
+def test_an_expectation_is_counted_over_all_its_runs() -> None:
+    [found] = verdicts(experiment().cases)
+    assert (found.cases, found.held, found.total) == (["reno <b>"], 2, 3)
+    assert [(each.run.repeat, each.value) for each in found.failed] == [(3, "0.820")]
+
+
+def test_an_expectation_of_many_cases_is_one_verdict() -> None:
+    [found] = verdicts(variants("reno", "vegas", "bic").cases)
+    assert (len(found.cases), found.held, found.total) == (3, 3, 3)
+
+
+def test_the_file_has_the_checks_of_each_case() -> None:
+    """The page folds them; who counts for himself needs them all."""
+    [table] = [each for each in tables(variants("reno", "vegas")) if each.name == "checks"]
+    rows = json.loads(table.json())
+    assert [row["case"] for row in rows] == ["alone, cc reno", "alone, cc vegas"]
+    assert {(row["held_in_runs"], row["of_runs"]) for row in rows} == {(1, 1)}
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,9 @@ _HEIGHT_IN = 1.75
 _BOTTOM_IN = 0.40
 _ROW_IN = 0.14
 _GAP_IN = 0.18
+_FOUR = 4
+_NEAR = 0.4
+"""An axis begins at 0 unless all values are beyond such a share of the greatest."""
 
 
 def draw(
@@ -32,13 +35,13 @@ def draw(
 ) -> Figure:
     """Return one panel or several side by side, a line for each name; ``labels`` are the axes'.
 
-    ``ordered`` draws the names as steps of a scale; else they are of ``cases``, and each case has
-    its colour in all figures.
+    ``ordered`` draws the names as steps of a scale; else each has its colour in all figures, as
+    one of ``cases`` where they are those.
     """
     names = list(dict.fromkeys(name for _, lines in panels for name in lines))
-    known = names if ordered else cases
-    every = dict(zip(known, scale(len(known)) if ordered else _cases(len(known)), strict=True))
-    inks = {name: every[name] for name in names}
+    known = cases if set(names) <= set(cases) else names
+    inks = dict(zip(names, scale(len(names)), strict=True)) if ordered else style.case_inks(known)
+    inks = {name: inks[name] for name in names}
     width = style.COLUMN_IN if len(panels) == 1 else style.PAGE_IN
     room = width - _LEFT_IN - _RIGHT_IN
     handles = [
@@ -49,19 +52,21 @@ def draw(
     titled = len(panels) > 1
     rows = math.ceil(len(names) / columns) if len(names) > 1 else 0
     head = 0.06 + _ROW_IN * rows + (0.18 if titled else 0)
-    across = min(len(panels), 3)
+    across = 2 if len(panels) == _FOUR else min(len(panels), 3)
     down = math.ceil(len(panels) / across)
     total = head + down * (_HEIGHT_IN + _BOTTOM_IN) + (down - 1) * 0.2
     figure = Figure(figsize=(width, total))
     each = (room - (across - 1) * _GAP_IN) / across
-    right = max(d.quantile(0.999) for _, lines in panels for d in lines.values())
+    every = [each for _, lines in panels for each in lines.values()]
+    left, right = min(each.values[0] for each in every), max(each.quantile(0.999) for each in every)
+    ends = (left - 0.03 * (right - left) if left > _NEAR * right else 0.0, right)
     for number, (title, lines) in enumerate(panels):
         row, column = divmod(number, across)
         bottom = total - head - _HEIGHT_IN - row * (_HEIGHT_IN + _BOTTOM_IN + 0.2)
         axes = style.box(figure, _LEFT_IN + column * (each + _GAP_IN), bottom, each, _HEIGHT_IN)
         for name, distribution in lines.items():
             _line(axes, distribution, inks[name])
-        _finish(axes, labels, right)
+        _finish(axes, labels, ends)
         if column:
             axes.tick_params(labelleft=False)
             axes.set_ylabel("")
@@ -77,13 +82,6 @@ def draw(
     return figure
 
 
-def _cases(count: int) -> list[Ink]:
-    return [
-        Ink(style.CASES[i % len(style.CASES)], style.DASHES[i % len(style.DASHES)], "o")
-        for i in range(count)
-    ]
-
-
 def _line(axes: Axes, distribution: Distribution, ink: Ink) -> None:
     axes.plot(
         [distribution.values[0], *distribution.values],
@@ -95,9 +93,10 @@ def _line(axes: Axes, distribution: Distribution, ink: Ink) -> None:
     )
 
 
-def _finish(axes: Axes, labels: tuple[str, str], right: float) -> None:
+def _finish(axes: Axes, labels: tuple[str, str], ends: tuple[float, float]) -> None:
+    left, right = ends
     axes.set_ylim(0, 1.01)
-    axes.set_xlim(0, right * 1.03 or 1)
+    axes.set_xlim(left, right + 0.03 * (right - left) or 1)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
     axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
     axes.set_xlabel(labels[0], labelpad=1.5)

@@ -27,7 +27,12 @@ _PANEL_GAP_IN = 0.22
 _DECADE = 10
 _FOLDS = 3.0
 """Ratios further from 1 than this are drawn on a scale of doublings."""
+_FOUR = 4
+_VALUE_IN = 0.3
+"""What is kept free behind the longest bar for its value."""
 _ERROR: dict[str, Any] = {"elinewidth": 0.8, "capsize": 2.2, "capthick": 0.8}
+_SPREAD: dict[str, Any] = {"elinewidth": 3.0, "capsize": 0, "alpha": 0.35}
+_COMMON: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 0.9}
 _PUBLISHED: dict[str, Any] = {
     "linestyle": "",
     "marker": "D",
@@ -88,6 +93,7 @@ def _lines(chart: Chart, inks: Inks) -> Figure:
         for number, line in enumerate(lines):
             shift = (number - (len(lines) - 1) / 2) * 0.032
             _line(axes, chart, line, colours[line.label], (numbers, shift, wide))
+            _common(axes, chart, line, colours[line.label].colour, upright=True)
         if wide:
             axes.set_xscale("log")
         axes.xaxis.set_major_locator(FixedLocator(sorted(numbers.values())))
@@ -149,34 +155,30 @@ def _bars(chart: Chart, inks: Inks) -> Figure:
     """Draw bars upwards where the names below them fit, else to the right."""
     colours = hues(chart, inks)
     names = [say(value) for value in chart.axis.values]
-    bars = sum(len({line.label for line in lines}) for _, lines in chart.panels[:1])
+    bars = max(len(lines) for _, lines in chart.panels)
     widest = max(style.text_width_in(name) for name in names) + 0.12
-    fits = widest * len(names) <= style.COLUMN_IN - _LEFT_IN - _RIGHT_IN
     handles = [
         Patch(color=ink.colour, label=_named(chart, label)) for label, ink in colours.items()
     ]
     handles = handles if len(handles) > 1 else []
     many = len(chart.panels)
     width = style.COLUMN_IN if many == 1 else style.PAGE_IN
-    if fits or many > 1:
-        named = chart.axis.name != CASES
-        figure, panels = _frame(chart, handles, width, labelled=named)
+    upright = widest * len(names) * _across(many) <= width - _LEFT_IN - _RIGHT_IN
+    if upright:
+        figure, panels = _frame(chart, handles, width, labelled=chart.axis.name != CASES)
     else:
-        height = max(0.17 * bars * len(names) + 0.12 * len(names) + 0.1, 0.8)
+        between = 0.12 if bars > 1 or chart.runs[1] > 1 else 0.04
+        height = max((0.17 * bars + between) * len(names) + 0.1, 0.8)
         left = min(widest + 0.05, 0.5 * style.PAGE_IN)
-        figure, panels = _frame(chart, handles, max(width, left + 3.0), left=left, height=height)
+        width = max(width, left + 3.0)
+        figure, panels = _frame(chart, handles, width, left=left, height=height, sideways=True)
     for axes, (_, lines) in zip(panels, chart.panels, strict=True):
         for number, line in enumerate(lines):
-            _bar(
-                axes,
-                chart,
-                line,
-                colours[line.label],
-                (number, len(lines)),
-                upright=fits or many > 1,
-            )
-        _categories(axes, chart, names, upright=fits or many > 1)
-    if fits or many > 1:
+            place = (number, len(lines))
+            _bar(axes, chart, line, colours[line.label], place, upright=upright)
+            _common(axes, chart, line, style.INK, upright=upright)
+        _categories(axes, chart, names, upright=upright)
+    if upright:
         _values(panels, chart, bars=True)
     return figure
 
@@ -191,14 +193,19 @@ def _bar(
     at = [order[mark.at] + (number - (count - 1) / 2) * thick for mark in line.marks]
     means = [mark.statistic.mean / scale for mark in line.marks]
     errors = _errors(line.marks, scale)
+    spreads = _spreads(line.marks, scale)
     style_of: dict[str, Any] = {"color": ink.colour, "alpha": 0.8, "linewidth": 0, "zorder": 2}
     error_of: dict[str, Any] = {"linestyle": "", "color": style.INK, "zorder": 4, **_ERROR}
     if upright:
         axes.bar(at, means, width=thick * 0.92, **style_of)
+        axes.errorbar(at, means, yerr=spreads, **{**error_of, **_SPREAD})
         axes.errorbar(at, means, yerr=errors, **error_of)
     else:
         axes.barh(at, means, height=thick * 0.92, **style_of)
+        axes.errorbar(means, at, xerr=spreads, **{**error_of, **_SPREAD})
         axes.errorbar(means, at, xerr=errors, **error_of)
+    if not upright and chart.runs[1] == 1:
+        _written(axes, chart, means, at)
     for x, mark in zip(at, line.marks, strict=True):
         values = [v / scale for v in mark.singles] if len(mark.singles) > 1 else []
         spread = [x + thick * (0.26 + 0.1 * (i % 2)) for i in range(len(values))]
@@ -207,6 +214,26 @@ def _bar(
         theirs = [v / scale for v in mark.published]
         beside = [x - thick * 0.3] * len(theirs)
         axes.plot(*((beside, theirs) if upright else (theirs, beside)), **_PUBLISHED)
+
+
+def _written(axes: Axes, chart: Chart, means: Sequence[float], at: Sequence[float]) -> None:
+    """Write single measurements behind their bars: nothing else tells them from each other."""
+    for mean, y in zip(means, at, strict=True):
+        axes.annotate(
+            chart.unit.write(mean * chart.unit.scale),
+            (mean, y),
+            xytext=(2, 0),
+            textcoords="offset points",
+            va="center_baseline",
+            fontsize=style.SMALL - 0.5,
+            color=style.MUTED,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.2},
+        )
+
+
+def _width_in(axes: Axes) -> float:
+    figure = axes.get_figure(root=True)
+    return axes.get_position().width * figure.get_size_inches()[0] if figure else 1.0
 
 
 def _categories(axes: Axes, chart: Chart, names: Sequence[str], *, upright: bool) -> None:
@@ -225,8 +252,10 @@ def _categories(axes: Axes, chart: Chart, names: Sequence[str], *, upright: bool
     axes.set_xlabel(chart.value_label, labelpad=1.5)
     top = max(chart.points) / chart.unit.scale
     widest = max([*chart.highs, *chart.points]) / chart.unit.scale
-    axes.set_xlim(0, min(widest, FAR * top) * 1.05 or 1)
-    axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+    room = 1.05 if chart.runs[1] > 1 else 1.05 + _VALUE_IN / _width_in(axes)
+    axes.set_xlim(0, min(widest, FAR * top) * room or 1)
+    ticks = 6 if len(chart.panels) == 1 else 4
+    axes.xaxis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 2.5, 5, 10]))
     if chart.reference is not None:
         axes.axvline(chart.reference, color=style.INK, linewidth=0.7, zorder=1.5)
 
@@ -242,15 +271,20 @@ def _frame(
     left: float = _LEFT_IN,
     height: float = _HEIGHT_IN,
     labelled: bool = True,
+    sideways: bool = False,
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure with a legend on top, and its axes side by side in rows of three."""
+    """Return a figure with a legend on top, and its axes side by side, in rows where many."""
     handles = [*handles]
     if chart.published:
         handles.append(Line2D([], [], label="published", **{**_PUBLISHED, "zorder": 1}))
+    if chart.published_of_all:
+        handles.append(
+            Line2D([], [], color=style.INK, label="published for the whole case", **_COMMON)
+        )
     room = width - left - _RIGHT_IN
     columns = style.legend_columns([str(each.get_label()) for each in handles], room)
     rows = math.ceil(len(handles) / columns)
-    across = min(len(chart.panels), 3)
+    across = _across(len(chart.panels), sideways=sideways)
     down = math.ceil(len(chart.panels) / across)
     titled = any(title for title, _ in chart.panels)
     head = 0.08 + _ROW_IN * rows
@@ -266,7 +300,9 @@ def _frame(
         axes = style.box(figure, left + column * (each + _PANEL_GAP_IN), bottom, each, height)
         if titled:
             axes.set_title(title, fontsize=7.5, fontweight="bold", loc="left", pad=3)
-        if panels:
+        if panels and sideways:
+            axes.sharex(panels[0])
+        elif panels:
             axes.sharey(panels[0])
         if column:
             axes.tick_params(labelleft=False)
@@ -279,6 +315,21 @@ def _frame(
             ncols=columns,
         )
     return figure, panels
+
+
+def _across(panels: int, *, sideways: bool = False) -> int:
+    """Return how many panels stand side by side: four as a square, but for those of short names."""
+    if panels == _FOUR:
+        return _FOUR if sideways else 2
+    return min(panels, 3)
+
+
+def _common(axes: Axes, chart: Chart, line: Line, colour: str, *, upright: bool) -> None:
+    """Draw a line across all of a line's marks for what was published of them together."""
+    for value in line.published:
+        (axes.axhline if upright else axes.axvline)(
+            value / chart.unit.scale, color=colour, zorder=3, **_COMMON
+        )
 
 
 def _values(panels: Sequence[Axes], chart: Chart, *, bars: bool) -> None:
@@ -324,6 +375,12 @@ def _errors(marks: Sequence[Mark], scale: float) -> list[list[float]]:
     widths = [mark.statistic.half_width for mark in marks]
     halves = [math.nan if width is None else width / scale for width in widths]
     return [halves, halves]
+
+
+def _spreads(marks: Sequence[Mark], scale: float) -> list[float]:
+    """Return standard deviations; a single run has none."""
+    found = [mark.statistic.sd for mark in marks]
+    return [math.nan if sd is None else sd / scale for sd in found]
 
 
 def _singles(axes: Axes, xs: Sequence[float], ys: Sequence[float], ink: Ink) -> None:

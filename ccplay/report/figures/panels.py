@@ -26,7 +26,26 @@ BINS = 200
 """Intervals of transfer and throughput: at most so many across the figure,"""
 FINE_BINS = 600
 """and of the finer throughput so many."""
-_WIDTHS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
+_SHORT_S = 5.0
+"""Shorter runs are cut into tenths of a second, not seconds."""
+_WIDTHS = (
+    0.02,
+    0.05,
+    0.1,
+    0.2,
+    0.5,
+    1.0,
+    2.0,
+    5.0,
+    10.0,
+    20.0,
+    30.0,
+    60.0,
+    120.0,
+    300.0,
+    600.0,
+    1800.0,
+)
 _MANY = 4
 """With more flows than this they share a panel, or the page would be too long."""
 
@@ -231,19 +250,27 @@ def shade(axes: Axes, spans: Sequence[tuple[float, float, int]]) -> set[int]:
 def _queue(scene: Scene, queue: Queue, *, alone: bool) -> Panel:
     name = "queue" if alone else f"queue-{queue.link}"
 
+    in_bytes = scene.in_bytes(queue.link)
+
     def draw(axes: Axes) -> list[Artist]:
-        line = curves.curve(queue.series["qlen"], start=scene.start)
+        series, factor = ("backlog", 1e-3) if in_bytes else ("qlen", 1.0)
+        line = curves.curve(queue.series[series], factor=factor, start=scene.start)
         _area(axes, line)
         axes.plot(line.t, line.y, color=style.QUEUE, linewidth=0.8)
-        handles: list[Artist] = [Line2D([], [], color=style.QUEUE, label="packets waiting")]
-        limit = curves.settings(scene.limits(queue.link), scene.start, scene.start + scene.span_s)
+        waiting = "bytes waiting" if in_bytes else "packets waiting"
+        handles: list[Artist] = [Line2D([], [], color=style.QUEUE, label=waiting)]
         top = max(line.top, 2.0)
-        if 0 < limit.top <= 3 * top + 20:
-            axes.plot(limit.t, limit.y, color=style.INK, linestyle=(0, (5, 2)), linewidth=0.8)
-            handles.append(
-                Line2D([], [], color=style.INK, linestyle=(0, (5, 2)), linewidth=0.8, label="limit")
-            )
-            top = max(top, limit.top)
+        for changes, colour, word in (
+            (scene.limits(queue.link), style.INK, "limit"),
+            (scene.thresholds(queue.link), style.ECN, "marked from here on"),
+        ):
+            across = curves.settings(changes, scene.start, scene.start + scene.span_s)
+            if 0 < across.top <= 3 * top + 20:
+                dashed = (0, (5, 2))
+                handles += axes.plot(
+                    across.t, across.y, color=colour, linestyle=dashed, linewidth=0.8, label=word
+                )
+                top = max(top, across.top)
         axes.set_ylim(0, top * 1.22)
         for field, colour, word, place in (
             ("drops", style.DROP, "drops", 0.93),
@@ -257,7 +284,8 @@ def _queue(scene: Scene, queue: Queue, *, alone: bool) -> Panel:
                 )
         return handles
 
-    return Panel(name, f"queue {_arrow(queue.link)}", "queue (packets)", 1.05, draw)
+    label = "queue (kB)" if in_bytes else "queue (packets)"
+    return Panel(name, f"queue {_arrow(queue.link)}", label, 1.05, draw)
 
 
 def _area(axes: Axes, line: curves.Curve) -> None:
@@ -367,13 +395,14 @@ def _throughput(axes: Axes, scene: Scene, inks: Inks) -> list[Artist]:
 
 
 def widths(span_s: float) -> tuple[float, float]:
-    """Return the intervals in seconds, coarse and fine: 1 and 0.1 where the run is short."""
+    """Return the intervals in seconds, coarse and fine: 1 and 0.1, or what fits the run."""
 
     def fitting(least: float, most: int) -> float:
         fit = (w for w in _WIDTHS if w >= least and span_s / w <= most)
         return next(fit, _WIDTHS[-1])
 
-    return fitting(1.0, BINS), fitting(0.1, FINE_BINS)
+    coarse, fine = (0.1, 0.02) if span_s < _SHORT_S else (1.0, 0.1)
+    return fitting(coarse, BINS), fitting(fine, FINE_BINS)
 
 
 def _rates(scene: Scene, streams: Sequence[Flow], width: float) -> tuple[list[float], list[float]]:

@@ -24,6 +24,8 @@ _HEAD_IN = 0.17
 _ROW_IN = 0.14
 _GAP_IN = 0.09
 _ALONE_IN = 1.55
+_SECONDS = 4
+"""A shorter run is counted in parts of seconds."""
 
 
 def stacked(scene: Scene, inks: Inks) -> Figure:
@@ -104,7 +106,7 @@ def _draw(axes: Axes, panel: Panel, scene: Scene) -> list[Artist]:
     left, right = panel.window or (0.0, scene.span_s)
     axes.set_xlim(left, right)
     axes.set_ylabel(panel.label)
-    whole = panel.window is None
+    whole = panel.window is None and right >= _SECONDS
     axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10], integer=whole))
     axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10], min_n_ticks=3))
     marks.rule(axes, [each for each in scene.marks if left <= each[0] <= right])

@@ -51,9 +51,14 @@ CASES = (
     "#882255",
     "#999933",
     "#88ccee",
-    "#ddcc77",
+    "#b08d2b",
+    "#6699cc",
+    "#661100",
+    "#777777",
+    "#1a1a1a",
 )
-"""P. Tol: Colour Schemes, 2021, "muted": cases are never taken for flows."""
+"""P. Tol: Colour Schemes, 2021, "muted", its sand darker, for white, and four more: no case looks
+like a flow."""
 STATES = ("#ffffff", "#fff3b8", "#d3e4f5", "#f8cb98", "#dd8f8f")
 """Behind Open, Disorder, CWR, Recovery, Loss; each is darker than the one before."""
 
@@ -133,6 +138,14 @@ class Inks:
 
     def __getitem__(self, name: str) -> Ink:
         return self._inks.get(name, Ink(MUTED, "-", "o"))
+
+
+def case_inks(names: Iterable[str]) -> dict[str, Ink]:
+    """Return an ink for each case: four times as many as there are colours can be told apart."""
+    return {
+        name: Ink(CASES[i % len(CASES)], DASHES[i % len(DASHES)], MARKERS[i % len(MARKERS)])
+        for i, name in enumerate(names)
+    }
 
 
 @contextmanager

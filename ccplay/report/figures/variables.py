@@ -13,6 +13,8 @@ from ccplay.report.scene import Scene
 from ccplay.state import Flow
 from ccplay.variables import variable
 
+_MONITORED = {"monitor_one_way_delay_us": ("one-way delay of the flow's packets", "delay")}
+"""What no algorithm tells: title and axis."""
 _MOST = 6
 """With more the page would be too long."""
 
@@ -42,9 +44,10 @@ def _panel(scene: Scene, inks: Inks, name: str) -> Panel:
     what = variable(name)
     flows = [flow for streams in scene.flows for flow in streams]
     unit, factor = what.axis(max(high for _, high in _ranges(flows, name)))
-    label = f"{what.words} ({unit})" if unit else what.words
+    title, words = _MONITORED.get(name, (what.title, what.words))
+    label = f"{words} ({unit})" if unit else words
     return Panel(
-        f"own-{name}", what.title, label, 0.8, lambda axes: _draw(axes, scene, inks, name, factor)
+        f"own-{name}", title, label, 0.8, lambda axes: _draw(axes, scene, inks, name, factor)
     )
 
 

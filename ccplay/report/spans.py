@@ -1,0 +1,180 @@
+"""Tables for a terminal whose columns share heads: a group, and a unit, stands once over all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len, set_cell_size
+from rich.table import Table
+from rich.text import Text
+
+GAP = 2
+"""Between two columns."""
+_RULE = "─"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What stands below one head."""
+
+    head: str
+    """Its words, a line each."""
+    cells: list[str]
+    group: str = ""
+    """What it shares with its neighbours: ``flows.1``."""
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """Neighbours that share a head, by their places."""
+
+    text: str
+    first: int
+    last: int
+
+
+def deal(
+    labels: Sequence[Column], figures: Sequence[Column], width: int, indent: int
+) -> list[list[Column]]:
+    """Deal figures to as many tables as it takes for each to fit beside the labels."""
+    room = width - indent - sum(each + GAP for each in _widths(labels))
+    tables: list[list[Column]] = [[]]
+    for figure in figures:
+        wider = [*tables[-1], figure]
+        if tables[-1] and sum(_widths(wider)) + GAP * (len(wider) - 1) > room:
+            tables.append([figure])
+        else:
+            tables[-1] = wider
+    return tables
+
+
+def table(labels: Sequence[Column], figures: Sequence[Column], faint: Sequence[int]) -> Table:
+    """Return a table whose first column wraps where space is short; rows without figures go.
+
+    ``faint`` are the rows of others' figures.
+    """
+    made = Table(box=None, pad_edge=False, padding=0, header_style="dim")
+    first, *others = labels
+    made.add_column(Text(first.head), vertical="bottom")
+    beside = [_named(each) for each in others]
+    widths = _widths(figures)
+    heads = _heads(figures, widths)
+    for head in [each.head for each in beside] + ["\n".join(lines) for lines in heads]:
+        made.add_column(Text(head), no_wrap=True, vertical="bottom")
+    for row, label in enumerate(first.cells):
+        measured = [each.cells[row] for each in figures]
+        if any(measured):
+            cells = [" " * GAP + _right(*each) for each in zip(measured, widths, strict=True)]
+            texts = (label, *(each.cells[row] for each in beside), *cells)
+            made.add_row(*map(Text, texts), style="dim" if row in faint else "")
+    return made
+
+
+def _named(label: Column) -> Column:
+    """Return a column of labels with its gap: all of one width, at the left."""
+    [width] = _widths([label])
+
+    def put(text: str) -> str:
+        return " " * GAP + set_cell_size(text, width)
+
+    return Column(put(label.head), [put(cell) for cell in label.cells])
+
+
+def _right(text: str, width: int) -> str:
+    return " " * (width - cell_len(text)) + text
+
+
+def _widths(columns: Sequence[Column]) -> list[int]:
+    """Return how wide each column is, for its own texts and for the heads that it shares."""
+    found = [
+        max(cell_len(text) for text in (*each.head.split("\n"), *each.cells)) for each in columns
+    ]
+    for span in _spans(columns, lambda each: (each.group, each.unit)):
+        found[span.first] += max(cell_len(columns[span.first].unit) - _room(span, found), 0)
+    for span in _spans(columns, lambda each: each.group):
+        words = _broken(span.text, _room(span, found))
+        found[span.first] += max(max(map(cell_len, words)) - _room(span, found), 0)
+    return found
+
+
+def _spans(columns: Sequence[Column], key: Callable[[Column], object]) -> Iterator[_Span]:
+    """Yield neighbours of one key."""
+    first = 0
+    for at in range(1, len(columns) + 1):
+        if at == len(columns) or key(columns[at]) != key(columns[first]):
+            yield _Span(columns[first].group, first, at - 1)
+            first = at
+
+
+def _room(span: _Span, widths: Sequence[int]) -> int:
+    return sum(widths[span.first : span.last + 1]) + GAP * (span.last - span.first)
+
+
+def _broken(name: str, room: int) -> list[str]:
+    """Return a group's name in a line, or broken at its dots where it is wider than its figures."""
+    if cell_len(name) <= room:
+        return [name]
+    *words, last = name.split(".")
+    return [*(f"{word}." for word in words), last]
+
+
+# --- heads --------------------------------------------------------------------------------------
+
+
+def _heads(columns: Sequence[Column], widths: Sequence[int]) -> list[list[str]]:
+    """Return the lines above each column: its group, its own words, its unit."""
+    groups = _groups(columns, widths)
+    words = [each.head.split("\n") for each in columns]
+    deepest = max(map(len, words), default=0)
+    own = [
+        [" " * (GAP + width)] * (deepest - len(lines))
+        + [" " * GAP + _right(line, width) for line in lines]
+        for lines, width in zip(words, widths, strict=True)
+    ]
+    return [[*g, *o, *u] for g, o, u in zip(groups, own, _units(columns, widths), strict=True)]
+
+
+def _groups(columns: Sequence[Column], widths: Sequence[int]) -> list[list[str]]:
+    """Return lines with each group's name, and where it has several columns a rule over them."""
+    spans = list(_spans(columns, lambda each: each.group))
+    named = [_broken(span.text, _room(span, widths)) for span in spans]
+    deepest = max((len(lines) for lines in named if any(lines)), default=0)
+    found: list[list[str]] = [[] for _ in columns]
+    for span, lines in zip(spans, named, strict=True):
+        room = _room(span, widths)
+        several = span.last > span.first
+        placed = [*lines[:-1], _ruled(lines[-1], room)]
+        placed = placed if several else [_right(line, room) for line in lines]
+        for line in [*[""] * (deepest - len(lines)), *placed][:deepest]:
+            _cut(found, span, widths, line)
+    return found
+
+
+def _units(columns: Sequence[Column], widths: Sequence[int]) -> list[list[str]]:
+    """Return a line with each unit at the right of all neighbours that have it."""
+    found: list[list[str]] = [[] for _ in columns]
+    if any(each.unit for each in columns):
+        for span in _spans(columns, lambda each: (each.group, each.unit)):
+            unit, room = columns[span.first].unit, _room(span, widths)
+            line = _ruled(unit, room, right=True) if span.last > span.first else unit
+            _cut(found, span, widths, _right(line, room))
+    return found
+
+
+def _ruled(text: str, room: int, *, right: bool = False) -> str:
+    """Fill a line up with a rule."""
+    rule = _RULE * (room - cell_len(text) - 1)
+    if not text or not rule:
+        return text
+    return f"{rule} {text}" if right else f"{text} {rule}"
+
+
+def _cut(found: list[list[str]], span: _Span, widths: Sequence[int], line: str) -> None:
+    """Give each column of a span its part of a line, with the gap before it."""
+    rest = " " * GAP + line
+    for at in range(span.first, span.last + 1):
+        size = GAP + widths[at]
+        found[at].append(set_cell_size(rest[:size], size))
+        rest = rest[size:]
