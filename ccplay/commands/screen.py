@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from typing import TYPE_CHECKING, TextIO
 
@@ -11,7 +12,10 @@ if TYPE_CHECKING:
 
 
 def show(session: Session, arguments: argparse.Namespace) -> int:
-    """Open the screen until the person leaves it; return the exit code."""
+    """Open the screen until the person leaves it; return the exit code.
+
+    SIGTERM is a way to leave too, or the terminal would stay as the screen had it.
+    """
     from ccplay.source import check_recording
     from ccplay.ui.app import CcplayApp
 
@@ -26,7 +30,11 @@ def show(session: Session, arguments: argparse.Namespace) -> int:
         speed=getattr(arguments, "speed", 1.0),
         ghost=ghost,
     )
-    return app.run() or 0
+    before = signal.signal(signal.SIGTERM, lambda *_: app.exit(128 + signal.SIGTERM))
+    try:
+        return app.run() or 0
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def can_draw(terminal: TextIO) -> bool:
