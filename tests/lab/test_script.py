@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import tempfile
 from pathlib import Path
 
 from ccplay import wire
+from ccplay.measure.trust import judge
 from ccplay.model.commands import (
     Build,
     Mark,
@@ -22,8 +24,9 @@ from ccplay.model.events import Applied, Ready
 from ccplay.model.values import LinkSetting, Qdisc, Topology
 from ccplay.scenario import load
 from ccplay.scenario.writing import write
-from ccplay.source import ReplaySource
+from ccplay.source import ReplaySource, read_recording
 from tests.lab.conftest import RunningLab, running
+from tests.lab.trust import note, physical
 
 BUILD = Build(
     topology=Topology(kind="linear"),
@@ -54,8 +57,8 @@ async def by_hand(lab: RunningLab) -> None:
     ):
         lab.send(command)
         await lab.run_for(0.4)
-    state = lab.state
-    await lab.until(lambda _: all(flow.ended for flow in state.flows.values()))
+    await lab.until(lambda state: len(state.applied) == 9 and {"1", "2", "2/2"} <= set(state.flows))
+    await lab.until(lambda state: all(flow.ended for flow in state.flows.values()))
 
 
 async def applied(path: Path) -> list[tuple[float, Applied]]:
@@ -76,8 +79,10 @@ async def ccplay(*words: object) -> tuple[int | None, str]:
     return process.returncode, talk.decode()
 
 
+@physical
 async def test_a_session_by_hand_runs_again(tmp_path: Path) -> None:
     """The same commands in the same order, each within a tenth of a second of its moment."""
+    tmp_path = Path(tempfile.mkdtemp(dir=tmp_path))
     async with running(BUILD) as lab:
         await by_hand(lab)
         state = lab.state
@@ -90,6 +95,7 @@ async def test_a_session_by_hand_runs_again(tmp_path: Path) -> None:
     recording = tmp_path / "again.ccplay"
     code, talk = await ccplay("run", path, "--json", "--record", recording)
     assert code == 0, talk
+    note(judge(read_recording(recording)))
     again = await applied(recording)
     assert [each.command for _, each in again] == [each.command for _, each in played]
     late = {

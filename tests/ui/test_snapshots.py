@@ -14,6 +14,7 @@ from ccplay.session import Session
 from ccplay.source import ReplaySource, Source
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.plot import Plot
+from ccplay.ui.sheet import Sheet
 from tests.ui.synthetic import SyntheticSource, stream
 
 SnapCompare = Callable[..., bool]
@@ -35,6 +36,9 @@ def at(app: CcplayApp, t: float) -> Callable[[Pilot[int]], Awaitable[None]]:
         # With the network known the parts get their heights; all must have been drawn in them.
         app.main.draw()
         await pilot.pause(0.3)
+        async with asyncio.timeout(20):
+            while any((each.width, each.height) != each.size for each in app.main.query(Sheet)):
+                await pilot.pause(0.01)
         head = app.main.playhead
         head.jump(t, app.session.state.now)
         head.left, head.seen = head._page(t), t

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -131,15 +132,29 @@ async def test_drawing_piece_by_piece_ends_like_drawing_at_once(cells: bool) -> 
                 assert plot._cells[1:] == piecewise, head.t
 
 
+class Waiting(SyntheticSource):
+    """A lab in which a flow has just begun, and goes on when it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__(stream(seconds=14), live=True)
+        self.go_on = asyncio.Event()
+
+    async def events(self) -> AsyncIterator[Any]:
+        async for event in super().events():
+            if event.t > 1.2:
+                await self.go_on.wait()
+            yield event
+
+
 async def test_live_it_follows_what_is_measured() -> None:
     """Laid before there was anything, it comes with the first reduction."""
-    source = SyntheticSource(stream(seconds=14), live=True, paced=True)
+    source = Waiting()
     app = app_on(source)
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: app.main.view.selected == "1")
         await pilot.press("y")
         assert told(app) == ["cwnd of flow 1 has not been reduced yet: theory begins when it is."]
-        source.paced = False
+        source.go_on.set()
         await until(pilot, lambda: source.drained)
         await until(pilot, lambda: "W(t) " in title(app))
 

@@ -87,10 +87,10 @@ def test_no_packet_leaves_before_its_moment() -> None:
 
 def test_a_shorter_delay_waits_for_those_ahead() -> None:
     line, packets = held(delay_us=200_000)
-    packets.waiting = [time.monotonic()]
+    packets.waiting = [came := time.monotonic()]
     line.take(epoch=0.0)
     line.change(Order(queue=1, delay_us=1_000))
-    packets.waiting = [time.monotonic()]
+    packets.waiting = [came]
     line.take(epoch=0.0)
     assert line.due[1] == line.due[0]
 

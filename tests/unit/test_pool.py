@@ -185,7 +185,7 @@ async def test_labs_that_run_side_by_side_start_one_after_the_other(
             running.append(name)
             if len(running) == 4:
                 all_run.set()
-            await asyncio.wait_for(all_run.wait(), 5.0)
+            await asyncio.wait_for(all_run.wait(), 60.0)
         return Outcome(result(name), whole=True)
 
     await hall.pool.run(measure, lambda *_: None)
