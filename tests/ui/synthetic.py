@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 
@@ -244,10 +243,13 @@ def _qdisc(qlen: float, limit: int, drops: int, sent: int) -> QdiscSamples:
 
 
 class SyntheticSource:
-    """Events as a source yields them, all at once."""
+    """Events as a source yields them: all at once, or at the pace of the wall clock."""
 
-    def __init__(self, events: Iterator[AnyEvent], *, live: bool = False) -> None:
+    def __init__(
+        self, events: Iterator[AnyEvent], *, live: bool = False, paced: bool = False
+    ) -> None:
         self.live = live
+        self.paced = paced
         self.sent: list[AnyCommand] = []
         self.stays = live
         """Whether it goes on, silently, after its last event."""
@@ -256,7 +258,15 @@ class SyntheticSource:
 
     async def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
         """Yield the events."""
+        import asyncio
+        import time
+
+        began = time.monotonic()
         for event in self._events:
+            if self.paced:
+                wait = began + event.t - time.monotonic()
+                if wait > 0:
+                    await asyncio.sleep(wait)
             yield event
         self.drained = True
         if self.stays:
