@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ccplay.series import Series
 from ccplay.state import Flow, LabState, Queue
 from ccplay.ui.ghosts import Ghost
 from ccplay.ui.sheet import Run
@@ -38,6 +39,22 @@ def flows(view: View, field: str, factor: float = 1.0, *, own: bool = False) -> 
         trace = SeriesTrace(series, pen, factor, _interval(ghost.state))
         traces.append(ShiftedTrace(trace, shift, ghost.first, ghost.last))
     return traces
+
+
+def variables(view: View) -> dict[str, list[Series]]:
+    """Return what algorithms tell of themselves in the ghost, as far as the window shows it."""
+    ghost, shift = view.ghost, view.shift
+    found: dict[str, list[Series]] = {}
+    if ghost is None or shift is None:
+        return found
+    left = max(view.playhead.left - shift, ghost.first)
+    right = min(view.playhead.right - shift, ghost.last)
+    ticks = [ghost.state.sweeps.at_or_after(t) for t in (left, right)]
+    for flow in _flows(view, ghost, shift):
+        for name, series in flow.own.items():
+            if series.extremes(*ticks) is not None:
+                found.setdefault(name, []).append(series)
+    return found
 
 
 def marks(view: View) -> tuple[float, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ccplay.series import Series
 from ccplay.state import Flow
+from ccplay.ui import ghostly
 from ccplay.ui.view import View
 from ccplay.variables import variable
 
@@ -16,11 +17,13 @@ def shown(view: View) -> str | None:
 
 
 def choices(view: View) -> list[str | None]:
-    """Return what there is to choose from: RTT, then what the selected flow's algorithms tell."""
+    """Return what there is to choose from: RTT, then what algorithms tell.
+
+    The selected flow's come first, then what only the ghost tells.
+    """
     flow = view.state.flows.get(view.selected or "")
-    if flow is None:
-        return [None]
-    return [None, *(name for name in flow.own if _tells(view, flow, name))]
+    told = [name for name in flow.own if _tells(view, flow, name)] if flow else []
+    return [None, *dict.fromkeys([*told, *ghostly.variables(view)])]
 
 
 def axis(view: View, name: str) -> tuple[str, float]:
@@ -43,8 +46,9 @@ def silence(view: View) -> str:
 
 
 def _tellers(view: View, name: str) -> list[Series]:
-    """Return the variable's series of all flows that tell it within the window."""
-    return [flow.own[name] for flow in view.state.flows.values() if _tells(view, flow, name)]
+    """Return the variable's series of all flows that tell it within the window, ghosts last."""
+    flows = [flow.own[name] for flow in view.state.flows.values() if _tells(view, flow, name)]
+    return flows + ghostly.variables(view).get(name, [])
 
 
 def _tells(view: View, flow: Flow, name: str) -> bool:

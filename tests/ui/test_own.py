@@ -107,6 +107,28 @@ async def test_an_earlier_run_lies_under_it() -> None:
         assert [type(each) for each in traces] == [ShiftedTrace, SeriesTrace]
 
 
+async def test_what_only_an_earlier_run_tells_can_be_chosen() -> None:
+    """The kernel's own CUBIC above an earlier run that told: its values alone are drawn."""
+    earlier = LabState()
+    for event in telling():
+        earlier.apply(event)
+    async with playing(SyntheticSource(stream(seconds=20.0)), start_at=12.0) as (app, pilot):
+        app.main.ghosts.shown = of_run(earlier, "earlier")
+        app.main.playhead.jump(12.0, 20.0)
+        await pilot.press("v")
+        assert "bbr bw Mbit/s ⠂• 12.0" in " ".join(title(app).split())
+        traces = PICTURES["rtt"](app.main.view).traces
+        assert [type(each) for each in traces] == [ShiftedTrace]
+        app.main.playhead.width = 2.0
+        app.main.playhead.jump(3.0, 20.0)
+        app.main.redraw()
+        assert "RTT ms" in title(app), "neither run tells anything there"
+        app.main.playhead.jump(12.0, 20.0)
+        app.main.ghosts.shown = None
+        app.main.redraw()
+        assert "RTT ms" in title(app)
+
+
 @pytest.mark.parametrize("size", [(120, 40), (80, 24)])
 def test_how_a_variable_looks(snap_compare: SnapCompare, size: tuple[int, int]) -> None:
     """Its gap while flow 1 does not tell, its value at the cursor, its own axis."""
