@@ -61,7 +61,7 @@ from ccplay.model.values import MOST_VARIABLES, Monitored
 from ccplay.series import Series, Timeline
 from ccplay.trace import Trace
 from ccplay.units import format_size
-from ccplay.words import describe
+from ccplay.words import describe, describe_loss, one_way
 
 FLOW_SERIES = (
     "ca_state",
@@ -410,7 +410,7 @@ class LabState:
         if event.error:
             self._write(event.t, "error", f"flow {event.flow} died: {event.error}")
         else:
-            self._write(event.t, "traffic", f"flow {event.flow} ended")
+            self._write(event.t, "traffic", f"flow {event.flow} ended{one_way(event.monitored)}")
 
     def _misbehaved(self, event: Misbehaved) -> None:
         if (flow := self.flows.get(event.flow)) is not None:
@@ -474,10 +474,8 @@ class LabState:
         if event.error:
             self._write(event.t, "error", f"UDP {event.udp} died: {event.error}")
         else:
-            text = (
-                f"UDP {event.udp} ended: {event.sent:,} packets sent, {event.received:,} received"
-            )
-            self._write(event.t, "traffic", text)
+            lost = describe_loss(event.sent, event.received, event.monitored)
+            self._write(event.t, "traffic", f"UDP {event.udp} ended: {event.sent:,} sent, {lost}")
 
     def _interface_counters(self, event: InterfaceCounters) -> None:
         self.interfaces = event

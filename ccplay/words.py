@@ -24,7 +24,7 @@ from ccplay.model.commands import (
     TraceFlow,
     UntraceFlow,
 )
-from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
+from ccplay.model.values import LinkSetting, Monitored, Qdisc, TrafficClass
 from ccplay.units import format_rate, format_ratio, format_size, format_time_us
 
 CA_STATES = ("Open", "Disorder", "CWR", "Recovery", "Loss")
@@ -81,6 +81,18 @@ def describe_link(setting: LinkSetting | SetLink) -> str:
     if isinstance(setting, LinkSetting) and setting.classes:
         words.append(f"classes {describe_classes(setting.classes)}")
     return ", ".join(words)
+
+
+def describe_loss(sent: int, received: int, monitored: Monitored | None) -> str:
+    """Say what became of packets: ``1 % lost``, where they were monitored ``, 55 ms one way``."""
+    return f"{format_ratio((sent - received) / max(sent, 1))} lost{one_way(monitored)}"
+
+
+def one_way(monitored: Monitored | None) -> str:
+    """Say how long packets took on average: ``, 55 ms one way``; nothing where nobody knows."""
+    if monitored is None or monitored.delay_mean_us is None:
+        return ""
+    return f", {format_time_us(monitored.delay_mean_us)} one way"
 
 
 def describe(command: AnyCommand) -> str:

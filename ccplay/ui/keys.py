@@ -8,7 +8,7 @@ from textual.binding import ActiveBinding
 from textual.screen import Screen
 
 GROUPS: dict[str, tuple[str, ...]] = {
-    "traffic": ("flow", "download", "ping", "stop", "trace"),
+    "traffic": ("flow", "download", "ping", "udp", "stop", "trace"),
     "network": ("congestion", "queue", "link", "way_back", "capture"),
     "time": ("freeze", "scrub", "leap", "start", "end", "zoom", "speed", "mark", "ghost"),
     "screen": (),

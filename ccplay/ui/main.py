@@ -34,14 +34,12 @@ from ccplay.errors import CcplayError
 from ccplay.model.commands import (
     AnyCommand,
     StopCapture,
-    StopDownload,
-    StopFlow,
     TraceFlow,
     UntraceFlow,
 )
 from ccplay.model.values import Network
 from ccplay.session import Session
-from ccplay.ui import own, pictures, titles
+from ccplay.ui import own, pictures, selection, titles
 from ccplay.ui.ghosts import Choice, Ghosts
 from ccplay.ui.glyphs import ASCII, UNICODE
 from ccplay.ui.overlay import Overlay, lack
@@ -71,6 +69,8 @@ _PLOTS = ("cwnd", "queue", "rtt")
 
 _VALUES = "Values of algorithms in place of RTT (V backwards)"
 
+_UDP = "Cross traffic: UDP at a constant rate"
+
 LIVE_ONLY = ("dialog", "stop", "capture", "trace")
 
 
@@ -82,6 +82,7 @@ class MainScreen(Screen[None]):
         Binding("f", "dialog('FlowDialog')", "New flow", id="flow", priority=True),
         Binding("w", "dialog('DownloadDialog')", "Download", id="download", priority=True),
         Binding("p", "dialog('PingDialog')", "Ping", id="ping", priority=True),
+        Binding("u", "dialog('UdpDialog')", "UDP", id="udp", priority=True, tooltip=_UDP),
         Binding(
             "c", "dialog('CongestionDialog')", "Congestion control", id="congestion", priority=True
         ),
@@ -91,7 +92,7 @@ class MainScreen(Screen[None]):
         Binding("h", "trace", "Trace every ACK; end that", id="trace"),
         Binding("m", "dialog('MarkDialog')", "Mark", id="mark", priority=True),
         Binding("g", "ghost", "Ghost", id="ghost", priority=True, tooltip="Earlier run as a ghost"),
-        Binding("x", "stop", "Stop the selected flow", id="stop"),
+        Binding("x", "stop", "Stop what is selected", id="stop"),
         Binding("space", "freeze", "Freeze, pause, go on", id="freeze"),
         Binding("left", "scrub(-1)", "Back in time", id="back"),
         Binding("right", "scrub(1)", "Forward in time", id="forward"),
@@ -103,8 +104,8 @@ class MainScreen(Screen[None]):
         Binding("minus", "zoom(-1)", "Longer time axis", id="zoom-out"),
         Binding("left_square_bracket,less_than_sign", "speed(-1)", "Slower replay", id="slower"),
         Binding("right_square_bracket,greater_than_sign", "speed(1)", "Faster replay", id="faster"),
-        Binding("down,tab", "select_flow(1)", "Next flow", id="next-flow"),
-        Binding("up,shift+tab", "select_flow(-1)", "Previous flow", id="previous-flow"),
+        Binding("down,tab", "select_flow(1)", "Next in the table", id="next-flow"),
+        Binding("up,shift+tab", "select_flow(-1)", "Previous in the table", id="previous-flow"),
         Binding("b", "other_queue", "Other direction of the bottleneck", id="way-back"),
         Binding("v", "variable(1)", "Values of algorithms", id="variable", tooltip=_VALUES),
         Binding("V", "variable(-1)", id="variable-before"),
@@ -278,11 +279,8 @@ class MainScreen(Screen[None]):
 
     def _choose(self) -> bool:
         """Keep the selection on something that is in the table; say whether it moved."""
-        names = [flow.name for flow in self.view.listed()]
-        if self._selected in names or (not names and self._selected is None):
-            return False
-        self._selected = names[0] if names else None
-        return True
+        before, self._selected = self._selected, selection.kept(self.view)
+        return self._selected != before
 
     def _tell(self) -> None:
         """Raise a toast for what failed since the last time, and for where files are."""
@@ -344,14 +342,13 @@ class MainScreen(Screen[None]):
         self.redraw()
 
     def action_stop(self) -> None:
-        """Stop the selected flow or download."""
-        flow = self.session.state.flows.get(self._selected or "")
-        if flow is None or not flow.running:
-            self.app.notify("No running flow is selected.", severity="warning")
-        elif flow.kind == "download":
-            self.session.send(StopDownload(download=flow.name))
+        """Stop what is selected."""
+        chosen = selection.selection(self.view)
+        if chosen is None or chosen.ended is not None:
+            said = "Nothing that runs is selected: choose with ↑↓."
+            self.app.notify(self.ccplay.glyphs.translate(said), severity="warning")
         else:
-            self.session.send(StopFlow(flow=flow.parent))
+            self.session.send(selection.stop(chosen))
 
     def action_capture(self) -> None:
         """Ask which link's packets to capture; where some are being captured, end that."""
@@ -420,12 +417,9 @@ class MainScreen(Screen[None]):
         self.redraw()
 
     def action_select_flow(self, steps: int) -> None:
-        """Select the next or the previous flow."""
-        names = [flow.name for flow in self.view.listed()]
-        if names:
-            at = names.index(self._selected) if self._selected in names else 0
-            self._selected = names[(at + steps) % len(names)]
-            self.redraw()
+        """Select the next in the table, or the one before."""
+        self._selected = selection.beside(self.view, steps)
+        self.redraw()
 
     def action_other_queue(self) -> None:
         """Show the queue of the bottleneck's other direction."""

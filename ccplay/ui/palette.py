@@ -95,7 +95,7 @@ def typed(query: str, state: LabState) -> Entry | None:
         return None
     try:
         command = reader(rest.strip())
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return Entry(f"{word.rstrip(':').lower()}: {rest.strip()}", describe(command), command)
 

@@ -158,6 +158,11 @@ def fit(text: str, width: int, ellipsis: str = "…") -> str:
     return set_cell_size(text, max(width, 0))
 
 
+def first_fitting(width: int, *texts: str) -> str:
+    """Return the first of ``texts`` that ``width`` cells can hold, the last where none can."""
+    return next((each for each in texts if len(each) <= width), texts[-1])
+
+
 def length(row: Row) -> int:
     """Return how many cells a row takes."""
     return sum(len(text) for text, _ in row)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ccplay.model.events import LinkChanged
 from ccplay.model.values import Network
 from ccplay.session import Session
-from ccplay.state import Entry, Flow, LabState, Ping, Queue
+from ccplay.state import Entry, Flow, LabState, Ping, Queue, Udp
 from ccplay.theory import Theory
 from ccplay.ui.ghosts import Ghost
 from ccplay.ui.glyphs import Glyphs
@@ -114,6 +114,11 @@ class View:
         """Return the pings that run, or ended just now."""
         return [each for each in self.state.pings.values() if _runs(each, self.t, LINGER_S)]
 
+    def datagrams(self) -> list[Udp | Ping]:
+        """Return what else the table lists, below the flows: cross traffic, then pings."""
+        udp = [each for each in self.state.udp.values() if _runs(each, self.t, LINGER_S)]
+        return [*udp, *self.pings()]
+
     def entries(self, most: int) -> list[Entry]:
         """Return the last lines of the event log at the moment shown."""
         log = self.state.log
@@ -180,5 +185,5 @@ def goodput(flow: Flow, tick: int, over_s: float = 1.0) -> float | None:
     return (now - before) * 8 / (timeline.time(tick) - timeline.time(since))
 
 
-def _runs(each: Flow | Ping, t: float, linger_s: float = 0.0) -> bool:
+def _runs(each: Flow | Ping | Udp, t: float, linger_s: float = 0.0) -> bool:
     return each.started <= t and (each.ended is None or t < each.ended + linger_s)

@@ -17,6 +17,7 @@ from ccplay.model.commands import (
     StartDownload,
     StartFlow,
     StartPing,
+    StartUdp,
 )
 from ccplay.model.values import Qdisc
 from ccplay.ui.dialogs import (
@@ -28,6 +29,7 @@ from ccplay.ui.dialogs import (
     MarkDialog,
     PingDialog,
     QueueDialog,
+    UdpDialog,
 )
 from ccplay.ui.dialogs.fields import Field
 from ccplay.ui.dialogs.menu import Menu
@@ -39,6 +41,7 @@ DIALOGS = [
     FlowDialog,
     DownloadDialog,
     PingDialog,
+    UdpDialog,
     CongestionDialog,
     QueueDialog,
     LinkDialog,
@@ -91,6 +94,12 @@ def pfifo(limit: int) -> SetQdisc:
             "tab tab 1 s tab 5 enter",
             StartPing(src="s1", dst="d1", interval_s=1.0, count=5),
         ),
+        (UdpDialog, "enter", StartUdp(src="s1", dst="d1")),
+        (
+            UdpDialog,
+            "2 M b i t / s tab 5 0 0 b tab right tab tab 1 0 s enter",
+            StartUdp(src="s2", dst="d2", rate_bps=2_000_000, packet_bytes=500, duration_s=10.0),
+        ),
         (DownloadDialog, "enter", StartDownload(src="s1", dst="d1")),
         (DownloadDialog, "1 M B enter", StartDownload(src="s1", dst="d1", bytes=1_000_000)),
         (MarkDialog, "h i enter", Mark(text="hi")),
@@ -109,12 +118,21 @@ async def test_keys_make_a_command(
         assert app.answers == [expected]
 
 
-async def test_a_flow_is_monitored_where_that_can_be() -> None:
-    app = Stage(lab(full=True), FlowDialog)
+@pytest.mark.parametrize(
+    ("dialog", "tabs", "expected"),
+    [
+        (FlowDialog, 6, StartFlow(src="s2", dst="d2", monitor=True)),
+        (UdpDialog, 5, StartUdp(src="s1", dst="d1", monitor=True)),
+    ],
+)
+async def test_traffic_is_monitored_where_that_can_be(
+    dialog: type[Dialog], tabs: int, expected: AnyCommand
+) -> None:
+    app = Stage(lab(full=True), dialog)
     async with app.run_test() as pilot:
-        await pilot.press(*["tab"] * 6, "right", "enter")
+        await pilot.press(*["tab"] * tabs, "right", "enter")
         await pilot.pause()
-        assert app.answers == [StartFlow(src="s2", dst="d2", monitor=True)]
+        assert app.answers == [expected]
 
 
 @pytest.mark.parametrize(
@@ -186,6 +204,29 @@ async def test_bad_input_says_why_and_stays() -> None:
         await pilot.press("end", "backspace", "backspace", "2", "M", "b", "i", "t", "enter")
         await pilot.pause()
         assert app.answers == [SetLink(rate=2_000_000)]
+
+
+@pytest.mark.parametrize(
+    ("dialog", "keys", "reason"),
+    [
+        (UdpDialog, "5", '"5" is not a rate such as "1 Mbit/s"'),
+        (UdpDialog, "2 G b i t / s", "rates of UDP go from 1 kbit/s to 1 Gbit/s, not 2 Gbit/s"),
+        (UdpDialog, "tab 7 0 k B", "packets go from 16 B to 65.5 kB, not 70 kB"),
+        (UdpDialog, "tab tab tab tab 0 space s", '"0 s" is no time at all'),
+        (PingDialog, "tab tab 1 m s", "intervals go from 10 ms to 60 s, not 1 ms"),
+        (DownloadDialog, "0 B", "sizes go from 1 B to 1000 GB, not 0 B"),
+        (LinkDialog, " ".join("9" * 400) + " M b i t / s", "that is more than can be counted"),
+    ],
+    ids=lambda value: value[:20] if isinstance(value, str) else None,
+)
+async def test_every_bad_value_has_its_reason(dialog: type[Dialog], keys: str, reason: str) -> None:
+    """Numbers far beyond a float too: nothing that is typed ends the program."""
+    app = Stage(lab(full=True), dialog)
+    async with app.run_test() as pilot:
+        await pilot.press(*keys.split(), "enter")
+        await pilot.pause()
+        assert app.answers == []
+        assert [each.reason for each in app.screen.query(Field) if each.reason] == [reason]
 
 
 async def test_what_was_typed_for_a_kind_survives_another_kind() -> None:
@@ -305,6 +346,7 @@ class Picture:
         Picture(FlowDialog),
         Picture(DownloadDialog, theme="light"),
         Picture(PingDialog, "tab tab", theme="projector"),
+        Picture(UdpDialog, "tab 9", full=True),
         Picture(CongestionDialog, "v"),
         Picture(QueueDialog, "5", theme="colourblind", full=True),
         Picture(LinkDialog, "x", glyphs=ASCII),

@@ -12,10 +12,12 @@ from ccplay.model.commands import (
     SetCongestionControl,
     SetLink,
     SetQdisc,
+    StartUdp,
     StopFlow,
     StopPing,
+    StopUdp,
 )
-from ccplay.model.events import PingStarted
+from ccplay.model.events import PingStarted, UdpStarted
 from ccplay.model.values import Qdisc
 from ccplay.state import LabState
 from ccplay.ui.glyphs import ASCII
@@ -52,6 +54,14 @@ def test_a_running_ping_can_be_stopped() -> None:
     assert commands(state)["stop ping p1"] == StopPing(ping="p1")
 
 
+def test_cross_traffic_is_offered_and_can_be_stopped() -> None:
+    state = lab()
+    assert commands(state)["cross traffic by UDP"] == StartUdp(src="s1", dst="d1")
+    where = {"src": "s1", "dst": "d1", "rate_bps": 1_000_000, "packet_bytes": 1024, "port": 1}
+    state.apply(UdpStarted(t=3.0, udp="u1", **where))  # type: ignore[arg-type]
+    assert commands(state)["stop UDP u1"] == StopUdp(udp="u1")
+
+
 def test_texts_are_told_apart() -> None:
     texts = [entry.text for entry in entries(lab(full=True, flows=2))]
     assert len(texts) == len(set(texts))
@@ -77,6 +87,7 @@ def test_without_a_lab_there_is_nothing_to_do() -> None:
         ("mark here it starts", Mark(text="here it starts")),
         ("queue pfifoo 37", None),
         ("rate fast", None),
+        (f"rate {'9' * 400} Mbit/s", None),
         ("rate", None),
         ("frobnicate 3", None),
     ],
@@ -137,6 +148,7 @@ async def test_the_palette_changes_the_theme() -> None:
     [
         ("open('flow')", "traffic"),
         ("stop_flow", "traffic"),
+        ("dialog('UdpDialog')", "traffic"),
         ("open('queue')", "network"),
         ("zoom(2)", "time"),
         ("app.quit", "screen"),

@@ -114,7 +114,7 @@ def test_the_state_and_the_result_tell_what_became_of_its_packets() -> None:
     ended = UdpEnded(t=10.2, udp="u1", sent=400, received=300, jitter_us=1500.0, duration_s=3.2)
     state.apply(ended)
     assert ended_at(state, "u1") == 10.2
-    assert state.log[-1].text == "UDP u1 ended: 400 packets sent, 300 received"
+    assert state.log[-1].text == "UDP u1 ended: 400 sent, 25 % lost"
     found = merits(summarise(state, "x"))
     assert found["udp.u1.loss"] == 0.25
     assert found["udp.u1.tx_bps"] == 1_000_000

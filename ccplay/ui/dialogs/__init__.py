@@ -7,6 +7,7 @@ from ccplay.ui.dialogs.links import LinkDialog
 from ccplay.ui.dialogs.mark import MarkDialog
 from ccplay.ui.dialogs.queue import QueueDialog
 from ccplay.ui.dialogs.traffic import DownloadDialog, FlowDialog, PingDialog
+from ccplay.ui.dialogs.udp import UdpDialog
 
 __all__ = [
     "CaptureDialog",
@@ -18,4 +19,5 @@ __all__ = [
     "MarkDialog",
     "PingDialog",
     "QueueDialog",
+    "UdpDialog",
 ]

@@ -71,7 +71,10 @@ class Field(Vertical, Generic[T]):
         text = self.input.value.strip()
         if not text and self._optional:
             return None
-        return self._read(text)
+        try:
+            return self._read(text)
+        except OverflowError:
+            raise ValueError("that is more than can be counted") from None
 
     @property
     def changed(self) -> bool:

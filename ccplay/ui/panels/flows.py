@@ -1,42 +1,46 @@
-"""The table of what flows: flows and downloads with their cwnd, RTT and rate, and the pings."""
+"""The table of what flows: flows and downloads with their cwnd, RTT and rate, then the rest."""
 
 from __future__ import annotations
 
-from ccplay.state import Flow, Ping
-from ccplay.ui.sheet import Row, Run, fit
+from ccplay.state import Flow
+from ccplay.ui.panels import datagrams
+from ccplay.ui.panels.columns import Columns, columns
+from ccplay.ui.selection import selection
+from ccplay.ui.sheet import Row, Run, first_fitting, fit
 from ccplay.ui.view import View, goodput
 from ccplay.units import format_rate, format_size
 from ccplay.variables import say
+from ccplay.words import one_way
 
 WRONG = "!"
 """After the mark of a flow that its algorithm does no good."""
 
-WIDE = 56
-"""From this width on units are spelt out."""
+_HINT = "f starts a flow, w a download, p a ping, u UDP"
+_SHORT_HINT = "f flow, w download, p ping, u UDP"
+"""What to press where nothing flows."""
 
 
 def rows(view: View, width: int, height: int) -> list[Row]:
     """Return the table, ``height`` rows of ``width`` cells."""
-    head = _head(view, width)
-    if not view.state.flows and not view.state.pings and view.session.live:
-        said = "f starts a flow, w a download, p a ping"
-        return [head, (), [(f"   {said}"[:width], view.ink("muted"))]]
-    listed = view.listed()
-    body = [_flow(view, flow, width) for flow in listed]
-    body += [_ping(view, ping, width) for ping in view.pings()]
+    state = view.state
+    cells = _columns(view, width)
+    head = _head(view, cells)
+    if not (state.flows or state.udp or state.pings) and view.session.live:
+        return [head, (), [(f"   {_HINT if cells.wide else _SHORT_HINT}", view.ink("muted"))]]
     room = height - 1
-    for flow, tick in view.ghosts()[: max(room - len(body), 0)]:
-        at = next((n + 1 for n, each in enumerate(listed) if each.name == flow.name), len(listed))
-        body.insert(at, _ghost(view, flow, tick, width))
-        listed.insert(at, flow)
-    last = 0
-    for at, flow in enumerate(listed):
-        if flow.name == view.selected:
-            body[at + 1 : at + 1] = wrong = _wrong(view, flow, width)
-            last = at + len(wrong)
-            body[last + 1 : last + 1] = _own(view, flow, width)[: max(room - len(body), 0)]
-            break
-    start = 0
+    flows = [(flow.name, _flow(view, flow, cells)) for flow in view.listed()]
+    others = [(each.name, datagrams.row(view, each, cells)) for each in view.datagrams()]
+    for flow, tick in view.ghosts()[: max(room - len(flows) - len(others), 0)]:
+        names = [name for name, _ in flows]
+        at = names.index(flow.name) + 1 if flow.name in names else len(names)
+        flows.insert(at, (flow.name, _ghost(view, flow, tick, cells)))
+    table = flows + others
+    body = [row for _, row in table]
+    last = next((at for at, (name, _) in enumerate(table) if name == view.selected), 0)
+    if isinstance(chosen := selection(view), Flow):
+        body[last + 1 : last + 1] = wrong = _wrong(view, chosen, cells)
+        last += len(wrong)
+        body[last + 1 : last + 1] = _own(view, chosen, cells)[: max(room - len(body), 0)]
     if len(body) > room:
         start = min(max(last - room + 2, 0), len(body) - room + 1)
         hidden = len(body) - (room - 1)
@@ -45,26 +49,25 @@ def rows(view: View, width: int, height: int) -> list[Row]:
     return [head, *body]
 
 
-def _columns(width: int) -> tuple[int, int, int, int, int, int]:
-    """Return the widths of id, cc, cwnd, rtt, rate and retransmits."""
-    if width >= WIDE:
-        return 5, 10, 6, 9, 13, 7
-    return 3, 7, 5, 7, 7, 5
+def _columns(view: View, width: int) -> Columns:
+    """Return the columns for what is in the table now."""
+    flows = view.listed()
+    ghosts = [flow for flow, _ in view.ghosts()]
+    names = [each.name for each in (*flows, *ghosts, *view.datagrams())]
+    algorithms = [view.state.cc_at(flow, view.t) for flow in flows if flow.kind == "flow"]
+    algorithms += [view.ghost_cc(flow) or flow.kind for flow in ghosts]
+    return columns(width, names, algorithms)
 
 
-def _head(view: View, width: int) -> list[Run]:
-    number, cc, cwnd, rtt, rate, retr = _columns(width)
-    name = "flow" if number >= 4 else "fl"
-    text = (
-        f"   {name:<{number}}{'cc':<{cc}}{'cwnd':>{cwnd}}{'rtt':>{rtt}}"
-        f"{'goodput' if width >= WIDE else 'rate':>{rate}}{'retr':>{retr}}"
-    )
+def _head(view: View, cells: Columns) -> list[Run]:
+    """Return the title of each column; the first begins above the marks."""
+    numbers = cells.numbers("cwnd", "rtt", "goodput" if cells.wide else "rate", "retr")
+    text = f" {'flow':<{cells.indent - 1}}{'cc':<{cells.cc}}{numbers}"
     return [(text, view.ink("muted"))]
 
 
-def _flow(view: View, flow: Flow, width: int) -> list[Run]:
-    number, cc = _columns(width)[:2]
-    tick = view.tick
+def _flow(view: View, flow: Flow, cells: Columns) -> list[Run]:
+    tick, ellipsis = view.tick, view.glyphs.ellipsis
     chosen = flow.name == view.selected
     over = flow.ended is not None and flow.ended <= view.t
     ink = view.ink("muted") if over else view.ink("text")
@@ -75,15 +78,24 @@ def _flow(view: View, flow: Flow, width: int) -> list[Run]:
         (view.glyphs.chosen if chosen else " ", f"bold {view.ink('cursor')}"),
         (view.flow_mark(flow.name), f"bold {own}"),
         (WRONG if bad else _traced(view, flow), f"bold {bad or own}"),
-        (fit(flow.name, number), f"{bold}{own}"),
+        (fit(flow.name, cells.name, ellipsis), f"{bold}{own}"),
     ]
     if flow.kind == "download":
-        return [*row, *_download(view, flow, width - 3 - number, ink)]
-    row.append((fit(view.state.cc_at(flow, view.t), cc - 1) + " ", f"{bold}{bad or ink}"))
+        return [*row, *_download(view, flow, cells.rest, ink)]
+    cc = fit(view.state.cc_at(flow, view.t), cells.cc - 1, ellipsis)
+    row.append((f"{cc} ", f"{bold}{bad or ink}"))
     if over:
-        said = flow.error or f"ended, {format_size(flow.bytes)}"
-        return [*row, (fit(said, width - 4 - number - cc), ink)]
-    return [*row, (_values(flow, tick, width), f"{bold}{ink}")]
+        room = cells.rest - cells.cc
+        return [*row, (fit(_account(flow, room), room, ellipsis), ink)]
+    return [*row, (view.glyphs.translate(_values(flow, tick, cells)), f"{bold}{ink}")]
+
+
+def _account(flow: Flow, width: int) -> str:
+    """Say how a flow ended, and what was monitored where there is room."""
+    if flow.error:
+        return flow.error
+    sent, late = format_size(flow.bytes), one_way(flow.monitored)
+    return first_fitting(width, f"ended, {sent}{late}", f"{sent}{late}", f"ended, {sent}")
 
 
 def _traced(view: View, flow: Flow) -> str:
@@ -91,51 +103,50 @@ def _traced(view: View, flow: Flow) -> str:
     return view.glyphs.traced if flow.trace is not None and flow.trace.covers(view.t) else " "
 
 
-def _wrong(view: View, flow: Flow, width: int) -> list[list[Run]]:
+def _wrong(view: View, flow: Flow, cells: Columns) -> list[list[Run]]:
     """Return a line with what the flow's algorithm does wrong, none where all is well."""
     if not (wrong := flow.wrong_at(view.t)):
         return []
-    indent = 3 + _columns(width)[0]
-    return [[(" " * indent + fit(f"{WRONG} {wrong}", width - indent), view.ink("bad"))]]
+    said = fit(f"{WRONG} {wrong}", cells.rest, view.glyphs.ellipsis)
+    return [[(" " * cells.indent + said, view.ink("bad"))]]
 
 
-def _own(view: View, flow: Flow, width: int) -> list[list[Run]]:
+def _own(view: View, flow: Flow, cells: Columns) -> list[list[Run]]:
     """Return lines with what the flow's algorithm says of itself, as many as it takes."""
-    indent = 3 + _columns(width)[0]
     lines: list[str] = []
     for name, series in flow.own.items():
         if (value := series.at(view.tick)) is None:
             continue
         said = say(name, value)
-        if lines and indent + len(lines[-1]) + 2 + len(said) <= width:
+        if lines and len(lines[-1]) + 2 + len(said) <= cells.rest:
             lines[-1] += f"  {said}"
         else:
             lines.append(said)
-    ink = view.ink("muted")
-    return [[(" " * indent + fit(each, width - indent), ink)] for each in lines]
+    ink, blank = view.ink("muted"), " " * cells.indent
+    return [[(blank + fit(each, cells.rest, view.glyphs.ellipsis), ink)] for each in lines]
 
 
-def _ghost(view: View, flow: Flow, tick: int, width: int) -> list[Run]:
+def _ghost(view: View, flow: Flow, tick: int, cells: Columns) -> list[Run]:
     """Return what an earlier run had at this moment, below what there is now."""
-    number, cc = _columns(width)[:2]
+    ellipsis = view.glyphs.ellipsis
     ink = view.ghost_flow_ink(flow.name)
     name = view.ghost_cc(flow) or flow.kind
     return [
-        (f"{view.glyphs.ghost}{view.ghost_flow_mark(flow.name)} {fit(flow.name, number)}", ink),
-        (f"{fit(name, cc - 1)} ", view.ink("muted")),
-        (_values(flow, tick, width), view.ink("muted")),
+        (f"{view.glyphs.ghost}{view.ghost_flow_mark(flow.name)} ", ink),
+        (fit(flow.name, cells.name, ellipsis), ink),
+        (f"{fit(name, cells.cc - 1, ellipsis)} ", view.ink("muted")),
+        (view.glyphs.translate(_values(flow, tick, cells)), view.ink("muted")),
     ]
 
 
-def _values(flow: Flow, tick: int, width: int) -> str:
+def _values(flow: Flow, tick: int, cells: Columns) -> str:
     """Return cwnd, RTT, rate and retransmits of a flow."""
-    _, _, cwnd, rtt, rate, retr = _columns(width)
     series = flow.series
-    return (
-        f"{_whole(series['cwnd'].at(tick)):>{cwnd}}"
-        f"{_ms(series['srtt_us'].at(tick), width):>{rtt}}"
-        f"{_rate(goodput(flow, tick), width):>{rate}}"
-        f"{_whole(series['total_retrans'].at(tick)):>{retr}}"
+    return cells.numbers(
+        _whole(series["cwnd"].at(tick)),
+        _time(series["srtt_us"].at(tick), cells),
+        _rate(goodput(flow, tick), cells),
+        _whole(series["total_retrans"].at(tick)),
     )
 
 
@@ -163,45 +174,25 @@ def _download(view: View, flow: Flow, width: int, ink: str) -> list[Run]:
     ]
 
 
-def _ping(view: View, ping: Ping, width: int) -> list[Run]:
-    number = _columns(width)[0]
-    series = ping.rtt_us
-    tick = series.timeline.before_or_at(view.t)
-    found = series.extremes(0, tick + 1)
-    last = series.at(tick)
-    if found is None:
-        said = "no answer yet"
-    else:
-        least, most = (value / 1e3 for value in found)
-        now = "lost" if last is None else f"{last / 1e3:.1f} ms"
-        words = f"min {least:.1f}  max {most:.1f}"
-        said = f"{now:<10}" + (words if width >= WIDE else f"{least:.0f} to {most:.0f}")
-    if ping.ended is not None and ping.ended <= view.t:
-        said = f"ended: {ping.error or f'{ping.sent} sent, {ping.lost} lost'}"
-    mark = view.glyphs.separator
-    return [
-        (f" {mark} {fit(ping.name, number)}", view.ink("ping")),
-        (fit(f"ping {said}", width - 4 - number), view.ink("text")),
-    ]
-
-
 def _whole(value: float | None) -> str:
     return "–" if value is None else f"{value:.0f}"
 
 
-def _ms(microseconds: float | None, width: int) -> str:
+def _time(microseconds: float | None, cells: Columns) -> str:
     if not microseconds:
         return "–"
-    value = microseconds / 1e3
+    value, unit = microseconds / 1e3, "ms"
+    if value >= 1000:
+        value, unit = value / 1e3, "s"
     number = f"{value:.1f}" if value < 10 else f"{value:.0f}"
-    return f"{number} ms" if width >= WIDE else f"{number}ms"
+    return f"{number} {unit}" if cells.wide else f"{number}{unit}"
 
 
-def _rate(bits_per_second: float | None, width: int) -> str:
+def _rate(bits_per_second: float | None, cells: Columns) -> str:
     if bits_per_second is None:
         return "–"
-    if width >= WIDE:
-        value = bits_per_second / 1e6
-        return f"{value:.2f} Mbit/s" if value < 100 else f"{value:.0f} Mbit/s"
     value = bits_per_second / 1e6
-    return f"{value:.2f}M" if value < 100 else f"{value:.0f}M"
+    if cells.wide:
+        return f"{value:.2f} Mbit/s" if value < 100 else f"{value:.0f} Mbit/s"
+    digits = 2 if value < 10 else 1 if value < 100 else 0
+    return f"{value:.{digits}f}M"

@@ -16,6 +16,7 @@ LIVE = (
     ("x", "stop"),
     ("←→", "scrub"),
     ("+-", "zoom"),
+    ("u", "UDP"),
     ("g", "ghost"),
     ("m", "mark"),
     ("h", "trace"),

@@ -1,0 +1,51 @@
+"""What dialogs that start traffic ask alike: from where to where, and whether to monitor it."""
+
+from __future__ import annotations
+
+from ccplay.model.values import Capabilities
+from ccplay.state import LabState
+from ccplay.ui.dialogs.base import Dialog
+from ccplay.ui.dialogs.fields import Row, Steps
+from ccplay.ui.dialogs.hosts import hosts, opposite
+from ccplay.ui.glyphs import Glyphs
+
+
+class PathDialog(Dialog):
+    """A dialog with a source and a destination; the latter follows the former."""
+
+    def __init__(self, state: LabState, selected_flow: str | None, source: str = "") -> None:
+        """Offer ``source``, or else the first sender."""
+        super().__init__(state, selected_flow)
+        names = [(name, name) for name in hosts(self.network)]
+        self.source = Steps(names, self.glyphs, current=source)
+        self.sink = Steps(names, self.glyphs, current=opposite(self.network, self.source.value))
+
+    def on_steps_stepped(self, event: Steps.Stepped) -> None:
+        """Let the destination follow the source."""
+        event.stop()
+        if event.steps is self.source:
+            self.sink.value = opposite(self.network, self.source.value)
+            self.source_changed()
+
+    def source_changed(self) -> None:
+        """React to another source."""
+
+    def path(self) -> tuple[str, str]:
+        """Return source and destination. Raises ``ValueError`` where they are the same."""
+        if self.source.value == self.sink.value:
+            raise ValueError(f"{self.source.value} can't talk to itself: choose another end")
+        return self.source.value, self.sink.value
+
+
+class MonitorRow(Row):
+    """Asks whether to follow each packet; it is not there where this kernel can't."""
+
+    def __init__(self, capabilities: Capabilities, glyphs: Glyphs) -> None:
+        self._steps = Steps([("", "no"), ("yes", "one-way delay of its packets")], glyphs)
+        super().__init__("monitor", self._steps)
+        self.display = any(each.available for each in capabilities.monitors)
+
+    @property
+    def chosen(self) -> bool:
+        """Whether they shall be followed."""
+        return bool(self._steps.value)

@@ -1,0 +1,54 @@
+"""What of the table can be selected, and how that is stopped."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from ccplay.model.commands import StopDownload, StopFlow, StopPing, StopUdp
+from ccplay.state import Flow, Ping, Udp
+from ccplay.ui.view import View
+
+Traffic: TypeAlias = Flow | Udp | Ping
+Stop: TypeAlias = StopFlow | StopDownload | StopUdp | StopPing
+
+
+def choices(view: View) -> dict[str, Traffic]:
+    """Return what stands in the table by name, top down; of several of a name the first."""
+    found: dict[str, Traffic] = {}
+    for each in (*view.listed(), *view.datagrams()):
+        found.setdefault(each.name, each)
+    return found
+
+
+def selection(view: View) -> Traffic | None:
+    """Return what is selected, None where nothing is."""
+    return choices(view).get(view.selected or "")
+
+
+def beside(view: View, steps: int) -> str | None:
+    """Return the name so many lines below what is selected, round and round."""
+    names = list(choices(view))
+    if not names:
+        return None
+    if view.selected not in names:
+        return names[0 if steps > 0 else -1]
+    return names[(names.index(view.selected) + steps) % len(names)]
+
+
+def kept(view: View) -> str | None:
+    """Return what is selected as long as it is in the table, then the first flow there."""
+    if view.selected in choices(view):
+        return view.selected
+    return next((flow.name for flow in view.listed()), None)
+
+
+def stop(traffic: Traffic) -> Stop:
+    """Return what stops it."""
+    match traffic:
+        case Udp():
+            return StopUdp(udp=traffic.name)
+        case Ping():
+            return StopPing(ping=traffic.name)
+        case Flow(kind="download"):
+            return StopDownload(download=traffic.name)
+    return StopFlow(flow=traffic.parent)

@@ -1,0 +1,40 @@
+"""The columns of the table: names of algorithms are whole, whatever that costs."""
+
+import pytest
+
+from ccplay.assets import algorithms
+from ccplay.ui.panels.columns import columns
+
+NARROW, WIDE = 38, 58
+"""The table at 80 and at 120 columns."""
+
+
+@pytest.mark.parametrize("width", [NARROW, WIDE])
+@pytest.mark.parametrize("cc", ["reno", "bic.bpf", "vegas.bpf", "westwood-plus.bpf", "x" * 40])
+@pytest.mark.parametrize("name", ["1", "p12", "a-long-name"])
+def test_nothing_is_wider_than_the_table(width: int, cc: str, name: str) -> None:
+    cells = columns(width, [name], [cc])
+    numbers = cells.numbers("cwnd", "rtt", "rate", "retr")
+    assert cells.indent + cells.cc + len(numbers) <= width
+    assert cells.cc > 0
+
+
+@pytest.mark.parametrize("cc", algorithms())
+def test_every_name_is_whole_on_a_wide_screen(cc: str) -> None:
+    cells = columns(WIDE, ["1", "p1"], [cc])
+    assert cells.cc > len(cc)
+    assert cells.retr
+
+
+@pytest.mark.parametrize("cc", ["reno", "bic.bpf", "htcp.bpf", "cubic.bpf", "vegas.bpf"])
+def test_common_names_are_whole_beside_all_numbers(cc: str) -> None:
+    cells = columns(NARROW, ["1", "p1"], [cc])
+    assert cells.cc > len(cc)
+    assert cells.retr
+
+
+@pytest.mark.parametrize("cc", ["westwood.bpf", "highspeed.bpf"])
+def test_for_longer_names_retransmits_give_way(cc: str) -> None:
+    cells = columns(NARROW, ["1", "p1"], ["reno", cc])
+    assert cells.cc > len(cc)
+    assert "retr" not in cells.numbers("cwnd", "rtt", "rate", "retr")

@@ -1,0 +1,119 @@
+"""Cross traffic on the screen: a key starts it, the table shows it, it can be selected to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from ccplay.model.commands import StartUdp, StopPing, StopUdp
+from ccplay.model.events import AnyEvent, Applied, UdpEnded, UdpStarted
+from ccplay.model.values import Monitored
+from ccplay.ui.app import CcplayApp
+from tests.ui.synthetic import SyntheticSource, stream
+from tests.ui.test_main import live, playing, until
+from tests.ui.test_snapshots import SnapCompare, app_on, at
+from tests.ui.view import text_of
+
+SIZES = [(120, 40), (80, 24)]
+FATE = Monitored(
+    sent=12_345,
+    received=12_193,
+    received_bytes=12_193 * 1024,
+    delay_mean_us=55_123.0,
+    delay_min_us=10_000.0,
+    delay_max_us=99_000.0,
+)
+
+
+def crossed(*, ends: float = 15.0) -> Iterator[AnyEvent]:
+    """Yield a session of 20 s with cross traffic from 8 s on."""
+    start = StartUdp(udp="u1", src="s1", dst="d1", rate_bps=4_000_000, monitor=True)
+    news: list[AnyEvent] = [
+        Applied(t=7.9, command=start),
+        UdpStarted(
+            t=8.0, udp="u1", src="s1", dst="d1", rate_bps=4_000_000, packet_bytes=1024, port=1
+        ),
+        UdpEnded(
+            t=ends,
+            udp="u1",
+            sent=12_345,
+            received=12_193,
+            jitter_us=100.0,
+            duration_s=ends - 8.0,
+            monitored=FATE,
+        ),
+    ]
+    for event in stream(flows=2, pairs=2, seconds=20.0):
+        while news and news[0].t <= event.t:
+            yield news.pop(0)
+        yield event
+
+
+def seek(app: CcplayApp, t: float) -> str:
+    app.main.playhead.jump(t, 20.0)
+    app.main.redraw()
+    return text_of(app, "flows")
+
+
+async def test_u_starts_it_and_asks_how_fast() -> None:
+    source = live(stream(busy=False))
+    async with playing(source) as (_, pilot):
+        await pilot.press("u", *"3Mbit", "enter")
+        await pilot.pause()
+        assert source.sent == [StartUdp(src="s1", dst="d1", rate_bps=3_000_000)]
+
+
+@pytest.mark.parametrize(
+    ("size", "runs", "over"),
+    [
+        (
+            (120, 40),
+            "u1  UDP 4 Mbit/s in 1024 byte packets, s1 → d1",
+            "u1  UDP: 12,345 sent, 1.23 % lost, 55.1 ms one way",
+        ),
+        ((80, 24), "u1 UDP 4 Mbit/s, s1 → d1", "u1 UDP 1.23 % lost, 55.1 ms one way"),
+    ],
+)
+async def test_the_table_tells_of_it_as_of_the_moment_shown(
+    size: tuple[int, int], runs: str, over: str
+) -> None:
+    async with playing(SyntheticSource(crossed()), size, start_at=20.0) as (app, pilot):
+        # The parts get their widths some messages after the network is known.
+        await until(pilot, lambda: runs in seek(app, 12.0))
+        assert "UDP" not in seek(app, 7.0)
+        assert over in seek(app, 17.0)
+
+
+async def test_the_log_keeps_what_became_of_it() -> None:
+    async with playing(SyntheticSource(crossed()), start_at=20.0) as (app, _):
+        seek(app, 19.0)
+        assert "UDP u1 ended: 12,345 sent, 1.23 % lost, 55.1 ms one way" in text_of(app, "events")
+
+
+async def test_what_is_not_a_flow_is_selected_and_stopped_too() -> None:
+    """Arrow keys go through the whole table: flows, cross traffic, pings."""
+    async with playing(source := live(crossed(ends=99.0)), start_at=20.0) as (app, pilot):
+        await pilot.press("down", "down", "x")
+        assert source.sent == [StopUdp(udp="u1")]
+        assert "▸· u1" in text_of(app, "flows")
+        await pilot.press("down", "x", "down")
+        assert source.sent[1:] == [StopPing(ping="p1")]
+        assert "▸●" in text_of(app, "flows")
+
+
+async def test_a_flow_is_selected_where_there_is_one() -> None:
+    """What is selected by itself is what plots and most keys are about."""
+    async with playing(SyntheticSource(crossed()), start_at=20.0) as (app, pilot):
+        assert "▸" not in seek(app, 0.5)
+        assert "▸●" in seek(app, 1.5)
+        seek(app, 9.0)
+        await pilot.press("up", "up")
+        assert "▸· u1" in text_of(app, "flows")
+        assert "▸●" in seek(app, 7.0), "before it began"
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_how_it_looks(snap_compare: SnapCompare, size: tuple[int, int]) -> None:
+    app = app_on(SyntheticSource(crossed()))
+    assert snap_compare(app, terminal_size=size, run_before=at(app, 12.0))
