@@ -30,13 +30,13 @@ def at(app: CcplayApp, t: float) -> Callable[[Pilot[int]], Awaitable[None]]:
     """Return what brings the playhead to ``t`` once the recording is in."""
 
     async def seek(pilot: Pilot[int]) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not (app.session.done and app.main.query("#top")):
                 await pilot.pause(0.01)
         # With the network known the parts get their heights; all must have been drawn in them.
         app.main.draw()
         await pilot.pause(0.3)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while any((each.width, each.height) != each.size for each in app.main.query(Sheet)):
                 await pilot.pause(0.01)
         head = app.main.playhead
