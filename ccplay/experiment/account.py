@@ -52,7 +52,9 @@ class Account:
         """Note that an attempt at a run begins."""
         self._running[run.key] = (run.case, time.monotonic())
         name = f"{run}, again" if attempt > 1 else str(run)
-        return self._teller.begin(name, run.case.duration_s, exact=run.case.until == "duration")
+        number = self._done + self._broken + 1
+        exact = run.case.until == "duration"
+        return self._teller.begin(name, run.case.duration_s, number=number, exact=exact)
 
     def watch(self, lane: Lane, state: LabState) -> None:
         """Tell what has happened in a run, and now and then how far all is."""

@@ -31,7 +31,6 @@ class Teller:
     ) -> None:
         self._console = console
         self._runs = runs
-        self._number = 0
         self._overall: TaskID | None = None
         self._shown = (0, 0, "")
         self.story = story
@@ -59,11 +58,10 @@ class Teller:
     def __exit__(self, *_: object) -> None:
         self.bars.stop()
 
-    def begin(self, name: str, duration_s: float, *, exact: bool = True) -> Lane:
+    def begin(self, name: str, duration_s: float, *, number: int = 1, exact: bool = True) -> Lane:
         """Say that a run begins; where it is not ``exact``, it may end before its duration."""
-        self._number += 1
         if self.story:
-            many = f"case {self._number} of {self._runs}: " if self._runs > 1 else ""
+            many = f"case {number} of {self._runs}: " if self._runs > 1 else ""
             self.say(f"{many}{name}", "bold")
         lane = Lane(self, name, duration_s, exact=exact)
         if self._overall is not None:

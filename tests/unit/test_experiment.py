@@ -86,6 +86,13 @@ async def test_what_can_not_be_trusted_is_run_again_and_told(run: Run) -> None:
     assert "run 1 is run again: the machine was 100% busy" in told
 
 
+async def test_a_case_that_is_run_again_keeps_its_number(run: Run, tmp_path: Path) -> None:
+    text = TEXT + '[[case]]\nname = "a"\n[[case]]\nname = "b"\n'
+    _, _, told = await run(text, Manner(out=tmp_path / "out", as_json=True), Starved)
+    numbered = [line for line in told.splitlines() if line.startswith("case ")]
+    assert numbered == ["case 1 of 2: a", "case 1 of 2: a, again", "case 2 of 2: b"]
+
+
 async def test_a_single_run_is_only_marked(run: Run) -> None:
     _, result, _ = await run(TEXT, Manner(as_json=True), Starved)
     assert len(run.labs) == 1
