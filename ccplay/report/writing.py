@@ -200,6 +200,8 @@ def _charts(material: Material, drawn: Sequence[Drawn], figures: Path, face: str
     inks = Inks(flow_names([run.result for run in material.runs]))
     pictures: list[Picture] = []
     with look():
+        # Who is ahead when says more than any mean.
+        grown = list(_growth(material, drawn, figures, face))
         for each in charts(material.result.statistics, material.result.cases):
             figure = chart.draw(each, inks)
             names = files.save(figure, figures / each.name, files.FORMATS, face)
@@ -213,7 +215,7 @@ def _charts(material: Material, drawn: Sequence[Drawn], figures: Path, face: str
                     _width(figure.get_size_inches()[0], lead=not pictures and each.drawn_along),
                 )
             )
-        pictures += _growth(material, drawn, figures, face)
+        pictures = grown + pictures
         pictures += _distributions(material, drawn, figures, face)
     return pictures
 

@@ -21,7 +21,7 @@ pytest.importorskip("matplotlib")
 
 from matplotlib.figure import Figure
 
-from ccplay.report.figures import chart, files, marks, style
+from ccplay.report.figures import cdf, chart, files, marks, style
 
 
 def test_a_chart_runs_along_the_axis_of_numbers_with_the_most_values() -> None:
@@ -169,3 +169,18 @@ def test_labels_keep_their_digits_where_coordinates_are_cut() -> None:
         text = files.svg(figure, "x")
     assert "0.12345678" in text
     assert "333333" not in text
+
+
+def test_many_names_in_panels_of_distributions_can_be_told_apart() -> None:
+    """Algorithms are no scale from dark to light; four conditions make a square."""
+    known = distribution([180.0, 200.0, 360.0])
+    assert known is not None
+    lines = {f"cc{n}": known for n in range(13)}
+    conditions = ("alone", "cross traffic", "loss 2 %", "loss 5 %")
+    with style.look():
+        figure = cdf.draw(("RTT", "share"), [(c, lines) for c in conditions], [], ordered=False)
+    drawn = figure.axes[0].get_lines()
+    assert len({(line.get_color(), str(line.get_linestyle())) for line in drawn}) == 13
+    assert len({round(axes.get_position().x0, 3) for axes in figure.axes}) == 2
+    left, _ = figure.axes[0].get_xlim()
+    assert 100 < left < 180  # Nothing lies between 0 and the least RTT.

@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 from ccplay.errors import UsageError
-from ccplay.measure.results import Result
 from tests.unit.reports import (
     HOSTILE,
     PUBLISHED,
@@ -57,6 +56,14 @@ def read(page: Path) -> tuple[str, Tags]:
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the page of an experiment with a stranger's names."""
     return writing.write(material(experiment()), tmp_path_factory.mktemp("made") / "report", quiet)
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the page of thirteen variants, of which two do not hold what is expected."""
+    names = ("westwood", "westwood+", *(f"cc{n}" for n in range(2, 13)))
+    result = variants(*names, published=PUBLISHED, most=0.6)
+    return writing.write(material(result), tmp_path_factory.mktemp("many") / "report", quiet)
 
 
 def test_a_hostile_title_is_shown_and_not_obeyed(hostile: Path) -> None:
@@ -148,35 +155,43 @@ def test_what_is_no_recording_is_refused(
     assert "no run directory" in capsys.readouterr().err
 
 
-def test_checks_that_held_are_a_line_and_only_failures_are_told_one_by_one(tmp_path: Path) -> None:
-    names = [f"cc{n}" for n in range(13)]
-    text, _ = read(page_of(variants(*names), tmp_path / "held"))
-    assert "✓ 13 of 13" in text
-    assert text.count("at most 0.8") == 1
-    assert "run 1: " not in text
-    text, _ = read(page_of(variants(*names, most=0.6), tmp_path / "failed"))
+def test_checks_are_a_line_an_expectation_and_only_failures_are_told_one_by_one(
+    many: Path,
+) -> None:
+    text, _ = read(many)
     assert "✗ 11 of 13" in text
+    assert text.count("at most 0.6") == 1
     assert text.count("✗ alone, cc cc") == 2
     assert "✗ alone, cc cc12, run 1: 0.620" in text
 
 
-def test_what_was_published_of_a_whole_case_is_a_row_of_its_own(tmp_path: Path) -> None:
-    text, _ = read(page_of(variants("reno", "vegas", published=PUBLISHED), tmp_path / "r"))
+def test_checks_that_held_are_not_told_one_by_one() -> None:
+    [found] = sections.checks(variants("reno", "vegas"))
+    assert (found.cases, found.words) == ("", "checkpoint ratio")
+    assert (found.verdict.held, found.verdict.total, found.failed) == (2, 2, [])
+
+
+def test_what_was_published_of_a_whole_case_is_a_row_of_its_own(many: Path) -> None:
+    text, _ = read(many)
     assert text.count("0.670 to 0.750") == 1
     assert "published for the whole case" in text
     assert "<small>published" not in text
     assert "The percentage is" not in text
 
 
-def test_cases_whose_names_differ_in_a_sign_have_places_of_their_own(tmp_path: Path) -> None:
+def test_cases_whose_names_differ_in_a_sign_have_places_of_their_own(many: Path) -> None:
     """Where there are many an index leads to each."""
-    names = ["westwood", "westwood+", *(f"cc{n}" for n in range(8))]
-    _, tags = read(page_of(variants(*names), tmp_path / "r"))
+    _, tags = read(many)
     ids = [value for name, value in tags.attributes if name == "id"]
     assert len(ids) == len(set(ids))
     links = {value[1:] for name, value in tags.attributes if value.startswith("#case-")}
-    assert len(links) == 10
+    assert len(links) == 13
     assert links <= set(ids)
+
+
+def test_long_tables_are_folded(many: Path) -> None:
+    text, _ = read(many)
+    assert re.findall(r"<summary>(.*?)</summary>", text) == ["Flows: 26 rows"]
 
 
 def test_figures_have_words_for_those_who_can_not_see_them(hostile: Path) -> None:
@@ -184,16 +199,6 @@ def test_figures_have_words_for_those_who_can_not_see_them(hostile: Path) -> Non
     labels = [value for name, value in tags.attributes if name == "aria-label"]
     assert len(labels) == text.count("<svg ")
     assert all(labels)
-
-
-def test_long_tables_are_folded(tmp_path: Path) -> None:
-    text, _ = read(page_of(variants(*(f"cc{n}" for n in range(13))), tmp_path / "r"))
-    assert "<summary>Flows: 26 rows</summary>" in text
-    assert "<summary>" not in re.sub(r"<summary>Flows.*?</summary>", "", text)
-
-
-def page_of(result: Result, out: Path) -> Path:
-    return writing.write(material(result), out, quiet)
 
 
 def test_a_reason_that_several_cases_share_is_told_once() -> None:

@@ -48,3 +48,9 @@ def test_of_too_many_each_algorithm_has_its_first() -> None:
     names = [f"{algorithm}_{n}" for algorithm in ("a", "b", "c") for n in "pqrs"]
     found = panels({name: [1, None] for name in names}, {name: [2, None] for name in names})
     assert [each.partition("|")[0] for each in found] == ["a p", "a q", "b p", "b q", "c p", "c q"]
+
+
+def test_what_the_flow_monitor_tells_has_words_of_its_own() -> None:
+    name = "monitor_one_way_delay_us"
+    [found] = panels({name: [90_000, None]}, {name: [91_000, None]})
+    assert found == "one-way delay of the flow's packets|delay (ms)"

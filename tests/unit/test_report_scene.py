@@ -1,0 +1,76 @@
+"""A run's figure counts a queue in what its limit counts, and short runs in parts of seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pytest
+
+from ccplay.model.events import LinkChanged
+from ccplay.model.values import LinkSetting, Qdisc
+from ccplay.report.scene import Scene, scene
+from ccplay.state import LabState
+
+pytest.importorskip("matplotlib")
+
+from ccplay.report.figures.panels import widths
+
+LINK = "r1->r2"
+
+
+def of(*qdiscs: Qdisc, mark: int | None = None, mtu: int | None = None) -> Scene:
+    """Return a run whose link had one queue after the other, a second each."""
+    state = LabState()
+    for t, qdisc in enumerate(qdiscs):
+        setting = LinkSetting(rate=1_000_000_000, qdisc=qdisc, mark=mark, mtu=mtu)
+        state.apply(
+            LinkChanged(t=t, link=LINK, setting=setting, offloads=False, delay_engine="none")
+        )
+    return scene(state, "x")
+
+
+def amounts(changes: Sequence[tuple[float, float | None]]) -> list[float]:
+    return [amount for _, amount in changes if amount is not None]
+
+
+def test_a_queue_that_is_limited_in_bytes_is_drawn_in_bytes() -> None:
+    """With offloads one of its packets is up to 64 KB: packets say nothing there."""
+    run = of(Qdisc(kind="bfifo", options={"limit": 302_800}), mark=65)
+    assert run.in_bytes(LINK)
+    assert amounts(run.limits(LINK)) == pytest.approx([302.8])
+    assert amounts(run.thresholds(LINK)) == pytest.approx([65 * 1.514])
+
+
+def test_a_queue_that_is_limited_in_packets_is_drawn_in_packets() -> None:
+    run = of(Qdisc(kind="pfifo", options={"limit": 100}), mark=65)
+    assert not run.in_bytes(LINK)
+    assert amounts(run.limits(LINK)) == [100]
+    assert amounts(run.thresholds(LINK)) == [65]
+
+
+def test_a_queue_that_was_both_is_drawn_in_packets() -> None:
+    run = of(
+        Qdisc(kind="bfifo", options={"limit": 15_140}), Qdisc(kind="pfifo", options={"limit": 20})
+    )
+    assert not run.in_bytes(LINK)
+    assert amounts(run.limits(LINK)) == pytest.approx([10, 20])
+
+
+def test_a_full_packet_is_the_link_s() -> None:
+    run = of(Qdisc(kind="bfifo", options={"limit": 302_800}), mark=10, mtu=400)
+    assert amounts(run.thresholds(LINK)) == pytest.approx([4.14])
+
+
+@pytest.mark.parametrize(
+    ("span", "found"),
+    [(0.5, (0.1, 0.02)), (15.0, (1.0, 0.1)), (120.0, (1.0, 0.2)), (600.0, (5.0, 1.0))],
+)
+def test_intervals_fit_the_run(span: float, found: tuple[float, float]) -> None:
+    assert widths(span) == found
+
+
+def test_longer_runs_never_have_finer_intervals() -> None:
+    spans = [0.2 * 1.3**n for n in range(40)]
+    for short, long in pairwise(map(widths, spans)):
+        assert short <= long
