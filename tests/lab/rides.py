@@ -164,8 +164,7 @@ class Ride:
     def growth(self, begin: float = 0.0, end: float = 1.0) -> float:
         """Return segments gained an RTT, over this part of each tooth; the median of all teeth."""
         return median(
-            _growth(tooth[int(len(tooth) * begin) : int(len(tooth) * end)])
-            for tooth in self.teeth()
+            gained(tooth[int(len(tooth) * begin) : int(len(tooth) * end)]) for tooth in self.teeth()
         )
 
     def theory(self) -> Theory:
@@ -190,7 +189,8 @@ class Ride:
         return self.samples[-1].lost - self.samples[0].lost
 
 
-def _growth(samples: list[Sample]) -> float:
+def gained(samples: list[Sample]) -> float:
+    """Return segments gained an RTT."""
     first, last = samples[0], samples[-1]
     rtts = sum((b.t - a.t) / b.srtt_s for a, b in pairwise(samples))
     return (last.cwnd - first.cwnd) / rtts

@@ -18,7 +18,7 @@ from ccplay.model.commands import Build, StartFlow
 from ccplay.model.values import Topology
 from ccplay.series import Series
 from tests.lab.conftest import running
-from tests.lab.rides import OPEN, Path, Ridden, Ride, rides
+from tests.lab.rides import OPEN, Path, Ridden, Ride, gained, rides
 from tests.lab.rides import ride as one_ride
 from tests.lab.trust import physical
 
@@ -162,11 +162,21 @@ def test_cubic_is_concave_below_its_last_maximum(ridden: Ridden) -> None:
 
 @physical
 def test_bic_halves_the_way_to_its_maximum(ridden: Ridden) -> None:
-    """From 0.8 W_max the first step is a tenth of W_max, 6 to 7 segments; then ever less."""
+    """From 0.8 W_max the first step is a tenth of W_max, 6 to 7 segments; then ever less.
+
+    A loss that comes earlier than the last makes room: W_max is then a tenth less than cwnd was.
+    """
     ride = settled(ridden, "bic.bpf")
     assert ride.cut() == pytest.approx(0.8, abs=0.04)
-    assert ride.growth(0.0, 0.3) > 3.0
-    assert ride.growth(0.0, 0.3) > 1.5 * ride.growth(0.7, 1.0)
+    teeth = list(ride.teeth())
+    late = [
+        now
+        for last, before, now in zip(teeth, teeth[1:], teeth[2:], strict=False)
+        if before[-1].cwnd >= last[-1].cwnd
+    ]
+    first = median(gained(tooth[: len(tooth) * 3 // 10]) for tooth in late)
+    assert first > 3.0
+    assert first > 1.5 * median(gained(tooth[len(tooth) * 7 // 10 :]) for tooth in late)
 
 
 @physical

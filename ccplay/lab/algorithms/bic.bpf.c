@@ -11,19 +11,20 @@
  * Loss:
  *	W_max    = cwnd, or cwnd * (1 + beta) / 2 where it was lower than the last: to make room
  *	ssthresh = beta * cwnd
- * Below 14 segments it is Reno. beta = 0.8, S_max = 16 and S_min = 0.2 segments are Linux's; the paper
- * has 0.875, 32 and 0.01.
+ * Up to 14 segments, and as long as no W_max is known, it is Reno. beta = 0.8, S_max = 16 and
+ * S_min = 0.2 segments are Linux's; the paper has 0.875, 32 and 0.01. Linux goes a quarter of the way
+ * an RTT, not the half; and beyond W_max the paper doubles its step each RTT.
  */
 #include "ccplay_cc.h"
 
 #define BETA 819 /* of 1024 */
-#define S_MAX 16000 /* thousandths of a segment */
-#define S_MIN 200
+#define S_MAX 16000ULL /* thousandths of a segment */
+#define S_MIN 200ULL
 #define LOW_WINDOW 14
 
 struct bic {
 	u32 w_max;
-	u32 rest;
+	u32 rest; /* of grow() */
 };
 
 SHOWN("bic_w_max_segments bic_step_1000");
@@ -32,24 +33,20 @@ CONG_AVOID(sk, ack, acked)
 {
 	struct bic *b = PRIVATE(sk, struct bic);
 	struct tcp_sock *tp = tcp_sk(sk);
-	u32 cwnd, step;
+	u32 cwnd;
+	u64 step;
 
-	if (!cwnd_limited(tp))
+	acked = slow_start(tp, acked);
+	if (!acked)
 		return;
-	if (in_slow_start(tp)) {
-		acked = tcp_slow_start(tp, acked);
-		if (!acked)
-			return;
-	}
 	cwnd = tp->snd_cwnd;
-	if (cwnd < LOW_WINDOW || !b->w_max) {
+	if (cwnd <= LOW_WINDOW || !b->w_max) {
 		tcp_cong_avoid_ai(tp, cwnd, acked);
 		return;
 	}
-	step = (cwnd < b->w_max ? b->w_max - cwnd : cwnd - b->w_max) * 1000 / 2;
-	step = max(min(step, (u32)S_MAX), (u32)S_MIN);
-	/* `step` an RTT, which is cwnd segments acknowledged. */
-	grow(tp, &b->rest, (u64)step * acked / cwnd);
+	step = (cwnd < b->w_max ? b->w_max - cwnd : cwnd - b->w_max) * 1000ULL / 2;
+	step = max(min(step, S_MAX), S_MIN);
+	grow(tp, &b->rest, step, acked);
 	SHOW(sk, b->w_max, step);
 }
 
@@ -59,7 +56,7 @@ SSTHRESH(sk)
 	u32 cwnd = tcp_sk(sk)->snd_cwnd;
 
 	b->w_max = cwnd < b->w_max ? (u64)cwnd * (1024 + BETA) / 2048 : cwnd;
-	if (cwnd < LOW_WINDOW)
+	if (cwnd <= LOW_WINDOW)
 		return max(cwnd / 2, 2U);
 	return max((u32)((u64)cwnd * BETA / 1024), 2U);
 }

@@ -33,9 +33,12 @@ char _license[] SEC("license") = "Dual MIT/GPL";
 /* Grow by one segment for each acknowledged, up to ssthresh; return what of `acked` is left. */
 extern u32 tcp_slow_start(struct tcp_sock *tp, u32 acked) __attribute__((section(".ksyms")));
 
-/* Grow by one segment for every `w` acknowledged: cwnd += acked / w. */
+/* Grow by one segment for every `w` acknowledged: cwnd += acked / w. The kernel divides by w without
+ * a look at it, and 0 would bring the whole machine down.
+ */
 extern void tcp_cong_avoid_ai(struct tcp_sock *tp, u32 w, u32 acked)
 	__attribute__((section(".ksyms")));
+#define tcp_cong_avoid_ai(tp, w, acked) tcp_cong_avoid_ai(tp, max(w, 1U), acked)
 
 /* --- the operations ------------------------------------------------------------------------ */
 
@@ -47,6 +50,17 @@ extern void tcp_cong_avoid_ai(struct tcp_sock *tp, u32 w, u32 acked)
 		return name##_body((A)words[0]);                         \
 	}                                                                \
 	static __always_inline result name##_body(A a)
+
+/* A window is one segment at least, for the kernel divides by it. */
+#define WINDOW(name, sk)                                                 \
+	static __always_inline u32 name##_body(struct sock *sk);         \
+	SEC("struct_ops/" #name) u32 name(u64 *words)                    \
+	{                                                                \
+		u32 window = name##_body((struct sock *)words[0]);       \
+                                                                         \
+		return max(window, 1U);                                  \
+	}                                                                \
+	static __always_inline u32 name##_body(struct sock *sk)
 
 #define OPERATION_2(result, name, A, a, B, b)                            \
 	static __always_inline result name##_body(A a, B b);             \
@@ -66,8 +80,8 @@ extern void tcp_cong_avoid_ai(struct tcp_sock *tp, u32 w, u32 acked)
 
 #define INIT(sk) OPERATION_1(void, cc_init, struct sock *, sk)
 #define RELEASE(sk) OPERATION_1(void, cc_release, struct sock *, sk)
-#define SSTHRESH(sk) OPERATION_1(u32, cc_ssthresh, struct sock *, sk)
-#define UNDO_CWND(sk) OPERATION_1(u32, cc_undo_cwnd, struct sock *, sk)
+#define SSTHRESH(sk) WINDOW(cc_ssthresh, sk)
+#define UNDO_CWND(sk) WINDOW(cc_undo_cwnd, sk)
 #define CONG_AVOID(sk, ack, acked) \
 	OPERATION_3(void, cc_cong_avoid, struct sock *, sk, u32, ack, u32, acked)
 #define PKTS_ACKED(sk, sample) \
@@ -233,31 +247,43 @@ static __always_inline u32 queued(u32 cwnd, u32 rtt, u32 base_rtt)
 	return rtt > base_rtt ? (u64)cwnd * (rtt - base_rtt) / rtt : 0;
 }
 
-/* Grow by `amount` thousandths of a segment; *rest keeps what makes no whole segment yet. */
-static __always_inline void grow(struct tcp_sock *tp, u32 *rest, u64 amount)
+/* Grow by `amount` billionths of a segment; *rest keeps what makes no whole segment yet. */
+static __always_inline void grow_by(struct tcp_sock *tp, u32 *rest, u64 amount)
 {
 	u64 total = *rest + amount;
 
-	if (total >= 1000)
-		set_cwnd(tp, tp->snd_cwnd + total / 1000);
-	*rest = total % 1000;
+	set_cwnd(tp, tp->snd_cwnd + total / 1000000000);
+	*rest = total % 1000000000;
+}
+
+/* Grow by `amount` thousandths of a segment an RTT, in which cwnd segments are acknowledged:
+ * cwnd += amount * acked / cwnd.
+ */
+static __always_inline void grow(struct tcp_sock *tp, u32 *rest, u64 amount, u32 acked)
+{
+	grow_by(tp, rest, amount * 1000000 * acked / tp->snd_cwnd);
 }
 
 /* --- Reno's parts, which most others keep one or two of (RFC 5681) ------------------------- */
+
+/* Slow start, where it is time for that. Returns what it leaves of `acked`, for avoidance: nothing
+ * where cwnd is not to grow at all.
+ */
+static __always_inline u32 slow_start(struct tcp_sock *tp, u32 acked)
+{
+	if (!cwnd_limited(tp))
+		return 0;
+	return in_slow_start(tp) ? tcp_slow_start(tp, acked) : acked;
+}
 
 /* Slow start, then cwnd += 1 segment an RTT: 1/cwnd for each segment acknowledged. */
 static __always_inline void reno_cong_avoid(struct sock *sk, u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	if (!cwnd_limited(tp))
-		return;
-	if (in_slow_start(tp)) {
-		acked = tcp_slow_start(tp, acked);
-		if (!acked)
-			return;
-	}
-	tcp_cong_avoid_ai(tp, tp->snd_cwnd, acked);
+	acked = slow_start(tp, acked);
+	if (acked)
+		tcp_cong_avoid_ai(tp, tp->snd_cwnd, acked);
 }
 
 /* ssthresh = cwnd / 2, at least 2 segments. */

@@ -12,8 +12,11 @@
  * Loss:
  *	W_max    = cwnd, or cwnd * (1 + beta) / 2 where it was lower than the last: to make room
  *	ssthresh = beta * cwnd
- * Slow start ends before loss, too, once the RTT has grown by an eighth: the rule on delay of HyStart
- * (Ha, Rhee, Taming the Elephants, Computer Networks 55, 2011).
+ * Slow start ends before loss, too, once the RTT has grown by an eighth (4 to 16 ms): the rule on delay
+ * of HyStart (Ha, Rhee, Taming the Elephants, Computer Networks 55, 2011).
+ *
+ * As in Linux, cwnd grows by 5 % an RTT at the least while no W_max is known; and alpha stays as it is
+ * where W_est is beyond the cwnd of the last loss, from where on the RFC has 1.
  */
 #include "ccplay_cc.h"
 
@@ -22,15 +25,20 @@
 #define HYSTART_LOW_WINDOW 16
 #define HYSTART_SAMPLES 8
 
-struct cubic {
+/* All that a reduction begins anew. */
+struct curve {
+	u64 epoch_us; /* when it began; 0: with the next ACK */
 	u32 w_max;
-	u32 w_last_max; /* before fast convergence */
-	u32 origin; /* where the curve is flat: W_max, or cwnd where that is more already */
+	u32 origin; /* where it is flat: W_max, or cwnd where that is more already */
 	u32 k_ms;
-	u64 epoch_us; /* when the curve began; 0: with the next ACK */
-	u64 left_us; /* when the connection had nothing to send last */
 	u32 w_est; /* what Reno would have */
 	u32 est_rest; /* and a fraction, of 2^20 */
+};
+
+struct cubic {
+	struct curve curve;
+	struct curve before; /* the last one: the reduction may turn out to have been for nothing */
+	u64 left_us; /* when the connection had nothing to send last */
 	u32 base_rtt;
 	u32 round_end;
 	u32 round_rtt; /* the least RTT of this round, of the first few samples */
@@ -39,21 +47,17 @@ struct cubic {
 
 SHOWN("cubic_w_max_segments cubic_k_us cubic_w_est_segments");
 
-/* The cube root, rounded down, bit by bit. */
-static __always_inline u32 cube_root(u64 x)
+/* The cube root, 1 off at most: Newton's method for x^3 = a, from above. */
+static __always_inline u64 cube_root(u64 a)
 {
-	u64 root = 0;
+	u64 x = 1 << 22;
 
-	for (int bit = 20; bit >= 0; bit--) {
-		u64 more = root | (1ULL << bit);
-
-		if (more * more * more <= x)
-			root = more;
-	}
-	return root;
+	for (int step = 0; step < 42; step++)
+		x = (2 * x + a / max(x * x, 1ULL)) / 3;
+	return x;
 }
 
-static __always_inline void begin_epoch(struct cubic *c, u32 cwnd, u64 now)
+static __always_inline void begin_epoch(struct curve *c, u32 cwnd, u64 now)
 {
 	c->epoch_us = now;
 	c->w_est = cwnd;
@@ -63,10 +67,10 @@ static __always_inline void begin_epoch(struct cubic *c, u32 cwnd, u64 now)
 	c->k_ms = cube_root((u64)(c->origin - cwnd) * 2500000000ULL);
 }
 
-/* W_cubic one RTT from now: where cwnd is to be by then. */
-static __always_inline u32 curve(const struct cubic *c, u64 now)
+/* W_cubic(t), in segments. */
+static __always_inline u32 w_cubic(const struct curve *c, u64 t_us)
 {
-	u64 t = (now + c->base_rtt - c->epoch_us) / 1000;
+	u64 t = t_us / 1000;
 	u64 away = t < c->k_ms ? c->k_ms - t : t - c->k_ms;
 	u64 delta;
 
@@ -79,23 +83,21 @@ static __always_inline u32 curve(const struct cubic *c, u64 now)
 
 CONG_AVOID(sk, ack, acked)
 {
-	struct cubic *c = PRIVATE(sk, struct cubic);
+	struct cubic *m = PRIVATE(sk, struct cubic);
+	struct curve *c = &m->curve;
 	struct tcp_sock *tp = tcp_sk(sk);
 	u32 cwnd, target, every;
 
-	if (!cwnd_limited(tp))
+	acked = slow_start(tp, acked);
+	if (!acked)
 		return;
-	if (in_slow_start(tp)) {
-		acked = tcp_slow_start(tp, acked);
-		if (!acked)
-			return;
-	}
 	cwnd = tp->snd_cwnd;
 	if (!c->epoch_us)
 		begin_epoch(c, cwnd, now_us(tp));
 
-	/* One segment more for `every` so many acknowledged takes cwnd to the target in an RTT. */
-	target = min(curve(c, now_us(tp)), cwnd + cwnd / 2);
+	/* Where cwnd is to be an RTT from now: a segment more for `every` so many acknowledged. */
+	target = w_cubic(c, now_us(tp) - c->epoch_us + m->base_rtt);
+	target = min(target, cwnd + cwnd / 2);
 	every = target > cwnd ? cwnd / (target - cwnd) : 100 * cwnd;
 	if (!c->w_max)
 		every = min(every, 20U); /* nothing is known yet: don't stand still */
@@ -111,69 +113,70 @@ CONG_AVOID(sk, ack, acked)
 
 SSTHRESH(sk)
 {
-	struct cubic *c = PRIVATE(sk, struct cubic);
+	struct cubic *m = PRIVATE(sk, struct cubic);
+	struct curve *c = &m->curve;
 	u32 cwnd = tcp_sk(sk)->snd_cwnd;
 
+	m->before = *c;
 	c->epoch_us = 0;
-	c->w_max = cwnd < c->w_last_max ? (u64)cwnd * (1024 + BETA) / 2048 : cwnd;
-	c->w_last_max = c->w_max;
+	c->w_max = cwnd < c->w_max ? (u64)cwnd * (1024 + BETA) / 2048 : cwnd;
 	return max((u32)((u64)cwnd * BETA / 1024), 2U);
 }
 
+/* The curve goes on as if nothing had been (section 4.9). */
 UNDO_CWND(sk)
 {
+	struct cubic *m = PRIVATE(sk, struct cubic);
+
+	m->curve = m->before;
 	return reno_undo_cwnd(sk);
 }
 
 SET_STATE(sk, state)
 {
-	struct cubic *c = PRIVATE(sk, struct cubic);
+	struct cubic *m = PRIVATE(sk, struct cubic);
 
 	if (state == TCP_CA_Loss) {
 		/* After a timeout all that was known is old. */
-		c->epoch_us = 0;
-		c->w_max = 0;
-		c->w_last_max = 0;
+		m->curve.epoch_us = 0;
+		m->curve.w_max = 0;
 	}
 }
 
 CWND_EVENT(sk, event)
 {
-	struct cubic *c = PRIVATE(sk, struct cubic);
-	struct tcp_sock *tp = tcp_sk(sk);
+	struct cubic *m = PRIVATE(sk, struct cubic);
+	u64 now = now_us(tcp_sk(sk));
 
 	/* Time without anything to send does not count: shift the curve by it (section 5.8). */
-	if (event == CA_EVENT_TX_START && c->epoch_us && c->left_us) {
-		u64 now = now_us(tp);
-
-		if (now > c->left_us)
-			c->epoch_us = min(c->epoch_us + (now - c->left_us), now);
-	}
+	if (event == CA_EVENT_TX_START && m->curve.epoch_us && m->left_us)
+		m->curve.epoch_us = min(m->curve.epoch_us + (now - m->left_us), now);
 }
 
 PKTS_ACKED(sk, sample)
 {
-	struct cubic *c = PRIVATE(sk, struct cubic);
+	struct cubic *m = PRIVATE(sk, struct cubic);
 	struct tcp_sock *tp = tcp_sk(sk);
-	u32 rtt = sample->rtt_us;
 
-	c->left_us = now_us(tp);
+	m->left_us = now_us(tp);
 	if (sample->rtt_us <= 0)
 		return;
-	c->base_rtt = least(c->base_rtt, rtt);
-	if (!in_slow_start(tp) || tp->snd_cwnd < HYSTART_LOW_WINDOW)
+	m->base_rtt = least(m->base_rtt, sample->rtt_us);
+	if (!in_slow_start(tp) || tp->snd_cwnd < HYSTART_LOW_WINDOW) {
+		m->round_end = 0;
 		return;
-	if (round_ended(tp, tp->snd_una, &c->round_end)) {
-		c->round_rtt = 0;
-		c->round_samples = 0;
 	}
-	if (c->round_samples < HYSTART_SAMPLES) {
-		c->round_rtt = least(c->round_rtt, rtt);
-		c->round_samples++;
+	if (round_ended(tp, tp->snd_una, &m->round_end)) {
+		m->round_rtt = 0;
+		m->round_samples = 0;
+	}
+	if (m->round_samples < HYSTART_SAMPLES) {
+		m->round_rtt = least(m->round_rtt, sample->rtt_us);
+		m->round_samples++;
 	} else {
-		u32 more = min(max(c->base_rtt / 8, 4000U), 16000U);
+		u32 more = min(max(m->base_rtt / 8, 4000U), 16000U);
 
-		if (c->round_rtt > c->base_rtt + more)
+		if (m->round_rtt > m->base_rtt + more)
 			tp->snd_ssthresh = tp->snd_cwnd;
 	}
 }

@@ -2,11 +2,11 @@
  *
  * DCTCP: cuts in proportion to the share of ECN-marked packets; needs marking, data centres only.
  *
- * RFC 8257, Data Center TCP. The sender, once an RTT, with g = 1/16:
- *	M        = segments acknowledged with a mark / segments acknowledged	section 3.3
+ * RFC 8257, Data Center TCP, sections 3.3 to 3.5. The sender, once an RTT, with g = 1/16:
+ *	M        = segments acknowledged with a mark / segments acknowledged
  *	alpha    = (1 - g) alpha + g M
- *	mark     ssthresh = cwnd * (1 - alpha/2), once an RTT			section 3.4
- *	loss     ssthresh = cwnd / 2						section 3.5
+ *	mark     ssthresh = cwnd * (1 - alpha/2), once an RTT
+ *	loss     ssthresh = cwnd / 2
  * The receiver tells exactly which segments were marked (section 3.2): whenever marks begin or end, it
  * acknowledges at once all that came before, with the old state of the echo.
  *

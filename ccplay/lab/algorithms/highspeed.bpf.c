@@ -19,7 +19,7 @@
 #define LOG_SPAN 11360 /* log2(83000 / 38), of 1024 */
 
 struct highspeed {
-	u32 rest;
+	u32 rest; /* of grow() */
 };
 
 SHOWN("highspeed_a_1000 highspeed_b_1024");
@@ -59,10 +59,11 @@ static __always_inline u32 b_of(u32 w)
 /* a(w), in thousandths of a segment: 0.156 w^0.8 b / (2 - b). */
 static __always_inline u64 a_of(u32 w)
 {
-	u32 b = b_of(w);
+	u32 b;
 
 	if (w <= W)
 		return 1000;
+	b = b_of(w);
 	return max(156 * power_of_2(log_2(w) * 4 / 5) * b / (2048 - b) / 1024, 1000ULL);
 }
 
@@ -71,14 +72,10 @@ CONG_AVOID(sk, ack, acked)
 	struct highspeed *h = PRIVATE(sk, struct highspeed);
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	if (!cwnd_limited(tp))
+	acked = slow_start(tp, acked);
+	if (!acked)
 		return;
-	if (in_slow_start(tp)) {
-		acked = tcp_slow_start(tp, acked);
-		if (!acked)
-			return;
-	}
-	grow(tp, &h->rest, a_of(tp->snd_cwnd) * acked / tp->snd_cwnd);
+	grow(tp, &h->rest, a_of(tp->snd_cwnd), acked);
 	SHOW(sk, a_of(tp->snd_cwnd), b_of(tp->snd_cwnd));
 }
 

@@ -12,7 +12,7 @@
  * throughput has changed by more than a fifth between two losses, for then the path has changed.
  *
  * RTT_min / 100 ms, kept between 1/10 and 2, lets flows of different RTTs grow alike by the clock: Linux'
- * module has it so (use_rtt_scaling).
+ * module has it so (use_rtt_scaling). Before the first loss D counts from the beginning.
  */
 #include "ccplay_cc.h"
 
@@ -23,26 +23,38 @@
 #define BETA_MIN 500 /* thousandths */
 #define BETA_MAX 800
 
+struct loss {
+	u64 us; /* when it was */
+	u64 rate; /* delivered since the one before, segments a 1000 s; 0: not known */
+	u32 delivered; /* by then */
+};
+
 struct htcp {
-	u64 loss_us; /* when the last loss was */
-	u64 rate; /* delivered between the last two losses, segments a 1000 s */
-	u32 delivered; /* by the last loss */
+	struct loss last;
+	struct loss before; /* the one before: the last may turn out to be none */
 	u32 rtt_min;
 	u32 rtt_max;
 	u32 beta; /* 0: not known yet */
-	u32 rest;
+	u32 rest; /* of grow() */
 };
 
 SHOWN("htcp_alpha_1000 htcp_beta_1000 htcp_rtt_min_us htcp_rtt_max_us");
 
+INIT(sk)
+{
+	struct htcp *h = PRIVATE(sk, struct htcp);
+
+	h->last.us = now_us(tcp_sk(sk));
+	h->last.delivered = tcp_sk(sk)->delivered;
+}
+
+/* max(alpha(D) * RTT_min / 100 ms, 1), in thousandths. */
 static __always_inline u64 alpha(const struct htcp *h, u64 now)
 {
-	u64 since = h->loss_us && now > h->loss_us ? now - h->loss_us : 0, ms;
+	u64 d = now - h->last.us;
+	u64 ms = d > DL_US ? min((d - DL_US) / 1000, 1000000ULL) : 0;
 	u64 rtt = max(min(h->rtt_min, RTT_MAX_US), RTT_MIN_US);
 
-	if (since <= DL_US)
-		return 1000;
-	ms = min((since - DL_US) / 1000, 1000000ULL);
 	return max((1000 + 10 * ms + ms * ms / 4000) * rtt / RTT_US, 1000ULL);
 }
 
@@ -62,36 +74,32 @@ CONG_AVOID(sk, ack, acked)
 {
 	struct htcp *h = PRIVATE(sk, struct htcp);
 	struct tcp_sock *tp = tcp_sk(sk);
-	u64 growth;
+	u64 a;
 
-	if (!cwnd_limited(tp))
+	acked = slow_start(tp, acked);
+	if (!acked)
 		return;
-	if (in_slow_start(tp)) {
-		acked = tcp_slow_start(tp, acked);
-		if (!acked)
-			return;
-	}
-	growth = 2 * (1000 - max(h->beta, (u32)BETA_MIN)) * alpha(h, now_us(tp)) / 1000;
-	grow(tp, &h->rest, growth * acked / tp->snd_cwnd);
-	SHOW(sk, alpha(h, now_us(tp)), h->beta, h->rtt_min, h->rtt_max);
+	a = alpha(h, now_us(tp));
+	grow(tp, &h->rest, 2 * (1000 - max(h->beta, (u32)BETA_MIN)) * a / 1000, acked);
+	SHOW(sk, a, h->beta, h->rtt_min, h->rtt_max);
 }
 
 SSTHRESH(sk)
 {
 	struct htcp *h = PRIVATE(sk, struct htcp);
 	struct tcp_sock *tp = tcp_sk(sk);
-	u64 now = now_us(tp), passed = now - h->loss_us, before = h->rate;
+	u64 passed = now_us(tp) - h->last.us, rate;
 	u32 beta = BETA_MIN;
 
-	h->rate = 0;
-	if (h->loss_us && passed)
-		h->rate = (u64)(tp->delivered - h->delivered) * 1000000000ULL / passed;
-	/* 0.8 <= rate / before <= 1.2 */
-	if (before && 10 * h->rate >= 8 * before && 10 * h->rate <= 12 * before && h->rtt_max)
+	rate = (u64)(tp->delivered - h->last.delivered) * 1000000000ULL / max(passed, 1ULL);
+	/* 0.8 <= rate / last rate <= 1.2 */
+	if (10 * rate >= 8 * h->last.rate && 10 * rate <= 12 * h->last.rate && h->rtt_max)
 		beta = (u64)h->rtt_min * 1000 / h->rtt_max;
 	h->beta = max(min(beta, (u32)BETA_MAX), (u32)BETA_MIN);
-	h->loss_us = now;
-	h->delivered = tp->delivered;
+	h->before = h->last;
+	h->last.us = now_us(tp);
+	h->last.rate = rate;
+	h->last.delivered = tp->delivered;
 	/* A path may become shorter: let the largest RTT be forgotten little by little. */
 	if (h->rtt_max > h->rtt_min)
 		h->rtt_max = h->rtt_min + (u64)(h->rtt_max - h->rtt_min) * 95 / 100;
@@ -100,6 +108,9 @@ SSTHRESH(sk)
 
 UNDO_CWND(sk)
 {
+	struct htcp *h = PRIVATE(sk, struct htcp);
+
+	h->last = h->before;
 	return reno_undo_cwnd(sk);
 }
 
@@ -107,6 +118,7 @@ CONGESTION_CONTROL htcp = {
 	.ssthresh = (void *)cc_ssthresh,
 	.cong_avoid = (void *)cc_cong_avoid,
 	.undo_cwnd = (void *)cc_undo_cwnd,
+	.init = (void *)cc_init,
 	.pkts_acked = (void *)cc_pkts_acked,
 	.name = NAME,
 };

@@ -7,8 +7,9 @@
  * segments a second as Reno would on one of RTT0 = 25 ms. With rho = RTT / RTT0, at least 1, each ACK:
  *	slow start	cwnd += 2^rho - 1
  *	avoidance	cwnd += rho^2 / cwnd, which is rho^2 an RTT
- * Loss: Reno's half. RTT is the least seen, so that the connection's own queue does not speed it up.
- * Here rho is 16 at the most (400 ms), and slow start stops at ssthresh exactly.
+ * Loss: Reno's half. RTT is the least seen, as in Linux, so that the connection's own queue does not
+ * speed it up. Here rho is 16 at the most (400 ms), slow start stops at ssthresh exactly, and what the
+ * paper has besides, a first window and ssthresh of rho times as much, and pacing, is left out.
  */
 #include "ccplay_cc.h"
 
@@ -17,7 +18,7 @@
 
 struct hybla {
 	u32 base_rtt;
-	u32 rest;
+	u32 rest; /* of grow() */
 };
 
 SHOWN("hybla_rho_1000 hybla_base_rtt_us");
@@ -54,10 +55,10 @@ CONG_AVOID(sk, ack, acked)
 	if (!cwnd_limited(tp))
 		return;
 	if (in_slow_start(tp)) {
-		grow(tp, &h->rest, acked * (power_of_2(r) - 1000));
+		grow_by(tp, &h->rest, (power_of_2(r) - 1000) * 1000000 * acked);
 		set_cwnd(tp, min(tp->snd_cwnd, tp->snd_ssthresh));
 	} else {
-		grow(tp, &h->rest, acked * (r * r / 1000) / tp->snd_cwnd);
+		grow(tp, &h->rest, r * r / 1000, acked);
 	}
 }
 

@@ -11,7 +11,7 @@
  *	avoidance	cwnd += alpha an RTT
  *	loss		ssthresh = (1 - beta) cwnd
  * Below 15 segments, or before there is any delay to compare with, it is Reno. alpha returns to 10 only
- * when the delay was below d1 for 5 RTTs.
+ * when the delay was below d1 for 5 RTTs. A timeout makes it forget both, as in Linux.
  */
 #include "ccplay_cc.h"
 
@@ -33,7 +33,7 @@ struct illinois {
 	u32 beta;
 	u32 da;
 	u32 dm;
-	u32 rest;
+	u32 rest; /* of grow() */
 };
 
 SHOWN("illinois_alpha_1000 illinois_beta_1000 illinois_da_us illinois_dm_us");
@@ -100,16 +100,12 @@ CONG_AVOID(sk, ack, acked)
 
 	if (round_ended(tp, ack, &i->round_end))
 		judge(sk, i);
-	if (!cwnd_limited(tp))
+	acked = slow_start(tp, acked);
+	if (!acked)
 		return;
-	if (in_slow_start(tp)) {
-		acked = tcp_slow_start(tp, acked);
-		if (!acked)
-			return;
-	}
 	if (tp->snd_cwnd >= WINDOW_MIN && i->alpha)
 		growth = i->alpha;
-	grow(tp, &i->rest, growth * acked / tp->snd_cwnd);
+	grow(tp, &i->rest, growth, acked);
 }
 
 SSTHRESH(sk)
@@ -121,6 +117,17 @@ SSTHRESH(sk)
 	return max((u32)(cwnd - cwnd * cut / 1000), 2U);
 }
 
+SET_STATE(sk, state)
+{
+	struct illinois *i = PRIVATE(sk, struct illinois);
+
+	if (state == TCP_CA_Loss) {
+		i->alpha = 0;
+		i->beta = 0;
+		i->low = 0;
+	}
+}
+
 UNDO_CWND(sk)
 {
 	return reno_undo_cwnd(sk);
@@ -130,6 +137,7 @@ CONGESTION_CONTROL illinois = {
 	.ssthresh = (void *)cc_ssthresh,
 	.cong_avoid = (void *)cc_cong_avoid,
 	.undo_cwnd = (void *)cc_undo_cwnd,
+	.set_state = (void *)cc_set_state,
 	.pkts_acked = (void *)cc_pkts_acked,
 	.name = NAME,
 };

@@ -9,8 +9,12 @@
  *	cwnd         += GAIN * off_target * acked / cwnd,  so by 1 segment an RTT at the most
  * Loss: Reno's half. TARGET is 100 ms at the most; 60 ms is what LEDBAT++ and Windows take, and like
  * LEDBAT++ (Bagnulo, Balasubramanian, draft-irtf-iccrg-ledbat-plus-plus) this ends slow start at 3/4 of
- * TARGET and measures the RTT, for the kernel gives an algorithm no one-way delay: a queue on the
- * way back counts, too. Linux's own low-priority algorithm, `lp`, is another one (TCP-LP).
+ * TARGET, falls by a half an RTT at the most, and measures the RTT, for the kernel gives an algorithm
+ * no one-way delay: a queue on the way back counts, too. Linux's own low-priority algorithm, `lp`, is
+ * another one (TCP-LP).
+ *
+ * A window that is not used does not grow, in place of the RFC's max_allowed_cwnd. Who comes second
+ * takes the first one's queue for part of the path, and puts its own on top (section 4.4).
  */
 #include "ccplay_cc.h"
 
@@ -26,35 +30,33 @@ struct ledbat {
 	u32 current[SAMPLES];
 	u32 minute;
 	u32 sample;
-	s32 rest; /* thousandths of a segment, may be below 0 */
+	u32 rest_up; /* of grow() */
+	u32 rest_down; /* of shrink() */
 };
 
 SHOWN("ledbat_base_us ledbat_queuing_us");
+
+/* slots[at] = value: the verifier takes an index only where it is a constant. */
+#define PUT(slots, at, value)                                                  \
+	for (u32 slot = 0; slot < sizeof(slots) / sizeof((slots)[0]); slot++) \
+		if (slot == (at))                                              \
+			(slots)[slot] = (value)
 
 PKTS_ACKED(sk, sample)
 {
 	struct ledbat *l = PRIVATE(sk, struct ledbat);
 	struct tcp_sock *tp = tcp_sk(sk);
-	u32 rtt = sample->rtt_us, minute;
 
 	if (sample->rtt_us <= 0)
 		return;
 	if (now_us(tp) - l->minute_us > MINUTE_US) {
 		l->minute_us = now_us(tp);
 		l->minute = (l->minute + 1) % MINUTES;
-		minute = l->minute;
-		for (u32 i = 0; i < MINUTES; i++)
-			if (i == minute)
-				l->base[i] = 0;
+		PUT(l->base, l->minute, 0);
 	}
-	minute = l->minute;
-	for (u32 i = 0; i < MINUTES; i++)
-		if (i == minute)
-			l->base[i] = least(l->base[i], rtt);
+	PUT(l->base, l->minute, least(l->base[slot], sample->rtt_us));
 	l->sample = (l->sample + 1) % SAMPLES;
-	for (u32 i = 0; i < SAMPLES; i++)
-		if (i == l->sample)
-			l->current[i] = rtt;
+	PUT(l->current, l->sample, sample->rtt_us);
 }
 
 static __always_inline u32 base_delay(const struct ledbat *l)
@@ -77,40 +79,34 @@ static __always_inline u32 queuing_delay(const struct ledbat *l, u32 base)
 	return current > base ? current - base : 0;
 }
 
+/* grow() the other way round, to 2 segments at the least. */
+static __always_inline void shrink(struct tcp_sock *tp, u32 *rest, u64 amount, u32 acked)
+{
+	u64 total = *rest + amount * 1000000 * acked / tp->snd_cwnd;
+	u32 cut = total / 1000000000;
+
+	set_cwnd(tp, tp->snd_cwnd > cut + 2 ? tp->snd_cwnd - cut : 2);
+	tp->snd_ssthresh = min(tp->snd_ssthresh, tp->snd_cwnd);
+	*rest = total % 1000000000;
+}
+
 CONG_AVOID(sk, ack, acked)
 {
 	struct ledbat *l = PRIVATE(sk, struct ledbat);
 	struct tcp_sock *tp = tcp_sk(sk);
-	u32 base = base_delay(l), delay = queuing_delay(l, base), cwnd = tp->snd_cwnd;
-	u64 step;
+	u32 base = base_delay(l), delay = queuing_delay(l, base);
+	u64 off; /* GAIN * off_target, in thousandths; BPF divides without signs only */
 
 	SHOW(sk, base, delay);
-	if (!cwnd_limited(tp))
-		return;
-	if (in_slow_start(tp)) {
-		if (delay < TARGET_US * 3 / 4) {
-			tcp_slow_start(tp, acked);
-			return;
-		}
-		tp->snd_ssthresh = cwnd;
-	}
-	/* BPF divides without signs only, so both directions are worked out by themselves. */
-	if (delay <= TARGET_US) {
-		step = (u64)GAIN * (TARGET_US - delay) * 1000 / TARGET_US * acked / cwnd;
-		l->rest += step;
-	} else {
-		/* At most to the half in an RTT. */
-		step = min((u64)GAIN * (delay - TARGET_US) * 1000 / TARGET_US, 500ULL * cwnd);
-		step = step * acked / cwnd;
-		l->rest -= step;
-	}
-	if (l->rest >= 1000) {
-		set_cwnd(tp, cwnd + 1);
-		l->rest -= 1000;
-	} else if (l->rest <= -1000) {
-		set_cwnd(tp, max(cwnd - 1, 2U));
+	if (in_slow_start(tp) && delay >= TARGET_US * 3 / 4)
 		tp->snd_ssthresh = tp->snd_cwnd;
-		l->rest += 1000;
+	if (delay <= TARGET_US) {
+		off = GAIN * 1000ULL * (TARGET_US - delay) / TARGET_US;
+		acked = slow_start(tp, acked);
+		grow(tp, &l->rest_up, off, acked);
+	} else {
+		off = GAIN * 1000ULL * (delay - TARGET_US) / TARGET_US;
+		shrink(tp, &l->rest_down, min(off, 500ULL * tp->snd_cwnd), acked);
 	}
 }
 

@@ -9,6 +9,10 @@
  * The "New" of NewReno is how lost segments are repaired (RFC 6582). In Linux that is TCP's own work
  * for every algorithm, with SACK, RACK and PRR, and nothing of it is to be seen here.
  *
+ * As in Linux, segments are counted, not ACKs, so that delayed ACKs slow nothing down (RFC 3465); and
+ * the half is that of cwnd, where the RFC has it of what is under way, which is less where the
+ * application has too little to send.
+ *
  * With a queue of B packets in front of a path that holds P packets, cwnd is a sawtooth from
  * (P + B)/2 to P + B; each tooth lasts (P + B)/2 RTTs.
  */

@@ -5,7 +5,7 @@
  * Kelly, Scalable TCP: Improving Performance in Highspeed Wide Area Networks, ACM CCR 33(2), 2003:
  *	ACK   cwnd += a		a = 0.01, which is 1 % an RTT
  *	loss  cwnd -= b * cwnd	b = 1/8
- * The time from a loss back to the old window is log(1 - b) / log(1 + a) = 13.4 RTTs, whatever the
+ * The time from a loss back to the old window is -log(1 - b) / log(1 + a) = 13.4 RTTs, whatever the
  * window. Below 16 segments, the paper's legacy window, it is Reno; up to 100 it grows like Reno, as
  * 1/cwnd is more than a.
  */
@@ -21,13 +21,9 @@ CONG_AVOID(sk, ack, acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	if (!cwnd_limited(tp))
+	acked = slow_start(tp, acked);
+	if (!acked)
 		return;
-	if (in_slow_start(tp)) {
-		acked = tcp_slow_start(tp, acked);
-		if (!acked)
-			return;
-	}
 	tcp_cong_avoid_ai(tp, min(tp->snd_cwnd, (u32)ACKS), acked);
 	SHOW(sk, tp->snd_cwnd_cnt, min(tp->snd_cwnd, (u32)ACKS));
 }

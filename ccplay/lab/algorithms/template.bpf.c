@@ -41,7 +41,9 @@ CONG_AVOID(sk, ack, acked)
 		if (!acked)
 			return;
 	}
-	/* One segment more for so many acknowledged: a whole window of them is an RTT. */
+	/* One segment more for so many acknowledged: a whole window of them is an RTT. To set cwnd
+	 * outright, call set_cwnd(tp, cwnd).
+	 */
 	tcp_cong_avoid_ai(tp, max(tp->snd_cwnd / INCREASE, 1U), acked);
 }
 

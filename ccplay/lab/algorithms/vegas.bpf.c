@@ -7,9 +7,11 @@
  *	Diff = cwnd / BaseRTT - cwnd / RTT, times BaseRTT: the segments that wait in the queue
  *	avoidance:  Diff < alpha  cwnd += 1;   Diff > beta  cwnd -= 1;   between: stays
  *	slow start: doubles every other RTT, and ends when Diff > gamma
- * alpha = 2, beta = 4, gamma = 1 segments, as in Linux. Loss: Reno's half.
+ * alpha = 2, beta = 4, gamma = 1 segments. Loss: Reno's half.
  *
- * RTT is the least of the round, so that delayed ACKs don't count as a queue.
+ * As in Linux RTT is the least of the round, so that delayed ACKs don't count as a queue, and after
+ * slow start cwnd is what the path holds, and 1. The paper takes the mean, and an eighth off cwnd.
+ * A path that becomes longer looks like a queue that never goes: BaseRTT is not found anew.
  */
 #include "ccplay_cc.h"
 
@@ -46,11 +48,9 @@ CONG_AVOID(sk, ack, acked)
 	struct tcp_sock *tp = tcp_sk(sk);
 	u32 cwnd = tp->snd_cwnd, diff;
 
-	if (!cwnd_limited(tp))
-		return;
 	if (!round_ended(tp, ack, &v->round_end)) {
-		if (in_slow_start(tp) && !v->holds)
-			tcp_slow_start(tp, acked);
+		if (!v->holds)
+			slow_start(tp, acked);
 		return;
 	}
 	diff = queued(cwnd, v->round_rtt, v->base_rtt);
@@ -63,7 +63,7 @@ CONG_AVOID(sk, ack, acked)
 			set_cwnd(tp, max(cwnd - diff + 1, 2U));
 			tp->snd_ssthresh = max(min(tp->snd_ssthresh, tp->snd_cwnd - 1), 2U);
 		}
-	} else if (diff < ALPHA) {
+	} else if (diff < ALPHA && cwnd_limited(tp)) {
 		set_cwnd(tp, cwnd + 1);
 	} else if (diff > BETA) {
 		set_cwnd(tp, max(cwnd - 1, 2U));
@@ -84,16 +84,24 @@ UNDO_CWND(sk)
 	return reno_undo_cwnd(sk);
 }
 
+/* What was measured before a pause or a loss says nothing of the round that begins after it. */
+static __always_inline void begin_round(struct vegas *v)
+{
+	v->round_end = 0;
+	v->round_rtt = 0;
+	v->samples = 0;
+}
+
 CWND_EVENT(sk, event)
 {
-	struct vegas *v = PRIVATE(sk, struct vegas);
+	if (event == CA_EVENT_CWND_RESTART || event == CA_EVENT_TX_START)
+		begin_round(PRIVATE(sk, struct vegas));
+}
 
-	/* What was measured before a pause or a timeout says nothing of the round that begins. */
-	if (event == CA_EVENT_CWND_RESTART || event == CA_EVENT_TX_START) {
-		v->round_end = 0;
-		v->round_rtt = 0;
-		v->samples = 0;
-	}
+SET_STATE(sk, state)
+{
+	if (state == TCP_CA_Open)
+		begin_round(PRIVATE(sk, struct vegas));
 }
 
 CONGESTION_CONTROL vegas = {
@@ -102,5 +110,6 @@ CONGESTION_CONTROL vegas = {
 	.undo_cwnd = (void *)cc_undo_cwnd,
 	.pkts_acked = (void *)cc_pkts_acked,
 	.cwnd_event = (void *)cc_cwnd_event,
+	.set_state = (void *)cc_set_state,
 	.name = NAME,
 };

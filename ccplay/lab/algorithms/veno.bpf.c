@@ -41,17 +41,13 @@ CONG_AVOID(sk, ack, acked)
 	struct veno *v = PRIVATE(sk, struct veno);
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	if (round_ended(tp, ack, &v->round_end)) {
+	if (round_ended(tp, ack, &v->round_end) && v->rtt) {
 		v->last_rtt = v->rtt;
 		v->rtt = 0;
 	}
-	if (!cwnd_limited(tp))
+	acked = slow_start(tp, acked);
+	if (!acked)
 		return;
-	if (in_slow_start(tp)) {
-		acked = tcp_slow_start(tp, acked);
-		if (!acked)
-			return;
-	}
 	/* Twice as many acknowledged for a segment more is half as fast. */
 	tcp_cong_avoid_ai(tp, backlog(tp, v) < BETA ? tp->snd_cwnd : 2 * tp->snd_cwnd, acked);
 }

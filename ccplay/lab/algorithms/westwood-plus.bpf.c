@@ -8,7 +8,7 @@
  *	b_k = d_k / D_k				d_k segments in the round of length D_k
  *	B_k = 7/8 * B_(k-1) + 1/8 * b_k
  * Loss:
- *	ssthresh = B * RTT_min			what the path holds without a queue
+ *	ssthresh = B * RTT_min			what the path holds without a queue; cwnd at the most
  * The kernel's module `westwood` is this one, with a second filter of the same kind behind the first.
  */
 #include "ccplay_cc.h"

@@ -8,7 +8,7 @@
  *	b_k = d_k / D_k				d_k segments were acknowledged D_k after the last ACK
  *	B_k = a_k * B_(k-1) + (1 - a_k) * (b_k + b_(k-1)) / 2,   a_k = (2 tau - D_k) / (2 tau + D_k)
  * Loss:
- *	ssthresh = B * RTT_min			what the path holds without a queue
+ *	ssthresh = B * RTT_min			what the path holds without a queue; cwnd at the most
  * ACKs that come bunched make samples that are far too high, which is why Westwood+ came after it:
  * see westwood-plus.bpf.c. The kernel's module `westwood` is Westwood+, too.
  */
@@ -47,8 +47,8 @@ PKTS_ACKED(sk, sample)
 	}
 	if (!passed)
 		return; /* with the next */
-	passed = min(passed, 2 * TAU_US);
 	now_is = ((u64)(tp->delivered - w->last_delivered) << 8) * 1000000 / passed;
+	passed = min(passed, 2 * TAU_US); /* a_k must not be below 0 */
 	weight = ((2 * TAU_US - passed) << 16) / (2 * TAU_US + passed); /* a_k, of 65536 */
 	w->estimate = (weight * w->estimate + (65536 - weight) * ((now_is + w->sample) / 2)) >> 16;
 	w->sample = now_is;

@@ -8,7 +8,8 @@
  *	L = RTT_q / RTT_base		how congested the path is
  *	fast mode: Q < Q_max = 80 and L < 1/8	cwnd += 0.01 an ACK, as Scalable TCP
  *	slow mode: else				cwnd += 1 an RTT, as Reno; and where Q > Q_max, cwnd -= Q
- *		(precautionary decongestion), never below reno, the window that Reno would have
+ *		(precautionary decongestion), by a half at the most, and never below reno, the window
+ *		that Reno would have
  * Loss: where slow mode has lasted for less than 16 RTTs, nobody greedy competes, and ssthresh loses what
  * is queued, at least an eighth and at most a half; else the half, as Reno.
  */
@@ -28,7 +29,6 @@ struct yeah {
 	u32 slow; /* rounds in a row in slow mode */
 	u32 fast; /* rounds in a row in fast mode */
 	u32 reno; /* what Reno would have */
-	u32 rest;
 };
 
 SHOWN("yeah_queued_segments yeah_base_rtt_us yeah_slow_rounds");
@@ -76,20 +76,16 @@ CONG_AVOID(sk, ack, acked)
 	struct yeah *y = PRIVATE(sk, struct yeah);
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	if (!cwnd_limited(tp))
+	if (round_ended(tp, ack, &y->round_end))
+		judge(tp, y);
+	SHOW(sk, y->queue, y->base_rtt, y->slow);
+	acked = slow_start(tp, acked);
+	if (!acked)
 		return;
-	if (in_slow_start(tp)) {
-		acked = tcp_slow_start(tp, acked);
-		if (!acked)
-			return;
-	}
 	if (!y->slow)
 		tcp_cong_avoid_ai(tp, min(tp->snd_cwnd, (u32)STCP_ACKS), acked);
 	else
 		tcp_cong_avoid_ai(tp, tp->snd_cwnd, acked);
-	if (round_ended(tp, ack, &y->round_end))
-		judge(tp, y);
-	SHOW(sk, y->queue, y->base_rtt, y->slow);
 }
 
 SSTHRESH(sk)
