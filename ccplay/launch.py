@@ -54,12 +54,20 @@ def guest_argv(
     ``guest.boot.argv``. Raises ``LabError`` with the remedy where there is no guest.
     """
     # Most labs are on this kernel, and their first paint shall not wait for it.
+    from platformdirs import user_cache_path  # noqa: PLC0415
+
     from ccplay.guest import boot  # noqa: PLC0415
-    from ccplay.guest.kept import FOLDER  # noqa: PLC0415
 
     place = (captures or Path()).absolute()
     # Captures go there, algorithms are edited there, and their objects are kept.
-    lent = dict.fromkeys([place, *(file.absolute().parent for file in algorithms), FOLDER.parent])
+    kept = user_cache_path("ccplay")
+    try:
+        kept.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LabError(f"nothing can be kept in {kept}: {error.strerror}") from None
+    lent = dict.fromkeys([place, *(file.absolute().parent for file in algorithms), kept])
+    if Path("/") in lent:
+        raise LabError("a guest may not write to /: start it, with its files, in another directory")
     lab = [*UNSHARE, *_PYTHON, *_server(place, "", algorithms)]
     return boot.argv([*boot.environment(), *lab], list(lent), paced=paced)
 

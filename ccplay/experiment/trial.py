@@ -18,8 +18,8 @@ from ccplay.sinks import Recorder
 from ccplay.source import Source
 from ccplay.state import LabState
 
-_SILENCE_LIMIT_S = 120.0
-"""Without any event. A guest boots for half a minute where it is emulated, beside others longer."""
+_SILENCE_LIMIT_S = 180.0
+"""Without any event. An emulated guest boots for half a minute, on a busy machine for two."""
 _STOP_LIMIT_S = 3.0
 
 

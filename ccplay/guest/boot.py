@@ -1,7 +1,7 @@
 """How to start a program under the guest's kernel: an argv of QEMU's, stdin and stdout its own.
 
 The guest has the machine's own files; what it writes to them is forgotten, but for the folders that
-it is lent. It ends with the program, and the program with its stdin.
+it is lent. It ends with the program, the program with its stdin, and all with whoever started it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ccplay.errors import LabError, UnsupportedError
-from ccplay.guest.kept import ACCELERATOR, KERNEL, MODULES, RAMDISK
+from ccplay.guest.kept import ACCELERATOR, FOLDER, KERNEL, MODULES, RAMDISK
 from ccplay.guest.tools import find
 
 _KERNEL_IS_TOLD = "console=ttyS0 quiet loglevel=3 panic=-1 mitigations=off random.trust_cpu=1"
@@ -40,6 +40,8 @@ def argv(
     emulated = accelerator == "tcg"
     pace = f"{_TWO_NS},sleep={'on' if paced else 'off'}"
     return [
+        # However its user dies, QEMU dies too; a guest that still boots does not see its stdin end.
+        *(find("setpriv"), "--pdeathsig", "KILL", "--"),
         *(find("qemu-system-x86_64"), "-nodefaults", "-no-user-config", "-no-reboot"),
         *("-display", "none", "-m", "1G", "-accel", accelerator),
         *(("-cpu", "max", "-icount", pace) if emulated else ("-cpu", "host")),
@@ -62,7 +64,9 @@ def lack() -> str | None:
     if platform.machine() != "x86_64":
         return f"there is no guest for {platform.machine()} yet, only for x86_64"
     if not ACCELERATOR.exists():
-        return "the guest's kernel is not there: make guest"
+        return f"there is no guest in {FOLDER}: make guest"
+    if not RAMDISK.exists():
+        return f"the guest in {FOLDER} is another version's: make guest"
     try:
         find("qemu-system-x86_64")
     except UnsupportedError as error:

@@ -9,13 +9,19 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from ccplay.errors import LabError
+from ccplay.errors import CcplayError, LabError
 from ccplay.guest import boot, kernel, tools
 from ccplay.guest.kept import ACCELERATOR, FOLDER, MODULES, RAMDISK
 from ccplay.guest.ramdisk import ramdisk
+from ccplay.units import format_size
 
 _KVM_S, _EMULATED_S = 20.0, 180.0
 """So long a first boot may take; KVM may be there and never come back."""
+
+_ROOM = 500_000_000
+"""Bytes. Debian's takes 125 MB, its packages 100 MB beside it; as much again for larger ones."""
+
+_REMEDY = "make room, or set XDG_CACHE_HOME to another place"
 
 
 def fetch(tell: Callable[[str], None]) -> None:
@@ -23,25 +29,44 @@ def fetch(tell: Callable[[str], None]) -> None:
 
     Raises ``CcplayError``.
     """
-    if boot.lack() is None:
-        # It is made of a file of ours, which may be newer.
-        RAMDISK.write_bytes(ramdisk(FOLDER / "bin" / "busybox", MODULES / _release()))
-        tell(f"Linux {_release()} is ready in {FOLDER}")
-        return
     tools.find("qemu-system-x86_64")
+    try:
+        if not ACCELERATOR.exists():
+            _bring(tell)
+        elif not RAMDISK.exists():
+            _make_ramdisk(FOLDER)
+    except OSError as error:
+        raise CcplayError(
+            f"can't keep the guest in {FOLDER}: {error.strerror} ({_REMEDY})"
+        ) from None
+    tell(f"Linux {_release()} is ready in {FOLDER}")
+
+
+def _bring(tell: Callable[[str], None]) -> None:
     release = kernel.newest()
-    tell(f"downloading Linux {release} from the package sources (some 100 MB) and unpacking it")
     FOLDER.parent.mkdir(parents=True, exist_ok=True)
+    if shutil.disk_usage(FOLDER.parent).free < _ROOM:
+        room = format_size(_ROOM)
+        raise CcplayError(f"the guest takes {room}, which {FOLDER.parent} has not ({_REMEDY})")
+    tell(f"downloading Linux {release} from the package sources (some 100 MB) and unpacking it")
     with tempfile.TemporaryDirectory(dir=FOLDER.parent) as name:
-        folder = Path(name)
+        folder = Path(name) / "guest"
+        folder.mkdir()
         kernel.bring(release, folder)
-        made = ramdisk(folder / "bin" / "busybox", folder / "lib" / "modules" / release)
-        (folder / RAMDISK.name).write_bytes(made)
+        _make_ramdisk(folder)
         shutil.rmtree(FOLDER, ignore_errors=True)
-        shutil.copytree(folder, FOLDER)
+        folder.replace(FOLDER)
     tell("booting it")
     ACCELERATOR.write_text(_accelerator(), encoding="ascii")
-    tell(f"Linux {release} is ready in {FOLDER}")
+
+
+def _make_ramdisk(folder: Path) -> None:
+    """Make it anew of the busybox and the modules in ``folder``."""
+    modules = folder / MODULES.relative_to(FOLDER)
+    made = ramdisk(folder / "bin" / "busybox", next(modules.iterdir()))
+    for old in folder.glob("ramdisk*"):
+        old.unlink()
+    (folder / RAMDISK.name).write_bytes(made)
 
 
 def _accelerator() -> str:

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+import os
+from hashlib import sha256
+from pathlib import Path
+
 from platformdirs import user_cache_path
 
-FOLDER = user_cache_path("ccplay") / "guest"
+
+def folder() -> Path:
+    """Return the user's; where root has none, that of the one who became root by sudo(8)."""
+    own, user = user_cache_path("ccplay") / "guest", os.environ.get("SUDO_USER")
+    if own.is_dir() or not user:
+        return own
+    theirs = Path(os.path.expanduser(f"~{user}")) / ".cache" / "ccplay" / "guest"  # noqa: PTH111 - does not raise
+    return theirs if theirs.is_dir() else own
+
+
+FOLDER = folder()
 
 KERNEL = FOLDER / "vmlinuz"
 MODULES = FOLDER / "lib" / "modules"
-RAMDISK = FOLDER / "ramdisk"
 ACCELERATOR = FOLDER / "accelerator"
 """Says ``kvm`` or ``tcg``, whichever was seen to boot; written last."""
+
+INIT = Path(__file__).parent / "init"
+RAMDISK = FOLDER / f"ramdisk-{sha256(INIT.read_bytes()).hexdigest()[:8]}"
+"""By the first process in it, which another version of ccplay may have otherwise."""

@@ -7,9 +7,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from ccplay.guest.kept import INIT
 from ccplay.guest.tools import run
-
-_INIT = Path(__file__).parent / "init"
 
 _NEEDED = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay", "qemu_fw_cfg")
 """Modules without which there are no files, nor words; a kernel may have some of them built in."""
@@ -25,7 +24,7 @@ def ramdisk(busybox: Path, modules: Path) -> bytes:
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         shutil.copy(busybox, root / "busybox")
-        shutil.copy(_INIT, root / "init")
+        shutil.copy(INIT, root / "init")
         (root / "init").chmod(0o755)
         (root / "sbin").mkdir()
         (root / "sbin" / "modprobe").write_text(_MODPROBE, encoding="ascii")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ccplay.errors import LabError
-from ccplay.guest import boot
+from ccplay.guest import boot, kept
 from ccplay.guest.kernel import newest_of
 
 DEBIAN = """\
@@ -64,3 +64,18 @@ def test_only_an_emulated_clock_counts_instructions(
     pace = f"shift=1,sleep={'on' if paced else 'off'}"
     assert pace in boot.argv(["true"], accelerator="tcg", paced=paced)
     assert "-icount" not in boot.argv(["true"], accelerator="kvm", paced=paced)
+
+
+@pytest.mark.parametrize(
+    ("there", "taken"), [(["root", "user"], "root"), (["user"], "user"), ([], "root")]
+)
+def test_root_by_sudo_takes_the_guest_of_its_user(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, there: list[str], taken: str
+) -> None:
+    """``make guest`` made it as the user, ``sudo make test`` looks for it as root."""
+    for name in there:
+        (tmp_path / name / ".cache" / "ccplay" / "guest").mkdir(parents=True)
+    monkeypatch.setenv("SUDO_USER", "somebody")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "root" / ".cache"))
+    monkeypatch.setattr("os.path.expanduser", lambda _: str(tmp_path / "user"))
+    assert kept.folder() == tmp_path / taken / ".cache" / "ccplay" / "guest"

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from ccplay import launch
+from ccplay.errors import LabError
+from ccplay.guest import boot
 
 
 def test_a_lab_here_is_told_an_absolute_path() -> None:
@@ -29,3 +31,17 @@ def test_what_goes_to_another_machine_survives_its_shell(captures: Path | None) 
     assert host == "box"
     place = ["--captures", str(captures)] if captures else []
     assert shlex.split(line) == ["ccplay", "lab", *place, "--machine", "box"]
+
+
+def test_a_guest_is_lent_folders_but_never_all_of_the_machine(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Mounted over its own root, the machine's would be written to."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(boot, "argv", lambda _, lent, **__: [str(each) for each in lent])
+    lent = launch.guest_argv(tmp_path / "run", [Path("/there/mine.bpf.c")])
+    assert lent == [str(tmp_path / "run"), "/there", str(tmp_path / "ccplay")]
+    # The directory of a run is none before its store has made it.
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(LabError, match="may not write to /"):
+        launch.guest_argv(tmp_path, [Path("/mine.bpf.c")])

@@ -34,6 +34,9 @@ _OPTIONS = (
 _MOST_KEPT = 64
 """Objects in the cache, of some 700 kB each."""
 
+_LONGEST = 1 << 20
+"""Bytes of a source; the longest that comes with ccplay has 7000."""
+
 _CLANG_S = 120.0
 """Less than a second on a PC; more than this is none that will end."""
 
@@ -53,10 +56,7 @@ def build(source: Path, told: Callable[[str], None] = lambda _: None) -> tuple[b
 
     ``told`` hears what takes a while. Raises ``BuildError``, ``UnsupportedError``, ``CcplayError``.
     """
-    try:
-        text = source.read_bytes()
-    except OSError as error:
-        raise CcplayError(f"can't read {source}: {error.strerror}") from None
+    text = _text(source)
     types = _types()
     material = [text, HEADER.read_bytes(), types.encode(), _clang_version().encode()]
     kept = _folder() / f"{_digest(*material, ' '.join(_OPTIONS).encode())}.o"
@@ -64,8 +64,25 @@ def build(source: Path, told: Callable[[str], None] = lambda _: None) -> tuple[b
         image = kept.read_bytes()
         kept.touch()
         return image, []
-    told(f"building {source.name}, which takes a second the first time")
-    return _compile(source, text, _vmlinux_header(types), kept)
+    told(f"building {source.name}, which takes a while the first time")
+    try:
+        return _compile(source, text, _vmlinux_header(types), kept)
+    except OSError as error:
+        raise CcplayError(f"can't keep what is built in {kept.parent}: {error.strerror}") from None
+
+
+def _text(source: Path) -> bytes:
+    try:
+        # A pipe would never end.
+        if source.exists() and not source.is_file():
+            raise CcplayError(f"can't read {source}: it is no file")
+        with source.open("rb") as file:
+            text = file.read(_LONGEST + 1)
+    except OSError as error:
+        raise CcplayError(f"can't read {source}: {error.strerror}") from None
+    if len(text) > _LONGEST:
+        raise CcplayError(f"{source} is no algorithm: it has more than {_LONGEST >> 20} MiB")
+    return text
 
 
 def _compile(source: Path, text: bytes, types: Path, kept: Path) -> tuple[bytes, list[str]]:
@@ -83,7 +100,9 @@ def _compile(source: Path, text: bytes, types: Path, kept: Path) -> tuple[bytes,
         if result.returncode != 0:
             raise BuildError(source, said)
         image = made.read_bytes()
-        made.replace(kept)
+        if not said:
+            # Else what clang warns of is to be said the next time, too.
+            made.replace(kept)
     _forget(kept.parent)
     return image, said
 

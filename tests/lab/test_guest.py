@@ -1,0 +1,79 @@
+"""What passes the border of a guest: files both ways, and the end of whoever started it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from ccplay import launch
+from ccplay.assets import ALGORITHMS
+from ccplay.guest import boot
+from ccplay.model.commands import Build, SetCongestionControl, StartCapture, StartFlow, StopCapture
+from ccplay.model.values import Topology
+from ccplay.source import LabSource
+from tests.lab.conftest import RunningLab
+
+_missing = boot.lack()
+pytestmark = pytest.mark.skipif(_missing is not None, reason=f"{_missing}")
+
+_EMULATED_S = 180.0
+"""So long booting, or clang, may take in an emulated guest on a busy machine; 25 s where idle."""
+
+
+async def test_own_algorithms_are_edited_here_and_captures_come_out(tmp_path: Path) -> None:
+    """The folder has a space and a comma, as folders of users do."""
+    folder = tmp_path / "my, own"
+    folder.mkdir()
+    source = Path(shutil.copy(ALGORITHMS / "template.bpf.c", folder / "mine.bpf.c"))
+    argv = launch.guest_argv(folder, [source])
+    lab = RunningLab(LabSource(argv, Build(topology=Topology(kind="linear"))))
+    try:
+        await lab.until(lambda state: state.phase == "ready", _EMULATED_S)
+        lab.send(StartCapture(capture="c"), StartFlow(flow="1", cc="mine"))
+        await lab.until(lambda state: "1" in state.flows, _EMULATED_S)
+        _edit(source)
+        await lab.until(
+            lambda state: any(isinstance(e.command, SetCongestionControl) for e in state.applied),
+            _EMULATED_S,
+        )
+        capture = Path(lab.state.captures["c"].path)
+        lab.send(StopCapture(capture="c"))
+        await lab.until(lambda state: "c" not in state.captures, _EMULATED_S)
+    finally:
+        await lab.close()
+    assert capture.parent == folder
+    _check(capture)
+
+
+def _edit(source: Path) -> None:
+    source.write_text(source.read_text().replace("KEPT 512", "KEPT 900"))
+
+
+def _check(capture: Path) -> None:
+    """A section header block begins a file; the flow ran for as long as it takes to compile."""
+    content = capture.read_bytes()
+    assert content.startswith(b"\x0a\x0d\x0d\x0a")
+    assert len(content) > 100_000
+
+
+def test_a_guest_dies_with_a_killed_starter(tmp_path: Path) -> None:
+    """Also while it boots, when nobody in it would see that its stdin has ended."""
+    script = (
+        "import subprocess, sys; from ccplay import launch; from pathlib import Path\n"
+        f"argv = launch.guest_argv(Path({str(tmp_path)!r}))\n"
+        "print(subprocess.Popen(argv, stdin=subprocess.PIPE).pid, flush=True); sys.stdin.read()"
+    )
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", script], stdin=pipe, stdout=pipe) as starter:
+        assert starter.stdout is not None
+        guest = psutil.Process(int(starter.stdout.readline()))
+        os.kill(starter.pid, signal.SIGKILL)
+    gone, _ = psutil.wait_procs([guest], timeout=10)
+    assert gone
