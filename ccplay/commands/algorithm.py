@@ -55,19 +55,22 @@ def _check(arguments: argparse.Namespace) -> int:
     from ccplay.lab.bpf.libbpf import LoadError
     from ccplay.lab.bpf.own import own_algorithms
     from ccplay.lab.bpf.register import register
+    from ccplay.lab.bpf.shown import names_in
     from ccplay.lab.bpf.support import lack
 
     path: Path = arguments.file
     (name,) = own_algorithms([path])
     try:
         image, warnings = build(path)
-        for warning in warnings:
-            print(warning)
+        for warning in dict.fromkeys(each for each in warnings if each.startswith(path.name)):
+            if "warning:" in warning:
+                print(warning)
         print(f"{path.name}: clang compiles it")
         if (missing := lack()) is not None:
             raise UnsupportedError(
                 f"the kernel has not checked it: {missing.reason}; {missing.remedy}"
             )
+        names_in(image)
         _, registered = register(image, name)
         registered.close()
     except (BuildError, LoadError) as error:
@@ -82,7 +85,8 @@ def _told(path: Path, complaint: Complaint) -> str:
     """Return a complaint with its line of the source and what it means."""
     place = path.name if complaint.line is None else f"{path.name}:{complaint.line}"
     said = [f"{place}: {complaint.words}"]
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    # Lines as clang counts them: form feeds end none.
+    lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
     if complaint.line is not None and complaint.line <= len(lines):
         said.append(f"    {lines[complaint.line - 1].strip()}")
     if complaint.hint:

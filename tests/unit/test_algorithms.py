@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 
@@ -65,6 +66,32 @@ def test_floating_point_is_told_once_where_it_is_written() -> None:
     (complaint,) = complaints(SOURCE, BuildError(SOURCE, FLOATS))
     assert complaint.line == 48
     assert "no floating point" in complaint.hint
+
+
+def test_a_line_of_the_header_is_told_by_the_one_before_it() -> None:
+    """The verifier does not say which line has called what it is in."""
+    called = VERIFIER.replace(
+        ";  @ mine.bpf.c:49", ";  @ mine.bpf.c:49\n2: (b7) r2 = 0\n; set @ ccplay_cc.h:220"
+    )
+    (complaint,) = complaints(SOURCE, LoadError("the kernel refuses to load it", called))
+    assert complaint.line == 49
+    assert complaint.words.endswith("(in what comes next, or in what that calls)")
+
+
+def test_a_header_that_is_not_there_is_told_where_it_is_included() -> None:
+    said = [
+        "In file included from mine.bpf.c:18:",
+        "/usr/include/stdio.h:27:10: fatal error: 'bits/libc-header-start.h' file not found",
+    ]
+    (complaint,) = complaints(SOURCE, BuildError(SOURCE, said))
+    assert complaint.line == 18
+    assert "no C library" in complaint.hint
+
+
+def test_an_unknown_function_is_told_where_to_find_those_that_are_known() -> None:
+    said = ["mine.bpf.c:47:2: error: implicit declaration of function 'grow_by_one' is invalid"]
+    (complaint,) = complaints(SOURCE, BuildError(SOURCE, said))
+    assert "ccplay_cc.h" in complaint.hint
 
 
 @pytest.mark.parametrize(
@@ -157,6 +184,31 @@ def test_new_writes_a_template_and_never_over_a_file(
     assert main(["algorithm", "new", "mine"]) == UsageError.exit_code
     assert main(["algorithm", "new", "cubic"]) == UsageError.exit_code
     assert SOURCE.read_text() == written
+
+
+@pytest.mark.parametrize("kind", ["missing", "folder", "pipe", "loop", "device", "huge"])
+def test_what_is_no_source_is_said_in_a_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    """And at once: a pipe would never end, nor would a device."""
+    path = tmp_path / SOURCE
+    match kind:
+        case "folder":
+            path.mkdir()
+        case "pipe":
+            os.mkfifo(path)
+        case "loop":
+            path.symlink_to(path)
+        case "device":
+            path.symlink_to("/dev/zero")
+        case "huge":
+            with path.open("wb") as file:
+                file.truncate(1 << 32)
+    assert main(["algorithm", "check", str(path)]) == 1
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith("ccplay: ")
+    assert SOURCE.name in said
+    assert len(summary(path)) < 100
 
 
 def test_list_names_them_all(capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,6 +28,13 @@ _CLANG_HINTS = {
     r"[Ss]igned division": "BPF divides without signs only: make both sides u32 or u64",
     r"stack limit": "all variables of an operation together have 512 bytes",
     r"call to built-in function": "the kernel has no such function for BPF programs",
+    r"implicit declaration of function|undeclared function": "there is no such function: "
+    "ccplay_cc.h has all that there are",
+    r"104 bytes": "leave something out of the struct, or make it smaller",
+    r"file not found": "the kernel has no C library: ccplay_cc.h is all there is to include",
+    r"extraneous closing brace|expected '}'|definition is not allowed|expected identifier$": (
+        "a { or } is missing or too many, here or above"
+    ),
 }
 
 _VERIFIER_HINTS = {
@@ -73,7 +80,8 @@ def summed_up(source: Path, error: BuildError | LoadError) -> str:
 
 
 def _of_clang(name: str, said: list[str]) -> Iterator[Complaint]:
-    located = re.compile(rf"{re.escape(name)}:(\d+):\d+: (?:fatal )?error: (.*)")
+    located = re.compile(rf"^{re.escape(name)}:(\d+):\d+: (?:fatal )?error: (.*)")
+    included = re.compile(rf"^In file included from {re.escape(name)}:(\d+):")
     inside = re.compile(rf"source location for {re.escape(name)}:([1-9]\d*):")
     for at, text in enumerate(said):
         if match := located.search(text):
@@ -86,6 +94,13 @@ def _of_clang(name: str, said: list[str]) -> Iterator[Complaint]:
                     line = int(deeper[1])
                     break
             yield Complaint(line, words, _hint(words, _CLANG_HINTS))
+        elif match := included.match(text):
+            # The header that it names, or one that that includes in its turn.
+            words = next(
+                (note.partition("error: ")[2] for note in said[at:] if "error: " in note), ""
+            )
+            if words:
+                yield Complaint(int(match[1]), words, _hint(words, _CLANG_HINTS))
         elif match := re.match(r"Error at line (\d+): (Unsupport signed division)", text):
             yield Complaint(int(match[1]), match[2], _hint(match[2], _CLANG_HINTS))
 
@@ -94,12 +109,17 @@ def _of_kernel(name: str, error: LoadError) -> Iterator[Complaint]:
     lines = error.log.splitlines()
     place = re.compile(rf"^;.*@ {re.escape(name)}:(\d+)")
     line: int | None = None
+    inside = False
     for at, text in enumerate(lines):
         if match := place.match(text):
-            line = int(match[1])
+            line, inside = int(match[1]), False
+        elif text.startswith(";"):
+            # A line of ccplay_cc.h, which the one of ours that is next to come has called.
+            inside = line is not None
         elif match := re.search(r"'(\w+)': not found in kernel", text):
             yield Complaint(None, text.removeprefix("libbpf: "), _hint(text, _VERIFIER_HINTS))
         elif text.startswith("processed ") and (words := _reason(lines[:at])):
+            words += " (in what comes next, or in what that calls)" * inside
             yield Complaint(line, words, _hint(words, _VERIFIER_HINTS))
         elif match := re.search(r"prog 'cc_(\w+)': failed to load: -524", text):
             yield Complaint(None, f"{match[1].upper()} belongs to nothing", _UNNAMED)

@@ -23,8 +23,11 @@ def offers() -> Iterator[Feature]:
 
 def summary(path: Path) -> str:
     """Return the first sentence of a source's first comment, on one line."""
+    if not path.is_file():
+        return "can't be read: it is no file"
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        with path.open(encoding="utf-8", errors="replace") as file:
+            text = file.read(4096)
     except OSError as error:
         return f"can't be read: {error.strerror}"
     comment = _HEADER.search(text)
