@@ -42,7 +42,7 @@ def flows(view: View, field: str, factor: float = 1.0, *, own: bool = False) -> 
 
 
 def variables(view: View) -> dict[str, list[Series]]:
-    """Return what algorithms tell of themselves in the ghost, as far as the window shows it."""
+    """Return what algorithms tell in the ghost within the window, the selected flow's first."""
     ghost, shift = view.ghost, view.shift
     found: dict[str, list[Series]] = {}
     if ghost is None or shift is None:
@@ -50,7 +50,7 @@ def variables(view: View) -> dict[str, list[Series]]:
     left = max(view.playhead.left - shift, ghost.first)
     right = min(view.playhead.right - shift, ghost.last)
     ticks = [ghost.state.sweeps.at_or_after(t) for t in (left, right)]
-    for flow in _flows(view, ghost, shift):
+    for flow in reversed(_flows(view, ghost, shift)):
         for name, series in flow.own.items():
             if series.extremes(*ticks) is not None:
                 found.setdefault(name, []).append(series)

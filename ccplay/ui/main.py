@@ -69,8 +69,6 @@ _PLOTS = ("cwnd", "queue", "rtt")
 
 _VALUES = "Values of algorithms in place of RTT (V backwards)"
 
-_UDP = "Cross traffic: UDP at a constant rate"
-
 LIVE_ONLY = ("dialog", "stop", "capture", "trace")
 
 
@@ -82,7 +80,7 @@ class MainScreen(Screen[None]):
         Binding("f", "dialog('FlowDialog')", "New flow", id="flow", priority=True),
         Binding("w", "dialog('DownloadDialog')", "Download", id="download", priority=True),
         Binding("p", "dialog('PingDialog')", "Ping", id="ping", priority=True),
-        Binding("u", "dialog('UdpDialog')", "UDP", id="udp", priority=True, tooltip=_UDP),
+        Binding("u", "dialog('UdpDialog')", "Cross traffic by UDP", id="udp", priority=True),
         Binding(
             "c", "dialog('CongestionDialog')", "Congestion control", id="congestion", priority=True
         ),
