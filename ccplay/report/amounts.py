@@ -10,6 +10,8 @@ from ccplay.measure.statistics import Statistic
 
 _RATES = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
 _SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
+_COUNTED = frozenset(("retransmit", "packet", "drop", "mark", "sent", "received", "lost"))
+_SAMPLED = ("cwnd", "qlen", "slow_start_cwnd")
 _DIGITS = 4
 
 
@@ -21,9 +23,13 @@ class Unit:
     """One of it, in what results are in."""
     name: str
     """Empty for counts and ratios."""
+    counts: bool = False
+    """Whether values are whole but for means and medians."""
 
     def write(self, value: float) -> str:
-        """Write a value to three digits, without its unit."""
+        """Write a value to three digits, without its unit; whole numbers of things as such."""
+        if self.counts and value == round(value):
+            return f"{value:.0f}"
         return _fixed(value / self.scale, _decimals(value / self.scale, 2))
 
     def write_statistic(self, found: Statistic) -> str:
@@ -49,7 +55,7 @@ def unit(figure: str, values: Iterable[float] = ()) -> Unit:
         return Unit(1.0, "ms")
     if name.endswith("_s") or name == "seconds":
         return Unit(1.0, "s")
-    return Unit(1.0, "")
+    return Unit(1.0, "", counts=name.removesuffix("s") in _COUNTED or name.startswith(_SAMPLED))
 
 
 def write(figure: str, value: float) -> str:

@@ -9,7 +9,7 @@ from ccplay.measure.merits import merits
 from ccplay.measure.results import CaseResult, CaseStatistics
 from ccplay.measure.statistics import Statistic
 from ccplay.report.amounts import Unit, unit
-from ccplay.report.families import by_family, some_of
+from ccplay.report.families import by_family
 from ccplay.report.material import Axis, Parameter, axes, place, point, say, slug
 from ccplay.report.naming import Words, words
 from ccplay.report.published import common, own, values
@@ -141,10 +141,16 @@ def charts(cases: Sequence[CaseStatistics], runs: Sequence[CaseResult]) -> list[
     for kind, figures in kinds.items():
         having = [case for case in cases if any(figure in case.figures for figure in figures)]
         if len(having) > 1 or any(case.runs > 1 for case in having):
-            where = some_of([case.name for case in having], cases)
             made = _chart(kind, figures, having, (singles, algorithms, _racers(runs)))
+            where = _only_family(having, cases)
             found.append(replace(made, title=f"{made.title}, {where}") if where else made)
     return found
+
+
+def _only_family(having: Sequence[CaseStatistics], cases: Sequence[CaseStatistics]) -> str:
+    """Return the name of the family that alone has a figure, which no panel says; else nothing."""
+    names = {family for family, _ in by_family(having)}
+    return names.pop() if len(names) == 1 < len(by_family(cases)) else ""
 
 
 def _chart(

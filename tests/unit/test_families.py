@@ -235,6 +235,10 @@ def test_the_name_of_a_family_is_what_its_points_share() -> None:
         ("checkpoint.elapsed_s", 18.1, "18.1 s"),
         ("jain", 0.9, "0.900"),
         ("flows.1.retransmits", 0, "0"),
+        ("flows.1.cwnd_p50", 28.0, "28"),
+        ("flows.1.cwnd_p50", 28.5, "28.5"),
+        ("queues.r->h2.drops", 1234, "1234"),
+        ("checkpoint.ratio", 1.0, "1.00"),
     ],
 )
 def test_a_figure_is_written_in_its_unit(figure: str, value: float, text: str) -> None:

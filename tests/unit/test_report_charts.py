@@ -20,6 +20,7 @@ from tests.unit.reports import (
 pytest.importorskip("matplotlib")
 
 from matplotlib.figure import Figure
+from matplotlib.text import Annotation
 
 from ccplay.report.figures import cdf, chart, files, marks, style
 
@@ -74,10 +75,26 @@ def test_what_was_published_of_a_whole_family_is_a_line_and_no_mark() -> None:
     assert line.published == list(PUBLISHED)
 
 
-def test_a_chart_of_some_cases_says_of_which() -> None:
+def test_a_chart_of_one_family_says_of_which() -> None:
+    """Other conditions had no such figure; cases that are named in the chart need no title."""
+    alone = variants("reno", "vegas").statistics
+    other = [msgspec.structs.replace(each, name=f"idle, {each.name}", figures={}) for each in alone]
+    assert charts([*alone, *other], [])[0].title == "Checkpoint ratio, alone"
+    assert charts(alone, [])[0].title == "Checkpoint ratio"
     first, second = experiment().statistics
     only = charts([first, msgspec.structs.replace(second, figures={})], [])[0]
-    assert only.title == "Checkpoint ratio, reno <b>"
+    assert only.title == "Checkpoint ratio"
+
+
+def test_a_measurement_stands_behind_what_was_published_of_it() -> None:
+    bars = [
+        case_statistics(name, [case_result(name, 1, 0.5)], PUBLISHED)
+        for name in ("a case of a long name", "another of a long name", "a third long name")
+    ]
+    with style.look():
+        [axes] = chart.draw(charts(bars, [])[0], style.Inks([])).axes
+    placed = [text.xy[0] for text in axes.texts if isinstance(text, Annotation)]
+    assert placed == [max(PUBLISHED)] * 3
 
 
 def test_cases_without_a_matrix_are_their_own_axis() -> None:

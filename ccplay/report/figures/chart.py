@@ -205,7 +205,7 @@ def _bar(
         axes.errorbar(means, at, xerr=spreads, **{**error_of, **_SPREAD})
         axes.errorbar(means, at, xerr=errors, **error_of)
     if not upright and chart.runs[1] == 1:
-        _written(axes, chart, means, at)
+        _written(axes, chart, line.marks, at)
     for x, mark in zip(at, line.marks, strict=True):
         values = [v / scale for v in mark.singles] if len(mark.singles) > 1 else []
         spread = [x + thick * (0.26 + 0.1 * (i % 2)) for i in range(len(values))]
@@ -216,13 +216,14 @@ def _bar(
         axes.plot(*((beside, theirs) if upright else (theirs, beside)), **_PUBLISHED)
 
 
-def _written(axes: Axes, chart: Chart, means: Sequence[float], at: Sequence[float]) -> None:
-    """Write single measurements behind their bars: nothing else tells them from each other."""
-    for mean, y in zip(means, at, strict=True):
+def _written(axes: Axes, chart: Chart, marks: Sequence[Mark], at: Sequence[float]) -> None:
+    """Write single measurements behind their bars, and behind what was published of them."""
+    for mark, y in zip(marks, at, strict=True):
+        right = max(mark.statistic.mean, *mark.published, 0.0) / chart.unit.scale
         axes.annotate(
-            chart.unit.write(mean * chart.unit.scale),
-            (mean, y),
-            xytext=(2, 0),
+            chart.unit.write(mark.statistic.mean),
+            (right, y),
+            xytext=(5 if mark.published else 2, 0),
             textcoords="offset points",
             va="center_baseline",
             fontsize=style.SMALL - 0.5,
