@@ -64,9 +64,9 @@ def lack() -> str | None:
     if platform.machine() != "x86_64":
         return f"there is no guest for {platform.machine()} yet, only for x86_64"
     if not ACCELERATOR.exists():
-        return f"there is no guest in {FOLDER}: make guest"
+        return f"there is no guest in {FOLDER}: make guest, or ccplay guest"
     if not RAMDISK.exists():
-        return f"the guest in {FOLDER} is another version's: make guest"
+        return f"the guest in {FOLDER} is another version's: make guest, or ccplay guest"
     try:
         find("qemu-system-x86_64")
     except UnsupportedError as error:

@@ -68,7 +68,10 @@ def test_a_guest_dies_with_a_killed_starter(tmp_path: Path) -> None:
     script = (
         "import subprocess, sys; from ccplay import launch; from pathlib import Path\n"
         f"argv = launch.guest_argv(Path({str(tmp_path)!r}))\n"
-        "print(subprocess.Popen(argv, stdin=subprocess.PIPE).pid, flush=True); sys.stdin.read()"
+        "pid = subprocess.Popen(argv, stdin=subprocess.PIPE).pid\n"
+        # What runs before QEMU is what binds it to us.
+        "while 'qemu' not in Path(f'/proc/{pid}/comm').read_text(): pass\n"
+        "print(pid, flush=True); sys.stdin.read()"
     )
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", script], stdin=pipe, stdout=pipe) as starter:
