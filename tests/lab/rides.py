@@ -227,12 +227,15 @@ Wanted: TypeAlias = Mapping[str, tuple[str, Path, float]]
 async def rides(wanted: Wanted, at_once: int = 4, argv: Sequence[str] = ()) -> Ridden:
     """Run several, some side by side, each in a lab of its own.
 
-    Those that the machine had too little for are run again, with ever fewer side by side.
+    Those that the machine had too little for are run again, with ever fewer side by side, while
+    that helps any.
     """
     found = Ridden(await _side_by_side(wanted, at_once, argv))
-    while at_once > 1 and (again := {name: wanted[name] for name in found.starved()}):
-        at_once = max(1, at_once // 3)
-        found |= await _side_by_side(again, at_once, argv)
+    left, before = found.starved(), len(wanted) + 1
+    while at_once > 1 and 0 < len(left) < before:
+        at_once, before = max(1, at_once // 3), len(left)
+        found |= await _side_by_side({name: wanted[name] for name in left}, at_once, argv)
+        left = found.starved()
     return found
 
 
