@@ -80,7 +80,7 @@ def summed_up(source: Path, error: BuildError | LoadError) -> str:
 
 
 def _of_clang(name: str, said: list[str]) -> Iterator[Complaint]:
-    located = re.compile(rf"^{re.escape(name)}:(\d+):\d+: (?:fatal )?error: (.*)")
+    located = re.compile(rf"^{re.escape(name)}:(\d+):\d+: (?:fatal )?error: (.*?)(?: \[-W\S+\])?$")
     included = re.compile(rf"^In file included from {re.escape(name)}:(\d+):")
     inside = re.compile(rf"source location for {re.escape(name)}:([1-9]\d*):")
     for at, text in enumerate(said):
