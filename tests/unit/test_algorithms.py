@@ -89,9 +89,9 @@ def test_a_header_that_is_not_there_is_told_where_it_is_included() -> None:
 
 
 def test_an_unknown_function_is_told_where_to_find_those_that_are_known() -> None:
-    said = "mine.bpf.c:47:2: error: implicit declaration of function 'increase' [-Werror,-Wimplicit]"
+    said = "mine.bpf.c:47:2: error: implicit declaration of function 'more' [-Werror,-Wimplicit]"
     (complaint,) = complaints(SOURCE, BuildError(SOURCE, [said]))
-    assert complaint.words == "implicit declaration of function 'increase'"
+    assert complaint.words == "implicit declaration of function 'more'"
     assert "ccplay_cc.h" in complaint.hint
 
 
