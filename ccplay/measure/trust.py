@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ccplay.measure.accuracy import delay_off
+from ccplay.measure.windows import impossible_windows
 from ccplay.model.events import Health
 from ccplay.state import LabState
 
@@ -48,6 +49,8 @@ class HealthResult(msgspec.Struct, frozen=True, kw_only=True):
     """What left a busy link over what its rate allows, in the median second; null where none was
     busy for long."""
     events_dropped: int
+    impossible_windows: int = 0
+    """Flows with a cwnd or ssthresh that no path holds."""
     trustworthy: bool
     reasons: list[str]
     """Why not."""
@@ -69,6 +72,11 @@ def judge(state: LabState) -> HealthResult:
         reasons.append(f"a busy link carried {accuracy:.0%} of its rate")
     if (off := delay_off(state)) is not None:
         reasons.append(off)
+    windows = impossible_windows(state)
+    reasons += [
+        f"flow {name} had a window of {most:,} segments: its algorithm was left out, or is wrong"
+        for name, most in windows.items()
+    ]
     return HealthResult(
         ticks=ticks,
         missed=missed,
@@ -83,6 +91,7 @@ def judge(state: LabState) -> HealthResult:
         delay_late_p99_us=_middle(delay_p99),
         rate_accuracy=accuracy,
         events_dropped=dropped,
+        impossible_windows=len(windows),
         trustworthy=not reasons,
         reasons=reasons,
     )

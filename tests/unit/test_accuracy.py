@@ -67,3 +67,17 @@ def test_a_queue_that_never_emptied_explains_it() -> None:
 
 def test_jitter_leaves_no_base_to_compare_with() -> None:
     assert delay_off(run(60_000, jitter_us=1_000)) is None
+
+
+def test_a_window_that_no_path_holds_speaks_against_a_run() -> None:
+    """What a kernel takes from its stack where it runs no BPF program in its first process."""
+    state = run(20_000)
+    event = sweep(2.1, {"1": 1000})
+    assert event.tcp is not None
+    event.tcp.min_rtt_us[0] = 20_000
+    event.tcp.ssthresh[0] = 0x81104110
+    state.apply(event)
+    found = judge(state)
+    assert found.impossible_windows == 1
+    assert not found.trustworthy
+    assert found.reasons[0].startswith("flow 1 had a window of 2,165,326,")
