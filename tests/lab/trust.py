@@ -31,9 +31,13 @@ def note(health: HealthResult) -> None:
 
 
 def starved(health: HealthResult) -> bool:
-    """Whether the machine had too little for a lab; a link off its rate may be our own fault."""
+    """Whether the machine had too little for a lab; a link off its rate may be our own fault.
+
+    Or its kernel left an algorithm out: see ``impossible_windows``.
+    """
     kept = msgspec.structs.replace(health, rate_accuracy=None)
-    return for_want_of_cpu(kept) or (health.steal or 0.0) > MOST_STEAL
+    stolen = (health.steal or 0.0) > MOST_STEAL
+    return for_want_of_cpu(kept) or stolen or health.impossible_windows > 0
 
 
 def physical(test: Test) -> Test:
@@ -45,7 +49,7 @@ def physical(test: Test) -> Test:
             with _excused():
                 await test(*args, **named)
                 return
-        _give_up()
+        _give_up(test)
 
     @functools.wraps(test)
     def tried_at_once(*args: Any, **named: Any) -> None:
@@ -53,7 +57,7 @@ def physical(test: Test) -> Test:
             with _excused():
                 test(*args, **named)
                 return
-        _give_up()
+        _give_up(test)
 
     return cast("Test", tried if inspect.iscoroutinefunction(test) else tried_at_once)
 
@@ -68,6 +72,7 @@ def _excused() -> Iterator[None]:
             raise
 
 
-def _give_up() -> None:
+def _give_up(test: Callable[..., Any]) -> None:
     reasons = dict.fromkeys(reason for each in filter(starved, _noted) for reason in each.reasons)
-    pytest.skip(f"too busy a machine, {ATTEMPTS} times: {', '.join(reasons)}")
+    why = f"too busy a machine, {ATTEMPTS} times: {', '.join(reasons)}"
+    pytest.skip(f"{test.__name__}: {why}")
