@@ -227,15 +227,11 @@ Wanted: TypeAlias = Mapping[str, tuple[str, Path, float]]
 async def rides(wanted: Wanted, at_once: int = 4, argv: Sequence[str] = ()) -> Ridden:
     """Run several, some side by side, each in a lab of its own.
 
-    Those that the machine had too little for are run again, with ever fewer side by side, while
-    that helps any.
+    Those that the machine had too little for are run once more, with fewer side by side.
     """
     found = Ridden(await _side_by_side(wanted, at_once, argv))
-    left, before = found.starved(), len(wanted) + 1
-    while at_once > 1 and 0 < len(left) < before:
-        at_once, before = max(1, at_once // 3), len(left)
-        found |= await _side_by_side({name: wanted[name] for name in left}, at_once, argv)
-        left = found.starved()
+    if at_once > 1 and (again := {name: wanted[name] for name in found.starved()}):
+        found |= await _side_by_side(again, max(1, at_once // 3), argv)
     return found
 
 
