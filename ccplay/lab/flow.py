@@ -173,8 +173,8 @@ class Flow:
         )
         if self._command.ecn and not counters.ecn:
             text = (
-                f"flow {self.name} has no ECN: {self.dst} does not agree (sysctl net.ipv4.tcp_ecn), "
-                "or the first SYN was lost, and the next one asks for none"
+                f"flow {self.name} has no ECN: {self.dst} does not agree (sysctl net.ipv4.tcp_ecn) "
+                "or its first SYN was lost, and the next one asks for none"
             )
             self._tell("warning", text)
         asked = self._command.cc
