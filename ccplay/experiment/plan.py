@@ -35,12 +35,17 @@ class Run:
 
 
 def plan(scenario: Scenario) -> list[Run]:
-    """Return all runs, repeat by repeat, so that what is broken off is balanced."""
+    """Return all runs, repeat by repeat, so that what is broken off is balanced.
+
+    Cases take turns at each point of a matrix, so that not all that is heavy runs side by side.
+    """
     most = max(case.repeats for case in scenario.cases)
+    points = list(dict.fromkeys(str(case.parameters) for case in scenario.cases))
+    in_turns = sorted(scenario.cases, key=lambda case: points.index(str(case.parameters)))
     return [
         Run(case, repeat)
         for repeat in range(1, most + 1)
-        for case in scenario.cases
+        for case in in_turns
         if repeat <= case.repeats
     ]
 

@@ -54,6 +54,19 @@ def test_every_case_is_run_once_before_any_is_run_again() -> None:
     assert [str(run) for run in runs[:2]] == ["a, run 1", "b, run 1"]
 
 
+def test_cases_take_turns_at_each_point_of_a_matrix() -> None:
+    """Or all that is heavy would run side by side."""
+    matrix = '[matrix.cc]\npath = "timeline.0.cc"\nvalues = ["reno", "cubic"]\n'
+    cases = '[[case]]\nname = "alone"\n[[case]]\nname = "loss"\n'
+    runs = plan(parse(TEXT + matrix + cases, Path("t.toml")))
+    assert [run.case.name for run in runs] == [
+        "alone, cc reno",
+        "loss, cc reno",
+        "alone, cc cubic",
+        "loss, cc cubic",
+    ]
+
+
 def test_finished_runs_are_not_planned_again() -> None:
     agenda = Planned(plan(scenario("a", "b", repeats=2)), {("a", 1), ("b", 2)})
     assert [case.name for case in agenda.waiting()] == ["b", "a"]
