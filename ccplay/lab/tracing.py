@@ -31,7 +31,8 @@ class Account:
     """What was told of a connection, and what not, by the kernel's own count of its segments.
 
     That runs ahead by what waits for the socket, but now and then nothing does. So the least by
-    which it ran ahead in a while, over the least in the first one, was never told.
+    which it ran ahead in a while, over the least in the first one, was never told. What was missed
+    before the first record or after the last one can't be known.
     """
 
     told: int = 0

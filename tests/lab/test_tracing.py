@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import pytest
 
@@ -100,10 +100,43 @@ async def test_every_ack_is_told_and_agrees_with_what_is_sampled(tmp_path: Path)
         assert series.values(0, end) == traced(flow).series[name].values(0, end)
 
 
+class Counted(NamedTuple):
+    """Segments that a download's sender has received, and how many a trace of it told of."""
+
+    received: int
+    told: int
+    missed: int
+
+    @property
+    def unknown(self) -> int:
+        """How many were not told and not missed.
+
+        Never told are the handshake's SYN and ACK and, when the connection is closed, the last ACK.
+        """
+        return self.received - 3 - self.told - self.missed
+
+
 @needs_root
 @pytest.mark.parametrize("delay_us", [0, 50_000])
 async def test_every_ack_of_a_download_is_told(delay_us: int) -> None:
-    """Counted beside it: what TCP of the sending host has received, and nothing else is there."""
+    """Counted beside it: what TCP of the sending host has received, and nothing else is there.
+
+    That the very first or last segment was missed no other one can tell. It happens in a run of
+    some hundreds, so one of three has to be known to the last segment.
+    """
+    for _ in range(3):
+        counted = await count_a_download(delay_us)
+        assert counted.unknown >= 0
+        # Some kernels run no programs while certain processes of the host run, in whose time ACKs
+        # may come in: here 0 to 6 of 410 were missed. What perf missed on an idle CPU were 3 of 4.
+        assert counted.missed + counted.unknown < 0.05 * counted.received
+        if not counted.unknown:
+            break
+    assert counted.unknown == 0
+
+
+async def count_a_download(delay_us: int) -> Counted:
+    """Trace a download from before its first packet to its end."""
     async with running(build(delay_us)) as lab:
         # Nothing passes before the trace has begun: wget asks anew after a second.
         lab.send(SetLink(loss=1.0))
@@ -118,13 +151,9 @@ async def test_every_ack_of_a_download_is_told(delay_us: int) -> None:
     # Half of the 691 segments, if every other one is acknowledged; a receiver that is busy
     # acknowledges what has come while it read all at once, since Linux 6.7.
     assert told > 691 / 4
-    # Not told: the handshake's SYN and ACK and, when the connection is closed, the last ACK.
-    assert received - 3 == told + missed
     # ACKs that come while the sender's own call holds the socket may be merged into one.
     assert told - merged <= trace.moments.end <= told
-    # Some kernels run no programs while certain processes of the host run, in whose time ACKs
-    # may come in: here 0 to 6 of 410 were missed. What perf missed on an idle CPU were 3 of 4.
-    assert missed < 0.05 * received
+    return Counted(received, told, missed)
 
 
 def traced_segments(log: list[str]) -> tuple[int, int]:
