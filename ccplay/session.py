@@ -6,9 +6,10 @@ import contextlib
 from collections.abc import Sequence
 from typing import Protocol
 
+from ccplay.byhand import ByHand
 from ccplay.errors import CcplayError
 from ccplay.model.commands import AnyCommand
-from ccplay.model.events import AnyEvent, Log
+from ccplay.model.events import AnyEvent, Failed, Log
 from ccplay.sinks import Sink
 from ccplay.source import Source
 from ccplay.state import LabState
@@ -42,6 +43,7 @@ class Session:
         self._source = source
         self._sinks = list(sinks)
         self._script = script
+        self._by_hand = ByHand()
 
     @property
     def live(self) -> bool:
@@ -57,12 +59,9 @@ class Session:
         """Take in events until the source ends; what went wrong is in ``error`` then."""
         try:
             async for event in self._source.events():
-                self.state.apply(event)
-                if self._sinks:
-                    self._pour(event)
+                self._take(event)
                 if self._script is not None:
-                    for command in self._script.due(self.state):
-                        self._source.send(command)
+                    self._play(self._script)
         except CcplayError as error:
             self.error = str(error)
         finally:
@@ -70,7 +69,11 @@ class Session:
             await self.close()
 
     def send(self, command: AnyCommand) -> None:
-        """Ask the lab for something; the outcome arrives as ``Applied`` or ``Failed``."""
+        """Ask the lab for something; the outcome arrives as ``Applied`` or ``Failed``.
+
+        What is left of the timeline does not undo it.
+        """
+        self._by_hand.ask(command)
         self._source.send(command)
 
     async def close(self) -> None:
@@ -78,6 +81,23 @@ class Session:
         await self._source.close()
         while self._sinks:
             self._sinks.pop().close()
+
+    def _take(self, event: AnyEvent | UnknownEvent) -> None:
+        self.state.apply(event)
+        if isinstance(event, Failed) and event.command is not None:
+            self._by_hand.refused(event.command)
+        if self._sinks:
+            self._pour(event)
+
+    def _play(self, script: Timed) -> None:
+        """Send what is due, but for what a person has set by hand meanwhile, and say so."""
+        due, hello = script.due(self.state), self.state.hello
+        if due and hello is not None:
+            due, skipped = self._by_hand.spare(due, hello.network.topology)
+            for text in skipped:
+                self._take(Log(t=self.state.now, level="info", text=text))
+        for command in due:
+            self._source.send(command)
 
     def _pour(self, event: AnyEvent | UnknownEvent) -> None:
         for sink in list(self._sinks):

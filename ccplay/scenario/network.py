@@ -50,6 +50,15 @@ class Names:
         known = (BOTTLENECK, *self.links)
         return f"there is no link {quote(link)}{did_you_mean(link, known)}"
 
+    def directions(self, link: str) -> frozenset[str]:
+        """Return the directions that a name of a link stands for."""
+        if link == BOTTLENECK:
+            return frozenset(self.bottlenecks)
+        if "->" in link:
+            return frozenset((link,))
+        one, _, other = link.partition("-")
+        return frozenset((f"{one}->{other}", f"{other}->{one}"))
+
     def is_bottleneck(self, link: str) -> bool:
         """Whether ``link`` is one under study."""
         return link == BOTTLENECK or link in self.bottlenecks

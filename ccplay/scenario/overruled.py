@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ccplay.model.values import BOTTLENECK
 from ccplay.scenario.mistakes import Place, SetPath, quote
 from ccplay.scenario.network import Names
 from ccplay.scenario.tree import Node, Reader
@@ -18,22 +17,13 @@ def check_overruled(links: Node | None, names: Names, reader: Reader) -> None:
     entries = list(reader.table(links).items())
     for i, (link, node) in enumerate(entries):
         for later, other in entries[i + 1 :]:
-            if not _directions(link, names) <= _directions(later, names):
+            if not names.directions(link) <= names.directions(later):
                 continue
             for key in _keys(node) & _keys(other):
                 place = max(_places(node.value[key]), key=_layer)
                 if _layer(place) > max(map(_layer, _places(other.value[key]))):
                     text = f"links.{quote(later)} further down sets {key} again for this link"
                     reader.mistakes.add(place, f"{text}: say it there, or put that above")
-
-
-def _directions(link: str, names: Names) -> frozenset[str]:
-    if link == BOTTLENECK:
-        return frozenset(names.bottlenecks)
-    if "->" in link:
-        return frozenset((link,))
-    one, _, other = link.partition("-")
-    return frozenset((f"{one}->{other}", f"{other}->{one}"))
 
 
 def _keys(node: Node) -> set[str]:
