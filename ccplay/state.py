@@ -530,8 +530,10 @@ class LabState:
         if isinstance(command, SetCongestionControl) and command.flow in self.flows:
             before = self.flows[command.flow].cc
             text = f"flow {command.flow} switches {before} → {command.cc}"
-            if before == command.cc:
-                text = f"flow {command.flow} keeps {command.cc}"
+            if event.renewed:
+                text = f"flow {command.flow} goes on with the new {command.cc}"
+            elif before == command.cc:
+                text = f"flow {command.flow} stays with {command.cc}"
         self._write(event.t, "mark" if isinstance(command, Mark) else "applied", text)
 
     def _failed(self, event: Failed) -> None:

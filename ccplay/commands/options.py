@@ -131,6 +131,14 @@ def lab_opener(arguments: argparse.Namespace) -> Callable[[Build], Source]:
     return start
 
 
+def lab_words(arguments: argparse.Namespace) -> list[str]:
+    """Return what this command line says of labs, to be said again."""
+    host, files = getattr(arguments, "host", None), getattr(arguments, "algorithm", [])
+    words = ["--host", host] if host else []
+    words += ["--guest"] if getattr(arguments, "guest", False) else []
+    return [*words, *(word for file in files for word in ("--algorithm", str(file)))]
+
+
 def _algorithms(arguments: argparse.Namespace) -> dict[str, str]:
     """Return the user's own algorithms by name, with the SHA-256 of their sources.
 

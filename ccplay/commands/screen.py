@@ -7,6 +7,8 @@ import signal
 import sys
 from typing import TYPE_CHECKING, TextIO
 
+from ccplay.commands import options
+
 if TYPE_CHECKING:
     from ccplay.session import Session
 
@@ -29,6 +31,7 @@ def show(session: Session, arguments: argparse.Namespace) -> int:
         start_at=getattr(arguments, "at", 0.0),
         speed=getattr(arguments, "speed", 1.0),
         ghost=ghost,
+        lab_words=options.lab_words(arguments),
     )
     before = signal.signal(signal.SIGTERM, lambda *_: app.exit(128 + signal.SIGTERM))
     try:

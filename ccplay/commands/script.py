@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 from pathlib import Path
 
@@ -24,12 +23,14 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
     from ccplay.errors import UsageError
+    from ccplay.scenario import rerun
     from ccplay.scenario.writing import write
     from ccplay.source import read_recording
 
     recording, to = arguments.recording, arguments.to
     title = arguments.title or recording.stem
-    text = write(read_recording(recording), title=title, until=arguments.until)
+    state = read_recording(recording)
+    text = write(state, title=title, until=arguments.until)
     if to is None:
         sys.stdout.write(text)
         return 0
@@ -40,5 +41,5 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"{to} exists already: name another file, or delete it") from None
     except OSError as error:
         raise UsageError(f"can't write {to}: {error.strerror}") from None
-    print(f"to do the same again: ccplay run {shlex.quote(str(to))}", file=sys.stderr)
+    print(f"to do the same again: {rerun(to, state)}", file=sys.stderr)
     return 0

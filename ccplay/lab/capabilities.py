@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from ccplay.assets import SUFFIX
 from ccplay.disciplines import DISCIPLINES
 from ccplay.lab import capture_tools, congestion, filters, qdiscs
+from ccplay.lab.bpf.loaded import library
 from ccplay.lab.bpf.marker import lack_of_marking
 from ccplay.lab.bpf.offers import offers
 from ccplay.lab.bpf.support import is_root, lack, program
@@ -76,6 +77,8 @@ def problems(capabilities: Capabilities) -> list[str]:
 
 def _congestion_controls(*, root: bool) -> Iterator[Feature]:
     there, programs = congestion.available(), {each.name: each for each in offers()}
+    # Who brings one is going to choose it.
+    yield from (programs.pop(name) for name in library.own)
     for name in [*CATALOGUE, *(set(there) - set(CATALOGUE))]:
         known = CATALOGUE.get(name)
         summary = known.summary if known else "not one that comes with Linux"

@@ -299,7 +299,8 @@ class Lab:
             command = SetCongestionControl(flow=flow, cc=name)
             self._traffic.switch_flow(flow, name)
             now = self.clock()
-            self._emit(Applied(t=now, command=command, took_s=round(now - begun, 6)))
+            took_s = round(now - begun, 6)
+            self._emit(Applied(t=now, command=command, took_s=took_s, renewed=True))
             for over in self._watchdog.forgive(flow, now):
                 self._emit(over)
         for node in self.network.nodes:

@@ -254,6 +254,8 @@ class Applied(Event, frozen=True):
     command: AnyCommand
     took_s: float = 0.0
     """How long that took: iperf3 and wget start first, and then it has taken effect."""
+    renewed: bool = False
+    """Nobody asked: the file of the algorithm that it names was saved, and runs as it is now."""
 
 
 class Failed(Event, frozen=True):

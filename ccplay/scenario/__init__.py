@@ -6,7 +6,7 @@ it is refused, with its place, before anything starts.
 
 from ccplay.scenario.captures import captured
 from ccplay.scenario.library import find, shipped
-from ccplay.scenario.own import admit, driven
+from ccplay.scenario.own import admit, driven, rerun
 from ccplay.scenario.reading import load
 from ccplay.scenario.repeats import repeated
 from ccplay.scenario.support import check_against
@@ -25,5 +25,6 @@ __all__ = [
     "find",
     "load",
     "repeated",
+    "rerun",
     "shipped",
 ]

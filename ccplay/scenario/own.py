@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import msgspec
 
 from ccplay.scenario import quantities
 from ccplay.scenario.values import Case, Scenario
+from ccplay.state import LabState
 
 
 def admit(names: Iterable[str]) -> None:
@@ -28,6 +31,18 @@ def admitted(names: Iterable[str]) -> Iterator[list[str]]:
         yield able
     finally:
         quantities.own_algorithms.intersection_update(before)
+
+
+def rerun(file: Path, state: LabState, said: Sequence[str] = ()) -> str:
+    """Return what to type to do again what was saved from a session in ``file``.
+
+    ``said`` is what the command line said of the lab; where nothing is known of that, algorithms
+    of one's own are taken to lie here.
+    """
+    build = state.hello.build if state.hello else None
+    with admitted(build.algorithms if build else ()) as own:
+        files = [word for name in own for word in ("--algorithm", f"{name}.bpf.c")]
+    return shlex.join(["ccplay", "run", str(file), *(said or files)])
 
 
 def driven(scenario: Scenario, algorithms: Mapping[str, str]) -> Scenario:

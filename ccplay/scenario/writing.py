@@ -42,16 +42,17 @@ _DEFAULT_CC = "cubic"
 def write(state: LabState, *, title: str = "", until: float | None = None) -> str:
     """Return the scenario of a session, or of its part up to the moment ``until``.
 
-    Every command that took effect is a step, at its moment. One that no scenario can say stands
-    in the file as a comment, with the reason. Raises ``RecordingError`` where the network never
-    stood, and ``ScenarioError`` where no scenario can say that network.
+    Every command that took effect is a step, at its moment; an algorithm of one's own that was
+    saved meanwhile is none. One that no scenario can say stands in the file as a comment, with the
+    reason. Raises ``RecordingError`` where the network never stood, and ``ScenarioError`` where no
+    scenario can say that network.
     """
     hello, ready_at = state.hello, state.ready_at
     end = state.now if until is None else until
     if hello is None or ready_at is None or ready_at > end:
         raise RecordingError("the network has not stood yet: there is nothing to save")
     build = hello.build or _guess(state, hello.network.topology, ready_at)
-    done = [each for each in state.applied if each.t <= end]
+    done = [each for each in state.applied if each.t <= end and not each.renewed]
     duration_s = float(max(math.ceil(round(end - ready_at, 3)), 1))
     steps = [step(each, ready_at) for each in done]
     head = "\n".join(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -40,12 +41,15 @@ class CcplayApp(App[int]):
         speed: float = 1.0,
         fps: float = 10.0,
         ghost: Path | None = None,
+        lab_words: Sequence[str] = (),
     ) -> None:
         """Prepare to show ``session``, the recording ``ghost`` under it; ``look`` names a theme.
 
         Raises ``UsageError``.
         """
         super().__init__()
+        self.lab_words = lab_words
+        """What the command line said of the lab, to be said again."""
         self.session = session
         self.glyphs: Glyphs = ASCII if ascii else UNICODE
         self.looks = load_looks()

@@ -18,7 +18,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -38,6 +37,7 @@ from ccplay.model.commands import (
     UntraceFlow,
 )
 from ccplay.model.values import Network
+from ccplay.scenario import rerun
 from ccplay.session import Session
 from ccplay.ui import own, pictures, selection, titles
 from ccplay.ui.ghosts import Choice, Ghosts
@@ -473,8 +473,10 @@ class MainScreen(Screen[None]):
 
     def _saved(self, path: Path | None) -> None:
         if path is not None:
-            said = f"saved {path}; to do the same again: ccplay run {shlex.quote(str(path))}"
-            self.app.notify(said, timeout=10, markup=False)
+            command = rerun(path, self.session.state, self.ccplay.lab_words)
+            self.app.notify(
+                f"saved {path}; to do the same again: {command}", timeout=10, markup=False
+            )
 
     def action_help(self) -> None:
         """Show all keys and what the screen means."""

@@ -161,6 +161,8 @@ async def test_saving_the_file_swaps_it_under_a_running_flow(tmp_path: Path) -> 
     source, name = path.read_text(), called(path)
     lab = await start(path)
     try:
+        assert lab.state.hello is not None
+        assert lab.state.hello.capabilities.congestion_controls[0].name == name
         (before,) = in_kernel(path)
         path.write_text(source.replace("return max(cwnd * KEPT", "return nonsense(cwnd * KEPT"))
         await lab.until(lambda state: any("goes on as it was" in e.text for e in state.log))
@@ -174,6 +176,7 @@ async def test_saving_the_file_swaps_it_under_a_running_flow(tmp_path: Path) -> 
         await lab.until(lambda state: any("was saved" in e.text for e in state.log))
         asked = SetCongestionControl(flow="1", cc=name)
         await lab.until(lambda state: any(asked == each.command for each in state.applied))
+        assert lab.state.applied[-1].renewed
         await lab.until(lambda state: state.flows["1"].series["cwnd"].last == 4)
         assert lab.state.flows["1"].cc == name
         assert set(in_kernel(path)).isdisjoint([before])

@@ -71,6 +71,20 @@ def test_a_flow_that_switches_remembers_since_when() -> None:
     assert state.log[-1].is_mark
 
 
+def test_a_flow_whose_algorithm_was_saved_anew_is_told_so_and_one_that_chose_its_own_is_not() -> (
+    None
+):
+    again = SetCongestionControl(cc="cubic", flow="1")
+    state = folded(
+        START,
+        Sweep(t=1.1, tcp=tcp("1", cc="cubic")),
+        Applied(t=2.0, command=again, renewed=True),
+        Applied(t=3.0, command=again),
+    )
+    said = [each.text for each in state.log if each.is_mark]
+    assert said == ["flow 1 goes on with the new cubic", "flow 1 stays with cubic"]
+
+
 def test_every_stream_of_a_flow_is_a_flow_and_all_end_together() -> None:
     state = folded(
         FlowStarted(t=0.0, flow="2", src="s1", dst="d1", cc="cubic", port=5202, streams=3),

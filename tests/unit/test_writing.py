@@ -68,7 +68,7 @@ from ccplay.scenario import Case, find, load, shipped, spelling
 from ccplay.scenario import quantities as read
 from ccplay.scenario.captures import LARGEST_CAPTURE
 from ccplay.scenario.network import Names, names_of
-from ccplay.scenario.own import admitted
+from ccplay.scenario.own import admitted, rerun
 from ccplay.scenario.reading import parse
 from ccplay.scenario.rules import is_limited, traffic_of
 from ccplay.scenario.writing import write
@@ -467,6 +467,27 @@ def test_an_algorithm_of_ones_own_is_kept_and_told() -> None:
     with admitted(["mine"]):
         (step,) = parse(text, Path("t.toml")).case().timeline
     assert step.command == flow.command
+
+
+def test_saving_that_algorithm_anew_is_no_step() -> None:
+    switch = SetCongestionControl(flow="1", cc="mine")
+    events = [
+        Applied(t=2.0, command=StartFlow(flow="1", src="s1", dst="d1", cc="reno")),
+        Applied(t=3.0, command=switch),
+        Applied(t=4.0, command=switch, renewed=True),
+    ]
+    with admitted(["mine"]):
+        case = reread(session(Build(algorithms={"mine": "00ff"}), *events))
+    assert [each.command for each in case.timeline] == [each.command for each in events[:2]]
+
+
+def test_what_is_to_be_typed_again_names_ones_own_algorithms() -> None:
+    """As the command line had them; a recording knows no more than their names."""
+    state, file = session(Build(algorithms={"mine": "00ff", "no\nname": ""})), Path("a b.toml")
+    assert rerun(file, state) == "ccplay run 'a b.toml' --algorithm mine.bpf.c"
+    said = ["--guest", "--algorithm", "cc/mine.bpf.c"]
+    assert rerun(file, state, said) == "ccplay run 'a b.toml' --guest --algorithm cc/mine.bpf.c"
+    assert rerun(file, session(Build())) == "ccplay run 'a b.toml'"
 
 
 def test_a_session_in_which_nothing_was_done() -> None:
