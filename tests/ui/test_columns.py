@@ -38,3 +38,12 @@ def test_for_longer_names_retransmits_give_way(cc: str) -> None:
     cells = columns(NARROW, ["1", "p1"], ["reno", cc])
     assert cells.cc > len(cc)
     assert "retr" not in cells.numbers("cwnd", "rtt", "rate", "retr")
+
+
+@pytest.mark.parametrize("cc", algorithms())
+@pytest.mark.parametrize("name", ["1", "w1"])
+def test_every_name_is_whole_on_a_narrow_screen(cc: str, name: str) -> None:
+    """For the longest, units and blanks give way too; what is left still stands apart."""
+    cells = columns(NARROW, [name], ["reno", cc])
+    assert cells.cc > len(cc)
+    assert cells.numbers("9999", "999", "9.99M", "").split() == ["9999", "999", "9.99M"]

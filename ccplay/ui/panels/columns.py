@@ -25,6 +25,8 @@ class Columns:
     rate: int
     retr: int
     """0 where names of algorithms need its room."""
+    tight: bool = False
+    """Whether they need that of blanks and units, too: RTTs are in milliseconds without saying."""
 
     @property
     def wide(self) -> bool:
@@ -58,4 +60,8 @@ def columns(width: int, names: Iterable[str], algorithms: Iterable[str]) -> Colu
     room = width - MARKS - name - cwnd - rtt - rate
     if cc > room - retr:
         retr = 0
-    return Columns(width, name, min(cc, room - retr), cwnd, rtt, rate, retr)
+    if tight := cc > room:
+        # cwnd stands right of a blank, and three digits of an RTT right of another.
+        room += cwnd + rtt - 8
+        cwnd = rtt = 4
+    return Columns(width, name, min(cc, room - retr), cwnd, rtt, rate, retr, tight)

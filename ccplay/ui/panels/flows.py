@@ -5,6 +5,7 @@ from __future__ import annotations
 from ccplay.state import Flow
 from ccplay.ui.panels import datagrams
 from ccplay.ui.panels.columns import Columns, columns
+from ccplay.ui.scale import short
 from ccplay.ui.selection import selection
 from ccplay.ui.sheet import Row, Run, first_fitting, fit
 from ccplay.ui.view import View, goodput
@@ -143,10 +144,10 @@ def _values(flow: Flow, tick: int, cells: Columns) -> str:
     """Return cwnd, RTT, rate and retransmits of a flow."""
     series = flow.series
     return cells.numbers(
-        _whole(series["cwnd"].at(tick)),
+        _whole(series["cwnd"].at(tick), cells.cwnd),
         _time(series["srtt_us"].at(tick), cells),
         _rate(goodput(flow, tick), cells),
-        _whole(series["total_retrans"].at(tick)),
+        _whole(series["total_retrans"].at(tick), cells.retr - 1),
     )
 
 
@@ -174,8 +175,11 @@ def _download(view: View, flow: Flow, width: int, ink: str) -> list[Run]:
     ]
 
 
-def _whole(value: float | None) -> str:
-    return "–" if value is None else f"{value:.0f}"
+def _whole(value: float | None, width: int) -> str:
+    """Write a count; of one that is too long, its first digits."""
+    if value is None:
+        return "–"
+    return number if len(number := f"{value:.0f}") <= width else short(value)
 
 
 def _time(microseconds: float | None, cells: Columns) -> str:
@@ -184,7 +188,11 @@ def _time(microseconds: float | None, cells: Columns) -> str:
     value, unit = microseconds / 1e3, "ms"
     if value >= 1000:
         value, unit = value / 1e3, "s"
+    if cells.tight and unit == "s":
+        return f"{value:.0f}s"
     number = f"{value:.1f}" if value < 10 else f"{value:.0f}"
+    if cells.tight:
+        return number
     return f"{number} {unit}" if cells.wide else f"{number}{unit}"
 
 
