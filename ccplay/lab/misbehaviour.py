@@ -1,11 +1,15 @@
-"""Congestion controls that do their flow no good: cwnd stuck at 1, or growing without bound."""
+"""Congestion controls that do their flow no good: cwnd stuck at 1, or growing without bound.
+
+And windows that none can have meant: there are kernels that now and then leave a BPF program out.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ccplay.model.events import Misbehaved
+from ccplay.model.events import Log, Misbehaved
 from ccplay.model.samples import TcpSamples
+from ccplay.model.values import MOST_SEGMENTS
 
 PATIENCE_S = 3.0
 """How long it must last: many round trips of any path that ccplay builds."""
@@ -34,12 +38,17 @@ class Watchdog:
 
     def __init__(self) -> None:
         self._suspicions: dict[str, _Suspicion] = {}
+        self._incredible: set[tuple[str, str]] = set()
+        """Connections and algorithms that had a window which no path holds."""
         self._looked = 0.0
 
-    def look(self, t: float, samples: TcpSamples) -> list[Misbehaved]:
-        """Return what has been going on for ``PATIENCE_S`` by now, and what no longer does."""
+    def look(self, t: float, samples: TcpSamples) -> list[Misbehaved | Log]:
+        """Return what has been going on for ``PATIENCE_S`` by now, and what no longer does.
+
+        A window that no path holds is told at once, in words.
+        """
         passed, self._looked = t - self._looked, t
-        news: list[Misbehaved] = []
+        news: list[Misbehaved | Log] = []
         rows = zip(
             samples.flow,
             samples.cc,
@@ -50,6 +59,8 @@ class Watchdog:
             strict=True,
         )
         for name, cc, cwnd, ssthresh, unacked, ca_state in rows:
+            if cwnd > MOST_SEGMENTS or (ssthresh is not None and ssthresh > MOST_SEGMENTS):
+                news += self._wonder(name, cc, max(cwnd, ssthresh or 0), t)
             before = self._suspicions.get(name)
             if before is not None and before.cc != cc:
                 news += self._drop(name, t)
@@ -68,8 +79,17 @@ class Watchdog:
 
     def forgive(self, flow: str, t: float) -> list[Misbehaved]:
         """Begin anew with a flow, all its streams; return that what was told of it is over."""
+        self._incredible = {k for k in self._incredible if k[0].partition("/")[0] != flow}
         names = [name for name in self._suspicions if name.partition("/")[0] == flow]
         return [over for name in names for over in self._drop(name, t)]
+
+    def _wonder(self, name: str, cc: str, window: int, t: float) -> list[Log]:
+        if (name, cc) in self._incredible:
+            return []
+        self._incredible.add((name, cc))
+        why = f"the kernel skipped a call of {cc}, or that is wrong"
+        text = f"flow {name}: no path holds a window of {window:,}: {why}"
+        return [Log(t=t, level="warning", text=text)]
 
     def _suspect(self, name: str, cc: str, wrong: str, t: float) -> list[Misbehaved]:
         before = self._suspicions.get(name)

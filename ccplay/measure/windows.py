@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
+from ccplay.model.values import MOST_SEGMENTS
 from ccplay.state import Flow, LabState
-
-MOST_SEGMENTS = 1 << 24
-"""1 Gbit/s holds so many for three minutes."""
 
 
 def impossible_windows(state: LabState) -> dict[str, int]:

@@ -25,6 +25,9 @@ MOST_VARIABLES = 16
 INFINITE_SSTHRESH = 0x7FFFFFFF
 """``TCP_INFINITE_SSTHRESH`` of include/net/tcp.h; it travels as None."""
 
+MOST_SEGMENTS = 1 << 24
+"""No path holds a greater cwnd or ssthresh: 1 Gbit/s holds so many for three minutes."""
+
 
 class Qdisc(Value, frozen=True):
     """A queue discipline and its parameters, as ``tc-KIND(8)`` names them.

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from ccplay.series import Series
 from ccplay.state import Flow, LabState, Queue
 from ccplay.ui.ghosts import Ghost
+from ccplay.ui.scale import whole
 from ccplay.ui.sheet import Run
-from ccplay.ui.traces import DotTrace, Pen, SeriesTrace, ShiftedTrace
+from ccplay.ui.traces import DotTrace, Pen, SeriesTrace, ShiftedTrace, credible
 from ccplay.ui.view import View
 
 _WIDE = 100
@@ -36,7 +37,7 @@ def flows(view: View, field: str, factor: float = 1.0, *, own: bool = False) -> 
             ascii=view.glyphs.ghost,
             under=True,
         )
-        trace = SeriesTrace(series, pen, factor, _interval(ghost.state))
+        trace = SeriesTrace(series, pen, factor, _interval(ghost.state), most=credible(field))
         traces.append(ShiftedTrace(trace, shift, ghost.first, ghost.last))
     return traces
 
@@ -97,7 +98,7 @@ def flow_values(
     view: View,
     field: str,
     factor: float = 1.0,
-    write: Callable[[float], str] = "{:.0f}".format,
+    write: Callable[[float], str] = whole,
     *,
     own: bool = False,
 ) -> list[Run]:

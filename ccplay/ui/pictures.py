@@ -20,6 +20,7 @@ from ccplay.ui.traces import (
     StepTrace,
     Trace,
     TracedTrace,
+    credible,
 )
 from ccplay.ui.view import View
 from ccplay.variables import variable as meaning
@@ -214,7 +215,8 @@ def _flow_pen(view: View, name: str) -> Pen:
 
 def _flow_trace(view: View, name: str, field: str, factor: float) -> Trace:
     flow, pen = view.state.flows[name], _flow_pen(view, name)
-    return _traced(SeriesTrace(flow.series[field], pen, factor, view.interval), flow, field)
+    sampled = SeriesTrace(flow.series[field], pen, factor, view.interval, most=credible(field))
+    return _traced(sampled, flow, field)
 
 
 def _traced(sampled: SeriesTrace, flow: Flow, field: str) -> Trace:

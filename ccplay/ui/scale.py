@@ -85,6 +85,11 @@ def moment(seconds: float) -> str:
     return format_clock(seconds + 1e-6) + f"{seconds % 1:.2f}"[1:].rstrip("0").rstrip(".")
 
 
+def whole(value: float) -> str:
+    """Write a value without a fraction; one that nobody can read at a glance, short."""
+    return f"{value:.0f}" if value < 1e7 else short(value)
+
+
 def short(value: float) -> str:
     """Write a value in at most four characters: ``87``, ``1.2k``, ``0.5``, ``0.05``."""
     for scale, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):

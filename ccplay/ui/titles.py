@@ -8,6 +8,7 @@ from ccplay import variables
 from ccplay.paths import base_rtt
 from ccplay.ui import ghostly, overlay, own
 from ccplay.ui.pictures import counts_bytes
+from ccplay.ui.scale import whole
 from ccplay.ui.sheet import Row, Run, length
 from ccplay.ui.view import View
 
@@ -26,7 +27,7 @@ def cwnd(view: View, width: int) -> Title:
     values += ghostly.flow_values(view, "cwnd")
     if flow is not None and (ssthresh := flow.series["ssthresh"].at(view.tick)) is not None:
         word = "ssthresh " if width >= 36 else view.glyphs.dotted
-        values.append((f" {word}{ssthresh:.0f}", view.ink("ssthresh")))
+        values.append((f" {word}{whole(ssthresh)}", view.ink("ssthresh")))
     return left, _fitting(values, width - length(left) - 1)
 
 
@@ -105,7 +106,7 @@ def _values(
     view: View,
     field: str,
     factor: float,
-    write: Callable[[float], str] = "{:.0f}".format,
+    write: Callable[[float], str] = whole,
     *,
     own: bool = False,
 ) -> list[Run]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import ClassVar, Literal, Protocol, TypeAlias
 
+from ccplay.model.values import MOST_SEGMENTS
 from ccplay.series import Series
 
 Span: TypeAlias = tuple[float, float]
@@ -19,6 +21,11 @@ traces in every fourth, so that they still show; ``signs`` are cells with the pe
 
 _HOLD = 3.5
 """So many intervals of its series a value stands for; after that there is a gap."""
+
+
+def credible(field: str) -> float:
+    """Return the greatest value of a flow's series that can have been meant."""
+    return MOST_SEGMENTS if field == "cwnd" else math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +76,9 @@ class SeriesTrace:
     interval: float = 0.02
     """Seconds between two values."""
     scaled: bool = True
-    """Whether the axis makes room for it."""
+    """Whether the axis makes room for it,"""
+    most: float = math.inf
+    """but not for greater values: they leave the plot at its top."""
     lasting: ClassVar[bool] = False
 
     def spans(self, edges: Sequence[float]) -> list[Span | None]:
@@ -94,8 +103,13 @@ class SeriesTrace:
         if not self.scaled:
             return 0.0
         timeline = self.series.timeline
-        found = self.series.extremes(timeline.at_or_after(start), timeline.at_or_after(end))
-        return found[1] * self.factor if found else 0.0
+        ticks = timeline.at_or_after(start), timeline.at_or_after(end)
+        found = self.series.extremes(*ticks)
+        peak = found[1] if found else 0.0
+        if peak > self.most:
+            meant = (value for value in self.series.values(*ticks) if value <= self.most)
+            peak = max(meant, default=0.0)
+        return peak * self.factor
 
 
 @dataclass(frozen=True, slots=True)

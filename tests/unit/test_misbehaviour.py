@@ -8,7 +8,7 @@ from rich.console import Console
 from ccplay.lab.misbehaviour import PATIENCE_S, Watchdog
 from ccplay.measure.results import Result
 from ccplay.measure.summary import summarise
-from ccplay.model.events import FlowStarted, Misbehaved
+from ccplay.model.events import FlowStarted, Log, Misbehaved
 from ccplay.model.samples import TcpSamples
 from ccplay.report.misbehaviour import misbehaviours
 from ccplay.report.sections import troubles
@@ -30,7 +30,8 @@ def samples(
 def told(watchdog: Watchdog, each: TcpSamples, *, seconds: float, start: float = 0.0) -> Told:
     """Return when the watchdog said what, over so many seconds of the same samples."""
     moments = [start + i / 50 for i in range(int(seconds * 50) + 1)]
-    return [(news.t, news.wrong) for t in moments for news in watchdog.look(t, each)]
+    news = [news for t in moments for news in watchdog.look(t, each)]
+    return [(each.t, each.wrong) for each in news if isinstance(each, Misbehaved)]
 
 
 @pytest.mark.parametrize(
@@ -59,6 +60,23 @@ def test_what_lasts_is_told_once(each: TcpSamples, words: str) -> None:
 )
 def test_what_may_be_right_is_never_told(each: TcpSamples) -> None:
     assert told(Watchdog(), each, seconds=20) == []
+
+
+@pytest.mark.parametrize(
+    "each",
+    [samples(1 << 31, 0), samples(20, 20, ssthresh=1 << 31), samples(1, 1, ssthresh=1 << 31)],
+)
+def test_a_window_that_no_path_holds_is_told_at_once_and_once(each: TcpSamples) -> None:
+    """Of each algorithm, and again of one that was saved anew; what is not known is no window."""
+    watchdog = Watchdog()
+    (news,) = watchdog.look(0.0, each)
+    assert isinstance(news, Log)
+    said = "the kernel skipped a call of mine, or that is wrong"
+    assert news.text == f"flow 1: no path holds a window of 2,147,483,648: {said}"
+    assert watchdog.look(0.02, each) == []
+    watchdog.forgive("1", 0.04)
+    assert len(watchdog.look(0.06, each)) == 1
+    assert watchdog.look(0.08, samples(20, 20)) == []
 
 
 def test_what_it_has_not_done_for_long_enough_is_over() -> None:

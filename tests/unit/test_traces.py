@@ -4,7 +4,15 @@ import math
 from collections.abc import Sequence
 
 from ccplay.series import Series, Timeline
-from ccplay.ui.traces import CountTrace, DotTrace, Pen, SeriesTrace, StepTrace, TracedTrace
+from ccplay.ui.traces import (
+    CountTrace,
+    DotTrace,
+    Pen,
+    SeriesTrace,
+    StepTrace,
+    TracedTrace,
+    credible,
+)
 
 PEN = Pen("#ffffff")
 
@@ -76,3 +84,14 @@ def test_what_was_traced_is_drawn_where_slices_are_shorter_than_samples() -> Non
     assert both.spans([0.0, 0.004, 0.008, 0.012]) == [(3.0, 3.0), (3.0, 9.0), (3.0, 9.0)]
     assert both.spans([0.5, 0.504, 0.508]) == [(1.0, 1.0), (1.0, 1.0)]
     assert both.peak(0.0, 1.0) == 9.0
+
+
+def test_what_nobody_can_have_meant_leaves_the_plot_at_its_top() -> None:
+    """The axis stays with what is credible, from samples or ACK by ACK; the trace has it all."""
+    series = series_of([20.0, 30.0, 2.0**31, 25.0])
+    trace = SeriesTrace(series, PEN, 2.0, most=credible("cwnd"))
+    assert trace.peak(0.0, 1.0) == 60.0
+    assert trace.peak(0.03, 0.05) == 0.0
+    assert trace.spans([0.03, 0.05]) == [(60.0, 2.0**32)]
+    assert TracedTrace(trace, series).peak(0.0, 1.0) == 60.0
+    assert SeriesTrace(series, PEN, most=credible("srtt_us")).peak(0.0, 1.0) == 2.0**31
