@@ -88,6 +88,7 @@ def pfifo(limit: int) -> SetQdisc:
         (LinkDialog, "5 M b i t enter", SetLink(rate=5_000_000)),
         (LinkDialog, "tab 4 0 m s down down 2 % enter", SetLink(delay_us=40_000, loss=0.02)),
         (LinkDialog, "up right down 9 k b i t enter", SetLink(link="r1-r2", rate=9_000)),
+        (LinkDialog, "tab N o n e tab tab 0 enter", SetLink(delay_us=0, loss=0.0)),
         (PingDialog, "enter", StartPing(src="s1", dst="d1")),
         (
             PingDialog,
@@ -290,13 +291,14 @@ async def test_a_host_does_not_talk_to_itself() -> None:
         assert "s1 can't talk to itself" in str(app.screen.query_one("#complaint").render())
 
 
-async def test_a_link_that_was_never_set_shows_nothing_it_does_not_know() -> None:
+async def test_a_link_that_was_never_set_says_in_words_that_it_does_nothing() -> None:
     """The values of the bottleneck must not stand for another link."""
-    app = Stage(lab(), LinkDialog)
+    app = Stage(lab(full=True), LinkDialog)
     async with app.run_test() as pilot:
         await pilot.press("up", "right", "right")
         await pilot.pause()
-        assert {field.input.value for field in app.screen.query(Field)} == {""}
+        said = [field.input.value for field in app.screen.query(Field)]
+        assert said == ["unlimited", "none", "none", "none", "none"]
 
 
 @pytest.mark.parametrize("dialog", DIALOGS)

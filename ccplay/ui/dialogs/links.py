@@ -26,6 +26,11 @@ T = TypeVar("T")
 
 UNLIMITED = "unlimited"
 
+NONE = "none"
+"""No delay, jitter, loss or marks,"""
+_NOTHING = (NONE, "no", "off", "never", "0")
+"""and what else says so."""
+
 _ETHERNET = 1500
 """The MTU where nobody has said another."""
 
@@ -71,10 +76,11 @@ class LinkDialog(Dialog):
         super().__init__(state, selected_flow)
         self.link = Steps(link_choices(self.network), self.glyphs)
         self.rate = self._field("rate", _rate, "10 Mbit/s; unlimited")
-        self.delay = self._field("delay", parse_time_us, "20 ms, one way, added")
-        self.jitter = self._field("jitter", parse_time_us, "5 ms, more or less, at random")
-        self.loss = self._field("loss", parse_ratio, "1 % of packets, past the queue")
-        self.mark = self._field("mark", _packets, "CE from 20 packets on; 0: never")
+        time = _or_none(parse_time_us)
+        self.delay = self._field("delay", time, "20 ms, one way, added")
+        self.jitter = self._field("jitter", time, "5 ms, more or less, at random")
+        self.loss = self._field("loss", _or_none(parse_ratio), "1 % of packets, past the queue")
+        self.mark = self._field("mark", _or_none(_packets), "CE from 20 packets on; none: never")
         self.mtu = Static(classes="note", markup=False)
         self._fill()
 
@@ -115,12 +121,12 @@ class LinkDialog(Dialog):
         now = setting_now(self.state, self.network, self.link.value)
         for field, value, write in (
             (self.rate, now.rate, _write_rate),
-            (self.delay, now.delay_us, format_time_us),
-            (self.jitter, now.jitter_us, format_time_us),
-            (self.loss, now.loss, format_ratio),
-            (self.mark, now.mark, "{:.0f}".format),
+            (self.delay, now.delay_us, _none_or(format_time_us)),
+            (self.jitter, now.jitter_us, _none_or(format_time_us)),
+            (self.loss, now.loss, _none_or(format_ratio)),
+            (self.mark, now.mark, _none_or("{:.0f}".format)),
         ):
-            field.fill("" if value is None else write(value))
+            field.fill(write(value or 0))
         self.mtu.update(f"{now.mtu or _ETHERNET} bytes, fixed when the network was built")
 
     def _lack_of_marking(self) -> str:
@@ -134,10 +140,20 @@ def _edited(field: Field[T]) -> T | None:
     return field.value if field.changed else None
 
 
+def _or_none(read: Callable[[str], T]) -> Callable[[str], T | int]:
+    """Return how to read a value, or that there shall be none."""
+    return lambda text: 0 if text.lower() in _NOTHING else read(text)
+
+
+def _none_or(write: Callable[[float], str]) -> Callable[[float], str]:
+    """Return how to write a value, or that there is none."""
+    return lambda value: write(value) if value else NONE
+
+
 def _packets(text: str) -> int:
     number, _, unit = text.partition(" ")
     if not number.isdecimal() or unit.strip() not in ("", "packet", "packets", "pkt"):
-        raise ValueError(f"{text!r} is no number of packets, such as 20; 0 marks none")
+        raise ValueError(f"{text!r} is no number of packets, such as 20, or none")
     if int(number) > MOST_MARK:
         raise ValueError(f"at most {MOST_MARK:,} packets")
     return int(number)
