@@ -14,8 +14,9 @@ from ccplay.errors import LabError
 from ccplay.lab.delayline import News, Order
 from ccplay.lab.delays import Arrival, Path
 
-_ANSWER_S = 5.0
-"""How long an order may go unanswered; a busy machine takes milliseconds."""
+_ANSWER_S = 20.0
+"""How long an order may go unanswered. It takes milliseconds, but what has just been started has to
+import first: for seconds, where many labs start at a time."""
 
 _SHORT_LIFE_S = 1.0
 """A delay line that dies sooner, twice in a row, is given up: it would only die again."""

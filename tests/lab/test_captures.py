@@ -223,7 +223,6 @@ async def test_a_killed_lab_leaves_a_readable_file_and_no_process(
         *launch.lab_argv(captures=tmp_path),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
         env={**os.environ, MARKER: marker},
     )
     assert process.stdin is not None

@@ -12,9 +12,8 @@ import re
 import signal
 import subprocess
 import sys
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,7 +55,7 @@ def marked(marker: str) -> Iterator[psutil.Process]:
         with contextlib.suppress(OSError, psutil.Error):
             if marker.encode() in (path / "environ").read_bytes():
                 process = psutil.Process(int(path.name))
-                if process.status() != psutil.STATUS_ZOMBIE:
+                if lives(process):
                     yield process
 
 
@@ -72,23 +71,23 @@ def namespaces_of(folder: Path) -> set[str]:
     return names
 
 
-def namespaces_in_use(before: float) -> set[str]:
-    """Name those of processes begun before a moment: numbers are used again by later ones.
+def inhabitants(marker: str) -> list[psutil.Process]:
+    """Find every process in the namespaces that were made for a lab, with a marker or without."""
+    theirs = [namespaces_of(Path(f"/proc/{process.pid}")) for process in marked(marker)]
+    made = set().union(*theirs) - namespaces_of(Path("/proc/self"))
+    return [
+        each for each in psutil.process_iter() if namespaces_of(Path(f"/proc/{each.pid}")) & made
+    ]
+
+
+def lives(process: psutil.Process) -> bool:
+    """Whether a process has not ended, whoever has its number now.
 
     A zombie counts for nothing: when unshare is killed, the lab's is the host's init's to reap.
     """
-    names: set[str] = set()
-    for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(psutil.Error):
-            process = psutil.Process(int(folder.name))
-            if process.create_time() < before and process.status() != psutil.STATUS_ZOMBIE:
-                names |= namespaces_of(folder)
-    return names
-
-
-def namespaces_made_for(marker: str) -> set[str]:
-    theirs = [namespaces_of(Path(f"/proc/{process.pid}")) for process in marked(marker)]
-    return set().union(*theirs) - namespaces_of(Path("/proc/self"))
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 def programs_held_for(marker: str) -> set[int]:
@@ -149,7 +148,6 @@ async def start(marker: str) -> asyncio.subprocess.Process:
         *launch.lab_argv(),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
         env={**os.environ, MARKER: marker},
     )
     assert process.stdin is not None
@@ -182,7 +180,6 @@ async def test_a_killed_lab_leaves_nothing(round_: int) -> None:
     """SIGKILL at a random moment, to each part in turn; then the host is as it was."""
     chance = random.Random(round_)
     before = Host.now()
-    began = time.time()
     marker = f"ccplay-{uuid.uuid4()}"
     process = await start(marker)
     try:
@@ -190,7 +187,7 @@ async def test_a_killed_lab_leaves_nothing(round_: int) -> None:
         await read_until(process, chance.choice((b"hello", b"ready", b"flow-started", b"health")))
         reader = asyncio.create_task(drain(process))
         await asyncio.wait([reader], timeout=chance.uniform(0, 0.3))
-        theirs = namespaces_made_for(marker)
+        theirs = inhabitants(marker)
         part = ("lab", "unshare", "delay line", "pipe")[round_ % 5]
         if part != "pipe":
             kill(marker, part)
@@ -201,7 +198,7 @@ async def test_a_killed_lab_leaves_nothing(round_: int) -> None:
         reader.cancel()
     finally:
         end_what_failed(marker)
-    await check_nothing_is_left(marker, theirs, before, began)
+    await check_nothing_is_left(marker, theirs, before)
 
 
 @pytest.mark.parametrize("round_", [n for n in range(ROUNDS) if n % 5 == 4])
@@ -209,7 +206,6 @@ async def test_a_killed_screen_leaves_nothing(round_: int) -> None:
     """SIGKILL to the program on the terminal, at a random moment of its lab's life."""
     chance = random.Random(round_)
     before = Host.now()
-    began = time.time()
     marker = f"ccplay-{uuid.uuid4()}"
     terminal, inside = pty.openpty()
     process = await asyncio.create_subprocess_exec(
@@ -229,14 +225,14 @@ async def test_a_killed_screen_leaves_nothing(round_: int) -> None:
             assert process.returncode is None
             await asyncio.sleep(0.01)
         await asyncio.wait([asyncio.create_task(process.wait())], timeout=chance.uniform(0, 1.5))
-        theirs = namespaces_made_for(marker)
+        theirs = inhabitants(marker)
         process.kill()
         await process.wait()
     finally:
         loop.remove_reader(terminal)
         os.close(terminal)
         end_what_failed(marker)
-    await check_nothing_is_left(marker, theirs, before, began)
+    await check_nothing_is_left(marker, theirs, before)
 
 
 def swallow(loop: asyncio.AbstractEventLoop, terminal: int) -> None:
@@ -253,9 +249,11 @@ def end_what_failed(marker: str) -> None:
             left.kill()
 
 
-async def check_nothing_is_left(marker: str, theirs: set[str], before: Host, began: float) -> None:
+async def check_nothing_is_left(
+    marker: str, theirs: Sequence[psutil.Process], before: Host
+) -> None:
     assert theirs, "the lab was to live in namespaces of its own"
     assert not await nothing_left(lambda: [str(each) for each in marked(marker)])
     # The first process of a namespace has lost its environment already while it ends the others.
-    assert not await nothing_left(lambda: theirs & namespaces_in_use(before=began))
+    assert not await nothing_left(lambda: list(filter(lives, theirs)))
     assert Host.now() == before

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import re
-import time
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -27,6 +27,7 @@ from ccplay.model.commands import (
     UntraceFlow,
 )
 from ccplay.model.values import LinkSetting, Topology
+from ccplay.series import Series
 from ccplay.sinks import Recorder
 from ccplay.source import LabSource, read_recording
 from ccplay.state import Flow
@@ -38,9 +39,9 @@ from tests.lab.test_leaks import (
     check_nothing_is_left,
     drain,
     end_what_failed,
+    inhabitants,
     kill,
     loaded_programs,
-    namespaces_made_for,
     nothing_left,
     programs_held_for,
     read_until,
@@ -48,6 +49,9 @@ from tests.lab.test_leaks import (
 from tests.lab.trust import physical
 
 T = TypeVar("T")
+
+OPEN, LOSS = 0, 4
+"""Congestion states."""
 
 
 def build(delay_us: int = 10_000) -> Build:
@@ -289,26 +293,43 @@ async def test_what_cannot_be_traced_is_said() -> None:
 @needs_root
 @physical
 async def test_an_rto_is_seen_at_its_moment() -> None:
-    """The link loses all for a while: the timer fires between two sweeps, and cwnd falls to 1."""
+    """The link loses all for a while: the timer fires between two sweeps, and cwnd falls to 1.
+
+    Where a timer interrupts process 1 some kernels run no program, which would come to be one RTO
+    in some hundreds: one of three has to be seen.
+    """
     async with running(BUILD) as lab:
         lab.send(StartFlow(flow="1"), TraceFlow(flow="1"))
         await lab.until(lambda state: "1" in state.flows)
         await lab.run_for(1.0)
-        lab.send(SetLink(loss=1.0))
-        await lab.until(lambda state: state.flows["1"].series["ca_state"].last == 4)
-        lab.send(SetLink(loss=0.0))
-        await lab.run_for(0.5)
-        trace, flow = traced(lab.state.flows["1"]), lab.state.flows["1"]
-        changes, sampled = trace.ca_state, flow.series["ca_state"]
-        ticks = range(changes.first, changes.end)
-        exact = next(changes.timeline.time(each) for each in ticks if changes.at(each) == 4)
-        seen = next(
-            sampled.timeline.time(each)
-            for each in range(sampled.first, sampled.end)
-            if sampled.at(each) == 4
-        )
-        # Sweeps come every 20 ms; on a busy machine some fall out.
-        assert exact <= seen + 0.003 < exact + 0.2
+        found = [await an_rto(lab, lab.state.flows["1"])]
+        while not at_its_moment(*found[-1]) and len(found) < 3:
+            found.append(await an_rto(lab, lab.state.flows["1"]))
+    assert at_its_moment(*found[-1]), found
+
+
+async def an_rto(lab: RunningLab, flow: Flow) -> tuple[float, float]:
+    """Bring about a timeout; return when it was by the trace, and when a sweep saw it."""
+    state = flow.series["ca_state"]
+    await lab.until(lambda _: state.last == OPEN)
+    begun = lab.state.now
+    lab.send(SetLink(loss=1.0))
+    await lab.until(lambda _: state.last == LOSS)
+    lab.send(SetLink(loss=0.0))
+    await lab.swept()
+    return when(traced(flow).ca_state, begun), when(state, begun)
+
+
+def when(ca_state: Series, since: float) -> float:
+    """Return the moment of the first timeout after another moment; never: infinity."""
+    moments = ca_state.timeline
+    ticks = range(max(moments.at_or_after(since), ca_state.first), ca_state.end)
+    return next((moments.time(each) for each in ticks if ca_state.at(each) == LOSS), math.inf)
+
+
+def at_its_moment(exact: float, seen: float) -> bool:
+    """Whether a trace had it before the sweep: one comes every 20 ms, some may fall out."""
+    return exact <= seen + 0.003 < exact + 0.2
 
 
 @asynccontextmanager
@@ -345,13 +366,12 @@ async def test_without_root_it_says_so_and_samples_on() -> None:
 @needs_root
 async def test_a_killed_lab_listens_no_more() -> None:
     """SIGKILL in the midst of a trace: no process, no mount, no namespace, no program."""
-    before, began = Host.now(), time.time()
+    before = Host.now()
     marker = f"ccplay-{uuid.uuid4()}"
     process = await asyncio.create_subprocess_exec(
         *launch.lab_argv(),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
         env={**os.environ, MARKER: marker},
     )
     try:
@@ -359,7 +379,7 @@ async def test_a_killed_lab_listens_no_more() -> None:
         for command in (BUILD, StartFlow(flow="1"), TraceFlow(flow="1")):
             process.stdin.write(wire.encode(command))
         await read_until(process, b"trace-samples")
-        theirs = namespaces_made_for(marker)
+        theirs = inhabitants(marker)
         programs = programs_held_for(marker)
         assert len(programs) == 2
         assert programs <= loaded_programs()
@@ -368,5 +388,5 @@ async def test_a_killed_lab_listens_no_more() -> None:
         await asyncio.wait_for(process.wait(), 60)
     finally:
         end_what_failed(marker)
-    await check_nothing_is_left(marker, theirs, before, began)
+    await check_nothing_is_left(marker, theirs, before)
     assert not await nothing_left(lambda: programs & loaded_programs())

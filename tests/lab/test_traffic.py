@@ -114,7 +114,8 @@ async def test_a_flow_opens_within_a_round_trip_or_so_where_the_queue_is_full() 
             for each in lab.state.applied
             if isinstance(each.command, StartFlow) and each.command.flow == "2"
         )
-        took_s = lab.state.flows["2"].started - (applied.t - applied.took_s)
+        # From when its programs run: starting them takes a busy machine some tenths of a second.
+        took_s = lab.state.flows["2"].started - applied.t
         # The handshake is one; where the full queue drops its SYN, the next one comes 1 s later.
         assert took_s < max(0.7, rtt_s(lab.state)) + 1.2
 
@@ -130,13 +131,14 @@ async def test_a_flow_ends_after_its_bytes() -> None:
         await end_of(lab, "1")
         flow = lab.state.flows["1"]
         assert flow.error is None
-        # It ends with the first sweep that sees so many; tcp_info counts the SYN, too.
+        # It ends with the first sweep that sees so many, and reads once more as it does: 50 kB are
+        # 40 ms, and a next sweep has more. tcp_info counts the SYN, too.
         acked = flow.series["bytes_acked"]
-        before = [each - 1 for each in acked.values(acked.first, acked.end) if each <= 500_000]
-        assert len(before) > 5
-        first = acked.at(acked.first + len(before))
-        assert first is not None
-        assert 500_000 <= flow.bytes == pytest.approx(first, rel=0.01)
+        seen = [each - 1 for each in acked.values(acked.first, acked.end)]
+        before = sum(each < 500_000 for each in seen)
+        assert before > 5
+        first, *later = seen[before:]
+        assert first <= flow.bytes <= min([*later, 1.1 * first])
 
 
 @physical
