@@ -19,8 +19,8 @@ FOLDER = "report"
 _ABOUT = """\
 RUN is a directory that `ccplay run --out` wrote, or one or several recordings. The report
 is a directory: index.html (a page that needs nothing else), figures/ (SVG, PDF, PNG) and tables/
-(Markdown, CSV, JSON). The run of each case that is closest to the median is drawn in full, up to
-8 cases with every panel as a figure of its own too; the others as one SVG each.
+(Markdown, CSV, JSON). The page has the run of each case that is closest to the median. With up to
+8 cases that one comes in every format, and panel by panel too; all others are one SVG each.
 """
 
 
@@ -31,6 +31,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="see below")
     parser.add_argument(
         "--out",
+        "--to",
         type=Path,
         metavar="DIR",
         help="where the report goes (default: report in the run's directory; for a recording "
@@ -39,7 +40,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--all",
         action="store_true",
-        help="draw every run in full, with every panel as a figure of its own",
+        help="draw every run in every format, and panel by panel",
     )
     parser.set_defaults(run=run)
 
@@ -83,7 +84,7 @@ def _default_out(first: Path) -> Path:
 def _tell(done: int, total: int, what: str) -> None:
     """Say on stderr how far it is: one line that changes, where that is a terminal."""
     if sys.stderr.isatty():
-        print(f"\r\033[K{what}: {done}/{total} runs", end="", file=sys.stderr, flush=True)
+        print(f"\r\033[K{done} of {total} {what}", end="", file=sys.stderr, flush=True)
 
 
 def _say(material: Material, seconds: float) -> None:

@@ -35,6 +35,18 @@ class Curve:
         """The greatest value, 0 where there is none."""
         return max((y for y in self.y if y == y), default=0.0)
 
+    @property
+    def lone(self) -> Curve:
+        """The points with a gap on either side: a line alone would not show them."""
+        known = [False, *(y == y for y in self.y), False]
+        found = Curve()
+        for t, y, (before, here, after) in zip(
+            self.t, self.y, zip(known, known[1:], known[2:], strict=False), strict=True
+        ):
+            if here and not before and not after:
+                found.add(t, y)
+        return found
+
 
 def curve(
     series: Series, *, factor: float = 1.0, start: float = 0.0, columns: int = COLUMNS

@@ -105,7 +105,7 @@ def _job(material: Material, folder: Path, *, full: bool) -> Job:
         slug=run.slug,
         names=flow_names([run.result]),
         full=full,
-        singles=full,
+        every_file=full,
         fonts=fonts.cut(),
         checkpoint=None,
     )

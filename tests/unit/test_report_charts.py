@@ -1,5 +1,8 @@
 """Charts choose the axis to draw along, keep a flow's colour, and labels never overlap."""
 
+import re
+from xml.etree import ElementTree as ET
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -97,6 +100,10 @@ def test_a_measurement_stands_behind_what_was_published_of_it() -> None:
     assert placed == [max(PUBLISHED)] * 3
 
 
+_SVG = "{http://www.w3.org/2000/svg}"
+_XLINK = "{http://www.w3.org/1999/xlink}"
+
+
 def test_cases_without_a_matrix_are_their_own_axis() -> None:
     [axis] = axes(experiment().statistics)
     assert axis.name == "case"
@@ -186,6 +193,42 @@ def test_labels_keep_their_digits_where_coordinates_are_cut() -> None:
         text = files.svg(figure, "x")
     assert "0.12345678" in text
     assert "333333" not in text
+
+
+def test_a_figure_for_a_page_is_small_and_whole() -> None:
+    """Straight on is one step, look-alikes say their look once, and nothing of XML is broken."""
+    with style.look():
+        figure = Figure(figsize=(2, 2))
+        axes = style.box(figure, 0.5, 0.5, 1, 1)
+        axes.fill([0, 1, 2, 3, 3], [0, 0, 0, 0, 1])
+        axes.plot([], [], "o")
+        axes.plot([0.5, 1, 1.5], [0.2, 0.4, 0.8], "o")
+        axes.set(xlim=(0, 4), ylim=(0, 1))
+        text = files.svg(figure, "fig")
+    root = ET.fromstring(text)
+    ids = [each.get("id") for each in root.iter() if each.get("id")]
+    assert len(ids) == len(set(ids))
+    assert all(each and each.startswith("fig-") for each in ids)
+    assert set(re.findall(r"#(fig-\d+)", text)) == set(ids)
+    paths = [each.get("d") or "" for each in root.iter(f"{_SVG}path")]
+    # 72 points are 4 across and 1 up: three level steps are one.
+    assert "M36 108h54v-72z" in paths
+    [markers] = [each for each in root.iter(f"{_SVG}g") if each.get("style")]
+    assert [each.keys() for each in markers] == [[f"{_XLINK}href", "x", "y"]] * 3
+
+
+def test_strokes_are_one_line_with_gaps() -> None:
+    with style.look():
+        figure = Figure(figsize=(2, 2))
+        axes = style.box(figure, 0.5, 0.5, 1, 1)
+        axes.set_xlim(0, 10)
+        marks.strokes(axes, [1, 5, 9], (0.9, 1.0), color="red")
+        [line] = axes.get_lines()
+        assert axes.get_xlim() == (0, 10)
+        root = ET.fromstring(files.svg(figure, "fig"))
+    assert len(line.get_xdata()) == 9
+    [path] = [e for e in root.iter(f"{_SVG}path") if "#ff0000" in (e.get("style") or "")]
+    assert (path.get("d") or "").count("M") == 3
 
 
 def test_many_names_in_panels_of_distributions_can_be_told_apart() -> None:

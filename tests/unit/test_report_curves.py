@@ -50,6 +50,12 @@ def test_a_pause_between_sweeps_is_a_gap() -> None:
     assert [math.isnan(y) for y in line.y].count(True) == 1
 
 
+def test_points_without_neighbours_are_known() -> None:
+    line = curves.curve(filled([1.0, None, 3.0, None, 5.0, 6.0, None, 8.0]))
+    assert line.lone.y == [1.0, 3.0, 8.0]
+    assert line.lone.t == pytest.approx([0.0, 0.04, 0.14])
+
+
 def test_thinned_points_are_in_the_order_of_time() -> None:
     line = curves.curve(filled([math.sin(i / 50) for i in range(8000)]))
     assert line.t == sorted(line.t)

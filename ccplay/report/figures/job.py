@@ -1,16 +1,19 @@
-"""Draw one recorded run: what a worker process of a report does."""
+"""What a worker process of a report does: draw one recorded run, or one figure of all."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+from matplotlib.figure import Figure
 
 from ccplay.measure.checkpoint import Checkpoint
 from ccplay.model.events import Hello, LinkChanged
 from ccplay.report.curves import Curve
 from ccplay.report.distributions import Distribution, distributions
 from ccplay.report.figures import fonts, run
-from ccplay.report.figures.files import FORMATS, save, svg
+from ccplay.report.figures.files import FORMATS, Saved, save
 from ccplay.report.figures.panels import panels
 from ccplay.report.figures.style import Inks, look
 from ccplay.report.figures.variables import told
@@ -34,9 +37,9 @@ class Job:
     names: tuple[str, ...]
     """All flows and downloads of the report, so that each has its colour everywhere."""
     full: bool
-    """In every format, and for the page; else one SVG."""
-    singles: bool
-    """Every panel as a file of its own too."""
+    """For the page."""
+    every_file: bool
+    """In every format, and every panel as a file of its own too; else one SVG."""
     fonts: Path
     """What ``fonts.cut`` wrote."""
     checkpoint: Checkpoint | None
@@ -61,6 +64,27 @@ class Drawn:
     """What each direction of a link did when the network stood."""
 
 
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """A figure of all runs together, to draw."""
+
+    name: str
+    """Names its files."""
+    title: str
+    caption: str
+    figure: Callable[[], Figure]
+    """Makes it, in another process."""
+    lead: bool = False
+    """Whether all hangs on it."""
+
+
+def draw_overview(overview: Overview, folder: Path, cut: Path) -> Saved:
+    """Draw a figure of all runs into files. Raises ``OSError``."""
+    fonts.use(cut)
+    with look():
+        return save(overview.figure(), folder / overview.name, FORMATS, fonts.face(cut))
+
+
 def draw(job: Job) -> Drawn:
     """Draw a run into files. Raises ``RecordingError`` or ``OSError``."""
     fonts.use(job.fonts)
@@ -70,14 +94,13 @@ def draw(job: Job) -> Drawn:
     face = fonts.face(job.fonts)
     with look():
         figure = run.stacked(shown, inks)
-        text = svg(figure, job.slug) if job.full else ""
-        formats = FORMATS if job.full else ("svg",)
-        files = [path.name for path in save(figure, job.folder / job.slug, formats, face)]
-        files += _singles(job, shown, inks, face) if job.singles else []
+        formats = FORMATS if job.every_file else ("svg",)
+        saved = save(figure, job.folder / job.slug, formats, face)
+        singles = _singles(job, shown, inks, face) if job.every_file else []
     return Drawn(
         slug=job.slug,
-        svg=text,
-        files=files,
+        svg=saved.svg if job.full else "",
+        files=[*saved.files, *singles],
         distributions=distributions(state),
         growth=growth(state),
         events=state.log,
@@ -93,11 +116,11 @@ def draw(job: Job) -> Drawn:
 
 def _singles(job: Job, shown: Scene, inks: Inks, face: str) -> list[str]:
     return [
-        path.name
+        name
         for panel in [*panels(shown, inks), *told(shown, inks), *zoomed(shown, inks)]
-        for path in save(
+        for name in save(
             run.single(shown, panel), job.folder / f"{job.slug}-{panel.slug}", FORMATS, face
-        )
+        ).files
     ]
 
 

@@ -8,13 +8,12 @@ from itertools import pairwise
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path
 
 from ccplay.report import curves, traced
-from ccplay.report.figures import style
+from ccplay.report.figures import marks, style
 from ccplay.report.figures.style import Inks
 from ccplay.report.material import slug
 from ccplay.report.scene import Scene
@@ -306,12 +305,8 @@ def _arrow(link: str) -> str:
 
 def _ticks(axes: Axes, moments: Sequence[float], colour: str, place: float) -> None:
     """Draw a row of short strokes near the top."""
-    strokes = [[(t, place - 0.03), (t, place + 0.04)] for t in moments]
-    axes.add_collection(
-        LineCollection(
-            strokes, colors=colour, linewidths=0.6, transform=axes.get_xaxis_transform(), zorder=3
-        ),
-        autolim=False,
+    marks.strokes(
+        axes, moments, (place - 0.03, place + 0.04), color=colour, linewidth=0.6, zorder=3
     )
 
 

@@ -56,7 +56,7 @@ def stacked(scene: Scene, inks: Inks) -> Figure:
         if panel is shown[0]:
             marks.draw(axes, labels, head + 0.02)
         if panel in whole[:-1]:
-            axes.tick_params(labelbottom=False)
+            axes.tick_params(bottom=False, labelbottom=False)
         else:
             axes.set_xlabel("time (s)", labelpad=1.5)
             y -= _BOTTOM_IN
@@ -109,6 +109,7 @@ def _draw(axes: Axes, panel: Panel, scene: Scene) -> list[Artist]:
     whole = panel.window is None and right >= _SECONDS
     axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10], integer=whole))
     axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10], min_n_ticks=3))
+    marks.grid(axes)
     marks.rule(axes, [each for each in scene.marks if left <= each[0] <= right])
     return handles
 

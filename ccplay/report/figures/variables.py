@@ -62,9 +62,10 @@ def _draw(axes: Axes, scene: Scene, inks: Inks, name: str, factor: float) -> lis
         ]
         ink = inks[name_of(streams)]
         for line in lines:
-            # A value that has no neighbours makes no line, so there are dots, as wide as lines.
             axes.plot(line.t, line.y, color=ink.colour, linewidth=1.0)
-            axes.plot(line.t, line.y, ".", color=ink.colour, markersize=2.0, markeredgewidth=0)
+            # Dots as wide as the line.
+            lone = line.lone
+            axes.plot(lone.t, lone.y, ".", color=ink.colour, markersize=2.0, markeredgewidth=0)
             top = max(top, line.top)
         if lines:
             handles.append(Line2D([], [], color=ink.colour, label=flow_label(streams)))
