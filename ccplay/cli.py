@@ -6,7 +6,9 @@ import argparse
 import errno
 import os
 import sys
-from typing import TYPE_CHECKING
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
 from ccplay import __version__
 from ccplay.commands import (
@@ -23,7 +25,7 @@ from ccplay.commands import (
     schema,
     script,
 )
-from ccplay.errors import CcplayError
+from ccplay.errors import CcplayError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,9 +33,9 @@ if TYPE_CHECKING:
 _EPILOG = """\
 without a command, ccplay opens the playground; `ccplay FILE.toml` opens a scenario live.
 
-stdout is data, stderr is talk. Exit codes: 0 done, 1 error, 2 usage, 3 scenario refused,
-4 recording unreadable, 5 lab can't start or died, 6 not possible on this kernel,
-130 interrupted.
+stdout is data, stderr is talk. Exit codes: 0 done; 1 error, of `ccplay run` also a check that
+failed or traffic that died; 2 wrong command line; 3 scenario refused; 4 recording unreadable;
+5 lab can't start or died; 6 not possible on this kernel; 130 interrupted.
 """
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
@@ -43,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     _fill_closed_streams()
     try:
-        arguments = _parser().parse_args(_with_command(words))
+        arguments = _parse(_with_command(words))
         code: int = arguments.run(arguments)
         sys.stdout.flush()
     except CcplayError as error:
@@ -82,14 +84,46 @@ def _give_up_stdout() -> None:
 
 
 def _with_command(words: list[str]) -> list[str]:
-    """Put ``play`` in front where a command line names no command."""
+    """Put ``play`` in front where a command line names no command.
+
+    Raises ``UsageError`` for what was meant as one.
+    """
     if words and (words[0] in _COMMANDS or words[0] in ("-h", "--help", "--version")):
         return words
+    if words and not words[0].startswith("-") and not Path(words[0]).exists():
+        from ccplay.scenario import shipped
+
+        near = get_close_matches(words[0], [*_COMMANDS, *shipped()], n=1, cutoff=0.7)
+        if near and near[0] in _COMMANDS:
+            raise UsageError(f"no command {words[0]!r}; did you mean {near[0]!r}?")
     return ["play", *words]
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong with a command line in one line, and what was meant."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with the reason. What there is, is a page."""
+        said = message.removeprefix("argument ")
+        said = said.replace("the following arguments are required:", "needs")
+        self.exit(2, f"{self.prog}: {said} ({self.prog} --help says what there is)\n")
+
+    def refuse(self, rest: Sequence[str]) -> NoReturn:
+        """End because of words that are not known."""
+        word = next((each for each in rest if each.startswith("-")), rest[0])
+        near = get_close_matches(word.partition("=")[0], self._option_string_actions, n=1)
+        self.error(f"unknown {word!r}" + (f"; did you mean {near[0]}?" if near else ""))
+
+
+def _parse(words: list[str]) -> argparse.Namespace:
+    arguments, rest = _parser().parse_known_args(words)
+    if rest:
+        arguments.parser.refuse(rest)
+    return arguments
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="ccplay",
         description="See TCP congestion control work: a live playground on real Linux stacks.",
         epilog=_EPILOG,
@@ -98,9 +132,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"ccplay {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for name, (command, text) in _COMMANDS.items():
-        command.add(
-            commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
-        )
+        words = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        words.set_defaults(parser=words)
+        command.add(words)
     return parser
 
 

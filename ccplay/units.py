@@ -8,7 +8,7 @@ from collections.abc import Iterable
 _NUMBER = re.compile(r"\s*([0-9]+(?:[._][0-9]+)*|\.[0-9]+)\s*(.*?)\s*$")
 
 _RATES = {"bit/s": 1, "kbit/s": 1e3, "mbit/s": 1e6, "gbit/s": 1e9}
-_TIMES_US = {"us": 1, "µs": 1, "ms": 1e3, "s": 1e6, "min": 60e6}
+_TIMES_US = {"us": 1, "µs": 1, "ms": 1e3, "s": 1e6, "min": 60e6, "h": 3600e6}
 _SIZES = {
     "bytes": 1,
     "byte": 1,
@@ -24,6 +24,14 @@ _FREQUENCIES = {"hz": 1}
 _ALIASES = {"bps": "bit/s", "kbps": "kbit/s", "mbps": "mbit/s", "gbps": "gbit/s"} | {
     unit: f"{unit}/s" for unit in ("bit", "kbit", "mbit", "gbit")
 }
+
+
+class UnitError(ValueError):
+    """A number whose unit is none of its quantity's; ``known`` names those."""
+
+    def __init__(self, said: str, known: str) -> None:
+        super().__init__(f"{said} (units: {known})")
+        self.known = known
 
 
 def any_case(words: Iterable[str]) -> str:
@@ -51,22 +59,24 @@ PATTERNS = {
 
 def parse_rate(text: str) -> int:
     """Read ``1.5 Mbit/s`` as bits per second. Raises ``ValueError`` saying what would fit."""
-    return round(_parse(text, _RATES, "a rate such as '10 Mbit/s'"))
+    known = "bit/s, kbit/s, Mbit/s, Gbit/s"
+    return round(_parse(text, _RATES, "a rate such as '10 Mbit/s'", known))
 
 
 def parse_time_us(text: str) -> int:
     """Read ``20 ms`` as microseconds. Raises ``ValueError`` saying what would fit."""
-    return round(_parse(text, _TIMES_US, "a time such as '20 ms'"))
+    return round(_parse(text, _TIMES_US, "a time such as '20 ms'", "us, ms, s, min, h"))
 
 
 def parse_size(text: str) -> int:
     """Read ``50 MB`` (powers of ten) or ``64 KiB`` as bytes. Raises ``ValueError``."""
-    return round(_parse(text, _SIZES, "a size such as '50 MB' or '177669 bytes'"))
+    known = "bytes, kB, MB, GB, KiB, MiB"
+    return round(_parse(text, _SIZES, "a size such as '50 MB' or '177669 bytes'", known))
 
 
 def parse_ratio(text: str) -> float:
     """Read ``2 %`` or ``0.02`` as a number from 0 to 1. Raises ``ValueError``."""
-    ratio = _parse(text, _RATIOS, "a share such as '2 %'")
+    ratio = _parse(text, _RATIOS, "a share such as '2 %'", "%")
     if not 0 <= ratio <= 1:
         raise ValueError(f"{text!r} is not between 0 % and 100 %")
     return ratio
@@ -74,7 +84,7 @@ def parse_ratio(text: str) -> float:
 
 def parse_frequency(text: str) -> float:
     """Read ``50 Hz``. Raises ``ValueError`` saying what would fit."""
-    return _parse(text, _FREQUENCIES, "a frequency such as '50 Hz'")
+    return _parse(text, _FREQUENCIES, "a frequency such as '50 Hz'", "Hz")
 
 
 def format_rate(bits_per_second: float) -> str:
@@ -104,10 +114,12 @@ def format_clock(seconds: float) -> str:
     return f"{int(seconds) // 60:02d}:{int(seconds) % 60:02d}"
 
 
-def _parse(text: str, units: dict[str, float] | dict[str, int], expected: str) -> float:
+def _parse(text: str, units: dict[str, float] | dict[str, int], expected: str, known: str) -> float:
     match = _NUMBER.match(text)
     unit = match[2].lower() if match else ""
     scale = units.get(_ALIASES.get(unit, unit))
+    if scale is None and unit:
+        raise UnitError(f"{text!r} is not {expected}", known)
     if match is None or scale is None or match[1].count(".") > 1:
         raise ValueError(f"{text!r} is not {expected}")
     number = match[1].replace("_", "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the words of this command."""
-    actions = parser.add_subparsers(metavar="ACTION", required=True)
+    actions = parser.add_subparsers(required=True)
     new = actions.add_parser("new", help="write NAME.bpf.c, a commented template, here")
     new.add_argument("name", metavar="NAME", help="up to 15 of a-z, 0-9, '_' and '-'")
     new.set_defaults(run=_new)
@@ -30,14 +31,15 @@ def add(parser: argparse.ArgumentParser) -> None:
 def _new(arguments: argparse.Namespace) -> int:
     from ccplay.assets import ALGORITHMS, SUFFIX
     from ccplay.errors import UsageError
-    from ccplay.lab.bpf.own import check_name
+    from ccplay.lab.bpf.own import check_name, named
 
-    check_name(arguments.name)
-    path = Path(f"{arguments.name}{SUFFIX}.c")
+    name = named(arguments.name)
+    check_name(name)
+    path = Path(f"{name}{SUFFIX}.c")
     template = (ALGORITHMS / f"template{SUFFIX}.c").read_text(encoding="utf-8")
     try:
         with path.open("x", encoding="utf-8") as file:
-            file.write(template.replace("NAME_HERE", arguments.name))
+            file.write(template.replace("NAME_HERE", name))
     except FileExistsError:
         raise UsageError(f"{path} exists already: take another name, or delete it") from None
     except OSError as error:
@@ -49,16 +51,18 @@ def _new(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    from ccplay.errors import UnsupportedError
+    from ccplay.errors import CcplayError, UnsupportedError
     from ccplay.lab.bpf.build import BuildError, build
     from ccplay.lab.bpf.complaints import complaints
     from ccplay.lab.bpf.libbpf import LoadError
-    from ccplay.lab.bpf.own import own_algorithms
+    from ccplay.lab.bpf.own import no_file, own_algorithms
     from ccplay.lab.bpf.register import register
     from ccplay.lab.bpf.shown import names_in
     from ccplay.lab.bpf.support import lack
 
     path: Path = arguments.file
+    if not os.path.lexists(path):
+        raise CcplayError(no_file(path))
     (name,) = own_algorithms([path])
     try:
         image, warnings = build(path)

@@ -34,6 +34,10 @@ as in the figures), then the table's own columns, whose names end in their units
 """
 
 
+_NOT_OURS = ("json", "ods", "tsv", "txt", "xls", "xlsx")
+"""Endings of tables that nobody means a directory by."""
+
+
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the words of this command."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
@@ -41,6 +45,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="see below")
     parser.add_argument(
         "--to",
+        "--out",
         type=Path,
         metavar="DIR|FILE",
         help="a directory for all tables, or a file (.csv, .parquet) for one; default: stdout",
@@ -72,8 +77,10 @@ def run(arguments: argparse.Namespace) -> int:
             raise UsageError("Parquet goes into files: name them with --to")
         export.print_table(gather(arguments.runs), table or "tcp")
         return 0
-    material = gather(arguments.runs)
     ending = to.suffix.lstrip(".").lower()
+    if ending in _NOT_OURS and not to.is_dir():
+        raise UsageError(f"{to}: tables go into .csv or .parquet files, or into a directory")
+    material = gather(arguments.runs)
     if ending in export.FORMATS and not to.is_dir():
         if kind not in (None, ending):
             raise UsageError(f"{to} does not end in .{kind}")

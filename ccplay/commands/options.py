@@ -150,13 +150,15 @@ def _algorithms(arguments: argparse.Namespace) -> dict[str, str]:
     import hashlib
 
     from ccplay.errors import UsageError
-    from ccplay.lab.bpf.own import own_algorithms
+    from ccplay.lab.bpf.own import no_file, own_algorithms
 
     files = own_algorithms(said)
     if arguments.host is not None:
         return dict.fromkeys(files, "")
     try:
         return {n: hashlib.sha256(path.read_bytes()).hexdigest() for n, path in files.items()}
+    except FileNotFoundError as error:
+        raise UsageError(f"--algorithm {no_file(Path(error.filename))}") from None
     except OSError as error:
         raise UsageError(f"--algorithm {error.filename}: {error.strerror}") from None
 
@@ -221,8 +223,9 @@ def positive(text: str) -> float:
 
 
 def seconds(text: str) -> float:
-    """Read a moment of a recording. Raises ``ArgumentTypeError``."""
-    value = _number(text)
+    """Read a moment of a recording: ``90``, or ``1:30``. Raises ``ArgumentTypeError``."""
+    minutes, _, rest = text.rpartition(":")
+    value = (60 * _number(minutes) if minutes else 0.0) + _number(rest)
     if not 0 <= value < float("inf"):
         raise argparse.ArgumentTypeError(f"{text} is not a moment of the recording")
     return value

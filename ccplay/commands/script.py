@@ -13,10 +13,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add the words of this command."""
     parser.add_argument("recording", type=Path, metavar="FILE", help="made with --record")
     parser.add_argument(
-        "--until", type=options.seconds, metavar="S", help="only what was done by this second"
+        "--until", type=options.seconds, metavar="S", help="only what was done by 90, or 1:30"
     )
     parser.add_argument("--title", help="of the scenario (default: the recording's name)")
-    parser.add_argument("--to", type=Path, metavar="FILE", help="write there, not to stdout")
+    parser.add_argument(
+        "--to", "--out", type=Path, metavar="FILE", help="write there, not to stdout"
+    )
     parser.set_defaults(run=run)
 
 

@@ -15,6 +15,7 @@ from ccplay.assets import algorithms
 from ccplay.model.values import MOST_MARK, SAMPLE_HZ
 from ccplay.scenario.mistakes import did_you_mean, quote
 from ccplay.units import (
+    UnitError,
     format_rate,
     format_size,
     format_time_us,
@@ -224,8 +225,9 @@ def _quantity(value: Any, parse: Callable[[str], N], what: str, example: str) ->
         raise MisfitError(f'must be {what} such as "{example}", not {quote(value)}')
     try:
         return parse(value)
-    except (ValueError, OverflowError):
-        raise MisfitError(f'{quote(value)} is not {what} such as "{example}"') from None
+    except (ValueError, OverflowError) as error:
+        known = f" (units: {error.known})" if isinstance(error, UnitError) else ""
+        raise MisfitError(f'{quote(value)} is not {what} such as "{example}"{known}') from None
 
 
 def _within(value: N, low: N, high: N, what: str, spell: Callable[[N], str]) -> N:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from ccplay.scenario.tree import Node, Reader, grow
 from ccplay.scenario.values import Scenario
 
 LARGEST_FILE = 1_000_000
+_RECORDING = b'{"event":"hello"'
 _LINE_AND_COLUMN = re.compile(r" \(at line (\d+), column (\d+)\)$")
 
 
@@ -57,7 +59,11 @@ def _read(path: Path) -> str:
             content = file.read(LARGEST_FILE + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise ScenarioError(f"can't read scenario {quote(str(path))}: {reason}") from None
+        raise ScenarioError(
+            f"can't read scenario {quote(str(path))}: {reason}{_meant(path)}"
+        ) from None
+    if content.startswith(_RECORDING) or path.suffix == ".c":
+        raise ScenarioError(f"{path} is no scenario{_meant(path)}")
     if len(content) > LARGEST_FILE:
         raise ScenarioError(f"{path}: larger than {LARGEST_FILE:,} bytes: that is no scenario")
     try:
@@ -67,6 +73,17 @@ def _read(path: Path) -> str:
         raise ScenarioError(
             f"{path.name}:{line}: not UTF-8 text (byte 0x{content[error.start]:02x})"
         ) from None
+
+
+def _meant(path: Path) -> str:
+    """Say what to do with something else of ccplay's that was taken for a scenario."""
+    said = shlex.quote(str(path))
+    if path.is_dir():
+        inside = path / "scenario.toml"
+        return f"; what was run there is {inside}" if inside.is_file() else ""
+    if path.suffix == ".c":
+        return f"; an algorithm of your own is named by ccplay --algorithm {said}"
+    return f", but a recording: ccplay replay {said} shows it, ccplay script {said} makes one of it"
 
 
 def _toml(text: str, path: Path) -> dict[str, object]:

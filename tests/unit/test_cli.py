@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ccplay.cli import main
+from ccplay.commands import options
 from ccplay.commands.screen import can_draw
 
 
@@ -39,3 +40,60 @@ def test_a_closed_stream_is_none_to_die_of(stream: int) -> None:
 @pytest.mark.parametrize(("encoding", "able"), [("utf-8", True), ("latin-1", False)])
 def test_a_locale_without_unicode_gets_plain_ascii(encoding: str, able: bool) -> None:
     assert can_draw(io.TextIOWrapper(io.BytesIO(), encoding=encoding)) is able
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("report x --too y", "ccplay report: unknown '--too'; did you mean --to?"),
+        ("compare a b --jsn", "ccplay compare: unknown '--jsn'; did you mean --json?"),
+        ("doctor x", "ccplay doctor: unknown 'x'"),
+        ("script", "ccplay script: needs FILE"),
+        ("algorithm", "ccplay algorithm: needs {new,check,list}"),
+        ("replay x --speed 0", "ccplay replay: --speed: 0 is not above 0"),
+        ("replay x --at 1:x", "ccplay replay: --at: 'x' is not a number"),
+        ("replya x", "ccplay: no command 'replya'; did you mean 'replay'?"),
+        ("run playgroud", 'did you mean "playground"?'),
+        ("playgroud", 'did you mean "playground"?'),
+        ("x.ccplay", "x.ccplay is no scenario, but a recording: ccplay replay x.ccplay shows it"),
+        ("run mine.bpf.c", "is no scenario; an algorithm of your own is named by ccplay --algo"),
+        ("run runs", "Is a directory; what was run there is runs/scenario.toml"),
+        (
+            "run --algorithm mine",
+            "--algorithm mine: there is no such file; did you mean mine.bpf.c?",
+        ),
+        (
+            "run --algorithm ./no.txt",
+            "no.txt is called after its file, NAME.bpf.c: 'no.txt' can't be",
+        ),
+        ("algorithm check mine", "ccplay: mine: there is no such file; did you mean mine.bpf.c?"),
+        (
+            "export x.ccplay --to x.xlsx",
+            "tables go into .csv or .parquet files, or into a directory",
+        ),
+    ],
+)
+def test_a_mistake_on_the_command_line_is_one_line_with_what_was_meant(
+    words: str,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.bpf.c").write_text("/* mine */")
+    Path("x.ccplay").write_text('{"event":"hello","t":0.0}\n')
+    Path("runs").mkdir()
+    Path("runs/scenario.toml").touch()
+    try:
+        code = main(words.split())
+    except SystemExit as end:
+        code = int(end.code or 0)
+    assert code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert said in line
+
+
+@pytest.mark.parametrize(("text", "moment"), [("90", 90.0), ("1:30", 90.0), ("00:01.5", 1.5)])
+def test_a_moment_is_read_as_the_screen_writes_it(text: str, moment: float) -> None:
+    assert options.seconds(text) == moment

@@ -181,7 +181,8 @@ values = [
 ]
 """
     )
-    assert message == 't.toml:9: matrix.delay.values[1]: "2 Mbit/s" is not a time such as "20 ms"'
+    said = '"2 Mbit/s" is not a time such as "20 ms" (units: us, ms, s, min, h)'
+    assert message == f"t.toml:9: matrix.delay.values[1]: {said}"
 
 
 def test_what_is_wrong_at_some_points_only_says_at_which() -> None:

@@ -1,5 +1,7 @@
 """Quantities are read as people write them, and written with honest units."""
 
+from collections.abc import Callable
+
 import pytest
 
 from ccplay import units
@@ -14,7 +16,14 @@ def test_rates(text: str, bps: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "us"), [("20 ms", 20_000), ("1s", 1_000_000), ("50 us", 50), ("1.5 min", 90_000_000)]
+    ("text", "us"),
+    [
+        ("20 ms", 20_000),
+        ("1s", 1_000_000),
+        ("50 us", 50),
+        ("1.5 min", 90_000_000),
+        ("1 h", 3_600_000_000),
+    ],
 )
 def test_times(text: str, us: int) -> None:
     assert units.parse_time_us(text) == us
@@ -37,6 +46,25 @@ def test_ratios(text: str, ratio: float) -> None:
 def test_a_rate_that_is_none_says_what_would_fit(text: str) -> None:
     with pytest.raises(ValueError, match=r"10 Mbit/s"):
         units.parse_rate(text)
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "known"),
+    [
+        (units.parse_time_us, "1 day", "us, ms, s, min, h"),
+        (units.parse_rate, "10 MB/s", "bit/s, kbit/s, Mbit/s, Gbit/s"),
+        (units.parse_size, "2 TB", "bytes, kB, MB, GB, KiB, MiB"),
+        (units.parse_ratio, "2 percent", "%"),
+        (units.parse_frequency, "2 kHz", "Hz"),
+    ],
+)
+def test_where_the_unit_is_wrong_those_that_there_are_are_named(
+    parse: Callable[[str], float], text: str, known: str
+) -> None:
+    """And each of them is one that is read."""
+    with pytest.raises(units.UnitError, match=rf"\(units: {known}\)$"):
+        parse(text)
+    assert all(parse(f"1 {unit}") for unit in known.split(", "))
 
 
 def test_more_than_everything_can_not_be_lost() -> None:

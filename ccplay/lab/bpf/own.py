@@ -20,11 +20,26 @@ def own_algorithms(paths: Iterable[Path]) -> dict[str, Path]:
     """
     found: dict[str, Path] = {}
     for path in paths:
-        name = path.name.removesuffix(".c").removesuffix(SUFFIX)
-        check_name(name)
+        name = named(path.name)
+        try:
+            check_name(name)
+        except UsageError as error:
+            raise UsageError(f"{path} is called after its file, NAME{SUFFIX}.c: {error}") from None
         if found.setdefault(name, path) != path:
             raise UsageError(f"{path} and {found[name]} are both called {name!r}: rename one")
     return found
+
+
+def named(file: str) -> str:
+    """Return what the algorithm in a file is called."""
+    return file.removesuffix(".c").removesuffix(SUFFIX)
+
+
+def no_file(path: Path) -> str:
+    """Say that there is no such file, and which was meant."""
+    meant = path.with_name(f"{path.name}{SUFFIX}.c")
+    hint = f"; did you mean {meant}?" if meant.is_file() else ""
+    return f"{path}: there is no such file{hint}"
 
 
 def check_name(name: str) -> None:
