@@ -26,7 +26,7 @@ from ccplay.words import describe
 _Thing: TypeAlias = tuple[str, str]
 """Something that can be set, and of what: ``("queue", "r1->r2")``, ``("traffic", "1")``."""
 
-_OF_LINKS = ("rate", "delay_us", "jitter_us", "loss", "mark")
+_OF_LINKS = tuple(field for field in SetLink.__struct_fields__ if field != "link")
 
 
 class ByHand:
@@ -99,12 +99,13 @@ def _sets(command: AnyCommand, names: Names) -> set[_Thing]:
             return {("trace", command.flow)}
         case StopCapture():
             return {("capture", command.capture)}
-    stopped = stopped_by(command)
-    return set() if stopped is None else {("traffic", stopped)}
+    # Of the others some stop what must run for them, and some only add.
+    return _needs(command)
 
 
 def _needs(command: AnyCommand) -> set[_Thing]:
-    """Return the traffic that a step needs to run."""
-    if isinstance(command, SetCongestionControl | TraceFlow | UntraceFlow) and command.flow:
-        return {("traffic", command.flow)}
-    return set()
+    """Return the traffic that must run for a step."""
+    if isinstance(command, SetCongestionControl | TraceFlow | UntraceFlow):
+        return {("traffic", command.flow)} if command.flow else set()
+    stopped = stopped_by(command)
+    return set() if stopped is None else {("traffic", stopped)}

@@ -123,7 +123,7 @@ async def played(
         ),
         (SetLink(rate=5_000_000), FAST, "yours stays: link bottleneck → 20 Mbit/s"),
         (StopFlow(flow="1"), BBR, "you stopped it: flow 1 switches to bbr"),
-        (StopFlow(flow="1"), StopFlow(flow="1"), "yours stays: flow 1 stops"),
+        (StopFlow(flow="1"), StopFlow(flow="1"), "you stopped it: flow 1 stops"),
         (TraceFlow(flow="1"), UntraceFlow(flow="1"), "yours stays: flow 1 is traced no more"),
     ],
 )
