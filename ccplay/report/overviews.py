@@ -32,12 +32,14 @@ def overviews(material: Material, drawn: Sequence[Drawn], names: Sequence[str]) 
 
 def _growth(material: Material, drawn: Sequence[Drawn]) -> Iterator[Overview]:
     by_run = {each.slug: each.growth for each in drawn if each.growth is not None}
-    for family, lines in families(material, by_run).items():
+    found = families(material, by_run)
+    names = list(dict.fromkeys(name for lines in found.values() for name in lines))
+    for family, lines in found.items():
         yield Overview(
             f"growth-{slug(family)}" if family else "growth",
             f"Acknowledged segments, {family}" if family else "Acknowledged segments",
             "Segments that the flow has brought since it started; of each case one run.",
-            partial(growth.draw, lines),
+            partial(growth.draw, lines, names),
         )
 
 

@@ -72,11 +72,15 @@ def test_the_figure_tells_more_lines_apart_than_it_has_colours() -> None:
     pytest.importorskip("matplotlib")
     from ccplay.report.figures.growth import draw
 
-    figure = draw({f"variant {n}": Curve([0.0, 15.0], [0.0, 100.0 + n]) for n in range(13)})
+    lines = {f"variant {n}": Curve([0.0, 15.0], [0.0, 100.0 + n]) for n in range(13)}
+    figure = draw(lines, list(lines))
     drawn = figure.axes[0].get_lines()[:13]
     looks = {(line.get_color(), str(line.get_linestyle())) for line in drawn}
     assert len(looks) == 13
     assert {text.get_text() for text in figure.axes[0].texts} >= {"variant 0", "variant 12"}
+    # Where another family lacks one, the others keep their looks.
+    [last] = draw({"variant 12": lines["variant 12"]}, list(lines)).axes[0].get_lines()[:1]
+    assert last.get_color() == drawn[12].get_color()
 
 
 @given(st.lists(st.floats(min_value=0, max_value=1), min_size=1, max_size=20))

@@ -180,7 +180,16 @@ def _bars(chart: Chart, inks: Inks) -> Figure:
         _categories(axes, chart, names, upright=upright)
     if upright:
         _values(panels, chart, bars=True)
+    else:
+        _below(figure, panels, chart.value_label)
     return figure
+
+
+def _below(figure: Figure, panels: Sequence[Axes], label: str) -> None:
+    """Say once for all panels what their axes are: side by side there is no room for each."""
+    places = [axes.get_position() for axes in panels]
+    middle = (min(each.x0 for each in places) + max(each.x1 for each in places)) / 2
+    figure.supxlabel(label, x=middle, y=0.04 / figure.get_size_inches()[1], va="bottom")
 
 
 def _bar(
@@ -250,7 +259,6 @@ def _categories(axes: Axes, chart: Chart, names: Sequence[str], *, upright: bool
     axes.set_ylim(len(names) - 0.45, -0.55)
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")
-    axes.set_xlabel(chart.value_label, labelpad=1.5)
     top = max(chart.points) / chart.unit.scale
     widest = max([*chart.highs, *chart.points]) / chart.unit.scale
     room = 1.05 if chart.runs[1] > 1 else 1.05 + _VALUE_IN / _width_in(axes)

@@ -21,9 +21,13 @@ _TOP_IN = 0.1
 _ROW_IN = 0.125
 
 
-def draw(lines: Mapping[str, Curve]) -> Figure:
-    """Return the figure; lines of one colour differ in their dashes."""
-    inks = style.case_inks(lines)
+def draw(lines: Mapping[str, Curve], cases: Sequence[str]) -> Figure:
+    """Return the figure; each has its colour as one of ``cases``, in all figures alike.
+
+    Lines of one colour differ in their dashes.
+    """
+    known = style.case_inks(cases)
+    inks = {name: known[name] for name in lines}
     widest = max(style.text_width_in(name) for name in lines)
     width = style.PAGE_IN - _LEFT_IN - _LEADER_IN - _SAMPLE_IN - widest - 0.12
     height = max(_HEIGHT_IN, _ROW_IN * len(lines))

@@ -18,6 +18,8 @@ ROW_IN = 0.125
 _ROWS = 10
 _GAP_IN = 0.08
 _SAME_S = 0.1
+_APART = 250
+"""Of so many lines across a figure each can be told from the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +173,12 @@ def draw(axes: Axes, placed: Sequence[Label], above_in: float) -> None:
 
 
 def rule(axes: Axes, moments: Sequence[tuple[float, str]]) -> None:
-    """Draw a thin line through ``axes`` at each moment."""
-    some = sorted({round(t, 3) for t, _ in moments})
+    """Draw a thin line through ``axes`` at each moment; those that would touch are one."""
+    left, right = axes.get_xlim()
+    some: list[float] = []
+    for t in sorted(t for t, _ in moments):
+        if not some or t - some[-1] > (right - left) / _APART:
+            some.append(t)
     strokes(axes, some, (0, 1), color=MUTED, linewidth=0.45, linestyle=(0, (1, 2)), zorder=1.5)
 
 

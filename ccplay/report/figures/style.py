@@ -73,6 +73,7 @@ _RC: dict[Any, Any] = {
     "font.size": 7.5,
     "axes.labelsize": 7.5,
     "axes.titlesize": 8,
+    "figure.labelsize": 7.5,
     "xtick.labelsize": SMALL,
     "ytick.labelsize": SMALL,
     "legend.fontsize": SMALL,
