@@ -30,8 +30,8 @@ def program(interface: str, snaplen: int) -> CaptureTool | str:
     common = ["-p", "-s", str(snaplen), "-i", interface, "-w", "-"]
     tcpdump, dumpcap = find_tool("tcpdump"), find_tool("dumpcap")
     if tcpdump is not None and not (refusal := tcpdump_refusal(tcpdump)):
-        options = ["-p", "-U", "--immediate-mode", "--time-stamp-precision=nano", "-B", "4096"]
-        return CaptureTool([tcpdump, *options, "-s", str(snaplen), "-i", interface, "-w", "-"], 0)
+        options = ["-U", "--immediate-mode", "--time-stamp-precision=nano", "-B", "4096"]
+        return CaptureTool([tcpdump, *options, *common], 0)
     if dumpcap is not None:
         # It reads what the kernel has every 250 ms (CAP_READ_TIMEOUT of dumpcap.c).
         return CaptureTool([dumpcap, "-q", "-P", *common], 0.3)

@@ -20,10 +20,10 @@ from ccplay.lab.netlink import (
 from ccplay.lab.netns import Namespace
 from ccplay.lab.nfqueue import PacketQueue
 from ccplay.lab.qdiscs import LOOPBACK
+from ccplay.lab.redirects import CLSACT
 from ccplay.lab.rtnl import CREATE, EXCLUSIVE, RouteSocket, message, traffic_control
 from ccplay.model.values import Feature
 
-_INGRESS = 0xFFFFFFF1
 _TRIAL_DEVICE = "trial"
 
 
@@ -70,7 +70,7 @@ def _netem_refusal() -> tuple[str, str]:
             return str(error), "act_mirred"
         finally:
             with contextlib.suppress(OSError):
-                ingress = traffic_control(RTM_DELQDISC, 0, LOOPBACK, (), parent=_INGRESS)
+                ingress = traffic_control(RTM_DELQDISC, 0, LOOPBACK, (), parent=CLSACT)
                 routes.request([ingress], "tidy")
             routes.request([message(ifinfmsg, RTM_DELLINK, index=index)], "tidy")
     return "", ""

@@ -111,9 +111,7 @@ class Egress:
 
     def switch_offloads(self, built: BuiltNetwork, *, on: bool) -> None:
         """Turn the sending interface's offloads on or off; every interface sends on one link."""
-        namespace = built.namespace(self.link.src)
-        with namespace.socket(2, 2) as sock:
-            offloads.switch(sock, [self.link.interface], on=on)
+        offloads.switch(built.namespace(self.link.src), self.link.interface, on=on)
 
     # --- one queue --------------------------------------------------------------------------
 

@@ -46,7 +46,7 @@ class Packets:
     """What runs under a name, and how its packets are known, in either direction."""
 
     kind: str
-    """One of ``model.TRAFFIC_KINDS``."""
+    """One of ``TRAFFIC_KINDS``, see ``model.values``."""
     name: str
     matches: tuple[Keys, ...]
 

@@ -9,12 +9,11 @@ each field of all sockets at once.
 from __future__ import annotations
 
 import errno
-import os
 import socket
 import struct
 from collections.abc import Callable, Iterable, Mapping
 
-from ccplay.lab import own_info
+from ccplay.lab import dumps, own_info
 
 FIELDS: tuple[tuple[str, str, int], ...] = (
     ("ca_state", "B", 1),
@@ -43,8 +42,6 @@ _INFO_SIZE = 208
 
 _NETLINK_SOCK_DIAG = 4
 _SOCK_DIAG_BY_FAMILY = 20
-_DUMP_REQUEST = 0x301
-_NLMSG_ERROR, _NLMSG_DONE = 2, 3
 _INET_DIAG_INFO, _INET_DIAG_CONG = 2, 4
 
 _STATES = 1 << 1 | 1 << 4 | 1 << 8 | 1 << 9 | 1 << 11
@@ -58,7 +55,6 @@ _PORTS, _COOKIE = 16 + 4, 16 + 44
 
 _HEADER = struct.Struct("=IH")
 _ATTRIBUTE = struct.Struct("=HH")
-_ERRNO = struct.Struct("=i")
 
 
 def _request(more: int = 0) -> bytes:
@@ -66,7 +62,7 @@ def _request(more: int = 0) -> bytes:
         "=IHHIIBBBxI48x",
         72,
         _SOCK_DIAG_BY_FAMILY,
-        _DUMP_REQUEST,
+        dumps.REQUEST,
         1,
         0,
         socket.AF_INET,
@@ -77,9 +73,6 @@ def _request(more: int = 0) -> bytes:
 
 
 _REQUEST, _REQUEST_OWN = _request(), _request(own_info.ASKED)
-
-_TIMEOUT = struct.pack("=qq", 2, 0)
-"""A dump is answered within the call; after 2 s something is broken, and we must not hang."""
 
 
 def port_key(sport: int, dport: int) -> bytes:
@@ -133,7 +126,7 @@ class DiagSocket:
     def __init__(self, open_socket: Callable[[int, int, int], socket.socket]) -> None:
         """``open_socket`` is ``Namespace.socket``, or ``socket.socket`` for the own namespace."""
         self._socket = open_socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _TIMEOUT)
+        dumps.dont_hang(self._socket)
         self._layout = Layout(_ATTRIBUTES + 4, _INFO_SIZE, _ATTRIBUTES + 4 + _INFO_SIZE + 4)
         self._own = False
         """Whether to ask what algorithms say of themselves: one of the last dump did so."""
@@ -169,7 +162,7 @@ class DiagSocket:
                 length, kind, got = *_HEADER.unpack_from(data, position), 0
             if got != header or cc_type != _INET_DIAG_CONG:
                 if kind != _SOCK_DIAG_BY_FAMILY:
-                    return _goes_on(data, position, kind)
+                    return dumps.goes_on(data, position, kind, "inet_diag")
                 layout = self._layout = learn(data, position, length)
                 unpack, size, header = layout.unpack, layout.size, layout.header
                 continue
@@ -223,12 +216,3 @@ def learn(data: bytes, position: int, length: int) -> Layout:
     if info_size < _INFO_SIZE or name < info:
         raise OSError(errno.EPROTO, "inet_diag: tcp_info is too short; Linux 4.19 is needed")
     return Layout(info, info_size, name)
-
-
-def _goes_on(data: bytes, position: int, kind: int) -> bool:
-    """Say whether a message that is no socket leaves more to come. Raises ``OSError``."""
-    if kind in (_NLMSG_ERROR, _NLMSG_DONE):
-        (error,) = _ERRNO.unpack_from(data, position + 16)
-        if error:
-            raise OSError(-error, f"inet_diag: {os.strerror(-error)}")
-    return kind != _NLMSG_DONE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import socket
 import struct
 
 from ccplay.errors import LabError
@@ -18,7 +19,7 @@ MTUS = (296, 1500)
 
 def set_mtu(namespace: Namespace, interface: str, mtu: int) -> None:
     """Set the MTU of an interface. Raises ``LabError`` where the kernel keeps another."""
-    with namespace.socket(2, 2) as sock:
+    with namespace.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         try:
             fcntl.ioctl(sock, _SIOCSIFMTU, _REQUEST.pack(interface.encode(), mtu))
             answer = fcntl.ioctl(sock, _SIOCGIFMTU, _REQUEST.pack(interface.encode(), 0))

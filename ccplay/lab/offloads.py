@@ -9,9 +9,9 @@ import ctypes
 import fcntl
 import socket
 import struct
-from collections.abc import Iterable
 
 from ccplay.errors import LabError
+from ccplay.lab.netns import Namespace
 
 _SIOCETHTOOL = 0x8946
 
@@ -19,12 +19,12 @@ _SET_COMMANDS = {"TSO": 0x1F, "GSO": 0x24, "GRO": 0x2C}
 _GET_COMMANDS = {"TSO": 0x1E, "GSO": 0x23, "GRO": 0x2B}
 
 
-def switch(sock: socket.socket, interfaces: Iterable[str], *, on: bool) -> None:
-    """Turn TSO, GSO and GRO on or off, through any socket of the interfaces' namespace.
+def switch(namespace: Namespace, interface: str, *, on: bool) -> None:
+    """Turn TSO, GSO and GRO of an interface on or off.
 
     Raises ``LabError`` where the kernel keeps one as it was.
     """
-    for interface in interfaces:
+    with namespace.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         for name, command in _SET_COMMANDS.items():
             _ioctl(sock, interface, command, int(on))
             if bool(_ioctl(sock, interface, _GET_COMMANDS[name], 0)) != on:

@@ -7,16 +7,15 @@ the queues that are under study are read: the leaves below the root's classes, o
 from __future__ import annotations
 
 import errno
-import os
 import socket
 import struct
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
+from ccplay.lab import dumps
+
 _NETLINK_ROUTE = 0
 _RTM_NEWQDISC, _RTM_GETQDISC = 36, 38
-_DUMP_REQUEST = 0x301
-_NLMSG_ERROR, _NLMSG_DONE = 2, 3
 
 _TCA_KIND, _TCA_STATS2 = 1, 7
 _STATS_BASIC, _STATS_QUEUE, _STATS_APP = 1, 3, 4
@@ -34,15 +33,11 @@ _MESSAGE = struct.Struct("=IH14xiII")
 """Length, type; interface index, handle, parent of ``tcmsg``, which has 4 bytes in front."""
 
 _ATTRIBUTE = struct.Struct("=HH")
-_ERRNO = struct.Struct("=i")
 _U32 = struct.Struct("=I")
 _BASIC = struct.Struct("=QI")
 _QUEUE = struct.Struct("=IIIII")
 
-_REQUEST = struct.pack("=IHHII20x", 36, _RTM_GETQDISC, _DUMP_REQUEST, 1, 0)
-
-_TIMEOUT = struct.pack("=qq", 2, 0)
-"""A dump is answered within the call; after 2 s something is broken, and we must not hang."""
+_REQUEST = struct.pack("=IHHII20x", 36, _RTM_GETQDISC, dumps.REQUEST, 1, 0)
 
 _MARKS: dict[str, tuple[int, ...]] = {
     "codel": (24, 32),
@@ -80,7 +75,7 @@ class QdiscSocket:
     def __init__(self, open_socket: Callable[[int, int, int], socket.socket]) -> None:
         """``open_socket`` is ``Namespace.socket``, or ``socket.socket`` for the own namespace."""
         self._socket = open_socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_ROUTE)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _TIMEOUT)
+        dumps.dont_hang(self._socket)
         self._layouts: dict[bytes, _Layout] = {}
 
     def dump(self, interfaces: Collection[int]) -> dict[int, dict[int, QdiscCounters]]:
@@ -111,7 +106,7 @@ class QdiscSocket:
         while position < end:
             length, message = struct.unpack_from("=IH", data, position)
             if message != _RTM_NEWQDISC:
-                return _goes_on(data, position, message)
+                return dumps.goes_on(data, position, message, "rtnetlink")
             _, _, interface, handle, parent = _MESSAGE.unpack_from(data, position)
             if interface in interfaces:
                 # The kernel lists an interface's root before what hangs below it.
@@ -192,12 +187,3 @@ def _cake_marks(data: bytes, at: int, end: int) -> int:
         counter = _walk(data, begin, stop).get(_CAKE_TIN_MARKS)
         marks += _U32.unpack_from(data, counter[0])[0] if counter else 0
     return marks
-
-
-def _goes_on(data: bytes, position: int, message: int) -> bool:
-    """Say whether a message that is no qdisc leaves more to come. Raises ``OSError``."""
-    if message in (_NLMSG_ERROR, _NLMSG_DONE):
-        (error,) = _ERRNO.unpack_from(data, position + 16)
-        if error:
-            raise OSError(-error, f"rtnetlink: {os.strerror(-error)}")
-    return message != _NLMSG_DONE
