@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from ccplay.errors import LabError, UnsupportedError
+from ccplay.guest import bound
 from ccplay.guest.kept import ACCELERATOR, FOLDER, KERNEL, MODULES, RAMDISK
 from ccplay.guest.tools import find
 
@@ -25,6 +27,8 @@ def argv(
     command: Sequence[str], lent: Sequence[Path] = (), *, accelerator: str = "", paced: bool = False
 ) -> list[str]:
     """Return what runs ``command``, which begins with its environment, under the guest's kernel.
+
+    For this process to start, with which it ends.
 
     Where the processor is emulated the guest's clock counts instructions, so a busy machine makes
     the guest slow, but not wrong: nothing in it comes late. While it idles its clock jumps to what
@@ -40,8 +44,9 @@ def argv(
     emulated = accelerator == "tcg"
     pace = f"{_TWO_NS},sleep={'on' if paced else 'off'}"
     return [
-        # However its user dies, QEMU dies too; a guest that still boots does not see its stdin end.
-        *(find("setpriv"), "--pdeathsig", "KILL", "--"),
+        # However we die, QEMU dies too; a guest that still boots does not see its stdin end.
+        # -I: nothing from the surroundings; -S: no site-packages, which take a while to find.
+        *(sys.executable, "-I", "-S", str(Path(bound.__file__)), str(os.getpid())),
         *(find("qemu-system-x86_64"), "-nodefaults", "-no-user-config", "-no-reboot"),
         *("-display", "none", "-m", "1G", "-accel", accelerator),
         *(("-cpu", "max", "-icount", pace) if emulated else ("-cpu", "host")),

@@ -13,7 +13,6 @@ from ccplay.errors import CcplayError, UnsupportedError
 _PACKAGES = {
     "qemu-system-x86_64": "qemu-system-x86",
     "depmod": "kmod",
-    "setpriv": "util-linux",
     "xz": "xz-utils",
 }
 """Debian's and Ubuntu's, where they are called otherwise."""

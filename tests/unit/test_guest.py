@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from ccplay.errors import LabError
-from ccplay.guest import boot, kept
+from ccplay.guest import boot, bound, kept
 from ccplay.guest.kernel import newest_of
 
 DEBIAN = """\
@@ -54,6 +57,13 @@ def test_what_the_guest_can_not_be_told_is_refused(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(boot, "find", lambda name: name)
     with pytest.raises(LabError, match="can't be told"):
         boot.argv(["true", "a\nb"], accelerator="tcg")
+
+
+@pytest.mark.parametrize(("starter", "said"), [(os.getpid(), b"here\n"), (0, b"")])
+def test_what_is_bound_to_a_starter_that_is_gone_does_not_begin(starter: int, said: bytes) -> None:
+    """It may be killed before its child can ask to die with it."""
+    argv = [sys.executable, "-I", "-S", bound.__file__, str(starter), "/bin/echo", "here"]
+    assert subprocess.run(argv, capture_output=True, check=True).stdout == said
 
 
 @pytest.mark.parametrize("paced", [True, False])
