@@ -102,6 +102,7 @@ async def test_a_full_queue_takes_its_backlog_over_the_rate() -> None:
 
 
 @needs_bpf
+@physical
 async def test_fragments_count_as_the_packet_that_they_are_of() -> None:
     """1024 bytes over an MTU of 400 are three fragments, and one lost is all of it lost."""
     async with running(build(mtu=400, loss=0.1)) as lab:

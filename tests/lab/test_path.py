@@ -25,6 +25,7 @@ def linear(**links: LinkSetting) -> Build:
     return Build(topology=Topology(kind="linear"), links=named)
 
 
+@physical
 async def test_segments_fit_the_mtu_and_it_is_told() -> None:
     mtu = LinkSetting(mtu=400)
     async with running(linear(h1_r=mtu, bottleneck=mtu)) as lab:
