@@ -9,6 +9,7 @@ LIVE = (
     ("f", "flow"),
     ("w", "wget"),
     ("p", "ping"),
+    ("u", "UDP"),
     ("c", "congestion"),
     ("q", "queue"),
     ("l", "link"),
@@ -16,7 +17,6 @@ LIVE = (
     ("x", "stop"),
     ("←→", "scrub"),
     ("+-", "zoom"),
-    ("u", "UDP"),
     ("g", "ghost"),
     ("m", "mark"),
     ("h", "trace"),
@@ -42,21 +42,29 @@ PAST = (
 )
 """Keys where there is nothing to command."""
 
+_NARROW = 100
+"""Below this width keys of a live session stand closer, or not all that start traffic would fit."""
+
+_SHORT = {"congestion": "cc"}
+"""There, as at the head of the table."""
+
 
 def rows(view: View, width: int) -> list[Row]:
     """Return the footer; the way to all other keys is always there."""
-    last = _item(view, "?", "help")
+    close = view.session.live and width < _NARROW
+    last = _item(view, "?", "help", close=close)
     row: list[Run] = []
     for key, word in LIVE if view.session.live else PAST:
         going = word in ("freeze", "pause") and not view.playhead.running
-        item = _item(view, key, "go on" if going else word)
+        item = _item(view, key, "go on" if going else word, close=close)
         if length(row) + length(item) + length(last) <= width:
             row += item
     return [[*row, *last]]
 
 
-def _item(view: View, key: str, word: str) -> list[Run]:
+def _item(view: View, key: str, word: str, *, close: bool) -> list[Run]:
+    said = f" {_SHORT.get(word, word)}" if close else f" {word} "
     return [
         (" " + view.glyphs.translate(key), f"bold {view.ink('cursor')}"),
-        (f" {word} ", view.ink("muted")),
+        (said, view.ink("muted")),
     ]
