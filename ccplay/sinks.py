@@ -10,7 +10,7 @@ import msgspec
 
 from ccplay import blocks, wire
 from ccplay.errors import RecordingError
-from ccplay.model.events import AnyEvent, DownloadProgress, Health, Hello, PingSample
+from ccplay.model.events import AnyEvent, DownloadProgress, Health, Hello, PingSample, UdpSample
 from ccplay.model.samples import CaStateChanged, Sweep, TraceSamples
 from ccplay.wire import UnknownEvent
 
@@ -89,5 +89,5 @@ class Recorder:
 _BLOCK_S = 2.0
 """What a crash of ours may cost; longer blocks are hardly shorter to keep or to read."""
 
-_ALONGSIDE = (PingSample, DownloadProgress, Health, TraceSamples, CaStateChanged)
+_ALONGSIDE = (PingSample, UdpSample, DownloadProgress, Health, TraceSamples, CaStateChanged)
 """Samples of their own: it does not matter which sweeps come before and which after them."""

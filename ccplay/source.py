@@ -27,8 +27,7 @@ _TURN_S = 0.01
 """So long a replay is read before others have their turn."""
 
 _GRACE_S = 10.0
-"""How long a lab may take to end in order: a quarter of a second, but 5 s where cross traffic waits
-for its receiver's last word, and a busy machine takes its time."""
+"""How long a lab may take to end in order: a tenth of a second, more on a busy machine."""
 
 
 class Source(Protocol):

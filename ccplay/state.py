@@ -45,6 +45,7 @@ from ccplay.model.events import (
     TraceLost,
     TraceStarted,
     UdpEnded,
+    UdpSample,
     UdpStarted,
 )
 from ccplay.model.samples import (
@@ -58,6 +59,7 @@ from ccplay.model.samples import (
     TraceSamples,
 )
 from ccplay.model.values import MOST_VARIABLES, Monitored
+from ccplay.monitored import lately
 from ccplay.series import Series, Timeline
 from ccplay.trace import Trace
 from ccplay.units import format_size
@@ -193,11 +195,35 @@ class Udp:
     started: float
     sent: int = 0
     received: int = 0
+    under_way: int = 0
+    """Packets of which nobody knows whether they would have arrived."""
     jitter_us: float | None = None
     monitored: Monitored | None = None
+    """What has become of its packets so far; None where nobody knows."""
+    timeline: Timeline = field(default_factory=Timeline)
+    seen: dict[str, Series] = field(default_factory=dict)
+    """What its monitor has seen over time, as ``monitored.lately`` has it; empty as above."""
+    stopped: float | None = None
+    """When it was told to end: the last of its packets may be under way."""
     duration_s: float | None = None
     ended: float | None = None
     error: str | None = None
+
+    @property
+    def loss(self) -> float | None:
+        """The share of its packets that was lost; None where that of none is known."""
+        known = self.sent - self.under_way
+        return (known - self.received) / known if known > 0 else None
+
+    def learn(self, t: float, seen: Monitored) -> None:
+        """Take in what the monitor has seen by ``t``."""
+        timeline = self.timeline
+        since = timeline.time(timeline.end - 1) if timeline.end else self.started
+        news = lately(self.monitored, seen, t - since)
+        tick = timeline.append(t)
+        for name, value in news.items():
+            self.seen.setdefault(name, Series(timeline)).put(tick, value)
+        self.monitored = seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -466,15 +492,20 @@ class LabState:
             event.udp, event.src, event.dst, event.rate_bps, event.packet_bytes, event.t
         )
 
-    def _udp_ended(self, event: UdpEnded) -> None:
+    def _udp_sample(self, event: UdpSample) -> None:
         if (udp := self.udp.get(event.udp)) is not None:
-            udp.sent, udp.received, udp.jitter_us = event.sent, event.received, event.jitter_us
-            udp.duration_s, udp.ended, udp.error = event.duration_s, event.t, event.error
-            udp.monitored = event.monitored
+            udp.learn(event.t, event.monitored)
+
+    def _udp_ended(self, event: UdpEnded) -> None:
+        if (udp := self.udp.get(event.udp)) is None:
+            return
+        udp.sent, udp.received, udp.under_way = event.sent, event.received, event.under_way
+        udp.jitter_us, udp.monitored = event.jitter_us, event.monitored
+        udp.duration_s, udp.ended, udp.error = event.duration_s, event.t, event.error
         if event.error:
             self._write(event.t, "error", f"UDP {event.udp} died: {event.error}")
         else:
-            lost = describe_loss(event.sent, event.received, event.monitored)
+            lost = describe_loss(udp.loss, udp.monitored)
             self._write(event.t, "traffic", f"UDP {event.udp} ended: {event.sent:,} sent, {lost}")
 
     def _interface_counters(self, event: InterfaceCounters) -> None:
@@ -527,6 +558,8 @@ class LabState:
         self.applied.append(event)
         command = event.command
         text = describe(command)
+        if isinstance(command, StopUdp) and command.udp in self.udp:
+            self.udp[command.udp].stopped = event.t
         if isinstance(command, SetCongestionControl) and command.flow in self.flows:
             before = self.flows[command.flow].cc
             text = f"flow {command.flow} switches {before} → {command.cc}"
@@ -591,6 +624,7 @@ _HANDLERS: dict[type, Callable[[LabState, Any], None]] = {
     PingSample: LabState._ping_sample,
     PingEnded: LabState._ping_ended,
     UdpStarted: LabState._udp_started,
+    UdpSample: LabState._udp_sample,
     UdpEnded: LabState._udp_ended,
     InterfaceCounters: LabState._interface_counters,
     CaptureStarted: LabState._capture_started,

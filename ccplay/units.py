@@ -94,6 +94,13 @@ def format_rate(bits_per_second: float) -> str:
     )
 
 
+def format_part(part: float, whole: float) -> str:
+    """Write a rate and the one that it is a part of, in the unit of that: ``1.93 of 4 Mbit/s``."""
+    text = format_rate(whole)
+    scaled = part / whole * float(text.partition(" ")[0])
+    return f"{scaled:.3g} of {text}" if scaled < 100 else f"{scaled:.0f} of {text}"
+
+
 def format_time_us(microseconds: float) -> str:
     """Write a duration with three digits at the most: ``20 ms``."""
     return _format(microseconds, ((1e6, "s"), (1e3, "ms"), (1, "µs")))

@@ -83,9 +83,10 @@ def describe_link(setting: LinkSetting | SetLink) -> str:
     return ", ".join(words)
 
 
-def describe_loss(sent: int, received: int, monitored: Monitored | None) -> str:
+def describe_loss(loss: float | None, monitored: Monitored | None) -> str:
     """Say what became of packets: ``1 % lost``, where they were monitored ``, 55 ms one way``."""
-    return f"{format_ratio((sent - received) / max(sent, 1))} lost{one_way(monitored)}"
+    lost = "none arrived" if loss is None else f"{format_ratio(loss)} lost"
+    return lost + one_way(monitored)
 
 
 def one_way(monitored: Monitored | None) -> str:

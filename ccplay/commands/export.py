@@ -24,7 +24,8 @@ as in the figures), then the table's own columns, whose names end in their units
   trace      of traced flows what the kernel held when each ACK came
   ca-states  of traced flows the moment of each change of congestion state
   events     what was done and what happened, in words
-  variables  what algorithms say of themselves: BBR's bandwidth and gains
+  variables  what algorithms say of themselves: BBR's bandwidth and gains; and what monitors see
+             while it runs: one-way delay, of cross traffic rate and loss too, each second
   health     how well the lab kept time, each second
 
   ccplay export results/ --to data/                     every table as data/TABLE.csv

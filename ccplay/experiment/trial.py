@@ -20,7 +20,10 @@ from ccplay.state import LabState
 
 _SILENCE_LIMIT_S = 180.0
 """Without any event. An emulated guest boots for half a minute, on a busy machine for two."""
-_STOP_LIMIT_S = 3.0
+_STOP_LIMIT_S = 10.0
+"""What still runs ends within a second, but cross traffic not before the queue that it filled."""
+_HASTE_S = 1.0
+"""Where somebody wants to leave, or nothing answers."""
 
 
 class Trial:
@@ -92,7 +95,8 @@ class Trial:
         try:
             silent = await self._until_over(running, stop)
             self._over.set()
-            await self._stop_traffic(session, running)
+            hasty = silent or stop.is_set()
+            await self._stop_traffic(session, running, _HASTE_S if hasty else _STOP_LIMIT_S)
         finally:
             await source.close()
             await running
@@ -134,7 +138,9 @@ class Trial:
             for wait in waits:
                 wait.cancel()
 
-    async def _stop_traffic(self, session: Session, running: asyncio.Task[None]) -> None:
+    async def _stop_traffic(
+        self, session: Session, running: asyncio.Task[None], within_s: float
+    ) -> None:
         """Stop what still runs, so that the lab tells its exact figures."""
         if running.done() or not (commands := _running(session.state)):
             return
@@ -145,9 +151,7 @@ class Trial:
             if name not in self._sizes or done.get(name, 0) < self._sizes[name]:
                 session.send(command)
         quiet = asyncio.create_task(self._quiet.wait())
-        await asyncio.wait(
-            {running, quiet}, timeout=_STOP_LIMIT_S, return_when=asyncio.FIRST_COMPLETED
-        )
+        await asyncio.wait({running, quiet}, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
         quiet.cancel()
 
 

@@ -14,7 +14,7 @@ from ccplay.lab.netns import Namespace
 from ccplay.lab.program import Program
 from ccplay.model.base import Event
 from ccplay.model.commands import StartUdp
-from ccplay.model.events import UdpEnded, UdpStarted
+from ccplay.model.events import UdpEnded, UdpSample, UdpStarted
 
 _SUMMARY = re.compile(r"-(\d+\.\d+)\s+sec.* (\d+\.\d+) ms\s+(\d+)/(\d+) \(.*(sender|receiver)")
 """The last line of either end: seconds, jitter, packets lost and of how many."""
@@ -27,8 +27,16 @@ _AGREED_S = 0.1
 """From the sender's word that it has a connection until the receiver's that it may send: well below
 a millisecond, but the machine may be busy."""
 
-_GRACE_S = 5.0
-"""How long a receiver may take to hear of the end: by TCP, through the queue that UDP filled."""
+_GRACE_S = 20.0
+"""How long a receiver may take to hear of the end: by TCP, through the queue that UDP filled. 100
+packets at 100 kbit/s are 9 s."""
+
+_HEED_S = 5.0
+"""How long iperf3 may take to heed an interrupt and say what it has counted: milliseconds, but the
+machine may be busy."""
+
+_SAMPLE_S = 1.0
+"""How often it is told what the monitor has seen: so long a mean rate and loss are taken over."""
 
 
 def client_argv(command: StartUdp, address: str, port: int, sport: int) -> list[str]:
@@ -54,6 +62,8 @@ class Account:
     def __init__(self) -> None:
         self.sent: int | None = None
         self.received: int | None = None
+        self.reached: int = 0
+        """How many had been sent with the newest that was received."""
         self.jitter_us: float | None = None
         self.sending_s: float | None = None
 
@@ -65,7 +75,8 @@ class Account:
         if end == "sender":
             self.sent, self.sending_s = int(match[4]), float(match[1])
         else:
-            self.received = int(match[4]) - int(match[3])
+            self.reached = int(match[4])
+            self.received = self.reached - int(match[3])
             self.jitter_us = float(match[2]) * 1000
 
 
@@ -98,6 +109,8 @@ class Udp:
         self._sends = asyncio.Event()
         self._started: float | None = None
         self._stopped: float | None = None
+        self._drained = True
+        self._sampling: asyncio.Task[None] | None = None
 
     async def start(self, receiver: Namespace, address: str, sender: Namespace) -> None:
         """Start both programs; ``UdpStarted`` comes when the first packets are sent.
@@ -113,11 +126,12 @@ class Udp:
         if self._stopped is None and not self.ended.is_set():
             self._stopped = self._clock()
             self._sends.set()
-            self._stopping = asyncio.create_task(self._client.stop())
+            self._stopping = asyncio.create_task(self._client.stop(_HEED_S))
 
     async def stop(self) -> None:
-        """End it and wait until it has."""
+        """End it and wait until it has, but not for packets under way: nobody waits for them."""
         self.begin_stop()
+        await self._ask_server()
         await self.ended.wait()
 
     async def _start_programs(self) -> None:
@@ -174,6 +188,9 @@ class Udp:
                 return
             self._sends.clear()
             await self._start_programs()
+            if self._stopped is not None:
+                # Meanwhile: those that are new have not been stopped.
+                self._client.kill()
 
     async def _end_server(self) -> None:
         """Wait for the receiver's last words, but not for one that never hears of the end."""
@@ -181,9 +198,13 @@ class Udp:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(self._server.wait()), _GRACE_S)
         if not self._server.ended:
-            self._server.kill()
-            await self._server.wait()
+            await self._ask_server()
         await asyncio.gather(*self._reading)
+
+    async def _ask_server(self) -> None:
+        """End the receiver; interrupted, iperf3 tells what it has received so far."""
+        self._drained = False
+        await self._server.stop(_HEED_S)
 
     def _tell_start(self) -> None:
         self._started = self._clock()
@@ -191,6 +212,8 @@ class Udp:
         loop = asyncio.get_running_loop()
         self._agreed = loop.call_later(min(_AGREED_S, shortest_s), self._end_bypass)
         self._sends.set()
+        if self.watched is not None:
+            self._sampling = asyncio.create_task(self._sample(self.watched))
         self._emit(
             UdpStarted(
                 t=self._started,
@@ -203,6 +226,13 @@ class Udp:
             )
         )
 
+    async def _sample(self, watched: Watched) -> None:
+        """Tell what the monitor has seen, until somebody ends this."""
+        while True:
+            await asyncio.sleep(_SAMPLE_S)
+            seen = watched.so_far()
+            self._emit(UdpSample(t=self._clock(), udp=self.name, monitored=seen))
+
     def _end_bypass(self) -> None:
         self._bypass.close(self.src, self.dst, self.port)
 
@@ -210,7 +240,10 @@ class Udp:
         account = self._account
         end = self._stopped if self._stopped is not None else self._clock()
         sending_s = end - self._started if self._started is not None else 0.0
+        under_way = 0 if self._drained else max((account.sent or 0) - account.reached, 0)
         self._end_bypass()
+        if self._sampling is not None:
+            self._sampling.cancel()
         self.ended.set()
         self._emit(
             UdpEnded(
@@ -218,10 +251,11 @@ class Udp:
                 udp=self.name,
                 sent=account.sent or 0,
                 received=account.received or 0,
+                under_way=under_way,
                 jitter_us=account.jitter_us,
                 duration_s=sending_s if account.sending_s is None else account.sending_s,
                 error=error,
-                monitored=self.watched.so_far(drained=True) if self.watched else None,
+                monitored=self.watched.so_far(drained=self._drained) if self.watched else None,
             )
         )
         if self.watched is not None:

@@ -186,7 +186,7 @@ class UdpResult(msgspec.Struct, frozen=True, kw_only=True):
     rx_bps: float | None
     """Payload received, in bits, over ``duration_s``."""
     loss: float | None
-    """Share of the packets sent that were not received."""
+    """Share of the packets sent that were not received, but for those under way at the end."""
     jitter_ms: float | None
     """The receiver's, smoothed as in RFC 3550, at the end."""
     delay_mean_ms: float | None = None

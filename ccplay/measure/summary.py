@@ -277,7 +277,7 @@ def _udp(udp: Udp) -> UdpResult:
         received=udp.received if told else None,
         tx_bps=_rate(udp.sent * size, seconds or 0) if told else None,
         rx_bps=_rate(udp.received * size, seconds or 0) if told else None,
-        loss=round(1 - udp.received / udp.sent, 6) if told else None,
+        loss=None if udp.loss is None else round(udp.loss, 6),
         jitter_ms=_ms(udp.jitter_us),
         **_delays(udp.monitored),
         error=udp.error,

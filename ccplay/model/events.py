@@ -163,6 +163,13 @@ class UdpStarted(Event, frozen=True):
     """The receiver's UDP port."""
 
 
+class UdpSample(Event, frozen=True):
+    """What the monitor has seen of cross traffic by now; it comes once a second."""
+
+    udp: str
+    monitored: Monitored
+
+
 class UdpEnded(Event, frozen=True):
     """Cross traffic is over."""
 
@@ -175,6 +182,8 @@ class UdpEnded(Event, frozen=True):
     """The receiver's, smoothed as in RFC 3550; None where it could not tell."""
     duration_s: float
     """How long the sender sent."""
+    under_way: Count = 0
+    """Packets sent after the newest that was received, where the lab ended before they arrived."""
     error: str | None = None
     monitored: Monitored | None = None
     """As of a flow."""
@@ -325,6 +334,7 @@ AnyEvent: TypeAlias = (
     | PingSample
     | PingEnded
     | UdpStarted
+    | UdpSample
     | UdpEnded
     | InterfaceCounters
     | CaptureStarted

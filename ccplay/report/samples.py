@@ -18,12 +18,13 @@ from ccplay.model.events import (
     PingSample,
     Ready,
     UdpEnded,
+    UdpSample,
 )
 from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TcpRows, TraceSamples
 from ccplay.model.values import Monitored
 from ccplay.report.material import Material, Run
 from ccplay.source import recorded_events
-from ccplay.state import LabState
+from ccplay.state import LabState, Udp
 from ccplay.variables import variable
 from ccplay.words import CA_STATES
 
@@ -103,6 +104,7 @@ _OWN: dict[str, dict[str, Kind]] = {
         "udp": "text",
         "sent_packets": "whole",
         "received_packets": "whole",
+        "under_way_packets": "whole",
         "jitter_us": "real",
         "duration_s": "real",
     },
@@ -222,7 +224,7 @@ def _read(run: Run, tables: Sequence[str]) -> Iterator[tuple[str, Batch]]:
         if start is None:
             told = len(state.log)
             continue
-        rows = _rows(event, start)
+        rows = _rows(event, start, state)
         news = state.log[told:]
         told = len(state.log)
         if news:
@@ -234,8 +236,11 @@ def _read(run: Run, tables: Sequence[str]) -> Iterator[tuple[str, Batch]]:
         yield from (item for item in rows.items() if item[0] in tables)
 
 
-def _rows(event: object, start: float) -> dict[str, Batch]:
-    """Return the rows that an event is, by their tables; nothing where it is none."""
+def _rows(event: object, start: float, state: LabState) -> dict[str, Batch]:
+    """Return the rows that an event is, by their tables; nothing where it is none.
+
+    ``state`` is what it led to.
+    """
     match event:
         case TraceSamples():
             rows = {"trace": _traced(event, start)}
@@ -249,9 +254,11 @@ def _rows(event: object, start: float) -> dict[str, Batch]:
             rows = {"health": _row("health", *(getattr(event, field) for field in _HEALTH))}
         case FlowEnded():
             rows = _monitored(event.flow, event.monitored)
+        case UdpSample() if event.udp in state.udp:
+            rows = {"variables": _seen(state.udp[event.udp])}
         case UdpEnded():
-            counts = (event.sent, event.received, event.jitter_us, event.duration_s)
-            rows = {"udp": _row("udp", event.udp, *counts)}
+            counts = (event.sent, event.received, event.under_way)
+            rows = {"udp": _row("udp", event.udp, *counts, event.jitter_us, event.duration_s)}
             rows |= _monitored(event.udp, event.monitored)
         case InterfaceCounters():
             columns = [getattr(event, each.removesuffix("_packets")) for each in _OWN["interfaces"]]
@@ -286,6 +293,13 @@ def _monitored(name: str, seen: Monitored | None) -> dict[str, Batch]:
     delays = (seen.delay_mean_us, seen.delay_min_us, seen.delay_max_us)
     cells = (name, seen.sent, seen.received, seen.received_bytes, *delays)
     return {"monitor": _row("monitor", *cells)}
+
+
+def _seen(udp: Udp) -> Batch:
+    """Return a row for each variable that the newest sample of cross traffic tells."""
+    known = {name: series.last for name, series in udp.seen.items() if series.last is not None}
+    rows = [(udp.name, None, name, value) for name, value in known.items()]
+    return dict(zip(_OWN["variables"], map(list, zip(*rows, strict=True)), strict=False))
 
 
 def _sweeps(event: Sweeps | Sweep, start: float) -> Iterator[tuple[str, Batch]]:

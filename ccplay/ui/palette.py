@@ -229,7 +229,8 @@ def _traffic(state: LabState) -> Iterator[Entry]:
     first = hosts(network)[0]
     last = opposite(network, first)
     yield Entry("ping", f"{first} → {last}", StartPing(src=first, dst=last))
-    cross = StartUdp(src=first, dst=last)
+    monitor = any(each.available for each in state.hello.capabilities.monitors)
+    cross = StartUdp(src=first, dst=last, monitor=monitor)
     text = f"{format_rate(cross.rate_bps)} in {cross.packet_bytes} byte packets, {first} → {last}"
     yield Entry("cross traffic by UDP", text, cross)
     fetch = StartDownload(src=first, dst=last)

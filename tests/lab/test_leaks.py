@@ -22,7 +22,7 @@ import pytest
 
 from ccplay import launch, wire
 from ccplay.lab.modules import find_tool
-from ccplay.model.commands import Build, StartDownload, StartFlow, StartPing
+from ccplay.model.commands import Build, StartDownload, StartFlow, StartPing, StartUdp
 from ccplay.model.values import Topology
 
 MARKER = "CCPLAY_TEST_MARKER"
@@ -156,6 +156,7 @@ async def start(marker: str) -> asyncio.subprocess.Process:
         StartFlow(flow="1"),
         StartPing(ping="p1"),
         StartDownload(download="w1", bytes=10**7),
+        StartUdp(udp="u1", rate_bps=4_000_000, monitor=True),
     ):
         process.stdin.write(wire.encode(command))
     return process

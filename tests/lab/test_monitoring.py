@@ -13,6 +13,7 @@ from ccplay import launch
 from ccplay.lab.bpf.support import lack
 from ccplay.model.commands import Build, StartFlow, StartUdp
 from ccplay.model.values import LinkSetting, Monitored, Qdisc, Topology
+from ccplay.monitored import DELAY, LOSS, RECEIVED
 from ccplay.source import LabSource
 from ccplay.state import LabState
 from tests.lab.conftest import RunningLab, running
@@ -99,6 +100,25 @@ async def test_a_full_queue_takes_its_backlog_over_the_rate() -> None:
         # Payload that arrived is what was acknowledged, but for what came twice or is just coming.
         first = lab.state.flows["1"]
         assert flow.received_bytes == pytest.approx(first.bytes, rel=0.05)
+
+
+@needs_bpf
+@physical
+async def test_what_becomes_of_cross_traffic_is_told_while_it_runs() -> None:
+    """Twice what the link carries: half of it is lost, the rest stands in a full queue."""
+    rate, limit = 1_000_000, 20
+    async with running(build(limit=limit, rate=rate)) as lab:
+        lab.send(StartUdp(monitor=True, rate_bps=2 * rate))
+        await lab.until(lambda state: "u1" in state.udp and state.udp["u1"].timeline.end > 2)
+        udp = lab.state.udp["u1"]
+        assert udp.ended is None
+        # The third second, when the queue has long been full.
+        received, loss, delay_us = (udp.seen[name].at(2) for name in (RECEIVED, LOSS, DELAY))
+        payload = 1024 / (1024 + 42)
+        assert received == pytest.approx(rate * payload, rel=0.1)
+        assert loss == pytest.approx(1 - payload / 2, abs=0.1)
+        full_us = DELAY_US + limit * (1024 + 42) * 8e6 / rate
+        assert delay_us == pytest.approx(full_us, rel=0.2)
 
 
 @needs_bpf

@@ -26,8 +26,8 @@ from tests.lab.trust import physical
 RATE = 2_000_000
 
 
-def build(*classes: TrafficClass) -> Build:
-    queue = Qdisc(kind="pfifo", options={"limit": 50})
+def build(*classes: TrafficClass, limit: int = 50) -> Build:
+    queue = Qdisc(kind="pfifo", options={"limit": limit})
     link = LinkSetting(rate=RATE, delay_us=5_000, qdisc=queue, classes=list(classes) or None)
     return Build(topology=Topology(kind="linear"), links={"bottleneck": link})
 
@@ -75,6 +75,20 @@ async def test_more_than_the_link_carries_is_lost_and_a_stop_tells_it() -> None:
         await lab.until(lambda state: says(state, "rate_bps goes from"))
         assert says(lab.state, "udp 'a' has ended")
         assert says(lab.state, "the name 'a' is taken")
+
+
+@physical
+async def test_the_end_of_a_session_waits_for_no_queue() -> None:
+    """1000 packets take 4 s; those that are left in it are neither received nor lost."""
+    async with running(build(limit=1000)) as lab:
+        lab.send(StartUdp(rate_bps=2 * RATE))
+        await lab.until(lambda state: (queued(state) or 0) > 500)
+    udp = lab.state.udp["u1"]
+    assert udp.error is None
+    # Both ends are told at once. While the receiver takes a second to heed it, 235 arrive.
+    assert udp.under_way > 200
+    assert udp.sent == udp.received + udp.under_way
+    assert udp.loss == 0
 
 
 @physical

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from ccplay.model.commands import StartUdp, StopPing, StopUdp
-from ccplay.model.events import AnyEvent, Applied, UdpEnded, UdpStarted
+from ccplay.model.events import AnyEvent, Applied, UdpEnded, UdpSample, UdpStarted
 from ccplay.model.values import Monitored
 from ccplay.ui.app import CcplayApp
 from tests.ui.synthetic import SyntheticSource, stream
@@ -26,14 +26,29 @@ FATE = Monitored(
 )
 
 
+def seen(sent: int, received: int, mean_us: float) -> Monitored:
+    return Monitored(
+        sent=sent,
+        received=received,
+        received_bytes=received * 1024,
+        delay_mean_us=mean_us,
+        delay_min_us=10_000.0,
+        delay_max_us=99_000.0,
+    )
+
+
 def crossed(*, ends: float = 15.0) -> Iterator[AnyEvent]:
-    """Yield a session of 20 s with cross traffic from 8 s on."""
+    """Yield a session of 20 s with cross traffic from 8 s on, monitored until the way is cut."""
     start = StartUdp(udp="u1", src="s1", dst="d1", rate_bps=4_000_000, monitor=True)
     news: list[AnyEvent] = [
         Applied(t=7.9, command=start),
         UdpStarted(
             t=8.0, udp="u1", src="s1", dst="d1", rate_bps=4_000_000, packet_bytes=1024, port=1
         ),
+        UdpSample(t=9.0, udp="u1", monitored=seen(450, 450, 30_000.0)),
+        UdpSample(t=10.0, udp="u1", monitored=seen(950, 825, 50_000.0)),
+        UdpSample(t=13.0, udp="u1", monitored=seen(950, 825, 50_000.0)),
+        Applied(t=14.0, command=StopUdp(udp="u1")),
         UdpEnded(
             t=ends,
             udp="u1",
@@ -65,24 +80,41 @@ async def test_u_starts_it_and_asks_how_fast() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "runs", "over"),
+    ("size", "rows"),
     [
         (
             (120, 40),
-            "u1  UDP 4 Mbit/s in 1024 byte packets, s1 → d1",
-            "u1  UDP: 12,345 sent, 1.23 % lost, 55.1 ms one way",
+            {
+                8.5: "u1  UDP 4 Mbit/s in 1024 byte packets, s1 → d1",
+                9.5: "u1  UDP 3.69 of 4 Mbit/s, 0 % lost, 30 ms one way",
+                12.0: "u1  UDP 3.07 of 4 Mbit/s, 25 % lost, 74 ms one way",
+                13.5: "u1  UDP 4 Mbit/s, nothing arrives",
+                14.5: "u1  UDP stopping, its last packets under way",
+                17.0: "u1  UDP: 12,345 sent, 1.23 % lost, 55.1 ms one way",
+            },
         ),
-        ((80, 24), "u1 UDP 4 Mbit/s, s1 → d1", "u1 UDP 1.23 % lost, 55.1 ms one way"),
+        (
+            (80, 24),
+            {
+                8.5: "u1 UDP 4 Mbit/s, s1 → d1",
+                9.5: "u1 UDP 3.69M, 0 % lost, 30 ms",
+                12.0: "u1 UDP 3.07M, 25 % lost, 74 ms",
+                13.5: "u1 UDP 4 Mbit/s, nothing arrives",
+                14.5: "u1 UDP stopping, packets under way",
+                17.0: "u1 UDP 1.23 % lost, 55.1 ms one way",
+            },
+        ),
     ],
 )
 async def test_the_table_tells_of_it_as_of_the_moment_shown(
-    size: tuple[int, int], runs: str, over: str
+    size: tuple[int, int], rows: dict[float, str]
 ) -> None:
     async with playing(SyntheticSource(crossed()), size, start_at=20.0) as (app, pilot):
         # The parts get their widths some messages after the network is known.
-        await until(pilot, lambda: runs in seek(app, 12.0))
+        await until(pilot, lambda: rows[8.5] in seek(app, 8.5))
         assert "UDP" not in seek(app, 7.0)
-        assert over in seek(app, 17.0)
+        for t, row in rows.items():
+            assert row in seek(app, t)
 
 
 async def test_the_log_keeps_what_became_of_it() -> None:
@@ -117,3 +149,10 @@ async def test_a_flow_is_selected_where_there_is_one() -> None:
 def test_how_it_looks(snap_compare: SnapCompare, size: tuple[int, int]) -> None:
     app = app_on(SyntheticSource(crossed()))
     assert snap_compare(app, terminal_size=size, run_before=at(app, 12.0))
+
+
+async def test_the_keys_of_all_traffic_are_seen_on_a_small_screen() -> None:
+    async with playing(live(stream()), (80, 24)) as (app, pilot):
+        await until(pilot, lambda: "? help" in text_of(app, "footer"))
+        keys = "f flow w wget p ping u UDP c cc q queue l link space freeze x stop ? help"
+        assert keys in text_of(app, "footer")

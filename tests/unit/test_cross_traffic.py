@@ -40,6 +40,7 @@ def test_each_end_is_asked_for_what_it_alone_knows() -> None:
     for line in RECEIVER:
         account.read(line, "receiver")
     assert (account.sent, account.received, account.sending_s) == (85, 70, 0.7)
+    assert account.reached == 85
     assert account.jitter_us == 21.0
 
 

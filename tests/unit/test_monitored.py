@@ -20,9 +20,11 @@ from ccplay.model.events import (
     InterfaceCounters,
     Ready,
     UdpEnded,
+    UdpSample,
     UdpStarted,
 )
 from ccplay.model.values import Monitored
+from ccplay.monitored import DELAY, LOSS, RECEIVED, lately
 from ccplay.report.naming import words
 from ccplay.report.samples import batches
 from ccplay.report.sections import grids
@@ -30,6 +32,7 @@ from ccplay.report.table import case_table
 from ccplay.scenario.reading import parse
 from ccplay.source import recorded_events
 from ccplay.state import LabState
+from ccplay.units import format_part
 
 PLAYGROUND = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
 SEEN = Monitored(
@@ -40,12 +43,28 @@ SEEN = Monitored(
     delay_min_us=90_000,
     delay_max_us=140_000,
 )
+
+
+def count(sent: int, received: int, mean_us: float | None) -> Monitored:
+    """Return what is seen of packets of 1000 bytes."""
+    return Monitored(
+        sent=sent,
+        received=received,
+        received_bytes=received * 1000,
+        delay_mean_us=mean_us,
+        delay_min_us=mean_us,
+        delay_max_us=mean_us,
+    )
+
+
 EVENTS = (
     Ready(t=1.0),
     FlowStarted(t=2.0, flow="1", src="h1", dst="h2", cc="reno", port=5201),
     UdpStarted(
         t=2.0, udp="u1", src="h1", dst="h2", rate_bps=1_000_000, packet_bytes=1000, port=5202
     ),
+    UdpSample(t=3.0, udp="u1", monitored=count(50, 50, 20_000.0)),
+    UdpSample(t=4.0, udp="u1", monitored=count(90, 80, 50_000.0)),
     UdpEnded(t=5.0, udp="u1", sent=100, received=98, jitter_us=1.0, duration_s=2.0, monitored=SEEN),
     FlowEnded(t=12.0, flow="1", bytes=970_000, duration_s=10.0, retransmits=20, monitored=SEEN),
     InterfaceCounters(
@@ -70,6 +89,55 @@ def result() -> CaseResult:
         # As they come from a lab or a recording.
         state.apply(wire.decode_event(wire.encode(event)))
     return summarise(state, "x")
+
+
+def test_what_is_new_since_the_count_before() -> None:
+    first = count(100, 90, 20_000.0)
+    assert lately(None, first, 2.0) == {RECEIVED: 360_000, LOSS: pytest.approx(0.1), DELAY: 20_000}
+    # Thirty more at 60 ms make a mean of 30 ms.
+    found = lately(first, count(150, 120, 30_000.0), 1.0)
+    assert found == {RECEIVED: 240_000, LOSS: 0.4, DELAY: 60_000}
+
+
+def test_what_nobody_knows_is_not_told() -> None:
+    seen = count(100, 90, 20_000.0)
+    assert lately(seen, seen, 1.0) == {RECEIVED: 0, LOSS: None, DELAY: None}
+    assert lately(None, count(0, 0, None), 0.0) == {RECEIVED: None, LOSS: None, DELAY: None}
+
+
+def test_what_comes_behind_others_is_no_gain() -> None:
+    """Where jitter reorders, more may come than were sent since."""
+    assert lately(count(100, 90, 1.0), count(101, 93, 1.0), 1.0)[LOSS] == 0
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "text"),
+    [
+        (1_931_000, 4_000_000, "1.93 of 4 Mbit/s"),
+        (980_000, 1_000_000, "0.98 of 1 Mbit/s"),
+        (150_400, 200_000, "150 of 200 kbit/s"),
+        (0, 1_000_000_000, "0 of 1 Gbit/s"),
+    ],
+)
+def test_a_part_has_the_unit_of_the_whole(part: float, whole: float, text: str) -> None:
+    assert format_part(part, whole) == text
+
+
+def test_what_is_under_way_at_the_end_is_not_lost() -> None:
+    state = LabState()
+    state.apply(EVENTS[2])
+    ended = UdpEnded(
+        t=5.0, udp="u1", sent=100, received=45, jitter_us=1.0, duration_s=2.0, under_way=50
+    )
+    state.apply(wire.decode_event(wire.encode(ended)))
+    assert summarise(state, "x").udp[0].loss == 0.1
+    assert state.log[-1].text == "UDP u1 ended: 100 sent, 10 % lost"
+    nothing = UdpEnded(
+        t=5.0, udp="u1", sent=9, received=0, jitter_us=None, duration_s=2.0, under_way=9
+    )
+    state.apply(nothing)
+    assert summarise(state, "x").udp[0].loss is None
+    assert state.log[-1].text == "UDP u1 ended: 9 sent, none arrived"
 
 
 def test_figures_of_merit(result: CaseResult) -> None:
@@ -123,16 +191,24 @@ def test_rows_of_an_export(tmp_path: Path) -> None:
     hello = next(each for each in recorded_events(PLAYGROUND) if isinstance(each, Hello))
     path.write_bytes(b"".join(wire.encode(each) for each in (hello, *EVENTS)))
     found: dict[str, list[tuple[object, ...]]] = {}
-    for name, batch in batches(gather([path]), ("udp", "monitor", "interfaces")):
+    for name, batch in batches(gather([path]), ("udp", "monitor", "variables", "interfaces")):
         own = [batch[key] for key in batch if key not in ("run", "case", "repeat")]
         rows = zip(*own, strict=True)
         found.setdefault(name, []).extend(rows)
     delays = (93_070.4, 90_000.0, 140_000.0)
     assert found == {
-        "udp": [(4.0, "u1", 100, 98, 1.0, 2.0)],
+        "udp": [(4.0, "u1", 100, 98, 0, 1.0, 2.0)],
         "monitor": [
             (4.0, "u1", 1000, 980, 980_000, *delays),
             (11.0, "1", 1000, 980, 980_000, *delays),
+        ],
+        "variables": [
+            (2.0, "u1", None, RECEIVED, 400_000.0),
+            (2.0, "u1", None, LOSS, 0.0),
+            (2.0, "u1", None, DELAY, 20_000.0),
+            (3.0, "u1", None, RECEIVED, 240_000.0),
+            (3.0, "u1", None, LOSS, 0.25),
+            (3.0, "u1", None, DELAY, 100_000.0),
         ],
         "interfaces": [(12.0, "r-eth1", "r", "r->h2", 7, 7000, 5, 500, 2, None)],
     }

@@ -33,8 +33,12 @@ from ccplay.model.events import (
     PingSample,
     PingStarted,
     Ready,
+    UdpEnded,
+    UdpSample,
+    UdpStarted,
 )
 from ccplay.model.samples import QdiscSamples, Sweep, Sweeps, TcpSamples
+from ccplay.model.values import Monitored
 from ccplay.session import Session
 from ccplay.sinks import Recorder
 from ccplay.source import ReplaySource, read_recording, recorded_events
@@ -154,6 +158,20 @@ def qdisc_samples(draw: st.DrawFn) -> QdiscSamples:
 
 
 @st.composite
+def monitored(draw: st.DrawFn) -> Monitored:
+    sent, received, size = (draw(COUNT) for _ in range(3))
+    delay = draw(st.one_of(st.none(), st.floats(0, 1e15)))
+    return Monitored(
+        sent=sent,
+        received=received,
+        received_bytes=size,
+        delay_mean_us=delay,
+        delay_min_us=delay,
+        delay_max_us=delay,
+    )
+
+
+@st.composite
 def an_event(draw: st.DrawFn, t: float) -> AnyEvent | UnknownEvent:
     flow = draw(st.sampled_from(("1", "2")))
     names = {"src": "s1", "dst": "d1"}
@@ -171,6 +189,9 @@ def an_event(draw: st.DrawFn, t: float) -> AnyEvent | UnknownEvent:
         DownloadProgress(t=t, download="w1", bytes=draw(COUNT)),
         PingStarted(t=t, ping="p1", interval_s=0.2, **names),
         PingSample(t=t, ping="p1", seq=1, rtt_us=draw(st.sampled_from((None, 20.5)))),
+        UdpStarted(t=t, udp="u1", rate_bps=1, packet_bytes=1, port=1, **names),
+        UdpSample(t=t, udp="u1", monitored=draw(monitored())),
+        UdpEnded(t=t, udp="u1", sent=9, received=draw(COUNT), jitter_us=None, duration_s=1.0),
         Applied(t=t, command=SetCongestionControl(flow=flow, cc=draw(st.sampled_from("xy")))),
         Applied(t=t, command=Mark(text="now")),
         Log(t=t, level="info", text="so"),

@@ -40,10 +40,13 @@ class PathDialog(Dialog):
 class MonitorRow(Row):
     """Asks whether to follow each packet; it is not there where this kernel can't."""
 
-    def __init__(self, capabilities: Capabilities, glyphs: Glyphs) -> None:
-        self._steps = Steps([("", "no"), ("yes", "one-way delay of its packets")], glyphs)
+    def __init__(self, capabilities: Capabilities, glyphs: Glyphs, *, wanted: bool = False) -> None:
+        """``wanted`` says what is chosen at first, where it can be."""
+        possible = any(each.available for each in capabilities.monitors)
+        values = [("", "no"), ("yes", "one-way delay of its packets")]
+        self._steps = Steps(values, glyphs, current="yes" if possible and wanted else "")
         super().__init__("monitor", self._steps)
-        self.display = any(each.available for each in capabilities.monitors)
+        self.display = possible
 
     @property
     def chosen(self) -> bool:

@@ -44,7 +44,8 @@ class UdpDialog(PathDialog):
         self.duration = Field(
             "stop after", "", duration, self.glyphs, optional="until stopped", meaning="time: 30 s"
         )
-        self.monitor = MonitorRow(self.capabilities, self.glyphs)
+        # Nothing else tells what becomes of it while it runs.
+        self.monitor = MonitorRow(self.capabilities, self.glyphs, wanted=True)
 
     def controls(self) -> Iterable[Widget]:
         """Put the rate first, with the focus: the rest is right as it is, as a rule."""

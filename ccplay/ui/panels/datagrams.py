@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from ccplay.monitored import DELAY, LOSS, RECEIVED
 from ccplay.state import Ping, Udp
 from ccplay.ui.panels.columns import Columns
 from ccplay.ui.selection import selection
 from ccplay.ui.sheet import Run, first_fitting, fit
 from ccplay.ui.view import View
-from ccplay.units import format_rate
+from ccplay.units import format_part, format_rate, format_ratio, format_time_us
 from ccplay.words import describe_loss
 
 
@@ -17,7 +18,8 @@ def row(view: View, each: Udp | Ping, cells: Columns) -> list[Run]:
     chosen = selection(view) is each
     over = each.ended is not None and each.ended <= view.t
     if isinstance(each, Udp):
-        said, ink = _udp(each, cells, over=over), view.ink("text")
+        said = _fate(each, cells) if over else _udp(each, cells, view.t)
+        ink = view.ink("text")
     else:
         said, ink = _ping(view, each, cells, over=over), view.ink("ping")
     bold, words = "bold " if chosen else "", view.ink("muted" if over else "text")
@@ -28,15 +30,30 @@ def row(view: View, each: Udp | Ping, cells: Columns) -> list[Run]:
     ]
 
 
-def _udp(udp: Udp, cells: Columns, *, over: bool) -> str:
-    """Say what it sends, and in the end what became of that: nothing is known before."""
-    rate, path = format_rate(udp.rate_bps), f"{udp.src} → {udp.dst}"
-    if not over:
+def _udp(udp: Udp, cells: Columns, t: float) -> str:
+    """Say what it sends; where it is monitored, what has become of that in the last second."""
+    rate, tick = format_rate(udp.rate_bps), udp.timeline.before_or_at(t)
+    if udp.stopped is not None and udp.stopped <= t:
+        rest = "packets under way"
+        return first_fitting(cells.rest, f"UDP stopping, its last {rest}", f"UDP stopping, {rest}")
+    if tick < udp.timeline.first:
         size = f" in {udp.packet_bytes} byte packets" if cells.wide else ""
-        return f"UDP {rate}{size}, {path}"
+        return f"UDP {rate}{size}, {udp.src} → {udp.dst}"
+    received, loss, delay = (udp.seen[name].at(tick) for name in (RECEIVED, LOSS, DELAY))
+    if received is None or delay is None:
+        return f"UDP {rate}, nothing arrives"
+    part = f"UDP {format_part(received, udp.rate_bps)}"
+    short = format_rate(received).replace(" ", "").removesuffix("bit/s")
+    lost = f"{format_ratio(loss or 0.0)} lost, {format_time_us(delay)}"
+    several = (f"{part}, {lost} one way", f"{part}, {lost}", f"UDP {short}, {lost}")
+    return first_fitting(cells.rest, *several, f"{short}, {lost}")
+
+
+def _fate(udp: Udp, cells: Columns) -> str:
+    """Say what became of it."""
     if udp.error:
         return f"UDP ended: {udp.error}"
-    lost = describe_loss(udp.sent, udp.received, udp.monitored)
+    lost = describe_loss(udp.loss, udp.monitored)
     return first_fitting(cells.rest, f"UDP: {udp.sent:,} sent, {lost}", f"UDP {lost}", lost)
 
 

@@ -1,0 +1,31 @@
+"""What a monitor saw of packets between two of its counts: their rate, loss and delay."""
+
+from __future__ import annotations
+
+from ccplay.model.values import Monitored
+
+RECEIVED, LOSS, DELAY = "monitor_received_bps", "monitor_loss", "monitor_one_way_delay_us"
+"""Variables; the last one flows have too, sweep by sweep."""
+
+
+def lately(before: Monitored | None, now: Monitored, seconds: float) -> dict[str, float | None]:
+    """Return the variables over the ``seconds`` since the count before, or since the first packet.
+
+    None where nobody knows: nothing arrived, or no time has passed.
+    """
+    sent, received, size = now.sent, now.received, now.received_bytes
+    delays_us = _delays_us(now)
+    if before is not None:
+        sent, received = sent - before.sent, received - before.received
+        size, delays_us = size - before.received_bytes, delays_us - _delays_us(before)
+    return {
+        RECEIVED: size * 8 / seconds if seconds > 0 else None,
+        # One that comes late, behind others, was counted as lost before.
+        LOSS: max(1 - received / sent, 0.0) if sent > 0 else None,
+        DELAY: delays_us / received if received > 0 else None,
+    }
+
+
+def _delays_us(seen: Monitored) -> float:
+    """Return the delays of all packets together."""
+    return (seen.delay_mean_us or 0.0) * seen.received
