@@ -100,7 +100,7 @@ def _written(state: LabState, name: str) -> str | None:
 
 def _checkpoint(state: LabState) -> Checkpoint | None:
     """Return the checkpoint of a recorded race, as the sweeps have it."""
-    shown = scene(state, "")
+    shown = scene(state)
     finish = shown.finish
     if finish is None:
         return None

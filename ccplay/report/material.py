@@ -26,11 +26,6 @@ class Run:
     slug: str
     """Names its files."""
 
-    @property
-    def title(self) -> str:
-        """The case, and the repeat where there are several."""
-        return self.result.name
-
 
 @dataclass(frozen=True, slots=True)
 class Material:

@@ -198,7 +198,8 @@ def _case(
     links: Mapping[str, tuple[str, str]],
 ) -> dict[str, object]:
     runs = material.runs_of(case)
-    full = next((run for run in runs if run.slug in shown), None)
+    full = material.representative(case)
+    full = full if full and full.slug in shown else None
     heads = columns(each for each in findings(material.result) if each.case is case)
     return {
         "slug": anchor,
@@ -220,7 +221,7 @@ def _shown(run: Run, found: Shown) -> dict[str, object]:
             panel = name.removeprefix(f"{run.slug}-").rpartition(".")[0]
             panels.setdefault(panel, []).append(name)
     return {
-        "svg": _labelled(found.svg, f"{run.title}, run {run.result.repeat}: {_DRAWN}"),
+        "svg": _labelled(found.svg, f"{run.result.name}, run {run.result.repeat}: {_DRAWN}"),
         "repeat": run.result.repeat,
         "files": stacked,
         "panels": list(panels.items()),

@@ -37,7 +37,6 @@ class Scene:
     """One run, ready to draw; ``start`` is the stream's moment at which the axis is 0."""
 
     state: LabState
-    title: str
     start: float
     span_s: float
     flows: list[list[Flow]]
@@ -94,7 +93,7 @@ class Scene:
         return base_rtt(self.state, hello.network if hello else None)
 
 
-def scene(state: LabState, title: str, finish: Finish | None = None) -> Scene:
+def scene(state: LabState, finish: Finish | None = None) -> Scene:
     """Return what to draw of a session. ``finish`` is read off the recording where it is None."""
     start = state.ready_at or 0.0
     sizes = {
@@ -107,7 +106,6 @@ def scene(state: LabState, title: str, finish: Finish | None = None) -> Scene:
     last = max([span, *(each.ended or state.now for each in others)])
     return Scene(
         state=state,
-        title=title,
         start=start,
         span_s=max(min(last, state.now) - start, _LEAST_S),
         flows=_in_order(flow_groups(state)),

@@ -136,7 +136,6 @@ def _jobs(material: Material, figures: Path, cut: Path, *, every: bool) -> Itera
         if run.recording is not None:
             yield Job(
                 recording=run.recording,
-                title=run.title,
                 folder=figures,
                 slug=run.slug,
                 names=names,

@@ -100,7 +100,6 @@ def _job(material: Material, folder: Path, *, full: bool) -> Job:
     assert run.recording
     return Job(
         recording=run.recording,
-        title=run.title,
         folder=drawn,
         slug=run.slug,
         names=flow_names([run.result]),
@@ -162,7 +161,7 @@ def _drawing(console: Console, folder: Path, recording: Path) -> None:
 
 def _ours(state: LabState, to: Path) -> None:
     fonts.use(fonts.cut())
-    shown = scene(state, "")
+    shown = scene(state)
     with look():
         files.save(stacked(shown, Inks(state.flows)), to, ("svg",))
 

@@ -27,7 +27,7 @@ def of(*qdiscs: Qdisc, mark: int | None = None, mtu: int | None = None) -> Scene
         state.apply(
             LinkChanged(t=t, link=LINK, setting=setting, offloads=False, delay_engine="none")
         )
-    return scene(state, "x")
+    return scene(state)
 
 
 def amounts(changes: Sequence[tuple[float, float | None]]) -> list[float]:

@@ -25,7 +25,7 @@ def panels(*sweeps: dict[str, list[int | None]]) -> list[str]:
     tcp = TcpSamples(**zeros | {"flow": ["1", "2"], "cc": ["bbr", "bbr"]})
     for n, own in enumerate(sweeps):
         state.apply(Sweep(t=1 + n / 50, tcp=tcp, own=own))
-    return [f"{each.title}|{each.label}" for each in told(scene(state, "x"), Inks(["1", "2"]))]
+    return [f"{each.title}|{each.label}" for each in told(scene(state), Inks(["1", "2"]))]
 
 
 def test_nothing_is_drawn_where_no_flow_tells_any() -> None:

@@ -173,9 +173,8 @@ def _bars(chart: Chart, inks: Inks) -> Figure:
         width = max(width, left + 3.0)
         figure, panels = _frame(chart, handles, width, left=left, height=height, sideways=True)
     for axes, (_, lines) in zip(panels, chart.panels, strict=True):
-        for number, line in enumerate(lines):
-            place = (number, len(lines))
-            _bar(axes, chart, line, colours[line.label], place, upright=upright)
+        for line in lines:
+            _bar(axes, chart, line, colours[line.label], lines, upright=upright)
             _common(axes, chart, line, style.INK, upright=upright)
         _categories(axes, chart, names, upright=upright)
     if upright:
@@ -193,13 +192,12 @@ def _below(figure: Figure, panels: Sequence[Axes], label: str) -> None:
 
 
 def _bar(
-    axes: Axes, chart: Chart, line: Line, ink: Ink, place: tuple[int, int], *, upright: bool
+    axes: Axes, chart: Chart, line: Line, ink: Ink, lines: Sequence[Line], *, upright: bool
 ) -> None:
-    number, count = place
-    thick = 0.76 / count
+    thick = 0.76 / len(lines)
     scale = chart.unit.scale
     order = {value: i for i, value in enumerate(chart.axis.values)}
-    at = [order[mark.at] + (number - (count - 1) / 2) * thick for mark in line.marks]
+    at = [order[mark.at] + _aside(line, lines, mark.at) * thick for mark in line.marks]
     means = [mark.statistic.mean / scale for mark in line.marks]
     errors = _errors(line.marks, scale)
     spreads = _spreads(line.marks, scale)
@@ -223,6 +221,12 @@ def _bar(
         theirs = [v / scale for v in mark.published]
         beside = [x - thick * 0.3] * len(theirs)
         axes.plot(*((beside, theirs) if upright else (theirs, beside)), **_PUBLISHED)
+
+
+def _aside(line: Line, lines: Sequence[Line], at: Parameter) -> float:
+    """Return how many bars a line's own lies beside the middle of those that a category has."""
+    there = [each is line for each in lines if any(mark.at == at for mark in each.marks)]
+    return there.index(True) - (len(there) - 1) / 2
 
 
 def _written(axes: Axes, chart: Chart, marks: Sequence[Mark], at: Sequence[float]) -> None:
@@ -399,9 +403,10 @@ def _singles(axes: Axes, xs: Sequence[float], ys: Sequence[float], ink: Ink) -> 
             ys,
             linestyle="",
             marker="o",
-            markersize=2.2,
-            markeredgewidth=0,
+            markersize=2.8,
+            markeredgewidth=0.4,
+            markeredgecolor="white",
             color=ink.colour,
-            alpha=0.45,
+            alpha=0.75,
             zorder=3,
         )

@@ -29,7 +29,6 @@ class Job:
     """One run to draw."""
 
     recording: Path
-    title: str
     folder: Path
     """Where its files go."""
     slug: str
@@ -89,7 +88,7 @@ def draw(job: Job) -> Drawn:
     """Draw a run into files. Raises ``RecordingError`` or ``OSError``."""
     fonts.use(job.fonts)
     state = read_recording(job.recording)
-    shown = scene(state, job.title, _finish(job.checkpoint, state.ready_at or 0.0))
+    shown = scene(state, _finish(job.checkpoint, state.ready_at or 0.0))
     inks = Inks(job.names)
     face = fonts.face(job.fonts)
     with look():
