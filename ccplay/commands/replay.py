@@ -17,7 +17,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--speed", type=options.positive, default=1.0, help="times as fast (default 1)"
     )
-    parser.add_argument("--at", type=options.seconds, default=0.0, help="start at 90, or 1:30")
+    parser.add_argument(
+        "--at", type=options.seconds, default=0.0, help="start then: 90 (seconds), or 1:30"
+    )
     options.add_screen(parser)
     options.add_ghost(parser)
     parser.set_defaults(run=run)

@@ -13,7 +13,10 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add the words of this command."""
     parser.add_argument("recording", type=Path, metavar="FILE", help="made with --record")
     parser.add_argument(
-        "--until", type=options.seconds, metavar="S", help="only what was done by 90, or 1:30"
+        "--until",
+        type=options.seconds,
+        metavar="S",
+        help="only what was done by then: 90 (seconds), or 1:30",
     )
     parser.add_argument("--title", help="of the scenario (default: the recording's name)")
     parser.add_argument(
