@@ -45,6 +45,8 @@ _WIDTHS = (
     600.0,
     1800.0,
 )
+_LOW = 0.4
+"""A flow below such a share of its panel would run through words at the bottom."""
 _MANY = 4
 """With more flows than this they share a panel, or the page would be too long."""
 
@@ -494,15 +496,13 @@ def _checkpoint(axes: Axes, scene: Scene) -> None:
             clip_on=False,
             zorder=5,
         )
-    words = f"checkpoint {finish.t:.1f} s"
+    words = f"checkpoint {finish.t:.{2 if scene.span_s < _SHORT_S else 1}f} s"
     if finish.ratio is not None:
         words += f"\nratio {finish.ratio:.2f}"
     low, high = min(finish.bytes.values()) * 1e-6, max(finish.bytes.values()) * 1e-6
     top = axes.get_ylim()[1]
-    # Between the flows where they are far enough apart, else below both.
-    place, align = (
-        ((low + high) / 2, "center") if high - low > 0.3 * top else (0.03 * top, "bottom")
-    )
+    # Below both flows, or between them where the slower one is down there.
+    place, align = ((low + high) / 2, "center") if low < _LOW * top else (0.03 * top, "bottom")
     axes.annotate(
         words,
         (finish.t, place),
