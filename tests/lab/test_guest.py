@@ -78,5 +78,5 @@ def test_a_guest_dies_with_a_killed_starter(tmp_path: Path) -> None:
         assert starter.stdout is not None
         guest = psutil.Process(int(starter.stdout.readline()))
         os.kill(starter.pid, signal.SIGKILL)
-    gone, _ = psutil.wait_procs([guest], timeout=10)
+    gone, _ = psutil.wait_procs([guest], timeout=60)
     assert gone
