@@ -133,15 +133,17 @@ def _case(node: Node, reader: Reader) -> Case:
     build, names = read_build(table, reader)
     if names is not None:
         check_overruled(table.get("links"), names, reader)
+    before = reader.mistakes.count
     drafts = read_timeline(table.get("timeline"), duration_s, reader)
-    if names is not None:
+    whole = reader.mistakes.count == before
+    if names is not None and whole:
         check_classes(drafts, build.links, names, reader.mistakes)
     case = Case(
         name="",
         title="",
         about=value("about", ""),
         build=build,
-        timeline=check_timeline(drafts, names, reader.mistakes),
+        timeline=check_timeline(drafts, names, reader.mistakes, whole=whole),
         duration_s=duration_s,
         until=value("until", "duration"),
         repeats=value("repeats", 1),

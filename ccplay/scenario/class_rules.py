@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ccplay.model.commands import SetClasses, SetLink, SetQdisc
-from ccplay.model.values import BOTTLENECK, LinkSetting
+from ccplay.model.values import LinkSetting
 from ccplay.scenario.mistakes import Mistakes, did_you_mean, quote
 from ccplay.scenario.network import Names
 from ccplay.scenario.timeline import Draft
@@ -43,7 +43,7 @@ class _Links:
         self._later: dict[str, list[list[str]]] = {}
         self._rated = set(names.bottlenecks)
         for link, setting in links.items():
-            for each in self._directions(link):
+            for each in self._names.directions(link):
                 if setting.classes is not None:
                     self._at_first[each] = [one.name for one in setting.classes]
                 if setting.rate:
@@ -51,14 +51,14 @@ class _Links:
         for draft in drafts:
             match draft.command:
                 case SetClasses(link=link, classes=classes):
-                    for each in self._directions(link):
+                    for each in self._names.directions(link):
                         self._later.setdefault(each, []).append([one.name for one in classes])
                 case SetLink(link=link, rate=int(rate)) if rate:
-                    self._rated.update(self._directions(link))
+                    self._rated.update(self._names.directions(link))
 
     def queue_problem(self, link: str, wanted: str | None) -> str | None:
         """Say why the queue of a class, or None for the link's own, is never there."""
-        for each in self._directions(link):
+        for each in self._names.directions(link):
             states = self._states(each)
             if wanted is None and all(states):
                 names = ", ".join(quote(name) for name in states[0])
@@ -70,19 +70,11 @@ class _Links:
 
     def always_has_classes(self, link: str) -> bool:
         """Whether one direction at least has classes whatever comes first."""
-        return any(all(self._states(each)) for each in self._directions(link))
+        return any(all(self._states(each)) for each in self._names.directions(link))
 
     def may_have_a_rate(self, link: str) -> bool:
         """Whether all directions have a rate at some time."""
-        return all(each in self._rated for each in self._directions(link))
+        return all(each in self._rated for each in self._names.directions(link))
 
     def _states(self, direction: str) -> list[list[str]]:
         return [self._at_first.get(direction, []), *self._later.get(direction, [])]
-
-    def _directions(self, link: str) -> list[str]:
-        if link == BOTTLENECK:
-            return list(self._names.bottlenecks)
-        if "->" in link:
-            return [link]
-        one, _, other = link.partition("-")
-        return [f"{one}->{other}", f"{other}->{one}"]

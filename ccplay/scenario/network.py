@@ -50,14 +50,14 @@ class Names:
         known = (BOTTLENECK, *self.links)
         return f"there is no link {quote(link)}{did_you_mean(link, known)}"
 
-    def directions(self, link: str) -> frozenset[str]:
+    def directions(self, link: str) -> tuple[str, ...]:
         """Return the directions that a name of a link stands for."""
         if link == BOTTLENECK:
-            return frozenset(self.bottlenecks)
+            return self.bottlenecks
         if "->" in link:
-            return frozenset((link,))
+            return (link,)
         one, _, other = link.partition("-")
-        return frozenset((f"{one}->{other}", f"{other}->{one}"))
+        return (f"{one}->{other}", f"{other}->{one}")
 
     def is_bottleneck(self, link: str) -> bool:
         """Whether ``link`` is one under study."""

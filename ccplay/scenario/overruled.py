@@ -17,7 +17,7 @@ def check_overruled(links: Node | None, names: Names, reader: Reader) -> None:
     entries = list(reader.table(links).items())
     for i, (link, node) in enumerate(entries):
         for later, other in entries[i + 1 :]:
-            if not names.directions(link) <= names.directions(later):
+            if not set(names.directions(link)).issubset(names.directions(later)):
                 continue
             for key in _keys(node) & _keys(other):
                 place = max(_places(node.value[key]), key=_layer)

@@ -288,6 +288,20 @@ def test_steps_that_do_not_fit_together_are_refused(lines: tuple[str, ...], said
 
 
 @pytest.mark.parametrize(
+    "other",
+    [
+        'at = "2 s", do = "set-congestion-control", flow = "1", cc = "bbr"',
+        'at = "2 s", do = "trace-flow", flow = "1"',
+        'after = "1", do = "mark", text = "over"',
+    ],
+)
+def test_a_mistake_in_a_step_is_none_in_those_that_speak_of_it(other: str) -> None:
+    wrong = 'at = "0 s", do = "start-flow", flow = "1", bytes = "1 MB", cc = "vegass"'
+    said = 'timeline[0].cc: unknown congestion control "vegass"; did you mean "vegas"?'
+    assert refusal(steps(wrong, other)) == f"t.toml:5: {said}"
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         ("", "t.toml:1: duration is missing"),
