@@ -144,6 +144,9 @@ def _explanations(glyphs: Glyphs) -> list[tuple[str, list[Keys]]]:
         ),
         (
             "Flows have a colour and a mark each",
-            [(" ".join(glyphs.flow_marks[:8]), "flows 1 to 8, in plots and table alike")],
+            [
+                (" ".join(glyphs.flow_marks[:8]), "flows 1 to 8, in plots and table alike"),
+                ("UDP", "what of it arrives, its loss and mean delay one way, over a second"),
+            ],
         ),
     ]
