@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ccplay.report.charts import charts
+from ccplay.measure.statistics import Statistic
+from ccplay.report.amounts import Unit
+from ccplay.report.charts import Chart, Line, Mark, charts
 from ccplay.report.distributions import distribution, together
 from ccplay.report.material import Axis, axes, number
 from tests.unit.reports import (
@@ -23,6 +25,7 @@ from tests.unit.reports import (
 pytest.importorskip("matplotlib")
 
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from matplotlib.text import Annotation
 
 from ccplay.report.figures import cdf, chart, marks, style, svg
@@ -228,6 +231,28 @@ def test_strokes_are_one_line_with_gaps() -> None:
         root = ET.fromstring(svg.svg(figure, "fig"))
     [path] = [e for e in root.iter(f"{_SVG}path") if "#ff0000" in (e.get("style") or "")]
     assert (path.get("d") or "").count("M") == 3
+
+
+def test_a_bar_that_is_alone_stands_beside_its_name() -> None:
+    """Of a case with one flow the second's place does not stay empty."""
+    known = Statistic(n=3, mean=1.0, sd=0.1, low=0.9, high=1.1)
+    one = Line("flow 1", "1", [Mark(at, known, [], []) for at in ("alone", "both")])
+    other = Line("flow 2", "2", [Mark("both", known, [], [])])
+    drawn = Chart(
+        name="x",
+        title="x",
+        label="goodput",
+        unit=Unit(1.0, "Mbit/s"),
+        counts="",
+        axis=Axis("case", ("alone", "both")),
+        hue="",
+        panels=[("", [one, other])],
+        reference=None,
+    )
+    with style.look():
+        [axes] = chart.draw(drawn, style.Inks(["1", "2"])).axes
+    middles = [p.get_x() + p.get_width() / 2 for p in axes.patches if isinstance(p, Rectangle)]
+    assert middles == pytest.approx([0.0, 0.81, 1.19])
 
 
 def test_many_names_in_panels_of_distributions_can_be_told_apart() -> None:

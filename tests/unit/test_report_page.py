@@ -5,6 +5,7 @@ import re
 import shutil
 from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import msgspec
 import pytest
@@ -22,7 +23,7 @@ from tests.unit.reports import (
 pytest.importorskip("matplotlib")
 
 from ccplay.cli import main
-from ccplay.report import sections, writing
+from ccplay.report import page, sections, writing
 
 PLAYGROUND = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
 
@@ -98,12 +99,24 @@ def test_a_recording_yields_a_whole_report(
     for panel in ("cwnd-1", "queue", "rtt", "throughput", "transfer", "acked"):
         for kind in ("svg", "pdf", "png"):
             assert (out / "figures" / f"playground-{panel}.{kind}").stat().st_size > 1000
+    for each in (out / "figures").glob("*.svg"):
+        ET.parse(each)
     assert {each.suffix for each in (out / "tables").iterdir()} == {".md", ".csv", ".json"}
     assert "flow 1 switches reno → bbr" in text
     assert "6.18" in text
     assert "start-flow" in text  # The scenario is read off the recording.
-    # A page that opens at once: one run in full is about a quarter of a megabyte.
-    assert (out / "index.html").stat().st_size < 600_000
+    # A page that opens at once: one run in full is some 120 kB, the font 42.
+    assert (out / "index.html").stat().st_size < 300_000
+
+
+def test_of_runs_that_are_all_drawn_the_page_shows_those_it_names() -> None:
+    """With ``--all`` too it is the run closest to the median, as the caption says."""
+    made = material(experiment())
+    drawn = {run.slug: page.Shown(f"<svg id={run.slug}>", [], [], None, {}) for run in made.runs}
+    text = page.render(made, charts=[], shown=drawn, table_names=[], font_face="", links={})
+    named = {run.slug for case in made.result.statistics if (run := made.representative(case))}
+    assert {slug for slug in drawn if f"id={slug}>" in text} == named
+    assert len(named) < len(drawn)
 
 
 def test_a_report_is_made_anew_with_the_same_bytes(hostile: Path) -> None:

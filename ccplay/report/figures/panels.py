@@ -64,6 +64,8 @@ class Panel:
     """Draws, and returns what its legend has."""
     window: tuple[float, float] | None = None
     """A time axis of its own, in seconds; None: that of the run."""
+    counts: bool = False
+    """Whether it shows whole things, of which there is no half."""
 
     @property
     def slug(self) -> str:
@@ -131,7 +133,7 @@ def _windows(scene: Scene, inks: Inks, flows: list[list[Flow]]) -> list[Panel]:
         def draw(axes: Axes, group: list[list[Flow]] = group, top: float = shared) -> list[Artist]:
             return _cwnd(axes, scene, inks, group, top)
 
-        found.append(Panel(name, _title(group), "cwnd (segments)", 1.05, draw))
+        found.append(Panel(name, _title(group), "cwnd (segments)", 1.05, draw, counts=True))
     return found
 
 
@@ -286,7 +288,8 @@ def _queue(scene: Scene, queue: Queue, *, alone: bool) -> Panel:
         return handles
 
     label = "queue (kB)" if in_bytes else "queue (packets)"
-    return Panel(name, f"queue {_arrow(queue.link)}", label, 1.05, draw)
+    title = f"queue {_arrow(queue.link)}"
+    return Panel(name, title, label, 1.05, draw, counts=not in_bytes)
 
 
 def _area(axes: Axes, line: curves.Curve) -> None:

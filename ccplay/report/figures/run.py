@@ -108,7 +108,9 @@ def _draw(axes: Axes, panel: Panel, scene: Scene) -> list[Artist]:
     axes.set_ylabel(panel.label)
     whole = panel.window is None and right >= _SECONDS
     axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10], integer=whole))
-    axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10], min_n_ticks=3))
+    axes.yaxis.set_major_locator(
+        MaxNLocator(5, steps=[1, 2, 2.5, 5, 10], min_n_ticks=3, integer=panel.counts)
+    )
     marks.grid(axes)
     marks.rule(axes, [each for each in scene.marks if left <= each[0] <= right])
     return handles
