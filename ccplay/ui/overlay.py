@@ -59,11 +59,21 @@ def lack(view: View) -> str:
     flow = view.state.flows.get(view.selected or "")
     if flow is None:
         return "No flow is selected: theory needs one."
-    if view.state.cc_at(flow, view.t).startswith("bbr"):
+    cc = view.state.cc_at(flow, view.t)
+    if cc.startswith("bbr"):
         return f"Flow {flow.name} runs BBR, which follows neither W(t) nor Reno's line."
-    if view.theory is None or not any(each.start <= view.t for each in view.theory.epochs):
-        return f"cwnd of flow {flow.name} has not been reduced yet: theory begins when it is."
+    if view.theory is None or not _is_seen(view, view.theory):
+        switches = sum(t <= view.t for t, _ in flow.cc_changes) - 1
+        since = f"since it switched to {cc}" if switches > 0 else "yet"
+        return f"cwnd of flow {flow.name} has not been reduced {since}: theory begins when it is."
     return ""
+
+
+def _is_seen(view: View, theory: Theory) -> bool:
+    """Whether the window has anything of it."""
+    timeline, head = theory.reno.timeline, view.playhead
+    ticks = (timeline.at_or_after(t) for t in (head.left, head.until))
+    return theory.reno.extremes(*ticks) is not None
 
 
 def _lines(view: View) -> list[tuple[str, Series, str]]:

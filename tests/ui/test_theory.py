@@ -14,6 +14,7 @@ from textual.pilot import Pilot
 from ccplay import wire
 from ccplay.source import ReplaySource
 from ccplay.ui.app import CcplayApp
+from ccplay.ui.overlay import lack
 from ccplay.ui.pictures import PICTURES
 from ccplay.ui.plot import Plot
 from ccplay.ui.sheet import Sheet
@@ -184,6 +185,17 @@ async def test_bbr_follows_neither() -> None:
         assert told(app) == ["Flow 1 runs BBR, which follows neither W(t) nor Reno's line."]
         await pilot.press("down")
         assert app.main.view.theory is not None
+
+
+async def test_after_a_switch_it_says_what_it_waits_for() -> None:
+    """Flow 1 turns from CUBIC into Reno at 14 s, and is first reduced under that at 14.4 s."""
+    async with frozen(14.3) as (app, pilot):
+        head = app.main.playhead
+        await pilot.press("y")
+        assert lack(app.main.view) == ""
+        head.left, head.width = 14.1, 0.25
+        said = "cwnd of flow 1 has not been reduced since it switched to reno"
+        assert lack(app.main.view) == f"{said}: theory begins when it is."
 
 
 async def test_ascii_is_ascii() -> None:
