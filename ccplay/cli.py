@@ -90,7 +90,7 @@ def _with_command(words: list[str]) -> list[str]:
     """
     if words and (words[0] in _COMMANDS or words[0] in ("-h", "--help", "--version")):
         return words
-    if words and not words[0].startswith("-") and not Path(words[0]).exists():
+    if words and words[0].isalpha() and not Path(words[0]).exists():
         from ccplay.scenario import shipped
 
         near = get_close_matches(words[0], [*_COMMANDS, *shipped()], n=1, cutoff=0.7)

@@ -53,6 +53,7 @@ def test_a_locale_without_unicode_gets_plain_ascii(encoding: str, able: bool) ->
         ("replay x --speed 0", "ccplay replay: --speed: 0 is not above 0"),
         ("replay x --at 1:x", "ccplay replay: --at: 'x' is not a number"),
         ("replya x", "ccplay: no command 'replya'; did you mean 'replay'?"),
+        ("report.toml", 'no scenario "report.toml", neither a file nor one of ours'),
         ("run playgroud", 'did you mean "playground"?'),
         ("playgroud", 'did you mean "playground"?'),
         ("x.ccplay", "x.ccplay is no scenario, but a recording: ccplay replay x.ccplay shows it"),
