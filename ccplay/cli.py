@@ -132,9 +132,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"ccplay {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for name, (command, text) in _COMMANDS.items():
-        words = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
-        words.set_defaults(parser=words)
-        command.add(words)
+        own = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        own.set_defaults(parser=own)
+        command.add(own)
     return parser
 
 
