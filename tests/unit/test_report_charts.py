@@ -171,6 +171,13 @@ def test_labels_of_moments_do_not_overlap(some: list[tuple[float, str]]) -> None
             assert start >= end - 1e-6
 
 
+def test_only_labels_without_room_are_cut() -> None:
+    """Eight labels of half the width each: those at the left are cut, not all as the worst one."""
+    said = "Reno alone: it fills the queue until a packet is lost"
+    placed = marks.place([(t, said) for t in (1, 8, 13, 17, 23, 27, 30, 33)], 36.0, 6.24)
+    assert [label.text == said for label in placed] == [False] * 4 + [True] * 4
+
+
 @given(st.lists(st.floats(min_value=0, max_value=1e4), min_size=1, max_size=900))
 def test_a_distribution_keeps_its_extremes(values: list[float]) -> None:
     found = distribution(values)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -17,6 +17,9 @@ ROW_IN = 0.125
 """The height of a row of labels."""
 _ROWS = 10
 _GAP_IN = 0.08
+_OVER_IN = 0.12
+"""A label may stand out of the axes so far."""
+_LONGEST = 60
 _SAME_S = 0.1
 _APART = 250
 """Of so many lines across a figure each can be told from the next."""
@@ -42,9 +45,9 @@ def place(moments: Sequence[tuple[float, str]], span_s: float, width_in: float) 
     """
     few = _one_a_moment(moments)
     for some, longest, clear in (
-        (moments, 60, True),
+        (moments, _LONGEST, True),
         (moments, 46, True),
-        (few, 60, True),
+        (few, _LONGEST, True),
         (few, 46, True),
         (few, 34, True),
         (few, 24, True),
@@ -52,7 +55,7 @@ def place(moments: Sequence[tuple[float, str]], span_s: float, width_in: float) 
     ):
         labels = [(t, _shorten(text, longest)) for t, text in some]
         if (rows := _rows(labels, span_s, width_in, clear=clear)) is not None:
-            return rows
+            return _lengthened(rows, some, (span_s, width_in), clear=clear)
     numbers = [(t, str(number)) for number, (t, _) in enumerate(moments, 1)]
     found = _rows(_one_a_moment(numbers), span_s, width_in, clear=False)
     return found or [Label(t, number, 0) for t, number in numbers]
@@ -111,9 +114,44 @@ def _rows(
 
 def _sides(t: float, text: str, span_s: float, width_in: float) -> list[_Span]:
     """Return where a label may stand: right of its moment first, left of it."""
-    at, long = t / span_s * width_in, text_width_in(text) + _GAP_IN
-    found = [_Span(at, at + long, at)] if at + long <= width_in + 0.13 else []
-    return [*found, _Span(at - long, at, at)] if at - long > -0.1 else found
+    right, left = (_span(Label(t, text, 0, each), (span_s, width_in)) for each in (False, True))
+    found = [right] if right.right <= width_in + _OVER_IN else []
+    return [*found, left] if left.left > -_OVER_IN else found
+
+
+def _lengthened(
+    placed: Sequence[Label],
+    moments: Sequence[tuple[float, str]],
+    size: tuple[float, float],
+    *,
+    clear: bool,
+) -> list[Label]:
+    """Cut labels no shorter than their own place in their row demands."""
+    found = list(placed)
+    for n, (_, text) in enumerate(moments):
+        others = [(each.row, _span(each, size)) for m, each in enumerate(found) if m != n]
+        cuts = range(_LONGEST, len(found[n].text), -1)
+        longer = (replace(found[n], text=_shorten(text, longest)) for longest in cuts)
+        fitting = (each for each in longer if _fits(each, others, size, clear=clear))
+        found[n] = next(fitting, found[n])
+    return found
+
+
+def _fits(
+    label: Label, others: Sequence[tuple[int, _Span]], size: tuple[float, float], *, clear: bool
+) -> bool:
+    span = _span(label, size)
+    return -_OVER_IN < span.left < span.right <= size[1] + _OVER_IN and not any(
+        (row == label.row and span.overlaps(other))
+        or (clear and row >= label.row and span.crosses(other))
+        for row, other in others
+    )
+
+
+def _span(label: Label, size: tuple[float, float]) -> _Span:
+    span_s, width_in = size
+    at, long = label.t / span_s * width_in, text_width_in(label.text) + _GAP_IN
+    return _Span(at - long, at, at) if label.flipped else _Span(at, at + long, at)
 
 
 def _stack(spans: Sequence[_Span], *, clear: bool) -> list[int] | None:
