@@ -11,7 +11,7 @@ from ccplay.measure.statistics import Statistic
 from ccplay.report.amounts import Unit, unit
 from ccplay.report.families import by_family
 from ccplay.report.material import Axis, Parameter, axes, place, point, say, slug
-from ccplay.report.naming import Words, words
+from ccplay.report.naming import words
 from ccplay.report.published import common, own, values
 
 FAR = 1.8
@@ -159,7 +159,7 @@ def _chart(
     cases: Sequence[CaseStatistics],
     known: tuple[dict[str, list[dict[str, float]]], dict[str, str], list[str]],
 ) -> Chart:
-    singles, algorithms, _ = known
+    singles, algorithms, racers = known
     first = words(figures[0])
     means = [c.figures[f].mean for c in cases for f in figures if f in c.figures]
     across, hue, rest = _roles(cases)
@@ -181,7 +181,7 @@ def _chart(
                 panel = (subject, *panel)
             label = say(where.get(hue, "")) if hue else subject or said.quantity
             line = found.setdefault(panel, {}).setdefault(
-                label, Line(label, "" if hue else _flow(said))
+                label, Line(label, "" if hue else said.name)
             )
             family = family_of[case.name]
             line.published[:] = line.published or values(common(family), figure)
@@ -192,11 +192,7 @@ def _chart(
     return Chart(
         name=slug(kind),
         title=title[0].upper() + title[1:],
-        label=_ratio(algorithms, known[2])
-        if kind == _RATIO
-        else title
-        if several or not first.subject
-        else first.quantity,
+        label=_ratio(algorithms, racers) if kind == _RATIO else first.quantity,
         unit=unit(figures[0], means),
         counts=first.counts,
         axis=across,
@@ -229,10 +225,6 @@ def _algorithms(runs: Iterable[CaseResult]) -> dict[str, str]:
             words_of = " → ".join([flow.cc, *(switch.cc for switch in flow.switches)])
             found.setdefault(f"flow {flow.id}", set()).add(words_of)
     return {flow: next(iter(ccs)) for flow, ccs in found.items() if len(ccs) == 1}
-
-
-def _flow(said: Words) -> str:
-    return said.name
 
 
 def _roles(cases: Sequence[CaseStatistics]) -> tuple[Axis, str, list[str]]:

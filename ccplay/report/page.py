@@ -21,8 +21,6 @@ from ccplay.report.material import Material, Run, say, slug
 from ccplay.report.naming import words
 
 _TEMPLATES = Path(__file__).parent / "templates"
-
-
 _MANY = 9
 """So many cases have an index."""
 _LONG = 20

@@ -28,7 +28,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.text import Annotation
 
-from ccplay.report.figures import cdf, chart, marks, style, svg
+from ccplay.report.figures import cdf, chart, marks, strokes, style, svg
 
 
 def test_a_chart_runs_along_the_axis_of_numbers_with_the_most_values() -> None:
@@ -232,7 +232,7 @@ def test_strokes_are_one_line_with_gaps() -> None:
         figure = Figure(figsize=(2, 2))
         axes = style.box(figure, 0.5, 0.5, 1, 1)
         axes.set_xlim(0, 10)
-        marks.strokes(axes, [1, 5, 9], (0.9, 1.0), color="red")
+        strokes.strokes(axes, [1, 5, 9], (0.9, 1.0), color="red")
         assert len(axes.get_lines()) == 1
         assert axes.get_xlim() == (0, 10)
         root = ET.fromstring(svg.svg(figure, "fig"))

@@ -13,7 +13,8 @@ from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path
 
 from ccplay.report import curves, traced
-from ccplay.report.figures import marks, style
+from ccplay.report.figures import style
+from ccplay.report.figures.strokes import strokes
 from ccplay.report.figures.style import Inks
 from ccplay.report.material import slug
 from ccplay.report.scene import Scene
@@ -310,9 +311,8 @@ def _arrow(link: str) -> str:
 
 def _ticks(axes: Axes, moments: Sequence[float], colour: str, place: float) -> None:
     """Draw a row of short strokes near the top."""
-    marks.strokes(
-        axes, moments, (place - 0.03, place + 0.04), color=colour, linewidth=0.6, zorder=3
-    )
+    span = (place - 0.03, place + 0.04)
+    strokes(axes, moments, span, color=colour, linewidth=0.6, zorder=3)
 
 
 def _udp(axes: Axes, scene: Scene) -> list[Artist]:

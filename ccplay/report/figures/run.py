@@ -11,6 +11,7 @@ from matplotlib.ticker import MaxNLocator
 
 from ccplay.report.figures import marks, style
 from ccplay.report.figures.panels import Panel, panels
+from ccplay.report.figures.strokes import grid
 from ccplay.report.figures.style import Inks
 from ccplay.report.figures.variables import told
 from ccplay.report.figures.zoom import zoomed
@@ -111,7 +112,7 @@ def _draw(axes: Axes, panel: Panel, scene: Scene) -> list[Artist]:
     axes.yaxis.set_major_locator(
         MaxNLocator(5, steps=[1, 2, 2.5, 5, 10], min_n_ticks=3, integer=panel.counts)
     )
-    marks.grid(axes)
+    grid(axes)
     marks.rule(axes, [each for each in scene.marks if left <= each[0] <= right])
     return handles
 
