@@ -60,7 +60,7 @@ def _read(path: Path) -> str:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise ScenarioError(
-            f"can't read scenario {quote(str(path))}: {reason}{_meant(path)}"
+            f"can't read scenario {quote(str(path))}: {reason}{_run_in(path)}"
         ) from None
     if content.startswith(_RECORDING) or path.suffix == ".c":
         raise ScenarioError(f"{path} is no scenario{_meant(path)}")
@@ -75,12 +75,15 @@ def _read(path: Path) -> str:
         ) from None
 
 
+def _run_in(path: Path) -> str:
+    """Say which scenario was run in a directory that ``ccplay run --out`` wrote."""
+    inside = path / "scenario.toml"
+    return f"; what was run there is {inside}" if inside.is_file() else ""
+
+
 def _meant(path: Path) -> str:
-    """Say what to do with something else of ccplay's that was taken for a scenario."""
+    """Say what to do with another file of ccplay's that was taken for a scenario."""
     said = shlex.quote(str(path))
-    if path.is_dir():
-        inside = path / "scenario.toml"
-        return f"; what was run there is {inside}" if inside.is_file() else ""
     if path.suffix == ".c":
         return f"; an algorithm of your own is named by ccplay --algorithm {said}"
     return f", but a recording: ccplay replay {said} shows it, ccplay script {said} makes one of it"
