@@ -101,12 +101,12 @@ def _fill(material: Material, folder: Path, out: Path, tell: Teller, *, every: b
     table_folder.mkdir()
     cut = fonts.cut()
     # The longest first, so that no worker is left alone with one at the end.
-    jobs = sorted(_jobs(material, figures, cut, every=every), key=lambda job: not job.full)
+    jobs = sorted(_jobs(material, figures, cut, every=every), key=lambda job: not job.every_file)
     with _pool(len(jobs)) as workers:
-        drawn = _every(workers, draw, jobs, tell, "runs drawn")
+        drawn = _done(workers, draw, jobs, tell, "runs drawn")
         planned = overviews(material, drawn, flow_names([run.result for run in material.runs]))
         work = partial(draw_overview, folder=figures, cut=cut)
-        saved = _every(workers, work, planned, tell, "charts drawn")
+        saved = _done(workers, work, planned, tell, "charts drawn")
     found = tables(material.result)
     for table in found:
         _write_table(table, table_folder)
@@ -124,7 +124,7 @@ def _fill(material: Material, folder: Path, out: Path, tell: Teller, *, every: b
     (folder / MANIFEST).write_bytes(msgspec.json.encode(names))
 
 
-# --- runs ---------------------------------------------------------------------------------------
+# --- figures ------------------------------------------------------------------------------------
 
 
 def _jobs(material: Material, figures: Path, cut: Path, *, every: bool) -> Iterator[Job]:
@@ -154,7 +154,38 @@ def flow_names(results: Sequence[CaseResult]) -> tuple[str, ...]:
     return (*in_order(flows), *in_order(downloads - flows), *in_order(pings - flows - downloads))
 
 
-def _every(
+def _picture(overview: Overview, saved: Saved) -> Picture:
+    width = "page" if saved.width_in > _COLUMN_IN else "lead" if overview.lead else "column"
+    return Picture(overview.name, overview.title, overview.caption, saved.svg, saved.files, width)
+
+
+def _shown(drawn: Drawn) -> Shown:
+    events = [(max(each.t - drawn.start, 0.0), each.text) for each in drawn.events]
+    return Shown(drawn.svg, drawn.files, events, drawn.hello, drawn.links)
+
+
+def _links(material: Material, drawn: Sequence[Drawn], out: Path) -> dict[str, tuple[str, str]]:
+    """Return each run's figure and recording, as seen from the page."""
+    figures = {each.slug: f"figures/{quote(each.slug)}.svg" for each in drawn}
+    links = {}
+    for run in material.runs:
+        recording = ""
+        if run.recording is not None:
+            recording = quote(os.path.relpath(run.recording.resolve(), out.resolve()))
+        links[run.slug] = (figures.get(run.slug, ""), recording)
+    return links
+
+
+def _write_table(table: Table, folder: Path) -> None:
+    stem = folder / slug(table.name)
+    for ending, text in (("md", table.markdown()), ("csv", table.csv()), ("json", table.json())):
+        stem.with_name(f"{stem.name}.{ending}").write_text(text, encoding="utf-8", newline="")
+
+
+# --- workers --------------------------------------------------------------------------------------
+
+
+def _done(
     workers: _Workers, work: Callable[[_T], _R], some: Sequence[_T], tell: Teller, what: str
 ) -> list[_R]:
     """Have all of them done, and tell how far it is."""
@@ -182,31 +213,3 @@ def _pool(most: int) -> Iterator[_Workers]:
 def _ignore_interrupts() -> None:
     """Leave Ctrl-C to the parent: a worker would only die with a traceback."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _picture(overview: Overview, saved: Saved) -> Picture:
-    width = "page" if saved.width_in > _COLUMN_IN else "lead" if overview.lead else "column"
-    return Picture(overview.name, overview.title, overview.caption, saved.svg, saved.files, width)
-
-
-def _shown(drawn: Drawn) -> Shown:
-    events = [(max(each.t - drawn.start, 0.0), each.text) for each in drawn.events]
-    return Shown(drawn.svg, drawn.files, events, drawn.hello, drawn.links)
-
-
-def _links(material: Material, drawn: Sequence[Drawn], out: Path) -> dict[str, tuple[str, str]]:
-    """Return each run's figure and recording, as seen from the page."""
-    figures = {each.slug: f"figures/{quote(each.slug)}.svg" for each in drawn}
-    links = {}
-    for run in material.runs:
-        recording = ""
-        if run.recording is not None:
-            recording = quote(os.path.relpath(run.recording.resolve(), out.resolve()))
-        links[run.slug] = (figures.get(run.slug, ""), recording)
-    return links
-
-
-def _write_table(table: Table, folder: Path) -> None:
-    stem = folder / slug(table.name)
-    for ending, text in (("md", table.markdown()), ("csv", table.csv()), ("json", table.json())):
-        stem.with_name(f"{stem.name}.{ending}").write_text(text, encoding="utf-8", newline="")
