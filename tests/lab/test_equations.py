@@ -402,3 +402,31 @@ def test_the_kernel_never_divides_by_zero(tmp_path: Path) -> None:
     assert (connection.cwnd, connection.ssthresh) == (1, 1)
     connection.undo()
     assert connection.cwnd == 1
+
+
+@pytest.mark.parametrize(
+    ("written", "cwnd", "ssthresh"), [("0", 1, 1), ("0xffffffff", 1 << 24, 0x7FFFFFFF)]
+)
+def test_no_window_is_left_that_the_kernel_can_not_work_with(
+    tmp_path: Path, written: str, cwnd: int, ssthresh: int
+) -> None:
+    """Written to the socket itself or returned; by 0 the kernel's own Reno would divide."""
+    text = (ALGORITHMS / "template.bpf.c").read_text()
+    growth = "tcp_cong_avoid_ai(tp, max(tp->snd_cwnd / INCREASE, 1U), acked);"
+    for old, new in (
+        (growth, f"tp->snd_cwnd = {written};\n\ttp->snd_ssthresh = {written};"),
+        ("return max(cwnd * KEPT / 1024, 2U);", f"return {written};"),
+        ("return reno_undo_cwnd(sk);", f"return {written};"),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    source = tmp_path / "mine.bpf.c"
+    source.write_text(text)
+    connection = Connection(compiled(source, ALGORITHMS, tmp_path), 10)
+    connection.round_trip()
+    assert (connection.cwnd, connection.ssthresh) == (cwnd, ssthresh)
+    connection.set(snd_cwnd=10, snd_ssthresh=10)
+    connection.congestion()
+    assert connection.ssthresh == ssthresh
+    connection.undo()
+    assert connection.cwnd == cwnd

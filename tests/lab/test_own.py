@@ -217,6 +217,59 @@ async def test_what_can_not_be_built_or_loaded_leaves_the_flow_as_it_was(tmp_pat
         await lab.until(lambda state: shown(state, "other_us"))
 
 
+PACED = """\
+#include "ccplay_cc.h"
+
+SHOWN("paced_arrives_bps");
+
+CONG_CONTROL(sk, rate)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	set_cwnd(tp, 60);
+	set_pacing_rate(sk, 4000000);
+	if (rate->delivered > 0 && rate->interval_us > 0)
+		SHOW(sk, rate->delivered * 8000000ULL * tp->mss_cache / (u64)rate->interval_us);
+}
+
+SSTHRESH(sk)
+{
+	return tcp_sk(sk)->snd_ssthresh;
+}
+
+UNDO_CWND(sk)
+{
+	return reno_undo_cwnd(sk);
+}
+
+CONGESTION_CONTROL paced = {
+	.cong_control = (void *)cc_cong_control,
+	.ssthresh = (void *)cc_ssthresh,
+	.undo_cwnd = (void *)cc_undo_cwnd,
+	.name = NAME,
+};
+"""
+
+
+@pytest.mark.skipif(lack() is not None, reason=f"{lack()}")
+async def test_cong_control_rules_cwnd_and_pacing_rate(tmp_path: Path) -> None:
+    """The kernel leaves both as they are; the link would take more than twice as much."""
+    source = tmp_path / "mine.bpf.c"
+    source.write_text(PACED)
+    async with under(source) as lab:
+        flow = lab.state.flows["1"]
+        await lab.until(lambda _: flow.series["pacing_rate"].last == 4_000_000)
+        await lab.until(lambda _: flow.series["cwnd"].last == 60)
+        await lab.until(lambda state: shown(state, "paced_arrives_bps"))
+        await lab.swept()
+        begun, acked = lab.state.sweeps.time(lab.state.sweeps.end - 1), flow.acked
+        await lab.run_for(1.0)
+        await lab.swept()
+        passed = lab.state.sweeps.time(lab.state.sweeps.end - 1) - begun
+        # 60 segments at the most, 0.7 Mbit, may be acknowledged at once.
+        assert 8 * (flow.acked - acked) < 4e6 * passed + 1e6
+
+
 def errors(state: LabState, since: int) -> list[str]:
     """Return what went wrong after so many entries of the log."""
     return [entry.text for entry in state.log[since:] if entry.kind == "error"]

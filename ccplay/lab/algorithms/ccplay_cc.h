@@ -12,10 +12,13 @@
  *	SET_STATE(sk, state)	Open, Disorder, CWR, Recovery, Loss
  *	CWND_EVENT(sk, event)	see enum tcp_ca_event
  *	IN_ACK_EVENT(sk, flags)	an ACK came in, before it is dealt with; see enum tcp_ca_ack_event_flags
+ *	CONG_CONTROL(sk, rate)	in place of CONG_AVOID, as BBR has it: after every ACK, while losses are
+ *				repaired, too, set cwnd, and the pacing rate if you like; of late
+ *				rate->delivered segments arrived in rate->interval_us (below 1: unknown)
  *
- * SSTHRESH(sk) makes the function cc_ssthresh, INIT(sk) cc_init and so on. SSTHRESH, CONG_AVOID and
- * UNDO_CWND are required. State of a connection goes into PRIVATE(sk, struct mine): 104 bytes.
- * Of the socket itself a program may write cwnd, ssthresh and the pacing rate, and read everything.
+ * SSTHRESH(sk) makes the function cc_ssthresh, INIT(sk) cc_init and so on. SSTHRESH, UNDO_CWND and
+ * CONG_AVOID or CONG_CONTROL are required. State of a connection goes into PRIVATE(sk, struct mine): 104
+ * bytes. Of the socket itself a program may write cwnd, ssthresh and the pacing rate, and read everything.
  */
 #ifndef CCPLAY_CC_H
 #define CCPLAY_CC_H
@@ -42,54 +45,49 @@ extern void tcp_cong_avoid_ai(struct tcp_sock *tp, u32 w, u32 acked)
 
 /* --- the operations ------------------------------------------------------------------------ */
 
-/* The kernel passes arguments as an array of 64-bit words. */
-#define OPERATION_1(result, name, A, a)                                  \
-	static __always_inline result name##_body(A a);                  \
-	SEC("struct_ops/" #name) result name(u64 *words)                 \
+/* The kernel passes arguments as an array of 64-bit words, the socket first. */
+#define OPERATION(name, parameters, ...)                                 \
+	static __always_inline void name##_body parameters;              \
+	SEC("struct_ops/" #name) void name(u64 *words)                   \
 	{                                                                \
-		return name##_body((A)words[0]);                         \
+		name##_body((struct sock *)words[0], ##__VA_ARGS__);     \
+		keep_bounded((struct sock *)words[0]);                   \
 	}                                                                \
-	static __always_inline result name##_body(A a)
+	static __always_inline void name##_body parameters
 
-/* A window is one segment at least, for the kernel divides by it. */
-#define WINDOW(name, sk)                                                 \
+#define WINDOW_OPERATION(name, sk, greatest)                             \
 	static __always_inline u32 name##_body(struct sock *sk);         \
 	SEC("struct_ops/" #name) u32 name(u64 *words)                    \
 	{                                                                \
 		u32 window = name##_body((struct sock *)words[0]);       \
                                                                          \
-		return max(window, 1U);                                  \
+		keep_bounded((struct sock *)words[0]);                   \
+		return bounded(window, greatest);                        \
 	}                                                                \
 	static __always_inline u32 name##_body(struct sock *sk)
 
-#define OPERATION_2(result, name, A, a, B, b)                            \
-	static __always_inline result name##_body(A a, B b);             \
-	SEC("struct_ops/" #name) result name(u64 *words)                 \
-	{                                                                \
-		return name##_body((A)words[0], (B)words[1]);            \
-	}                                                                \
-	static __always_inline result name##_body(A a, B b)
-
-#define OPERATION_3(result, name, A, a, B, b, C, c)                      \
-	static __always_inline result name##_body(A a, B b, C c);        \
-	SEC("struct_ops/" #name) result name(u64 *words)                 \
-	{                                                                \
-		return name##_body((A)words[0], (B)words[1], (C)words[2]); \
-	}                                                                \
-	static __always_inline result name##_body(A a, B b, C c)
-
-#define INIT(sk) OPERATION_1(void, cc_init, struct sock *, sk)
-#define RELEASE(sk) OPERATION_1(void, cc_release, struct sock *, sk)
-#define SSTHRESH(sk) WINDOW(cc_ssthresh, sk)
-#define UNDO_CWND(sk) WINDOW(cc_undo_cwnd, sk)
+#define INIT(sk) OPERATION(cc_init, (struct sock *sk))
+#define RELEASE(sk) OPERATION(cc_release, (struct sock *sk))
+#define SSTHRESH(sk) WINDOW_OPERATION(cc_ssthresh, sk, INFINITE_SSTHRESH)
+#define UNDO_CWND(sk) WINDOW_OPERATION(cc_undo_cwnd, sk, LARGEST_CWND)
 #define CONG_AVOID(sk, ack, acked) \
-	OPERATION_3(void, cc_cong_avoid, struct sock *, sk, u32, ack, u32, acked)
-#define PKTS_ACKED(sk, sample) \
-	OPERATION_2(void, cc_pkts_acked, struct sock *, sk, const struct ack_sample *, sample)
-#define SET_STATE(sk, state) OPERATION_2(void, cc_set_state, struct sock *, sk, u8, state)
+	OPERATION(cc_cong_avoid, (struct sock *sk, u32 ack, u32 acked), words[1], words[2])
+#define PKTS_ACKED(sk, sample)                                                    \
+	OPERATION(cc_pkts_acked, (struct sock *sk, const struct ack_sample *sample), \
+		  (const struct ack_sample *)words[1])
+#define SET_STATE(sk, state) OPERATION(cc_set_state, (struct sock *sk, u8 state), words[1])
 #define CWND_EVENT(sk, event) \
-	OPERATION_2(void, cc_cwnd_event, struct sock *, sk, enum tcp_ca_event, event)
-#define IN_ACK_EVENT(sk, flags) OPERATION_2(void, cc_in_ack_event, struct sock *, sk, u32, flags)
+	OPERATION(cc_cwnd_event, (struct sock *sk, enum tcp_ca_event event), words[1])
+#define IN_ACK_EVENT(sk, flags) OPERATION(cc_in_ack_event, (struct sock *sk, u32 flags), words[1])
+#define CONG_CONTROL(sk, rate)                                                      \
+	OPERATION(cc_cong_control, (struct sock *sk, const struct rate_sample *rate), \
+		  (const struct rate_sample *)words[RATE_ARGUMENT])
+
+/* Since Linux 6.10 two more arguments come before the last of cong_control(). */
+#define RATE_ARGUMENT                                                                \
+	(__builtin_types_compatible_p(                                               \
+		 typeof(((struct tcp_congestion_ops *)0)->cong_control),             \
+		 void (*)(struct sock *, const struct rate_sample *)) ? 1 : 3)
 
 /* The table of operations; exactly one in a file. ccplay puts the name in when it loads it. */
 #define CONGESTION_CONTROL SEC(".struct_ops") struct tcp_congestion_ops
@@ -145,6 +143,7 @@ static long (*bpf_map_update_elem)(void *map, const void *key, const void *value
 		(type *)inet_csk(sk)->icsk_ca_priv;                                           \
 	})
 #define INFINITE_SSTHRESH 0x7fffffff
+#define LARGEST_CWND (1U << 24) /* 1 Gbit/s holds so many segments for three minutes */
 #define NEEDS_ECN 2 /* a flag: TCP_CONG_NEEDS_ECN */
 
 #define min(a, b) ((a) < (b) ? (a) : (b))
@@ -218,6 +217,35 @@ static __always_inline u64 now_us(const struct tcp_sock *tp)
 static __always_inline void set_cwnd(struct tcp_sock *tp, u32 cwnd)
 {
 	tp->snd_cwnd = max(min(cwnd, tp->snd_cwnd_clamp), 1U);
+}
+
+/* Let no more out than so many bits a second. Only CONG_CONTROL has a say in that: after CONG_AVOID the
+ * kernel sets what it takes to send cwnd within an RTT, and some more.
+ */
+static __always_inline void set_pacing_rate(struct sock *sk, u64 bps)
+{
+	if (sk->sk_pacing_status == SK_PACING_NONE)
+		sk->sk_pacing_status = SK_PACING_NEEDED;
+	sk->sk_pacing_rate = bps / 8;
+}
+
+/* A window that the kernel can work with: it may divide by 0, and takes half of all for negative. */
+static __always_inline u32 bounded(u32 window, u32 greatest)
+{
+	return window > LARGEST_CWND ? greatest : max(window, 1U);
+}
+
+/* After each operation, for what it has written itself. */
+static __always_inline void keep_bounded(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 cwnd = bounded(tp->snd_cwnd, LARGEST_CWND);
+	u32 ssthresh = bounded(tp->snd_ssthresh, INFINITE_SSTHRESH);
+
+	if (cwnd != tp->snd_cwnd)
+		tp->snd_cwnd = cwnd;
+	if (ssthresh != tp->snd_ssthresh)
+		tp->snd_ssthresh = ssthresh;
 }
 
 /* --- rounds, RTTs and fractions ------------------------------------------------------------- */

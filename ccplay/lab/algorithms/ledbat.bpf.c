@@ -8,7 +8,7 @@
  *	off_target    = (TARGET - queuing_delay) / TARGET
  *	cwnd         += GAIN * off_target * acked / cwnd,  so by 1 segment an RTT at the most
  * Loss: Reno's half. TARGET is 100 ms at the most; 60 ms is what LEDBAT++ and Windows take, and like
- * LEDBAT++ (Bagnulo, Balasubramanian, draft-irtf-iccrg-ledbat-plus-plus) this ends slow start at 3/4 of
+ * LEDBAT++ (Balasubramanian et al., draft-irtf-iccrg-ledbat-plus-plus) this ends slow start at 3/4 of
  * TARGET, falls by a half an RTT at the most, and measures the RTT, for the kernel gives an algorithm
  * no one-way delay: a queue on the way back counts, too. Linux's own low-priority algorithm, `lp`, is
  * another one (TCP-LP).

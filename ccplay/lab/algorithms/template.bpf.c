@@ -28,7 +28,9 @@ struct mine {
 /* Values to be sampled beside cwnd and drawn (key v), with their units; SHOW says what they are. */
 SHOWN("my_base_rtt_us");
 
-/* Segments were acknowledged: let cwnd grow. Not called while losses are repaired. */
+/* Segments were acknowledged: let cwnd grow. Not called while losses are repaired. An algorithm that paces
+ * by a rate of its own, as BBR does, has CONG_CONTROL in place of this.
+ */
 CONG_AVOID(sk, ack, acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
