@@ -56,8 +56,7 @@ def _check(arguments: argparse.Namespace) -> int:
     from ccplay.lab.bpf.complaints import complaints
     from ccplay.lab.bpf.libbpf import LoadError
     from ccplay.lab.bpf.own import no_file, own_algorithms
-    from ccplay.lab.bpf.register import register
-    from ccplay.lab.bpf.shown import names_in
+    from ccplay.lab.bpf.register import try_out
     from ccplay.lab.bpf.support import lack
 
     path: Path = arguments.file
@@ -74,9 +73,7 @@ def _check(arguments: argparse.Namespace) -> int:
             raise UnsupportedError(
                 f"the kernel has not checked it: {missing.reason}; {missing.remedy}"
             )
-        names_in(image)
-        _, registered = register(image, name)
-        registered.close()
+        try_out(image, name)
     except (BuildError, LoadError) as error:
         for complaint in complaints(path, error):
             print(_told(path, complaint))

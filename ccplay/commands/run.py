@@ -65,10 +65,36 @@ def run(arguments: argparse.Namespace) -> int:
     if wants_report:
         # Not found out only after an hour of runs.
         report.check_libraries()
+    _try_algorithms(arguments)
     code = asyncio.run(headless.run(loaded, options.lab_opener(arguments), manner))
     if wants_report and manner.out is not None and code != headless.INTERRUPTED:
         print(report.make([manner.out], manner.out / report.FOLDER), file=sys.stderr)
     return code
+
+
+def _try_algorithms(arguments: argparse.Namespace) -> None:
+    """Have this kernel take the user's own algorithms once, for a mistake would spoil every run.
+
+    And what is built now keeps no flow waiting. Raises ``CcplayError`` with the mistake.
+    """
+    if not arguments.algorithm or arguments.guest or arguments.host is not None:
+        return
+    from ccplay.errors import CcplayError
+    from ccplay.lab.bpf.build import BuildError, build
+    from ccplay.lab.bpf.complaints import summed_up
+    from ccplay.lab.bpf.libbpf import LoadError
+    from ccplay.lab.bpf.own import own_algorithms
+    from ccplay.lab.bpf.register import try_out
+    from ccplay.lab.bpf.support import lack
+
+    if lack() is not None:
+        return
+    for name, path in own_algorithms(arguments.algorithm).items():
+        try:
+            image, _ = build(path)
+            try_out(image, name)
+        except (BuildError, LoadError) as error:
+            raise CcplayError(summed_up(path, error)) from None
 
 
 def _manner(arguments: argparse.Namespace) -> Manner:

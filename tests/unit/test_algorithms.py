@@ -96,6 +96,26 @@ def test_an_unknown_function_is_told_where_to_find_those_that_are_known() -> Non
 
 
 @pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("implicitly declaring library function 'pow' with type 'double'", "no such function"),
+        ("use of undeclared identifier 'shown'", "SHOWN("),
+        ("redefinition of 'shown_names'", "one SHOWN"),
+        ("redefinition of 'cc_ssthresh_body'", "each operation"),
+        ("redefinition of 'bbr'", "take another"),
+        ("no member named 'snd_cwnd' in 'struct sock'", "tcp_sk(sk)"),
+        ("no member named 'cwnd' in 'struct tcp_sock'", ""),
+        ("non-void function does not return a value", "return a window"),
+    ],
+)
+def test_clangs_words_become_plain(words: str, hint: str) -> None:
+    (complaint,) = complaints(SOURCE, BuildError(SOURCE, [f"mine.bpf.c:4:1: error: {words}"]))
+    assert complaint.words == words
+    assert hint in complaint.hint
+    assert bool(hint) == bool(complaint.hint)
+
+
+@pytest.mark.parametrize(
     ("error", "line", "word"),
     [
         (BuildError(SOURCE, ["mine.bpf.c:4:1: error: expected ';'"]), 4, "expected ';'"),

@@ -1,12 +1,13 @@
 """From the source of an algorithm to an object file, by clang and bpftool, once for each content.
 
-The object is kept in the user's cache under the SHA-256 of everything that it is made of: source,
-headers, clang's version, and the types of this kernel (BTF), for which bpftool(8) writes
-``vmlinux.h``.
+The object is kept in the user's cache under the SHA-256 of everything that it is made of: source
+and its name, headers, clang's version and options, and the types of this kernel (BTF), for which
+bpftool(8) writes ``vmlinux.h``.
 """
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import hashlib
 import os
@@ -28,6 +29,10 @@ HEADER = ALGORITHMS / "ccplay_cc.h"
 _OPTIONS = (
     *("-target", "bpf", "-mcpu=v3", "-std=gnu11", "-O2", "-g"),
     *("-Wall", "-Wno-unused-function", "-Wno-missing-declarations", "-Werror=implicit"),
+    # Where a file is saved under a running flow nobody sees warnings; these are never meant.
+    *("-Werror=return-type", "-Werror=uninitialized", "-Werror=sometimes-uninitialized"),
+    *("-Werror=int-conversion", "-Werror=incompatible-pointer-types"),
+    *("-Werror=division-by-zero", "-Werror=null-dereference"),
     *("-fno-color-diagnostics", "-fno-caret-diagnostics", "-ferror-limit=5"),
 )
 
@@ -58,8 +63,9 @@ def build(source: Path, told: Callable[[str], None] = lambda _: None) -> tuple[b
     """
     text = _text(source)
     types = _types()
-    material = [text, HEADER.read_bytes(), types.encode(), _clang_version().encode()]
-    kept = _folder() / f"{_digest(*material, ' '.join(_OPTIONS).encode())}.o"
+    # The name is in the object: the kernel says by it where it finds something wrong.
+    said = (source.name, types, _clang_version(), *_OPTIONS)
+    kept = _folder() / f"{_digest(text, HEADER.read_bytes(), '|'.join(said).encode())}.o"
     with contextlib.suppress(OSError):
         image = kept.read_bytes()
         kept.touch()
@@ -95,7 +101,7 @@ def _compile(source: Path, text: bytes, types: Path, kept: Path) -> tuple[bytes,
             *("-x", "c", "-c", "-o", str(made), "-"),
         ]
         line = f'#line 1 "{source.name}"\n'.encode()
-        result = _run(argv, line + text)
+        result = _run(argv, line + text.removeprefix(codecs.BOM_UTF8))
         said = result.stderr.decode(errors="replace").strip().splitlines()
         if result.returncode != 0:
             raise BuildError(source, said)

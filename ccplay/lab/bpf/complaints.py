@@ -28,8 +28,14 @@ _CLANG_HINTS = {
     r"[Ss]igned division": "BPF divides without signs only: make both sides u32 or u64",
     r"stack limit": "all variables of an operation together have 512 bytes",
     r"call to built-in function": "the kernel has no such function for BPF programs",
-    r"implicit declaration of function|undeclared function": "there is no such function: "
-    "ccplay_cc.h has all that there are",
+    r"implicit declaration of function|implicitly declaring|undeclared function": "there is no "
+    "such function: ccplay_cc.h has all that there are",
+    r"undeclared identifier 'shown'": 'SHOW tells values that SHOWN("...") names, once, above it',
+    r"redefinition of 'shown": "one SHOWN names all values",
+    r"redefinition of 'cc_": "each operation is there once",
+    r"redefinition of": "the kernel has that name already, or this file: take another",
+    r"in 'struct sock'$|passing 'struct sock \*'": "TCP's own is struct tcp_sock: tcp_sk(sk)",
+    r"does not return a value": "SSTHRESH and UNDO_CWND return a window",
     r"104 bytes": "leave something out of the struct, or make it smaller",
     r"file not found": "the kernel has no C library: ccplay_cc.h is all there is to include",
     r"extraneous closing brace|expected '}'|definition is not allowed|expected identifier$": (
@@ -48,6 +54,7 @@ _VERIFIER_HINTS = {
         "every loop must end after a number of rounds that can be seen: "
         "for (int i = 0; i < 20; i++)"
     ),
+    r"call stack": "no function may call itself",
     r"!read_ok": "a variable is read that has not been given a value on every way to here",
     r"invalid mem access": "this is no pointer that may be followed here, or it may be 0",
     r"not found in kernel|calling kernel function|unknown func": (

@@ -22,6 +22,10 @@ _F_LINK = 1 << 13
 _STRUCT_OPS = 44
 """``enum bpf_attach_type``."""
 
+_LOG_BYTES = 1 << 20
+"""Of the verifier's log its end, where the reason stands. libbpf alone would have all of it: of an
+endless loop some 100 MB, for which it asks the verifier again and again."""
+
 _LINK_BY_ITSELF = (1, 2)
 """From this version on libbpf makes the link where the map has the flag."""
 
@@ -114,7 +118,12 @@ def _load(lib: ctypes.CDLL, image: bytes, said: list[str]) -> tuple[int, int]:
         if not table:
             raise refused("it defines no CONGESTION_CONTROL", said)
         lib.bpf_map__set_map_flags(table, _F_LINK)
+        log = ctypes.create_string_buffer(_LOG_BYTES)
+        program = None
+        while program := lib.bpf_object__next_program(opened, program):
+            lib.bpf_program__set_log_buf(program, log, _LOG_BYTES)
         if lib.bpf_object__load(opened) != 0:
+            said.append(log.value.decode(errors="replace"))
             raise refused("the kernel refuses to load it", said)
         link = _register(lib, table, said)
         undo.pop_all()
@@ -201,6 +210,7 @@ def _library() -> ctypes.CDLL:
         ("bpf_object__find_program_by_name", pointer, [pointer, text]),
         ("bpf_program__fd", number, [pointer]),
         ("bpf_program__set_autoload", number, [pointer, ctypes.c_bool]),
+        ("bpf_program__set_log_buf", number, [pointer, pointer, ctypes.c_size_t]),
         ("bpf_raw_tracepoint_open", number, [text, number]),
         ("bpf_program__set_type", number, [pointer, number]),
         ("bpf_program__set_expected_attach_type", number, [pointer, number]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from ccplay.lab.bpf.libbpf import LoadError, Registered, name_taken
+from ccplay.lab.bpf.shown import names_in
 
 _PLACEHOLDER = b"ccplay.cc.name."
 """What ``NAME`` of ccplay_cc.h puts where the kernel's name is to stand."""
@@ -25,3 +26,10 @@ def register(image: bytes, name: str) -> tuple[str, Registered]:
         except LoadError as error:
             if not name_taken(error):
                 raise
+
+
+def try_out(image: bytes, name: str) -> None:
+    """Have the kernel check all of an object, and take it back. Raises ``LoadError``."""
+    names_in(image)
+    _, registered = register(image, name)
+    registered.close()
