@@ -120,6 +120,12 @@ class Download:
         self._port: int | None = None
         self._asked = False
 
+    @property
+    def opening_under(self) -> str | None:
+        """Which algorithm its connection has asked for; None once it is open, or ended."""
+        known = self._probe.counters(self.name) is not None
+        return None if known or self.ended.is_set() else self._command.cc
+
     async def start(self, namespace: Namespace, address: str) -> None:
         """Start wget. Raises ``LabError`` where it can't be."""
         command = self._command

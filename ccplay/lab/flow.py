@@ -75,6 +75,11 @@ class Flow:
         """Whether its connections ask for ECN beyond what its host does."""
         return self._command.ecn
 
+    @property
+    def opening_under(self) -> str | None:
+        """Which algorithm its connections have asked for; None once they are open, or ended."""
+        return None if self._opened is not None or self.ended.is_set() else self._command.cc
+
     async def start(self, receiver: Namespace, address: str, sender: Namespace) -> None:
         """Start both programs; ``FlowStarted`` comes once the connections are open.
 

@@ -55,6 +55,9 @@ DEFAULT_CC = "cubic"
 _LOOK_S = 0.1
 """How often the files of the user's own algorithms are looked at."""
 
+_OPENING_S = 3.0
+"""How long a new algorithm waits for connections that open under the old one."""
+
 DEFAULT_BOTTLENECK = LinkSetting(
     rate=10_000_000, delay_us=10_000, qdisc=Qdisc(kind="pfifo", options={"limit": 100})
 )
@@ -288,16 +291,30 @@ class Lab:
                 try:
                     await self._renew(name)
                 except CcplayError as error:
-                    self._tell("error", f"{name} goes on as it was: {error}")
+                    runs = library.kernel_name(name) is not None
+                    now = "goes on as it was" if runs else "can't be used yet"
+                    self._tell("error", f"{name} {now}: {error}")
+                except Exception as error:  # noqa: BLE001 - the next save is to be seen, too
+                    self._tell("error", f"a fault in ccplay: {type(error).__name__}: {error}")
 
     async def _renew(self, name: str) -> None:
         begun = self.clock()
-        old = await asyncio.to_thread(library.renew, name, lambda _: None)
-        if old is None:
+        new, old = await asyncio.to_thread(library.renew, name)
+        if not new:
+            self._tell("info", f"{name} was saved, and is the same as before")
             return
+        if old is None:
+            self._tell("info", f"{name} was saved, and can be chosen now")
+            return
+        await self._opened(name)
         for flow in self._traffic.under(name):
             command = SetCongestionControl(flow=flow, cc=name)
-            self._traffic.switch_flow(flow, name)
+            try:
+                self._traffic.switch_flow(flow, name)
+            except CcplayError as error:
+                # It may have ended just now, and the others go on.
+                self._tell("warning", f"flow {flow} is left under the old {name}: {error}")
+                continue
             now = self.clock()
             took_s = round(now - begun, 6)
             self._emit(Applied(t=now, command=command, took_s=took_s, renewed=True))
@@ -310,6 +327,12 @@ class Lab:
                 await self._set_host(node.name, name)
         old.close()
         self._tell("info", f"{name} was saved, and is used as it is now")
+
+    async def _opened(self, name: str) -> None:
+        """Wait, but not forever, for connections that have asked for what an algorithm was."""
+        deadline = self.clock() + _OPENING_S
+        while self._traffic.opening(name) and self.clock() < deadline:  # noqa: ASYNC110 - sweeps tell
+            await asyncio.sleep(_LOOK_S)
 
     async def _set_links(self, name: str, setting: LinkSetting) -> None:
         for link in directions(self.network, name):

@@ -278,6 +278,10 @@ class Traffic:
         }
         return [name for name, now in found.items() if now is not None and now.cc == cc]
 
+    def opening(self, cc: str) -> bool:
+        """Say whether a connection under ``cc`` is about to open."""
+        return any(each.opening_under == cc for each in self._sampled.values())
+
     # --- all --------------------------------------------------------------------------------
 
     @contextmanager

@@ -20,6 +20,7 @@ from ccplay.lab.bpf.support import lack
 from ccplay.model.commands import Build, SetCongestionControl, StartDownload, StartFlow
 from ccplay.model.values import Topology
 from ccplay.source import LabSource
+from ccplay.state import LabState
 from tests.lab.conftest import RunningLab, running
 from tests.lab.namespaced import call
 
@@ -152,6 +153,34 @@ async def test_a_bad_one_is_refused_with_its_reason_and_the_lab_lives(tmp_path: 
         await lab.until(lambda state: "2" in state.flows and state.flows["2"].acked)
     finally:
         await lab.close()
+
+
+@needs_bpf
+async def test_one_that_was_refused_is_looked_at_again_when_it_is_saved(tmp_path: Path) -> None:
+    """Until it can be chosen; and a save that changes nothing says so."""
+    path = own(tmp_path)
+    source, undo = path.read_text(), "return reno_undo_cwnd(sk);"
+    path.write_text(source.replace(undo, "return nonsense(sk);"))
+    lab = RunningLab(LabSource(launch.lab_argv(algorithms=[path]), LINEAR))
+    try:
+        await lab.until(lambda state: state.phase == "ready")
+        lab.send(StartFlow(flow="1", cc=called(path)))
+        await lab.until(lambda state: said(state, "'nonsense'"))
+        path.write_text(source.replace(undo, "return rubbish(sk);"))
+        await lab.until(lambda state: said(state, "can't be used yet", "'rubbish'"))
+        path.write_text(source)
+        await lab.until(lambda state: said(state, "was saved, and can be chosen now"))
+        lab.send(StartFlow(flow="1", cc=called(path)))
+        await lab.until(lambda state: "1" in state.flows and state.flows["1"].acked)
+        path.write_text(source)
+        await lab.until(lambda state: said(state, "is the same as before"))
+    finally:
+        await lab.close()
+
+
+def said(state: LabState, *words: str) -> bool:
+    """Say whether one entry of the log has all of these words."""
+    return any(all(word in entry.text for word in words) for entry in state.log)
 
 
 @needs_bpf

@@ -75,29 +75,28 @@ class Library:
                 self._load(name, source, tell)
 
     def changed(self) -> list[str]:
-        """Return what has been brought in of the user's own and been saved anew since.
+        """Return what was asked for of the user's own and has been saved anew since.
 
         Only what lies still since the last call counts: an editor may still write.
         """
         found = []
-        for name in self._stamps:
+        # One may be brought in meanwhile.
+        for name in list(self._stamps):
             now = _stamp(self.own[name])
             if now not in (None, self._stamps[name]) and self._seen.get(name) == now:
                 found.append(name)
             self._seen[name] = now
         return found
 
-    def renew(self, name: str, tell: Callable[[str], None]) -> Registered | None:
+    def renew(self, name: str) -> tuple[bool, Registered | None]:
         """Bring a changed algorithm in anew under another kernel name; blocks.
 
-        Returns the old one, to be closed once nothing uses it; None where what was built is the
-        same. Raises as ``bring_in`` does, and then the old one stays.
+        Returns whether what was built is new, and what it takes the place of, to be closed once
+        nothing uses it. Raises as ``bring_in`` does, and then the old one stays.
         """
         with self._lock:
             old = self._registered.get(name)
-            if old is None or not self._load(name, self.own[name], tell):
-                return None
-            return old
+            return self._load(name, self.own[name], lambda _: None), old
 
     def _load(self, name: str, source: Path, tell: Callable[[str], None]) -> bool:
         """Build, load and register; return whether there was anything new."""
