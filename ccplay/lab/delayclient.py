@@ -13,6 +13,7 @@ import msgspec
 from ccplay.errors import LabError
 from ccplay.lab.delayline import News, Order
 from ccplay.lab.delays import Arrival, Path
+from ccplay.lab.modules import find_tool
 
 _ANSWER_S = 20.0
 """How long an order may go unanswered. It takes milliseconds, but what has just been started has to
@@ -21,7 +22,7 @@ import first: for seconds, where many labs start at a time."""
 _SHORT_LIFE_S = 1.0
 """A delay line that dies sooner, twice in a row, is given up: it would only die again."""
 
-_TABLES = ("raw", "mangle")
+TABLES = ("raw", "mangle")
 """Where a rule may stand in PREROUTING; both come before routing."""
 
 
@@ -213,7 +214,7 @@ class LineDelay:
 async def _add_rule(arrival: Arrival) -> list[str]:
     """Send what arrives on an interface to its queue; return the rule. Raises ``LabError``."""
     problem = LabError("no table")
-    for table in _TABLES:
+    for table in TABLES:
         rule = [table, arrival.interface, str(arrival.number)]
         try:
             await _iptables(arrival.namespace.path, "-A", rule)
@@ -226,7 +227,9 @@ async def _add_rule(arrival: Arrival) -> list[str]:
 
 async def _iptables(namespace: str, verb: str, rule: list[str]) -> None:
     process = await asyncio.create_subprocess_exec(
-        *_iptables_argv(namespace, verb, rule),
+        "nsenter",
+        f"--net={namespace}",
+        *rule_argv(verb, *rule),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
@@ -236,10 +239,13 @@ async def _iptables(namespace: str, verb: str, rule: list[str]) -> None:
         raise LabError(f"iptables-legacy on {rule[1]}: {said.decode(errors='replace').strip()}")
 
 
-def _iptables_argv(namespace: str, verb: str, rule: list[str]) -> list[str]:
-    table, interface, queue = rule
+def rule_argv(verb: str, table: str, interface: str, queue: str) -> list[str]:
+    """Return the command line that makes (``-A``) or deletes (``-D``) a rule, iptables(8).
+
+    It sends what arrives on an interface to the netfilter queue with this number.
+    """
     return [
-        *("nsenter", f"--net={namespace}", "iptables-legacy", "-w", "-t", table),
+        *(find_tool("iptables-legacy") or "iptables-legacy", "-w", "-t", table),
         *(verb, "PREROUTING", "-i", interface),
         *("-j", "NFQUEUE", "--queue-num", queue, "--queue-bypass"),
     ]

@@ -7,6 +7,7 @@ import errno
 import os
 import subprocess
 
+from ccplay.lab.delayclient import TABLES, rule_argv
 from ccplay.lab.modules import find_tool, module_file
 from ccplay.lab.netem import divert_requests
 from ccplay.lab.netlink import (
@@ -103,16 +104,14 @@ def try_delay_line() -> Feature:
 
 def _iptables_refusal() -> str:
     """Return why no rule can lead packets into a queue, empty where one can."""
-    program = find_tool("iptables-legacy")
-    if program is None:
+    if find_tool("iptables-legacy") is None:
         return "iptables-legacy is not installed"
     refusal = ""
-    for table in ("raw", "mangle"):
-        rule = ["PREROUTING", "-i", "lo", "-j", "NFQUEUE", "--queue-num", "1", "--queue-bypass"]
-        command = [program, "-w", "-t", table]
-        trial = subprocess.run([*command, "-A", *rule], check=False, capture_output=True, text=True)
+    for table in TABLES:
+        make, delete = (rule_argv(verb, table, "lo", "1") for verb in ("-A", "-D"))
+        trial = subprocess.run(make, check=False, capture_output=True, text=True)
         if trial.returncode == 0:
-            subprocess.run([*command, "-D", *rule], check=False, capture_output=True)
+            subprocess.run(delete, check=False, capture_output=True)
             return ""
         refusal = trial.stderr.strip().partition("\n")[0]
     return refusal

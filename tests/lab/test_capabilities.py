@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,9 @@ import pytest
 from ccplay.assets import algorithms
 from ccplay.lab.bpf.loaded import is_ours
 from ccplay.lab.catalogue import CATALOGUE
+from ccplay.model.commands import Build
+from ccplay.model.values import Topology
+from tests.lab.conftest import running
 from tests.lab.namespaced import call
 
 CASES = "tests.lab.traffic_cases"
@@ -40,3 +44,13 @@ def test_algorithms_switch_on_running_flows_and_on_hosts(rootless: bool) -> None
     """Restricted algorithms too: the lab's root is root enough for its own namespaces."""
     said = call(f"{CASES}:switch", "reno", "cubic", "bbr", rootless=rootless)
     assert said == ["reno", "cubic", "bbr", "bbr", "bbr"]
+
+
+async def test_a_lab_runs_where_the_path_has_no_system_directories(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As that of Debian's users; iptables lies in one of those that it lacks."""
+    there = os.environ["PATH"].split(":")
+    monkeypatch.setenv("PATH", ":".join(each for each in there if not each.endswith("sbin")))
+    async with running(Build(topology=Topology(kind="linear"))) as lab:
+        assert lab.state.links["r->h2"][-1].setting.delay_us == 10_000
