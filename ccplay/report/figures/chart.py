@@ -29,7 +29,9 @@ _FOLDS = 3.0
 """Ratios further from 1 than this are drawn on a scale of doublings."""
 _FOUR = 4
 _VALUE_IN = 0.3
-"""What is kept free behind the longest bar for its value."""
+"""What is kept free behind the longest bar for its value,"""
+_OURS_IN = 0.22
+"""and for saying that it is ours, where published ones stand before it."""
 _ERROR: dict[str, Any] = {"elinewidth": 0.8, "capsize": 2.2, "capthick": 0.8}
 _SPREAD: dict[str, Any] = {"elinewidth": 3.0, "capsize": 0, "alpha": 0.35}
 _COMMON: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 0.9}
@@ -233,8 +235,9 @@ def _written(axes: Axes, chart: Chart, marks: Sequence[Mark], at: Sequence[float
     """Write single measurements behind their bars, and behind what was published of them."""
     for mark, y in zip(marks, at, strict=True):
         right = max(mark.statistic.mean, *mark.published, 0.0) / chart.unit.scale
+        value = chart.unit.write(mark.statistic.mean)
         axes.annotate(
-            chart.unit.write(mark.statistic.mean),
+            f"ours {value}" if mark.published else value,
             (right, y),
             xytext=(5 if mark.published else 2, 0),
             textcoords="offset points",
@@ -265,7 +268,8 @@ def _categories(axes: Axes, chart: Chart, names: Sequence[str], *, upright: bool
     axes.grid(visible=False, axis="y")
     top = max(chart.points) / chart.unit.scale
     widest = max([*chart.highs, *chart.points]) / chart.unit.scale
-    room = 1.05 if chart.runs[1] > 1 else 1.05 + _VALUE_IN / _width_in(axes)
+    value_in = _VALUE_IN + _OURS_IN if chart.published else _VALUE_IN
+    room = 1.05 if chart.runs[1] > 1 else 1.05 + value_in / _width_in(axes)
     axes.set_xlim(0, min(widest, FAR * top) * room or 1)
     ticks = 6 if len(chart.panels) == 1 else 4
     axes.xaxis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 2.5, 5, 10]))
