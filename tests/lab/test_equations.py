@@ -405,7 +405,7 @@ def test_the_kernel_never_divides_by_zero(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "cwnd", "ssthresh"), [("0", 1, 1), ("0xffffffff", 1 << 24, 0x7FFFFFFF)]
+    ("written", "cwnd", "ssthresh"), [("0", 1, 1), ("0xffffffff", 1 << 25, 0x7FFFFFFF)]
 )
 def test_no_window_is_left_that_the_kernel_can_not_work_with(
     tmp_path: Path, written: str, cwnd: int, ssthresh: int
@@ -430,3 +430,11 @@ def test_no_window_is_left_that_the_kernel_can_not_work_with(
     assert connection.ssthresh == ssthresh
     connection.undo()
     assert connection.cwnd == cwnd
+
+
+def test_a_window_that_an_algorithm_has_not_written_is_left_to_be_seen(tmp_path: Path) -> None:
+    """Some kernels leave a call out now and then, and take for its answer what lay there."""
+    connection = Connection(compiled(ALGORITHMS / "template.bpf.c", ALGORITHMS, tmp_path), 10)
+    connection.set(snd_ssthresh=0x81104110)
+    connection.round_trip()
+    assert connection.ssthresh == 0x81104110
