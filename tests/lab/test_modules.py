@@ -117,5 +117,6 @@ def test_dctcp_holds_the_same_queue(ridden: Ridden) -> None:
     assert max(each.qlen for each in ours.samples) == pytest.approx(
         max(each.qlen for each in theirs.samples), abs=3
     )
-    assert ours.cut() == pytest.approx(theirs.cut(), abs=0.03)
+    # The mean: a single one is of 37 segments, so that medians are 0.027 apart or not at all.
+    assert fmean(ours.cuts()) == pytest.approx(fmean(theirs.cuts()), abs=0.03)
     assert (theirs.losses(), ours.losses()) == (0, 0)
