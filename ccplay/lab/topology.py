@@ -48,6 +48,9 @@ _NODE_SYSCTLS = {
     "net.ipv4.conf.default.send_redirects": 0,
     # What one connection learns (ssthresh, RTT) must not reach the next: runs must repeat.
     "net.ipv4.tcp_no_metrics_save": 1,
+    # When a lab is killed, what its sockets have under way keeps them, their namespace and their
+    # algorithm: for 100 s by default, the time of 8 retransmissions; so for some seconds.
+    "net.ipv4.tcp_orphan_retries": 3,
     # 1 Gbit/s for 200 ms is 25 MB; the kernel counts bookkeeping too, so twice that and more.
     "net.ipv4.tcp_rmem": "4096 131072 67108864",
     "net.ipv4.tcp_wmem": "4096 16384 67108864",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
+import subprocess
 import time
 import uuid
 from pathlib import Path
@@ -16,18 +18,28 @@ from ccplay import launch
 from ccplay.assets import ALGORITHMS, algorithms
 from ccplay.errors import UsageError
 from ccplay.lab.bpf.own import own_algorithms
-from ccplay.lab.bpf.support import lack
-from ccplay.model.commands import Build, SetCongestionControl, StartDownload, StartFlow
+from ccplay.lab.bpf.support import find_tool, lack
+from ccplay.model.commands import (
+    Build,
+    SetCongestionControl,
+    SetLink,
+    StartDownload,
+    StartFlow,
+)
 from ccplay.model.values import Topology
 from ccplay.source import LabSource
 from ccplay.state import LabState
 from tests.lab.conftest import RunningLab, running
 from tests.lab.namespaced import call
+from tests.lab.test_leaks import nothing_left
 
 _missing = lack()
 needs_bpf = pytest.mark.skipif(_missing is not None, reason=f"{_missing}")
 
 LINEAR = Build(topology=Topology(kind="linear"))
+
+LOSS = 4
+"""A congestion state: a timeout."""
 
 
 def own(folder: Path) -> Path:
@@ -45,6 +57,13 @@ def in_kernel(path: Path) -> list[str]:
     """Return under which names the whole host offers the algorithm of a file."""
     names = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
     return [name for name in names if name.endswith(f"_{called(path)}")]
+
+
+def loaded() -> set[int]:
+    """Return the numbers of all algorithms that the kernel holds, under a name or without."""
+    argv = [find_tool("bpftool") or "bpftool", "-j", "struct_ops", "show"]
+    said = subprocess.run(argv, capture_output=True, check=True)
+    return {each["id"] for each in json.loads(said.stdout)}
 
 
 async def gone(path: Path, within_s: float = 60.0) -> bool:
@@ -77,8 +96,8 @@ def servers(path: Path) -> list[psutil.Process]:
 @needs_bpf
 @pytest.mark.parametrize("part", ["unshare", "python"])
 async def test_after_sigkill_the_host_no_longer_has_it(tmp_path: Path, part: str) -> None:
-    """Under traffic; a socket that uses it dies with the lab's namespaces."""
-    path = own(tmp_path)
+    """Under traffic: what is under way keeps the algorithm for some seconds, under no name."""
+    path, before = own(tmp_path), loaded()
     lab = await start(path)
     try:
         assert len(in_kernel(path)) == 1
@@ -88,16 +107,21 @@ async def test_after_sigkill_the_host_no_longer_has_it(tmp_path: Path, part: str
         for victim in victims:
             os.kill(victim.pid, signal.SIGKILL)
         assert await gone(path)
+        assert not await nothing_left(lambda: loaded() - before)
     finally:
         await lab.close()
 
 
 @needs_bpf
 async def test_an_orderly_end_takes_it_back(tmp_path: Path) -> None:
-    path = own(tmp_path)
+    """Even where nobody ever answers what is under way: that would keep it for two minutes."""
+    path, before = own(tmp_path), loaded()
     lab = await start(path)
+    lab.send(SetLink(loss=1.0))
+    await lab.until(lambda state: state.flows["1"].series["ca_state"].last == LOSS)
     await lab.close()
     assert await gone(path)
+    assert not await nothing_left(lambda: loaded() - before)
 
 
 @needs_bpf
