@@ -18,7 +18,8 @@ from ccplay import launch
 from ccplay.assets import ALGORITHMS, algorithms
 from ccplay.errors import UsageError
 from ccplay.lab.bpf.own import own_algorithms
-from ccplay.lab.bpf.support import find_tool, lack
+from ccplay.lab.bpf.support import lack
+from ccplay.lab.modules import find_tool
 from ccplay.model.commands import (
     Build,
     SetCongestionControl,
