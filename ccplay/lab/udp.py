@@ -41,16 +41,17 @@ _SAMPLE_S = 1.0
 
 def client_argv(command: StartUdp, address: str, port: int, sport: int) -> list[str]:
     """Return the sender's command line; without a duration it sends until it is stopped."""
-    limit = ("-t", "0")
+    limit = ("-i", "0", "-t", "0")
     if command.duration_s is not None:
         # Its own -t knows whole seconds only.
         packets = round(command.rate_bps / 8 * command.duration_s / command.packet_bytes)
-        limit = ("-n", str(max(packets, 1) * command.packet_bytes))
+        # Newer ones (3.18) look whether all is sent only when they report: as often as they can.
+        limit = ("-n", str(max(packets, 1) * command.packet_bytes), "-i", "0.1")
     return [
         # Or it keeps to itself, until its end, that it has begun to send.
         *("stdbuf", "-oL"),
         *("iperf3", "-c", address, "-p", str(port), "--cport", str(sport)),
-        *("-u", "-i", "0", "--forceflush"),
+        *("-u", "--forceflush"),
         *("-b", str(command.rate_bps), "-l", str(command.packet_bytes)),
         *limit,
     ]
