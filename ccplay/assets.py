@@ -1,5 +1,9 @@
-"""Where the scenarios, themes and algorithms that come with ccplay are."""
+"""Where things are on this machine: what ccplay ships, programs, modules of the kernel."""
 
+from __future__ import annotations
+
+import os
+import shutil
 from functools import cache
 from pathlib import Path
 
@@ -11,7 +15,7 @@ def assets(kind: str) -> Path:
     return inside if inside.is_dir() else package.parent / kind
 
 
-ALGORITHMS = Path(__file__).parent / "lab" / "algorithms"
+ALGORITHMS = Path(__file__).parent / "bpf" / "programs"
 """The folder of congestion controls as BPF programs."""
 
 SUFFIX = ".bpf"
@@ -23,3 +27,24 @@ def algorithms() -> dict[str, Path]:
     """Return the sources of the congestion controls that come with ccplay, by name."""
     files = sorted(ALGORITHMS.glob(f"*{SUFFIX}.c"))
     return {file.name.removesuffix(".c"): file for file in files if file.stem != "template.bpf"}
+
+
+def module_file(name: str) -> str | None:
+    """Return the file of module ``name``, such as ``sch_codel``; None where there is none."""
+    return _files().get(name)
+
+
+@cache
+def _files() -> dict[str, str]:
+    """Read modules.dep(5): files by name, in which modprobe(8) takes ``-`` for ``_``."""
+    try:
+        index = Path("/lib/modules", os.uname().release, "modules.dep").read_text(encoding="utf-8")
+    except OSError:
+        return {}
+    files = [line.partition(":")[0] for line in index.splitlines()]
+    return {Path(file).name.partition(".")[0].replace("-", "_"): file for file in files}
+
+
+def find_tool(name: str) -> str | None:
+    """Return where a program is; system directories count, on the PATH or not."""
+    return shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")

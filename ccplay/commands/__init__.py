@@ -1,1 +1,4 @@
-"""The subcommands of ``ccplay``, one file each: what its words mean and how it is run."""
+"""The subcommands of ``ccplay``, one file each: their options, and what they run.
+
+Heavy imports stand inside the functions, so that ``--help`` is instant.
+"""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from ccplay.assets import find_tool
 from ccplay.errors import CcplayError, UnsupportedError
 
 _PACKAGES = {
@@ -20,7 +19,7 @@ _PACKAGES = {
 
 def find(name: str) -> str:
     """Return where a program is. Raises ``UnsupportedError`` with the package that brings it."""
-    path = shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+    path = find_tool(name)
     if path is None:
         package = _PACKAGES.get(name, name)
         raise UnsupportedError(f"{name} is not installed (apt install {package})")

@@ -1,1 +1,4 @@
-"""The privileged side: Mininet, qdiscs, sockets, inside private namespaces."""
+"""The lab: the privileged process that owns Mininet, queues and sockets in private namespaces.
+
+It receives commands and emits events; it knows nothing of sessions, scenarios or the screen.
+"""

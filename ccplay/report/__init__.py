@@ -1,1 +1,4 @@
-"""What is said of sessions: tables in a terminal, figures, the page, every sample."""
+"""Reports: what is printed, drawn and exported of measured runs.
+
+A report reads results and recordings; it starts no lab.
+"""

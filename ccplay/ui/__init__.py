@@ -1,1 +1,1 @@
-"""The screen."""
+"""The screen. Nothing outside imports Textual."""

@@ -6,11 +6,12 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ccplay import launch
 from ccplay.model.commands import Build, StartFlow
 from ccplay.model.values import LinkSetting, Topology
-from ccplay.sinks import Recorder
-from ccplay.source import LabSource, read_recording
+from ccplay.session import launch
+from ccplay.state.recorded import read_recording
+from ccplay.stream.sinks import Recorder
+from ccplay.stream.sources import LabSource
 from tests.lab.conftest import RunningLab
 
 DISK = Path("/run")

@@ -1,0 +1,1 @@
+"""Packet captures: each is a process that writes one bounded pcapng file."""

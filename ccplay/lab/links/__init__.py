@@ -1,0 +1,1 @@
+"""What a link does to packets: rate, classes, MTU, offloads."""

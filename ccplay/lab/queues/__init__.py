@@ -1,0 +1,1 @@
+"""Queue disciplines in the kernel: attached, changed, read back, counted."""

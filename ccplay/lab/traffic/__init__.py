@@ -1,0 +1,1 @@
+"""Traffic: what starts, switches, follows and stops it."""

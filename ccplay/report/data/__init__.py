@@ -1,0 +1,1 @@
+"""What a report shows, as plain rows, lines and sentences, before anything draws it."""

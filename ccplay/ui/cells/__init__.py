@@ -1,0 +1,1 @@
+"""Coloured cells, and how few of them are written to the terminal."""

@@ -1,0 +1,1 @@
+"""The plots over time: what each shows, its axes and titles."""
