@@ -8,7 +8,8 @@ from rich.table import Table
 from ccplay.errors import CcplayError
 from ccplay.model.commands import Build
 from ccplay.model.events import Hello
-from ccplay.model.values import Capabilities, Feature, Topology
+from ccplay.model.network import Topology
+from ccplay.model.values import Capabilities, Feature
 from ccplay.stream.sources import Source
 
 SECTIONS = (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ccplay.state.base_rtt import path
 from ccplay.state.lab_state import LabState
 
 MOST_DELAY_OFF = 0.05
@@ -41,7 +40,7 @@ def _round_trips(state: LabState) -> Iterator[tuple[str, float, float, float]]:
         if (src, dst) not in seen or least < seen[src, dst][1]:
             seen[src, dst] = (name, least)
     for (src, dst), (name, least) in seen.items():
-        links = [*path(network, src, dst), *path(network, dst, src)]
+        links = [link.name for link in network.round_trip(src, dst)]
         if links and (base := _base_us(state, links)) is not None:
             yield name, least, base, sum(_shortest_wait_us(state, link) for link in links)
 

@@ -160,8 +160,8 @@ def _arrivals(seen: Monitored | None, duration: float) -> dict[str, Any]:
 
 def _queues(state: LabState) -> list[Queue]:
     """Return the queues, that of the link under study first; its classes stand behind a link."""
-    bottlenecks = state.hello.network.bottlenecks if state.hello else []
-    order = {link: place for place, link in enumerate(bottlenecks)}
+    observed = state.hello.network.observed if state.hello else []
+    order = {link: place for place, link in enumerate(observed)}
     return sorted(
         state.queues.values(), key=lambda queue: order.get(queue.link.split(" ")[0], len(order))
     )

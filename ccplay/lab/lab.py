@@ -19,7 +19,6 @@ from ccplay.lab.health import Timekeeper
 from ccplay.lab.links.shaping import Shaper, delay_engine
 from ccplay.lab.network import building
 from ccplay.lab.network.building import BuiltNetwork
-from ccplay.lab.network.names import capture_point, directions
 from ccplay.lab.probe.probe import Probe
 from ccplay.lab.probe.tracing import Tracing
 from ccplay.lab.queues.rate_accuracy import DrainMeter
@@ -49,7 +48,9 @@ from ccplay.model.commands import (
     UntraceFlow,
 )
 from ccplay.model.events import Applied, Building, HostChanged, LinkChanged, Log, Ready
-from ccplay.model.values import SAMPLE_HZ, Capabilities, Link, LinkSetting, Network, Qdisc
+from ccplay.model.network import Link, Network
+from ccplay.model.topologies import plan
+from ccplay.model.values import SAMPLE_HZ, Capabilities, LinkSetting, Qdisc
 
 DEFAULT_CC = "cubic"
 """What hosts use where nothing is said: Linux's own default, whatever this host's is."""
@@ -99,7 +100,7 @@ class Lab:
             low, high = SAMPLE_HZ
             raise CommandError(f"sample_hz must be {low:.0f} to {high:.0f}, not {build.sample_hz}")
         self._build = build
-        self.network = building.plan(build.topology)
+        self.network = plan(build.topology)
         self.capabilities = capabilities.discover()
 
     async def __aenter__(self) -> Self:
@@ -139,14 +140,13 @@ class Lab:
             self._progress(f"shaping {link.name}", done, len(settings))
             for changed in await self._shaper.apply(link, setting):
                 self._emit(changed)
-        for host in [node.name for node in self.network.nodes if node.role != "router"]:
+        for host in self.network.hosts:
             await self._set_host(host, self._build.congestion_controls.get(host, DEFAULT_CC))
         self._probe = Probe(
             built.namespaces,
             [
                 (link.name, built.namespace(link.src), link.interface)
-                for link in self.network.links
-                if link.name in self.network.bottlenecks
+                for link in map(self.network.link, self.network.observed)
             ],
         )
         self._stack.callback(self._probe.close)
@@ -247,7 +247,7 @@ class Lab:
             case SetCongestionControl():
                 await self._set_congestion_control(command)
             case StartCapture():
-                link = capture_point(self.network, command.link)
+                link = self.network.vantage(command.link)
                 return await self._captures.start(link, command)
             case StopCapture():
                 self._captures.stop(command.capture)
@@ -276,7 +276,7 @@ class Lab:
         if command.flow is not None:
             self._traffic.switch_flow(command.flow, command.cc)
         elif command.host is not None:
-            if command.host not in [n.name for n in self.network.nodes if n.role != "router"]:
+            if command.host not in self.network.hosts:
                 raise CommandError(f"no host {command.host!r}")
             await self._set_host(command.host, command.cc)
 
@@ -322,11 +322,9 @@ class Lab:
             self._emit(Applied(t=now, command=command, took_s=took_s, renewed=True))
             for over in self._watchdog.forgive(flow, now):
                 self._emit(over)
-        for node in self.network.nodes:
-            if node.role != "router" and (
-                congestion.host_default(self._built.namespace(node.name)) == name
-            ):
-                await self._set_host(node.name, name)
+        for host in self.network.hosts:
+            if congestion.host_default(self._built.namespace(host)) == name:
+                await self._set_host(host, name)
         old.close()
         self._tell("info", f"{name} was saved, and is used as it is now")
 
@@ -337,12 +335,12 @@ class Lab:
             await asyncio.sleep(_LOOK_S)
 
     async def _set_links(self, name: str, setting: LinkSetting) -> None:
-        for link in directions(self.network, name):
+        for link in self.network.resolve(name):
             for changed in await self._shaper.apply(link, setting):
                 self._tell_change(changed)
 
     async def _set_queue(self, command: SetQdisc) -> None:
-        links = directions(self.network, command.link)
+        links = self.network.resolve(command.link)
         for link in links:
             self._shaper.require_class(link, command.traffic_class)
         if command.traffic_class is None:
@@ -364,15 +362,14 @@ class Lab:
 
     def _planned_links(self) -> list[tuple[Link, LinkSetting]]:
         """Every link that is to do something, with all that was said of it merged."""
-        settings = dict.fromkeys(self.network.bottlenecks, DEFAULT_BOTTLENECK)
+        settings = dict.fromkeys(self.network.observed, DEFAULT_BOTTLENECK)
         for name, said in self._build.links.items():
             if said.mtu is not None and "->" in name:
                 both = name.replace("->", "-")
                 raise CommandError(f"link {name}: an MTU is of both directions: {both}")
-            for link in directions(self.network, name):
+            for link in self.network.resolve(name):
                 settings[link.name] = merge(settings.get(link.name, LinkSetting()), said)
-        links = {link.name: link for link in self.network.links}
-        return [(links[name], setting) for name, setting in settings.items()]
+        return [(self.network.link(name), setting) for name, setting in settings.items()]
 
 
 def merge(before: LinkSetting, said: LinkSetting) -> LinkSetting:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from ccplay.model.base import Command
-from ccplay.model.values import BOTTLENECK, LinkSetting, Qdisc, Topology, TrafficClass
+from ccplay.model.network import BOTTLENECK, Topology
+from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
 
 
 class Build(Command, frozen=True):

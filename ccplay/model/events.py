@@ -8,8 +8,9 @@ import msgspec
 
 from ccplay.model.base import Count, Duration, Event, Name
 from ccplay.model.commands import AnyCommand, Build
+from ccplay.model.network import Network
 from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TraceSamples
-from ccplay.model.values import Capabilities, LinkSetting, Monitored, Network
+from ccplay.model.values import Capabilities, LinkSetting, Monitored
 
 
 class Hello(Event, frozen=True):

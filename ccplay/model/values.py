@@ -1,11 +1,8 @@
-"""What commands and events carry: networks, queues, features; and the bounds of settings."""
+"""What commands and events carry: settings of links, features; and the bounds of settings."""
 
 from __future__ import annotations
 
 from ccplay.model.base import Count, Duration, Option, Value
-
-BOTTLENECK = "bottleneck"
-"""The name under which scenario files and commands may speak of the link under study."""
 
 SAMPLE_HZ = (10.0, 200.0)
 """The least and the most sweeps a second."""
@@ -74,42 +71,6 @@ class LinkSetting(Value, frozen=True):
     They are counted as bytes, each of them as the MTU and its Ethernet header: with offloads one
     packet of the queue is up to 45 of the wire. 0 marks none. Disciplines that mark do so besides.
     """
-
-
-class Topology(Value, frozen=True):
-    """What to build: ``linear`` (h1 - r - h2) or ``dumbbell`` with 1 to 8 ``pairs``."""
-
-    kind: str = "dumbbell"
-    pairs: int = 2
-
-
-class Node(Value, frozen=True):
-    """A host or router of the network."""
-
-    name: str
-    role: str
-    """``sender``, ``receiver`` or ``router``; a sender is where traffic starts by default."""
-    address: str
-    """The IPv4 address by which others reach it."""
-
-
-class Link(Value, frozen=True):
-    """One direction of a link: packets leave ``src`` by its ``interface``."""
-
-    name: str
-    src: str
-    dst: str
-    interface: str
-
-
-class Network(Value, frozen=True):
-    """What was built. The first of ``bottlenecks`` is the one the screen shows first."""
-
-    topology: Topology
-    nodes: list[Node]
-    links: list[Link]
-    bottlenecks: list[str]
-    """Names of directed links whose queue is sampled."""
 
 
 class Feature(Value, frozen=True):

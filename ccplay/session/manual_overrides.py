@@ -18,9 +18,9 @@ from ccplay.model.commands import (
     TraceFlow,
     UntraceFlow,
 )
-from ccplay.model.values import Topology
+from ccplay.model.network import Network
 from ccplay.model.wording import describe
-from ccplay.scenario.fields.network import Names, names_of
+from ccplay.scenario.fields.network import directions
 from ccplay.scenario.rules.timeline import stopped_by
 
 _Thing: TypeAlias = tuple[str, str]
@@ -48,18 +48,17 @@ class ByHand:
             self._asked.remove(command)
 
     def spare(
-        self, due: Iterable[AnyCommand], topology: Topology
+        self, due: Iterable[AnyCommand], network: Network
     ) -> tuple[list[AnyCommand], list[str]]:
         """Return what may be done of the steps of a moment, and what is said of the others.
 
         Remarks go with the steps that they stand beside.
         """
-        names = names_of(topology)
-        taken = {thing for command in self._asked for thing in _sets(command, names)}
+        taken = {thing for command in self._asked for thing in _sets(command, network)}
         kept: list[AnyCommand] = []
         said: list[str] = []
         for command in due:
-            rest, undoing = _parted(command, taken, names)
+            rest, undoing = _parted(command, taken, network)
             kept += rest
             why = "you stopped it" if _needs(command) & taken else "yours stays"
             said += [f"skipped, {why}: {describe(each)}" for each in undoing]
@@ -69,10 +68,10 @@ class ByHand:
 
 
 def _parted(
-    command: AnyCommand, taken: set[_Thing], names: Names
+    command: AnyCommand, taken: set[_Thing], network: Network
 ) -> tuple[list[AnyCommand], list[AnyCommand]]:
     """Return what of a step undoes nothing that is taken, and what does."""
-    undone = (_sets(command, names) | _needs(command)) & taken
+    undone = (_sets(command, network) | _needs(command)) & taken
     if not undone:
         return [command], []
     if not isinstance(command, SetLink):
@@ -83,7 +82,7 @@ def _parted(
     return ([] if rest == SetLink(link=command.link) else [rest]), [undoing]
 
 
-def _sets(command: AnyCommand, names: Names) -> set[_Thing]:
+def _sets(command: AnyCommand, network: Network) -> set[_Thing]:
     """Return what a command sets, or ends."""
     match command:
         case SetCongestionControl(flow=None, host=host):
@@ -91,10 +90,12 @@ def _sets(command: AnyCommand, names: Names) -> set[_Thing]:
         case SetCongestionControl(flow=flow):
             return {("algorithm", flow or "")}
         case SetQdisc() | SetClasses():
-            return {("queue", each) for each in names.directions(command.link)}
+            return {("queue", each) for each in directions(network, command.link)}
         case SetLink():
             changed = [field for field in _OF_LINKS if getattr(command, field) is not None]
-            return {(field, each) for field in changed for each in names.directions(command.link)}
+            return {
+                (field, each) for field in changed for each in directions(network, command.link)
+            }
         case TraceFlow() | UntraceFlow():
             return {("trace", command.flow)}
         case StopCapture():

@@ -93,7 +93,7 @@ class Session:
         """Send what is due, but for what a person has set by hand meanwhile, and say so."""
         due, hello = script.due(self.state), self.state.hello
         if due and hello is not None:
-            due, skipped = self._by_hand.spare(due, hello.network.topology)
+            due, skipped = self._by_hand.spare(due, hello.network)
             for text in skipped:
                 self._take(Log(t=self.state.now, level="info", text=text))
         for command in due:

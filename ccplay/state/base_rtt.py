@@ -1,35 +1,25 @@
-"""The way from host to host over a network's links, and what it is set to delay."""
+"""Base RTTs over time: the delays that the links of a path are set to add, there and back."""
 
 from __future__ import annotations
 
-from ccplay.model.values import Network
+from ccplay.model.network import Network
 from ccplay.state.lab_state import LabState
 
-_ENDS = ("sender", "receiver")
 
-
-def base_rtt(state: LabState, network: Network | None) -> tuple[tuple[float, float | None], ...]:
-    """Return the delay that the links are set to add, there and back, in ms, at each change."""
+def base_rtt(
+    state: LabState, network: Network | None, src: str, dst: str
+) -> tuple[tuple[float, float | None], ...]:
+    """Return the base RTT between two hosts in ms at each change; None where no delay is added."""
     if network is None:
         return ()
-    hosts = [next((n.name for n in network.nodes if n.role == role), "") for role in _ENDS]
-    names = [*path(network, hosts[0], hosts[1]), *path(network, hosts[1], hosts[0])]
+    names = [link.name for link in network.round_trip(src, dst)]
     moments = sorted({change.t for name in names for change in state.links.get(name, ())})
     changes: list[tuple[float, float | None]] = []
     for t in moments:
-        settings = [state.link_at(name, t) for name in names]
-        total = sum((each.setting.delay_us or 0) * 1e-3 for each in settings if each)
-        changes.append((t, total or None))
+
+        def delay_us(name: str, t: float = t) -> float:
+            change = state.link_at(name, t)
+            return 0.0 if change is None else change.setting.delay_us or 0.0
+
+        changes.append((t, network.base_rtt(src, dst, delay_us) * 1e-3 or None))
     return tuple(changes)
-
-
-def path(network: Network, src: str, dst: str) -> list[str]:
-    """Return the names of the directed links from one node to another."""
-    ways: dict[str, list[str]] = {src: []}
-    queue: list[str] = [src]
-    for node in queue:
-        for link in network.links:
-            if link.src == node and link.dst not in ways:
-                ways[link.dst] = [*ways[node], link.name]
-                queue.append(link.dst)
-    return ways.get(dst, [])

@@ -33,7 +33,7 @@ from ccplay.model.values import Qdisc
 from ccplay.model.wording import describe, describe_qdisc
 from ccplay.state.lab_state import LabState
 from ccplay.ui.dialogs.captures import capture_choices
-from ccplay.ui.dialogs.hosts import hosts, next_sender, opposite, running_flows
+from ccplay.ui.dialogs.hosts import next_sender, running_flows
 from ccplay.ui.keys import bindings_of, wording
 from ccplay.ui.themes import Look
 from ccplay.ui.view import tracing_problem
@@ -217,17 +217,17 @@ def _traffic(state: LabState) -> Iterator[Entry]:
     assert state.hello is not None  # noqa: S101 - entries() has looked
     network = state.hello.network
     source = next_sender(state, network)
-    sink = opposite(network, source)
+    sink = network.peer(source)
     for cc in _available_algorithms(state):
         command = StartFlow(src=source, dst=sink, cc=cc)
         yield Entry(f"start a {cc} flow", f"{source} → {sink}", command)
     for cc in _available_algorithms(state):
-        for host in hosts(network):
-            if host.startswith("s") and state.hosts.get(host) != cc:
+        for host in network.senders:
+            if state.hosts.get(host) != cc:
                 text = f"new connections of {host} use {cc}"
                 yield Entry(text, "its default", SetCongestionControl(cc=cc, host=host))
-    first = hosts(network)[0]
-    last = opposite(network, first)
+    first = network.hosts[0]
+    last = network.peer(first)
     yield Entry("ping", f"{first} → {last}", StartPing(src=first, dst=last))
     monitor = any(each.available for each in state.hello.capabilities.monitors)
     cross = StartUdp(src=first, dst=last, monitor=monitor)

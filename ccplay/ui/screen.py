@@ -36,7 +36,7 @@ from ccplay.model.commands import (
     TraceFlow,
     UntraceFlow,
 )
-from ccplay.model.values import Network
+from ccplay.model.network import Network
 from ccplay.scenario import rerun
 from ccplay.session.session import Session
 from ccplay.ui import selection
@@ -139,7 +139,7 @@ class MainScreen(Screen[None]):
         self._plots = {name: Plot(id=name) for name in _PLOTS}
         self._bands = {name: Horizontal(id=name) for name in ("top", "plots", "bottom")}
         self._selected: str | None = None
-        self._reverse = False
+        self._observed = 0
         self._variable: str | None = None
         self._bottom = log.rows
         self._drawn_at = time.monotonic()
@@ -163,7 +163,7 @@ class MainScreen(Screen[None]):
             app.look,
             app.glyphs,
             self._selected,
-            self._reverse,
+            self._observed,
             self._variable,
             self.ghosts.shown,
             self.ghosts.reading,
@@ -201,7 +201,8 @@ class MainScreen(Screen[None]):
         """Give every part its place on a terminal of ``width`` by ``height`` cells."""
         self.set_class(width < LEAST[0] or height < LEAST[1], "-small")
         table = 58 if width >= 112 else 38
-        pairs = self.view.network.topology.pairs if self.view.network else 2
+        network = self.view.network
+        pairs = len(network.senders) if network else 2
         self._bands["top"].styles.height = max(min((height - 4) // 4, max(7, pairs + 2)), 5)
         self._bands["bottom"].styles.height = max(min((height - 6) // 4, 12), 4)
         self._sheets["flows"].styles.width = table
@@ -422,7 +423,7 @@ class MainScreen(Screen[None]):
 
     def action_other_queue(self) -> None:
         """Show the queue of the bottleneck's other direction."""
-        self._reverse = not self._reverse
+        self._observed += 1
         self.redraw()
 
     def action_variable(self, steps: int) -> None:

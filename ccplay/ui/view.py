@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from ccplay.analysis.theory import Theory
 from ccplay.model.events import LinkChanged
-from ccplay.model.values import Network
+from ccplay.model.network import Network
 from ccplay.session.session import Session
+from ccplay.state.base_rtt import base_rtt
 from ccplay.state.lab_state import Entry, Flow, LabState, Ping, Queue, Udp
 from ccplay.ui.cells.glyphs import Glyphs
 from ccplay.ui.playhead import Playhead
@@ -29,8 +30,8 @@ class View:
     glyphs: Glyphs
     selected: str | None = None
     """The flow that keys act on."""
-    reverse: bool = False
-    """Whether the queue of the way back is shown."""
+    observed: int = 0
+    """Which of the observed queues is shown, counted on round and round."""
     variable: str | None = None
     """What of algorithms' own the right-hand plot shall show; None is RTT."""
     ghost: Ghost | None = None
@@ -67,9 +68,32 @@ class View:
 
     @property
     def link(self) -> str | None:
-        """The direction of the bottleneck that is shown."""
-        links = self.network.bottlenecks if self.network else []
-        return links[min(int(self.reverse), len(links) - 1)] if links else None
+        """The link whose queue is shown."""
+        return self.observed_in(self.network)
+
+    def observed_in(self, network: Network | None) -> str | None:
+        """Return the link in the place of the one shown, of this network or another."""
+        links = network.observed if network else []
+        return links[self.observed % len(links)] if links else None
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """Source and destination of the selected flow, else of the first one, else of the network.
+
+        Both are empty before the network is known.
+        """
+        flow = self.state.flows.get(self.selected or "") or next(iter(self.running()), None)
+        if flow is not None:
+            return flow.src, flow.dst
+        if self.network is None:
+            return "", ""
+        first = self.network.senders[0]
+        return first, self.network.peer(first)
+
+    @property
+    def base_rtt(self) -> tuple[tuple[float, float | None], ...]:
+        """Base RTT between ``ends`` in ms, at each change."""
+        return base_rtt(self.state, self.network, *self.ends)
 
     @property
     def queue(self) -> Queue | None:

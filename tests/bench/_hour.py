@@ -9,8 +9,9 @@ import msgspec
 
 from ccplay.model.commands import Build, StartFlow, StartPing
 from ccplay.model.events import AnyEvent, Health, PingSample
+from ccplay.model.network import Topology
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
-from ccplay.model.values import LinkSetting, Qdisc, Topology
+from ccplay.model.values import LinkSetting, Qdisc
 from tests.bench._running import running
 
 FLOWS = 8

@@ -16,8 +16,9 @@ from ccplay.bpf.registry import register
 from ccplay.bpf.support import lack
 from ccplay.model.commands import Build, SetCongestionControl, StartFlow
 from ccplay.model.events import Hello
+from ccplay.model.network import Topology
 from ccplay.model.samples import Sweep
-from ccplay.model.values import LinkSetting, Topology
+from ccplay.model.values import LinkSetting
 from ccplay.session import launch
 from ccplay.session.session import Session
 from ccplay.state.lab_state import LabState

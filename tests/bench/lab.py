@@ -18,7 +18,7 @@ from collections.abc import Generator, Iterable, Sequence
 from rich.console import Console
 from rich.table import Table
 
-from ccplay.lab.network import building as topology
+from ccplay.model import topologies
 from ccplay.model.commands import AnyCommand, Build, StartFlow, StartPing
 from ccplay.model.events import (
     AnyEvent,
@@ -29,8 +29,8 @@ from ccplay.model.events import (
     PingStarted,
     Ready,
 )
+from ccplay.model.network import Topology
 from ccplay.model.samples import Sweep
-from ccplay.model.values import Topology
 from ccplay.session import launch
 from ccplay.stream.sources import LabSource
 from ccplay.stream.wire import UnknownEvent
@@ -130,8 +130,8 @@ async def _lab(
 
 def _mininet(network: Topology) -> tuple[float, float]:
     """Return the seconds that bare Mininet took to start and to be gone."""
-    plan = topology.plan(network)
-    cables = [f"{link.src}-{link.dst}" for link in plan.links[::2]]
+    plan = topologies.plan(network)
+    cables = [f"{link.src}-{link.dst}" for link, _ in plan.cables]
     user = () if os.geteuid() == 0 else launch.ROOTLESS
     argv = [*launch.UNSHARE, *user, sys.executable, "-m", "tests.bench._bare_mininet", *cables]
     begun = time.monotonic()

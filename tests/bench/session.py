@@ -15,7 +15,8 @@ from rich.console import Console
 from ccplay.lab.network.netns import Namespace
 from ccplay.model.commands import Build, StartFlow
 from ccplay.model.events import Health
-from ccplay.model.values import LinkSetting, Qdisc, Topology
+from ccplay.model.network import Topology
+from ccplay.model.values import LinkSetting, Qdisc
 from tests.bench._figures import Spread, table
 from tests.bench._running import WatchedLab, family, part, running
 from tests.bench.probe import inside

@@ -16,7 +16,8 @@ from rich.table import Table
 
 from ccplay.model.commands import Build, SetLink, StartFlow, StartPing, StopPing
 from ccplay.model.events import Health, LinkChanged
-from ccplay.model.values import LinkSetting, Qdisc, Topology
+from ccplay.model.network import Topology
+from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.session import launch
 from tests.bench._figures import Spread, table
 from tests.bench._running import WatchedLab, part, running

@@ -21,7 +21,9 @@ from ccplay.lab.network import building
 from ccplay.lab.network.rtnl import RouteSocket, traffic_control
 from ccplay.lab.queues import qdiscs
 from ccplay.model.events import LinkChanged
-from ccplay.model.values import Link, LinkSetting, Qdisc, Topology
+from ccplay.model.network import Link, Topology
+from ccplay.model.topologies import plan
+from ccplay.model.values import LinkSetting, Qdisc
 
 RATE = 10_000_000
 PFIFO_100 = Qdisc(kind="pfifo", options={"limit": 100})
@@ -130,7 +132,7 @@ class Bench:
 async def bench(
     kind: str = "dumbbell", *, engine: str = "delay line", **setting: Any
 ) -> AsyncIterator[Bench]:
-    network = building.plan(Topology(kind=kind, pairs=1))
+    network = plan(Topology(kind=kind, pairs=1))
     said: list[list[str]] = []
     built = building.build(network, lambda *_: None)
     delays = delay_engine(engine, lambda level, text: said.append([level, text]), seed=1)
@@ -144,7 +146,7 @@ async def bench(
 
 async def reach(kind: str, pairs: int) -> list[str]:
     """Ping every node from every host; return those that did not answer."""
-    network = building.plan(Topology(kind=kind, pairs=pairs))
+    network = plan(Topology(kind=kind, pairs=pairs))
     built = building.build(network, lambda *_: None)
     pings = {}
     for node in network.nodes:

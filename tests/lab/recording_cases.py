@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ccplay.model.commands import Build, StartFlow
-from ccplay.model.values import LinkSetting, Topology
+from ccplay.model.network import Topology
+from ccplay.model.values import LinkSetting
 from ccplay.session import launch
 from ccplay.state.recorded import read_recording
 from ccplay.stream.sinks import Recorder

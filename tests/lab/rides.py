@@ -13,8 +13,9 @@ from ccplay.analysis.theory import Theory
 from ccplay.analysis.trust import HealthResult, judge
 from ccplay.model.commands import Build, StartFlow
 from ccplay.model.events import AnyEvent
+from ccplay.model.network import Topology
 from ccplay.model.samples import Sweep
-from ccplay.model.values import LinkSetting, Qdisc, Topology
+from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.session import launch
 from ccplay.state.lab_state import Flow, LabState
 from ccplay.state.series import Series, Timeline

@@ -25,7 +25,7 @@ from ccplay.model.commands import (
     StartDownload,
     StartFlow,
 )
-from ccplay.model.values import Topology
+from ccplay.model.network import Topology
 from ccplay.session import launch
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sources import LabSource

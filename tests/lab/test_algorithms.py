@@ -15,7 +15,7 @@ import pytest
 from ccplay.assets import algorithms
 from ccplay.bpf.support import lack
 from ccplay.model.commands import Build, StartFlow
-from ccplay.model.values import Topology
+from ccplay.model.network import Topology
 from ccplay.state.series import Series
 from tests.lab.conftest import running
 from tests.lab.rides import OPEN, Path, Ridden, Ride, gained, rides

@@ -11,7 +11,7 @@ from ccplay.assets import algorithms
 from ccplay.bpf.loaded import is_ours
 from ccplay.model.algorithms import CATALOGUE
 from ccplay.model.commands import Build
-from ccplay.model.values import Topology
+from ccplay.model.network import Topology
 from tests.lab.conftest import running
 from tests.lab.namespaced import call
 

@@ -19,7 +19,8 @@ import pytest
 from ccplay.lab.capture.pcapng import STATISTICS_SIZE
 from ccplay.model.commands import Build, StartCapture, StartFlow, StopCapture
 from ccplay.model.events import CaptureEnded
-from ccplay.model.values import LinkSetting, Topology
+from ccplay.model.network import Topology
+from ccplay.model.values import LinkSetting
 from ccplay.session import launch
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire

@@ -16,7 +16,8 @@ from ccplay.model.commands import (
     StartFlow,
     StartPing,
 )
-from ccplay.model.values import LinkSetting, Qdisc, Topology, TrafficClass
+from ccplay.model.network import Topology
+from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
 from ccplay.state.lab_state import LabState
 from tests.lab.conftest import RunningLab, running
 from tests.lab.namespaced import call

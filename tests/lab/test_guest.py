@@ -15,7 +15,7 @@ import pytest
 from ccplay.assets import ALGORITHMS
 from ccplay.guest import boot
 from ccplay.model.commands import Build, SetCongestionControl, StartCapture, StartFlow, StopCapture
-from ccplay.model.values import Topology
+from ccplay.model.network import Topology
 from ccplay.session import launch
 from ccplay.stream.sources import LabSource
 from tests.lab.conftest import RunningLab

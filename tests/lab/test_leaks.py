@@ -22,7 +22,7 @@ import pytest
 
 from ccplay.assets import find_tool
 from ccplay.model.commands import Build, StartDownload, StartFlow, StartPing, StartUdp
-from ccplay.model.values import Topology
+from ccplay.model.network import Topology
 from ccplay.session import launch
 from ccplay.stream import wire
 

@@ -17,8 +17,9 @@ from ccplay.errors import LabError
 from ccplay.lab.queues.marker import lack_of_marking
 from ccplay.model.commands import Build, SetLink, StartFlow
 from ccplay.model.events import AnyEvent
+from ccplay.model.network import Topology
 from ccplay.model.samples import Sweep
-from ccplay.model.values import LinkSetting, Qdisc, Topology
+from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.stream.wire import UnknownEvent
 from tests.lab.conftest import RunningLab, running
 from tests.lab.namespaced import call

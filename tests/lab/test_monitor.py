@@ -6,7 +6,8 @@ import pytest
 
 from ccplay.model.commands import Build, StartFlow
 from ccplay.model.events import InterfaceCounters
-from ccplay.model.values import LinkSetting, Qdisc, Topology
+from ccplay.model.network import Topology
+from ccplay.model.values import LinkSetting, Qdisc
 from tests.lab.conftest import running
 from tests.lab.test_traffic import end_of, flow_is_open
 

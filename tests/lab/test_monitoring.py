@@ -11,7 +11,8 @@ import pytest
 
 from ccplay.bpf.support import lack
 from ccplay.model.commands import Build, StartFlow, StartUdp
-from ccplay.model.values import LinkSetting, Monitored, Qdisc, Topology
+from ccplay.model.network import Topology
+from ccplay.model.values import LinkSetting, Monitored, Qdisc
 from ccplay.session import launch
 from ccplay.state.lab_state import LabState
 from ccplay.state.monitor_rates import DELAY, LOSS, RECEIVED

@@ -14,7 +14,8 @@ from ccplay.analysis.summary import summarise
 from ccplay.assets import ALGORITHMS, algorithms
 from ccplay.bpf.support import lack
 from ccplay.model.commands import Build, SetCongestionControl, StartFlow, StopFlow
-from ccplay.model.values import LinkSetting, Qdisc, Topology
+from ccplay.model.network import Topology
+from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.session import launch
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sources import LabSource

@@ -8,7 +8,8 @@ import pytest
 
 from ccplay.model.commands import Build, StartFlow, StartPing, StartUdp
 from ccplay.model.events import PingEnded, PingSample
-from ccplay.model.values import LinkSetting, Qdisc, Topology
+from ccplay.model.network import Topology
+from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.session import launch
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sources import LabSource

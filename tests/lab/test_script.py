@@ -20,7 +20,8 @@ from ccplay.model.commands import (
     StopFlow,
 )
 from ccplay.model.events import Applied, Ready
-from ccplay.model.values import LinkSetting, Qdisc, Topology
+from ccplay.model.network import Topology
+from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.scenario import load
 from ccplay.scenario.file.writing import write
 from ccplay.state.recorded import read_recording

@@ -25,7 +25,8 @@ from ccplay.model.commands import (
     TraceFlow,
     UntraceFlow,
 )
-from ccplay.model.values import LinkSetting, Topology
+from ccplay.model.network import Topology
+from ccplay.model.values import LinkSetting
 from ccplay.session import launch
 from ccplay.state.lab_state import Flow
 from ccplay.state.recorded import read_recording

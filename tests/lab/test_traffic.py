@@ -19,7 +19,8 @@ from ccplay.model.commands import (
     StopFlow,
 )
 from ccplay.model.events import DownloadProgress
-from ccplay.model.values import LinkSetting, Qdisc, Topology
+from ccplay.model.network import Topology
+from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.state.lab_state import LabState
 from tests.lab.conftest import RunningLab, running
 from tests.lab.trust import physical

@@ -15,7 +15,8 @@ from ccplay.model.commands import (
     StopCapture,
     StopUdp,
 )
-from ccplay.model.values import LinkSetting, Qdisc, Topology, TrafficClass
+from ccplay.model.network import Topology
+from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
 from ccplay.state.lab_state import LabState
 from tests.lab.conftest import running
 from tests.lab.test_captures import needs_tcpdump, only_file, packets_in

@@ -17,7 +17,8 @@ from ccplay.lab.traffic.traffic import Traffic
 from ccplay.model.base import Event
 from ccplay.model.commands import StartFlow
 from ccplay.model.events import FlowEnded, FlowStarted
-from ccplay.model.values import Topology
+from ccplay.model.network import Topology
+from ccplay.model.topologies import plan
 
 
 async def survey() -> Any:
@@ -28,7 +29,7 @@ async def survey() -> Any:
 
 async def switch(flow_cc: str, later_cc: str, next_cc: str) -> list[str]:
     """Switch a running flow, then the host's default; return what the kernel said each time."""
-    built = building.build(building.plan(Topology(kind="dumbbell", pairs=1)), lambda *_: None)
+    built = building.build(plan(Topology(kind="dumbbell", pairs=1)), lambda *_: None)
     host = built.namespace("s1")
     probe = Probe(built.namespaces, [])
     events: list[Event] = []

@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from ccplay.model.disciplines import DISCIPLINES
 from ccplay.model.events import FlowStarted, Hello, HostChanged, LinkChanged, Ready
-from ccplay.model.values import (
-    Capabilities,
-    Feature,
-    Link,
-    LinkSetting,
-    Network,
-    Node,
-    Qdisc,
-    Topology,
-)
+from ccplay.model.network import Link, Network, Node, Topology
+from ccplay.model.values import Capabilities, Feature, LinkSetting, Qdisc
 from ccplay.state.lab_state import LabState
 from ccplay.stream.wire import FORMAT
 

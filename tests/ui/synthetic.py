@@ -20,17 +20,9 @@ from ccplay.model.events import (
     PingStarted,
     Ready,
 )
+from ccplay.model.network import Link, Network, Node, Topology
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
-from ccplay.model.values import (
-    Capabilities,
-    Feature,
-    Link,
-    LinkSetting,
-    Network,
-    Node,
-    Qdisc,
-    Topology,
-)
+from ccplay.model.values import Capabilities, Feature, LinkSetting, Qdisc
 from ccplay.stream.wire import UnknownEvent
 
 RATE = 10_000_000

@@ -7,7 +7,8 @@ import pytest
 from ccplay.analysis.accuracy import delay_off
 from ccplay.analysis.trust import judge
 from ccplay.model.events import LinkChanged
-from ccplay.model.values import Link, LinkSetting, Network, Node, Topology
+from ccplay.model.network import Link, Network, Node, Topology
+from ccplay.model.values import LinkSetting
 from ccplay.state.lab_state import LabState
 from tests.unit.test_fairness import flow, sweep
 from tests.unit.test_summary import HELLO, health

@@ -24,7 +24,9 @@ from ccplay.model.commands import (
     UntraceFlow,
 )
 from ccplay.model.events import AnyEvent, Applied, Failed, Hello, Log, Ready
-from ccplay.model.values import BOTTLENECK, Capabilities, Network, Qdisc, Topology
+from ccplay.model.network import BOTTLENECK, Topology
+from ccplay.model.topologies import plan
+from ccplay.model.values import Capabilities, Qdisc
 from ccplay.scenario import Step
 from ccplay.session.session import Session
 from ccplay.session.timeline import Script
@@ -41,7 +43,7 @@ HELLO = Hello(
     capabilities=Capabilities(
         kernel="", privilege="root", congestion_controls=[], qdiscs=[], delay_engines=[], tools=[]
     ),
-    network=Network(topology=Topology(), nodes=[], links=[], bottlenecks=[]),
+    network=plan(Topology()),
 )
 BBR = SetCongestionControl(flow="1", cc="bbr")
 SHORT = SetQdisc(qdisc=Qdisc(kind="pfifo", options={"limit": 20}))

@@ -10,11 +10,12 @@ from msgspec.structs import replace
 
 from ccplay.assets import assets
 from ccplay.errors import ScenarioError, UnsupportedError, UsageError
-from ccplay.lab.network.building import plan
 from ccplay.model.commands import SetLink, SetQdisc, StartDownload, StartFlow, StartPing
-from ccplay.model.values import Capabilities, Feature, Qdisc, Topology
+from ccplay.model.network import Topology
+from ccplay.model.topologies import plan
+from ccplay.model.values import Capabilities, Feature, Qdisc
 from ccplay.scenario import check_against, find, load, shipped
-from ccplay.scenario.fields.network import names_of
+from ccplay.scenario.fields.network import link_problem
 from ccplay.scenario.file.reading import parse
 from ccplay.scenario.file.tree import grow, overlay, plain
 from ccplay.scenario.rules.timeline import is_limited, stopped_by
@@ -418,17 +419,14 @@ def test_find_knows_what_is_shipped_and_suggests_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "topology", [Topology(kind="linear"), Topology(pairs=1), Topology(pairs=8)]
 )
-def test_the_names_are_those_that_the_lab_gives(topology: Topology) -> None:
-    """Scenario files are checked without a lab, so the two must agree."""
-    network, names = plan(topology), names_of(topology)
-    assert set(names.hosts) == {node.name for node in network.nodes if node.role != "router"}
-    assert set(names.routers) == {node.name for node in network.nodes if node.role == "router"}
-    assert set(names.bottlenecks) == set(network.bottlenecks)
-    directions = {link.name for link in network.links}
-    assert {tuple(sorted(each.split("-"))) for each in names.links} == {
-        tuple(sorted(each.split("->"))) for each in directions
-    }
-    assert not any(names.link_problem(each) for each in directions | set(names.links))
+def test_every_name_of_a_link_is_known_and_no_other(topology: Topology) -> None:
+    network = plan(topology)
+    whole = [f"{there.src}-{there.dst}" for there, _ in network.cables]
+    turned = [f"{back.src}-{back.dst}" for _, back in network.cables]
+    for name in ["bottleneck", *(link.name for link in network.links), *whole, *turned]:
+        assert link_problem(network, name) is None
+    for name in ["r1->r20", "r1", "r1-", "->", "", "s1-d1", "Bottleneck"]:
+        assert link_problem(network, name)
 
 
 # --- against a kernel -----------------------------------------------------------------------

@@ -8,7 +8,9 @@ import pytest
 from ccplay.errors import LabError, RecordingError
 from ccplay.model.commands import AnyCommand, Build, Mark
 from ccplay.model.events import AnyEvent, Ended, Hello, Log, Ready
-from ccplay.model.values import Capabilities, Network, Topology
+from ccplay.model.network import Topology
+from ccplay.model.topologies import plan
+from ccplay.model.values import Capabilities
 from ccplay.session.session import Session
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
@@ -25,7 +27,7 @@ HELLO = Hello(
     capabilities=Capabilities(
         kernel="", privilege="root", congestion_controls=[], qdiscs=[], delay_engines=[], tools=[]
     ),
-    network=Network(topology=Topology(), nodes=[], links=[], bottlenecks=[]),
+    network=plan(Topology()),
 )
 
 

@@ -26,8 +26,9 @@ from ccplay.model.events import (
     PingStarted,
     Ready,
 )
+from ccplay.model.network import Network, Topology
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
-from ccplay.model.values import Capabilities, LinkSetting, Network, Qdisc, Topology
+from ccplay.model.values import Capabilities, LinkSetting, Qdisc
 from ccplay.report.terminal.table import show
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ccplay.errors import CommandError
-from ccplay.lab.network.building import MAX_PAIRS, opposite, plan
-from ccplay.model.values import Topology
+from ccplay.model.network import Topology
+from ccplay.model.topologies import plan
+from ccplay.model.topologies.dumbbell import PAIRS
 
 
 def test_linear_has_three_nodes_and_router_queues_under_study() -> None:
@@ -19,7 +20,7 @@ def test_linear_has_three_nodes_and_router_queues_under_study() -> None:
     assert network.bottlenecks == ["r->h2", "r->h1"]
 
 
-@pytest.mark.parametrize("pairs", range(1, MAX_PAIRS + 1))
+@pytest.mark.parametrize("pairs", range(PAIRS.low, PAIRS.high + 1))
 def test_dumbbell_is_consistent(pairs: int) -> None:
     network = plan(Topology(kind="dumbbell", pairs=pairs))
     names = [each.name for each in network.nodes]
@@ -29,10 +30,11 @@ def test_dumbbell_is_consistent(pairs: int) -> None:
     assert network.bottlenecks == ["r1->r2", "r2->r1"]
     links = {each.name: each for each in network.links}
     for there in network.links:
-        back = opposite(network, there)
+        back = network.opposite(there)
         assert links[f"{there.dst}->{there.src}"] is back
-        # Both directions stand together, so that every second link names a cable.
-        assert network.links.index(there) // 2 == network.links.index(back) // 2
+        assert ((there, back) in network.cables) != ((back, there) in network.cables)
+        assert there.address.rpartition(".")[0] == back.address.rpartition(".")[0]
+        assert there.address != back.address
 
 
 @pytest.mark.parametrize(

@@ -54,20 +54,19 @@ from ccplay.model.events import (
     UdpEnded,
     UdpStarted,
 )
+from ccplay.model.network import Network, Topology
+from ccplay.model.topologies import plan
 from ccplay.model.values import (
     CAPTURE_LIMITS,
     TRAFFIC_KINDS,
     Capabilities,
     LinkSetting,
-    Network,
     Qdisc,
-    Topology,
     TrafficClass,
 )
 from ccplay.scenario import Case, find, load, shipped
 from ccplay.scenario.fields import quantities as read
 from ccplay.scenario.fields import spelling
-from ccplay.scenario.fields.network import Names, names_of
 from ccplay.scenario.file.reading import parse
 from ccplay.scenario.file.writing import write
 from ccplay.scenario.rules.captures import LARGEST_CAPTURE
@@ -93,7 +92,7 @@ CAPABILITIES = Capabilities(
 def session(build: Build, *events: AnyEvent, tells_build: bool = True) -> LabState:
     """Return a session whose network stands at ``READY_AT``."""
     state = LabState()
-    names = names_of(build.topology)
+    network = plan(build.topology)
     state.apply(
         Hello(
             t=0.0,
@@ -102,9 +101,7 @@ def session(build: Build, *events: AnyEvent, tells_build: bool = True) -> LabSta
             wall_time=1.8e9,
             sample_hz=build.sample_hz,
             capabilities=CAPABILITIES,
-            network=Network(
-                topology=build.topology, nodes=[], links=[], bottlenecks=list(names.bottlenecks)
-            ),
+            network=network,
             build=build if tells_build else None,
         )
     )
@@ -186,25 +183,23 @@ def settings(draw: st.DrawFn) -> LinkSetting:
     )
 
 
-def link_names(names: Names) -> st.SearchStrategy[str]:
-    ways = [
-        f"{a}->{b}" for each in names.links for a, b in [each.split("-"), each.split("-")[::-1]]
-    ]
-    return st.sampled_from(["bottleneck", *names.links, *ways])
+def link_names(network: Network) -> st.SearchStrategy[str]:
+    directed = [link.name for link in network.links]
+    return st.sampled_from([*network.link_names, *directed])
 
 
 @st.composite
 def builds(draw: st.DrawFn) -> Build:
     pairs = draw(st.integers(1, 8))
     topology = draw(st.sampled_from([Topology(kind="linear"), Topology(pairs=pairs)]))
-    names = names_of(topology)
-    hosts = st.sampled_from(names.hosts)
+    network = plan(topology)
+    hosts = st.sampled_from(network.hosts)
     return Build(
         topology=topology,
         links={
             link: replace(setting, mtu=mtu)
             for link, setting in draw(
-                st.dictionaries(link_names(names), settings(), max_size=4)
+                st.dictionaries(link_names(network), settings(), max_size=4)
             ).items()
             # Of one direction it is refused.
             for mtu in [None if "->" in link else draw(st.none() | st.integers(296, 1500))]
@@ -215,9 +210,9 @@ def builds(draw: st.DrawFn) -> Build:
     )
 
 
-def traffic(draw: st.DrawFn, name: str, names: Names) -> list[AnyCommand]:
+def traffic(draw: st.DrawFn, name: str, network: Network) -> list[AnyCommand]:
     """Draw something that flows, and its stop or none."""
-    src, dst = names.hosts[0], names.hosts[-1]
+    src, dst = network.hosts[0], network.hosts[-1]
     start: AnyCommand
     limit = st.integers(1, 86_400_000_000).map(lambda us: us / 1e6)
     match draw(st.integers(0, 3)):
@@ -259,12 +254,12 @@ def traffic(draw: st.DrawFn, name: str, names: Names) -> list[AnyCommand]:
     return done[: draw(st.integers(1, len(done)))]
 
 
-def change(draw: st.DrawFn, name: str, names: Names) -> list[AnyCommand]:
+def change(draw: st.DrawFn, name: str, network: Network) -> list[AnyCommand]:
     """Draw a change of the network, or something that only looks at it."""
-    link = draw(link_names(names))
+    link = draw(link_names(network))
     match draw(st.integers(0, 5)):
         case 0:
-            return [SetCongestionControl(cc=draw(algorithms), host=names.hosts[0])]
+            return [SetCongestionControl(cc=draw(algorithms), host=network.hosts[0])]
         case 1:
             # Where a link has classes, the queue would have to be one of theirs.
             return [SetClasses(classes=[], link=link), SetQdisc(qdisc=draw(queues()), link=link)]
@@ -295,19 +290,19 @@ def change(draw: st.DrawFn, name: str, names: Names) -> list[AnyCommand]:
 
 
 @st.composite
-def commands(draw: st.DrawFn, names: Names) -> list[AnyCommand]:
+def commands(draw: st.DrawFn, network: Network) -> list[AnyCommand]:
     """Draw what somebody may do, one thing after another, all traffic named as a lab names it."""
     done: list[AnyCommand] = []
     for number in range(draw(st.integers(0, 12))):
         one_of = traffic if draw(st.booleans()) else change
-        done += one_of(draw, str(number), names)
+        done += one_of(draw, str(number), network)
     return done
 
 
 @st.composite
 def sessions(draw: st.DrawFn) -> tuple[Build, list[Applied]]:
     build = draw(builds())
-    done = draw(commands(names_of(build.topology)))
+    done = draw(commands(plan(build.topology)))
     gaps = draw(st.lists(st.floats(0.0, 100.0), min_size=len(done), max_size=len(done)))
     t, applied = READY_AT, []
     for command, gap in zip(done, gaps, strict=True):

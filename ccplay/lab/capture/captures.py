@@ -22,7 +22,8 @@ from ccplay.lab.traffic.program import Program
 from ccplay.model.base import Event
 from ccplay.model.commands import StartCapture
 from ccplay.model.events import CaptureEnded, CaptureStarted
-from ccplay.model.values import CAPTURE_LIMITS, Link, Network
+from ccplay.model.network import Link, Network
+from ccplay.model.values import CAPTURE_LIMITS
 from ccplay.units import format_size
 
 MOST_CAPTURES = 64
@@ -85,7 +86,7 @@ class Captures:
             grace_s=program.grace_s,
             interface=link.interface,
             description=f"{link.name} as it leaves, and back as it arrives",
-            mac=mac(self._network, link),
+            mac=mac(link),
             snaplen=command.snaplen,
             max_bytes=command.max_bytes,
             directory=str(self._place.directory.absolute()),

@@ -18,7 +18,8 @@ from ccplay.lab.network.rtnl import RouteSocket
 from ccplay.lab.queues import qdiscs
 from ccplay.lab.queues.leaf import Leaf
 from ccplay.lab.queues.marker import Marker
-from ccplay.model.values import Link, LinkSetting, Qdisc, TrafficClass
+from ccplay.model.network import Link
+from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
 from ccplay.units import format_rate
 
 _DEFAULT_QDISC = Qdisc(kind="pfifo", options={"limit": 100})

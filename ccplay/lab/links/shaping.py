@@ -19,12 +19,13 @@ from ccplay.lab.links.classes import check_classes
 from ccplay.lab.links.egress import Egress
 from ccplay.lab.links.filters import Packets
 from ccplay.lab.links.mtu import MTUS, set_mtu
-from ccplay.lab.network.building import BuiltNetwork, opposite
+from ccplay.lab.network.building import BuiltNetwork
 from ccplay.lab.network.interfaces import carried
 from ccplay.lab.network.rtnl import NetlinkError, RouteSocket
 from ccplay.lab.queues import marker, qdiscs
 from ccplay.model.events import InterfaceCounters, LinkChanged
-from ccplay.model.values import MOST_MARK, Link, LinkSetting, Qdisc
+from ccplay.model.network import Link
+from ccplay.model.values import MOST_MARK, LinkSetting, Qdisc
 
 OFFLOADS_ABOVE = 200_000_000
 """Bits per second: above it one core can't carry every frame alone through the path."""
@@ -189,7 +190,7 @@ class Shaper:
         Raises ``CommandError`` or ``UnsupportedError``.
         """
         if setting.rate == 0:
-            if link.name in self._built.network.bottlenecks:
+            if link.name in self._built.network.observed:
                 raise CommandError(f"link {link.name} is under study and can't be unlimited")
         elif setting.rate is not None:
             htb.check_rate(setting.rate)
@@ -230,7 +231,7 @@ class Shaper:
 
     def _set_mtu(self, interface: Egress, mtu: int) -> None:
         """Set it at both ends: what one end sends and is too long for the other is dropped."""
-        ends = (interface.link, opposite(self._built.network, interface.link))
+        ends = (interface.link, self._built.network.opposite(interface.link))
         for end in ends:
             set_mtu(self._built.namespace(end.src), end.interface, mtu)
             self._interfaces[end.name].mtu = mtu
@@ -247,7 +248,7 @@ class Shaper:
     def _wants_offloads(self) -> bool:
         """Say whether all that is shaped is too fast to be carried frame by frame."""
         rates = [each.rate for each in self._interfaces.values() if each.rate]
-        studied = [self._interfaces[name].rate for name in self._built.network.bottlenecks]
+        studied = [self._interfaces[name].rate for name in self._built.network.observed]
         return all(studied) and min(rates) > OFFLOADS_ABOVE
 
     def _switch_offloads(self, *, on: bool) -> None:

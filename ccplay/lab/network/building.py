@@ -1,4 +1,4 @@
-"""The networks that can be built, and their building with Mininet; nothing else imports it.
+"""Building a network with Mininet; nothing else imports it.
 
 Mininet makes the nodes and keeps the books of who is linked to whom; addresses, routes and links
 go to the kernel by netlink in batches, because a shell command each takes ten times as long.
@@ -29,9 +29,7 @@ from ccplay.lab.network.netlink import (
 )
 from ccplay.lab.network.netns import Namespace, write_sysctls
 from ccplay.lab.network.rtnl import CREATE, EXCLUSIVE, RouteSocket, message
-from ccplay.model.values import Link, Network, Node, Topology
-
-MAX_PAIRS = 8
+from ccplay.model.network import Link, Network
 
 _LAB_SYSCTLS = {
     # A TCP hash table of its own for each node: a dump then walks 1024 buckets, not the host's.
@@ -62,51 +60,6 @@ _PATH_MTU = {
 }
 
 
-# --- the plan -------------------------------------------------------------------------------
-
-
-def plan(topology: Topology) -> Network:
-    """Lay the network out on paper. Raises ``CommandError`` for one that can't be built."""
-    match topology.kind:
-        case "linear":
-            cables = [("h1", "r"), ("r", "h2")]
-            bottlenecks = ["r->h2", "r->h1"]
-        case "dumbbell":
-            if not 1 <= topology.pairs <= MAX_PAIRS:
-                raise CommandError(f"a dumbbell has 1 to {MAX_PAIRS} pairs, not {topology.pairs}")
-            numbers = range(1, topology.pairs + 1)
-            cables = [(f"s{n}", "r1") for n in numbers]
-            cables += [("r1", "r2")]
-            cables += [("r2", f"d{n}") for n in numbers]
-            bottlenecks = ["r1->r2", "r2->r1"]
-        case kind:
-            raise CommandError(f"no topology {kind!r}; there are: linear, dumbbell")
-    addresses: dict[str, str] = {}
-    links: list[Link] = []
-    ports: dict[str, int] = {}
-    for subnet, ends in enumerate(cables):
-        for host, (src, dst) in enumerate((ends, ends[::-1]), start=1):
-            port = ports.setdefault(src, 0)
-            ports[src] += 1
-            links.append(Link(name=f"{src}->{dst}", src=src, dst=dst, interface=f"{src}-eth{port}"))
-            addresses.setdefault(src, f"10.0.{subnet}.{host}")
-    nodes = [Node(name=name, role=_role(name), address=addresses[name]) for name in addresses]
-    nodes.sort(key=lambda node: _ORDER.index(node.role))
-    return Network(topology=topology, nodes=nodes, links=links, bottlenecks=bottlenecks)
-
-
-def _role(name: str) -> str:
-    if name[0] == "r":
-        return "router"
-    return "sender" if name == "h1" or name[0] == "s" else "receiver"
-
-
-_ORDER = ("sender", "router", "receiver")
-
-
-# --- the building ---------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class BuiltNetwork:
     """A network that stands: its plan, and the namespace of every node."""
@@ -123,17 +76,12 @@ class BuiltNetwork:
 
     def receiving_interface(self, link: Link) -> str:
         """Return the interface of ``link.dst`` by which the packets of a link arrive."""
-        return opposite(self.network, link).interface
+        return self.network.opposite(link).interface
 
     def close(self) -> None:
         """Let the nodes go, and with them every interface; ending the lab's process does too."""
         for node in self._mininet.hosts:
             node.terminate()
-
-
-def opposite(network: Network, link: Link) -> Link:
-    """Return the other direction of a link."""
-    return next(each for each in network.links if (each.src, each.dst) == (link.dst, link.src))
 
 
 def build(network: Network, on_step: Callable[[str, int, int], None]) -> BuiltNetwork:
@@ -154,8 +102,7 @@ def build(network: Network, on_step: Callable[[str, int, int], None]) -> BuiltNe
             # Older kernels have it for the whole machine: there such segments go in fragments.
             with suppress(LabError):
                 namespace.sysctl(_PATH_MTU)
-        routers = [node.name for node in network.nodes if node.role == "router"]
-        for router in routers:
+        for router in network.routers:
             namespaces[router].sysctl({"net.ipv4.ip_forward": 1})
         with RouteSocket() as routes:
             routes.request(_cables(network, namespaces), "can't make the links")
@@ -232,8 +179,7 @@ def _start_mininet(network: Network) -> Any:
         mininet.addHost(each.name, ip=each.address)
     for host in mininet.hosts:
         host.await_namespace()
-    for there in network.links[::2]:
-        back = opposite(network, there)
+    for there, back in network.cables:
         mininet.addLink(there.src, there.dst, intfName1=there.interface, intfName2=back.interface)
     return mininet
 
@@ -250,11 +196,8 @@ def _distutils() -> dict[str, ModuleType]:
 
 def _cables(network: Network, namespaces: dict[str, Namespace]) -> Iterable[nlmsg]:
     """Make a veth pair for every link, each end where it belongs."""
-    for there in network.links[::2]:
-        back = opposite(network, there)
-        here, far = (
-            (each.interface, mac(network, each), namespaces[each.src]) for each in (there, back)
-        )
+    for ends in network.cables:
+        here, far = ((end.interface, mac(end), namespaces[end.src]) for end in ends)
         yield cable(here, far)
 
 
@@ -276,35 +219,37 @@ def _configuration(network: Network, name: str, namespace: Namespace) -> Iterabl
     own = [link for link in network.links if link.src == name]
     for link in own:
         index = namespace.interface_index(link.interface)
-        address = _address(network, link)
         yield message(
             ifaddrmsg,
             RTM_NEWADDR,
             CREATE | EXCLUSIVE,
-            (("IFA_LOCAL", address), ("IFA_ADDRESS", address)),
+            (("IFA_LOCAL", link.address), ("IFA_ADDRESS", link.address)),
             family=2,
             prefixlen=24,
             index=index,
         )
         yield message(ifinfmsg, RTM_NEWLINK, index=index, **up)
-        neighbour = opposite(network, link)
+        neighbour = network.opposite(link)
         yield message(
             ndmsg,
             RTM_NEWNEIGH,
             CREATE,
-            (("NDA_DST", _address(network, neighbour)), ("NDA_LLADDR", mac(network, neighbour))),
+            (("NDA_DST", neighbour.address), ("NDA_LLADDR", mac(neighbour))),
             family=2,
             ifindex=index,
             state=0x80,  # NUD_PERMANENT
         )
-    for subnet, link in _routes(network, name, own):
-        gateway = ("RTA_GATEWAY", _address(network, opposite(network, link)))
-        destination = () if subnet is None else (("RTA_DST", f"10.0.{subnet}.0"),)
+    for subnet, links in _routes(network, name, own):
+        hops = [_hop(network, link, namespace) for link in links]
+        if len(hops) == 1:
+            way: tuple[str, Any] = ("RTA_GATEWAY", hops[0][0])
+        else:
+            way = ("RTA_MULTIPATH", [_next_hop(*hop) for hop in hops])
         yield message(
             rtmsg,
             RTM_NEWROUTE,
             CREATE | EXCLUSIVE,
-            (*destination, gateway),
+            (way,) if subnet is None else (("RTA_DST", subnet), way),
             family=2,
             dst_len=0 if subnet is None else 24,
             table=254,
@@ -314,28 +259,30 @@ def _configuration(network: Network, name: str, namespace: Namespace) -> Iterabl
         )
 
 
-def _routes(network: Network, name: str, own: list[Link]) -> Iterable[tuple[int | None, Link]]:
-    """Say by which link a node reaches what: subnet (None for everything) and link."""
+def _hop(network: Network, link: Link, namespace: Namespace) -> tuple[str, int]:
+    """Return the gateway at the far end of a link, and the index of the link's interface."""
+    return network.opposite(link).address, namespace.interface_index(link.interface)
+
+
+def _next_hop(gateway: str, index: int) -> dict[str, Any]:
+    """Return one next hop of several equally short ones."""
+    return {"hops": 0, "oif": index, "attrs": [["RTA_GATEWAY", gateway]]}
+
+
+def _routes(
+    network: Network, name: str, own: list[Link]
+) -> Iterable[tuple[str | None, list[Link]]]:
+    """Yield by which links a node reaches what: a subnet, None for everything, and next hops."""
     if len(own) == 1:
-        yield None, own[0]
+        yield None, own
         return
-    routers = {node.name for node in network.nodes if node.role == "router"}
-    attached = {network.links.index(link) // 2 for link in own}
-    for link in own:
-        if link.dst in routers:
-            # The only subnets not attached to a dumbbell's router are behind the other one.
-            for subnet in range(len(network.links) // 2):
-                if subnet not in attached and name in routers:
-                    yield subnet, link
+    for there, back in network.cables:
+        if name in (there.src, there.dst):
+            continue
+        near = min((there, back), key=lambda end: network.hops(name, end.src))
+        yield f"{there.address.rpartition('.')[0]}.0", network.next_hops(name, near.src)
 
 
-def _address(network: Network, link: Link) -> str:
-    """Return the address of the interface by which packets leave on a link."""
-    subnet, end = divmod(network.links.index(link), 2)
-    return f"10.0.{subnet}.{end + 1}"
-
-
-def mac(network: Network, link: Link) -> str:
+def mac(link: Link) -> str:
     """Return the Ethernet address of the interface by which packets leave on a link."""
-    subnet, end = divmod(network.links.index(link), 2)
-    return f"02:00:0a:00:{subnet:02x}:{end + 1:02x}"
+    return "02:00:" + ":".join(f"{int(part):02x}" for part in link.address.split("."))

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from ccplay.errors import UnsupportedError
 from ccplay.lab.delay import redirects
 from ccplay.lab.links.filters import Keys, udp_packets
-from ccplay.lab.network.building import cable, mac, opposite
+from ccplay.lab.network.building import cable, mac
 from ccplay.lab.network.netlink import RTM_NEWLINK, ifinfmsg
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.network.rtnl import NetlinkError, RouteSocket, message
-from ccplay.model.values import Network
+from ccplay.model.network import Network
 
 _HELLO = "0x20/0xffff+2"
 """An IP packet of 32 bytes, 4 of them payload: iperf3's hello, and the answer. Data has 16 or
@@ -48,7 +48,6 @@ class Bypass:
 
     def __init__(self, network: Network, namespace: Callable[[str], Namespace]) -> None:
         self._network, self._namespace = network, namespace
-        self._addresses = {node.name: node.address for node in network.nodes}
         self._links = {link.src: link for link in network.links}
         self._ends: dict[tuple[str, str], _End] = {}
         self._open: set[int] = set()
@@ -84,7 +83,7 @@ class Bypass:
 
     def _talk(self, src: str, dst: str, port: int) -> list[tuple[_End, list[Keys]]]:
         """Return both ends, each with what is known of the packets that it sends."""
-        hello, answer, there, back = udp_packets("", self._addresses[dst], port).matches
+        hello, answer, there, back = udp_packets("", self._network.address(dst), port).matches
         return [
             (self._ends[src, dst], [(*hello, _HELLO), (*there, _CHOSEN_FROM)]),
             (self._ends[dst, src], [(*answer, _HELLO), (*back, _CHOSEN_TO)]),
@@ -105,5 +104,5 @@ class Bypass:
 
     def _end(self, host: str, other: str) -> tuple[str, str, Namespace]:
         """Return name and address of the cable's end at a host, and where that is."""
-        address = mac(self._network, opposite(self._network, self._links[other]))
+        address = mac(self._network.opposite(self._links[other]))
         return f"to-{other}", address, self._namespace(host)

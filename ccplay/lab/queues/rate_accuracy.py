@@ -52,7 +52,9 @@ class DrainMeter:
         rows = zip(samples.link, samples.backlog, samples.bytes, strict=True)
         for link, backlog, size in rows:
             rate = rates.get(link, 0)
-            shaped = any(kinds[each] in _OWN_RATE for each in kinds if each.startswith(link))
+            shaped = any(
+                kinds[each] in _OWN_RATE for each in kinds if each.partition(" ")[0] == link
+            )
             if took_s > _LATEST_S or not rate or shaped:
                 self._busy.pop(link, None)
             else:

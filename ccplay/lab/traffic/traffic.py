@@ -35,7 +35,7 @@ from ccplay.model.commands import (
     StopUdp,
 )
 from ccplay.model.events import DownloadEnded, FlowEnded, Log, PingEnded, UdpEnded
-from ccplay.model.values import Network, Node
+from ccplay.model.network import Network
 
 MAX_STREAMS = 128
 """iperf3's own limit."""
@@ -91,9 +91,7 @@ class Traffic:
         self._reserved = set(reserved)
         self._namespace = namespace
         self._probe, self._emit, self._clock = probe, emit, clock
-        self._nodes = {node.name: node for node in network.nodes if node.role != "router"}
-        self._senders = [node.name for node in network.nodes if node.role == "sender"]
-        self._receivers = [node.name for node in network.nodes if node.role == "receiver"]
+        self._network = network
         self._ports = Ports()
         self._flows: dict[str, Flow] = {}
         self._downloads: dict[str, Download] = {}
@@ -150,7 +148,7 @@ class Traffic:
         cc = self._choose_cc(src, command.cc)
         filled = replace(command, flow=name, src=src, dst=dst, cc=cc)
         flow = Flow(filled, self._ports, self._probe, self._tell, self._clock, bypass=self._bypass)
-        address = self._nodes[dst].address
+        address = self._network.address(dst)
         if command.ecn:
             ecn.ask_for_ecn(self._namespace(src), flow.port)
         if command.monitor:
@@ -203,7 +201,7 @@ class Traffic:
         if server is None or server.ended:
             server = await WebServer.start(self._namespace(src), self._served)
             self._servers[src] = server
-        port, address = self._ports.web(), self._nodes[src].address
+        port, address = self._ports.web(), self._network.address(src)
         download = Download(filled, server, self._probe, self._tell, self._clock, port=port)
         self._downloads[name] = download
         with self._admitted(tcp_packets("downloads", name, address, port)):
@@ -230,7 +228,7 @@ class Traffic:
         identifier = self._ports.echo()
         ping = Ping(filled, self._tell, self._clock, identifier=identifier)
         with self._admitted(echo_packets(name, identifier)):
-            await ping.start(self._namespace(src), self._nodes[dst].address)
+            await ping.start(self._namespace(src), self._network.address(dst))
         self._pings[name] = ping
         return filled
 
@@ -258,7 +256,7 @@ class Traffic:
         if command.monitor:
             streams = [Stream(socket.IPPROTO_UDP, sport, port)]
             udp.watched = await self._watched(src, dst, streams)
-        address = self._nodes[dst].address
+        address = self._network.address(dst)
         with self._admitted(udp_packets(name, address, udp.port)):
             await udp.start(self._namespace(dst), address, self._namespace(src))
         self._udp[name] = udp
@@ -342,23 +340,18 @@ class Traffic:
         return congestion.called(cc)
 
     def _path(self, src: str | None, dst: str | None) -> tuple[str, str]:
-        """Fill in who talks to whom: the first sender, and the host opposite."""
-        src = src if src is not None else self._senders[0]
+        """Fill in what is missing: the first sender, and the peer of ``src``."""
+        src = src if src is not None else self._network.senders[0]
         self._require_host(src)
-        if dst is None:
-            here, there = self._senders, self._receivers
-            if src in self._receivers:
-                here, there = there, here
-            dst = there[here.index(src) % len(there)]
+        dst = dst if dst is not None else self._network.peer(src)
         self._require_host(dst)
         if src == dst:
             raise CommandError(f"traffic from {src} to itself crosses no network")
         return src, dst
 
-    def _require_host(self, name: str) -> Node:
-        if name not in self._nodes:
-            raise CommandError(f"no host {name!r}; hosts: {', '.join(self._nodes)}")
-        return self._nodes[name]
+    def _require_host(self, name: str) -> None:
+        if name not in self._network.hosts:
+            raise CommandError(f"no host {name!r}; hosts: {', '.join(self._network.hosts)}")
 
     def _new_name(self, kind: str, name: str | None, taken: Iterable[str]) -> str:
         names = set(taken)

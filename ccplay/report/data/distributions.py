@@ -87,7 +87,7 @@ def distributions(state: LabState) -> dict[str, Distribution]:
         for value in ping.rtt_us.values(0, ping.rtt_us.end)
     ]
     found = {"rtt": distribution(srtt), "ping": distribution(pings)}
-    names = state.hello.network.bottlenecks if state.hello else []
+    names = state.hello.network.observed if state.hello else []
     queue = state.queues.get(names[0]) if names else None
     if queue is not None and state.flows:
         found["delay"] = distribution([us * 1e-3 for us in queueing_delays_us(state, queue)])

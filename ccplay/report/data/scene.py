@@ -87,10 +87,15 @@ class Scene:
         changes = self.state.links.get(direction, ())
         return [(each.t, each.setting, _qdisc(each.setting, name)) for each in changes]
 
-    def base_rtt(self) -> tuple[tuple[float, float | None], ...]:
-        """Return the delay of the links there and back, in ms, at each change."""
+    def base_rtts(self) -> list[tuple[tuple[float, float | None], ...]]:
+        """Return the different base RTTs of what runs, in ms at each change of a link."""
         hello = self.state.hello
-        return base_rtt(self.state, hello.network if hello else None)
+        if hello is None:
+            return []
+        ends = [(streams[0].src, streams[0].dst) for streams in self.flows]
+        ends += [(ping.src, ping.dst) for ping in self.pings]
+        every = [base_rtt(self.state, hello.network, *pair) for pair in dict.fromkeys(ends)]
+        return list(dict.fromkeys(every))
 
 
 def scene(state: LabState, finish: Finish | None = None) -> Scene:
@@ -135,7 +140,7 @@ def _marks(state: LabState, start: float) -> list[tuple[float, str]]:
 
 def _queues(state: LabState) -> list[Queue]:
     """Return the queues to draw; of a link with classes those of the classes, not their sum."""
-    names = list(state.hello.network.bottlenecks) if state.hello else []
+    names = list(state.hello.network.observed) if state.hello else []
     busy = []
     for name, queue in state.queues.items():
         direction, _, own = name.partition(" ")

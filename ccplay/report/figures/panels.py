@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -335,7 +336,6 @@ def _udp(axes: Axes, scene: Scene) -> list[Artist]:
 def _rtt(axes: Axes, scene: Scene, inks: Inks) -> list[Artist]:
     handles: list[Artist] = []
     top = 0.0
-    base = curves.settings(scene.base_rtt(), scene.start, scene.start + scene.span_s)
     for number, ping in enumerate(scene.pings):
         dots = curves.curve(ping.rtt_us, factor=1e-3, start=scene.start)
         marker = (".", "x", "+", "1")[number % 4]
@@ -353,12 +353,17 @@ def _rtt(axes: Axes, scene: Scene, inks: Inks) -> list[Artist]:
             axes.plot(line.t, line.y, color=inks[name].colour, linewidth=1.0)
             top = max(top, line.top)
         handles.append(Line2D([], [], color=inks[name].colour, label=_short(streams)))
-    if base.top:
-        axes.plot(base.t, base.y, color="#009e73", linestyle=(0, (1, 1.1)), linewidth=0.9)
-        handles.append(
-            Line2D([], [], color="#009e73", linestyle=(0, (1, 1.1)), label="links' delay")
-        )
-    axes.set_ylim(0, max(top, base.top) * 1.08 or 1)
+    lines = [
+        curves.settings(each, scene.start, scene.start + scene.span_s) for each in scene.base_rtts()
+    ]
+    look: dict[str, Any] = {"color": "#009e73", "linestyle": (0, (1, 1.1))}
+    for base in lines:
+        if base.top:
+            axes.plot(base.t, base.y, linewidth=0.9, **look)
+            top = max(top, base.top)
+    if any(base.top for base in lines):
+        handles.append(Line2D([], [], label="links' delay", **look))
+    axes.set_ylim(0, top * 1.08 or 1)
     return handles
 
 

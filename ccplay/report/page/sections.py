@@ -529,7 +529,7 @@ def network(case: str, hello: Hello | None, links: dict[str, LinkChanged]) -> Ne
         if change is None:
             continue
         setting = change.setting
-        studied = link.name in hello.network.bottlenecks[:1]
+        studied = link.name in hello.network.observed[:1]
         rows.append(
             [
                 f"{link.src} → {link.dst}" + (" (bottleneck)" if studied else ""),

@@ -27,11 +27,6 @@ FILE = {
     "name": "What this case is called",
 }
 
-TOPOLOGY = {
-    "kind": "linear is h1 - r - h2; dumbbell is s1 s2 … - r1 - r2 - d1 d2 …",
-    "pairs": "How many senders and receivers a dumbbell has",
-}
-
 STEP = {
     "at": "When, counted from the moment the network stands, or from the end of what after names",
     "after": "Wait until the traffic of this name has ended",

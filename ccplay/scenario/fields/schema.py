@@ -11,13 +11,16 @@ import msgspec
 from ccplay.model.base import Command
 from ccplay.model.commands import SetClasses, SetCongestionControl, SetLink, SetQdisc
 from ccplay.model.disciplines import DISCIPLINES, Discipline
+from ccplay.model.topologies import TOPOLOGIES
 from ccplay.scenario import matrix
 from ccplay.scenario.cases import CASE_KEYS, MOST_CASES, VALUES
-from ccplay.scenario.fields import classes, evidence, meanings, network, shapes
+from ccplay.scenario.fields import classes, evidence, meanings, network, quantities, shapes
 from ccplay.scenario.fields.shapes import Shape, parameter_shape, ref, shape, table
 from ccplay.scenario.fields.timeline import ACTIONS, FIELDS, MOST_STEPS
 
 _LINK_FIELDS = ("rate", "delay_us", "jitter_us", "loss", "mark")
+_HOST = "[a-z]+[0-9]+"
+"""What topologies call hosts and routers, but for the one router of ``linear``."""
 _SCALAR: Shape = {"type": ["string", "number", "boolean"]}
 
 
@@ -55,8 +58,8 @@ def _case_keys() -> dict[str, Shape]:
     single = {key: shape(read) for key, read in VALUES.items()}
     tables = {
         "topology": ref("topology"),
-        "links": _by_name(r"^(bottleneck|[a-z][0-9]?->?[a-z][0-9]?)$", ref("link")),
-        "hosts": _by_name(r"^[a-z][0-9]$", ref("host")),
+        "links": _by_name(rf"^(bottleneck|({_HOST}|r)->?({_HOST}|r))$", ref("link")),
+        "hosts": _by_name(rf"^{_HOST}$", ref("host")),
         "timeline": _list(ref("step"), maxItems=MOST_STEPS),
         "figures": _list(ref("figure"), uniqueItems=True, maxItems=evidence.MOST_FIGURES),
         "expect": _list(ref("expectation"), maxItems=evidence.MOST_FIGURES),
@@ -71,13 +74,17 @@ def _by_name(pattern: str, each: Shape) -> Shape:
 
 
 def _definitions() -> dict[str, Shape]:
-    topology = {"kind": {"enum": list(network.KINDS)}, "pairs": shape(network.PAIRS)}
+    topology: dict[str, Shape] = {"kind": {"enum": list(TOPOLOGIES)}}
+    said = {"kind": "; ".join(f"{each.name} is {each.summary}" for each in TOPOLOGIES.values())}
+    for each in (each for kind in TOPOLOGIES.values() for each in kind.parameters):
+        topology[each.name] = shape(quantities.Whole(each.low, each.high))
+        said[each.name] = each.meaning
     link = {key: shape(read) for key, read in (FIELDS[field] for field in _LINK_FIELDS)}
     link |= {"mtu": shape(network.MTU), "queue": ref("queue"), "classes": ref("classes")}
     taker = {"name": ref("name"), "share": ref("share")}
     taker |= {"traffic": _list(ref("name")), "queue": ref("queue")}
     return shapes.VALUES | {
-        "topology": table(topology, meanings.TOPOLOGY),
+        "topology": table(topology, said),
         "host": table({"cc": ref("algorithm")}, meanings.STEP),
         "link": table(link, meanings.LINK),
         "queue": {"anyOf": [_queue(each) for each in DISCIPLINES.values()] + [_changed_queue()]},

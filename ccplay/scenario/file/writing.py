@@ -14,9 +14,10 @@ from msgspec.structs import replace
 from ccplay.errors import RecordingError, ScenarioError
 from ccplay.model.commands import Build, SetClasses, SetQdisc
 from ccplay.model.events import Applied, Hello
-from ccplay.model.values import BOTTLENECK, LinkSetting, Topology
+from ccplay.model.network import BOTTLENECK, Topology
+from ccplay.model.topologies import TOPOLOGIES, plan
+from ccplay.model.values import LinkSetting
 from ccplay.scenario.fields import spelling
-from ccplay.scenario.fields.network import names_of
 from ccplay.scenario.fields.spelling import Plain
 from ccplay.scenario.fields.timeline import FIELDS, read_timeline
 from ccplay.scenario.file.mistakes import Mistakes, Place, spell
@@ -121,11 +122,11 @@ def _guess(state: LabState, topology: Topology, ready_at: float) -> Build:
             links[name] = replace(
                 built[-1], jitter_us=built[-1].jitter_us or None, loss=built[-1].loss or None
             )
-    bottlenecks = state.hello.network.bottlenecks if state.hello else []
-    settings = [links.get(name) for name in bottlenecks]
+    observed = state.hello.network.observed if state.hello else []
+    settings = [links.get(name) for name in observed]
     if settings and settings[0] is not None and settings.count(settings[0]) == len(settings):
         links = {BOTTLENECK: settings[0]} | {
-            name: setting for name, setting in links.items() if name not in bottlenecks
+            name: setting for name, setting in links.items() if name not in observed
         }
     defaults = {each.host: each.cc for each in state.host_changes if each.t <= ready_at}
     return Build(
@@ -137,10 +138,10 @@ def _guess(state: LabState, topology: Topology, ready_at: float) -> Build:
 
 
 def _network(build: Build) -> Iterator[str]:
-    kind, pairs = build.topology.kind, build.topology.pairs
+    kind = build.topology.kind
     topology: dict[str, Plain] = {"kind": kind}
-    if kind == "dumbbell":
-        topology["pairs"] = pairs
+    for each in TOPOLOGIES[kind].parameters if kind in TOPOLOGIES else ():
+        topology[each.name] = build.topology.parameter(each.name, each.default)
     yield f"topology = {_toml(topology)}"
     for link, setting in build.links.items():
         yield f"{spell(('links', link))} = {_link(setting)}"
@@ -219,9 +220,9 @@ def _refused(
         found = _Refusals()
         node = grow([dict(steps[number]) for number in kept], ("timeline",))
         drafts = read_timeline(node, duration_s, Reader(found))
-        names = names_of(build.topology)
-        check_timeline(drafts, names, found)
-        check_classes(drafts, build.links, names, found)
+        network = plan(build.topology)
+        check_timeline(drafts, network, found)
+        check_classes(drafts, build.links, network, found)
         if not found.why:
             return refused
         # What refers to a step that is left out is refused in the next round.

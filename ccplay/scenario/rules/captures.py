@@ -8,8 +8,9 @@ from itertools import count
 
 from ccplay.errors import UsageError
 from ccplay.model.commands import StartCapture, StopCapture
+from ccplay.model.topologies import plan
 from ccplay.model.values import CAPTURE_LIMITS
-from ccplay.scenario.fields.network import names_of
+from ccplay.scenario.fields.network import link_problem
 from ccplay.scenario.fields.timeline import Draft
 from ccplay.scenario.file.mistakes import Mistakes, did_you_mean, quote, spell
 from ccplay.scenario.values import Case, Scenario, Step
@@ -29,13 +30,13 @@ def captured(scenario: Scenario, links: Sequence[str]) -> Scenario:
 
 
 def _captured(case: Case, links: Sequence[str]) -> Case:
-    names = names_of(case.build.topology)
+    network = plan(case.build.topology)
     commands = [step.command for step in case.timeline]
     taken = {each.capture for each in commands if isinstance(each, StartCapture)}
     free = (name for number in count(1) if (name := f"c{number}") not in taken)
     steps = []
     for link, name in zip(links, free, strict=False):
-        if problem := names.link_problem(link):
+        if problem := link_problem(network, link):
             raise UsageError(f"--capture {link}: {problem}")
         steps.append(Step(0.0, StartCapture(link=link, capture=name), place=f"--capture {link}"))
     return replace(case, timeline=(*steps, *case.timeline))

@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ccplay.model.commands import SetClasses, SetLink, SetQdisc
+from ccplay.model.network import Network
 from ccplay.model.values import LinkSetting
-from ccplay.scenario.fields.network import Names
+from ccplay.scenario.fields.network import directions
 from ccplay.scenario.fields.timeline import Draft
 from ccplay.scenario.file.mistakes import Mistakes, did_you_mean, quote
 
 
 def check_classes(
-    drafts: list[Draft], links: Mapping[str, LinkSetting], names: Names, mistakes: Mistakes
+    drafts: list[Draft], links: Mapping[str, LinkSetting], network: Network, mistakes: Mistakes
 ) -> None:
     """Note queues of classes that a link never has, and classes without a rate to share."""
-    known = _Links(drafts, links, names)
+    known = _Links(drafts, links, network)
     for draft in drafts:
         match draft.command:
             case SetQdisc(link=link, traffic_class=wanted):
@@ -37,13 +38,15 @@ def check_classes(
 class _Links:
     """Which classes each direction of a link may ever have, and whether it has a rate."""
 
-    def __init__(self, drafts: list[Draft], links: Mapping[str, LinkSetting], names: Names) -> None:
-        self._names = names
+    def __init__(
+        self, drafts: list[Draft], links: Mapping[str, LinkSetting], network: Network
+    ) -> None:
+        self._network = network
         self._at_first: dict[str, list[str]] = {}
         self._later: dict[str, list[list[str]]] = {}
-        self._rated = set(names.bottlenecks)
+        self._rated = set(network.observed)
         for link, setting in links.items():
-            for each in self._names.directions(link):
+            for each in directions(self._network, link):
                 if setting.classes is not None:
                     self._at_first[each] = [one.name for one in setting.classes]
                 if setting.rate:
@@ -51,14 +54,14 @@ class _Links:
         for draft in drafts:
             match draft.command:
                 case SetClasses(link=link, classes=classes):
-                    for each in self._names.directions(link):
+                    for each in directions(self._network, link):
                         self._later.setdefault(each, []).append([one.name for one in classes])
                 case SetLink(link=link, rate=int(rate)) if rate:
-                    self._rated.update(self._names.directions(link))
+                    self._rated.update(directions(self._network, link))
 
     def queue_problem(self, link: str, wanted: str | None) -> str | None:
         """Say why the queue of a class, or None for the link's own, is never there."""
-        for each in self._names.directions(link):
+        for each in directions(self._network, link):
             states = self._states(each)
             if wanted is None and all(states):
                 names = ", ".join(quote(name) for name in states[0])
@@ -70,11 +73,11 @@ class _Links:
 
     def always_has_classes(self, link: str) -> bool:
         """Whether one direction at least has classes whatever comes first."""
-        return any(all(self._states(each)) for each in self._names.directions(link))
+        return any(all(self._states(each)) for each in directions(self._network, link))
 
     def may_have_a_rate(self, link: str) -> bool:
         """Whether all directions have a rate at some time."""
-        return all(each in self._rated for each in self._names.directions(link))
+        return all(each in self._rated for each in directions(self._network, link))
 
     def _states(self, direction: str) -> list[list[str]]:
         return [self._at_first.get(direction, []), *self._later.get(direction, [])]

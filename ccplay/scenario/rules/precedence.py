@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ccplay.scenario.fields.network import Names
+from ccplay.model.network import Network
+from ccplay.scenario.fields.network import directions
 from ccplay.scenario.file.mistakes import Place, SetPath, quote
 from ccplay.scenario.file.tree import Node, Reader
 
 
-def check_overruled(links: Node | None, names: Names, reader: Reader) -> None:
+def check_overruled(links: Node | None, network: Network, reader: Reader) -> None:
     """Refuse a case, setting or matrix whose value is undone by a lower one further down.
 
     ``links.bottleneck.delay`` would silently undo a matrix over ``links."r->h2".delay``.
@@ -17,7 +18,7 @@ def check_overruled(links: Node | None, names: Names, reader: Reader) -> None:
     entries = list(reader.table(links).items())
     for i, (link, node) in enumerate(entries):
         for later, other in entries[i + 1 :]:
-            if not set(names.directions(link)).issubset(names.directions(later)):
+            if not set(directions(network, link)).issubset(directions(network, later)):
                 continue
             for key in _keys(node) & _keys(other):
                 place = max(_places(node.value[key]), key=_layer)

@@ -23,7 +23,8 @@ from ccplay.model.commands import (
     TraceFlow,
     UntraceFlow,
 )
-from ccplay.scenario.fields.network import Names
+from ccplay.model.network import Network
+from ccplay.scenario.fields.network import host_problem, is_observed, link_problem
 from ccplay.scenario.fields.timeline import Draft
 from ccplay.scenario.file.mistakes import Mistakes, did_you_mean, quote, spell
 from ccplay.scenario.rules.captures import check_captures
@@ -47,7 +48,7 @@ _TRACEABLE = ("flow", "download")
 
 
 def check_timeline(
-    drafts: list[Draft], names: Names | None, mistakes: Mistakes, *, whole: bool = True
+    drafts: list[Draft], network: Network | None, mistakes: Mistakes, *, whole: bool = True
 ) -> tuple[Step, ...]:
     """Return the steps, all traffic named; what does not hold becomes a mistake.
 
@@ -55,9 +56,9 @@ def check_timeline(
     """
     drafts = _name_traffic(drafts)
     traffic = _traffic(drafts, mistakes)
-    if names is not None:
+    if network is not None:
         for draft in drafts:
-            _check_places(draft, names, mistakes)
+            _check_places(draft, network, mistakes)
     if whole:
         for draft in drafts:
             _check_references(draft, traffic, mistakes)
@@ -127,24 +128,24 @@ def _traffic(drafts: list[Draft], mistakes: Mistakes) -> dict[str, Draft]:
     return traffic
 
 
-def _check_places(draft: Draft, names: Names, mistakes: Mistakes) -> None:
+def _check_places(draft: Draft, network: Network, mistakes: Mistakes) -> None:
     command = draft.command
     for field in ("src", "dst", "host"):
         host = getattr(command, field, None)
-        if host is not None and (problem := names.host_problem(host)):
+        if host is not None and (problem := host_problem(network, host)):
             mistakes.add(draft.at(field), problem)
     src, dst = getattr(command, "src", None), getattr(command, "dst", None)
     if src is not None and src == dst:
         mistakes.add(draft.at("dst"), f"src and dst are both {quote(src)}")
     link = getattr(command, "link", None)
-    if link is not None and (problem := names.link_problem(link)):
+    if link is not None and (problem := link_problem(network, link)):
         mistakes.add(draft.at("link"), problem)
     if isinstance(command, SetLink):
         said = (command.rate, command.delay_us, command.jitter_us, command.loss, command.mark)
         if said == (None,) * len(said):
             text = "changes nothing: give it a rate, delay, jitter, loss or mark"
             mistakes.add(draft.place, text)
-        if command.rate == 0 and names.is_bottleneck(command.link):
+        if command.rate == 0 and is_observed(network, command.link):
             mistakes.add(draft.at("rate"), "the link under study needs a rate, or no queue forms")
 
 

@@ -16,7 +16,8 @@ from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 
 from ccplay.model.commands import AnyCommand
-from ccplay.model.values import Capabilities, Network
+from ccplay.model.network import Network
+from ccplay.model.values import Capabilities
 from ccplay.state.lab_state import LabState
 from ccplay.ui.cells.glyphs import UNICODE, Glyphs
 from ccplay.ui.dialogs.fields import Field, Label

@@ -8,7 +8,8 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from ccplay.model.commands import StartCapture
-from ccplay.model.values import BOTTLENECK, CAPTURE_LIMITS, Capabilities, Network
+from ccplay.model.network import BOTTLENECK, Network
+from ccplay.model.values import CAPTURE_LIMITS, Capabilities
 from ccplay.state.lab_state import LabState
 from ccplay.ui.dialogs.base import Dialog, available
 from ccplay.ui.dialogs.fields import Field
@@ -70,15 +71,13 @@ class CaptureDialog(Dialog):
 def capture_choices(network: Network) -> list[tuple[str, str]]:
     """Return links by the names that commands take, and what is seen there."""
     choices = []
-    if network.bottlenecks:
-        first, *others = network.bottlenecks
+    if network.observed:
+        first, *others = network.observed
         choices.append((BOTTLENECK, f"{first}: past its queue, and what comes back"))
-        choices += [(name, "the same of the way back") for name in others]
-    seen = {frozenset(name.split("->")) for name in network.bottlenecks}
-    for link in network.links:
-        if (ends := frozenset((link.src, link.dst))) not in seen:
-            seen.add(ends)
-            choices.append((f"{link.src}-{link.dst}", "both ways, at the router"))
+        choices += [(name, "past its queue, and what comes back") for name in others]
+    for there, back in network.cables:
+        if there.name not in network.observed and back.name not in network.observed:
+            choices.append((f"{there.src}-{there.dst}", "both ways, at the router"))
     return choices
 
 

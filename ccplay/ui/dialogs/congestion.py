@@ -12,7 +12,7 @@ from ccplay.model.commands import SetCongestionControl
 from ccplay.state.lab_state import LabState
 from ccplay.ui.dialogs.base import Dialog, available
 from ccplay.ui.dialogs.fields import Row, Steps
-from ccplay.ui.dialogs.hosts import hosts, running_flows
+from ccplay.ui.dialogs.hosts import running_flows
 from ccplay.ui.dialogs.menu import Menu, feature_items
 
 
@@ -33,7 +33,7 @@ class CongestionDialog(Dialog):
         """Offer the selected flow, or the first that runs, or the first host."""
         super().__init__(state, selected_flow)
         flows = running_flows(state)
-        names = hosts(self.network)
+        names = self.network.hosts
         targets = [(f"flow {name}", f"flow {name}") for name in flows]
         targets += [(f"host {name}", f"new connections of {name}") for name in names]
         chosen = (selected_flow or "").partition("/")[0]

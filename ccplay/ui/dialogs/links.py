@@ -9,7 +9,8 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from ccplay.model.commands import SetLink
-from ccplay.model.values import BOTTLENECK, MOST_MARK, LinkSetting, Network
+from ccplay.model.network import BOTTLENECK, Network
+from ccplay.model.values import MOST_MARK, LinkSetting
 from ccplay.state.lab_state import LabState
 from ccplay.ui.dialogs.base import Dialog
 from ccplay.ui.dialogs.fields import Field, Row, Steps
@@ -37,25 +38,23 @@ _ETHERNET = 1500
 
 def link_choices(network: Network) -> list[tuple[str, str]]:
     """Return names for commands and their texts: the bottleneck, whole links, directions."""
-    pairs: dict[frozenset[str], str] = {}
-    for link in network.links:
-        pairs.setdefault(frozenset((link.src, link.dst)), f"{link.src}-{link.dst}")
-    here = f" ({network.bottlenecks[0]} and back)" if network.bottlenecks else ""
-    choices = [(BOTTLENECK, f"bottleneck{here}")] if network.bottlenecks else []
-    choices += [(name, f"{name}, both ways") for name in pairs.values()]
+    choices = [(BOTTLENECK, f"bottleneck ({_observed(network)})")] if network.observed else []
+    choices += [(name, f"{name}, both ways") for name in network.link_names if name != BOTTLENECK]
     choices += [(link.name, f"{link.name} only") for link in network.links]
     return choices
 
 
 def setting_now(state: LabState, network: Network, link: str) -> LinkSetting:
     """Return what a link does now; where its directions differ, what the first one does."""
-    name = link
-    if link == BOTTLENECK and network.bottlenecks:
-        name = network.bottlenecks[0]
-    elif name not in state.links:
-        name = next((each.name for each in network.links if f"{each.src}-{each.dst}" == link), link)
-    changes = state.links.get(name)
+    changes = state.links.get(network.resolve(link)[0].name)
     return changes[-1].setting if changes else LinkSetting()
+
+
+def _observed(network: Network) -> str:
+    first, others = network.observed[0], len(network.observed) - 1
+    if others == 1:
+        return f"{first} and back"
+    return f"{first} and {others} more" if others else first
 
 
 class LinkDialog(Dialog):

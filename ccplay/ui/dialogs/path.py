@@ -7,7 +7,6 @@ from ccplay.state.lab_state import LabState
 from ccplay.ui.cells.glyphs import Glyphs
 from ccplay.ui.dialogs.base import Dialog
 from ccplay.ui.dialogs.fields import Row, Steps
-from ccplay.ui.dialogs.hosts import hosts, opposite
 
 
 class PathDialog(Dialog):
@@ -16,15 +15,15 @@ class PathDialog(Dialog):
     def __init__(self, state: LabState, selected_flow: str | None, source: str = "") -> None:
         """Offer ``source``, or else the first sender."""
         super().__init__(state, selected_flow)
-        names = [(name, name) for name in hosts(self.network)]
+        names = [(name, name) for name in self.network.hosts]
         self.source = Steps(names, self.glyphs, current=source)
-        self.sink = Steps(names, self.glyphs, current=opposite(self.network, self.source.value))
+        self.sink = Steps(names, self.glyphs, current=self.network.peer(self.source.value))
 
     def on_steps_stepped(self, event: Steps.Stepped) -> None:
         """Let the destination follow the source."""
         event.stop()
         if event.steps is self.source:
-            self.sink.value = opposite(self.network, self.source.value)
+            self.sink.value = self.network.peer(self.source.value)
             self.source_changed()
 
     def source_changed(self) -> None:

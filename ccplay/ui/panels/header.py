@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ccplay.model.events import Health, LinkChanged
+from ccplay.model.topologies import describe_topology
 from ccplay.model.wording import describe_qdisc
 from ccplay.ui.cells.sheet import Row, Run, spread
 from ccplay.ui.plots import ghost_plots
@@ -30,8 +31,7 @@ def rows(view: View, width: int) -> list[Row]:
 def _setup(view: View) -> str:
     if view.network is None:
         return ""
-    kind, pairs = view.network.topology.kind, view.network.topology.pairs
-    words = [kind if kind == "linear" else f"{kind}, {pairs} pair{'s' * (pairs > 1)}"]
+    words = [describe_topology(view.network.topology)]
     if view.setting is not None:
         words += describe_setting(view.setting)
     return f" {view.glyphs.separator} ".join(words)

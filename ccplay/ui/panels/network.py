@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ccplay.model.values import Network
+from ccplay.model.network import Network
 from ccplay.model.wording import describe_link
 from ccplay.ui.cells.sheet import Row, Run, fit
 from ccplay.ui.plots.pictures import counts_bytes
@@ -126,7 +126,8 @@ def _middle(view: View, network: Network, width: int) -> list[list[Run]]:
     link = next((each for each in network.links if each.name == view.link), None)
     if link is None:
         return []
-    back = view.reverse and len(network.bottlenecks) > 1
+    first = network.senders[0]
+    back = network.hops(first, link.src) > network.hops(first, link.dst)
     glyphs = view.glyphs
     near, far = (link.dst, link.src) if back else (link.src, link.dst)
     wire = glyphs.bottleneck * 2 if width >= 30 else ""

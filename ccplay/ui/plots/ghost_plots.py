@@ -165,8 +165,8 @@ def _queue(view: View, ghost: Ghost) -> Queue | None:
     if view.link in ghost.state.queues:
         return ghost.state.queues[view.link]
     hello = ghost.state.hello
-    links = hello.network.bottlenecks if hello else []
-    return ghost.state.queues.get(links[min(int(view.reverse), len(links) - 1)]) if links else None
+    link = view.observed_in(hello.network if hello else None)
+    return ghost.state.queues.get(link or "")
 
 
 def _interval(state: LabState) -> float:

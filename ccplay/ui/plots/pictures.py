@@ -10,7 +10,6 @@ from collections.abc import Callable
 from ccplay.model.values import Qdisc
 from ccplay.model.variables import variable as meaning
 from ccplay.model.wording import limit_unit
-from ccplay.state.base_rtt import base_rtt
 from ccplay.state.lab_state import Flow
 from ccplay.ui.plots import ghost_plots, theory
 from ccplay.ui.plots import variable_choice as own
@@ -111,9 +110,7 @@ def rtt(view: View) -> Picture:
             pen = Pen(view.ink("ping"), "dots", ascii=":")
             traces.append(DotTrace(ping.rtt_us, pen, 1e-3))
     traces += [_flow_trace(view, name, "srtt_us", 1e-3) for name in names]
-    base = tuple(
-        each for each in base_rtt(view.state, view.network) if each[0] <= view.playhead.until
-    )
+    base = tuple(each for each in view.base_rtt if each[0] <= view.playhead.until)
     if traces and base:
         pen = Pen(view.ink("base_rtt"), "dotted", ascii="-")
         traces.insert(0, StepTrace(base, pen))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ccplay.model import variables
-from ccplay.state.base_rtt import base_rtt
 from ccplay.ui.cells.sheet import Row, Run, length
 from ccplay.ui.plots import ghost_plots, theory
 from ccplay.ui.plots import variable_choice as own
@@ -61,7 +60,7 @@ def rtt(view: View, width: int) -> Title:
         answer = ping.rtt_us.at(ping.rtt_us.timeline.before_or_at(view.t))
         if answer is not None:
             values.append((f" ping {answer / 1e3:.0f}", view.ink("ping")))
-    base = [ms for t, ms in base_rtt(view.state, view.network) if t <= view.t]
+    base = [ms for t, ms in view.base_rtt if t <= view.t]
     if base and base[-1] is not None and view.running():
         values.append((f" base {base[-1]:.0f}", view.ink("base_rtt")))
     return left, _fitting(values, width - length(left) - 1)

@@ -1,0 +1,284 @@
+"""The network as data: nodes, cables, directed links, observed queues, and what follows from them.
+
+A topology is a generator of one (``topologies``). Scenario, lab, screen and report ask the network
+for names, paths, peers and base RTTs; none of them knows which topology it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+
+from ccplay.errors import CommandError
+from ccplay.model.base import Value
+
+BOTTLENECK = "bottleneck"
+"""The name that stands for all observed links of a network in scenario files and commands."""
+
+ROUTER = "router"
+"""The role of a node that forwards packets. Every other role is a host's."""
+
+MOST_PATHS = 64
+"""The most equal-cost paths between two hosts that ``Network.paths`` returns."""
+
+
+class Topology(Value, frozen=True):
+    """Which network to build: the name of a generator of ``topologies``, and its parameters."""
+
+    kind: str = "dumbbell"
+    pairs: int = 2
+    """The parameter ``pairs`` of a dumbbell; a field of its own, as in recordings of 0.1."""
+    parameters: dict[str, int] = {}
+    """All other parameters by name; a missing one has its generator's default."""
+
+    def parameter(self, name: str, default: int) -> int:
+        """Return the value of a parameter."""
+        return self.pairs if name == "pairs" else self.parameters.get(name, default)
+
+
+class Node(Value, frozen=True):
+    """A host or router of the network."""
+
+    name: str
+    role: str
+    """``sender``, ``receiver`` or ``router``; a sender is where traffic starts by default."""
+    address: str
+    """The IPv4 address by which others reach it."""
+    peer: str = ""
+    """The host that it exchanges traffic with by default; empty for a router."""
+
+
+class Link(Value, frozen=True):
+    """One direction of a cable: packets leave ``src`` by its ``interface``, towards ``dst``."""
+
+    name: str
+    src: str
+    dst: str
+    interface: str
+    address: str = ""
+    """The IPv4 address of ``interface``; empty in recordings of 0.1."""
+
+
+class Network(Value, frozen=True, dict=True):
+    """Nodes and links, and which links are observed; everything else is derived from these."""
+
+    topology: Topology
+    nodes: list[Node]
+    links: list[Link]
+    bottlenecks: list[str]
+    """Names of the links whose queue is observed. The screen shows the first one first."""
+
+    # --- nodes ------------------------------------------------------------------------------
+
+    @cached_property
+    def hosts(self) -> list[str]:
+        """Names of the nodes that send and receive; those that start traffic come first."""
+        hosts = [node for node in self.nodes if node.role != ROUTER]
+        return [node.name for node in sorted(hosts, key=lambda node: node.role == "receiver")]
+
+    @cached_property
+    def routers(self) -> list[str]:
+        """Names of the nodes that forward packets."""
+        return [node.name for node in self.nodes if node.role == ROUTER]
+
+    @cached_property
+    def senders(self) -> list[str]:
+        """Names of the hosts where traffic starts by default: all hosts where none is preferred."""
+        return [node.name for node in self.nodes if node.role == "sender"] or self.hosts
+
+    def address(self, node: str) -> str:
+        """Return the IPv4 address of a node."""
+        return self._nodes[node].address
+
+    def peer(self, host: str) -> str:
+        """Return the host that ``host`` exchanges traffic with by default; empty if it has none."""
+        if (node := self._nodes.get(host)) is None or node.role == ROUTER:
+            return ""
+        if node.peer:
+            return node.peer
+        # Recordings of 0.1 name no peers: the first receiver is the first sender's.
+        same = [each.name for each in self.nodes if each.role == node.role]
+        others = [each for each in self.hosts if each not in same]
+        return others[same.index(host) % len(others)] if others else ""
+
+    # --- links ------------------------------------------------------------------------------
+
+    @property
+    def observed(self) -> list[str]:
+        """Names of the links whose queue is sampled, in the order in which they are shown."""
+        return self.bottlenecks
+
+    def link(self, name: str) -> Link:
+        """Return the directed link of this name. Raises ``KeyError``."""
+        return self._links[name]
+
+    @cached_property
+    def cables(self) -> list[tuple[Link, Link]]:
+        """Both directions of every cable."""
+        places = {link.name: place for place, link in enumerate(self.links)}
+        return [
+            (link, self.opposite(link))
+            for place, link in enumerate(self.links)
+            if place < places[self._opposites[link.name]]
+        ]
+
+    def opposite(self, link: Link) -> Link:
+        """Return the other direction of a link's cable."""
+        return self._links[self._opposites[link.name]]
+
+    def resolve(self, name: str) -> list[Link]:
+        """Return the directed links that a name stands for.
+
+        ``a->b`` is one link, ``a-b`` both directions of a cable, ``bottleneck`` all observed links.
+        Raises ``CommandError`` that lists the names there are.
+        """
+        if name == BOTTLENECK:
+            return [self._links[each] for each in self.bottlenecks if each in self._links]
+        if name in self._links:
+            return [self._links[name]]
+        one, _, other = name.partition("-")
+        if (there := self._links.get(f"{one}->{other}")) is not None:
+            return [there, self.opposite(there)]
+        raise CommandError(f"no link {name!r}; links: {', '.join(self.link_names)}")
+
+    @cached_property
+    def link_names(self) -> list[str]:
+        """The names of links that people type: ``bottleneck``, then every cable, ``a-b``."""
+        alias = [BOTTLENECK] if self.bottlenecks else []
+        return alias + [f"{there.src}-{there.dst}" for there, _ in self.cables]
+
+    def vantage(self, name: str) -> Link:
+        """Return the one link that stands for a name where both directions are seen at one end.
+
+        That is an observed link if there is one, else one that leaves a router. Raises
+        ``CommandError`` as ``resolve`` does.
+        """
+
+        def rank(link: Link) -> tuple[int, bool]:
+            observed = link.name in self.bottlenecks
+            place = self.bottlenecks.index(link.name) if observed else len(self.bottlenecks)
+            return place, link.src not in self.routers
+
+        return min(self.resolve(name), key=rank)
+
+    # --- paths ------------------------------------------------------------------------------
+
+    def next_hops(self, node: str, dst: str) -> list[Link]:
+        """Return the links by which ``node`` may forward a packet to ``dst``, all equally short."""
+        hops = self._hops_to(dst)
+        return [
+            link
+            for link in self._leaving.get(node, ())
+            if link.dst in hops and hops[link.dst] == hops.get(node, 0) - 1
+        ]
+
+    def hops(self, node: str, dst: str) -> int:
+        """Return how many links there are between two nodes. Raises ``KeyError`` without a path."""
+        return self._hops_to(dst)[node]
+
+    def paths(self, src: str, dst: str) -> list[list[Link]]:
+        """Return the shortest paths between two nodes, ``MOST_PATHS`` at most.
+
+        Hosts do not forward, so paths lead through routers only. There is none where no path
+        exists.
+        """
+        found: list[list[Link]] = []
+        growing: list[list[Link]] = [[link] for link in self.next_hops(src, dst)]
+        while growing and len(found) < MOST_PATHS:
+            path = growing.pop(0)
+            if path[-1].dst == dst:
+                found.append(path)
+            else:
+                growing += [[*path, link] for link in self.next_hops(path[-1].dst, dst)]
+        return found
+
+    def path(self, src: str, dst: str) -> list[Link]:
+        """Return the first of the shortest paths; empty where there is none."""
+        return next(iter(self.paths(src, dst)), [])
+
+    def round_trip(self, src: str, dst: str) -> list[Link]:
+        """Return the links of a path there and back; empty where there is none."""
+        there, back = self.path(src, dst), self.path(dst, src)
+        return [*there, *back] if there and back else []
+
+    def base_rtt(self, src: str, dst: str, delay: Callable[[str], float]) -> float:
+        """Return the sum of the delays there and back, in the unit of ``delay``.
+
+        ``delay`` returns that of a directed link by its name.
+        """
+        return sum(delay(link.name) for link in self.round_trip(src, dst))
+
+    # --- look-ups ---------------------------------------------------------------------------
+
+    @cached_property
+    def _nodes(self) -> dict[str, Node]:
+        return {node.name: node for node in self.nodes}
+
+    @cached_property
+    def _links(self) -> dict[str, Link]:
+        return {link.name: link for link in self.links}
+
+    @cached_property
+    def _opposites(self) -> dict[str, str]:
+        ends = {(link.src, link.dst): link.name for link in self.links}
+        # A stranger's recording may lack the way back.
+        return {link.name: ends.get((link.dst, link.src), link.name) for link in self.links}
+
+    @cached_property
+    def _leaving(self) -> dict[str, list[Link]]:
+        leaving: dict[str, list[Link]] = {}
+        for link in self.links:
+            leaving.setdefault(link.src, []).append(link)
+        return leaving
+
+    @cached_property
+    def _distances(self) -> dict[str, dict[str, int]]:
+        return {}
+
+    def _hops_to(self, dst: str) -> dict[str, int]:
+        """Return the number of links from each node to ``dst``."""
+        if dst not in self._distances:
+            hops, queue = {dst: 0}, [dst]
+            for node in queue:
+                if node != dst and node not in self.routers:
+                    continue
+                for link in self._leaving.get(node, ()):
+                    if link.dst not in hops:
+                        hops[link.dst] = hops[node] + 1
+                        queue.append(link.dst)
+            self._distances[dst] = hops
+        return self._distances[dst]
+
+
+def assemble(
+    topology: Topology,
+    roles: Mapping[str, str],
+    cables: Iterable[tuple[str, str]],
+    observed: Sequence[str],
+    peers: Iterable[tuple[str, str]],
+) -> Network:
+    """Return a network with names, interfaces and addresses filled in: what a generator ends with.
+
+    ``roles`` are those of all nodes by name, in the order in which they are shown. ``cables`` are
+    pairs of nodes, ``observed`` names of directed links, ``peers`` pairs of hosts that exchange
+    traffic by default. Cable N has the subnet ``10.H.L.0/24`` with N = 256 H + L.
+    """
+    links: list[Link] = []
+    addresses: dict[str, str] = {}
+    ports = dict.fromkeys(roles, 0)
+    for number, ends in enumerate(cables):
+        high, low = divmod(number, 256)
+        for host, (src, dst) in enumerate((ends, ends[::-1]), start=1):
+            interface, address = f"{src}-eth{ports[src]}", f"10.{high}.{low}.{host}"
+            ports[src] += 1
+            addresses.setdefault(src, address)
+            link = Link(
+                name=f"{src}->{dst}", src=src, dst=dst, interface=interface, address=address
+            )
+            links.append(link)
+    opposite = {host: other for pair in peers for host, other in (pair, pair[::-1])}
+    nodes = [
+        Node(name=name, role=role, address=addresses[name], peer=opposite.get(name, ""))
+        for name, role in roles.items()
+    ]
+    return Network(topology=topology, nodes=nodes, links=links, bottlenecks=list(observed))
