@@ -32,7 +32,9 @@ def engine(request: pytest.FixtureRequest, engines: dict[str, str]) -> str:
 
 
 @pytest.mark.parametrize("rootless", [False, True], ids=["root", "rootless"])
-@pytest.mark.parametrize(("kind", "pairs"), [("linear", 1), ("dumbbell", 1), ("dumbbell", 8)])
+@pytest.mark.parametrize(
+    ("kind", "pairs"), [("linear", 1), ("dumbbell", 1), ("dumbbell", 8), ("parking-lot", 2)]
+)
 def test_every_host_reaches_every_node(kind: str, pairs: int, rootless: bool) -> None:
     assert call(f"{CASES}:reach", kind, pairs, rootless=rootless) == []
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from ccplay.errors import CommandError
-from ccplay.model.network import Topology
+from ccplay.model.network import Topology, assemble
 from ccplay.model.topologies import plan
 from ccplay.model.topologies.dumbbell import PAIRS
 
@@ -48,3 +49,59 @@ def test_dumbbell_is_consistent(pairs: int) -> None:
 def test_impossible_plans_are_refused(topology: Topology, words: str) -> None:
     with pytest.raises(CommandError, match=words):
         plan(topology)
+
+
+@pytest.mark.parametrize("hops", [2, 3, 8])
+def test_a_parking_lot_crosses_each_hop_once_and_the_chain_as_a_whole(hops: int) -> None:
+    network = plan(Topology(kind="parking-lot", parameters={"hops": hops}))
+    forward = network.observed[:hops]
+    assert [link.name for link in network.path("h1", "h2")][1:-1] == forward
+    assert network.peer("h1") == "h2"
+    for number, hop in enumerate(forward, start=1):
+        host = f"s{number}"
+        assert network.peer(host) == f"d{number}"
+        assert [link.name for link in network.path(host, f"d{number}")][1:-1] == [hop]
+
+
+@pytest.mark.parametrize(
+    "topology",
+    [
+        Topology(kind="linear"),
+        Topology(pairs=8),
+        Topology(kind="parking-lot", parameters={"hops": 8}),
+    ],
+)
+def test_every_host_has_a_path_to_every_other_through_routers_only(topology: Topology) -> None:
+    network = plan(topology)
+    for src in network.hosts:
+        for dst in network.hosts:
+            if src != dst:
+                path = network.path(src, dst)
+                assert (path[0].src, path[-1].dst) == (src, dst)
+                assert {link.dst for link in path[:-1]} <= set(network.routers)
+
+
+def test_base_rtt_is_the_sum_of_the_delays_there_and_back() -> None:
+    network = plan(Topology(kind="parking-lot", parameters={"hops": 3}))
+    delays = dict.fromkeys(network.observed, 10.0)
+    assert network.base_rtt("h1", "h2", lambda link: delays.get(link, 0.0)) == 60
+    assert network.base_rtt("s2", "d2", lambda link: delays.get(link, 0.0)) == 20
+
+
+def test_equal_cost_paths_are_all_known() -> None:
+    """Two routers stand between the same two: a leaf and its two spines."""
+    roles = {"h1": "sender", "a": "router", "b": "router", "c": "router", "d": "router"}
+    cables = [("h1", "a"), ("a", "b"), ("a", "c"), ("b", "d"), ("c", "d"), ("d", "h2")]
+    network = assemble(Topology(), roles | {"h2": "receiver"}, cables, [], [("h1", "h2")])
+    assert [link.name for link in network.next_hops("a", "h2")] == ["a->b", "a->c"]
+    assert [[link.dst for link in path] for path in network.paths("h1", "h2")] == [
+        ["a", "b", "d", "h2"],
+        ["a", "c", "d", "h2"],
+    ]
+
+
+def test_an_old_recording_s_network_without_peers_pairs_hosts_in_their_order() -> None:
+    network = plan(Topology(pairs=2))
+    old = [replace(node, peer="") for node in network.nodes]
+    network = replace(network, nodes=old)
+    assert [network.peer(host) for host in ("s1", "s2", "d1", "d2")] == ["d1", "d2", "s1", "s2"]

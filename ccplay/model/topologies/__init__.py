@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from ccplay.errors import CommandError
 from ccplay.model.network import Network, Topology
-from ccplay.model.topologies import dumbbell, linear
+from ccplay.model.topologies import dumbbell, linear, parking_lot
 from ccplay.model.topologies.kind import TopologyKind
 
-TOPOLOGIES: dict[str, TopologyKind] = {each.name: each for each in (linear.KIND, dumbbell.KIND)}
+TOPOLOGIES: dict[str, TopologyKind] = {
+    each.name: each for each in (linear.KIND, dumbbell.KIND, parking_lot.KIND)
+}
 """Every topology by name: the table that scenarios, schema, lab and screen read."""
 
 
