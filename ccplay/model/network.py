@@ -103,10 +103,10 @@ class Network(Value, frozen=True, dict=True):
 
     # --- links ------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def observed(self) -> list[str]:
         """Names of the links whose queue is sampled, in the order in which they are shown."""
-        return self.bottlenecks
+        return [name for name in self.bottlenecks if name in self._links]
 
     def link(self, name: str) -> Link:
         """Return the directed link of this name. Raises ``KeyError``."""
@@ -133,7 +133,7 @@ class Network(Value, frozen=True, dict=True):
         Raises ``CommandError`` that lists the names there are.
         """
         if name == BOTTLENECK:
-            return [self._links[each] for each in self.bottlenecks if each in self._links]
+            return [self._links[each] for each in self.observed]
         if name in self._links:
             return [self._links[name]]
         one, _, other = name.partition("-")
@@ -173,8 +173,8 @@ class Network(Value, frozen=True, dict=True):
         ]
 
     def hops(self, node: str, dst: str) -> int:
-        """Return how many links there are between two nodes. Raises ``KeyError`` without a path."""
-        return self._hops_to(dst)[node]
+        """Return how many links there are between two nodes: more than there are without a path."""
+        return self._hops_to(dst).get(node, len(self.links) + 1)
 
     def paths(self, src: str, dst: str) -> list[list[Link]]:
         """Return the shortest paths between two nodes, ``MOST_PATHS`` at most.

@@ -85,7 +85,7 @@ class View:
         flow = self.state.flows.get(self.selected or "") or next(iter(self.running()), None)
         if flow is not None:
             return flow.src, flow.dst
-        if self.network is None:
+        if self.network is None or not self.network.senders:
             return "", ""
         first = self.network.senders[0]
         return first, self.network.peer(first)

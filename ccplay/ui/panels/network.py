@@ -1,4 +1,4 @@
-"""The network: hosts with what flows from them, and the queue at the bottleneck.
+"""The network around the link that is shown: the hosts on both sides, and the queue between.
 
 ::
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ccplay.model.network import Network
+from ccplay.model.network import Link, Network
 from ccplay.model.wording import describe_link
 from ccplay.ui.cells.sheet import Row, Run, fit
 from ccplay.ui.plots.pictures import counts_bytes
@@ -32,15 +32,17 @@ def rows(view: View, width: int, height: int) -> list[Row]:
     network = view.network
     if network is None:
         return [[(" starting the lab …", view.ink("muted"))]] if not view.session.done else []
-    senders, receivers = (
-        [n.name for n in network.nodes if n.role == role] for role in ("sender", "receiver")
-    )
-    lines = max(min(len(senders), height), min(3, height))
+    if view.link is None or not network.senders:
+        return []
+    near, far, back = _around(network, network.link(view.link))
+    behind = [host for host in network.hosts if network.hops(host, near) < network.hops(host, far)]
+    ahead = [host for host in network.hosts if host not in behind]
+    lines = max(min(max(len(behind), len(ahead)), height), min(3, height))
     host = _host_width(width)
-    left = _side(view, senders, (lines, host), right=False)
-    right = _side(view, receivers, (lines, host), right=True)
+    left = _side(view, behind, (lines, host), right=False)
+    right = _side(view, ahead, (lines, host), right=True)
     room = width - 2 * (host + 3) - 2
-    middle = _middle(view, network, room)
+    middle = _middle(view, (near, far), room, back=back)
     first = max((lines - 1) // 2 - (len(middle) > lines), 0)
     picture: list[Row] = []
     for line in range(lines):
@@ -121,15 +123,17 @@ def _host(view: View, name: str, width: int, *, right: bool) -> list[Run]:
     return [blank, *marks, (f" {text} ", ink)]
 
 
-def _middle(view: View, network: Network, width: int) -> list[list[Run]]:
-    """Return the routers with the queue between them, and what the link does below."""
-    link = next((each for each in network.links if each.name == view.link), None)
-    if link is None:
-        return []
+def _around(network: Network, link: Link) -> tuple[str, str, bool]:
+    """Return the ends of a link, the one nearer to the first sender first, and if it leads back."""
     first = network.senders[0]
     back = network.hops(first, link.src) > network.hops(first, link.dst)
+    return (link.dst, link.src, back) if back else (link.src, link.dst, back)
+
+
+def _middle(view: View, ends: tuple[str, str], width: int, *, back: bool) -> list[list[Run]]:
+    """Return the ends of the shown link with its queue between them; below, its setting."""
+    near, far = ends
     glyphs = view.glyphs
-    near, far = (link.dst, link.src) if back else (link.src, link.dst)
     wire = glyphs.bottleneck * 2 if width >= 30 else ""
     arrow = glyphs.arrow_left + wire if back else wire + glyphs.arrow_right
     text, axis, muted = f"bold {view.ink('text')}", view.ink("queue"), view.ink("muted")
