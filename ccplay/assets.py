@@ -11,7 +11,7 @@ def assets(kind: str) -> Path:
     return inside if inside.is_dir() else package.parent / kind
 
 
-ALGORITHMS = Path(__file__).parent / "lab" / "algorithms"
+ALGORITHMS = Path(__file__).parent / "bpf" / "programs"
 """The folder of congestion controls as BPF programs."""
 
 SUFFIX = ".bpf"

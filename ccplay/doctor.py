@@ -9,7 +9,7 @@ from ccplay.errors import CcplayError
 from ccplay.model.commands import Build
 from ccplay.model.events import Hello
 from ccplay.model.values import Capabilities, Feature, Topology
-from ccplay.source import Source
+from ccplay.stream.sources import Source
 
 SECTIONS = (
     ("congestion_controls", "Congestion control"),

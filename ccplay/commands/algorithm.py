@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ccplay.lab.bpf.complaints import Complaint
+    from ccplay.bpf.diagnostics import Complaint
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -30,8 +30,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def _new(arguments: argparse.Namespace) -> int:
     from ccplay.assets import ALGORITHMS, SUFFIX
+    from ccplay.bpf.own_files import check_name, named
     from ccplay.errors import UsageError
-    from ccplay.lab.bpf.own import check_name, named
 
     name = named(arguments.name)
     check_name(name)
@@ -51,13 +51,13 @@ def _new(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> int:
+    from ccplay.bpf.build import BuildError, build
+    from ccplay.bpf.diagnostics import complaints
+    from ccplay.bpf.libbpf import LoadError
+    from ccplay.bpf.own_files import no_file, own_algorithms
+    from ccplay.bpf.registry import try_out
+    from ccplay.bpf.support import lack
     from ccplay.errors import CcplayError, UnsupportedError
-    from ccplay.lab.bpf.build import BuildError, build
-    from ccplay.lab.bpf.complaints import complaints
-    from ccplay.lab.bpf.libbpf import LoadError
-    from ccplay.lab.bpf.own import no_file, own_algorithms
-    from ccplay.lab.bpf.register import try_out
-    from ccplay.lab.bpf.support import lack
 
     path: Path = arguments.file
     if not os.path.lexists(path):
@@ -97,8 +97,8 @@ def _told(path: Path, complaint: Complaint) -> str:
 
 def _list(_: argparse.Namespace) -> int:
     from ccplay.assets import ALGORITHMS, algorithms
-    from ccplay.lab.bpf.offers import summary
-    from ccplay.lab.bpf.support import lack
+    from ccplay.bpf.catalogue import summary
+    from ccplay.bpf.support import lack
 
     for name, path in algorithms().items():
         print(f"{name:18} {summary(path)}")

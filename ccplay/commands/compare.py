@@ -37,9 +37,9 @@ def run(arguments: argparse.Namespace) -> int:
     wanted = arguments.table or arguments.all or arguments.json
     if recordings and not wanted and sys.stdin.isatty() and sys.stdout.isatty():
         return _show(paths, arguments)
-    from ccplay import wire
     from ccplay.commands.runs import gather
-    from ccplay.report.comparison import compare
+    from ccplay.report.data.comparison import compare
+    from ccplay.stream import wire
 
     one, other = (gather([path]).result for path in paths)
     names = wire.printable(str(paths[0])), wire.printable(str(paths[1]))
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     from rich.console import Console
 
-    from ccplay.report.comparison_table import show
+    from ccplay.report.terminal.comparison_table import show
 
     # Two runs fill a page with all that they measured; a matrix would fill a book.
     show(comparison, Console(), every=arguments.all or recordings)
@@ -58,10 +58,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _show(paths: tuple[Path, Path], arguments: argparse.Namespace) -> int:
     """Replay the first recording with the second under it."""
-    from ccplay import wire
     from ccplay.commands.screen import show
-    from ccplay.session import Session
-    from ccplay.source import ReplaySource, check_recording
+    from ccplay.session.session import Session
+    from ccplay.stream import wire
+    from ccplay.stream.sources import ReplaySource, check_recording
 
     check_recording(paths[0])
     arguments.ghost = paths[1]

@@ -21,8 +21,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     from rich.console import Console
 
-    from ccplay import doctor, wire
+    from ccplay import doctor
     from ccplay.errors import LabError
+    from ccplay.stream import wire
 
     capabilities = asyncio.run(doctor.examine(options.lab_opener(arguments)(doctor.SMALLEST)))
     if arguments.json:

@@ -68,8 +68,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
     from ccplay.commands.runs import gather
-    from ccplay.report import export
-    from ccplay.report.samples import TABLES
+    from ccplay.report.data import export
+    from ccplay.report.data.samples import TABLES
 
     started = time.monotonic()
     kind, to, table = arguments.format, arguments.to, arguments.table

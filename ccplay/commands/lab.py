@@ -23,7 +23,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
-    from ccplay import launch
+    from ccplay.session import launch
 
     argv = launch.inner_argv(arguments.captures, arguments.machine, arguments.algorithm)
     try:

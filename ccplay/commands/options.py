@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from ccplay.model.commands import Build
     from ccplay.scenario import Scenario
-    from ccplay.source import Source
+    from ccplay.stream.sources import Source
 
 DEFAULT_SCENARIO = "playground"
 
@@ -114,8 +114,8 @@ def lab_opener(arguments: argparse.Namespace) -> Callable[[Build], Source]:
     """Return how this command line wants labs to be started."""
     import msgspec
 
-    from ccplay import launch
-    from ccplay.source import LabSource
+    from ccplay.session import launch
+    from ccplay.stream.sources import LabSource
 
     captures, algorithms = _captures(arguments), getattr(arguments, "algorithm", [])
     if arguments.guest:
@@ -149,8 +149,8 @@ def _algorithms(arguments: argparse.Namespace) -> dict[str, str]:
         return {}
     import hashlib
 
+    from ccplay.bpf.own_files import no_file, own_algorithms
     from ccplay.errors import UsageError
-    from ccplay.lab.bpf.own import no_file, own_algorithms
 
     files = own_algorithms(said)
     if arguments.host is not None:

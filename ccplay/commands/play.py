@@ -26,9 +26,9 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.ghost:
             raise UsageError("a ghost needs a terminal to be drawn on")
         return run_headless(arguments)
-    from ccplay.script import Script
-    from ccplay.session import Session
-    from ccplay.sinks import Recorder
+    from ccplay.session.session import Session
+    from ccplay.session.timeline import Script
+    from ccplay.stream.sinks import Recorder
 
     case = options.load_scenario(arguments).case(*arguments.case)
     script = Script(case.timeline)

@@ -27,9 +27,9 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
-    from ccplay import wire
-    from ccplay.session import Session
-    from ccplay.source import ReplaySource, check_recording
+    from ccplay.session.session import Session
+    from ccplay.stream import wire
+    from ccplay.stream.sources import ReplaySource, check_recording
 
     check_recording(arguments.recording)
     if not sys.stdout.isatty():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ccplay.errors import UsageError
 
 if TYPE_CHECKING:
-    from ccplay.report.material import Material
+    from ccplay.report.data.material import Material
 
 FOLDER = "report"
 """Where in a run directory its report is."""
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
 def check_libraries() -> None:
     """Raise ``UsageError`` where what draws a report is not installed."""
     try:
-        import ccplay.report.writing  # noqa: F401 - to see whether it can be
+        import ccplay.report.page.writing  # noqa: F401 - to see whether it can be
     except ModuleNotFoundError as error:
         raise UsageError(f"a report needs {error.name}: pip install 'ccplay[report]'") from None
 
@@ -64,7 +64,7 @@ def make(runs: list[Path], out: Path, *, every: bool = False) -> Path:
     """Write the report of ``runs`` into ``out``, telling of it on stderr; return its page."""
     check_libraries()
     from ccplay.commands.runs import gather
-    from ccplay.report.writing import write
+    from ccplay.report.page.writing import write
 
     started = time.monotonic()
     material = gather(runs)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ccplay.commands import options, report
 
 if TYPE_CHECKING:
-    from ccplay.experiment.manner import Manner
+    from ccplay.experiment.run_options import Manner
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -79,13 +79,13 @@ def _try_algorithms(arguments: argparse.Namespace) -> None:
     """
     if not arguments.algorithm or arguments.guest or arguments.host is not None:
         return
+    from ccplay.bpf.build import BuildError, build
+    from ccplay.bpf.diagnostics import summed_up
+    from ccplay.bpf.libbpf import LoadError
+    from ccplay.bpf.own_files import own_algorithms
+    from ccplay.bpf.registry import try_out
+    from ccplay.bpf.support import lack
     from ccplay.errors import CcplayError
-    from ccplay.lab.bpf.build import BuildError, build
-    from ccplay.lab.bpf.complaints import summed_up
-    from ccplay.lab.bpf.libbpf import LoadError
-    from ccplay.lab.bpf.own import own_algorithms
-    from ccplay.lab.bpf.register import try_out
-    from ccplay.lab.bpf.support import lack
 
     if lack() is not None:
         return
@@ -101,7 +101,7 @@ def _manner(arguments: argparse.Namespace) -> Manner:
     """Return how this command line wants its scenario to be run. Raises ``UsageError``."""
     from ccplay.errors import UsageError
     from ccplay.experiment.agenda import MOST_REPEATS
-    from ccplay.experiment.manner import Manner
+    from ccplay.experiment.run_options import Manner
 
     said = {name: getattr(arguments, name, None) for name in ("until_ci", "figure", "max_repeats")}
     if said["until_ci"] is None and (said["figure"] or said["max_repeats"]):

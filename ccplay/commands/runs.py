@@ -6,19 +6,20 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from ccplay import wire
+from ccplay.analysis.checkpoint import Checkpoint
+from ccplay.analysis.results import Result
+from ccplay.analysis.summary import machine, summarise
 from ccplay.errors import CcplayError, UsageError
-from ccplay.experiment.gather import usual
+from ccplay.experiment.grouping import usual
 from ccplay.experiment.plan import slug_of
 from ccplay.experiment.store import SCENARIO, read_run_directory, recording_of, scenario_of
-from ccplay.measure.checkpoint import Checkpoint
-from ccplay.measure.results import Result
-from ccplay.measure.summary import machine, summarise
-from ccplay.report.material import Material, Run, combined, of_results
-from ccplay.report.scene import scene
-from ccplay.scenario import load, writing
-from ccplay.source import read_recording
-from ccplay.state import LabState
+from ccplay.report.data.material import Material, Run, combined, of_results
+from ccplay.report.data.scene import scene
+from ccplay.scenario import load
+from ccplay.scenario.file import writing
+from ccplay.state.lab_state import LabState
+from ccplay.stream import wire
+from ccplay.stream.sources import read_recording
 
 
 def gather(paths: Sequence[Path]) -> Material:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 from ccplay.commands import options
 
 if TYPE_CHECKING:
-    from ccplay.session import Session
+    from ccplay.session.session import Session
 
 
 def show(session: Session, arguments: argparse.Namespace) -> int:
@@ -18,7 +18,7 @@ def show(session: Session, arguments: argparse.Namespace) -> int:
 
     SIGTERM is a way to leave too, or the terminal would stay as the screen had it.
     """
-    from ccplay.source import check_recording
+    from ccplay.stream.sources import check_recording
     from ccplay.ui.app import CcplayApp
 
     ghost = getattr(arguments, "ghost", None)

@@ -29,8 +29,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
     from ccplay.errors import UsageError
     from ccplay.scenario import rerun
-    from ccplay.scenario.writing import write
-    from ccplay.source import read_recording
+    from ccplay.scenario.file.writing import write
+    from ccplay.stream.sources import read_recording
 
     recording, to = arguments.recording, arguments.to
     title = arguments.title or recording.stem

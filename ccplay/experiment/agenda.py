@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ccplay.experiment.gather import counts
+from ccplay.analysis.metrics import merits
+from ccplay.analysis.results import CaseResult
+from ccplay.analysis.statistics import Statistic, statistic
+from ccplay.experiment.grouping import counts
 from ccplay.experiment.plan import Run
-from ccplay.measure.merits import merits
-from ccplay.measure.results import CaseResult
-from ccplay.measure.statistics import Statistic, statistic
 from ccplay.scenario import Case
 
 LEAST_REPEATS = 3

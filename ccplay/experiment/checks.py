@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ccplay.measure.merits import merits
-from ccplay.measure.results import CaseResult, Check
+from ccplay.analysis.metrics import merits
+from ccplay.analysis.results import CaseResult, Check
 from ccplay.scenario import Case, Expectation
 
 

@@ -11,19 +11,19 @@ from contextlib import contextmanager
 
 from rich.console import Console
 
-from ccplay import wire
+from ccplay.analysis.results import Result
 from ccplay.errors import UsageError
 from ccplay.experiment.agenda import UntilSure
-from ccplay.experiment.conduct import Experiment
-from ccplay.experiment.manner import Manner, as_wished, goal_of
+from ccplay.experiment.run_options import Manner, as_wished, goal_of
+from ccplay.experiment.runner import Experiment
 from ccplay.experiment.store import Store
-from ccplay.measure.results import Result
 from ccplay.model.commands import Build
-from ccplay.report.amounts import unit, write
-from ccplay.report.progress import Teller
-from ccplay.report.table import show
+from ccplay.report.terminal.amounts import unit, write
+from ccplay.report.terminal.progress import Teller
+from ccplay.report.terminal.table import show
 from ccplay.scenario import Scenario
-from ccplay.source import Source
+from ccplay.stream import wire
+from ccplay.stream.sources import Source
 
 INTERRUPTED = 130
 """Exit code, as shells count a death by SIGINT."""

@@ -9,10 +9,10 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, replace
 
+from ccplay.analysis.results import CaseResult, Machine
+from ccplay.analysis.trust import for_want_of_cpu, was_judged
 from ccplay.experiment.agenda import Agenda
 from ccplay.experiment.plan import Run
-from ccplay.measure.results import CaseResult, Machine
-from ccplay.measure.trust import for_want_of_cpu, was_judged
 from ccplay.scenario import Case
 
 MOST_ATTEMPTS = 3

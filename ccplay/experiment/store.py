@@ -14,15 +14,15 @@ from typing import Self, TypeVar
 
 import msgspec
 
-from ccplay import wire
+from ccplay.analysis import results
+from ccplay.analysis.results import CaseResult, Machine, Result
 from ccplay.errors import RecordingError, UsageError
 from ccplay.experiment.files import Folder
+from ccplay.experiment.fingerprint import Ran, difference, ran
 from ccplay.experiment.plan import Run, slugs
-from ccplay.experiment.ran import Ran, difference, ran
-from ccplay.measure import results
-from ccplay.measure.results import CaseResult, Machine, Result
 from ccplay.scenario import Scenario
-from ccplay.scenario.mistakes import quote
+from ccplay.scenario.file.mistakes import quote
+from ccplay.stream import wire
 
 FORMAT = 1
 """Version of ``Kept``."""

@@ -6,17 +6,17 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
+from ccplay.analysis.checkpoint import Checkpoint, checkpoint
+from ccplay.analysis.results import CaseResult
+from ccplay.analysis.summary import summarise
 from ccplay.errors import CcplayError, LabError
-from ccplay.measure.checkpoint import Checkpoint, checkpoint
-from ccplay.measure.results import CaseResult
-from ccplay.measure.summary import summarise
 from ccplay.model.commands import AnyCommand, StopDownload, StopFlow, StopPing, StopUdp
 from ccplay.scenario import Case, Scenario, check_against
-from ccplay.script import Script
-from ccplay.session import Session
-from ccplay.sinks import Recorder
-from ccplay.source import Source
-from ccplay.state import LabState
+from ccplay.session.session import Session
+from ccplay.session.timeline import Script
+from ccplay.state.lab_state import LabState
+from ccplay.stream.sinks import Recorder
+from ccplay.stream.sources import Source
 
 _SILENCE_LIMIT_S = 180.0
 """Without any event. An emulated guest boots for half a minute, on a busy machine for two."""

@@ -10,17 +10,19 @@ import platform
 import subprocess
 from collections.abc import Iterator
 
-from ccplay.assets import SUFFIX
-from ccplay.disciplines import DISCIPLINES
-from ccplay.lab import capture_tools, congestion, filters, qdiscs
-from ccplay.lab.bpf.loaded import library
-from ccplay.lab.bpf.marker import lack_of_marking
-from ccplay.lab.bpf.offers import offers
-from ccplay.lab.bpf.support import is_root, lack, program
-from ccplay.lab.bpf.tracer import PROBE, STATE_SET, lack_of
-from ccplay.lab.catalogue import CATALOGUE
-from ccplay.lab.delaytrials import try_delay_line, try_netem
-from ccplay.lab.modules import find_tool, module_file
+from ccplay.assets import SUFFIX, find_tool, module_file
+from ccplay.bpf.catalogue import offers
+from ccplay.bpf.loaded import library
+from ccplay.bpf.support import is_root, lack, program
+from ccplay.lab.capture import tools as capture_tools
+from ccplay.lab.delay.trials import try_delay_line, try_netem
+from ccplay.lab.links import filters
+from ccplay.lab.probe.tracer import PROBE, STATE_SET, lack_of
+from ccplay.lab.queues import qdiscs
+from ccplay.lab.queues.marker import lack_of_marking
+from ccplay.lab.traffic import congestion
+from ccplay.model.algorithms import CATALOGUE
+from ccplay.model.disciplines import DISCIPLINES
 from ccplay.model.values import Capabilities, Feature
 
 _TOOLS = (

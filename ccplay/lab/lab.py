@@ -11,19 +11,21 @@ from typing import Self
 
 import msgspec
 
+from ccplay.bpf.loaded import library
 from ccplay.errors import CcplayError, CommandError, LabError
-from ccplay.lab import capabilities, congestion, topology
-from ccplay.lab.bpf.loaded import library
-from ccplay.lab.captures import Captures, Place
-from ccplay.lab.drain import DrainMeter
+from ccplay.lab import capabilities
+from ccplay.lab.capture.captures import Captures, Place
 from ccplay.lab.health import Timekeeper
-from ccplay.lab.links import capture_point, directions
-from ccplay.lab.misbehaviour import Watchdog
-from ccplay.lab.probe import Probe
-from ccplay.lab.shaping import Shaper, delay_engine
-from ccplay.lab.topology import BuiltNetwork
-from ccplay.lab.tracing import Tracing
-from ccplay.lab.traffic import Traffic
+from ccplay.lab.links.shaping import Shaper, delay_engine
+from ccplay.lab.network import building
+from ccplay.lab.network.building import BuiltNetwork
+from ccplay.lab.network.names import capture_point, directions
+from ccplay.lab.probe.probe import Probe
+from ccplay.lab.probe.tracing import Tracing
+from ccplay.lab.queues.rate_accuracy import DrainMeter
+from ccplay.lab.traffic import congestion
+from ccplay.lab.traffic.misbehaviour import Watchdog
+from ccplay.lab.traffic.traffic import Traffic
 from ccplay.model.base import Event
 from ccplay.model.commands import (
     AnyCommand,
@@ -97,7 +99,7 @@ class Lab:
             low, high = SAMPLE_HZ
             raise CommandError(f"sample_hz must be {low:.0f} to {high:.0f}, not {build.sample_hz}")
         self._build = build
-        self.network = topology.plan(build.topology)
+        self.network = building.plan(build.topology)
         self.capabilities = capabilities.discover()
 
     async def __aenter__(self) -> Self:
@@ -130,7 +132,7 @@ class Lab:
         self._stack.push_async_callback(engine.close)
         self._stack.callback(library.close)
         await engine.prepare()
-        built = topology.build(self.network, self._progress)
+        built = building.build(self.network, self._progress)
         self._built: BuiltNetwork = built
         self._shaper = self._stack.enter_context(Shaper(built, engine, self.clock))
         for done, (link, setting) in enumerate(settings):

@@ -15,15 +15,16 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from ccplay import __version__, wire
+from ccplay import __version__
+from ccplay.bpf.loaded import library
 from ccplay.errors import CcplayError, LabError
-from ccplay.lab.bpf.loaded import library
-from ccplay.lab.captures import Place
+from ccplay.lab.capture.captures import Place
 from ccplay.lab.lab import Lab
 from ccplay.model.base import Event
 from ccplay.model.commands import Build
 from ccplay.model.events import Applied, Ended, Failed, Hello
 from ccplay.model.samples import Sweep, TraceSamples
+from ccplay.stream import wire
 
 _BACKLOG_LIMIT = 64 << 20
 """Bytes that may wait for a slow reader before sweeps and traces are dropped."""

@@ -4,12 +4,12 @@
 it is refused, with its place, before anything starts.
 """
 
-from ccplay.scenario.captures import captured
-from ccplay.scenario.library import find, shipped
-from ccplay.scenario.own import admit, driven, rerun
-from ccplay.scenario.reading import load
+from ccplay.scenario.file.library import find, shipped
+from ccplay.scenario.file.reading import load
 from ccplay.scenario.repeats import repeated
-from ccplay.scenario.support import check_against
+from ccplay.scenario.rules.captures import captured
+from ccplay.scenario.rules.own_algorithms import admit, driven, rerun
+from ccplay.scenario.rules.support import check_against
 from ccplay.scenario.values import Case, Expectation, Published, Scenario, Step
 
 __all__ = [

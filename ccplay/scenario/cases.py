@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from ccplay.scenario import quantities
-from ccplay.scenario.class_rules import check_classes
-from ccplay.scenario.evidence import read_expect, read_figures, read_published
+from ccplay.scenario.fields import quantities
+from ccplay.scenario.fields.evidence import read_expect, read_figures, read_published
+from ccplay.scenario.fields.network import read_build
+from ccplay.scenario.fields.timeline import read_timeline
+from ccplay.scenario.file.mistakes import quote
+from ccplay.scenario.file.settings import Setting, lay_over
+from ccplay.scenario.file.tree import Node, Reader, overlay
 from ccplay.scenario.matrix import Point, check_settings, points, read_matrix, size
-from ccplay.scenario.mistakes import quote
-from ccplay.scenario.network import read_build
-from ccplay.scenario.overruled import check_overruled
 from ccplay.scenario.repeats import MOST_REPEATS, flow_of
-from ccplay.scenario.rules import check_timeline
-from ccplay.scenario.settings import Setting, lay_over
-from ccplay.scenario.timeline import read_timeline
-from ccplay.scenario.tree import Node, Reader, overlay
+from ccplay.scenario.rules.classes import check_classes
+from ccplay.scenario.rules.precedence import check_overruled
+from ccplay.scenario.rules.timeline import check_timeline
 from ccplay.scenario.values import Case
 
 T = TypeVar("T")

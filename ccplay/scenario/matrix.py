@@ -8,11 +8,11 @@ from itertools import product
 from math import prod
 from typing import Any, TypeAlias
 
-from ccplay.scenario import quantities
-from ccplay.scenario.mistakes import Place, quote, spell
-from ccplay.scenario.paths import NOWHERE, Path, read_path
-from ccplay.scenario.settings import Setting
-from ccplay.scenario.tree import Node, Reader, graft
+from ccplay.scenario.fields import quantities
+from ccplay.scenario.file.mistakes import Place, quote, spell
+from ccplay.scenario.file.paths import NOWHERE, Path, read_path
+from ccplay.scenario.file.settings import Setting
+from ccplay.scenario.file.tree import Node, Reader, graft
 
 AXIS_KEYS = ("path", "values", "names")
 LARGEST_WHOLE = 2**53

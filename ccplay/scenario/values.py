@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ccplay.errors import UsageError
 from ccplay.model.commands import AnyCommand, Build, StartFlow
-from ccplay.scenario.mistakes import did_you_mean, quote
+from ccplay.scenario.file.mistakes import did_you_mean, quote
 
 
 @dataclass(frozen=True, slots=True)

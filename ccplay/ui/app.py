@@ -13,11 +13,11 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from ccplay.errors import UsageError
-from ccplay.session import Session
-from ccplay.ui.glyphs import ASCII, UNICODE, Glyphs
-from ccplay.ui.main import MainScreen
+from ccplay.session.session import Session
+from ccplay.ui.cells.diff_writer import ThriftyUpdate
+from ccplay.ui.cells.glyphs import ASCII, UNICODE, Glyphs
+from ccplay.ui.screen import MainScreen
 from ccplay.ui.themes import DEFAULT, Look, load_looks
-from ccplay.ui.thrift import ThriftyUpdate
 
 
 class CcplayApp(App[int]):

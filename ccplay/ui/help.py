@@ -13,9 +13,9 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from ccplay.ui.glyphs import UNICODE, Glyphs
+from ccplay.model.wording import CA_STATES
+from ccplay.ui.cells.glyphs import UNICODE, Glyphs
 from ccplay.ui.keys import GROUPS, bindings_of, group_of, wording
-from ccplay.words import CA_STATES
 
 _STATES = (
     "all is well: cwnd grows",

@@ -8,7 +8,6 @@ from typing import Protocol, cast
 
 from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 
-from ccplay.disciplines import DISCIPLINES, validate
 from ccplay.model.base import Option
 from ccplay.model.commands import (
     AnyCommand,
@@ -29,15 +28,16 @@ from ccplay.model.commands import (
     TraceFlow,
     UntraceFlow,
 )
+from ccplay.model.disciplines import DISCIPLINES, validate
 from ccplay.model.values import Qdisc
-from ccplay.state import LabState
+from ccplay.model.wording import describe, describe_qdisc
+from ccplay.state.lab_state import LabState
 from ccplay.ui.dialogs.captures import capture_choices
 from ccplay.ui.dialogs.hosts import hosts, next_sender, opposite, running_flows
 from ccplay.ui.keys import bindings_of, wording
 from ccplay.ui.themes import Look
 from ccplay.ui.view import tracing_problem
 from ccplay.units import format_rate, format_size, parse_rate, parse_ratio, parse_time_us
-from ccplay.words import describe, describe_qdisc
 
 RATES = ("1 Mbit/s", "1.5 Mbit/s", "5 Mbit/s", "10 Mbit/s", "20 Mbit/s", "50 Mbit/s", "100 Mbit/s")
 DELAYS = ("0 ms", "5 ms", "10 ms", "20 ms", "50 ms", "100 ms", "200 ms")

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from ccplay import wire
 from ccplay.errors import CcplayError, WireError
 from ccplay.model.base import Event
 from ccplay.model.events import FlowStarted, Hello
-from ccplay.source import check_recording
+from ccplay.stream import wire
+from ccplay.stream.sources import check_recording
 
 PATTERNS = ("*.ccplay", "runs/*.ccplay", "*/runs/*.ccplay")
 """Where recordings are: in the folder, and in the directories of runs."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from ccplay.model.commands import StopDownload, StopFlow, StopPing, StopUdp
-from ccplay.state import Flow, Ping, Udp
+from ccplay.state.lab_state import Flow, Ping, Udp
 from ccplay.ui.view import View
 
 Traffic: TypeAlias = Flow | Udp | Ping

@@ -15,8 +15,8 @@ from platformdirs import user_config_path
 from textual.theme import Theme
 
 from ccplay.assets import assets
-from ccplay.disciplines import did_you_mean
 from ccplay.errors import UsageError
+from ccplay.model.disciplines import did_you_mean
 
 DEFAULT = "dark"
 """The theme where nobody chose one."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 
+from ccplay.analysis.theory import Theory
 from ccplay.model.events import LinkChanged
 from ccplay.model.values import Network
-from ccplay.session import Session
-from ccplay.state import Entry, Flow, LabState, Ping, Queue, Udp
-from ccplay.theory import Theory
-from ccplay.ui.ghosts import Ghost
-from ccplay.ui.glyphs import Glyphs
+from ccplay.session.session import Session
+from ccplay.state.lab_state import Entry, Flow, LabState, Ping, Queue, Udp
+from ccplay.ui.cells.glyphs import Glyphs
 from ccplay.ui.playhead import Playhead
+from ccplay.ui.plots.ghosts import Ghost
 from ccplay.ui.themes import Look
 
 LINGER_S = 10.0

@@ -9,12 +9,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from ccplay import launch, wire
 from ccplay.model.commands import AnyCommand, Build
 from ccplay.model.events import AnyEvent, Applied, Failed, Health, PingSample, PingStarted, Ready
 from ccplay.model.samples import Sweep
-from ccplay.source import LabSource
-from ccplay.wire import UnknownEvent
+from ccplay.session import launch
+from ccplay.stream import wire
+from ccplay.stream.sources import LabSource
+from ccplay.stream.wire import UnknownEvent
 
 E = TypeVar("E", bound=AnyEvent)
 

@@ -10,18 +10,18 @@ from pathlib import Path
 
 from rich.console import Console
 
-from ccplay import launch
 from ccplay.assets import ALGORITHMS
-from ccplay.lab.bpf.build import build
-from ccplay.lab.bpf.register import register
-from ccplay.lab.bpf.support import lack
+from ccplay.bpf.build import build
+from ccplay.bpf.registry import register
+from ccplay.bpf.support import lack
 from ccplay.model.commands import Build, SetCongestionControl, StartFlow
 from ccplay.model.events import Hello
 from ccplay.model.samples import Sweep
 from ccplay.model.values import LinkSetting, Topology
-from ccplay.session import Session
-from ccplay.source import LabSource
-from ccplay.state import LabState
+from ccplay.session import launch
+from ccplay.session.session import Session
+from ccplay.state.lab_state import LabState
+from ccplay.stream.sources import LabSource
 from tests.bench._figures import Spread, table
 
 ROUNDS = 10

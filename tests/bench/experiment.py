@@ -13,13 +13,14 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
-from ccplay import launch, scenario
-from ccplay.experiment.conduct import Experiment
-from ccplay.measure.results import Result
+from ccplay import scenario
+from ccplay.analysis.results import Result
+from ccplay.experiment.runner import Experiment
 from ccplay.model.commands import Build
-from ccplay.report.amounts import unit
-from ccplay.report.progress import Teller
-from ccplay.source import LabSource, Source
+from ccplay.report.terminal.amounts import unit
+from ccplay.report.terminal.progress import Teller
+from ccplay.session import launch
+from ccplay.stream.sources import LabSource, Source
 from tests.bench._figures import table
 
 JOBS = 6

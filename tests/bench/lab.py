@@ -18,8 +18,7 @@ from collections.abc import Generator, Iterable, Sequence
 from rich.console import Console
 from rich.table import Table
 
-from ccplay import launch
-from ccplay.lab import topology
+from ccplay.lab.network import building as topology
 from ccplay.model.commands import AnyCommand, Build, StartFlow, StartPing
 from ccplay.model.events import (
     AnyEvent,
@@ -32,8 +31,9 @@ from ccplay.model.events import (
 )
 from ccplay.model.samples import Sweep
 from ccplay.model.values import Topology
-from ccplay.source import LabSource
-from ccplay.wire import UnknownEvent
+from ccplay.session import launch
+from ccplay.stream.sources import LabSource
+from ccplay.stream.wire import UnknownEvent
 from tests.bench._figures import Spread, table
 from tests.bench._running import family
 
@@ -208,7 +208,7 @@ IMPORTS = {
     "a bare Python": "pass",
     "asyncio, msgspec": "import asyncio, msgspec",
     "all of the lab": "import ccplay.lab.server",
-    "the delay line": "import ccplay.lab.delayline",
+    "the delay line": "import ccplay.lab.delay.line",
     "the peer's Mininet": "import mininet.net",
 }
 

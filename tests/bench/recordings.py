@@ -20,12 +20,12 @@ from pathlib import Path
 import psutil
 from rich.console import Console
 
-from ccplay import wire
 from ccplay.model.events import AnyEvent
 from ccplay.model.samples import Sweep
-from ccplay.sinks import Recorder
-from ccplay.source import read_recording
-from ccplay.state import LabState
+from ccplay.state.lab_state import LabState
+from ccplay.stream import wire
+from ccplay.stream.sinks import Recorder
+from ccplay.stream.sources import read_recording
 from tests.bench._figures import Spread, table
 from tests.bench._hour import FLOWS, HOUR_S, HZ, hour, sample
 from tests.bench.screen import Terminal

@@ -19,21 +19,21 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from rich.console import Console
 
+from ccplay.analysis.summary import machine, summarise
 from ccplay.commands.runs import gather
-from ccplay.experiment.gather import usual
-from ccplay.measure.summary import machine, summarise
-from ccplay.report.export import export
+from ccplay.experiment.grouping import usual
+from ccplay.report.data.export import export
+from ccplay.report.data.material import Material, of_results
+from ccplay.report.data.scene import scene
+from ccplay.report.data.tables import Table, tables
 from ccplay.report.figures import files, fonts
 from ccplay.report.figures.job import Job, draw
 from ccplay.report.figures.run import stacked
 from ccplay.report.figures.style import Inks, look
-from ccplay.report.material import Material, of_results
-from ccplay.report.scene import scene
-from ccplay.report.tables import Table, tables
-from ccplay.report.writing import flow_names, write
-from ccplay.sinks import Recorder
-from ccplay.source import read_recording
-from ccplay.state import LabState
+from ccplay.report.page.writing import flow_names, write
+from ccplay.state.lab_state import LabState
+from ccplay.stream.sinks import Recorder
+from ccplay.stream.sources import read_recording
 from tests.bench._figures import Spread, table
 from tests.bench._hour import FLOWS, HZ, hour, sample
 

@@ -26,7 +26,7 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from ccplay import wire
+from ccplay.stream import wire
 from tests.ui.synthetic import SyntheticSource, stream
 
 SIZE = (120, 40)
@@ -164,7 +164,7 @@ def run(console: Console) -> None:
 
 def play(ghost: Path | None = None) -> None:
     """Run the real screen on a made-up live session."""
-    from ccplay.session import Session
+    from ccplay.session.session import Session
     from ccplay.ui.app import CcplayApp
 
     events = stream(flows=FLOWS, pairs=FLOWS, seconds=120.0)
@@ -186,7 +186,7 @@ def sparkline() -> None:
     from textual.app import App, ComposeResult
     from textual.widgets import Label, Sparkline
 
-    from ccplay.session import Session
+    from ccplay.session.session import Session
 
     session = Session(SyntheticSource(stream(flows=FLOWS, pairs=FLOWS), live=True, paced=True))
 

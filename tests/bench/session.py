@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 from rich.console import Console
 
-from ccplay.lab.netns import Namespace
+from ccplay.lab.network.netns import Namespace
 from ccplay.model.commands import Build, StartFlow
 from ccplay.model.events import Health
 from ccplay.model.values import LinkSetting, Qdisc, Topology
@@ -75,7 +75,7 @@ async def _measure(lab: WatchedLab) -> dict[str, float]:
     assert pid is not None
     parts = {
         "lab, % of a core": part(pid, "ccplay.lab"),
-        "delay line, % of a core": part(pid, "ccplay.lab.delayline"),
+        "delay line, % of a core": part(pid, "ccplay.lab.delay.line"),
     }
     running = {name: psutil.Process(pid) for name, pid in parts.items() if pid is not None}
     before = {name: _cpu_s(process) for name, process in running.items()}

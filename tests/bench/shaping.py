@@ -14,10 +14,10 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from ccplay import launch
 from ccplay.model.commands import Build, SetLink, StartFlow, StartPing, StopPing
 from ccplay.model.events import Health, LinkChanged
 from ccplay.model.values import LinkSetting, Qdisc, Topology
+from ccplay.session import launch
 from tests.bench._figures import Spread, table
 from tests.bench._running import WatchedLab, part, running
 
@@ -140,7 +140,7 @@ async def _delay_line_cpu() -> Table:
         for _ in range(ROUNDS):
             async with running(_build(rate, 10_000)) as lab:
                 since = await _flow(lab)
-                pid = part(lab.source.pid or 0, "ccplay.lab.delayline")
+                pid = part(lab.source.pid or 0, "ccplay.lab.delay.line")
                 if pid is None:
                     sheet.caption = "no delay line: this kernel has netem"
                     return sheet

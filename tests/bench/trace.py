@@ -14,12 +14,12 @@ from pathlib import Path
 import psutil
 from rich.console import Console
 
-from ccplay import wire
-from ccplay.lab import tracing
-from ccplay.lab.bpf.tracer import PROBE, complete, lack_of
+from ccplay.lab.probe import tracing
+from ccplay.lab.probe.tracer import PROBE, complete, lack_of
 from ccplay.model.commands import Build, StartFlow, TraceFlow, UntraceFlow
 from ccplay.model.samples import TraceSamples
 from ccplay.model.values import LinkSetting, Topology
+from ccplay.stream import wire
 from tests.bench._figures import Spread, table
 from tests.bench._running import WatchedLab, part, running
 

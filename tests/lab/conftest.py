@@ -11,14 +11,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ccplay import launch
-from ccplay.lab.netns import Namespace
-from ccplay.measure.trust import judge
+from ccplay.analysis.trust import judge
+from ccplay.lab.network.netns import Namespace
 from ccplay.model.commands import AnyCommand, Build
-from ccplay.session import Session
-from ccplay.sinks import Sink
-from ccplay.source import LabSource
-from ccplay.state import LabState
+from ccplay.session import launch
+from ccplay.session.session import Session
+from ccplay.state.lab_state import LabState
+from ccplay.stream.sinks import Sink
+from ccplay.stream.sources import LabSource
 from tests.lab.trust import note
 
 

@@ -18,12 +18,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from ccplay import launch
+from ccplay.analysis.trust import judge
 from ccplay.lab.health import Timekeeper
 from ccplay.lab.server import make_run_private
-from ccplay.measure.trust import judge
 from ccplay.model.events import Health
-from ccplay.state import LabState
+from ccplay.session import launch
+from ccplay.state.lab_state import LabState
 from tests.lab.trust import note
 
 ROOT = Path(__file__).parents[2]

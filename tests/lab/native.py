@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from ccplay.lab.bpf.build import _types, _vmlinux_header
+from ccplay.bpf.build import _types, _vmlinux_header
 
 SHIM = Path(__file__).with_name("native.c")
 

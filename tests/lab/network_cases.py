@@ -14,10 +14,12 @@ from typing import Any
 
 from pyroute2.netlink.rtnl import RTM_GETQDISC, TC_H_ROOT
 
-from ccplay.lab import netem, qdiscs, topology
-from ccplay.lab.delays import Arrival
-from ccplay.lab.rtnl import RouteSocket, traffic_control
-from ccplay.lab.shaping import Shaper, delay_engine
+from ccplay.lab.delay import netem
+from ccplay.lab.delay.engines import Arrival
+from ccplay.lab.links.shaping import Shaper, delay_engine
+from ccplay.lab.network import building
+from ccplay.lab.network.rtnl import RouteSocket, traffic_control
+from ccplay.lab.queues import qdiscs
 from ccplay.model.events import LinkChanged
 from ccplay.model.values import Link, LinkSetting, Qdisc, Topology
 
@@ -28,7 +30,7 @@ PFIFO_100 = Qdisc(kind="pfifo", options={"limit": 100})
 class Bench:
     """A built, shaped network and ways to load and measure it."""
 
-    def __init__(self, built: topology.BuiltNetwork, shaper: Shaper, said: list[list[str]]) -> None:
+    def __init__(self, built: building.BuiltNetwork, shaper: Shaper, said: list[list[str]]) -> None:
         self.built = built
         self.shaper = shaper
         self.said = said
@@ -128,9 +130,9 @@ class Bench:
 async def bench(
     kind: str = "dumbbell", *, engine: str = "delay line", **setting: Any
 ) -> AsyncIterator[Bench]:
-    network = topology.plan(Topology(kind=kind, pairs=1))
+    network = building.plan(Topology(kind=kind, pairs=1))
     said: list[list[str]] = []
-    built = topology.build(network, lambda *_: None)
+    built = building.build(network, lambda *_: None)
     delays = delay_engine(engine, lambda level, text: said.append([level, text]), seed=1)
     with Shaper(built, delays, time.monotonic) as shaper:
         made = Bench(built, shaper, said)
@@ -142,8 +144,8 @@ async def bench(
 
 async def reach(kind: str, pairs: int) -> list[str]:
     """Ping every node from every host; return those that did not answer."""
-    network = topology.plan(Topology(kind=kind, pairs=pairs))
-    built = topology.build(network, lambda *_: None)
+    network = building.plan(Topology(kind=kind, pairs=pairs))
+    built = building.build(network, lambda *_: None)
     pings = {}
     for node in network.nodes:
         for other in network.nodes:

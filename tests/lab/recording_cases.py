@@ -6,11 +6,11 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ccplay import launch
 from ccplay.model.commands import Build, StartFlow
 from ccplay.model.values import LinkSetting, Topology
-from ccplay.sinks import Recorder
-from ccplay.source import LabSource, read_recording
+from ccplay.session import launch
+from ccplay.stream.sinks import Recorder
+from ccplay.stream.sources import LabSource, read_recording
 from tests.lab.conftest import RunningLab
 
 DISK = Path("/run")

@@ -9,17 +9,17 @@ from itertools import pairwise
 from statistics import fmean, median
 from typing import TypeAlias
 
-from ccplay import launch
-from ccplay.measure.trust import HealthResult, judge
+from ccplay.analysis.theory import Theory
+from ccplay.analysis.trust import HealthResult, judge
 from ccplay.model.commands import Build, StartFlow
 from ccplay.model.events import AnyEvent
 from ccplay.model.samples import Sweep
 from ccplay.model.values import LinkSetting, Qdisc, Topology
-from ccplay.series import Series, Timeline
-from ccplay.source import LabSource
-from ccplay.state import Flow, LabState
-from ccplay.theory import Theory
-from ccplay.wire import UnknownEvent
+from ccplay.session import launch
+from ccplay.state.lab_state import Flow, LabState
+from ccplay.state.series import Series, Timeline
+from ccplay.stream.sources import LabSource
+from ccplay.stream.wire import UnknownEvent
 from tests.lab.conftest import RunningLab
 from tests.lab.trust import note, starved
 

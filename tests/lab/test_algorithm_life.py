@@ -14,12 +14,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ccplay import launch
-from ccplay.assets import ALGORITHMS, algorithms
+from ccplay.assets import ALGORITHMS, algorithms, find_tool
+from ccplay.bpf.own_files import own_algorithms
+from ccplay.bpf.support import lack
 from ccplay.errors import UsageError
-from ccplay.lab.bpf.own import own_algorithms
-from ccplay.lab.bpf.support import lack
-from ccplay.lab.modules import find_tool
 from ccplay.model.commands import (
     Build,
     SetCongestionControl,
@@ -28,8 +26,9 @@ from ccplay.model.commands import (
     StartFlow,
 )
 from ccplay.model.values import Topology
-from ccplay.source import LabSource
-from ccplay.state import LabState
+from ccplay.session import launch
+from ccplay.state.lab_state import LabState
+from ccplay.stream.sources import LabSource
 from tests.lab.conftest import RunningLab, running
 from tests.lab.namespaced import call
 from tests.lab.test_leaks import nothing_left

@@ -13,10 +13,10 @@ from statistics import fmean, median
 import pytest
 
 from ccplay.assets import algorithms
-from ccplay.lab.bpf.support import lack
+from ccplay.bpf.support import lack
 from ccplay.model.commands import Build, StartFlow
 from ccplay.model.values import Topology
-from ccplay.series import Series
+from ccplay.state.series import Series
 from tests.lab.conftest import running
 from tests.lab.rides import OPEN, Path, Ridden, Ride, gained, rides
 from tests.lab.rides import ride as one_ride

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ccplay.measure.trust import HealthResult
+from ccplay.analysis.trust import HealthResult
 from tests.lab.trust import note, physical, starved
 
 BASE_RTT_MS = 20.0

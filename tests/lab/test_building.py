@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from ccplay.assets import ALGORITHMS
+from ccplay.bpf.build import BuildError, build
+from ccplay.bpf.diagnostics import complaints
+from ccplay.bpf.libbpf import LoadError
+from ccplay.bpf.registry import register
+from ccplay.bpf.support import lack
 from ccplay.cli import main
-from ccplay.lab.bpf.build import BuildError, build
-from ccplay.lab.bpf.complaints import complaints
-from ccplay.lab.bpf.libbpf import LoadError
-from ccplay.lab.bpf.register import register
-from ccplay.lab.bpf.support import lack
-from ccplay.scenario import quantities
+from ccplay.scenario.fields import quantities
 
 _missing = lack()
 pytestmark = pytest.mark.skipif(_missing is not None, reason=f"{_missing}")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ccplay.assets import algorithms
-from ccplay.lab.bpf.loaded import is_ours
-from ccplay.lab.catalogue import CATALOGUE
+from ccplay.bpf.loaded import is_ours
+from ccplay.model.algorithms import CATALOGUE
 from ccplay.model.commands import Build
 from ccplay.model.values import Topology
 from tests.lab.conftest import running

@@ -16,13 +16,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ccplay import launch, wire
-from ccplay.lab.pcapng import STATISTICS_SIZE
+from ccplay.lab.capture.pcapng import STATISTICS_SIZE
 from ccplay.model.commands import Build, StartCapture, StartFlow, StopCapture
 from ccplay.model.events import CaptureEnded
 from ccplay.model.values import LinkSetting, Topology
-from ccplay.source import LabSource
-from ccplay.state import LabState
+from ccplay.session import launch
+from ccplay.state.lab_state import LabState
+from ccplay.stream import wire
+from ccplay.stream.sources import LabSource
 from tests.lab.conftest import RunningLab
 from tests.lab.test_leaks import MARKER, drain, marked, nothing_left, read_until
 
@@ -195,7 +196,7 @@ async def test_what_can_not_be_captured_is_refused_with_the_reason(tmp_path: Pat
             await lab.until(lambda state, text=text: any(text in e.text for e in state.log))  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("program", ["tcpdump", "ccplay.lab.capturer"])
+@pytest.mark.parametrize("program", ["tcpdump", "ccplay.lab.capture.writer"])
 async def test_a_capture_that_dies_says_why_and_the_lab_goes_on(
     tmp_path: Path, program: str
 ) -> None:

@@ -17,7 +17,7 @@ from ccplay.model.commands import (
     StartPing,
 )
 from ccplay.model.values import LinkSetting, Qdisc, Topology, TrafficClass
-from ccplay.state import LabState
+from ccplay.state.lab_state import LabState
 from tests.lab.conftest import RunningLab, running
 from tests.lab.namespaced import call
 from tests.lab.trust import physical

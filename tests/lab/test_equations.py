@@ -14,7 +14,7 @@ from typing import TypeAlias
 import pytest
 
 from ccplay.assets import ALGORITHMS, algorithms
-from ccplay.lab.bpf.support import lack
+from ccplay.bpf.support import lack
 from tests.lab.native import CWR, LOSS, Connection, compiled
 
 _missing = lack()

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ccplay import launch
 from ccplay.experiment.store import read_run_directory, recording_of
 from ccplay.model.commands import Build
-from ccplay.source import LabSource, check_recording
+from ccplay.session import launch
+from ccplay.stream.sources import LabSource, check_recording
 
 SCENARIO = """
 duration = "2 s"

@@ -12,12 +12,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ccplay import launch
 from ccplay.assets import ALGORITHMS
 from ccplay.guest import boot
 from ccplay.model.commands import Build, SetCongestionControl, StartCapture, StartFlow, StopCapture
 from ccplay.model.values import Topology
-from ccplay.source import LabSource
+from ccplay.session import launch
+from ccplay.stream.sources import LabSource
 from tests.lab.conftest import RunningLab
 
 _missing = boot.lack()

@@ -20,10 +20,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ccplay import launch, wire
-from ccplay.lab.modules import find_tool
+from ccplay.assets import find_tool
 from ccplay.model.commands import Build, StartDownload, StartFlow, StartPing, StartUdp
 from ccplay.model.values import Topology
+from ccplay.session import launch
+from ccplay.stream import wire
 
 MARKER = "CCPLAY_TEST_MARKER"
 ROUNDS = 50
@@ -131,7 +132,7 @@ def part_of(argv: list[str]) -> str | None:
     """Say which part a command line is of; one that is dying has none."""
     if argv and Path(argv[0]).name == "unshare":
         return "unshare"
-    if "ccplay.lab.delayline" in argv:
+    if "ccplay.lab.delay.line" in argv:
         return "delay line"
     return "lab" if "ccplay.lab" in argv else None
 

@@ -14,12 +14,12 @@ from statistics import fmean, quantiles
 import pytest
 
 from ccplay.errors import LabError
-from ccplay.lab.bpf.marker import lack_of_marking
+from ccplay.lab.queues.marker import lack_of_marking
 from ccplay.model.commands import Build, SetLink, StartFlow
 from ccplay.model.events import AnyEvent
 from ccplay.model.samples import Sweep
 from ccplay.model.values import LinkSetting, Qdisc, Topology
-from ccplay.wire import UnknownEvent
+from ccplay.stream.wire import UnknownEvent
 from tests.lab.conftest import RunningLab, running
 from tests.lab.namespaced import call
 from tests.lab.test_leaks import MARKER, loaded_programs, nothing_left, programs_held_for

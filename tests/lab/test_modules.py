@@ -11,8 +11,8 @@ from statistics import fmean, median
 
 import pytest
 
-from ccplay import launch
 from ccplay.guest import boot
+from ccplay.session import launch
 from tests.lab.rides import Path, Ridden, Ride, rides
 
 _missing = boot.lack()

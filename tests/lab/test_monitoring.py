@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from ccplay import launch
-from ccplay.lab.bpf.support import lack
+from ccplay.bpf.support import lack
 from ccplay.model.commands import Build, StartFlow, StartUdp
 from ccplay.model.values import LinkSetting, Monitored, Qdisc, Topology
-from ccplay.monitored import DELAY, LOSS, RECEIVED
-from ccplay.source import LabSource
-from ccplay.state import LabState
+from ccplay.session import launch
+from ccplay.state.lab_state import LabState
+from ccplay.state.monitor_rates import DELAY, LOSS, RECEIVED
+from ccplay.stream.sources import LabSource
 from tests.lab.conftest import RunningLab, running
 from tests.lab.test_leaks import MARKER, loaded_programs, nothing_left, programs_held_for
 from tests.lab.test_traffic import end_of

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from ccplay import launch
+from ccplay.analysis.summary import summarise
 from ccplay.assets import ALGORITHMS, algorithms
-from ccplay.lab.bpf.support import lack
-from ccplay.measure.summary import summarise
+from ccplay.bpf.support import lack
 from ccplay.model.commands import Build, SetCongestionControl, StartFlow, StopFlow
 from ccplay.model.values import LinkSetting, Qdisc, Topology
-from ccplay.source import LabSource
-from ccplay.state import LabState
+from ccplay.session import launch
+from ccplay.state.lab_state import LabState
+from ccplay.stream.sources import LabSource
 from tests.lab.conftest import RunningLab, running
 from tests.lab.trust import physical
 

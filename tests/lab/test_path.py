@@ -6,12 +6,12 @@ import os
 
 import pytest
 
-from ccplay import launch
 from ccplay.model.commands import Build, StartFlow, StartPing, StartUdp
 from ccplay.model.events import PingEnded, PingSample
 from ccplay.model.values import LinkSetting, Qdisc, Topology
-from ccplay.source import LabSource
-from ccplay.state import LabState
+from ccplay.session import launch
+from ccplay.state.lab_state import LabState
+from ccplay.stream.sources import LabSource
 from tests.lab.conftest import RunningLab, running
 from tests.lab.test_traffic import end_of
 from tests.lab.trust import physical

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ccplay.disciplines import DISCIPLINES
 from ccplay.model.base import Option
+from ccplay.model.disciplines import DISCIPLINES
 from tests.lab.namespaced import call
 from tests.lab.trust import physical
 

@@ -7,8 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ccplay import wire
-from ccplay.measure.trust import judge
+from ccplay.analysis.trust import judge
 from ccplay.model.commands import (
     Build,
     Mark,
@@ -23,8 +22,9 @@ from ccplay.model.commands import (
 from ccplay.model.events import Applied, Ready
 from ccplay.model.values import LinkSetting, Qdisc, Topology
 from ccplay.scenario import load
-from ccplay.scenario.writing import write
-from ccplay.source import ReplaySource, read_recording
+from ccplay.scenario.file.writing import write
+from ccplay.stream import wire
+from ccplay.stream.sources import ReplaySource, read_recording
 from tests.lab.conftest import RunningLab, running
 from tests.lab.trust import note, physical
 

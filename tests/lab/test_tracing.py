@@ -15,8 +15,7 @@ from typing import NamedTuple, TypeVar
 
 import pytest
 
-from ccplay import launch, wire
-from ccplay.lab.bpf.tracer import PROBE, lack_of
+from ccplay.lab.probe.tracer import PROBE, lack_of
 from ccplay.model.commands import (
     Build,
     SetLink,
@@ -27,11 +26,13 @@ from ccplay.model.commands import (
     UntraceFlow,
 )
 from ccplay.model.values import LinkSetting, Topology
-from ccplay.series import Series
-from ccplay.sinks import Recorder
-from ccplay.source import LabSource, read_recording
-from ccplay.state import Flow
-from ccplay.trace import Trace
+from ccplay.session import launch
+from ccplay.state.lab_state import Flow
+from ccplay.state.series import Series
+from ccplay.state.trace import Trace
+from ccplay.stream import wire
+from ccplay.stream.sinks import Recorder
+from ccplay.stream.sources import LabSource, read_recording
 from tests.lab.conftest import RunningLab, running
 from tests.lab.test_leaks import (
     MARKER,

@@ -20,7 +20,7 @@ from ccplay.model.commands import (
 )
 from ccplay.model.events import DownloadProgress
 from ccplay.model.values import LinkSetting, Qdisc, Topology
-from ccplay.state import LabState
+from ccplay.state.lab_state import LabState
 from tests.lab.conftest import RunningLab, running
 from tests.lab.trust import physical
 

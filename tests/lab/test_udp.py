@@ -16,7 +16,7 @@ from ccplay.model.commands import (
     StopUdp,
 )
 from ccplay.model.values import LinkSetting, Qdisc, Topology, TrafficClass
-from ccplay.state import LabState
+from ccplay.state.lab_state import LabState
 from tests.lab.conftest import running
 from tests.lab.test_captures import needs_tcpdump, only_file, packets_in
 from tests.lab.test_captures import running as capturing

@@ -9,9 +9,11 @@ from typing import Any
 
 import msgspec
 
-from ccplay.lab import capabilities, congestion, topology
-from ccplay.lab.probe import Probe
-from ccplay.lab.traffic import Traffic
+from ccplay.lab import capabilities
+from ccplay.lab.network import building
+from ccplay.lab.probe.probe import Probe
+from ccplay.lab.traffic import congestion
+from ccplay.lab.traffic.traffic import Traffic
 from ccplay.model.base import Event
 from ccplay.model.commands import StartFlow
 from ccplay.model.events import FlowEnded, FlowStarted
@@ -26,7 +28,7 @@ async def survey() -> Any:
 
 async def switch(flow_cc: str, later_cc: str, next_cc: str) -> list[str]:
     """Switch a running flow, then the host's default; return what the kernel said each time."""
-    built = topology.build(topology.plan(Topology(kind="dumbbell", pairs=1)), lambda *_: None)
+    built = building.build(building.plan(Topology(kind="dumbbell", pairs=1)), lambda *_: None)
     host = built.namespace("s1")
     probe = Probe(built.namespaces, [])
     events: list[Event] = []

@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 import pytest
 
-from ccplay.measure.trust import MOST_STEAL, HealthResult, for_want_of_cpu
+from ccplay.analysis.trust import MOST_STEAL, HealthResult, for_want_of_cpu
 
 ATTEMPTS = 3
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ccplay.disciplines import DISCIPLINES
+from ccplay.model.disciplines import DISCIPLINES
 from ccplay.model.events import FlowStarted, Hello, HostChanged, LinkChanged, Ready
 from ccplay.model.values import (
     Capabilities,
@@ -14,8 +14,8 @@ from ccplay.model.values import (
     Qdisc,
     Topology,
 )
-from ccplay.state import LabState
-from ccplay.wire import FORMAT
+from ccplay.state.lab_state import LabState
+from ccplay.stream.wire import FORMAT
 
 ALGORITHMS = {
     "reno": "the classic: adds one segment a round trip, halves on loss (RFC 5681)",

@@ -12,9 +12,9 @@ from textual.widgets import Static
 
 from ccplay.assets import assets
 from ccplay.model.commands import AnyCommand
-from ccplay.state import LabState
+from ccplay.state.lab_state import LabState
+from ccplay.ui.cells.glyphs import UNICODE, Glyphs
 from ccplay.ui.dialogs import Dialog
-from ccplay.ui.glyphs import UNICODE, Glyphs
 from ccplay.ui.help import HelpScreen
 from ccplay.ui.palette import Palette
 from ccplay.ui.themes import Look, load_looks

@@ -31,7 +31,7 @@ from ccplay.model.values import (
     Qdisc,
     Topology,
 )
-from ccplay.wire import UnknownEvent
+from ccplay.stream.wire import UnknownEvent
 
 RATE = 10_000_000
 BASE_US = 20_000

@@ -20,6 +20,7 @@ from ccplay.model.commands import (
     StartUdp,
 )
 from ccplay.model.values import Qdisc
+from ccplay.ui.cells.glyphs import ASCII, UNICODE, Glyphs
 from ccplay.ui.dialogs import (
     CongestionDialog,
     Dialog,
@@ -33,7 +34,6 @@ from ccplay.ui.dialogs import (
 )
 from ccplay.ui.dialogs.fields import Field
 from ccplay.ui.dialogs.menu import Menu
-from ccplay.ui.glyphs import ASCII, UNICODE, Glyphs
 from tests.ui.hand_made import REASON, REMEDY, lab
 from tests.ui.stage import Stage
 

@@ -12,16 +12,16 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from ccplay import wire
 from ccplay.model.commands import SetCongestionControl
 from ccplay.model.events import AnyEvent, Applied
-from ccplay.source import ReplaySource
+from ccplay.stream import wire
+from ccplay.stream.sources import ReplaySource
 from ccplay.ui.app import CcplayApp
+from ccplay.ui.cells.sheet import Sheet
 from ccplay.ui.dialogs.ghost import GhostDialog
-from ccplay.ui.main import MainScreen
-from ccplay.ui.pictures import PICTURES
-from ccplay.ui.plot import GUTTER, Plot
-from ccplay.ui.sheet import Sheet
+from ccplay.ui.plots.pictures import PICTURES
+from ccplay.ui.plots.plot import GUTTER, Plot
+from ccplay.ui.screen import MainScreen
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import live, playing, until
 from tests.ui.test_snapshots import RECORDING, SIZES, SnapCompare, app_on, at

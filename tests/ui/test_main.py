@@ -15,12 +15,12 @@ from textual.pilot import Pilot
 from ccplay.errors import LabError
 from ccplay.model.commands import SetQdisc, StartFlow, StopFlow
 from ccplay.model.events import AnyEvent, Ended, Failed
-from ccplay.session import Session
+from ccplay.session.session import Session
 from ccplay.ui.app import CcplayApp
-from ccplay.ui.main import MainScreen
-from ccplay.ui.pictures import PICTURES
-from ccplay.ui.plot import Plot
-from ccplay.ui.sheet import Sheet
+from ccplay.ui.cells.sheet import Sheet
+from ccplay.ui.plots.pictures import PICTURES
+from ccplay.ui.plots.plot import Plot
+from ccplay.ui.screen import MainScreen
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.view import text_of
 

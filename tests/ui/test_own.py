@@ -10,11 +10,11 @@ from textual.pilot import Pilot
 
 from ccplay.model.events import AnyEvent
 from ccplay.model.samples import Sweep
-from ccplay.state import LabState
+from ccplay.state.lab_state import LabState
 from ccplay.ui.app import CcplayApp
-from ccplay.ui.ghosts import of_run
-from ccplay.ui.pictures import PICTURES
-from ccplay.ui.traces import SeriesTrace, ShiftedTrace
+from ccplay.ui.plots.ghosts import of_run
+from ccplay.ui.plots.pictures import PICTURES
+from ccplay.ui.plots.traces import SeriesTrace, ShiftedTrace
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import playing
 from tests.ui.test_snapshots import SnapCompare, app_on, at

@@ -5,7 +5,6 @@ from collections.abc import Callable
 import pytest
 from textual.command import CommandList
 
-from ccplay.disciplines import DISCIPLINES
 from ccplay.model.commands import (
     AnyCommand,
     Mark,
@@ -17,10 +16,11 @@ from ccplay.model.commands import (
     StopPing,
     StopUdp,
 )
+from ccplay.model.disciplines import DISCIPLINES
 from ccplay.model.events import PingStarted, UdpStarted
 from ccplay.model.values import Qdisc
-from ccplay.state import LabState
-from ccplay.ui.glyphs import ASCII
+from ccplay.state.lab_state import LabState
+from ccplay.ui.cells.glyphs import ASCII
 from ccplay.ui.help import HelpScreen
 from ccplay.ui.keys import GROUPS, bindings_of, group_of, wording
 from ccplay.ui.palette import entries, typed

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from ccplay.session import Session
-from ccplay.source import ReplaySource
+from ccplay.session.session import Session
+from ccplay.stream.sources import ReplaySource
 from ccplay.ui.app import CcplayApp
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import until

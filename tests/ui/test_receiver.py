@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 
 from ccplay.model.commands import StartFlow
 from ccplay.model.events import AnyEvent, Applied
-from ccplay.session import Session
+from ccplay.session.session import Session
 from ccplay.ui.app import CcplayApp
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import live, playing, until

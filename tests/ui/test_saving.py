@@ -9,11 +9,11 @@ import pytest
 from textual.pilot import Pilot
 
 from ccplay.scenario import load
-from ccplay.session import Session
-from ccplay.source import ReplaySource
+from ccplay.session.session import Session
+from ccplay.stream.sources import ReplaySource
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.dialogs import saving
-from ccplay.ui.main import MainScreen
+from ccplay.ui.screen import MainScreen
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import live, playing, until
 from tests.ui.test_snapshots import RECORDING, SIZES, SnapCompare, at

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from ccplay.session import Session
-from ccplay.source import ReplaySource, Source
+from ccplay.session.session import Session
+from ccplay.stream.sources import ReplaySource, Source
 from ccplay.ui.app import CcplayApp
-from ccplay.ui.plot import Plot
-from ccplay.ui.sheet import Sheet
+from ccplay.ui.cells.sheet import Sheet
+from ccplay.ui.plots.plot import Plot
 from tests.ui.synthetic import SyntheticSource, stream
 
 SnapCompare = Callable[..., bool]

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from ccplay import wire
-from ccplay.source import ReplaySource
+from ccplay.stream import wire
+from ccplay.stream.sources import ReplaySource
 from ccplay.ui.app import CcplayApp
-from ccplay.ui.overlay import lack
-from ccplay.ui.pictures import PICTURES
-from ccplay.ui.plot import Plot
-from ccplay.ui.sheet import Sheet
+from ccplay.ui.cells.sheet import Sheet
+from ccplay.ui.plots.pictures import PICTURES
+from ccplay.ui.plots.plot import Plot
+from ccplay.ui.plots.theory import lack
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import live, playing, until
 from tests.ui.test_snapshots import RECORDING, SIZES, SnapCompare, app_on, at

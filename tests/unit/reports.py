@@ -2,9 +2,9 @@
 
 import msgspec
 
-from ccplay.measure.checkpoint import Checkpoint
-from ccplay.measure.merits import merits
-from ccplay.measure.results import (
+from ccplay.analysis.checkpoint import Checkpoint
+from ccplay.analysis.metrics import merits
+from ccplay.analysis.results import (
     CaseResult,
     CaseStatistics,
     Check,
@@ -12,9 +12,9 @@ from ccplay.measure.results import (
     PublishedResult,
     Result,
 )
-from ccplay.measure.statistics import statistic
-from ccplay.measure.trust import HealthResult
-from ccplay.report.material import Material, Run
+from ccplay.analysis.statistics import statistic
+from ccplay.analysis.trust import HealthResult
+from ccplay.report.data.material import Material, Run
 
 PUBLISHED = (0.72, 0.75, 0.67)
 HOSTILE = '<script>alert("1")</script>'

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ccplay.measure.accuracy import delay_off
-from ccplay.measure.trust import judge
+from ccplay.analysis.accuracy import delay_off
+from ccplay.analysis.trust import judge
 from ccplay.model.events import LinkChanged
 from ccplay.model.values import Link, LinkSetting, Network, Node, Topology
-from ccplay.state import LabState
+from ccplay.state.lab_state import LabState
 from tests.unit.test_fairness import flow, sweep
 from tests.unit.test_summary import HELLO, health
 

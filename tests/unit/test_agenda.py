@@ -5,15 +5,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from ccplay.analysis.results import CaseResult
+from ccplay.analysis.summary import summarise
 from ccplay.experiment.agenda import Goal, Planned, UntilSure
 from ccplay.experiment.forecast import Forecast
 from ccplay.experiment.plan import plan, slugs
-from ccplay.measure.results import CaseResult
-from ccplay.measure.summary import summarise
-from ccplay.report.progress import roughly
+from ccplay.report.terminal.progress import roughly
 from ccplay.scenario import Scenario
-from ccplay.scenario.reading import parse
-from ccplay.state import LabState
+from ccplay.scenario.file.reading import parse
+from ccplay.state.lab_state import LabState
 
 TEXT = """
 duration = "20 s"

@@ -8,18 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from ccplay import launch, scenario
+from ccplay import scenario
 from ccplay.assets import ALGORITHMS, algorithms
+from ccplay.bpf.build import BuildError
+from ccplay.bpf.catalogue import summary
+from ccplay.bpf.diagnostics import Complaint, complaints
+from ccplay.bpf.libbpf import LoadError
+from ccplay.bpf.loaded import Library, is_ours
+from ccplay.bpf.own_files import own_algorithms
 from ccplay.cli import main
 from ccplay.errors import ScenarioError, UsageError
-from ccplay.lab.bpf.build import BuildError
-from ccplay.lab.bpf.complaints import Complaint, complaints
-from ccplay.lab.bpf.libbpf import LoadError
-from ccplay.lab.bpf.loaded import Library, is_ours
-from ccplay.lab.bpf.offers import summary
-from ccplay.lab.bpf.own import own_algorithms
-from ccplay.lab.catalogue import CATALOGUE
-from ccplay.scenario import quantities
+from ccplay.model.algorithms import CATALOGUE
+from ccplay.scenario.fields import quantities
+from ccplay.session import launch
 
 SOURCE = Path("mine.bpf.c")
 

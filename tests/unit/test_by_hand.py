@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ccplay import scenario, wire
+from ccplay import scenario
 from ccplay.assets import assets
 from ccplay.model.commands import (
     AnyCommand,
@@ -26,10 +26,11 @@ from ccplay.model.commands import (
 from ccplay.model.events import AnyEvent, Applied, Failed, Hello, Log, Ready
 from ccplay.model.values import BOTTLENECK, Capabilities, Network, Qdisc, Topology
 from ccplay.scenario import Step
-from ccplay.script import Script
-from ccplay.session import Session
-from ccplay.sinks import Recorder
-from ccplay.source import read_recording
+from ccplay.session.session import Session
+from ccplay.session.timeline import Script
+from ccplay.stream import wire
+from ccplay.stream.sinks import Recorder
+from ccplay.stream.sources import read_recording
 
 HELLO = Hello(
     t=0.0,

@@ -1,9 +1,9 @@
 """When the first flow of a fixed size is done, every flow's bytes are those of that sweep."""
 
-from ccplay.measure.checkpoint import checkpoint
+from ccplay.analysis.checkpoint import checkpoint
 from ccplay.model.events import FlowEnded, FlowStarted, Ready
 from ccplay.model.samples import Sweep, TcpSamples
-from ccplay.state import LabState
+from ccplay.state.lab_state import LabState
 
 
 def sweep(t: float, acked: dict[str, int]) -> Sweep:

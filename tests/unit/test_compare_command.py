@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ccplay import wire
+from ccplay.analysis.results import CaseStatistics, Result
+from ccplay.analysis.statistics import statistic
+from ccplay.analysis.summary import summarise
 from ccplay.cli import main
-from ccplay.measure.results import CaseStatistics, Result
-from ccplay.measure.statistics import statistic
-from ccplay.measure.summary import summarise
+from ccplay.stream import wire
 from tests.ui.synthetic import stream
 from tests.unit.test_summary import session
 

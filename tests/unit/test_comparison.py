@@ -9,18 +9,18 @@ import msgspec
 import pytest
 from rich.console import Console
 
+from ccplay.analysis.results import CaseStatistics, Result
+from ccplay.analysis.statistics import statistic
 from ccplay.errors import UsageError
-from ccplay.measure.results import CaseStatistics, Result
-from ccplay.measure.statistics import statistic
-from ccplay.report.comparison import (
+from ccplay.report.data.comparison import (
     CaseComparison,
     Comparison,
     Difference,
     compare,
     welch,
 )
-from ccplay.report.comparison_table import show
-from ccplay.report.naming import words
+from ccplay.report.data.naming import words
+from ccplay.report.terminal.comparison_table import show
 
 
 def result(**cases: dict[str, list[float]]) -> Result:

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from ccplay.analysis.metrics import measurable, merits
+from ccplay.analysis.summary import summarise
 from ccplay.errors import ScenarioError
-from ccplay.lab.filters import udp_packets
-from ccplay.lab.udp import Account, client_argv
-from ccplay.measure.merits import measurable, merits
-from ccplay.measure.summary import summarise
+from ccplay.lab.links.filters import udp_packets
+from ccplay.lab.traffic.udp import Account, client_argv
 from ccplay.model.commands import StartUdp, StopUdp
 from ccplay.model.events import InterfaceCounters, UdpEnded, UdpStarted
-from ccplay.report.curves import cross_traffic
-from ccplay.scenario.reading import parse
-from ccplay.script import ended_at
-from ccplay.state import LabState, Udp
-from ccplay.words import describe
+from ccplay.model.wording import describe
+from ccplay.report.data.curves import cross_traffic
+from ccplay.scenario.file.reading import parse
+from ccplay.session.timeline import ended_at
+from ccplay.state.lab_state import LabState, Udp
 
 HEAD = 'title = "x"\nduration = "20 s"\ntopology = { kind = "linear" }\n'
 

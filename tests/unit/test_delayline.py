@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ccplay.lab import delayline
-from ccplay.lab.delayline import Held, Lateness, Order
-from ccplay.lab.delays import Path
+from ccplay.lab.delay import line as delayline
+from ccplay.lab.delay.engines import Path
+from ccplay.lab.delay.line import Held, Lateness, Order
 from ccplay.model.values import LinkSetting
 
 

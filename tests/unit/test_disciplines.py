@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from ccplay.disciplines import DISCIPLINES, Parameter, validate
 from ccplay.model.base import Option
+from ccplay.model.disciplines import DISCIPLINES, Parameter, validate
 from ccplay.model.values import Qdisc
-from ccplay.words import describe_qdisc
+from ccplay.model.wording import describe_qdisc
 
 
 def parameters() -> list[tuple[str, Parameter]]:

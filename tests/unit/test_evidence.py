@@ -6,7 +6,7 @@ import pytest
 
 from ccplay.errors import ScenarioError
 from ccplay.scenario import Expectation, Published
-from ccplay.scenario.reading import parse
+from ccplay.scenario.file.reading import parse
 
 HEAD = 'duration = "60 s"\ntopology.kind = "linear"\n'
 PATH = Path("t.toml")

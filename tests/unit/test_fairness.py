@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from ccplay.measure.fairness import converged_s, fairness, jain
-from ccplay.measure.queueing import loss, queueing_delays_us, utilisation
+from ccplay.analysis.fairness import converged_s, fairness, jain
+from ccplay.analysis.queueing import loss, queueing_delays_us, utilisation
 from ccplay.model.events import FlowStarted, LinkChanged, Ready
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
 from ccplay.model.values import LinkSetting
-from ccplay.state import LabState
+from ccplay.state.lab_state import LabState
 
 
 def link(t: float, rate: int) -> LinkChanged:

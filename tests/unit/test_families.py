@@ -7,17 +7,17 @@ import msgspec
 import pytest
 from rich.console import Console
 
+from ccplay.analysis.results import CaseResult, Result
+from ccplay.analysis.statistics import statistic
+from ccplay.analysis.summary import summarise
 from ccplay.experiment.checks import check
-from ccplay.experiment.gather import Gathering
-from ccplay.measure.results import CaseResult, Result
-from ccplay.measure.statistics import statistic
-from ccplay.measure.summary import summarise
-from ccplay.report.amounts import unit, write
-from ccplay.report.families import check_lines, family_of, some_of
-from ccplay.report.spans import Column, deal, table
-from ccplay.report.table import show
+from ccplay.experiment.grouping import Gathering
+from ccplay.report.terminal.amounts import unit, write
+from ccplay.report.terminal.column_heads import Column, deal, table
+from ccplay.report.terminal.repeats_table import check_lines, family_of, some_of
+from ccplay.report.terminal.table import show
 from ccplay.scenario import Scenario
-from ccplay.scenario.reading import parse
+from ccplay.scenario.file.reading import parse
 from tests.unit.reports import experiment, variants
 from tests.unit.test_summary import health, session
 

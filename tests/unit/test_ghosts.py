@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from ccplay import wire
 from ccplay.errors import RecordingError
 from ccplay.model.commands import Mark, SetLink, StartFlow
 from ccplay.model.events import Applied, Ready
-from ccplay.state import LabState
-from ccplay.ui.ghosts import Choice, Ghost, Ghosts, next_action, of_run, of_session
+from ccplay.state.lab_state import LabState
+from ccplay.stream import wire
+from ccplay.ui.plots.ghosts import Choice, Ghost, Ghosts, next_action, of_run, of_session
+from ccplay.ui.plots.traces import Pen, SeriesTrace, ShiftedTrace
 from ccplay.ui.recordings import find
-from ccplay.ui.traces import Pen, SeriesTrace, ShiftedTrace
 from tests.ui.synthetic import stream
 from tests.unit.test_traces import series_of
 

@@ -5,8 +5,8 @@ from dataclasses import fields
 import pytest
 from rich.cells import cell_len
 
-from ccplay.ui.glyphs import ASCII, UNICODE, Glyphs
-from ccplay.words import CA_STATES
+from ccplay.model.wording import CA_STATES
+from ccplay.ui.cells.glyphs import ASCII, UNICODE, Glyphs
 
 WORDS = ("name", "plot_cells", "border")
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ccplay.measure.results import Result
+from ccplay.analysis.results import Result
 from ccplay.model.events import FlowStarted, Ready
 from ccplay.model.samples import Sweep, TcpSamples
-from ccplay.report.curves import Curve
-from ccplay.report.growth import families, growth
-from ccplay.state import LabState
+from ccplay.report.data.curves import Curve
+from ccplay.report.data.growth import families, growth
+from ccplay.state.lab_state import LabState
 from tests.unit.reports import case_result, case_statistics, material
 
 MSS = 348

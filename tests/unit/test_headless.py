@@ -12,11 +12,11 @@ import msgspec
 import pytest
 from rich.console import Console
 
+from ccplay.analysis.results import Result
 from ccplay.errors import LabError, UnsupportedError
 from ccplay.experiment import headless, trial
-from ccplay.experiment.conduct import Experiment
-from ccplay.experiment.manner import Manner
-from ccplay.measure.results import Result
+from ccplay.experiment.run_options import Manner
+from ccplay.experiment.runner import Experiment
 from ccplay.model.commands import AnyCommand, Build, StartFlow, StartPing, StopFlow
 from ccplay.model.events import (
     AnyEvent,
@@ -32,11 +32,11 @@ from ccplay.model.events import (
 )
 from ccplay.model.samples import Sweep
 from ccplay.model.values import Feature
-from ccplay.report.progress import Teller
+from ccplay.report.terminal.progress import Teller
 from ccplay.scenario import Scenario
-from ccplay.scenario.reading import parse
-from ccplay.source import Source
-from ccplay.wire import UnknownEvent
+from ccplay.scenario.file.reading import parse
+from ccplay.stream.sources import Source
+from ccplay.stream.wire import UnknownEvent
 from tests.unit.test_summary import HELLO, sweep
 
 TEXT = """

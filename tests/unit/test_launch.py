@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ccplay import launch
 from ccplay.errors import LabError
 from ccplay.guest import boot
+from ccplay.session import launch
 
 
 def test_a_lab_here_is_told_an_absolute_path() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ccplay.lab.link_queues import LinkQueues
-from ccplay.lab.qdisc_stats import QdiscCounters
+from ccplay.lab.queues.link_queues import LinkQueues
+from ccplay.lab.queues.statistics import QdiscCounters
 
 
 def queue(handle: int, packets: int, qlen: int = 0, *, marks: int | None = None) -> QdiscCounters:

@@ -8,7 +8,7 @@ from ccplay.errors import ScenarioError, UsageError
 from ccplay.model.commands import StartFlow
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.scenario import Case, Scenario
-from ccplay.scenario.reading import parse
+from ccplay.scenario.file.reading import parse
 
 HEAD = """duration = "60 s"
 topology.kind = "linear"

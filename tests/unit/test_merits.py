@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from ccplay.analysis.metrics import check_figures, measurable, merits
+from ccplay.analysis.summary import summarise
 from ccplay.errors import ScenarioError
-from ccplay.measure.merits import check_figures, measurable, merits
-from ccplay.measure.summary import summarise
 from ccplay.scenario import Expectation, Scenario, find, load
 from tests.unit.test_summary import session
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 from rich.console import Console
 
-from ccplay.lab.misbehaviour import PATIENCE_S, Watchdog
-from ccplay.measure.results import Result
-from ccplay.measure.summary import summarise
+from ccplay.analysis.results import Result
+from ccplay.analysis.summary import summarise
+from ccplay.lab.traffic.misbehaviour import PATIENCE_S, Watchdog
 from ccplay.model.events import FlowStarted, Log, Misbehaved
 from ccplay.model.samples import TcpSamples
-from ccplay.report.misbehaviour import misbehaviours
-from ccplay.report.sections import troubles
-from ccplay.report.table import case_table
-from ccplay.state import LabState
+from ccplay.report.page.sections import troubles
+from ccplay.report.terminal.misbehaviour import misbehaviours
+from ccplay.report.terminal.table import case_table
+from ccplay.state.lab_state import LabState
 
 Told = list[tuple[float, str]]
 

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from ccplay import wire
+from ccplay.analysis.metrics import measurable, merits
+from ccplay.analysis.results import CaseResult, Result
+from ccplay.analysis.summary import summarise
 from ccplay.commands.runs import gather
-from ccplay.measure.merits import measurable, merits
-from ccplay.measure.results import CaseResult, Result
-from ccplay.measure.summary import summarise
 from ccplay.model.commands import StartFlow, StartUdp
 from ccplay.model.events import (
     FlowEnded,
@@ -24,14 +23,15 @@ from ccplay.model.events import (
     UdpStarted,
 )
 from ccplay.model.values import Monitored
-from ccplay.monitored import DELAY, LOSS, RECEIVED, lately
-from ccplay.report.naming import words
-from ccplay.report.samples import batches
-from ccplay.report.sections import grids
-from ccplay.report.table import case_table
-from ccplay.scenario.reading import parse
-from ccplay.source import recorded_events
-from ccplay.state import LabState
+from ccplay.report.data.naming import words
+from ccplay.report.data.samples import batches
+from ccplay.report.page.sections import grids
+from ccplay.report.terminal.table import case_table
+from ccplay.scenario.file.reading import parse
+from ccplay.state.lab_state import LabState
+from ccplay.state.monitor_rates import DELAY, LOSS, RECEIVED, lately
+from ccplay.stream import wire
+from ccplay.stream.sources import recorded_events
 from ccplay.units import format_part
 
 PLAYGROUND = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"

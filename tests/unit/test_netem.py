@@ -7,8 +7,8 @@ import struct
 import pytest
 from pyroute2.netlink.rtnl.tcmsg import tcmsg
 
-from ccplay.lab.delays import Path
-from ccplay.lab.netem import netem_request, path_of
+from ccplay.lab.delay.engines import Path
+from ccplay.lab.delay.netem import netem_request, path_of
 
 
 @pytest.mark.parametrize(

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from ccplay import blocks, wire
+from ccplay.bpf.libbpf import LoadError
+from ccplay.bpf.shown import names_in
 from ccplay.cli import main
 from ccplay.errors import WireError
-from ccplay.lab.bpf.libbpf import LoadError
-from ccplay.lab.bpf.shown import names_in
-from ccplay.lab.own_info import columns
+from ccplay.lab.probe.algorithm_info import columns
 from ccplay.model.events import Ended, FlowStarted
 from ccplay.model.samples import Sweep, TcpSamples
 from ccplay.model.values import MOST_VARIABLES
-from ccplay.state import LabState
-from ccplay.variables import say, variable
+from ccplay.model.variables import say, variable
+from ccplay.state.lab_state import LabState
+from ccplay.stream import sweep_codec, wire
 from tests.unit.test_probe import attribute
 
 PLAYGROUND = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
@@ -115,17 +115,17 @@ def test_variables_become_series_of_the_flows_that_have_them() -> None:
 
 def test_a_recording_keeps_them() -> None:
     """Sweeps with other variables begin another block; the blocks say the same."""
-    assert not blocks.fits(SWEEPS[1], SWEEPS[:1])
-    assert blocks.fits(SWEEPS[2], SWEEPS[1:2])
+    assert not sweep_codec.fits(SWEEPS[1], SWEEPS[:1])
+    assert sweep_codec.fits(SWEEPS[2], SWEEPS[1:2])
     state = started()
     for part in (SWEEPS[:1], SWEEPS[1:4], SWEEPS[4:]):
-        state.apply(wire.decode_event(wire.encode(blocks.pack(part))))
+        state.apply(wire.decode_event(wire.encode(sweep_codec.pack(part))))
     check(state)
 
 
 def test_a_sweep_without_them_is_written_as_ever() -> None:
     assert b"own" not in wire.encode(SWEEPS[0])
-    assert b"own" not in wire.encode(blocks.pack(SWEEPS[:1]))
+    assert b"own" not in wire.encode(sweep_codec.pack(SWEEPS[:1]))
 
 
 MANY: dict[str, list[int | None]] = {f"v{n}": [1] for n in range(MOST_VARIABLES + 1)}
@@ -143,7 +143,7 @@ MANY: dict[str, list[int | None]] = {f"v{n}": [1] for n in range(MOST_VARIABLES 
 def test_what_does_not_fit_or_is_too_much_is_refused(
     own: dict[str, list[int | None]], reason: str
 ) -> None:
-    for event in (sweep(1.0, own, "1"), blocks.pack([sweep(1.0, own, "1")])):
+    for event in (sweep(1.0, own, "1"), sweep_codec.pack([sweep(1.0, own, "1")])):
         with pytest.raises(WireError, match=reason):
             wire.decode_event(wire.encode(event))
 
@@ -196,7 +196,7 @@ def test_they_are_exported_a_row_each(tmp_path: Path, capsys: pytest.CaptureFixt
         sweep(last + 0.6, {"bbr_pacing_gain": [None], "my_gain_1000": [1000]}, "o"),
     ]
     kept = [line for line in said if not isinstance(wire.decode_event(line), Ended)]
-    added = [wire.encode(start), wire.encode(blocks.pack(told))]
+    added = [wire.encode(start), wire.encode(sweep_codec.pack(told))]
     path.write_bytes(b"".join([*kept, *added]))
     assert main(["export", str(path), "--table", "variables"]) == 0
     head, *rows = capsys.readouterr().out.splitlines()

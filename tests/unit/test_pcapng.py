@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ccplay.lab import pcapng
-from ccplay.lab.capture_file import File
-from ccplay.lab.pcapng import PcapStream, Record
+from ccplay.lab.capture import pcapng
+from ccplay.lab.capture.file import File
+from ccplay.lab.capture.pcapng import PcapStream, Record
 
 NANO, MICRO = 0xA1B23C4D, 0xA1B2C3D4
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
+from ccplay.analysis.results import CaseResult
+from ccplay.analysis.summary import summarise
 from ccplay.errors import LabError
 from ccplay.experiment.agenda import Planned
 from ccplay.experiment.plan import plan
 from ccplay.experiment.pool import Attempt, Outcome, Pool
-from ccplay.measure.results import CaseResult
-from ccplay.measure.summary import summarise
-from ccplay.state import LabState
+from ccplay.state.lab_state import LabState
 from tests.unit.test_agenda import scenario
 from tests.unit.test_summary import health
 

@@ -8,12 +8,12 @@ import pytest
 from pyroute2.netlink.rtnl import RTM_NEWQDISC
 from pyroute2.netlink.rtnl.tcmsg import tcmsg
 
-from ccplay.disciplines import DISCIPLINES
 from ccplay.errors import CommandError
-from ccplay.lab.htb import check_rate
-from ccplay.lab.qdiscs import changed, decode, encode, validate
-from ccplay.lab.rtnl import traffic_control
+from ccplay.lab.links.htb import check_rate
+from ccplay.lab.network.rtnl import traffic_control
+from ccplay.lab.queues.qdiscs import changed, decode, encode, validate
 from ccplay.model.base import Option
+from ccplay.model.disciplines import DISCIPLINES
 from ccplay.model.values import Qdisc
 
 EXAMPLES: dict[str, dict[str, Option]] = {

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from ccplay.measure.checkpoint import Checkpoint, checkpoint
+from ccplay.analysis.checkpoint import Checkpoint, checkpoint
+from ccplay.analysis.receiver_table import Receiver
 from ccplay.model.commands import Build, StartFlow
 from ccplay.model.events import Applied, FlowEnded, FlowStarted, Ready
 from ccplay.model.samples import Sweep, TcpSamples
-from ccplay.receiver import Receiver
-from ccplay.report.receiver import ReceiverLines
-from ccplay.state import LabState
+from ccplay.report.terminal.receiver_table import ReceiverLines
+from ccplay.state.lab_state import LabState
 from tests.unit.test_summary import HELLO
 
 

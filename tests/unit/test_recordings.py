@@ -17,7 +17,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ccplay import bounds, wire
 from ccplay.errors import RecordingError
 from ccplay.model.commands import Mark, SetCongestionControl
 from ccplay.model.events import (
@@ -39,11 +38,12 @@ from ccplay.model.events import (
 )
 from ccplay.model.samples import QdiscSamples, Sweep, Sweeps, TcpSamples
 from ccplay.model.values import Monitored
-from ccplay.session import Session
-from ccplay.sinks import Recorder
-from ccplay.source import ReplaySource, read_recording, recorded_events
-from ccplay.state import LabState
-from ccplay.wire import UnknownEvent
+from ccplay.session.session import Session
+from ccplay.state.lab_state import LabState
+from ccplay.stream import limits, wire
+from ccplay.stream.sinks import Recorder
+from ccplay.stream.sources import ReplaySource, read_recording, recorded_events
+from ccplay.stream.wire import UnknownEvent
 from tests.unit.test_session import HELLO
 
 REAL = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
@@ -75,7 +75,7 @@ def everything(value: object) -> Any:
         return [everything(each) for each in value]
     if type(value).__name__ == "array":
         return value.tobytes()  # type: ignore[attr-defined]
-    if type(value).__module__ in ("ccplay.state", "ccplay.series"):
+    if type(value).__module__ in ("ccplay.state.lab_state", "ccplay.state.series"):
         names = getattr(value, "__slots__", None) or vars(value)
         return {name: everything(getattr(value, name)) for name in names}
     return value
@@ -112,7 +112,7 @@ async def test_others_have_their_turn_while_a_replay_is_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The screen paints at once, however long the recording."""
-    monkeypatch.setattr("ccplay.source._TURN_S", 0.0)
+    monkeypatch.setattr("ccplay.stream.sources._TURN_S", 0.0)
     reading = asyncio.create_task(Session(ReplaySource(REAL)).run())
     turns = 0
     while not reading.done():
@@ -245,8 +245,8 @@ def test_a_crash_of_ours_costs_no_more_than_two_seconds(tmp_path: Path) -> None:
     script = """
         import os, sys
         from pathlib import Path
-        from ccplay.sinks import Recorder
-        from ccplay.source import recorded_events
+        from ccplay.stream.sinks import Recorder
+        from ccplay.stream.sources import recorded_events
         recorder = Recorder(Path(sys.argv[2]))
         for event in recorded_events(Path(sys.argv[1])):
             if event.t > 25.0:
@@ -265,8 +265,8 @@ def test_a_file_that_may_not_grow_stays_valid(tmp_path: Path) -> None:
         import resource, signal, sys
         from pathlib import Path
         from ccplay.errors import RecordingError
-        from ccplay.sinks import Recorder
-        from ccplay.source import recorded_events
+        from ccplay.stream.sinks import Recorder
+        from ccplay.stream.sources import recorded_events
         resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
         recorder = Recorder(Path(sys.argv[2]))
         try:
@@ -341,7 +341,7 @@ def test_a_few_bytes_do_not_fill_the_memory(tmp_path: Path) -> None:
     blocks = ({"event": "sweeps", "t": n, "after_us": [1] * 999, "tcp": tcp} for n in range(1, 200))
     path = tmp_path / "x"
     path.write_bytes(HELLO_LINE + lines(*blocks))
-    with pytest.raises(RecordingError, match=f"more than {bounds.MOST_SAMPLES} samples"):
+    with pytest.raises(RecordingError, match=f"more than {limits.MOST_SAMPLES} samples"):
         read_recording(path)
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ccplay.model.commands import Mark, SetCongestionControl, StartFlow, StopFlow
 from ccplay.scenario import Case, Step, repeated
-from ccplay.scenario.reading import parse
+from ccplay.scenario.file.reading import parse
 from ccplay.scenario.repeats import flow_of
 
 RACE = """

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ccplay.measure.statistics import Statistic
-from ccplay.report.amounts import Unit
-from ccplay.report.charts import Chart, Line, Mark, charts
-from ccplay.report.distributions import distribution, together
-from ccplay.report.material import Axis, axes, number
+from ccplay.analysis.statistics import Statistic
+from ccplay.report.data.charts import Chart, Line, Mark, charts
+from ccplay.report.data.distributions import distribution, together
+from ccplay.report.data.material import Axis, axes, number
+from ccplay.report.terminal.amounts import Unit
 from tests.unit.reports import (
     PUBLISHED,
     case_result,

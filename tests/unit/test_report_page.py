@@ -23,7 +23,7 @@ from tests.unit.reports import (
 pytest.importorskip("matplotlib")
 
 from ccplay.cli import main
-from ccplay.report import page, sections, writing
+from ccplay.report.page import page, sections, writing
 
 PLAYGROUND = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
 

@@ -9,8 +9,8 @@ import pytest
 
 from ccplay.model.events import LinkChanged
 from ccplay.model.values import LinkSetting, Qdisc
-from ccplay.report.scene import Scene, scene
-from ccplay.state import LabState
+from ccplay.report.data.scene import Scene, scene
+from ccplay.state.lab_state import LabState
 
 pytest.importorskip("matplotlib")
 

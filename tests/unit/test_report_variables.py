@@ -10,10 +10,10 @@ pytest.importorskip("matplotlib")
 
 from ccplay.model.events import FlowStarted
 from ccplay.model.samples import Sweep, TcpSamples
+from ccplay.report.data.scene import scene
 from ccplay.report.figures.style import Inks
 from ccplay.report.figures.variables import told
-from ccplay.report.scene import scene
-from ccplay.state import LabState
+from ccplay.state.lab_state import LabState
 
 
 def panels(*sweeps: dict[str, list[int | None]]) -> list[str]:

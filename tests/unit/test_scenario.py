@@ -10,14 +10,14 @@ from msgspec.structs import replace
 
 from ccplay.assets import assets
 from ccplay.errors import ScenarioError, UnsupportedError, UsageError
-from ccplay.lab.topology import plan
+from ccplay.lab.network.building import plan
 from ccplay.model.commands import SetLink, SetQdisc, StartDownload, StartFlow, StartPing
 from ccplay.model.values import Capabilities, Feature, Qdisc, Topology
 from ccplay.scenario import check_against, find, load, shipped
-from ccplay.scenario.network import names_of
-from ccplay.scenario.reading import parse
-from ccplay.scenario.rules import is_limited, stopped_by
-from ccplay.scenario.tree import grow, overlay, plain
+from ccplay.scenario.fields.network import names_of
+from ccplay.scenario.file.reading import parse
+from ccplay.scenario.file.tree import grow, overlay, plain
+from ccplay.scenario.rules.timeline import is_limited, stopped_by
 
 HEAD = 'title = "T"\nduration = "60 s"\ntopology.kind = "linear"\n'
 PATH = Path("t.toml")

@@ -10,7 +10,7 @@ from ccplay.errors import ScenarioError, UnsupportedError, UsageError
 from ccplay.model.commands import SetClasses, SetQdisc, StartCapture, StopCapture
 from ccplay.model.values import Capabilities, Feature, Qdisc, TrafficClass
 from ccplay.scenario import captured, check_against
-from ccplay.scenario.reading import parse
+from ccplay.scenario.file.reading import parse
 from ccplay.scenario.values import Scenario
 
 HEAD = """

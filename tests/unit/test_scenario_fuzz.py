@@ -15,11 +15,11 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from ccplay import wire
 from ccplay.errors import ScenarioError
 from ccplay.scenario import Scenario, repeated, shipped
-from ccplay.scenario.reading import parse
-from ccplay.scenario.schema import schema
+from ccplay.scenario.fields.schema import schema
+from ccplay.scenario.file.reading import parse
+from ccplay.stream import wire
 
 PATH = Path("t.toml")
 SHIPPED = [path.read_text() for path in shipped().values()]

@@ -3,8 +3,8 @@
 from ccplay.model.commands import Mark, StartDownload, StartFlow, StartPing, StopFlow
 from ccplay.model.events import DownloadEnded, DownloadStarted, Log, PingEnded, PingStarted, Ready
 from ccplay.scenario import Step
-from ccplay.script import Script
-from ccplay.state import LabState
+from ccplay.session.timeline import Script
+from ccplay.state.lab_state import LabState
 
 
 def at(state: LabState, t: float) -> LabState:

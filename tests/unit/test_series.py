@@ -6,7 +6,7 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ccplay.series import Series, Timeline
+from ccplay.state.series import Series, Timeline
 
 VALUES = st.lists(
     st.one_of(st.none(), st.integers(min_value=-1000, max_value=1000)), min_size=1, max_size=900

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from ccplay import wire
 from ccplay.errors import LabError, RecordingError
 from ccplay.model.commands import AnyCommand, Build, Mark
 from ccplay.model.events import AnyEvent, Ended, Hello, Log, Ready
 from ccplay.model.values import Capabilities, Network, Topology
-from ccplay.session import Session
-from ccplay.sinks import Recorder
-from ccplay.source import LabSource, ReplaySource, check_recording
-from ccplay.state import LabState
-from ccplay.wire import UnknownEvent
+from ccplay.session.session import Session
+from ccplay.state.lab_state import LabState
+from ccplay.stream import wire
+from ccplay.stream.sinks import Recorder
+from ccplay.stream.sources import LabSource, ReplaySource, check_recording
+from ccplay.stream.wire import UnknownEvent
 
 HELLO = Hello(
     t=0.0,

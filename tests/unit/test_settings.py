@@ -8,8 +8,8 @@ from ccplay.errors import ScenarioError
 from ccplay.model.commands import StartFlow
 from ccplay.model.values import Qdisc
 from ccplay.scenario import Scenario, load
-from ccplay.scenario.paths import read_path
-from ccplay.scenario.reading import parse
+from ccplay.scenario.file.paths import read_path
+from ccplay.scenario.file.reading import parse
 
 TEXT = """
 title = "T"

@@ -17,8 +17,8 @@ from ccplay.model.events import (
 )
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
 from ccplay.model.values import LinkSetting
-from ccplay.state import LabState
-from ccplay.wire import UnknownEvent
+from ccplay.state.lab_state import LabState
+from ccplay.stream.wire import UnknownEvent
 
 
 def tcp(flow: str, *, cc: str = "reno", cwnd: int = 10) -> TcpSamples:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ccplay.measure.statistics import statistic, student_t
+from ccplay.analysis.statistics import statistic, student_t
 
 
 @pytest.mark.parametrize(

@@ -7,16 +7,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from ccplay.analysis.results import CaseResult
+from ccplay.analysis.summary import summarise
 from ccplay.errors import RecordingError, UsageError
 from ccplay.experiment.files import Folder
-from ccplay.experiment.gather import Gathering
+from ccplay.experiment.grouping import Gathering
 from ccplay.experiment.plan import Run, plan
 from ccplay.experiment.store import Store, read_run_directory, recording_of, scenario_of
-from ccplay.measure.results import CaseResult
-from ccplay.measure.summary import summarise
 from ccplay.scenario import Scenario
-from ccplay.scenario.reading import parse
-from ccplay.state import LabState
+from ccplay.scenario.file.reading import parse
+from ccplay.state.lab_state import LabState
 
 TEXT = """
 duration = "20 s"

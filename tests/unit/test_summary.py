@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from ccplay import wire
-from ccplay.measure.percentiles import percentile
-from ccplay.measure.results import Result
-from ccplay.measure.summary import machine, summarise
+from ccplay.analysis.percentiles import percentile
+from ccplay.analysis.results import Result
+from ccplay.analysis.summary import machine, summarise
 from ccplay.model.events import (
     DownloadEnded,
     DownloadStarted,
@@ -29,8 +28,9 @@ from ccplay.model.events import (
 )
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
 from ccplay.model.values import Capabilities, LinkSetting, Network, Qdisc, Topology
-from ccplay.report.table import show
-from ccplay.state import LabState
+from ccplay.report.terminal.table import show
+from ccplay.state.lab_state import LabState
+from ccplay.stream import wire
 
 HELLO = Hello(
     t=0.0,

@@ -10,7 +10,7 @@ from rich.style import Style
 from textual._compositor import ChopsUpdate
 from textual.strip import Strip
 
-from ccplay.ui.thrift import ThriftyUpdate
+from ccplay.ui.cells.diff_writer import ThriftyUpdate
 
 WIDTH = 12
 STYLES = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ccplay.errors import CommandError
-from ccplay.lab.topology import MAX_PAIRS, opposite, plan
+from ccplay.lab.network.building import MAX_PAIRS, opposite, plan
 from ccplay.model.values import Topology
 
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from ccplay import blocks
 from ccplay.cli import main
 from ccplay.model.events import AnyEvent, FlowStarted, Ready
 from ccplay.model.samples import CaStateChanged, TraceSamples
-from ccplay.report import traced
-from ccplay.report.curves import Curve
-from ccplay.series import Series, Timeline
-from ccplay.sinks import Recorder
-from ccplay.state import Flow, LabState
+from ccplay.report.data import traced
+from ccplay.report.data.curves import Curve
+from ccplay.state.lab_state import Flow, LabState
+from ccplay.state.series import Series, Timeline
+from ccplay.stream import sweep_codec
+from ccplay.stream.sinks import Recorder
 from tests.unit.test_summary import HELLO
 
 
@@ -24,7 +24,7 @@ def acks(t: float, cwnd: list[int], every_us: int = 10_000) -> TraceSamples:
         t=t,
         flow="1",
         after_us=[every_us] * (len(cwnd) - 1),
-        cwnd=blocks.row(cwnd),
+        cwnd=sweep_codec.row(cwnd),
         ssthresh=None,
         srtt_us=50_000,
         snd_wnd=65_536,

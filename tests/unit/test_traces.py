@@ -3,8 +3,8 @@
 import math
 from collections.abc import Sequence
 
-from ccplay.series import Series, Timeline
-from ccplay.ui.traces import (
+from ccplay.state.series import Series, Timeline
+from ccplay.ui.plots.traces import (
     CountTrace,
     DotTrace,
     Pen,

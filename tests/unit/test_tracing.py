@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from ccplay import blocks, wire
-from ccplay.bounds import Bounds
 from ccplay.errors import ScenarioError, WireError
-from ccplay.lab import tracing
-from ccplay.lab.bpf.tracer import Told, complete
-from ccplay.lab.tracing import Account
+from ccplay.lab.probe import tracing
+from ccplay.lab.probe.tracer import Told, complete
+from ccplay.lab.probe.tracing import Account
 from ccplay.model.commands import Build, StartFlow, TraceFlow, UntraceFlow
 from ccplay.model.events import Failed, FlowStarted, TraceEnded, TraceLost, TraceStarted
 from ccplay.model.samples import CaStateChanged, TraceSamples
-from ccplay.scenario.reading import parse as parse_scenario
+from ccplay.scenario.file.reading import parse as parse_scenario
 from ccplay.scenario.values import Step
-from ccplay.script import Script
-from ccplay.state import LabState
+from ccplay.session.timeline import Script
+from ccplay.state.lab_state import LabState
+from ccplay.stream import sweep_codec, wire
+from ccplay.stream.limits import Bounds
 
 STARTED = FlowStarted(t=1.0, flow="1", src="h1", dst="h2", cc="cubic", port=5201)
 
@@ -32,7 +32,7 @@ def record(ns: int, cwnd: int, *, busy: bool = False, segment: bool = True) -> b
 
 
 def samples(t: float, cwnd: list[int], flow: str = "1") -> TraceSamples:
-    steps = blocks.row(cwnd)
+    steps = sweep_codec.row(cwnd)
     return TraceSamples(
         t=t,
         flow=flow,
@@ -61,7 +61,7 @@ def test_records_become_one_event() -> None:
         t=0.001,
         flow="1",
         after_us=[20],
-        cwnd=blocks.row([10, 11]),
+        cwnd=sweep_codec.row([10, 11]),
         ssthresh=None,
         srtt_us=20_000,
         snd_wnd=65_536,

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ccplay.lab.download import read_result
-from ccplay.lab.ping import Ledger
-from ccplay.lab.ports import SENDERS, Ports
+from ccplay.lab.traffic.download import read_result
+from ccplay.lab.traffic.ping import Ledger
+from ccplay.lab.traffic.ports import SENDERS, Ports
 
 
 def answer(number: int, ms: float = 20.5) -> str:

@@ -2,11 +2,11 @@
 
 import pytest
 
-from ccplay import wire
 from ccplay.errors import RecordingError, WireError
 from ccplay.model.commands import Mark, SetLink, SetQdisc
 from ccplay.model.events import Applied, Failed, Ready
 from ccplay.model.values import LinkSetting, Qdisc
+from ccplay.stream import wire
 
 
 @pytest.mark.parametrize(

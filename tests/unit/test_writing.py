@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ccplay.disciplines import DISCIPLINES, Parameter, thresholds
 from ccplay.errors import RecordingError, ScenarioError
 from ccplay.model.base import Option
 from ccplay.model.commands import (
@@ -37,6 +36,7 @@ from ccplay.model.commands import (
     TraceFlow,
     UntraceFlow,
 )
+from ccplay.model.disciplines import DISCIPLINES, Parameter, thresholds
 from ccplay.model.events import (
     AnyEvent,
     Applied,
@@ -64,16 +64,17 @@ from ccplay.model.values import (
     Topology,
     TrafficClass,
 )
-from ccplay.scenario import Case, find, load, shipped, spelling
-from ccplay.scenario import quantities as read
-from ccplay.scenario.captures import LARGEST_CAPTURE
-from ccplay.scenario.network import Names, names_of
-from ccplay.scenario.own import admitted, rerun
-from ccplay.scenario.reading import parse
-from ccplay.scenario.rules import is_limited, traffic_of
-from ccplay.scenario.writing import write
-from ccplay.script import Script
-from ccplay.state import LabState
+from ccplay.scenario import Case, find, load, shipped
+from ccplay.scenario.fields import quantities as read
+from ccplay.scenario.fields import spelling
+from ccplay.scenario.fields.network import Names, names_of
+from ccplay.scenario.file.reading import parse
+from ccplay.scenario.file.writing import write
+from ccplay.scenario.rules.captures import LARGEST_CAPTURE
+from ccplay.scenario.rules.own_algorithms import admitted, rerun
+from ccplay.scenario.rules.timeline import is_limited, traffic_of
+from ccplay.session.timeline import Script
+from ccplay.state.lab_state import LabState
 
 READY_AT = 0.4321
 

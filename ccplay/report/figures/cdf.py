@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from ccplay.report.distributions import Distribution
+from ccplay.report.data.distributions import Distribution
 from ccplay.report.figures import style
 from ccplay.report.figures.chart import scale
 from ccplay.report.figures.style import Ink

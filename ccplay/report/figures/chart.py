@@ -13,10 +13,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
-from ccplay.report.charts import FAR, Chart, Line, Mark
+from ccplay.report.data.charts import FAR, Chart, Line, Mark
+from ccplay.report.data.material import CASES, Parameter, say
 from ccplay.report.figures import style
 from ccplay.report.figures.style import Ink, Inks
-from ccplay.report.material import CASES, Parameter, say
 
 _LEFT_IN = 0.58
 _RIGHT_IN = 0.14

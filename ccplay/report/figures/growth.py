@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from ccplay.report.curves import Curve
+from ccplay.report.data.curves import Curve
 from ccplay.report.figures import style
 
 _LEFT_IN = 0.58

@@ -8,20 +8,20 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from ccplay.measure.checkpoint import Checkpoint
+from ccplay.analysis.checkpoint import Checkpoint
 from ccplay.model.events import Hello, LinkChanged
-from ccplay.report.curves import Curve
-from ccplay.report.distributions import Distribution, distributions
+from ccplay.report.data.curves import Curve
+from ccplay.report.data.distributions import Distribution, distributions
+from ccplay.report.data.growth import growth
+from ccplay.report.data.scene import Finish, Scene, scene
 from ccplay.report.figures import fonts, run
 from ccplay.report.figures.files import FORMATS, Saved, save
 from ccplay.report.figures.panels import panels
 from ccplay.report.figures.style import Inks, look
 from ccplay.report.figures.variables import told
 from ccplay.report.figures.zoom import zoomed
-from ccplay.report.growth import growth
-from ccplay.report.scene import Finish, Scene, scene
-from ccplay.source import read_recording
-from ccplay.state import Entry
+from ccplay.state.lab_state import Entry
+from ccplay.stream.sources import read_recording
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,15 +12,15 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path
 
-from ccplay.report import curves, traced
+from ccplay.model.wording import CA_STATES
+from ccplay.report.data import curves, traced
+from ccplay.report.data.material import slug
+from ccplay.report.data.scene import Scene
 from ccplay.report.figures import style
 from ccplay.report.figures.strokes import strokes
 from ccplay.report.figures.style import Inks
-from ccplay.report.material import slug
-from ccplay.report.scene import Scene
-from ccplay.series import MISSING
-from ccplay.state import Flow, Queue
-from ccplay.words import CA_STATES
+from ccplay.state.lab_state import Flow, Queue
+from ccplay.state.series import MISSING
 
 BINS = 200
 """Intervals of transfer and throughput: at most so many across the figure,"""

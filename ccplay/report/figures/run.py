@@ -9,13 +9,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from ccplay.report.data.scene import Scene
 from ccplay.report.figures import marks, style
 from ccplay.report.figures.panels import Panel, panels
 from ccplay.report.figures.strokes import grid
 from ccplay.report.figures.style import Inks
 from ccplay.report.figures.variables import told
 from ccplay.report.figures.zoom import zoomed
-from ccplay.report.scene import Scene
 
 _LEFT_IN = 0.62
 _RIGHT_IN = 0.14

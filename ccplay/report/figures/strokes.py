@@ -8,7 +8,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.axes import Axes
 
-from ccplay.series import MISSING
+from ccplay.state.series import MISSING
 
 
 def grid(axes: Axes) -> None:

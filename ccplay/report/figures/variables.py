@@ -6,12 +6,12 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from ccplay.report.curves import curve
+from ccplay.model.variables import variable
+from ccplay.report.data.curves import curve
+from ccplay.report.data.scene import Scene
 from ccplay.report.figures.panels import Panel, flow_label, name_of
 from ccplay.report.figures.style import Inks
-from ccplay.report.scene import Scene
-from ccplay.state import Flow
-from ccplay.variables import variable
+from ccplay.state.lab_state import Flow
 
 _MONITORED = {"monitor_one_way_delay_us": ("one-way delay of the flow's packets", "delay")}
 """What no algorithm tells: title and axis."""

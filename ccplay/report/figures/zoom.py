@@ -6,13 +6,13 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from ccplay.report import traced
+from ccplay.report.data import traced
+from ccplay.report.data.scene import Scene
+from ccplay.report.data.traced import Stretch
 from ccplay.report.figures import style
 from ccplay.report.figures.panels import Panel, flow_label, name_of, shade, state_handles
 from ccplay.report.figures.style import Inks
-from ccplay.report.scene import Scene
-from ccplay.report.traced import Stretch
-from ccplay.state import Flow
+from ccplay.state.lab_state import Flow
 
 _MOST = 4
 """Of more flows nobody looks at every one."""

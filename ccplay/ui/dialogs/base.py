@@ -17,10 +17,10 @@ from textual.widgets import Input, OptionList, Static
 
 from ccplay.model.commands import AnyCommand
 from ccplay.model.values import Capabilities, Network
-from ccplay.state import LabState
+from ccplay.state.lab_state import LabState
+from ccplay.ui.cells.glyphs import UNICODE, Glyphs
 from ccplay.ui.dialogs.fields import Field, Label
 from ccplay.ui.dialogs.menu import Menu
-from ccplay.ui.glyphs import UNICODE, Glyphs
 
 Answer = TypeVar("Answer")
 

@@ -9,7 +9,7 @@ from textual.widgets import Static
 
 from ccplay.model.commands import StartCapture
 from ccplay.model.values import BOTTLENECK, CAPTURE_LIMITS, Capabilities, Network
-from ccplay.state import LabState
+from ccplay.state.lab_state import LabState
 from ccplay.ui.dialogs.base import Dialog, available
 from ccplay.ui.dialogs.fields import Field
 from ccplay.ui.dialogs.menu import Item, Menu

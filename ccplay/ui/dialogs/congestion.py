@@ -9,7 +9,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from ccplay.model.commands import SetCongestionControl
-from ccplay.state import LabState
+from ccplay.state.lab_state import LabState
 from ccplay.ui.dialogs.base import Dialog, available
 from ccplay.ui.dialogs.fields import Row, Steps
 from ccplay.ui.dialogs.hosts import hosts, running_flows

@@ -14,7 +14,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from ccplay.ui.glyphs import Glyphs
+from ccplay.ui.cells.glyphs import Glyphs
 
 T = TypeVar("T")
 

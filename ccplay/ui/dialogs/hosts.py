@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ccplay.model.values import Network
-from ccplay.state import LabState
+from ccplay.state.lab_state import LabState
 
 
 def hosts(network: Network) -> list[str]:

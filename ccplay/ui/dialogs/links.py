@@ -10,7 +10,7 @@ from textual.widgets import Static
 
 from ccplay.model.commands import SetLink
 from ccplay.model.values import BOTTLENECK, MOST_MARK, LinkSetting, Network
-from ccplay.state import LabState
+from ccplay.state.lab_state import LabState
 from ccplay.ui.dialogs.base import Dialog
 from ccplay.ui.dialogs.fields import Field, Row, Steps
 from ccplay.units import (

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from textual.widget import Widget
 
 from ccplay.model.commands import Mark
-from ccplay.state import LabState
+from ccplay.state.lab_state import LabState
 from ccplay.ui.dialogs.base import Dialog
 from ccplay.ui.dialogs.fields import Field
 

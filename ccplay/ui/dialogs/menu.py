@@ -12,7 +12,7 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from ccplay.model.values import Feature
-from ccplay.ui.glyphs import Glyphs
+from ccplay.ui.cells.glyphs import Glyphs
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ccplay.model.values import Capabilities
-from ccplay.state import LabState
+from ccplay.state.lab_state import LabState
+from ccplay.ui.cells.glyphs import Glyphs
 from ccplay.ui.dialogs.base import Dialog
 from ccplay.ui.dialogs.fields import Row, Steps
 from ccplay.ui.dialogs.hosts import hosts, opposite
-from ccplay.ui.glyphs import Glyphs
 
 
 class PathDialog(Dialog):

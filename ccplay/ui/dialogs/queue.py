@@ -8,11 +8,11 @@ from textual.containers import Vertical
 from textual.widget import Widget
 from textual.widgets import Static
 
-from ccplay.disciplines import DISCIPLINES, Parameter, validate
 from ccplay.model.base import Option
 from ccplay.model.commands import SetQdisc
+from ccplay.model.disciplines import DISCIPLINES, Parameter, validate
 from ccplay.model.values import Qdisc
-from ccplay.state import LabState
+from ccplay.state.lab_state import LabState
 from ccplay.ui.dialogs.base import Dialog, available
 from ccplay.ui.dialogs.fields import Field, Row, Steps
 from ccplay.ui.dialogs.links import link_choices, setting_now

@@ -10,8 +10,8 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from ccplay.errors import CcplayError
-from ccplay.scenario.writing import write
-from ccplay.state import LabState
+from ccplay.scenario.file.writing import write
+from ccplay.state.lab_state import LabState
 from ccplay.ui.dialogs.base import Question
 from ccplay.ui.dialogs.fields import Field, Row, Steps
 from ccplay.ui.playhead import Playhead

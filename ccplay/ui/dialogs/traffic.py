@@ -8,8 +8,8 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from ccplay.model.commands import StartDownload, StartFlow, StartPing
-from ccplay.scenario.quantities import MOST_PINGS, MOST_STREAMS, duration, interval, size
-from ccplay.state import LabState
+from ccplay.scenario.fields.quantities import MOST_PINGS, MOST_STREAMS, duration, interval, size
+from ccplay.state.lab_state import LabState
 from ccplay.ui.dialogs.base import available
 from ccplay.ui.dialogs.fields import Field, Row, Steps
 from ccplay.ui.dialogs.hosts import next_sender

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from textual.widget import Widget
 
 from ccplay.model.commands import StartUdp
-from ccplay.scenario.quantities import duration, packet, payload_rate
-from ccplay.state import LabState
+from ccplay.scenario.fields.quantities import duration, packet, payload_rate
+from ccplay.state.lab_state import LabState
 from ccplay.ui.dialogs.fields import Field, Row
 from ccplay.ui.dialogs.path import MonitorRow, PathDialog
 from ccplay.units import format_rate

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ccplay.ui.sheet import Row, fit
+from ccplay.ui.cells.sheet import Row, fit
 from ccplay.ui.view import View
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ccplay.monitored import DELAY, LOSS, RECEIVED
-from ccplay.state import Ping, Udp
+from ccplay.model.wording import describe_loss
+from ccplay.state.lab_state import Ping, Udp
+from ccplay.state.monitor_rates import DELAY, LOSS, RECEIVED
+from ccplay.ui.cells.sheet import Run, first_fitting, fit
 from ccplay.ui.panels.columns import Columns
 from ccplay.ui.selection import selection
-from ccplay.ui.sheet import Run, first_fitting, fit
 from ccplay.ui.view import View
 from ccplay.units import format_part, format_rate, format_ratio, format_time_us
-from ccplay.words import describe_loss
 
 
 def row(view: View, each: Udp | Ping, cells: Columns) -> list[Run]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from ccplay.state import Flow
+from ccplay.model.variables import say
+from ccplay.model.wording import one_way
+from ccplay.state.lab_state import Flow
+from ccplay.ui.cells.sheet import Row, Run, first_fitting, fit
 from ccplay.ui.panels import datagrams
 from ccplay.ui.panels.columns import Columns, columns
-from ccplay.ui.scale import short
+from ccplay.ui.plots.scale import short
 from ccplay.ui.selection import selection
-from ccplay.ui.sheet import Row, Run, first_fitting, fit
 from ccplay.ui.view import View, goodput
 from ccplay.units import format_rate, format_size
-from ccplay.variables import say
-from ccplay.words import one_way
 
 WRONG = "!"
 """After the mark of a flow that its algorithm does no good."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ccplay.ui.sheet import Row, Run, length
+from ccplay.ui.cells.sheet import Row, Run, length
 from ccplay.ui.view import View
 
 LIVE = (

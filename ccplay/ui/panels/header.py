@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ccplay.model.events import Health, LinkChanged
-from ccplay.ui import ghostly
-from ccplay.ui.sheet import Row, Run, spread
+from ccplay.model.wording import describe_qdisc
+from ccplay.ui.cells.sheet import Row, Run, spread
+from ccplay.ui.plots import ghost_plots
 from ccplay.ui.view import View
 from ccplay.units import format_clock, format_rate, format_time_us
-from ccplay.words import describe_qdisc
 
 _LATE_US = 2_000
 """A delay line that is later than this at p99 shows in an RTT of tens of milliseconds."""
@@ -20,7 +20,7 @@ def rows(view: View, width: int) -> list[Row]:
     left: list[Run] = [(" ccplay ", f"bold {view.ink('text')}")]
     if view.session.title:
         left.append((f" {view.session.title} ", f"bold {view.ink('text')}"))
-    left += ghostly.legend(view, width)
+    left += ghost_plots.legend(view, width)
     if (setup := _setup(view)) and width >= 100:
         left.append((f" {setup}", view.ink("muted")))
     right = [*_captures(view), *_clock(view), ("  ", ""), *_health(view), (" ", "")]

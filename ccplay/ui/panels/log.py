@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ccplay.state import Entry
-from ccplay.ui.sheet import Row, Run, fit
+from ccplay.state.lab_state import Entry
+from ccplay.ui.cells.sheet import Row, Run, fit
 from ccplay.ui.view import View
 from ccplay.units import format_clock
 

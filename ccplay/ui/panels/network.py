@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ccplay.model.values import Network
-from ccplay.ui.pictures import counts_bytes
-from ccplay.ui.sheet import Row, Run, fit
+from ccplay.model.wording import describe_link
+from ccplay.ui.cells.sheet import Row, Run, fit
+from ccplay.ui.plots.pictures import counts_bytes
 from ccplay.ui.view import View
-from ccplay.words import describe_link
 
 _NARROW = 50
 """Below this width hosts and arrows are drawn with fewer cells."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ccplay.receiver import Finish, Receiver
-from ccplay.receiver import Row as Second
-from ccplay.ui.sheet import Row, Run, fit
+from ccplay.analysis.receiver_table import Finish, Receiver
+from ccplay.analysis.receiver_table import Row as Second
+from ccplay.ui.cells.sheet import Row, Run, fit
 from ccplay.ui.view import View
 
 _CLOCK = 8

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from ccplay.series import Series
-from ccplay.state import Flow
-from ccplay.trace import Trace
-from ccplay.ui.plot import GUTTER
-from ccplay.ui.sheet import Row, Run, fit
+from ccplay.model.wording import CA_STATES
+from ccplay.state.lab_state import Flow
+from ccplay.state.series import Series
+from ccplay.state.trace import Trace
+from ccplay.ui.cells.sheet import Row, Run, fit
+from ccplay.ui.plots.plot import GUTTER
 from ccplay.ui.view import View
-from ccplay.words import CA_STATES
 
 _HOLD = 3.5
 """So many intervals a sample stands for, as in the plots."""

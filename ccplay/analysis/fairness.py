@@ -1,0 +1,88 @@
+"""How flows share: Jain's index, and how long a newcomer waits for its part."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ccplay.state.lab_state import Flow, LabState
+
+SHORTEST_S = 1.0
+"""Less of a common time says nothing of a share."""
+FAIR = 0.95
+"""The index from which on flows count as converged: of two, neither has more than 61 %."""
+_STEP_S = 0.1
+
+
+def jain(shares: Sequence[float]) -> float | None:
+    """Return the fairness index of two or more shares: 1 is equal, 1/n all for one.
+
+    Jain, Chiu and Hawe, "A Quantitative Measure of Fairness and Discrimination", DEC-TR-301, 1984.
+    None where nobody has anything, or nobody shares.
+    """
+    squares = math.fsum(share * share for share in shares)
+    if len(shares) < 2 or not squares:
+        return None
+    return math.fsum(shares) ** 2 / (len(shares) * squares)
+
+
+def fairness(state: LabState) -> float | None:
+    """Return Jain's index of the long-lived flows' goodput, over the time in which all of them ran.
+
+    None for fewer than two, or where that is less than a second.
+    """
+    together = _together(state)
+    if together is None:
+        return None
+    flows, start, end = together
+    return _rounded(jain(_acked_between(state, flows, start, end)))
+
+
+def converged_s(state: LabState) -> float | None:
+    """Return how long after the last flow's start the flows first shared fairly; None for never.
+
+    Fairly is an index of ``FAIR`` over a window of a second, or of ten round trips where they
+    are longer; after Bansal and others, "Dynamic Behavior of Slowly-Responsive Congestion Control
+    Algorithms", SIGCOMM 2001, section 4.1.
+    """
+    together = _together(state)
+    if together is None:
+        return None
+    flows, start, end = together
+    trips = [flow.series["min_rtt_us"].last or 0.0 for streams in flows for flow in streams]
+    window = max(SHORTEST_S, 10e-6 * max(trips))
+    for step in range(max(0, math.floor((end - start - window) / _STEP_S)) + 1):
+        until = start + window + step * _STEP_S
+        index = jain(_acked_between(state, flows, until - window, until))
+        if until <= end and index is not None and index >= FAIR:
+            return round(until - start, 3)
+    return None
+
+
+def _together(state: LabState) -> tuple[list[list[Flow]], float, float] | None:
+    """Return the long-lived flows, each as its streams, and from when to when all of them ran."""
+    flows = [
+        [each for each in state.flows.values() if each.parent == first.name]
+        for first in state.flows.values()
+        if first.kind == "flow" and first.parent == first.name
+    ]
+    if len(flows) < 2:
+        return None
+    start = max(streams[0].started for streams in flows)
+    end = min(state.now if (t := streams[0].ended) is None else t for streams in flows)
+    return (flows, start, end) if end - start >= SHORTEST_S else None
+
+
+def _acked_between(
+    state: LabState, flows: list[list[Flow]], start: float, end: float
+) -> list[float]:
+    first, last = state.sweeps.before_or_at(start), state.sweeps.before_or_at(end)
+    return [sum(_acked(flow, last) - _acked(flow, first) for flow in streams) for streams in flows]
+
+
+def _acked(flow: Flow, tick: int) -> float:
+    return flow.series["bytes_acked"].latest(tick) or 0.0
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)

@@ -1,0 +1,102 @@
+"""Figures of merit by name: the place of a number in a run's result, such as ``flows.1.fct_s``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from ccplay.analysis.results import (
+    CaseResult,
+    DownloadResult,
+    FlowResult,
+    PingResult,
+    QueueResult,
+    UdpResult,
+)
+from ccplay.errors import ScenarioError
+from ccplay.model.commands import StartDownload, StartFlow, StartPing, StartUdp
+from ccplay.scenario import Case, Scenario
+from ccplay.scenario.file.mistakes import did_you_mean, quote
+
+NOT_MERITS = frozenset(
+    ("name", "parameters", "repeat", "attempt", "checks", "health", "t", "streams", "started_s")
+)
+"""What a result says besides: where it stands and whether to trust it, not how good it is."""
+
+_MEMBERS: dict[str, type[msgspec.Struct]] = {
+    "flows": FlowResult,
+    "queues": QueueResult,
+    "pings": PingResult,
+    "downloads": DownloadResult,
+    "udp": UdpResult,
+}
+
+
+def merits(result: CaseResult) -> dict[str, float]:
+    """Return every number that a run measured, by its place; members of lists by id or link."""
+    return dict(_numbers(msgspec.to_builtins(result), ""))
+
+
+def check_figures(scenario: Scenario) -> None:
+    """Raise ``ScenarioError`` where a figure is named that no run can ever measure."""
+    problems: dict[str, None] = {}
+    for case in scenario.cases:
+        named = [("figures", figure) for figure in case.figures]
+        named += [(each.place or "expect", each.figure) for each in case.expect]
+        named += [("published", each.figure) for each in case.published]
+        known = measurable(case)
+        for place, figure in named:
+            if figure not in known and not figure.startswith(("queues.", "interfaces.")):
+                where = f"{scenario.path.name}: {place}: "
+                what = f"nothing measures {quote(figure)}{did_you_mean(figure, known)}"
+                problems[where + what] = None
+    if problems:
+        raise ScenarioError("\n".join(problems))
+
+
+def measurable(case: Case) -> list[str]:
+    """Return the figures that a run of a case may have, but for those that a lab names."""
+    figures = [name for name in _fields(CaseResult) if name not in _MEMBERS]
+    names: dict[str, list[str]] = {"flows": [], "pings": [], "downloads": [], "udp": []}
+    for step in case.timeline:
+        match step.command:
+            case StartFlow(flow=str(name)):
+                names["flows"].append(name)
+            case StartPing(ping=str(name)):
+                names["pings"].append(name)
+            case StartDownload(download=str(name)):
+                names["downloads"].append(name)
+            case StartUdp(udp=str(name)):
+                names["udp"].append(name)
+    for group, members in names.items():
+        for name in members:
+            figures += [f"{group}.{name}.{field}" for field in _fields(_MEMBERS[group])]
+    if case.sizes:
+        figures += ["checkpoint.elapsed_s", "checkpoint.ratio"]
+        figures += [f"checkpoint.bytes.{name}" for name in names["flows"]]
+    return figures
+
+
+def _fields(kind: type[msgspec.Struct]) -> list[str]:
+    """Return the fields of a result that can be numbers."""
+    hints = {field.name: str(field.type) for field in msgspec.structs.fields(kind)}
+    return [
+        name
+        for name, hint in hints.items()
+        if name not in NOT_MERITS and ("float" in hint or "int" in hint) and "[" not in hint
+    ]
+
+
+def _numbers(value: Any, place: str) -> Iterator[tuple[str, float]]:
+    if isinstance(value, dict):
+        for key, each in value.items():
+            if key not in NOT_MERITS:
+                yield from _numbers(each, f"{place}.{key}" if place else key)
+    elif isinstance(value, list):
+        for each in value:
+            if isinstance(each, dict) and (name := each.get("id") or each.get("link")):
+                yield from _numbers(each, f"{place}.{name}")
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield place, value

@@ -1,0 +1,78 @@
+"""What a queue did to its link: how long packets waited, how much of its rate was used."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from ccplay.state.lab_state import Flow, LabState, Queue, Udp
+
+
+def while_traffic_ran(state: LabState) -> tuple[float, float]:
+    """Return from when to when: first start to last end, all of a session without traffic."""
+    traffic: list[Flow | Udp] = [*state.flows.values(), *state.udp.values()]
+    start = min((each.started for each in traffic), default=0.0)
+    ends = (state.now if each.ended is None else each.ended for each in traffic)
+    return start, max(ends, default=state.now)
+
+
+def occupancy(state: LabState, queue: Queue, name: str) -> list[float]:
+    """Return ``qlen`` (packets) or ``backlog`` (bytes) by sweep, while traffic ran."""
+    start, end = while_traffic_ran(state)
+    ticks = state.sweeps.at_or_after(start), state.sweeps.before_or_at(end) + 1
+    return queue.series[name].values(*ticks)
+
+
+def queueing_delays_us(state: LabState, queue: Queue) -> list[float]:
+    """Return, by sweep, how long a byte that came then had to wait: backlog over rate.
+
+    While traffic ran; empty where the link has no rate: nothing waits for it there.
+    """
+    backlog = queue.series["backlog"]
+    start, end = while_traffic_ran(state)
+    delays = []
+    for tick in range(state.sweeps.at_or_after(start), state.sweeps.before_or_at(end) + 1):
+        waiting = backlog.at(tick)
+        rate = _rate(state, queue.link, state.sweeps.time(tick))
+        if waiting is not None and rate:
+            delays.append(waiting * 8e6 / rate)
+    return delays
+
+
+def utilisation(state: LabState, queue: Queue) -> float | None:
+    """Return which share of its rate a link carried while traffic ran.
+
+    Bytes that left the queue over those that could have; both count Ethernet headers. None
+    without a rate or without traffic.
+    """
+    start, end = while_traffic_ran(state)
+    carried = queue.series["bytes"]
+    first, last = state.sweeps.at_or_after(start), state.sweeps.before_or_at(end)
+    since, until = carried.latest(first), carried.latest(last)
+    if not (state.flows or state.udp) or since is None or until is None or last <= first:
+        return None
+    could = _capacity(state, queue.link, state.sweeps.time(first), state.sweeps.time(last))
+    return round(8 * (until - since) / could, 4) if could else None
+
+
+def loss(queue: Queue) -> float | None:
+    """Return which share of the packets that came to a queue it dropped; None where none came."""
+    drops, left = queue.series["drops"].last or 0.0, queue.series["packets"].last or 0.0
+    return round(drops / (drops + left), 6) if drops + left else None
+
+
+def _rate(state: LabState, link: str, t: float) -> int | None:
+    then = state.link_at(link, t)
+    return None if then is None else then.setting.rate
+
+
+def _capacity(state: LabState, link: str, start: float, end: float) -> float | None:
+    """Return how many bits a link could carry between two moments, None where it has no rate."""
+    changes = sorted(change.t for change in state.links.get(link, ()))
+    moments = [start, *(t for t in changes if start < t < end), end]
+    total = 0.0
+    for since, until in pairwise(moments):
+        rate = _rate(state, link, since)
+        if not rate:
+            return None
+        total += rate * (until - since)
+    return total

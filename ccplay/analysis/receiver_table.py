@@ -1,0 +1,168 @@
+"""The receiver's table: what every flow has brought by each whole second, and the checkpoint."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+
+from ccplay.model.commands import StartFlow
+from ccplay.state.lab_state import Flow, LabState
+
+_TINY_S = 1e-6
+"""Moments are floats: 3 s after 0.1 s may be a little more than 3.1 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """All flows at one whole second, read off the last sweep until then."""
+
+    elapsed_s: int
+    """Since the first flow opened its connection."""
+    bytes: tuple[int | None, ...]
+    """Payload acknowledged, in the order of the flows; None before a flow's start."""
+    rates_bps: tuple[float | None, ...]
+    """Over the second before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The moment at which the first flow of a fixed size was done: the checkpoint of a race."""
+
+    elapsed_s: float
+    first: str
+    """The flow that is done."""
+    bytes: tuple[int | None, ...]
+    """As in ``Row``, of the sweep that found it done."""
+    ratio: float | None
+    """Bytes of the first over bytes of the second, where exactly two flows have a fixed size."""
+
+
+class Receiver:
+    """The table as it stands at one moment of a session; rows are worked out when asked for."""
+
+    def __init__(self, state: LabState, until: float) -> None:
+        """Look at ``state`` as it was at ``until``."""
+        self._state, self._until = state, until
+        self._streams: dict[str, list[Flow]] = {}
+        for flow in state.flows.values():
+            if flow.kind == "flow":
+                self._streams.setdefault(flow.parent, []).append(flow)
+        self.sizes = sizes(state)
+        """The flows of a fixed size and their bytes, in the order of the scenario."""
+        self.flows = self._started(until)
+        """The flows that had started, those of a fixed size first."""
+
+    def rows(self, most: int | None = None, *, after: int = 0) -> list[Row]:
+        """Return the rows of all whole seconds ``after`` one, or the last ``most`` of them."""
+        if not self.flows:
+            return []
+        start = self._start(self.flows)
+        ended = [self._state.flows[name].ended for name in self.flows]
+        over = max((inf if each is None else each) for each in ended)
+        seconds = int(min(self._until, over) - start + _TINY_S)
+        first = after + 1 if most is None else max(seconds - most, after) + 1
+        rows = (self._row(start, second) for second in range(first, seconds + 1))
+        return [row for row in rows if row is not None]
+
+    def finish(self) -> Finish | None:
+        """Return the checkpoint, None where it had not come yet."""
+        done = {
+            name: self._done_at(name, size)
+            for name, size in self.sizes.items()
+            if name in self._streams
+        }
+        t = min(done.values(), default=inf)
+        if t > self._until:
+            return None
+        names = self._started(t)
+        tick = self._state.sweeps.before_or_at(t)
+        acked = {name: self._acked(name, tick, t) for name in names}
+        # A sweep may find two at their ends; the one that is further beyond it was there first.
+        first = max(
+            (name for name in done if done[name] == t),
+            key=lambda name: (acked[name] or 0) / self.sizes[name],
+        )
+        pair = [acked[name] or 0 for name in names if name in self.sizes]
+        return Finish(
+            elapsed_s=t - self._start(names),
+            first=first,
+            bytes=tuple(acked.get(name) for name in self.flows),
+            ratio=pair[0] / pair[1] if len(pair) == 2 and pair[1] else None,
+        )
+
+    def _started(self, t: float) -> tuple[str, ...]:
+        started = [name for name in self._streams if self._state.flows[name].started <= t]
+        fixed = [name for name in self.sizes if name in started]
+        return (*fixed, *(name for name in started if name not in self.sizes))
+
+    def _start(self, names: Sequence[str]) -> float:
+        fixed = [name for name in names if name in self.sizes]
+        return min(self._state.flows[name].started for name in fixed or names)
+
+    def _row(self, start: float, second: int) -> Row | None:
+        sweeps = self._state.sweeps
+        t = start + second
+        tick, before = sweeps.before_or_at(t + _TINY_S), sweeps.before_or_at(t - 1 + _TINY_S)
+        if tick < sweeps.first:
+            return None
+        acked = tuple(self._acked(name, tick, t) for name in self.flows)
+        rates: tuple[float | None, ...] = (None,) * len(acked)
+        if sweeps.first <= before < tick:
+            took_s = sweeps.time(tick) - sweeps.time(before)
+            earlier = (self._acked(name, before, t - 1) or 0 for name in self.flows)
+            rates = tuple(
+                None if now is None else (now - then) * 8 / took_s
+                for now, then in zip(acked, earlier, strict=True)
+            )
+        return Row(second, acked, rates)
+
+    def _done_at(self, name: str, size: int) -> float:
+        """Return when a flow had ``size`` bytes; infinity where it never had."""
+        flow, sweeps = self._state.flows[name], self._state.sweeps
+        acked = flow.series["bytes_acked"]
+        ticks = range(max(acked.first, sweeps.first), max(acked.end, 0))
+        at = bisect_left(ticks, size, key=lambda tick: self._sum(name, tick))
+        if at < len(ticks):
+            return sweeps.time(ticks[at])
+        # A flow that ended may tell of more than the last sweep saw.
+        return flow.ended if flow.ended is not None and flow.bytes >= size else inf
+
+    def _acked(self, name: str, tick: int, t: float) -> int | None:
+        """Return what a flow has brought by a moment and its sweep."""
+        flow = self._state.flows[name]
+        if flow.started > t:
+            return None
+        seen = self._sum(name, tick)
+        return max(seen, flow.bytes) if flow.ended is not None and flow.ended <= t else seen
+
+    def _sum(self, name: str, tick: int) -> int:
+        return sum(_bytes(each, tick) for each in self._streams[name])
+
+
+def sizes(state: LabState) -> dict[str, int]:
+    """Return the flows of a fixed size and their bytes.
+
+    They stand in the order of the scenario, which repeats may start in another one; flows that
+    were started by hand come behind.
+    """
+    commands = (each.command for each in state.applied)
+    found = {
+        each.flow: each.bytes
+        for each in commands
+        if isinstance(each, StartFlow) and each.flow is not None and each.bytes is not None
+    }
+    build = state.hello.build if state.hello else None
+    scripted = [name for name in (build.reserved if build else ()) if name in found]
+    return {name: found[name] for name in (*scripted, *found)}
+
+
+def _bytes(flow: Flow, tick: int) -> int:
+    """Return what one stream has brought by a tick."""
+    acked = flow.series["bytes_acked"]
+    for at in range(min(tick, acked.end - 1), acked.first - 1, -1):
+        # A sweep that missed a flow leaves a gap. tcp_info counts the SYN too.
+        if (value := acked.at(at)) is not None:
+            return max(int(value) - 1, 0)
+    return 0

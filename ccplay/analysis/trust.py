@@ -1,0 +1,140 @@
+"""How well the lab itself kept time, and whether its figures can be trusted."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ccplay.analysis.accuracy import delay_off
+from ccplay.analysis.windows import impossible_windows
+from ccplay.model.events import Health
+from ccplay.state.lab_state import LabState
+
+MOST_MISSED = 0.01
+"""Share of sweeps: beyond it percentiles over sweeps leave out the busiest moments."""
+MOST_STEAL = 0.05
+"""Mean share of all cores: at 17 % goodput fell by a tenth of the link's rate."""
+MOST_HOST_CPU = 0.95
+"""Mean share of all cores in use: beyond it packets wait for a core, not for the link."""
+MOST_DELAY_LATE_US = 5_000.0
+"""p99 in the median second: beyond it the RTT is the machine's, not the scenario's."""
+MOST_RATE_OFF = 0.03
+"""Share of what the rate allows, in the median second: HTB itself is within 1 %."""
+
+
+class HealthResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The lab's own timing over a case. Means and worsts are over its seconds."""
+
+    ticks: int
+    """Sweeps made."""
+    missed: int
+    """Sweeps that fell out."""
+    late_p50_us: float | None
+    """How late sweeps began: the median second's median,"""
+    late_p99_us: float | None
+    """and the worst second's p99."""
+    sweep_p50_us: float | None
+    """How long a sweep took."""
+    lab_cpu: float | None
+    """Cores, mean."""
+    host_cpu: float | None
+    """Share of all cores in use, mean."""
+    steal: float | None
+    """Share of all cores that the hypervisor took, mean."""
+    steal_max: float | None
+    delay_late_p50_us: float | None
+    """How late the delay line let packets go; null where netem does it."""
+    delay_late_p99_us: float | None
+    """In the median second."""
+    rate_accuracy: float | None = None
+    """What left a busy link over what its rate allows, in the median second; null where none was
+    busy for long."""
+    events_dropped: int
+    impossible_windows: int = 0
+    """Flows with a cwnd or ssthresh that no path holds."""
+    trustworthy: bool
+    reasons: list[str]
+    """Why not."""
+
+
+def judge(state: LabState) -> HealthResult:
+    """Sum up every ``Health`` of a session, and say what speaks against its figures."""
+    healths = state.healths
+    ticks = sum(each.ticks for each in healths)
+    missed = sum(each.missed for each in healths)
+    steal = [each.steal for each in healths]
+    delay_p50 = [e.delay_late_p50_us for e in healths if e.delay_late_p50_us is not None]
+    delay_p99 = [e.delay_late_p99_us for e in healths if e.delay_late_p99_us is not None]
+    dropped = max((each.events_dropped for each in healths), default=0)
+    rates = [each.rate_accuracy for each in healths if each.rate_accuracy is not None]
+    accuracy = _middle(rates)
+    reasons = _reasons(healths, ticks, missed, dropped, _middle(delay_p99))
+    if accuracy is not None and abs(accuracy - 1) > MOST_RATE_OFF:
+        reasons.append(f"a busy link carried {accuracy:.0%} of its rate")
+    if (off := delay_off(state)) is not None:
+        reasons.append(off)
+    windows = impossible_windows(state)
+    reasons += [
+        f"flow {name} had a window of {most:,} segments: its algorithm was left out, or is wrong"
+        for name, most in windows.items()
+    ]
+    return HealthResult(
+        ticks=ticks,
+        missed=missed,
+        late_p50_us=_middle([each.late_p50_us for each in healths]),
+        late_p99_us=max((each.late_p99_us for each in healths), default=None),
+        sweep_p50_us=_middle([each.sweep_p50_us for each in healths]),
+        lab_cpu=_mean([each.lab_cpu for each in healths]),
+        host_cpu=_mean([each.host_cpu for each in healths]),
+        steal=_mean(steal),
+        steal_max=max(steal, default=None),
+        delay_late_p50_us=_middle(delay_p50),
+        delay_late_p99_us=_middle(delay_p99),
+        rate_accuracy=accuracy,
+        events_dropped=dropped,
+        impossible_windows=len(windows),
+        trustworthy=not reasons,
+        reasons=reasons,
+    )
+
+
+def was_judged(health: HealthResult) -> bool:
+    """Whether a lab lived long enough to look at itself; a shorter one never will."""
+    return health.late_p50_us is not None
+
+
+def for_want_of_cpu(health: HealthResult) -> bool:
+    """Whether fewer labs at a time could have helped: what a hypervisor takes is not ours."""
+    return (
+        health.missed > MOST_MISSED * (health.ticks + health.missed)
+        or (health.host_cpu or 0) > MOST_HOST_CPU
+        or (health.delay_late_p99_us or 0) > MOST_DELAY_LATE_US
+        or (health.rate_accuracy or 1) < 1 - MOST_RATE_OFF
+        or health.events_dropped > 0
+    )
+
+
+def _reasons(
+    healths: list[Health], ticks: int, missed: int, dropped: int, delay_late: float | None
+) -> list[str]:
+    if not healths:
+        return ["ended before the lab had looked at itself (1 s)"]
+    reasons = []
+    if missed > MOST_MISSED * (ticks + missed):
+        reasons.append(f"{missed} of {ticks + missed} sweeps fell out")
+    if (steal := _mean([each.steal for each in healths]) or 0) > MOST_STEAL:
+        reasons.append(f"the hypervisor took {steal:.0%} of the time")
+    if (busy := _mean([each.host_cpu for each in healths]) or 0) > MOST_HOST_CPU:
+        reasons.append(f"the machine was {busy:.0%} busy")
+    if delay_late is not None and delay_late > MOST_DELAY_LATE_US:
+        reasons.append(f"the delay line was {delay_late / 1000:.1f} ms late (p99)")
+    if dropped:
+        reasons.append(f"{dropped} sweeps were lost on a slow pipe")
+    return reasons
+
+
+def _mean(values: list[float]) -> float | None:
+    return round(sum(values) / len(values), 4) if values else None
+
+
+def _middle(values: list[float]) -> float | None:
+    return sorted(values)[len(values) // 2] if values else None

@@ -1,0 +1,187 @@
+"""From the source of an algorithm to an object file, by clang and bpftool, once for each content.
+
+The object is kept in the user's cache under the SHA-256 of everything that it is made of: source
+and its name, headers, clang's version and options, and the types of this kernel (BTF), for which
+bpftool(8) writes ``vmlinux.h``.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import hashlib
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from platformdirs import user_cache_path
+
+from ccplay.assets import ALGORITHMS, find_tool
+from ccplay.bpf.support import BTF, TOOLS
+from ccplay.errors import CcplayError, UnsupportedError
+
+HEADER = ALGORITHMS / "ccplay_cc.h"
+
+_OPTIONS = (
+    *("-target", "bpf", "-mcpu=v3", "-std=gnu11", "-O2", "-g"),
+    *("-Wall", "-Wno-unused-function", "-Wno-missing-declarations", "-Werror=implicit"),
+    # Where a file is saved under a running flow nobody sees warnings; these are never meant.
+    *("-Werror=return-type", "-Werror=uninitialized", "-Werror=sometimes-uninitialized"),
+    *("-Werror=int-conversion", "-Werror=incompatible-pointer-types"),
+    *("-Werror=division-by-zero", "-Werror=null-dereference"),
+    *("-fno-color-diagnostics", "-fno-caret-diagnostics", "-ferror-limit=5"),
+)
+
+_MOST_KEPT = 64
+"""Objects in the cache, of some 700 kB each."""
+
+_LONGEST = 1 << 20
+"""Bytes of a source; the longest that comes with ccplay has 7000."""
+
+_CLANG_S = 900.0
+"""Less than a second on a PC; more than this is none that will end. The clock of an emulated guest
+leaps to the next timer whenever all wait for the disk, so that minutes pass there."""
+
+
+class BuildError(CcplayError):
+    """clang refuses a source; ``said`` is what it says, line by line."""
+
+    def __init__(self, source: Path, said: list[str]) -> None:
+        errors = [line for line in said if "error:" in line]
+        first = (errors or said or ["clang gives no reason"])[0]
+        super().__init__(f"{source.name} does not compile: {first}")
+        self.said = said
+
+
+def build(source: Path, told: Callable[[str], None] = lambda _: None) -> tuple[bytes, list[str]]:
+    """Return the object file of ``source``, and what clang has warned of if it was run.
+
+    ``told`` hears what takes a while. Raises ``BuildError``, ``UnsupportedError``, ``CcplayError``.
+    """
+    text = _text(source)
+    types = _types()
+    # The name is in the object: the kernel says by it where it finds something wrong.
+    said = (source.name, types, _clang_version(), *_OPTIONS)
+    kept = _folder() / f"{_digest(text, HEADER.read_bytes(), '|'.join(said).encode())}.o"
+    with contextlib.suppress(OSError):
+        image = kept.read_bytes()
+        kept.touch()
+        return image, []
+    told(f"building {source.name}, which takes a while the first time")
+    try:
+        return _compile(source, text, _vmlinux_header(types), kept)
+    except OSError as error:
+        raise CcplayError(f"can't keep what is built in {kept.parent}: {error.strerror}") from None
+
+
+def _text(source: Path) -> bytes:
+    try:
+        # A pipe would never end.
+        if source.exists() and not source.is_file():
+            raise CcplayError(f"can't read {source}: it is no file")
+        with source.open("rb") as file:
+            text = file.read(_LONGEST + 1)
+    except OSError as error:
+        raise CcplayError(f"can't read {source}: {error.strerror}") from None
+    if len(text) > _LONGEST:
+        raise CcplayError(f"{source} is no algorithm: it has more than {_LONGEST >> 20} MiB")
+    return text
+
+
+def _compile(source: Path, text: bytes, types: Path, kept: Path) -> tuple[bytes, list[str]]:
+    """Run clang; what it makes gets its name only when it is complete."""
+    with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
+        made = Path(folder) / "object"
+        argv = [
+            *(_tool("clang"), *_OPTIONS, f"-I{types.parent}", f"-I{HEADER.parent}"),
+            # The text comes by stdin, so that what is built is what was hashed.
+            *("-x", "c", "-c", "-o", str(made), "-"),
+        ]
+        line = f'#line 1 "{source.name}"\n'.encode()
+        result = _run(argv, line + text.removeprefix(codecs.BOM_UTF8))
+        said = result.stderr.decode(errors="replace").strip().splitlines()
+        if result.returncode != 0:
+            raise BuildError(source, said)
+        image = made.read_bytes()
+        if not said:
+            # Else what clang warns of is to be said the next time, too.
+            made.replace(kept)
+    _forget(kept.parent)
+    return image, said
+
+
+def _forget(folder: Path) -> None:
+    """Delete what was used longest ago, for every save of an own algorithm makes an object."""
+    with contextlib.suppress(OSError):
+        objects = sorted(folder.glob("*.o"), key=lambda each: each.stat().st_mtime, reverse=True)
+        for each in objects[_MOST_KEPT:]:
+            each.unlink(missing_ok=True)
+
+
+@cache
+def _types() -> str:
+    """Return what identifies the types of this kernel."""
+    try:
+        return _digest(BTF.read_bytes())
+    except OSError as error:
+        raise UnsupportedError(f"this kernel does not tell its types: {error}") from None
+
+
+def _vmlinux_header(types: str) -> Path:
+    """Return ``vmlinux.h`` of this kernel, in a folder of its own."""
+    header = _folder() / types / "vmlinux.h"
+    if not header.exists():
+        result = _run([_tool("bpftool"), "btf", "dump", "file", str(BTF), "format", "c"], b"")
+        if result.returncode != 0 or not result.stdout:
+            said = result.stderr.decode(errors="replace").strip()
+            raise UnsupportedError(f"bpftool can't read this kernel's types: {said}")
+        header.parent.mkdir(exist_ok=True)
+        _keep(header, result.stdout)
+    return header
+
+
+def _keep(path: Path, content: bytes) -> None:
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        file.write(content)
+    Path(file.name).replace(path)
+
+
+@cache
+def _clang_version() -> str:
+    return _run([_tool("clang"), "--version"], b"").stdout.decode(errors="replace")
+
+
+def _folder() -> Path:
+    folder = user_cache_path("ccplay") / "algorithms"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CcplayError(f"can't keep what is built in {folder}: {error.strerror}") from None
+    return folder
+
+
+def _tool(name: str) -> str:
+    path = find_tool(name)
+    if path is None:
+        raise UnsupportedError(f"{name} is not installed (apt install {' '.join(TOOLS)})")
+    return path
+
+
+def _run(argv: list[str], text: bytes) -> subprocess.CompletedProcess[bytes]:
+    environment = {**os.environ, "LC_ALL": "C"}
+    try:
+        return subprocess.run(
+            argv, input=text, capture_output=True, check=False, timeout=_CLANG_S, env=environment
+        )
+    except subprocess.TimeoutExpired:
+        raise CcplayError(f"{argv[0]} did not end within {_CLANG_S:.0f} s") from None
+
+
+def _digest(*parts: bytes) -> str:
+    whole = hashlib.sha256()
+    for part in parts:
+        whole.update(len(part).to_bytes(8, "big") + part)
+    return whole.hexdigest()[:32]

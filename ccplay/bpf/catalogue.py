@@ -1,0 +1,37 @@
+"""What the library of BPF programs offers here, each said in the first words of its own file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from ccplay.assets import algorithms
+from ccplay.bpf.loaded import library
+from ccplay.bpf.support import lack, program
+from ccplay.model.values import Feature
+
+_HEADER = re.compile(r"/\*(.*?)\*/", re.DOTALL)
+
+
+def offers() -> Iterator[Feature]:
+    """Yield every algorithm of the library, and the user's own, available or not."""
+    missing = lack()
+    for name, path in (algorithms() | library.own).items():
+        yield program(name, summary(path), missing)
+
+
+def summary(path: Path) -> str:
+    """Return the first sentence of a source's first comment, on one line."""
+    if not path.is_file():
+        return "can't be read: it is no file"
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            text = file.read(4096)
+    except OSError as error:
+        return f"can't be read: {error.strerror}"
+    comment = _HEADER.search(text)
+    lines = [line.strip(" \t*") for line in comment[1].splitlines()] if comment else []
+    said = "\n".join(line for line in lines if not line.startswith("SPDX-"))
+    paragraph = " ".join(said.strip().partition("\n\n")[0].split())
+    return paragraph.removesuffix(".") or "says nothing of itself"

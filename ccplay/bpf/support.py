@@ -1,0 +1,61 @@
+"""Whether this machine can use congestion controls as BPF programs, and what to do where not."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from ccplay.assets import find_tool
+from ccplay.model.values import Feature
+
+TOOLS = ("clang", "bpftool")
+"""Programs that building takes, each in Debian's package of the same name."""
+
+BTF = Path("/sys/kernel/btf/vmlinux")
+"""The types of the running kernel."""
+
+_FIRST_KERNEL = (6, 4)
+"""With links for struct_ops, by which an algorithm ends with the process that brought it."""
+
+
+class Lack(NamedTuple):
+    """Something that is missing."""
+
+    reason: str
+    remedy: str
+
+
+def program(name: str, summary: str, missing: Lack | None) -> Feature:
+    """Return what a BPF program offers, with what it lacks here, if anything."""
+    reason, remedy = missing or ("", "")
+    return Feature(name, missing is None, summary, reason, remedy)
+
+
+def lack(kernel: tuple[int, int] = _FIRST_KERNEL) -> Lack | None:
+    """Return what keeps BPF programs from working here; None where nothing is known to.
+
+    ``kernel`` is the first that has what they need, and that ends them with the lab.
+    """
+    if not is_root():
+        # Congestion controls belong to the host, so a user namespace's root may not add any.
+        return Lack("BPF programs need root of the host", "start the lab as root")
+    release = os.uname().release
+    if tuple(map(int, re.findall(r"\d+", release)[:2])) < kernel:
+        wanted = ".".join(map(str, kernel))
+        return Lack(f"Linux {release} is too old for them", f"Linux {wanted} or newer")
+    if not BTF.exists():
+        return Lack("this kernel does not tell its types", "a kernel with CONFIG_DEBUG_INFO_BTF")
+    if missing := [each for each in TOOLS if find_tool(each) is None]:
+        verb = "is" if len(missing) == 1 else "are"
+        return Lack(
+            f"{' and '.join(missing)} {verb} not installed", f"apt install {' '.join(TOOLS)}"
+        )
+    return None
+
+
+def is_root() -> bool:
+    """Return whether we are root of the host, and not only of a user namespace."""
+    mapping = Path("/proc/self/uid_map").read_text(encoding="ascii").split()
+    return os.geteuid() == 0 and mapping[:2] == ["0", "0"] and int(mapping[2]) == 0xFFFFFFFF

@@ -1,0 +1,105 @@
+"""What is told of an experiment while it runs: what runs, what is done, how long it will take."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from ccplay.analysis.metrics import merits
+from ccplay.experiment.forecast import Forecast
+from ccplay.experiment.plan import Run
+from ccplay.experiment.pool import Outcome
+from ccplay.report.terminal.amounts import write
+from ccplay.report.terminal.misbehaviour import misbehaviours
+from ccplay.report.terminal.progress import Lane, Teller, roughly
+from ccplay.scenario import Case
+from ccplay.state.lab_state import LabState
+
+_TELL_EVERY_S = 0.5
+
+
+class Account:
+    """Keeps count of the runs, and tells a ``Teller``."""
+
+    def __init__(
+        self, teller: Teller, outlook: Callable[[], tuple[Sequence[Case], int]], done: int
+    ) -> None:
+        """``outlook`` returns what waits to be run, and how many run at a time."""
+        self.forecast = Forecast()
+        self._teller = teller
+        self._outlook = outlook
+        self._done = done
+        self._broken = 0
+        self._running: dict[tuple[str, int], tuple[Case, float]] = {}
+        self._told_at = 0.0
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """How many runs are done, and how many there are to be, as far as is known."""
+        coming = len(self._running) + len(self._outlook()[0])
+        return self._done, self._done + self._broken + coming
+
+    def open(self) -> None:
+        """Say what is going to happen."""
+        waiting, jobs = self._outlook()
+        if self._teller.story or not waiting:
+            return
+        finished = f"{self._done} finished, " if self._done else ""
+        beside = f"{min(jobs, len(waiting))} at a time, " if jobs > 1 else ""
+        self._teller.say(f"{finished}{len(waiting)} to run: {beside}{self._left()}", "dim")
+
+    def begin(self, run: Run, attempt: int) -> Lane:
+        """Note that an attempt at a run begins."""
+        self._running[run.key] = (run.case, time.monotonic())
+        name = f"{run}, again" if attempt > 1 else str(run)
+        number = self._done + self._broken + 1
+        exact = run.case.until == "duration"
+        return self._teller.begin(name, run.case.duration_s, number=number, exact=exact)
+
+    def watch(self, lane: Lane, state: LabState) -> None:
+        """Tell what has happened in a run, and now and then how far all is."""
+        lane.update(state)
+        if (now := time.monotonic()) - self._told_at >= _TELL_EVERY_S:
+            self._told_at = now
+            self._teller.overall(*self.progress, self._left())
+
+    def end(self, run: Run, lane: Lane) -> float:
+        """Note that an attempt has ended; return what it took."""
+        lane.end()
+        _, since = self._running.pop(run.key)
+        return time.monotonic() - since
+
+    def settle(self, run: Run, outcome: Outcome) -> None:
+        """Say what a run came to, where its events were not told."""
+        self._done += outcome.whole
+        self._broken += not outcome.whole
+        if self._teller.story:
+            return
+        result = outcome.result
+        self._teller.say(self._line(run, outcome))
+        if not result.health.trustworthy and not result.interrupted:
+            self.warn(f"  take care: {', '.join(result.health.reasons)}")
+        for each in misbehaviours(result):
+            self.warn(f"  take care: {each}")
+        for error in result.errors:
+            self._teller.say(f"  error: {error}", "red")
+
+    def warn(self, text: str) -> None:
+        """Tell something that concerns more than one run."""
+        self._teller.say(text, "yellow")
+
+    def _line(self, run: Run, outcome: Outcome) -> str:
+        if outcome.result.interrupted:
+            return f"{run}: interrupted"
+        done, total = self.progress
+        line = f"{done:>{len(str(total))}}/{total}  {run}: {outcome.result.duration_s:.1f} s"
+        figures = merits(outcome.result)
+        for figure in [each for each in run.case.figures if each in figures][:1]:
+            line += f", {figure} {write(figure, figures[figure])}"
+        # On a terminal a bar says it.
+        return line if self._teller.live or done == total else f"{line}; {self._left()}"
+
+    def _left(self) -> str:
+        now = time.monotonic()
+        running = [(case, now - since) for case, since in self._running.values()]
+        return roughly(self.forecast.left(running, *self._outlook()))

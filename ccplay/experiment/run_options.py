@@ -1,0 +1,90 @@
+"""How a scenario is to be run: what the command line says about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from ccplay.analysis.metrics import check_figures, measurable
+from ccplay.errors import ScenarioError, UsageError
+from ccplay.experiment.agenda import MOST_REPEATS, Goal
+from ccplay.scenario import Case, Scenario
+from ccplay.scenario.file.mistakes import did_you_mean, quote
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manner:
+    """What is wished for a run of a scenario."""
+
+    cases: Sequence[str] = ()
+    """Only these; none means all."""
+    jobs: int = 1
+    """Labs side by side."""
+    repeats: int | None = None
+    """Of every case, instead of what the file says."""
+    until_ci: float | None = None
+    """Repeat until the half width of the 95 % confidence interval is this share of the mean,"""
+    figure: str | None = None
+    """of this figure; None takes the case's first,"""
+    most: int = MOST_REPEATS
+    """at most so often."""
+    hz: float | None = None
+    """Sweeps a second, instead of what the file says."""
+    out: Path | None = None
+    """The run directory."""
+    record: Path | None = None
+    """Where the stream of a single run is kept."""
+    as_json: bool = False
+    receiver: bool = False
+    """Tell every second what each flow has brought."""
+    command: str = ""
+    """What to type to go on after Ctrl-C."""
+
+
+def as_wished(scenario: Scenario, manner: Manner) -> Scenario:
+    """Return a scenario with the repeats and sweeps that are wished.
+
+    Raises ``ScenarioError`` where it names a figure that nothing measures.
+    """
+    check_figures(scenario)
+    often = manner.repeats if manner.until_ci is None else manner.most
+    return replace(
+        scenario, cases=tuple(_as_wished(case, often, manner.hz) for case in scenario.cases)
+    )
+
+
+def _as_wished(case: Case, repeats: int | None, hz: float | None) -> Case:
+    return replace(
+        case,
+        repeats=repeats or case.repeats,
+        build=msgspec.structs.replace(case.build, sample_hz=hz or case.build.sample_hz),
+    )
+
+
+def goal_of(scenario: Scenario, manner: Manner) -> Goal | None:
+    """Return what the means of a scenario's cases are to reach.
+
+    Raises ``ScenarioError`` where a case does not say which figure, ``UsageError`` where the
+    command line names one that it does not measure.
+    """
+    if manner.until_ci is None:
+        return None
+    figures = {case.name: _figure(case, scenario, manner) for case in scenario.cases}
+    return Goal(manner.until_ci, figures, manner.most)
+
+
+def _figure(case: Case, scenario: Scenario, manner: Manner) -> str:
+    figure = manner.figure or next(iter(case.figures), None)
+    name = f"case {quote(case.name)}"
+    if figure is None:
+        raise ScenarioError(
+            f"{scenario.path.name}: figures: {name} names none, of which the first would be made "
+            "sure: name one here, or with --figure checkpoint.ratio"
+        )
+    if figure not in (known := measurable(case)) and not figure.startswith("queues."):
+        hint = did_you_mean(figure, known)
+        raise UsageError(f"--figure: {name} does not measure {quote(figure)}{hint}")
+    return figure

@@ -1,1 +1,0 @@
-"""Congestion controls as BPF programs: built, loaded, and gone again with the process."""

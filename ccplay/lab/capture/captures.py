@@ -1,0 +1,210 @@
+"""Packet captures: started and stopped by name, each a process that writes one pcapng file."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from ccplay.errors import CommandError, LabError, UnsupportedError
+from ccplay.lab.capture import tools
+from ccplay.lab.capture.writer import News, Order
+from ccplay.lab.network.building import mac
+from ccplay.lab.network.netns import Namespace
+from ccplay.lab.traffic.program import Program
+from ccplay.model.base import Event
+from ccplay.model.commands import StartCapture
+from ccplay.model.events import CaptureEnded, CaptureStarted
+from ccplay.model.values import CAPTURE_LIMITS, Link, Network
+from ccplay.units import format_size
+
+MOST_CAPTURES = 64
+"""In a session: each may take its bound of a disk."""
+
+SNAPLENS = (64, 65_535)
+
+_END_S = 5.0
+"""How long a capture may take to end; a busy machine takes a fraction of a second."""
+
+_UNFIT = re.compile(r"[^A-Za-z0-9_.]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the lab's user wants files."""
+
+    directory: Path = Path()
+    machine: str = ""
+    """How the user calls this machine, where it is not the one that the user sits at."""
+
+    def spell(self, path: str) -> str:
+        """Return how the user finds a file: ``HOST:/path``, as scp(1) has it."""
+        return f"{self.machine}:{path}" if self.machine else path
+
+
+class Captures:
+    """All captures of a lab; ``close`` ends those that run."""
+
+    def __init__(
+        self,
+        namespace: Callable[[str], Namespace],
+        network: Network,
+        emit: Callable[[Event], None],
+        clock: Callable[[], float],
+        *,
+        place: Place,
+        label: str,
+    ) -> None:
+        """Files are called after ``label``, or where that is empty after the moment."""
+        self._namespace = namespace
+        self._network = network
+        self._place = place
+        self._label = label
+        self._emit, self._clock = emit, clock
+        self._captures: dict[str, _Capture] = {}
+
+    async def start(self, link: Link, command: StartCapture) -> StartCapture:
+        """Start a capture where packets of ``link`` leave; return ``command`` filled in.
+
+        Raises ``CommandError``, ``UnsupportedError`` and ``LabError``.
+        """
+        command = replace(command, link=link.name, capture=self._new_name(command.capture))
+        _check(command)
+        program = tools.program(link.interface, command.snaplen)
+        if isinstance(program, str):
+            raise UnsupportedError(f"capture {command.capture}: {program}")
+        order = Order(
+            program=program.argv,
+            grace_s=program.grace_s,
+            interface=link.interface,
+            description=f"{link.name} as it leaves, and back as it arrives",
+            mac=mac(self._network, link),
+            snaplen=command.snaplen,
+            max_bytes=command.max_bytes,
+            directory=str(self._place.directory.absolute()),
+            stem=self._stem(link),
+        )
+        capture = _Capture(command, self._place, self._emit, self._clock)
+        await capture.start(self._namespace(link.src), order)
+        self._captures[capture.name] = capture
+        return command
+
+    def stop(self, name: str) -> None:
+        """End a capture; ``CaptureEnded`` follows.
+
+        Raises ``CommandError`` where none of this name runs.
+        """
+        capture = self._captures.get(name)
+        if capture is None or capture.ended:
+            there = [each for each, other in self._captures.items() if not other.ended]
+            raise CommandError(f"no capture {name!r} runs; running: {', '.join(there) or 'none'}")
+        capture.begin_stop()
+
+    async def close(self) -> None:
+        """End every capture."""
+        await asyncio.gather(*(each.stop() for each in self._captures.values() if not each.ended))
+
+    def _new_name(self, name: str | None) -> str:
+        if len(self._captures) >= MOST_CAPTURES:
+            raise CommandError(f"a lab makes at the most {MOST_CAPTURES} captures")
+        if name is None:
+            numbers = range(1, MOST_CAPTURES + 1)
+            return next(free for n in numbers if (free := f"c{n}") not in self._captures)
+        if name in self._captures:
+            raise CommandError(f"the name {name!r} is taken: another capture has or had it")
+        return name
+
+    def _stem(self, link: Link) -> str:
+        label = _UNFIT.sub("-", self._label).strip("-.")[:100]
+        label = label or time.strftime("ccplay-%Y%m%d-%H%M%S")
+        return f"{label}-{link.src}-{link.dst}"
+
+
+class _Capture:
+    """One capture, under way or over."""
+
+    def __init__(
+        self,
+        command: StartCapture,
+        place: Place,
+        emit: Callable[[Event], None],
+        clock: Callable[[], float],
+    ) -> None:
+        assert command.capture is not None  # noqa: S101
+        self.name = command.capture
+        self.ended = False
+        self._link = command.link
+        self._place, self._emit, self._clock = place, emit, clock
+        self._stopping: asyncio.Task[int] | None = None
+        self._started: asyncio.Future[News] = asyncio.get_running_loop().create_future()
+
+    async def start(self, namespace: Namespace, order: Order) -> None:
+        """Start it and wait until packets are taken. Raises ``LabError``."""
+        text = msgspec.json.encode(order).decode()
+        argv = [sys.executable, "-P", "-m", "ccplay.lab.capture.writer", text]
+        self._program = await Program.start(namespace, argv)
+        self._attending = asyncio.create_task(self._attend())
+        news = await self._started
+        self._path = news.path
+        self._emit(
+            CaptureStarted(
+                t=self._clock(),
+                capture=self.name,
+                link=self._link,
+                path=self._place.spell(news.path),
+            )
+        )
+
+    def begin_stop(self) -> None:
+        """End it, and don't wait until its file is complete."""
+        if self._stopping is None:
+            self._stopping = asyncio.create_task(self._program.stop(_END_S))
+
+    async def stop(self) -> None:
+        """End it and wait until it has."""
+        self.begin_stop()
+        await self._attending
+
+    async def _attend(self) -> None:
+        last: News | None = None
+        async for line in self._program.lines():
+            last = msgspec.json.decode(line, type=News)
+            if not self._started.done():
+                self._started.set_result(last)
+        await self._program.wait()
+        self.ended = True
+        if last is None:
+            words = self._program.last_words()
+            self._started.set_exception(LabError(f"capture {self.name}: {words}"))
+            return
+        error = last.error if last.ended else self._program.last_words()
+        self._emit(
+            CaptureEnded(
+                t=self._clock(),
+                capture=self.name,
+                path=self._place.spell(last.path),
+                packets=last.packets,
+                bytes=last.bytes,
+                dropped=last.dropped,
+                full=last.full,
+                error=error,
+            )
+        )
+
+
+def _check(command: StartCapture) -> None:
+    low, high = CAPTURE_LIMITS
+    if not low <= command.max_bytes <= high:
+        raise CommandError(
+            f"a capture's size goes from {format_size(low)} to {format_size(high)}, "
+            f"not {format_size(command.max_bytes)}"
+        )
+    if not SNAPLENS[0] <= command.snaplen <= SNAPLENS[1]:
+        raise CommandError(f"a snaplen goes from {SNAPLENS[0]} to {SNAPLENS[1]} bytes")

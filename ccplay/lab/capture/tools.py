@@ -1,0 +1,56 @@
+"""Programs that capture packets: which of them works here, and its command line.
+
+tcpdump is small; Debian's gives up root by becoming a user of its own, which the root of a user
+namespace can't. dumpcap comes with all of Wireshark, and stays who it is.
+"""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+from dataclasses import dataclass
+from functools import cache
+
+from ccplay.assets import find_tool
+
+_EMPTY_PCAP = struct.pack("=IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 128, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureTool:
+    """How to have a program write pcap to stdout until SIGINT."""
+
+    argv: list[str]
+    grace_s: float
+    """How long it keeps packets to itself."""
+
+
+def program(interface: str, snaplen: int) -> CaptureTool | str:
+    """Return how to capture on an interface, or why that can't be, with the remedy."""
+    common = ["-p", "-s", str(snaplen), "-i", interface, "-w", "-"]
+    tcpdump, dumpcap = find_tool("tcpdump"), find_tool("dumpcap")
+    if tcpdump is not None and not (refusal := tcpdump_refusal(tcpdump)):
+        options = ["-U", "--immediate-mode", "--time-stamp-precision=nano", "-B", "4096"]
+        return CaptureTool([tcpdump, *options, *common], 0)
+    if dumpcap is not None:
+        # It reads what the kernel has every 250 ms (CAP_READ_TIMEOUT of dumpcap.c).
+        return CaptureTool([dumpcap, "-q", "-P", *common], 0.3)
+    if tcpdump is None:
+        return "neither tcpdump nor dumpcap is installed (apt install tcpdump)"
+    return f"{refusal} ({ROOTLESS_REMEDY})"
+
+
+ROOTLESS_REMEDY = "run ccplay as root, or: apt install wireshark-common"
+
+
+@cache
+def tcpdump_refusal(path: str) -> str:
+    """Have tcpdump read nothing, for which it gives up root as it does to capture.
+
+    Returns the reason where it can't, else nothing.
+    """
+    trial = subprocess.run([path, "-r", "-"], input=_EMPTY_PCAP, capture_output=True, check=False)
+    if trial.returncode == 0:
+        return ""
+    said = trial.stderr.decode(errors="replace").strip().splitlines()
+    return said[-1] if said else f"tcpdump ended with exit status {trial.returncode}"

@@ -1,0 +1,79 @@
+"""What every delay engine does: delay, jitter and loss at the receiving end of a link.
+
+Never at the sending end: an interface whose queue is under study does nothing else, and delay on
+a sender's own interface would fool TCP small queues and BBR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from ccplay.lab.network.netns import Namespace
+from ccplay.model.values import LinkSetting
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """Where the packets of a link come in."""
+
+    number: int
+    """Of the link, from 1."""
+    name: str
+    """Of the link."""
+    namespace: Namespace
+    interface: str
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """What happens to packets on their way."""
+
+    delay_us: int = 0
+    jitter_us: int = 0
+    loss: float = 0.0
+
+    def changed(self, setting: LinkSetting) -> Path:
+        """Return the path with what a setting says of it."""
+        return Path(
+            delay_us=self.delay_us if setting.delay_us is None else setting.delay_us,
+            jitter_us=self.jitter_us if setting.jitter_us is None else setting.jitter_us,
+            loss=self.loss if setting.loss is None else setting.loss,
+        )
+
+    def __bool__(self) -> bool:
+        """Whether anything happens at all."""
+        return bool(self.delay_us or self.jitter_us or self.loss)
+
+
+class DelayEngine(Protocol):
+    """A way to delay packets."""
+
+    name: str
+    """As ``LinkChanged.delay_engine`` has it."""
+
+    @property
+    def processes(self) -> Iterable[int]:
+        """Processes that it runs in."""
+
+    async def prepare(self) -> None:
+        """Begin to start processes, so that the first ``set`` need not wait for them."""
+
+    async def set(self, arrival: Arrival, path: Path) -> Path:
+        """Do ``path`` to the packets of a link from now on, and return what holds.
+
+        Raises ``LabError`` where that can't be.
+        """
+
+    def lateness(self) -> tuple[float, float] | None:
+        """Return median and 99th percentile of how late packets were let go, microseconds."""
+
+    async def lost(self, arrival: Arrival) -> int | None:
+        """Return how many packets of a link were lost on purpose; None where nobody counts.
+
+        Raises ``LabError``.
+        """
+
+    async def close(self) -> None:
+        """Give processes back; interfaces and rules go with the namespaces."""

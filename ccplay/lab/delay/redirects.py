@@ -1,0 +1,65 @@
+"""Packets led from one interface to another: tc-mirred(8), where they come in or before they leave.
+
+Both places are those of the discipline clsact, which an interface has beside its queue.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ccplay.lab.network.netlink import RTM_DELTFILTER, RTM_NEWQDISC, RTM_NEWTFILTER, cls_u32
+from ccplay.lab.network.rtnl import CREATE, EXCLUSIVE, traffic_control
+
+ALL: tuple[str, ...] = ("0x0/0x0+0",)
+"""Keys that every packet has; see ``filters.Keys``."""
+
+INCOMING, LEAVING = 0xFFFFFFF2, 0xFFFFFFF3
+"""``TC_H_MIN_INGRESS`` and ``TC_H_MIN_EGRESS`` of clsact."""
+
+CLSACT = 0xFFFFFFF1
+"""Its parent; no interface has more than one."""
+
+_HANDLE = 0xFFFF0000
+_ALL_PROTOCOLS = 0x0300
+"""ETH_P_ALL in network order, where a filter's ``info`` has its protocol."""
+
+
+def ready(index: int) -> Any:
+    """Return the request that makes an interface's packets redirectable; again does no harm."""
+    kind = (("TCA_KIND", "clsact"),)
+    return traffic_control(RTM_NEWQDISC, CREATE, index, kind, parent=CLSACT, handle=_HANDLE)
+
+
+def redirect(
+    index: int, place: int, target: int, keys: tuple[str, ...] = ALL, priority: int = 1
+) -> Any:
+    """Return the request that sends packets of interface ``index`` out through ``target``.
+
+    ``place`` is ``INCOMING`` or ``LEAVING``; ``keys`` must all hold of a packet.
+    """
+    action = {"kind": "mirred", "direction": "egress", "action": "redirect", "ifindex": target}
+    options = cls_u32.get_parameters(
+        {
+            "keys": list(keys),
+            # Required by pyroute2 and of no effect: what is redirected is in no class.
+            "target": 0x10000,
+            "action": action,
+            "parent": place,
+            "protocol": 3,
+            "prio": priority,
+        }
+    )
+    return traffic_control(
+        RTM_NEWTFILTER,
+        CREATE | EXCLUSIVE,
+        index,
+        (("TCA_KIND", "u32"), ("TCA_OPTIONS", options)),
+        parent=place,
+        info=priority << 16 | _ALL_PROTOCOLS,
+    )
+
+
+def let_pass(index: int, place: int, priority: int) -> Any:
+    """Return the request that takes all redirections of a priority away."""
+    info = priority << 16 | _ALL_PROTOCOLS
+    return traffic_control(RTM_DELTFILTER, 0, index, (), parent=place, info=info)

@@ -1,0 +1,68 @@
+"""Classes that share a link's rate: what can be asked for, and which traffic goes where."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from ccplay.errors import CommandError
+from ccplay.lab.links.htb import CLASS
+from ccplay.lab.queues.leaf import Leaf
+from ccplay.model.values import TrafficClass
+
+MOST_CLASSES = 8
+LEAST_SHARE = 0.01
+
+FIRST_HANDLE = CLASS + 0xF
+"""``1:10``, ``1:11`` … are the classes below ``1:1``."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,15}")
+
+
+@dataclass(slots=True)
+class SharedQueue:
+    """One of a link's classes, with its queue."""
+
+    asked: TrafficClass
+    leaf: Leaf
+    rate: int = 0
+    """Bits per second that it is sure of, read back."""
+
+    def describe(self, link_rate: int) -> TrafficClass:
+        """Return the class as the kernel has it, on a link of a rate in bits per second."""
+        # The kernel keeps whole bytes per second.
+        exact = abs(self.rate - link_rate * self.asked.share) <= 8
+        share = self.asked.share if exact else self.rate / link_rate
+        return msgspec.structs.replace(self.asked, share=share, qdisc=self.leaf.qdisc)
+
+
+def check_classes(link: str, classes: Sequence[TrafficClass]) -> None:
+    """Raise ``CommandError`` for classes that can't share a link, saying why."""
+    if len(classes) > MOST_CLASSES:
+        raise CommandError(f"link {link}: at the most {MOST_CLASSES} classes, not {len(classes)}")
+    taken: dict[str, str] = {}
+    names: set[str] = set()
+    for each in classes:
+        if not _NAME.fullmatch(each.name) or each.name in names:
+            raise CommandError(f"link {link}: a class needs a name of its own, not {each.name!r}")
+        names.add(each.name)
+        if not LEAST_SHARE <= each.share <= 1:
+            low = f"{LEAST_SHARE:.0%}"
+            raise CommandError(f"class {each.name}: a share goes from {low} to 100%")
+        for traffic in each.traffic:
+            if (other := taken.setdefault(traffic, each.name)) != each.name:
+                raise CommandError(f"{traffic!r} is in two classes: {other} and {each.name}")
+    if (total := sum(each.share for each in classes)) > 1 + 1e-9:
+        raise CommandError(f"link {link}: the shares add up to {total:.0%}")
+
+
+def choose(classes: Sequence[SharedQueue], kind: str, name: str) -> SharedQueue:
+    """Return whose traffic it is: the class that names it, or its kind, or else the last."""
+    for word in (name, kind):
+        for each in classes:
+            if word in each.asked.traffic:
+                return each
+    return classes[-1]

@@ -1,0 +1,213 @@
+"""The sending end of a link: its rate, and the queue or the classes that share it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+
+from ccplay.errors import CommandError, LabError
+from ccplay.lab.delay.engines import Arrival, Path
+from ccplay.lab.links import filters, htb, offloads
+from ccplay.lab.links.classes import FIRST_HANDLE, SharedQueue, choose
+from ccplay.lab.links.filters import Packets
+from ccplay.lab.network import interfaces
+from ccplay.lab.network.building import BuiltNetwork
+from ccplay.lab.network.netlink import TC_H_ROOT
+from ccplay.lab.network.netns import Namespace
+from ccplay.lab.network.rtnl import RouteSocket
+from ccplay.lab.queues import qdiscs
+from ccplay.lab.queues.leaf import Leaf
+from ccplay.lab.queues.marker import Marker
+from ccplay.model.values import Link, LinkSetting, Qdisc, TrafficClass
+from ccplay.units import format_rate
+
+_DEFAULT_QDISC = Qdisc(kind="pfifo", options={"limit": 100})
+_HANDLES = range(0x10, 0xFFFF)
+_MTU, _ETHERNET_HEADER = 1500, 14
+
+
+class Egress:
+    """The sending end of a link, and what holds there."""
+
+    def __init__(self, link: Link, arrival: Arrival, routes: RouteSocket, index: int) -> None:
+        self.link = link
+        self.arrival = arrival
+        self.path = Path()
+        self.rate = 0
+        self.mtu: int | None = None
+        """None as long as nobody has asked for one."""
+        self.mark = 0
+        """Full packets in front of the link from which on it marks; 0 is never."""
+        self.marker: Marker | None = None
+        """None as long as nobody has asked for marks."""
+        self.classes: list[SharedQueue] = []
+        """Where there are any, each has a queue, and the link itself has none."""
+        self.touched = False
+        self._routes = routes
+        self._index = index
+        self._handles = itertools.cycle(_HANDLES)
+        self._leaf = self._new_leaf(TC_H_ROOT)
+        self._priorities: dict[tuple[str, str], int] = {}
+
+    @property
+    def qdisc(self) -> Qdisc | None:
+        """The queue in front of the link, where it has no classes."""
+        return None if self.classes else self._leaf.qdisc
+
+    def queue_of_class(self, name: str | None) -> Leaf:
+        """Return where the queue of a class is; None is the link's own, where it has no classes.
+
+        Raises ``CommandError`` where it is not to be had.
+        """
+        known = [each.asked.name for each in self.classes]
+        if name is None and not known:
+            return self._leaf
+        if name in known:
+            return self.classes[known.index(name)].leaf
+        if known:
+            raise CommandError(
+                f"link {self.link.name} has a queue for each class: name one of {', '.join(known)}"
+            )
+        raise CommandError(f"link {self.link.name} has no classes, so none called {name!r}")
+
+    def shape(self, setting: LinkSetting, running: Iterable[Packets]) -> None:
+        """Set rate, queue and classes where they are given, and read back what the kernel has.
+
+        ``running`` is the traffic that classes are to find.
+        """
+        if setting.classes is not None and self.classes:
+            self._unshare()
+        if setting.rate == 0:
+            self._unshape(setting.qdisc)
+            return
+        self._shape(setting.rate, setting.qdisc)
+        if setting.classes:
+            self._share(setting.classes, running)
+
+    def set_mark(self, mark: int | None, image: bytes | None, namespace: Namespace) -> None:
+        """Mark from so many full packets on, None: as before; each has the length of the MTU.
+
+        ``image`` is the marker's program, needed for the first mark. Raises ``LabError``.
+        """
+        if mark is not None:
+            self.mark = mark
+        if self.marker is None:
+            if not self.mark or image is None:
+                return
+            self.marker = Marker(image, namespace, self._index)
+        self.marker.threshold = self.mark * self._frame or None
+
+    @property
+    def marks_from(self) -> int | None:
+        """What the marker itself holds of that, in full packets; None without one."""
+        return None if self.marker is None else (self.marker.threshold or 0) // self._frame
+
+    @property
+    def _frame(self) -> int:
+        """Bytes of a full packet on the wire."""
+        return (self.mtu or _MTU) + _ETHERNET_HEADER
+
+    def dropped(self) -> int:
+        """Return how many packets its queues have dropped since it has a rate or queue."""
+        return interfaces.dropped(self._routes).get(self._index, 0)
+
+    def switch_offloads(self, built: BuiltNetwork, *, on: bool) -> None:
+        """Turn the sending interface's offloads on or off; every interface sends on one link."""
+        offloads.switch(built.namespace(self.link.src), self.link.interface, on=on)
+
+    # --- one queue --------------------------------------------------------------------------
+
+    def _shape(self, rate: int | None, qdisc: Qdisc | None) -> None:
+        if rate:
+            is_new = not self.rate
+            if is_new:
+                if self._leaf.asked is not None:
+                    qdiscs.remove(self._routes, self._index, TC_H_ROOT)
+                qdisc = qdisc or self._leaf.asked or _DEFAULT_QDISC
+                self._leaf = self._new_leaf(htb.CLASS)
+            htb.set_rate(self._routes, self._index, rate, new=is_new)
+            self.rate = self._read_rate(htb.CLASS, rate)
+            if self.classes:
+                self._set_shares()
+        if qdisc is not None:
+            self._leaf.put(qdisc)
+
+    def _unshape(self, qdisc: Qdisc | None) -> None:
+        """Take the rate away, and keep a queue only where one is asked for now."""
+        qdiscs.remove(self._routes, self._index, TC_H_ROOT)
+        self.rate, self._leaf = 0, self._new_leaf(TC_H_ROOT)
+        if qdisc is not None:
+            self._leaf.put(qdisc)
+
+    def _new_leaf(self, parent: int) -> Leaf:
+        return Leaf(self._routes, self._index, parent, self._handles)
+
+    def _read_rate(self, handle: int, asked: int) -> int:
+        """Return the rate of a class. Raises ``LabError`` where it is not what was asked for."""
+        held = htb.read_rates(self._routes, self._index).get(handle, 0)
+        if abs(held - asked) > 8:
+            raise LabError(
+                f"link {self.link.name}: {format_rate(asked)} became {format_rate(held)}"
+            )
+        return held
+
+    # --- classes ----------------------------------------------------------------------------
+
+    def _share(self, wanted: list[TrafficClass], running: Iterable[Packets]) -> None:
+        """Put classes in place of the one queue, which is lost with what waits in it."""
+        own = self._leaf.asked or _DEFAULT_QDISC
+        self.classes = [
+            SharedQueue(each, self._new_leaf(handle))
+            for handle, each in enumerate(wanted, FIRST_HANDLE)
+        ]
+        try:
+            # Filters first: as long as their classes are not there, they change nothing.
+            rest = self.classes[-1].leaf.parent
+            requests = filters.lead(self._index, filters.LAST_PRIORITY, None, rest)
+            filters.carry_out(self._routes, requests)
+            for packets in running:
+                self.admit(packets)
+            self._set_shares()
+            for each in self.classes:
+                each.leaf.put(each.asked.qdisc or own)
+        except Exception:
+            self._unshare()
+            raise
+
+    def _set_shares(self) -> None:
+        shares = {each.leaf.parent: each.asked.share for each in self.classes}
+        htb.set_shares(self._routes, self._index, self.rate, shares)
+        for each in self.classes:
+            each.rate = self._read_rate(each.leaf.parent, round(self.rate * each.asked.share))
+
+    def _unshare(self) -> None:
+        """Put one queue in place of the classes again."""
+        there = htb.read_rates(self._routes, self._index).keys() - {htb.CLASS}
+        gone = [filters.leave(self._index, each) for each in self._filters_there()]
+        self._routes.request([*gone, *htb.removals(self._index, there)], "remove classes")
+        self.classes = []
+        self._priorities = {}
+        own = self._leaf.asked
+        self._leaf = self._new_leaf(htb.CLASS)
+        self._leaf.put(own or _DEFAULT_QDISC)
+
+    def _filters_there(self) -> set[int]:
+        return filters.priorities(self._routes, self._index)
+
+    def admit(self, packets: Packets) -> None:
+        """Lead traffic into its class, where there are classes."""
+        if not self.classes:
+            return
+        chosen = choose(self.classes, packets.kind, packets.name)
+        if chosen is self.classes[-1]:
+            return
+        taken = self._priorities.values()
+        priority = next(each for each in itertools.count(1) if each not in taken)
+        requests = filters.lead(self._index, priority, packets, chosen.leaf.parent)
+        filters.carry_out(self._routes, requests)
+        self._priorities[packets.kind, packets.name] = priority
+
+    def dismiss(self, kind: str, name: str) -> None:
+        """Take the filters of traffic away."""
+        if (priority := self._priorities.pop((kind, name), None)) is not None:
+            filters.carry_out(self._routes, [filters.leave(self._index, priority)])

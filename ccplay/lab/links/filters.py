@@ -1,0 +1,150 @@
+"""u32 filters: which packets are of which traffic, and the class that they are led into.
+
+tc-u32(8); offsets are those of an IPv4 header without options (RFC 791), which is all that the
+lab's traffic has, and of the TCP or ICMP header behind it.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from ccplay.errors import UnsupportedError
+from ccplay.lab.links.htb import CLASS, ROOT
+from ccplay.lab.network.netlink import (
+    RTM_DELQDISC,
+    RTM_DELTFILTER,
+    RTM_GETTFILTER,
+    RTM_NEWQDISC,
+    RTM_NEWTFILTER,
+    TC_H_ROOT,
+    cls_u32,
+    sched_htb,
+)
+from ccplay.lab.network.rtnl import (
+    CREATE,
+    EXCLUSIVE,
+    REPLACE,
+    NetlinkError,
+    RouteSocket,
+    traffic_control,
+)
+from ccplay.lab.queues.qdiscs import LOOPBACK
+
+Keys: TypeAlias = tuple[str, ...]
+"""What must all hold of a packet: ``VALUE/MASK+OFFSET``."""
+
+LAST_PRIORITY = 0xFFFF
+"""Filters are asked in the order of their priorities; the last one takes what is left."""
+
+MISSING = "class filters need the u32 classifier, which this kernel lacks (module cls_u32)"
+
+_ETH_P_IP = 0x0800
+_PLAIN_IPV4 = "0x45/0xff+0"
+_TCP, _ICMP, _UDP = "0x6/0xff+9", "0x1/0xff+9", "0x11/0xff+9"
+_EVERYTHING: Keys = ("0x0/0x0+0",)
+
+
+@dataclass(frozen=True, slots=True)
+class Packets:
+    """What runs under a name, and how its packets are known, in either direction."""
+
+    kind: str
+    """One of ``TRAFFIC_KINDS``, see ``model.values``."""
+    name: str
+    matches: tuple[Keys, ...]
+
+
+def tcp_packets(kind: str, name: str, address: str, port: int) -> Packets:
+    """Return traffic to and from a TCP port that nothing else has."""
+    return Packets(kind, name, _both_ways(_TCP, address, port))
+
+
+def udp_packets(name: str, address: str, port: int) -> Packets:
+    """Return traffic to and from a UDP port, and the TCP connection by which iperf3 steers it.
+
+    Of a packet in fragments only the first has ports, so that the others are of no class.
+    """
+    matches = (*_both_ways(_UDP, address, port), *_both_ways(_TCP, address, port))
+    return Packets("udp", name, matches)
+
+
+def _both_ways(protocol: str, address: str, port: int) -> tuple[Keys, Keys]:
+    host = f"0x{socket.inet_aton(address).hex()}/0xffffffff"
+    there = (_PLAIN_IPV4, protocol, f"{host}+16", f"{port:#x}/0xffff+22")
+    back = (_PLAIN_IPV4, protocol, f"{host}+12", f"{port:#x}/0xffff+20")
+    return there, back
+
+
+def echo_packets(name: str, identifier: int) -> Packets:
+    """Return the echo requests and answers of one ping(8), by their identifier (RFC 792)."""
+    return Packets("pings", name, ((_PLAIN_IPV4, _ICMP, f"{identifier:#x}/0xffff+24"),))
+
+
+def lead(index: int, priority: int, packets: Packets | None, target: int) -> list[Any]:
+    """Return requests that lead packets into class ``target``; None is all that is left."""
+    matches = (_EVERYTHING,) if packets is None else packets.matches
+    return [
+        traffic_control(
+            RTM_NEWTFILTER,
+            CREATE | EXCLUSIVE,
+            index,
+            (
+                ("TCA_KIND", "u32"),
+                ("TCA_OPTIONS", cls_u32.get_parameters({"keys": list(keys), "target": target})),
+            ),
+            parent=ROOT,
+            info=_info(priority),
+        )
+        for keys in matches
+    ]
+
+
+def leave(index: int, priority: int) -> Any:
+    """Return the request that takes away all filters of a priority."""
+    return traffic_control(RTM_DELTFILTER, 0, index, (), parent=ROOT, info=_info(priority))
+
+
+def carry_out(routes: RouteSocket, requests: Iterable[Any]) -> None:
+    """Make requests about filters. Raises ``UnsupportedError`` where the kernel has no u32."""
+    try:
+        routes.request(requests, "filter")
+    except NetlinkError as error:
+        if error.errno == errno.ENOENT:
+            raise UnsupportedError(MISSING) from None
+        raise
+
+
+def refusal() -> str:
+    """Try a filter on the loopback device of the caller's own, private namespace.
+
+    Returns the reason where it is not to be had, else nothing.
+    """
+    with RouteSocket() as routes:
+        attributes = (("TCA_KIND", "htb"), ("TCA_OPTIONS", sched_htb.get_parameters({})))
+        root = {"parent": TC_H_ROOT, "handle": ROOT}
+        routes.request(
+            [traffic_control(RTM_NEWQDISC, CREATE | REPLACE, LOOPBACK, attributes, **root)], "htb"
+        )
+        try:
+            carry_out(routes, lead(LOOPBACK, LAST_PRIORITY, None, CLASS))
+        except UnsupportedError:
+            return "this kernel has no module cls_u32"
+        except NetlinkError as error:
+            return str(error)
+        finally:
+            routes.request([traffic_control(RTM_DELQDISC, 0, LOOPBACK, (), **root)], "htb")
+    return ""
+
+
+def priorities(routes: RouteSocket, index: int) -> set[int]:
+    """Return the priorities that the kernel has filters of."""
+    answers = routes.dump(traffic_control(RTM_GETTFILTER, 0, index, (), parent=ROOT))
+    return {answer["info"] >> 16 for answer in answers if answer["index"] == index}
+
+
+def _info(priority: int) -> int:
+    return priority << 16 | socket.htons(_ETH_P_IP)

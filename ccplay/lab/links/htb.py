@@ -1,0 +1,123 @@
+"""The rate of a link: an HTB class that never resets the queues under it.
+
+The root is ``1:`` and below it ``1:1`` has the rate; the discipline under study is the class's
+leaf, so that either is changed without the other noticing (tc-htb(8), net/sched/sch_htb.c). Where
+several queues share the rate, they are the leaves of classes below ``1:1``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ccplay.errors import CommandError
+from ccplay.lab.network.netlink import (
+    RTM_DELTCLASS,
+    RTM_GETTCLASS,
+    RTM_NEWQDISC,
+    RTM_NEWTCLASS,
+    TC_H_ROOT,
+    sched_htb,
+)
+from ccplay.lab.network.rtnl import CREATE, REPLACE, RouteSocket, traffic_control
+from ccplay.units import format_rate
+
+ROOT = 0x1_0000
+CLASS = 0x1_0001
+
+RATES = (100_000, 1_000_000_000)
+"""Lowest and highest rate, bits per second."""
+
+_FRAME = 1514
+_BURST_S = 0.001
+"""A timer may fire so late without costing rate; the burst after silence is as long."""
+
+
+def check_rate(rate: int) -> None:
+    """Raise ``CommandError`` for a rate that a link can't have."""
+    low, high = RATES
+    if not low <= rate <= high:
+        raise CommandError(
+            f"a link's rate goes from {format_rate(low)} to {format_rate(high)}, "
+            f"not {format_rate(rate)}"
+        )
+
+
+def set_rate(routes: RouteSocket, index: int, rate: int, *, new: bool) -> None:
+    """Shape an interface to ``rate``, bits per second, Ethernet headers included.
+
+    ``new`` makes the root first, which drops whatever was queued before.
+    """
+    requests = []
+    if new:
+        attributes = (
+            ("TCA_KIND", "htb"),
+            ("TCA_OPTIONS", sched_htb.get_parameters({"default": 1})),
+        )
+        requests.append(
+            traffic_control(
+                RTM_NEWQDISC, CREATE | REPLACE, index, attributes, parent=TC_H_ROOT, handle=ROOT
+            )
+        )
+    # With one class no turn is ever taken, but without a quantum the kernel derives one and warns.
+    requests.append(_class(index, ROOT, CLASS, rate=rate, ceil=rate, quantum=_FRAME))
+    routes.request(requests, f"HTB with {format_rate(rate)}")
+
+
+def set_shares(routes: RouteSocket, index: int, rate: int, shares: Mapping[int, float]) -> None:
+    """Make the classes with these handles below the link's own, or change their shares.
+
+    Each is sure of its share of ``rate`` and borrows what others leave, in proportion to its share
+    again. The first of them takes the queue of the link's own class away, with what waits in it.
+    """
+    least = min(shares.values())
+    requests = [
+        _class(
+            *(index, CLASS, handle),
+            rate=round(rate * share),
+            ceil=rate,
+            quantum=round(_FRAME * share / least),
+        )
+        for handle, share in shares.items()
+    ]
+    routes.request(requests, f"{len(shares)} classes of {format_rate(rate)}")
+
+
+def removals(index: int, handles: Iterable[int]) -> list[Any]:
+    """Return requests that take classes away; after the last the link's own has a queue again."""
+    return [
+        traffic_control(RTM_DELTCLASS, 0, index, (), parent=CLASS, handle=handle)
+        for handle in handles
+    ]
+
+
+def _class(index: int, parent: int, handle: int, *, rate: int, ceil: int, quantum: int) -> Any:
+    """Return the request that makes or changes a class; rates in bits per second."""
+    parameters = {
+        "rate": rate // 8,
+        "burst": _burst(rate),
+        "ceil": ceil // 8,
+        "cburst": _burst(ceil),
+        "quantum": quantum,
+    }
+    attributes = (
+        ("TCA_KIND", "htb"),
+        ("TCA_OPTIONS", sched_htb.get_class_parameters(parameters)),
+    )
+    return traffic_control(
+        RTM_NEWTCLASS, CREATE | REPLACE, index, attributes, parent=parent, handle=handle
+    )
+
+
+def _burst(rate: int) -> int:
+    return max(2 * _FRAME, int(rate // 8 * _BURST_S))
+
+
+def read_rates(routes: RouteSocket, index: int) -> dict[int, int]:
+    """Return the rates that the kernel holds, bits per second, by class; none without HTB."""
+    rates = {}
+    for answer in routes.dump(traffic_control(RTM_GETTCLASS, 0, index, ())):
+        if answer["index"] == index and answer.get_attr("TCA_KIND") == "htb":
+            held = answer.get_attr("TCA_OPTIONS").get_attr("TCA_HTB_PARMS")
+            rates[answer["handle"]] = int(held["rate"]) * 8
+    return rates

@@ -1,0 +1,282 @@
+"""What links do to packets: rate, queue, delay, jitter, loss; changed while traffic flows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from ccplay.errors import CommandError, LabError
+from ccplay.lab.delay.client import LineDelay
+from ccplay.lab.delay.engines import Arrival, DelayEngine
+from ccplay.lab.delay.netem import NetemDelay
+from ccplay.lab.links import htb
+from ccplay.lab.links.classes import check_classes
+from ccplay.lab.links.egress import Egress
+from ccplay.lab.links.filters import Packets
+from ccplay.lab.links.mtu import MTUS, set_mtu
+from ccplay.lab.network.building import BuiltNetwork, opposite
+from ccplay.lab.network.interfaces import carried
+from ccplay.lab.network.rtnl import NetlinkError, RouteSocket
+from ccplay.lab.queues import marker, qdiscs
+from ccplay.model.events import InterfaceCounters, LinkChanged
+from ccplay.model.values import MOST_MARK, Link, LinkSetting, Qdisc
+
+OFFLOADS_ABOVE = 200_000_000
+"""Bits per second: above it one core can't carry every frame alone through the path."""
+
+LONGEST_DELAY_US = 10_000_000
+
+
+def delay_engine(name: str, tell: Callable[[str, str], None], seed: int) -> DelayEngine:
+    """Return the engine ``netem`` or ``delay line``; ``tell`` takes a ``Log``'s level and text."""
+    return NetemDelay(seed) if name == "netem" else LineDelay(tell, seed)
+
+
+class Shaper:
+    """All links of a built network. Use with ``with``; one ``apply`` at a time."""
+
+    def __init__(
+        self,
+        built: BuiltNetwork,
+        engine: DelayEngine,
+        clock: Callable[[], float],
+    ) -> None:
+        """``engine`` is the caller's to close."""
+        self._built = built
+        self._clock = clock
+        self._engine = engine
+        self._interfaces: dict[str, Egress] = {}
+        self._running: dict[tuple[str, str], Packets] = {}
+        self._stack = ExitStack()
+        self._offloads = False
+
+    @property
+    def processes(self) -> list[int]:
+        """Processes whose CPU belongs to the lab."""
+        return list(self._engine.processes)
+
+    @property
+    def rates(self) -> dict[str, int]:
+        """By link its rate, bits per second; 0 is unlimited."""
+        return {name: each.rate for name, each in self._interfaces.items()}
+
+    async def count(self) -> InterfaceCounters:
+        """Read what every interface has done. Raises ``LabError`` or ``OSError``."""
+        rows = []
+        for name, each in self._interfaces.items():
+            namespace = self._built.namespace(each.link.src)
+            lost = await self._engine.lost(each.arrival)
+            own = (each.link.interface, each.link.src, name)
+            rows.append((*own, *carried(namespace)[each.link.interface], each.dropped(), lost))
+        names = [each for each in InterfaceCounters.__struct_fields__ if each != "t"]
+        columns = [list(column) for column in zip(*rows, strict=True)]
+        return InterfaceCounters(t=self._clock(), **dict(zip(names, columns, strict=True)))
+
+    def stats(self) -> tuple[float, float] | None:
+        """Return how late packets were let go, median and 99th percentile, microseconds.
+
+        None where the kernel does it or nothing was delayed lately.
+        """
+        return self._engine.lateness()
+
+    def __enter__(self) -> Self:
+        """Take the interfaces over and turn their offloads off."""
+        try:
+            for number, link in enumerate(self._built.network.links, start=1):
+                namespace = self._built.namespace(link.src)
+                routes = self._stack.enter_context(RouteSocket(namespace))
+                arrival = Arrival(
+                    number,
+                    link.name,
+                    self._built.namespace(link.dst),
+                    self._built.receiving_interface(link),
+                )
+                index = namespace.interface_index(link.interface)
+                self._interfaces[link.name] = Egress(link, arrival, routes, index)
+            self._switch_offloads(on=False)
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Give sockets and markers back; what else was set stays with the namespaces."""
+        for interface in self._interfaces.values():
+            if interface.marker is not None:
+                interface.marker.close()
+        self._stack.close()
+
+    async def apply(self, link: Link, setting: LinkSetting) -> list[LinkChanged]:
+        """Change what ``setting`` says of a link, leave the rest, and return what holds now.
+
+        That is the link's own new truth, read back from the kernel, and that of every other link
+        whose offloads changed with it. Raises ``CommandError`` or ``UnsupportedError`` before
+        anything changed where the setting is impossible.
+        """
+        interface = self._interfaces[link.name]
+        setting = self._check(link, setting)
+        image = await asyncio.to_thread(marker.program) if setting.mark else None
+        try:
+            interface.shape(setting, self._running.values())
+        except NetlinkError as error:
+            raise LabError(f"link {link.name}: {error}") from error
+        wanted = interface.path.changed(setting)
+        if wanted != interface.path:
+            interface.path = await self._engine.set(interface.arrival, wanted)
+        if setting.mtu is not None:
+            self._set_mtu(interface, setting.mtu)
+        if setting.mark is not None:
+            interface.set_mark(setting.mark, image, self._built.namespace(link.src))
+        interface.touched = True
+        return [self._describe(each) for each in self._affected(interface)]
+
+    def queue_of_class(self, link: Link, name: str, qdisc: Qdisc) -> LinkChanged:
+        """Replace the queue of one of a link's classes, and return what holds now.
+
+        Raises ``CommandError`` or ``UnsupportedError`` before anything changed.
+        """
+        interface = self._interfaces[link.name]
+        qdisc = _tried(qdisc)
+        try:
+            interface.queue_of_class(name).put(qdisc)
+        except NetlinkError as error:
+            raise LabError(f"link {link.name}: {error}") from error
+        return self._describe(interface)
+
+    def marks(self, link: str) -> Callable[[], int] | None:
+        """Return what tells how many packets a link has marked itself; None where it never did."""
+        at = self._interfaces[link].marker
+        return None if at is None else lambda: at.marks
+
+    def classes(self, link: str) -> dict[int, str]:
+        """Return the names of a link's classes by their handle."""
+        interface = self._interfaces[link]
+        return {each.leaf.parent: each.asked.name for each in interface.classes}
+
+    def require_class(self, link: Link, name: str | None) -> None:
+        """Raise ``CommandError`` unless a link has a queue of this class; None: without classes."""
+        self._interfaces[link.name].queue_of_class(name)
+
+    def admit(self, packets: Packets) -> None:
+        """Lead traffic that is about to start into its class, wherever there are classes."""
+        self._running[packets.kind, packets.name] = packets
+        try:
+            for interface in self._interfaces.values():
+                interface.admit(packets)
+        except NetlinkError as error:
+            self.dismiss(packets.kind, packets.name)
+            raise LabError(f"{packets.kind} {packets.name}: {error}") from error
+
+    def dismiss(self, kind: str, name: str) -> None:
+        """Take the filters of traffic away that has ended."""
+        if self._running.pop((kind, name), None) is not None:
+            for interface in self._interfaces.values():
+                interface.dismiss(kind, name)
+
+    def _check(self, link: Link, setting: LinkSetting) -> LinkSetting:
+        """Return ``setting`` with its queue validated and tried.
+
+        Raises ``CommandError`` or ``UnsupportedError``.
+        """
+        if setting.rate == 0:
+            if link.name in self._built.network.bottlenecks:
+                raise CommandError(f"link {link.name} is under study and can't be unlimited")
+        elif setting.rate is not None:
+            htb.check_rate(setting.rate)
+        for name, value in (("delay", setting.delay_us), ("jitter", setting.jitter_us)):
+            if value is not None and not 0 <= value <= LONGEST_DELAY_US:
+                raise CommandError(f"a link's {name} goes from 0 to 10 s, not {value} µs")
+        if setting.loss is not None and not 0 <= setting.loss <= 1:
+            raise CommandError(f"a link's loss goes from 0 to 1, not {setting.loss}")
+        if setting.mtu is not None and not MTUS[0] <= setting.mtu <= MTUS[1]:
+            raise CommandError(f"a link's MTU goes from {MTUS[0]} to {MTUS[1]}, not {setting.mtu}")
+        interface = self._interfaces[link.name]
+        if setting.mark:
+            self._check_mark(interface, setting)
+        if setting.classes is None and setting.qdisc is not None:
+            interface.queue_of_class(None)
+        shared = setting.classes or (interface.classes if setting.classes is None else ())
+        if shared and not (interface.rate if setting.rate is None else setting.rate):
+            raise CommandError(f"link {link.name} has no rate that classes could share")
+        if setting.qdisc is not None:
+            setting = msgspec.structs.replace(setting, qdisc=_tried(setting.qdisc))
+        if setting.classes:
+            check_classes(link.name, setting.classes)
+            tried = [
+                each
+                if each.qdisc is None
+                else msgspec.structs.replace(each, qdisc=_tried(each.qdisc))
+                for each in setting.classes
+            ]
+            setting = msgspec.structs.replace(setting, classes=tried)
+        return setting
+
+    def _check_mark(self, interface: Egress, setting: LinkSetting) -> None:
+        if not 0 <= (setting.mark or 0) <= MOST_MARK:
+            raise CommandError(f"a link marks from 0 to {MOST_MARK} packets, not {setting.mark}")
+        if not (interface.rate if setting.rate is None else setting.rate):
+            raise CommandError(f"link {interface.link.name} has no rate: no queue to mark in")
+        marker.require()
+
+    def _set_mtu(self, interface: Egress, mtu: int) -> None:
+        """Set it at both ends: what one end sends and is too long for the other is dropped."""
+        ends = (interface.link, opposite(self._built.network, interface.link))
+        for end in ends:
+            set_mtu(self._built.namespace(end.src), end.interface, mtu)
+            self._interfaces[end.name].mtu = mtu
+            self._interfaces[end.name].set_mark(None, None, self._built.namespace(end.src))
+
+    def _affected(self, changed: Egress) -> list[Egress]:
+        """Return the interface, with all others where its rate switched their offloads."""
+        if (on := self._wants_offloads()) == self._offloads:
+            return [changed]
+        self._switch_offloads(on=on)
+        others = (each for each in self._interfaces.values() if each.touched)
+        return [changed, *(each for each in others if each is not changed)]
+
+    def _wants_offloads(self) -> bool:
+        """Say whether all that is shaped is too fast to be carried frame by frame."""
+        rates = [each.rate for each in self._interfaces.values() if each.rate]
+        studied = [self._interfaces[name].rate for name in self._built.network.bottlenecks]
+        return all(studied) and min(rates) > OFFLOADS_ABOVE
+
+    def _switch_offloads(self, *, on: bool) -> None:
+        for interface in self._interfaces.values():
+            interface.switch_offloads(self._built, on=on)
+        self._offloads = on
+
+    def _describe(self, interface: Egress) -> LinkChanged:
+        path = interface.path
+        return LinkChanged(
+            t=self._clock(),
+            link=interface.link.name,
+            setting=LinkSetting(
+                rate=interface.rate,
+                delay_us=path.delay_us,
+                jitter_us=path.jitter_us,
+                loss=path.loss,
+                qdisc=interface.qdisc,
+                classes=[each.describe(interface.rate) for each in interface.classes] or None,
+                mtu=interface.mtu,
+                mark=interface.marks_from,
+            ),
+            offloads=self._offloads,
+            delay_engine=self._engine.name if path else "none",
+        )
+
+
+def _tried(qdisc: Qdisc) -> Qdisc:
+    """Return a queue validated and tried."""
+    qdisc = qdiscs.validate(qdisc)
+    qdiscs.rehearse(qdisc)
+    return qdisc

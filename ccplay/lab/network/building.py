@@ -1,0 +1,341 @@
+"""The networks that can be built, and their building with Mininet; nothing else imports it.
+
+Mininet makes the nodes and keeps the books of who is linked to whom; addresses, routes and links
+go to the kernel by netlink in batches, because a shell command each takes ten times as long.
+Neighbour tables are filled in, so no ARP request ever stands in a queue under study.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from ccplay.errors import CommandError, LabError
+from ccplay.lab.network.import_stubs import in_place_of
+from ccplay.lab.network.netlink import (
+    RTM_NEWADDR,
+    RTM_NEWLINK,
+    RTM_NEWNEIGH,
+    RTM_NEWROUTE,
+    ifaddrmsg,
+    ifinfmsg,
+    ndmsg,
+    nlmsg,
+    rtmsg,
+)
+from ccplay.lab.network.netns import Namespace, write_sysctls
+from ccplay.lab.network.rtnl import CREATE, EXCLUSIVE, RouteSocket, message
+from ccplay.model.values import Link, Network, Node, Topology
+
+MAX_PAIRS = 8
+
+_LAB_SYSCTLS = {
+    # A TCP hash table of its own for each node: a dump then walks 1024 buckets, not the host's.
+    "net.ipv4.tcp_child_ehash_entries": 1024,
+}
+
+_NODE_SYSCTLS = {
+    "net.ipv6.conf.all.disable_ipv6": 1,
+    "net.ipv6.conf.default.disable_ipv6": 1,
+    "net.ipv4.conf.all.rp_filter": 0,
+    "net.ipv4.conf.default.rp_filter": 0,
+    "net.ipv4.conf.all.accept_redirects": 0,
+    "net.ipv4.conf.all.send_redirects": 0,
+    "net.ipv4.conf.default.send_redirects": 0,
+    # What one connection learns (ssthresh, RTT) must not reach the next: runs must repeat.
+    "net.ipv4.tcp_no_metrics_save": 1,
+    # When a lab is killed, what its sockets have under way keeps them, their namespace and their
+    # algorithm: for 100 s by default, the time of 8 retransmissions; so for some seconds.
+    "net.ipv4.tcp_orphan_retries": 3,
+    # 1 Gbit/s for 200 ms is 25 MB; the kernel counts bookkeeping too, so twice that and more.
+    "net.ipv4.tcp_rmem": "4096 131072 67108864",
+    "net.ipv4.tcp_wmem": "4096 16384 67108864",
+}
+
+_PATH_MTU = {
+    # Linux believes no router that asks for less; a link may have 296.
+    "net.ipv4.route.min_pmtu": 296,
+}
+
+
+# --- the plan -------------------------------------------------------------------------------
+
+
+def plan(topology: Topology) -> Network:
+    """Lay the network out on paper. Raises ``CommandError`` for one that can't be built."""
+    match topology.kind:
+        case "linear":
+            cables = [("h1", "r"), ("r", "h2")]
+            bottlenecks = ["r->h2", "r->h1"]
+        case "dumbbell":
+            if not 1 <= topology.pairs <= MAX_PAIRS:
+                raise CommandError(f"a dumbbell has 1 to {MAX_PAIRS} pairs, not {topology.pairs}")
+            numbers = range(1, topology.pairs + 1)
+            cables = [(f"s{n}", "r1") for n in numbers]
+            cables += [("r1", "r2")]
+            cables += [("r2", f"d{n}") for n in numbers]
+            bottlenecks = ["r1->r2", "r2->r1"]
+        case kind:
+            raise CommandError(f"no topology {kind!r}; there are: linear, dumbbell")
+    addresses: dict[str, str] = {}
+    links: list[Link] = []
+    ports: dict[str, int] = {}
+    for subnet, ends in enumerate(cables):
+        for host, (src, dst) in enumerate((ends, ends[::-1]), start=1):
+            port = ports.setdefault(src, 0)
+            ports[src] += 1
+            links.append(Link(name=f"{src}->{dst}", src=src, dst=dst, interface=f"{src}-eth{port}"))
+            addresses.setdefault(src, f"10.0.{subnet}.{host}")
+    nodes = [Node(name=name, role=_role(name), address=addresses[name]) for name in addresses]
+    nodes.sort(key=lambda node: _ORDER.index(node.role))
+    return Network(topology=topology, nodes=nodes, links=links, bottlenecks=bottlenecks)
+
+
+def _role(name: str) -> str:
+    if name[0] == "r":
+        return "router"
+    return "sender" if name == "h1" or name[0] == "s" else "receiver"
+
+
+_ORDER = ("sender", "router", "receiver")
+
+
+# --- the building ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class BuiltNetwork:
+    """A network that stands: its plan, and the namespace of every node."""
+
+    network: Network
+    namespaces: dict[str, Namespace]
+    _mininet: Any
+
+    def namespace(self, node: str) -> Namespace:
+        """Return the namespace of a node. Raises ``CommandError`` where there is none."""
+        if node not in self.namespaces:
+            raise CommandError(f"no node {node!r}; there are: {', '.join(self.namespaces)}")
+        return self.namespaces[node]
+
+    def receiving_interface(self, link: Link) -> str:
+        """Return the interface of ``link.dst`` by which the packets of a link arrive."""
+        return opposite(self.network, link).interface
+
+    def close(self) -> None:
+        """Let the nodes go, and with them every interface; ending the lab's process does too."""
+        for node in self._mininet.hosts:
+            node.terminate()
+
+
+def opposite(network: Network, link: Link) -> Link:
+    """Return the other direction of a link."""
+    return next(each for each in network.links if (each.src, each.dst) == (link.dst, link.src))
+
+
+def build(network: Network, on_step: Callable[[str, int, int], None]) -> BuiltNetwork:
+    """Build ``network`` inside the namespaces of the calling process.
+
+    ``on_step`` hears what is under way, how many steps are done and of how many.
+    Raises ``LabError`` where the kernel or a missing program stands in the way.
+    """
+    steps = ("nodes", "links", "addresses")
+    try:
+        on_step(steps[0], 0, len(steps))
+        write_sysctls(_LAB_SYSCTLS)
+        mininet = _start_mininet(network)
+        namespaces = {host.name: Namespace(host.name, host.pid) for host in mininet.hosts}
+        on_step(steps[1], 1, len(steps))
+        for namespace in namespaces.values():
+            namespace.sysctl(_NODE_SYSCTLS)
+            # Older kernels have it for the whole machine: there such segments go in fragments.
+            with suppress(LabError):
+                namespace.sysctl(_PATH_MTU)
+        routers = [node.name for node in network.nodes if node.role == "router"]
+        for router in routers:
+            namespaces[router].sysctl({"net.ipv4.ip_forward": 1})
+        with RouteSocket() as routes:
+            routes.request(_cables(network, namespaces), "can't make the links")
+        on_step(steps[2], 2, len(steps))
+        for name, namespace in namespaces.items():
+            with RouteSocket(namespace) as routes:
+                requests = _configuration(network, name, namespace)
+                routes.request(requests, f"can't configure node {name}")
+    except OSError as error:
+        raise LabError(f"the network can't be built: {error}") from error
+    on_step("done", len(steps), len(steps))
+    return BuiltNetwork(network, namespaces, mininet)
+
+
+def _start_mininet(network: Network) -> Any:
+    """Have Mininet make the nodes and note the links."""
+    with in_place_of(_distutils()):
+        from mininet import link, net, node  # noqa: PLC0415 - only labs pay for it
+
+    class LabNode(node.Node):  # type: ignore[misc]
+        """A namespace held open by ``cat`` rather than by an interactive shell."""
+
+        @classmethod
+        def checkSetup(cls) -> None:  # noqa: N802 - Mininet's name
+            """Ask for no program: those that are needed are in the lab's capabilities."""
+
+        def startShell(self, mnopts: str | None = None) -> None:  # noqa: ARG002, N802
+            """Start the process; ``await_namespace`` tells when its namespace is there."""
+            # Without mnexec's -c, which tries to close each that could be open; Popen has done it.
+            self.shell = self._popen(
+                ["mnexec", "-dn", "cat"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
+            self.pid = self.shell.pid
+
+        def await_namespace(self) -> None:
+            """Wait until mnexec has made the namespace and become ``cat``."""
+            try:
+                self.shell.stdin.write(b"\n")
+                self.shell.stdin.flush()
+            except BrokenPipeError:
+                pass
+            if not self.shell.stdout.readline():
+                reason = self.shell.stderr.read().decode(errors="replace").strip()
+                raise LabError(f"node {self.name}: mnexec failed: {reason}")
+
+        def terminate(self) -> None:
+            """End the process that holds the namespace."""
+            self.shell.kill()
+            self.shell.communicate()
+
+    class NotedLink(link.Link):  # type: ignore[misc]
+        """A link in Mininet's books; the kernel gets all of them in one batch."""
+
+        @classmethod
+        def makeIntfPair(cls, *_: Any, **__: Any) -> None:  # noqa: N802
+            """Make nothing yet."""
+
+    class NotedInterface(link.Intf):  # type: ignore[misc]
+        """An interface in Mininet's books."""
+
+        def config(self, **_: Any) -> dict[str, Any]:
+            """Configure nothing yet."""
+            return {}
+
+    # Mininet.init() raises limits of the whole machine (fs.file-max, kernel.pty.max): never here.
+    net.Mininet.inited = True
+    mininet = net.Mininet(
+        topo=None, controller=None, host=LabNode, link=NotedLink, intf=NotedInterface, build=False
+    )
+    for each in network.nodes:
+        mininet.addHost(each.name, ip=each.address)
+    for host in mininet.hosts:
+        host.await_namespace()
+    for there in network.links[::2]:
+        back = opposite(network, there)
+        mininet.addLink(there.src, there.dst, intfName1=there.interface, intfName2=back.interface)
+    return mininet
+
+
+def _distutils() -> dict[str, ModuleType]:
+    """Stand in for distutils, which Python 3.12 lacks and setuptools makes slow.
+
+    Mininet takes one class from it, to compare versions of Open vSwitch, which no lab has.
+    """
+    version = ModuleType("distutils.version")
+    version.StrictVersion = str  # type: ignore[attr-defined]
+    return {"distutils": ModuleType("distutils"), "distutils.version": version}
+
+
+def _cables(network: Network, namespaces: dict[str, Namespace]) -> Iterable[nlmsg]:
+    """Make a veth pair for every link, each end where it belongs."""
+    for there in network.links[::2]:
+        back = opposite(network, there)
+        here, far = (
+            (each.interface, mac(network, each), namespaces[each.src]) for each in (there, back)
+        )
+        yield cable(here, far)
+
+
+def cable(here: tuple[str, str, Namespace], there: tuple[str, str, Namespace]) -> nlmsg:
+    """Return the request for a veth pair; of each end its name, its address and where it is."""
+    own, other = (
+        [("IFLA_IFNAME", name), ("IFLA_ADDRESS", address), ("IFLA_NET_NS_PID", namespace.pid)]
+        for name, address, namespace in (here, there)
+    )
+    data = {"attrs": [["VETH_INFO_PEER", {"attrs": [list(each) for each in other]}]]}
+    info = {"attrs": [["IFLA_INFO_KIND", "veth"], ["IFLA_INFO_DATA", data]]}
+    return message(ifinfmsg, RTM_NEWLINK, CREATE | EXCLUSIVE, [*own, ("IFLA_LINKINFO", info)])
+
+
+def _configuration(network: Network, name: str, namespace: Namespace) -> Iterable[nlmsg]:
+    """Bring a node's interfaces up with addresses, neighbours and routes."""
+    up = {"flags": 1, "change": 1}
+    yield message(ifinfmsg, RTM_NEWLINK, index=1, **up)
+    own = [link for link in network.links if link.src == name]
+    for link in own:
+        index = namespace.interface_index(link.interface)
+        address = _address(network, link)
+        yield message(
+            ifaddrmsg,
+            RTM_NEWADDR,
+            CREATE | EXCLUSIVE,
+            (("IFA_LOCAL", address), ("IFA_ADDRESS", address)),
+            family=2,
+            prefixlen=24,
+            index=index,
+        )
+        yield message(ifinfmsg, RTM_NEWLINK, index=index, **up)
+        neighbour = opposite(network, link)
+        yield message(
+            ndmsg,
+            RTM_NEWNEIGH,
+            CREATE,
+            (("NDA_DST", _address(network, neighbour)), ("NDA_LLADDR", mac(network, neighbour))),
+            family=2,
+            ifindex=index,
+            state=0x80,  # NUD_PERMANENT
+        )
+    for subnet, link in _routes(network, name, own):
+        gateway = ("RTA_GATEWAY", _address(network, opposite(network, link)))
+        destination = () if subnet is None else (("RTA_DST", f"10.0.{subnet}.0"),)
+        yield message(
+            rtmsg,
+            RTM_NEWROUTE,
+            CREATE | EXCLUSIVE,
+            (*destination, gateway),
+            family=2,
+            dst_len=0 if subnet is None else 24,
+            table=254,
+            proto=4,
+            scope=0,
+            type=1,
+        )
+
+
+def _routes(network: Network, name: str, own: list[Link]) -> Iterable[tuple[int | None, Link]]:
+    """Say by which link a node reaches what: subnet (None for everything) and link."""
+    if len(own) == 1:
+        yield None, own[0]
+        return
+    routers = {node.name for node in network.nodes if node.role == "router"}
+    attached = {network.links.index(link) // 2 for link in own}
+    for link in own:
+        if link.dst in routers:
+            # The only subnets not attached to a dumbbell's router are behind the other one.
+            for subnet in range(len(network.links) // 2):
+                if subnet not in attached and name in routers:
+                    yield subnet, link
+
+
+def _address(network: Network, link: Link) -> str:
+    """Return the address of the interface by which packets leave on a link."""
+    subnet, end = divmod(network.links.index(link), 2)
+    return f"10.0.{subnet}.{end + 1}"
+
+
+def mac(network: Network, link: Link) -> str:
+    """Return the Ethernet address of the interface by which packets leave on a link."""
+    subnet, end = divmod(network.links.index(link), 2)
+    return f"02:00:0a:00:{subnet:02x}:{end + 1:02x}"

@@ -1,0 +1,109 @@
+"""How iperf3 agrees with its receiver: by a cable of their own, beside the network.
+
+Before its first packet iperf3 talks with its server over a TCP connection of its own, and where it
+is to send UDP says hello by that. It takes five round trips, and more where the queue on the way is
+full or loses packets: traffic would start whenever that lets it. So until it starts, the two hosts'
+talk is redirected as it leaves their interfaces, to a veth pair between them: it meets no queue, no
+delay and no loss, and neither captures nor counters see it. The packets that are to be measured all
+take the network, and so do the handshakes of the connections that carry them.
+
+To be taken for its own by the host at the far end, a frame must have that host's address; it has
+the router's, so that is what the cable's ends have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ccplay.errors import UnsupportedError
+from ccplay.lab.delay import redirects
+from ccplay.lab.links.filters import Keys, udp_packets
+from ccplay.lab.network.building import cable, mac, opposite
+from ccplay.lab.network.netlink import RTM_NEWLINK, ifinfmsg
+from ccplay.lab.network.netns import Namespace
+from ccplay.lab.network.rtnl import NetlinkError, RouteSocket, message
+from ccplay.model.values import Network
+
+_HELLO = "0x20/0xffff+2"
+"""An IP packet of 32 bytes, 4 of them payload: iperf3's hello, and the answer. Data has 16 or
+more."""
+
+_CHOSEN_FROM, _CHOSEN_TO = "0x8000/0x8000+20", "0x8000/0x8000+22"
+"""A TCP port that the kernel has chosen: of its range every one is above 32,767, and of ours, from
+which data is sent, none."""
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """One host, its interface on the network and that on the cable."""
+
+    namespace: Namespace
+    interface: int
+    cable: int
+
+
+class Bypass:
+    """The cables that have been wanted so far; they end with the hosts."""
+
+    def __init__(self, network: Network, namespace: Callable[[str], Namespace]) -> None:
+        self._network, self._namespace = network, namespace
+        self._addresses = {node.name: node.address for node in network.nodes}
+        self._links = {link.src: link for link in network.links}
+        self._ends: dict[tuple[str, str], _End] = {}
+        self._open: set[int] = set()
+
+    def open(self, src: str, dst: str, port: int) -> None:
+        """Lead the talk between ``src`` and a server of ``dst`` past the network.
+
+        Raises ``UnsupportedError`` where the kernel can't.
+        """
+        if port in self._open:
+            return
+        try:
+            if (src, dst) not in self._ends:
+                self._lay(src, dst)
+            for end, keys in self._talk(src, dst, port):
+                with RouteSocket(end.namespace) as routes:
+                    places = (end.interface, redirects.LEAVING, end.cable)
+                    requests = [redirects.redirect(*places, each, port) for each in keys]
+                    routes.request([redirects.ready(end.interface), *requests], "redirection")
+        except NetlinkError as error:
+            raise UnsupportedError(str(error)) from error
+        self._open.add(port)
+
+    def close(self, src: str, dst: str, port: int) -> None:
+        """Let what is still to be said go by the network, behind the packets that it is about."""
+        if port not in self._open:
+            return
+        self._open.remove(port)
+        for end, _ in self._talk(src, dst, port):
+            with RouteSocket(end.namespace) as routes:
+                request = redirects.let_pass(end.interface, redirects.LEAVING, port)
+                routes.request([request], "end of a redirection")
+
+    def _talk(self, src: str, dst: str, port: int) -> list[tuple[_End, list[Keys]]]:
+        """Return both ends, each with what is known of the packets that it sends."""
+        hello, answer, there, back = udp_packets("", self._addresses[dst], port).matches
+        return [
+            (self._ends[src, dst], [(*hello, _HELLO), (*there, _CHOSEN_FROM)]),
+            (self._ends[dst, src], [(*answer, _HELLO), (*back, _CHOSEN_TO)]),
+        ]
+
+    def _lay(self, src: str, dst: str) -> None:
+        """Make the cable."""
+        here, there = self._end(src, dst), self._end(dst, src)
+        with RouteSocket() as routes:
+            routes.request([cable(here, there)], f"cable from {src} to {dst}")
+        for host, other, (name, _, namespace) in ((src, dst, here), (dst, src, there)):
+            index = namespace.interface_index(name)
+            with RouteSocket(namespace) as routes:
+                up = message(ifinfmsg, RTM_NEWLINK, index=index, flags=1, change=1)
+                routes.request([up], name)
+            own = namespace.interface_index(self._links[host].interface)
+            self._ends[host, other] = _End(namespace, own, index)
+
+    def _end(self, host: str, other: str) -> tuple[str, str, Namespace]:
+        """Return name and address of the cable's end at a host, and where that is."""
+        address = mac(self._network, opposite(self._network, self._links[other]))
+        return f"to-{other}", address, self._namespace(host)

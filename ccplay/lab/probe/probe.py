@@ -1,0 +1,224 @@
+"""One sweep: ``tcp_info`` of every tracked socket and the state of every bottleneck's queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ccplay.bpf.loaded import library
+from ccplay.lab.network.netns import Namespace
+from ccplay.lab.probe.algorithm_info import columns as own_columns
+from ccplay.lab.probe.inet_diag import Connection, DiagSocket, columns
+from ccplay.lab.queues.link_queues import LinkQueues, Row
+from ccplay.lab.queues.statistics import QdiscSocket
+from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
+from ccplay.model.values import INFINITE_SSTHRESH
+
+_INFINITE_RATE = (1 << 64) - 1
+"""``~0``: nothing limits the socket's pacing."""
+
+_OPTIONS, _OPTION_ECN = 5, 8
+"""Where ``tcp_info`` has ``tcpi_options``, and ``TCPI_OPT_ECN``."""
+
+_UNKNOWN_RTT = (1 << 32) - 1
+"""``~0``: no RTT has been measured yet."""
+
+
+class Counters(NamedTuple):
+    """What a connection has come to."""
+
+    cc: str
+    bytes_acked: int
+    """Of payload: tcp_info counts the SYN too."""
+    total_retrans: int
+    bytes_sent: int = 0
+    """Of payload, what was sent again included."""
+    ecn: bool = False
+    """Agreed by both ends."""
+
+
+class Probe:
+    """Reads sockets and queues; netlink sockets stay open in every namespace it reads."""
+
+    def __init__(
+        self,
+        namespaces: Mapping[str, Namespace],
+        queues: Sequence[tuple[str, Namespace, str]],
+    ) -> None:
+        """``namespaces`` are all nodes by name; ``queues`` are the bottlenecks.
+
+        Of each: the link, the namespace of the node whose egress it is, its interface.
+        """
+        self.after_sweep: list[Callable[[], None]] = []
+        """Called in every sweep when all is read, before the sweep is returned."""
+        self._namespaces = namespaces
+        self._hosts: dict[str, _Host] = {}
+        self._where: dict[str, tuple[_Host, Connection]] = {}
+        self._routers: dict[str, _Router] = {}
+        self._links: dict[str, LinkQueues] = {}
+        self._delays: dict[str, Callable[[], int | None]] = {}
+        for link, namespace, interface in queues:
+            if namespace.name not in self._routers:
+                self._routers[namespace.name] = _Router(QdiscSocket(namespace.socket))
+            index = namespace.interface_index(interface)
+            self._links[link] = LinkQueues(link)
+            self._routers[namespace.name].queues[index] = self._links[link]
+
+    def name_classes(self, link: str, names: Mapping[int, str]) -> None:
+        """Sample the queues of these classes of a link, by handle; none means its one queue.
+
+        Nothing happens where the link is not sampled.
+        """
+        if (queues := self._links.get(link)) is not None:
+            queues.names = dict(names)
+
+    def count_marks(self, link: str, marks: Callable[[], int] | None) -> None:
+        """Add what ``marks`` tells to the marks of a link's queue; None: there is nothing to add.
+
+        Nothing happens where the link is not sampled.
+        """
+        if (queues := self._links.get(link)) is not None:
+            queues.marks = marks
+
+    def track(self, name: str, namespace: str, *, sport: int, dport: int) -> None:
+        """Sample the connection with these ports, seen from the node that sends, as ``name``.
+
+        The first connection with the ports keeps the name; a later one does not get it.
+        """
+        if namespace not in self._hosts:
+            self._hosts[namespace] = _Host(DiagSocket(self._namespaces[namespace].socket))
+        host, connection = self._hosts[namespace], Connection(name, sport, dport)
+        host.wanted[connection.key] = connection
+        self._where[name] = (host, connection)
+
+    def tell_delay(self, name: str, delay_us: Callable[[], int | None]) -> None:
+        """Sample what ``delay_us`` tells of the tracked ``name`` beside what its algorithm says."""
+        self._delays[name] = delay_us
+
+    def untrack(self, name: str) -> None:
+        """Stop sampling ``name``; nothing happens where it is not tracked."""
+        self._delays.pop(name, None)
+        if (found := self._where.pop(name, None)) is not None:
+            host, connection = found
+            if host.wanted.get(connection.key) is connection:
+                del host.wanted[connection.key]
+
+    def counters(self, name: str) -> Counters | None:
+        """Return what was read of ``name`` last; None where it is not tracked or not yet open."""
+        _, connection = self._where.get(name, (None, None))
+        if connection is None or not connection.info:
+            return None
+        return Counters(
+            cc=_CC_NAMES[connection.cc],
+            bytes_acked=max(connection.field("bytes_acked") - 1, 0),
+            total_retrans=connection.field("total_retrans"),
+            bytes_sent=connection.field("bytes_sent"),
+            ecn=bool(connection.info[_OPTIONS] & _OPTION_ECN),
+        )
+
+    def connections(self, name: str) -> list[Connection]:
+        """Return what is tracked of a flow or download, stream by stream."""
+        return [each for _, each in self._where.values() if each.name.partition("/")[0] == name]
+
+    def refresh(self, name: str) -> None:
+        """Read the node of the tracked ``name`` now, so that ``counters`` are of this moment."""
+        host, _ = self._where[name]
+        host.socket.dump(host.wanted)
+
+    def sweep(self, t: float) -> Sweep:
+        """Read everything once. Raises ``OSError`` where the kernel refuses."""
+        found: list[Connection] = []
+        for host in self._hosts.values():
+            if host.wanted:
+                found += host.socket.dump(host.wanted)
+        samples = _tcp_samples(found)
+        sweep = Sweep(t=t, tcp=samples, qdisc=self._qdisc_samples(), own=self._own(found))
+        for callback in tuple(self.after_sweep):
+            callback()
+        return sweep
+
+    def _own(self, found: list[Connection]) -> dict[str, list[int | None]]:
+        """Return what algorithms say of themselves, and the delay of flows that are monitored.
+
+        The kernel's say it by inet_diag, those of BPF by their map.
+        """
+        told = [each.own for each in found]
+        own = own_columns(told) if any(told) else {}
+        if library.shown:
+            for at, each in enumerate(found):
+                if (shown := library.shown.get(each.cc)) is not None and each.cookie is not None:
+                    for name, value in shown.read(each.cookie).items():
+                        own.setdefault(name, [None] * len(found))[at] = value
+        if self._delays:
+            own["monitor_one_way_delay_us"] = [
+                self._delays[each.name]() if each.name in self._delays else None for each in found
+            ]
+        return own
+
+    def close(self) -> None:
+        """Close every netlink socket."""
+        for host in self._hosts.values():
+            host.socket.close()
+        for router in self._routers.values():
+            router.socket.close()
+
+    def _qdisc_samples(self) -> QdiscSamples | None:
+        rows: list[Row] = []
+        for router in self._routers.values():
+            found = router.socket.dump(router.queues)
+            for index, queues in router.queues.items():
+                if (now := found.get(index)) is not None:
+                    rows += queues.rows(now)
+        if not rows:
+            return None
+        fields = [list(column) for column in zip(*rows, strict=True)]
+        return QdiscSamples(**dict(zip(QdiscSamples.__struct_fields__, fields, strict=True)))
+
+
+@dataclass(slots=True)
+class _Host:
+    """A node with connections to read, by their key."""
+
+    socket: DiagSocket
+    wanted: dict[bytes, Connection] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Router:
+    """A node with bottlenecks: their queues by interface index."""
+
+    socket: QdiscSocket
+    queues: dict[int, LinkQueues] = field(default_factory=dict)
+
+
+def _tcp_samples(found: list[Connection]) -> TcpSamples | None:
+    """Turn rows into columns, in the units of ``TcpSamples``."""
+    if not found:
+        return None
+    fields = columns(found)
+    thresholds: list[int | None] = [*fields.pop("ssthresh")]
+    if INFINITE_SSTHRESH in thresholds:
+        thresholds = [None if each == INFINITE_SSTHRESH else each for each in thresholds]
+    for name, unknown in (("pacing_rate", _INFINITE_RATE), ("min_rtt_us", _UNKNOWN_RTT)):
+        if unknown in fields[name]:
+            fields[name] = [0 if each == unknown else each for each in fields[name]]
+    for name in ("pacing_rate", "delivery_rate"):
+        fields[name] = [each << 3 for each in fields[name]]
+    return TcpSamples(
+        flow=[each.name for each in found],
+        cc=[_CC_NAMES[each.cc] for each in found],
+        ssthresh=thresholds,
+        **fields,
+    )
+
+
+class _Decoded(dict[bytes, str]):
+    """Text of bytes that come again and again."""
+
+    def __missing__(self, name: bytes) -> str:
+        text = self[name] = library.spoken(name.decode())
+        return text
+
+
+_CC_NAMES = _Decoded()

@@ -1,0 +1,143 @@
+"""The tracer: what the kernel says of connections at each segment, from a ring that BPF writes.
+
+Its programs are attached through descriptors of ours, so all of it ends with the process that holds
+them. The ring: Documentation/bpf/ringbuf.rst.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import struct
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+from ccplay.bpf.support import BTF, Lack, lack
+from ccplay.errors import UnsupportedError
+
+SOURCE = Path(__file__).parent / "tracer.bpf.c"
+
+PROBE, STATE_SET = "tcp_probe", "tcp_cong_state_set"
+"""The tracepoints, and the programs that run at them."""
+
+_FIRST_KERNEL = (5, 12)
+"""With the cookies of sockets for programs at tracepoints."""
+
+_RING_BYTES = 1 << 20
+"""Room for 21,845 records: at 50 sweeps a second that makes a million a second."""
+
+_RECORD = struct.Struct("=I4xQQIIIIIHBx")
+"""A header of the ring's, then ``struct told``."""
+
+_BUSY = 1 << 31
+"""In the header of a record that another CPU still writes."""
+
+_SENDER = struct.Struct("=II")
+
+_WORD = struct.Struct("Q")
+"""As the machine has it, so that it is read and written in one piece."""
+
+Sender: TypeAlias = tuple[int, int]
+"""Whose connections are to be told of: the number of a network namespace, and a port."""
+
+
+class Told(NamedTuple):
+    """A record: ``struct told``, after its header."""
+
+    header: int
+    ns: int
+    """Of CLOCK_MONOTONIC."""
+    cookie: int
+    cwnd: int
+    ssthresh: int
+    snd_wnd: int
+    srtt_us: int
+    segs_in: int
+    """Segments that have come so far, those included that wait for the socket."""
+    segments: int
+    """That have come as one; 0 where only the state changes."""
+    ca_state: int
+
+
+def lack_of(tracepoint: str) -> Lack | None:
+    """Return what keeps a tracepoint from being told of; None where nothing is known to."""
+    if (missing := lack(_FIRST_KERNEL)) is not None:
+        return missing
+    if tracepoint not in _there():
+        return Lack("this kernel does not have that tracepoint", "Linux 5.19 or newer has it")
+    return None
+
+
+@cache
+def _there() -> set[str]:
+    """Return which of the tracepoints the kernel's types have; that is some megabytes to read."""
+    types = BTF.read_bytes()
+    return {name for name in (PROBE, STATE_SET) if f"\0btf_trace_{name}\0".encode() in types}
+
+
+class Tracer:
+    """The programs at work. Where there are no senders, all they do is look that up."""
+
+    def __init__(self) -> None:
+        """Build, load and attach them; blocks for a second where they are not built yet.
+
+        Raises ``UnsupportedError``, ``LoadError`` and the errors of building.
+        """
+        if (missing := lack_of(PROBE)) is not None:
+            raise UnsupportedError(f"{missing.reason}; {missing.remedy}")
+        # ctypes, libbpf and clang take their time, and most labs trace nothing.
+        from ccplay.bpf import libbpf  # noqa: PLC0415
+        from ccplay.bpf.build import build  # noqa: PLC0415
+        from ccplay.bpf.objects import Programs  # noqa: PLC0415
+
+        image, _ = build(SOURCE)
+        absent = [STATE_SET] if lack_of(STATE_SET) else []
+        with contextlib.ExitStack() as undo:
+            self._programs = Programs(image, "the tracer", without=absent)
+            undo.callback(self._programs.close)
+            ring, page = self._programs.map("ring"), mmap.PAGESIZE
+            try:
+                self._ours = mmap.mmap(ring, page)
+                # The kernel's page, then the ring twice, so that what was written is in one piece.
+                size = page + 2 * _RING_BYTES
+                self._theirs = mmap.mmap(ring, size, prot=mmap.PROT_READ, offset=page)
+            except OSError as error:
+                raise UnsupportedError(f"no ring to trace into: {error.strerror}") from None
+            for each in self._programs.descriptors:
+                undo.callback(os.close, libbpf.attach_to_tracepoint(each))
+            self._undo = undo.pop_all()
+        self._table = self._programs.map("senders")
+        self._senders: set[Sender] = set()
+
+    def listen(self, senders: set[Sender]) -> None:
+        """Tell of these senders from now on, and of no others.
+
+        Raises ``LoadError`` where there are too many.
+        """
+        for each in senders - self._senders:
+            self._programs.put(self._table, _SENDER.pack(*each), b"\1")
+        for each in self._senders - senders:
+            self._programs.remove(self._table, _SENDER.pack(*each))
+        self._senders = set(senders)
+
+    def drain(self) -> list[Told]:
+        """Take out all that has been written since, in its order."""
+        (consumed,), (produced,) = _WORD.unpack_from(self._ours), _WORD.unpack_from(self._theirs)
+        begin = mmap.PAGESIZE + consumed % _RING_BYTES
+        data = self._theirs[begin : begin + produced - consumed]
+        found = complete(data)
+        _WORD.pack_into(self._ours, 0, consumed + len(found) * _RECORD.size)
+        return found
+
+    def close(self) -> None:
+        """Take everything away."""
+        self._undo.close()
+
+
+def complete(data: bytes) -> list[Told]:
+    """Return the records of a ring up to the first one that is still being written."""
+    found = list(map(Told._make, _RECORD.iter_unpack(data)))
+    busy = (at for at, each in enumerate(found) if each.header & _BUSY)
+    return found[: next(busy, len(found))]

@@ -1,0 +1,227 @@
+"""Traces of flows: what the kernel says of each ACK, joined to the flow by its socket's cookie."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from ccplay.errors import CcplayError, CommandError, UnsupportedError
+from ccplay.lab.network.netns import Namespace
+from ccplay.lab.probe.inet_diag import Connection
+from ccplay.lab.probe.tracer import Sender, Told, Tracer
+from ccplay.model.base import Event
+from ccplay.model.events import TraceEnded, TraceLost, TraceStarted
+from ccplay.model.samples import CaStateChanged, TraceSamples
+from ccplay.model.values import INFINITE_SSTHRESH
+from ccplay.stream import sweep_codec
+
+_LINGER_S = 1.0
+"""When a flow has ended, its last ACKs may still be under way."""
+
+_TELL_MISSING_S = 1.0
+
+
+@dataclass(slots=True)
+class Account:
+    """What was told of a connection, and what not, by the kernel's own count of its segments.
+
+    That runs ahead by what waits for the socket, but now and then nothing does. So the least by
+    which it ran ahead in a while, over the least in the first one, was never told. What was missed
+    before the first record or after the last one can't be known.
+    """
+
+    told: int = 0
+    ca_state: int | None = None
+    """The one that was told last."""
+    ahead: int | None = None
+    """The least of the newest records."""
+    least: int | None = None
+    """Of all records since ``missing`` was asked."""
+    before: int | None = None
+    """Of the first while: what had come before the trace."""
+    missed: int = 0
+
+    def take(self, records: list[Told]) -> None:
+        """Count what has come."""
+        ahead = []
+        for each in records:
+            self.told += each.segments
+            ahead.append(each.segs_in - self.told)
+        if ahead:
+            self.ahead = min(ahead)
+            self.least = self.ahead if self.least is None else min(self.least, self.ahead)
+
+    def missing(self, *, at_the_end: bool) -> int:
+        """Return how many more segments were not told of since this was asked."""
+        newest = self.ahead if at_the_end else self.least
+        self.before = self.least if self.before is None else self.before
+        if newest is None or self.before is None:
+            return 0
+        lacking = newest - self.before
+        more = max(lacking - self.missed, 0)
+        self.least, self.missed = None, self.missed + more
+        return more
+
+
+@dataclass(slots=True)
+class _Trace:
+    """A flow under trace."""
+
+    flow: str
+    senders: frozenset[Sender]
+    connections: list[Connection] = field(default_factory=list)
+    """Empty before it is known which are its own."""
+    accounts: dict[str, Account] = field(default_factory=lambda: defaultdict(Account))
+    """By the connection's name."""
+    until: float = 0.0
+    """When it ends unless the flow still runs."""
+
+    @property
+    def known(self) -> bool:
+        """Whether all its connections are, by their cookies."""
+        return bool(self.connections) and all(each.cookie for each in self.connections)
+
+
+class Tracing:
+    """All traces of a lab. The kernel keeps nothing of them once the tracer is closed."""
+
+    def __init__(
+        self,
+        connections: Callable[[str], list[Connection]],
+        runs: Callable[[str], bool],
+        emit: Callable[[Event], None],
+        clock: Callable[[], float],
+    ) -> None:
+        """Begin with none: ``connections`` gives those of a flow, ``runs`` says whether it does."""
+        self._connections, self._runs = connections, runs
+        self._emit, self._clock = emit, clock
+        self._epoch_us = round((time.monotonic() - clock()) * 1e6)
+        self._traces: dict[str, _Trace] = {}
+        self._tracer: Tracer | None = None
+        # By cookie, what has come before it was known whose it is.
+        self._told: dict[int, list[Told]] = {}
+        self._missing_told = 0.0
+
+    async def prepare(self) -> None:
+        """Get ready, so that the first ACK of a flow that starts is not missed."""
+        # Where it can't be, that is said when a trace is wanted.
+        with contextlib.suppress(CcplayError):
+            await self._ready()
+
+    async def start(self, flow: str, namespace: Namespace, sports: range) -> None:
+        """Begin to trace a flow that sends from these ports of a node; it need not be open yet.
+
+        Raises ``CommandError`` and ``UnsupportedError``.
+        """
+        if flow in self._traces:
+            raise CommandError(f"flow {flow} is traced already")
+        trace = _Trace(flow, frozenset((namespace.number, sport) for sport in sports))
+        try:
+            tracer = await self._ready()
+            tracer.listen(self._senders() | trace.senders)
+        except CcplayError as error:
+            raise UnsupportedError(f"flow {flow} is sampled, not traced: {error}") from None
+        self._traces[flow] = trace
+        self._emit(TraceStarted(t=self._clock(), flow=flow))
+
+    def stop(self, flow: str) -> None:
+        """End a trace. Raises ``CommandError`` where there is none."""
+        if flow not in self._traces:
+            there = ", ".join(self._traces) or "none"
+            raise CommandError(f"flow {flow!r} is not traced; traced: {there}")
+        self.collect()
+        if flow in self._traces:
+            self._end(self._traces[flow])
+
+    def collect(self) -> None:
+        """Tell all that has come since; costs nothing where no flow is traced."""
+        if not self._traces or self._tracer is None:
+            return
+        now = self._clock()
+        for trace in self._traces.values():
+            if self._runs(trace.flow):
+                trace.until = now + _LINGER_S
+        over = [each for each in self._traces.values() if now > each.until]
+        for record in self._tracer.drain():
+            self._told.setdefault(record.cookie, []).append(record)
+        for trace in self._traces.values():
+            trace.connections = trace.connections or self._connections(trace.flow)
+            for connection in trace.connections:
+                self._tell(trace, connection)
+        if all(trace.known for trace in self._traces.values()):
+            # What is left came of a trace that has just ended.
+            self._told.clear()
+        if now >= self._missing_told + _TELL_MISSING_S:
+            self._missing_told = now
+            for trace in self._traces.values():
+                self._tell_missing(trace, at_the_end=False)
+        for trace in over:
+            self._end(trace)
+
+    def close(self) -> None:
+        """End every trace."""
+        self.collect()
+        for trace in list(self._traces.values()):
+            self._end(trace)
+        if self._tracer is not None:
+            self._tracer.close()
+            self._tracer = None
+
+    async def _ready(self) -> Tracer:
+        if self._tracer is None:
+            # It takes some 0.1 s, a second where it has to be built, and sweeps must go on.
+            self._tracer = await asyncio.to_thread(Tracer)
+        return self._tracer
+
+    def _senders(self) -> set[Sender]:
+        return {sender for trace in self._traces.values() for sender in trace.senders}
+
+    def _end(self, trace: _Trace) -> None:
+        del self._traces[trace.flow]
+        if self._tracer is not None:
+            self._tracer.listen(self._senders())
+        self._tell_missing(trace, at_the_end=True)
+        told = sum(each.told for each in trace.accounts.values())
+        self._emit(TraceEnded(t=self._clock(), flow=trace.flow, segments=told))
+
+    def _tell(self, trace: _Trace, connection: Connection) -> None:
+        """Tell what has come of a connection."""
+        name = connection.name
+        records = self._told.pop(connection.cookie, []) if connection.cookie else []
+        segments = [each for each in records if each.segments]
+        for at in range(0, len(segments), sweep_codec.LONGEST):
+            self._emit(samples(name, segments[at : at + sweep_codec.LONGEST], self._epoch_us))
+        account = trace.accounts[name]
+        account.take(records)
+        for each in records:
+            if each.ca_state != account.ca_state:
+                account.ca_state = each.ca_state
+                t = (each.ns // 1000 - self._epoch_us) / 1e6
+                self._emit(CaStateChanged(t=t, flow=name, ca_state=each.ca_state))
+
+    def _tell_missing(self, trace: _Trace, *, at_the_end: bool) -> None:
+        accounts = trace.accounts.values()
+        if missed := sum(each.missing(at_the_end=at_the_end) for each in accounts):
+            self._emit(TraceLost(t=self._clock(), segments=missed))
+
+
+def samples(name: str, segments: Sequence[Told], epoch_us: int) -> TraceSamples:
+    """Return what was told of a connection at some segments; moments count from ``epoch_us``."""
+    us = [each.ns // 1000 - epoch_us for each in segments]
+    thresholds = [each.ssthresh for each in segments]
+    return TraceSamples(
+        t=us[0] / 1e6,
+        flow=name,
+        after_us=[after - before for before, after in pairwise(us)],
+        cwnd=sweep_codec.row([each.cwnd for each in segments]),
+        ssthresh=sweep_codec.row(
+            [None if each == INFINITE_SSTHRESH else each for each in thresholds]
+        ),
+        srtt_us=sweep_codec.row([each.srtt_us for each in segments]),
+        snd_wnd=sweep_codec.row([each.snd_wnd for each in segments]),
+    )

@@ -1,0 +1,42 @@
+"""A queue's counters carried on over replaced disciplines, so that they only grow."""
+
+from __future__ import annotations
+
+from ccplay.lab.queues.statistics import QdiscCounters
+
+
+class Monotonic:
+    """The counters of one queue."""
+
+    __slots__ = ("_before", "_last", "total")
+
+    def __init__(self) -> None:
+        self.total = (0, 0, 0, 0, 0, 0)
+        """Bytes, packets, drops, requeues, overlimits, marks since the first reading."""
+        self._last: QdiscCounters | None = None
+        self._before = (0, 0, 0, 0, 0, 0)
+
+    def add(self, now: QdiscCounters) -> tuple[int, int, int, int, int, int]:
+        """Take a reading in and return what it comes to: ``total``."""
+        last = self._last
+        if last is not None and (
+            now.handle != last.handle
+            or now.kind != last.kind
+            or now.bytes < last.bytes
+            or now.drops < last.drops
+        ):
+            self._before = self._sum(last)
+        self._last = now
+        self.total = self._sum(now)
+        return self.total
+
+    def _sum(self, counters: QdiscCounters) -> tuple[int, int, int, int, int, int]:
+        size, packets, drops, requeues, overlimits, marks = self._before
+        return (
+            size + counters.bytes,
+            packets + counters.packets,
+            drops + counters.drops,
+            requeues + counters.requeues,
+            overlimits + counters.overlimits,
+            marks + (counters.ecn_marks or 0),
+        )

@@ -1,0 +1,81 @@
+"""The queues of one link in a sweep: a row for the link, and one for each class that shares it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias
+
+from ccplay.lab.queues.counter_totals import Monotonic
+from ccplay.lab.queues.statistics import QdiscCounters
+
+Row: TypeAlias = tuple[str, str, int, int, int, int | None, int, int, int, int]
+"""The fields of ``QdiscSamples`` in their order."""
+
+_OWN = ""
+"""Stands for the link's own queue, which is of no class."""
+
+
+class LinkQueues:
+    """What a link's queues have counted, gone ones included: the link's counters only grow."""
+
+    def __init__(self, link: str) -> None:
+        self.names: dict[int, str] = {}
+        """Classes by their handle; none means that the link has one queue."""
+        self.marks: Callable[[], int] | None = None
+        """Tells what the link itself has marked, in front of its queues; only grows."""
+        self._link = link
+        self._counters: dict[str, Monotonic] = {}
+
+    def rows(self, found: Mapping[int, QdiscCounters]) -> list[Row]:
+        """Return the rows for what was read; the link's own comes first."""
+        if not self.names:
+            now = next(iter(found.values()))
+            self._count(_OWN, now)
+            return [self._own_row(now.kind, (now,))]
+        named = [(name, found[each]) for each, name in self.names.items() if each in found]
+        if not named:
+            return []
+        own = [self._count(name, now) for name, now in named]
+        readings = [now for _, now in named]
+        rows = [self._own_row("htb", readings)]
+        for (name, now), counter in zip(named, own, strict=True):
+            rows.append(_row(f"{self._link} {name}", now.kind, (now,), (counter,)))
+        return rows
+
+    def _own_row(self, kind: str, readings: Iterable[QdiscCounters]) -> Row:
+        marks = None if self.marks is None else self.marks()
+        return _row(self._link, kind, readings, self._counters.values(), marks)
+
+    def _count(self, name: str, now: QdiscCounters) -> Monotonic:
+        counter = self._counters.get(name)
+        if counter is None:
+            counter = self._counters[name] = Monotonic()
+        counter.add(now)
+        return counter
+
+
+def _row(
+    name: str,
+    kind: str,
+    now: Iterable[QdiscCounters],
+    counters: Iterable[Monotonic],
+    marks_before: int | None = None,
+) -> Row:
+    """Add readings and counters up; ``marks_before`` is what came to the queues with a mark."""
+    totals = [each.total for each in counters]
+    size, packets, drops, requeues, overlimits, marks = (
+        totals[0] if len(totals) == 1 else map(sum, zip(*totals, strict=True))
+    )
+    counts_marks = marks_before is not None or any(each.ecn_marks is not None for each in now)
+    return (
+        name,
+        kind,
+        sum(each.backlog for each in now),
+        sum(each.qlen for each in now),
+        drops,
+        marks + (marks_before or 0) if counts_marks else None,
+        overlimits,
+        requeues,
+        size,
+        packets,
+    )

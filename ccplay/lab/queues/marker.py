@@ -1,0 +1,101 @@
+"""The threshold marker at the sending end of a link: attached, given its threshold, read.
+
+It is attached through a BPF link of the traffic control's own kind (tcx, include/uapi/linux/bpf.h),
+which needs no classifier and no discipline, and ends with the process that holds it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+from pathlib import Path
+
+from ccplay.bpf.support import Lack, lack
+from ccplay.errors import UnsupportedError
+from ccplay.lab.network.netns import Namespace
+
+SOURCE = Path(__file__).parent / "marker.bpf.c"
+
+_FIRST_KERNEL = (6, 6)
+"""With links for programs at an interface's way out."""
+
+_TCX_EGRESS = 47
+"""``enum bpf_attach_type``."""
+
+_NEVER = (1 << 64) - 1
+
+
+def lack_of_marking() -> Lack | None:
+    """Return what keeps the marker from working here; None where nothing is known to."""
+    return lack(_FIRST_KERNEL)
+
+
+def require() -> None:
+    """Raise ``UnsupportedError`` with reason and remedy where the marker can't work here."""
+    if (missing := lack_of_marking()) is not None:
+        raise UnsupportedError(f"ECN marking at a threshold: {missing.reason}; {missing.remedy}")
+
+
+def program() -> bytes:
+    """Return the object file; blocks for a second where it is not built yet.
+
+    Raises ``UnsupportedError`` and the errors of building.
+    """
+    # Labs without marks do not wait for it.
+    from ccplay.bpf.build import build  # noqa: PLC0415
+
+    image, _ = build(SOURCE)
+    return image
+
+
+class _Variables(ctypes.Structure):
+    """``marker`` of the program, in memory that it shares with us."""
+
+    _fields_ = (("marks", ctypes.c_uint64), ("threshold", ctypes.c_uint64))
+
+
+class Marker:
+    """The marker at one interface. It marks nothing before it has a threshold."""
+
+    def __init__(self, image: bytes, namespace: Namespace, interface: int) -> None:
+        """Attach ``program()`` to the interface with this index.
+
+        Raises ``LoadError`` where the kernel refuses it.
+        """
+        # ctypes and libbpf take their time, and most labs have no marker.
+        from ccplay.bpf import libbpf  # noqa: PLC0415
+        from ccplay.bpf.objects import Programs  # noqa: PLC0415
+
+        self._programs = Programs(image, "the marker")
+        shared = mmap.mmap(self._programs.map(".bss"), mmap.PAGESIZE)
+        self._variables = _Variables.from_buffer(shared)
+        self.threshold = None
+        code = self._programs.descriptors[0]
+        # The kernel looks for the interface where the calling thread is.
+        with libbpf.library() as (lib, said), namespace.entered():
+            self._link = lib.bpf_link_create(code, interface, _TCX_EGRESS, None)
+        if self._link < 0:
+            error = libbpf.refused("the kernel refuses to attach the marker", said)
+            self._programs.close()
+            raise error
+
+    @property
+    def threshold(self) -> int | None:
+        """From how many bytes in front of the link on it marks; None: never."""
+        held = int(self._variables.threshold)
+        return None if held == _NEVER else held
+
+    @threshold.setter
+    def threshold(self, size: int | None) -> None:
+        self._variables.threshold = _NEVER if size is None else size
+
+    @property
+    def marks(self) -> int:
+        """Segments that it has marked."""
+        return int(self._variables.marks)
+
+    def close(self) -> None:
+        """Take it away; what it has counted can still be read."""
+        os.close(self._link)
+        self._programs.close()

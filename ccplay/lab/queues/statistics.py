@@ -1,0 +1,189 @@
+"""Counters of the queue disciplines of one namespace, by one RTM_GETQDISC dump.
+
+Protocol: rtnetlink(7), include/uapi/linux/{rtnetlink,gen_stats,pkt_sched}.h. Of each interface
+the queues that are under study are read: the leaves below the root's classes, or the root alone.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+import struct
+from collections.abc import Callable, Collection
+from typing import NamedTuple
+
+from ccplay.lab.network import dumps
+
+_NETLINK_ROUTE = 0
+_RTM_NEWQDISC, _RTM_GETQDISC = 36, 38
+
+_TCA_KIND, _TCA_STATS2 = 1, 7
+_STATS_BASIC, _STATS_QUEUE, _STATS_APP = 1, 3, 4
+
+ROOT = 0xFFFFFFFF
+"""Stands for the class of a queue that is the root itself."""
+
+_TYPE = 0x3FFF
+"""``NLA_TYPE_MASK``: the kernel flags some attributes as nested."""
+
+_ATTRIBUTES = 16 + 20
+"""Where attributes begin: after ``nlmsghdr`` and ``tcmsg``."""
+
+_MESSAGE = struct.Struct("=IH14xiII")
+"""Length, type; interface index, handle, parent of ``tcmsg``, which has 4 bytes in front."""
+
+_ATTRIBUTE = struct.Struct("=HH")
+_U32 = struct.Struct("=I")
+_BASIC = struct.Struct("=QI")
+_QUEUE = struct.Struct("=IIIII")
+
+_REQUEST = struct.pack("=IHHII20x", 36, _RTM_GETQDISC, dumps.REQUEST, 1, 0)
+
+_MARKS: dict[str, tuple[int, ...]] = {
+    "codel": (24, 32),
+    "fq_codel": (12, 28),
+    "red": (12,),
+    "choke": (12,),
+    "pie": (36,),
+    "fq_pie": (16,),
+    "fq": (80,),
+}
+"""Where in ``tc_KIND_xstats`` the numbers of marked packets stand: for ECN, for a CE threshold."""
+
+_CAKE_TINS, _CAKE_TIN_MARKS = 10, 8
+"""``TCA_CAKE_STATS_TIN_STATS`` and ``TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS``."""
+
+
+class QdiscCounters(NamedTuple):
+    """What the kernel counts for one queue since it was installed."""
+
+    handle: int
+    kind: str
+    bytes: int
+    packets: int
+    qlen: int
+    backlog: int
+    drops: int
+    requeues: int
+    overlimits: int
+    ecn_marks: int | None
+
+
+class QdiscSocket:
+    """An open rtnetlink socket of one namespace."""
+
+    def __init__(self, open_socket: Callable[[int, int, int], socket.socket]) -> None:
+        """``open_socket`` is ``Namespace.socket``, or ``socket.socket`` for the own namespace."""
+        self._socket = open_socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_ROUTE)
+        dumps.dont_hang(self._socket)
+        self._layouts: dict[bytes, _Layout] = {}
+
+    def dump(self, interfaces: Collection[int]) -> dict[int, dict[int, QdiscCounters]]:
+        """Read the queues under study of the interfaces with these indices, by their class.
+
+        An interface that is gone, or that has no discipline, is left out. Raises ``OSError``.
+        """
+        found: dict[int, dict[int, QdiscCounters]] = {}
+        roots: dict[int, int] = {}
+        self._socket.send(_REQUEST)
+        while self._take(self._socket.recv(1 << 16), interfaces, roots, found):
+            pass
+        return found
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+
+    def _take(
+        self,
+        data: bytes,
+        interfaces: Collection[int],
+        roots: dict[int, int],
+        found: dict[int, dict[int, QdiscCounters]],
+    ) -> bool:
+        """Unpack one datagram; return whether more are to come."""
+        position, end = 0, len(data)
+        while position < end:
+            length, message = struct.unpack_from("=IH", data, position)
+            if message != _RTM_NEWQDISC:
+                return dumps.goes_on(data, position, message, "rtnetlink")
+            _, _, interface, handle, parent = _MESSAGE.unpack_from(data, position)
+            if interface in interfaces:
+                # The kernel lists an interface's root before what hangs below it.
+                if parent == ROOT:
+                    roots[interface] = handle
+                    found[interface] = {parent: self._read(data, position, length, handle)}
+                elif interface in roots and parent >> 16 == roots[interface] >> 16:
+                    found[interface].pop(ROOT, None)
+                    found[interface][parent] = self._read(data, position, length, handle)
+            position += (length + 3) & ~3
+        return True
+
+    def _read(self, data: bytes, position: int, length: int, handle: int) -> QdiscCounters:
+        # A message of one length and one kind always has its attributes at the same places.
+        key = data[position : position + 4] + data[position + _ATTRIBUTES : position + 48]
+        layout = self._layouts.get(key)
+        if layout is None:
+            layout = self._layouts[key] = _learn(data, position, length)
+        size, packets = _BASIC.unpack_from(data, position + layout.basic)
+        qlen, backlog, drops, requeues, overlimits = _QUEUE.unpack_from(
+            data, position + layout.queue
+        )
+        marks = None
+        if layout.kind == "cake":
+            marks = _cake_marks(data, position + layout.app, position + layout.app_end)
+        elif layout.marks:
+            marks = sum(_U32.unpack_from(data, position + at)[0] for at in layout.marks)
+        return QdiscCounters(
+            handle, layout.kind, size, packets, qlen, backlog, drops, requeues, overlimits, marks
+        )
+
+
+class _Layout(NamedTuple):
+    """Where in a message the numbers stand, counted from its beginning."""
+
+    kind: str
+    basic: int
+    queue: int
+    app: int
+    app_end: int
+    marks: tuple[int, ...]
+
+
+def _learn(data: bytes, position: int, length: int) -> _Layout:
+    attributes = _walk(data, position + _ATTRIBUTES, position + length)
+    begin, end = attributes[_TCA_KIND]
+    kind = data[begin:end].rstrip(b"\0").decode()
+    if _TCA_STATS2 not in attributes:
+        raise OSError(errno.EPROTO, f"rtnetlink: no statistics of qdisc {kind!r}")
+    stats = _walk(data, *attributes[_TCA_STATS2])
+    app, app_end = stats.get(_STATS_APP, (position, position))
+    marks = tuple(app - position + at for at in _MARKS.get(kind, ()) if app + at + 4 <= app_end)
+    return _Layout(
+        kind,
+        stats[_STATS_BASIC][0] - position,
+        stats[_STATS_QUEUE][0] - position,
+        app - position,
+        app_end - position,
+        marks,
+    )
+
+
+def _walk(data: bytes, at: int, end: int) -> dict[int, tuple[int, int]]:
+    """Return where the payload of each attribute begins and ends, by type; the first one wins."""
+    payloads: dict[int, tuple[int, int]] = {}
+    while at + 4 <= end:
+        size, kind = _ATTRIBUTE.unpack_from(data, at)
+        payloads.setdefault(kind & _TYPE, (at + 4, at + size))
+        at += max((size + 3) & ~3, 4)
+    return payloads
+
+
+def _cake_marks(data: bytes, at: int, end: int) -> int:
+    """Add up the marks of all of cake's tins."""
+    marks = 0
+    tins = _walk(data, at, end).get(_CAKE_TINS)
+    for begin, stop in _walk(data, *tins).values() if tins else ():
+        counter = _walk(data, begin, stop).get(_CAKE_TIN_MARKS)
+        marks += _U32.unpack_from(data, counter[0])[0] if counter else 0
+    return marks

@@ -1,0 +1,257 @@
+"""Congestion controls: which the kernel has, and how to switch them while traffic runs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import errno
+import os
+import socket
+from collections.abc import Callable, Collection, Generator
+from pathlib import Path
+from typing import Any
+
+from ccplay.assets import SUFFIX, module_file
+from ccplay.bpf.loaded import is_ours, library
+from ccplay.errors import CommandError, UnsupportedError
+from ccplay.lab.network.netlink import RTM_GETROUTE, RTM_NEWROUTE, rtmsg
+from ccplay.lab.network.netns import Namespace
+from ccplay.lab.network.rtnl import CREATE, REPLACE, RouteSocket, message
+from ccplay.model.algorithms import CATALOGUE
+
+_SYSCTL = Path("/proc/sys/net/ipv4")
+
+_TABLE_MAIN, _TYPE_UNICAST = 254, 1
+_TCPI_OPTIONS, _TCPI_OPT_ECN = 5, 8
+_PIDFD_GETFD = 438
+"""The same on every architecture; asm-generic/unistd.h."""
+
+NEED_ECN = {
+    "dctcp": "the connection has no ECN, which is agreed as it opens: "
+    "make dctcp the default of sender and receiver, then start a flow"
+}
+"""Algorithms that turn into Reno on a connection without ECN, and what to say then."""
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def available() -> list[str]:
+    """Return the algorithms of its own that the kernel has at hand now."""
+    names = (_SYSCTL / "tcp_available_congestion_control").read_text().split()
+    return [name for name in names if not is_ours(name)]
+
+
+async def prepare(cc: str, tell: Callable[[str, str], None]) -> None:
+    """Bring ``cc`` into the kernel where it is a BPF program: ours, or the user's own.
+
+    ``tell`` gets level and text of what takes long. Raises ``CcplayError``: ``UnsupportedError``,
+    or what is wrong with the program.
+    """
+    if _is_program(cc):
+        loop = asyncio.get_running_loop()
+
+        def progress(text: str) -> None:
+            loop.call_soon_threadsafe(tell, "info", text)
+
+        await asyncio.to_thread(library.bring_in, cc, progress)
+
+
+def require(cc: str) -> str:
+    """Return what the kernel calls ``cc``, loading its module where root may.
+
+    Raises ``UnsupportedError`` with what there is and the remedy.
+    """
+    if not _is_program(cc):
+        return cc
+    if (name := library.kernel_name(cc)) is not None:
+        return name
+    has = ", ".join(available())
+    raise UnsupportedError(f"congestion control {cc!r} is {absence(cc)} (has: {has}); {remedy(cc)}")
+
+
+def called(cc: str) -> str:
+    """Return what people call the algorithm that they get for ``cc``."""
+    return library.name(cc) if _is_program(cc) and library.source(cc) else cc
+
+
+def _is_program(cc: str) -> bool:
+    """Say whether ``cc`` is none of the kernel's own; where the kernel has it, that is meant."""
+    if cc in library.own or cc.endswith(SUFFIX):
+        return True
+    if cc in available():
+        return False
+    with socket.socket() as trial:
+        try:
+            # Loads the module, where there is one and root asks.
+            _set(trial, cc)
+        except OSError:
+            return True
+    return False
+
+
+def absence(cc: str) -> str:
+    """Say why the kernel lacks an algorithm."""
+    return "not loaded" if module_file(f"tcp_{cc}") else "not in this kernel"
+
+
+def remedy(cc: str) -> str:
+    """Say what to do about an algorithm that the kernel lacks."""
+    if cc not in CATALOGUE:
+        return "no Linux kernel brings one of this name"
+    if module_file(f"tcp_{cc}"):
+        return f"as root: modprobe tcp_{cc}"
+    return f"a kernel with CONFIG_TCP_CONG_{CATALOGUE[cc].config} has it"
+
+
+# --- a running connection -------------------------------------------------------------------
+
+
+def switch(pid: int, ports: Collection[tuple[int, int]], cc: str) -> None:
+    """Change the algorithm of open connections of process ``pid``.
+
+    ``ports`` are their (local, remote) ports. Works by a duplicate of the process' socket, see
+    pidfd_getfd(2). Raises ``UnsupportedError`` where the kernel lacks ``cc``, ``CommandError``
+    where the process has no such connection.
+    """
+    name = require(cc)
+    wanted = set(ports)
+    for connection in _sockets(pid):
+        found = _ports(connection)
+        if found in wanted:
+            _switch(connection, cc, name)
+            wanted.discard(found)
+    if wanted:
+        raise CommandError(f"process {pid} has no open connection with ports {sorted(wanted)}")
+
+
+def _switch(connection: socket.socket, cc: str, name: str) -> None:
+    """Change an open connection to ``cc``, which the kernel calls ``name``.
+
+    Otherwise leave it as it was and raise ``UnsupportedError``.
+    """
+    before, ecn = _get(connection), NEED_ECN.get(cc.removesuffix(SUFFIX))
+    if ecn is None or _has_ecn(connection):
+        _set(connection, name)
+        if (now := _get(connection)) == name:
+            return
+        with contextlib.suppress(OSError):
+            _set(connection, before)
+    why = ecn or f"the kernel makes it {now!r}"
+    spoken = library.spoken(before)
+    raise UnsupportedError(f"this connection can't go from {spoken!r} to {cc!r}: {why}")
+
+
+def _has_ecn(connection: socket.socket) -> bool:
+    """Say whether both ends have agreed on ECN: ``tcpi_options`` of struct tcp_info."""
+    info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 8)
+    return bool(info[_TCPI_OPTIONS] & _TCPI_OPT_ECN)
+
+
+def _sockets(pid: int) -> Generator[socket.socket]:
+    """Yield a duplicate of every socket of a process, closed again afterwards."""
+    try:
+        pidfd = os.pidfd_open(pid)
+        numbers = [int(each.name) for each in os.scandir(f"/proc/{pid}/fd") if _is_socket(each)]
+    except OSError as error:
+        raise CommandError(f"process {pid} is gone: {error.strerror}") from error
+    try:
+        for number in numbers:
+            copy = _libc.syscall(_PIDFD_GETFD, pidfd, number, 0)
+            if copy >= 0:
+                with socket.socket(fileno=copy) as connection:
+                    yield connection
+            elif ctypes.get_errno() == errno.EPERM:
+                raise UnsupportedError(
+                    f"the kernel does not let the lab reach into process {pid} (pidfd_getfd); "
+                    "sysctl kernel.yama.ptrace_scope=1 or start the lab as root"
+                )
+    finally:
+        os.close(pidfd)
+
+
+def _is_socket(entry: os.DirEntry[str]) -> bool:
+    with contextlib.suppress(OSError):
+        return Path(entry).readlink().name.startswith("socket:")
+    return False
+
+
+def _ports(connection: socket.socket) -> tuple[int, int] | None:
+    """Return local and remote port of a TCP connection over IP, None of anything else."""
+    if connection.family not in (socket.AF_INET, socket.AF_INET6):
+        return None
+    try:
+        return connection.getsockname()[1], connection.getpeername()[1]
+    except OSError:
+        return None
+
+
+def _set(connection: socket.socket, cc: str) -> None:
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cc.encode())
+
+
+def _get(connection: socket.socket) -> str:
+    name = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+    return name.partition(b"\0")[0].decode()
+
+
+# --- a host's new connections ---------------------------------------------------------------
+
+
+def set_host_default(namespace: Namespace, cc: str) -> None:
+    """Let new connections of a host use ``cc``: ``congctl`` on its routes, ip-route(8).
+
+    The sysctl would refuse restricted algorithms even to root in a namespace. Raises
+    ``UnsupportedError`` where the kernel lacks ``cc`` or keeps another.
+    """
+    name = require(cc)
+    with RouteSocket(namespace) as kernel:
+        changed = [_with_cc(route, name) for route in _routes(kernel)]
+        kernel.request(changed, f"host {namespace.name}: congctl {cc}")
+        kept = {_cc_of(route) for route in _routes(kernel)}
+    if kept != {name}:
+        raise UnsupportedError(f"host {namespace.name}: routes have {kept}, not {cc!r}")
+
+
+def host_default(namespace: Namespace) -> str:
+    """Return what new connections of a host use."""
+    with RouteSocket(namespace) as kernel:
+        for route in _routes(kernel):
+            if (cc := _cc_of(route)) is not None:
+                return library.spoken(cc)
+    with namespace.entered():
+        return (_SYSCTL / "tcp_congestion_control").read_text().strip()
+
+
+def _routes(kernel: RouteSocket) -> list[Any]:
+    """Return the host's own unicast routes, the widest first."""
+    routes = kernel.dump(message(rtmsg, RTM_GETROUTE, family=socket.AF_INET))
+    chosen = [
+        route for route in routes if (route["table"], route["type"]) == (_TABLE_MAIN, _TYPE_UNICAST)
+    ]
+    return sorted(chosen, key=lambda route: int(route["dst_len"]))
+
+
+def _cc_of(route: Any) -> str | None:
+    metrics = route.get_attr("RTA_METRICS")
+    name = metrics.get_attr("RTAX_CC_ALGO") if metrics is not None else None
+    return None if name is None else str(name)
+
+
+def _with_cc(route: Any, cc: str) -> Any:
+    """Return the request that replaces a route by itself with another ``congctl``."""
+    metrics = route.get_attr("RTA_METRICS")
+    kept = [
+        list(each) for each in (metrics["attrs"] if metrics else []) if each[0] != "RTAX_CC_ALGO"
+    ]
+    attributes = [
+        (name, value)
+        for name, value in route["attrs"]
+        if name in ("RTA_TABLE", "RTA_DST", "RTA_GATEWAY", "RTA_OIF", "RTA_PREFSRC", "RTA_PRIORITY")
+    ]
+    attributes.append(("RTA_METRICS", {"attrs": [*kept, ["RTAX_CC_ALGO", cc]]}))
+    header = {
+        name: route[name]
+        for name in ("family", "dst_len", "table", "proto", "scope", "type", "tos")
+    }
+    return message(rtmsg, RTM_NEWROUTE, CREATE | REPLACE, attributes, **header)

@@ -1,0 +1,201 @@
+"""A download: wget(1) on one host, fetching from a web server on another."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlencode
+
+from ccplay.errors import CommandError, LabError
+from ccplay.lab.network.netns import Namespace
+from ccplay.lab.probe.probe import Probe
+from ccplay.lab.traffic import congestion
+from ccplay.lab.traffic.ports import WEB
+from ccplay.lab.traffic.program import Program
+from ccplay.model.base import Event
+from ccplay.model.commands import StartDownload
+from ccplay.model.events import DownloadEnded, DownloadProgress, DownloadStarted
+
+PROGRESS_INTERVAL_S = 0.1
+"""Progress is told so often at the most."""
+
+_SAVED = re.compile(r"\(([\d.]+) ([KMGT]?)B/s\) - .* saved \[(\d+)")
+_SCALE = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def wget_argv(server: str, size: int, download: str, cc: str | None) -> list[str]:
+    """Return the command line that fetches ``size`` bytes from a server and keeps none."""
+    query = urlencode({"download": download} | ({"cc": cc} if cc else {}))
+    url = f"http://{server}/bytes/{size}?{query}"
+    options = ["--no-config", "--no-proxy", "--no-hsts", "--tries=1", "--progress=dot:giga"]
+    return ["wget", *options, "--output-document=/dev/null", url]
+
+
+def read_result(text: str) -> tuple[int, float] | None:
+    """Return bytes and seconds where wget writes that a download is complete, else None.
+
+    It tells the rate to three digits, which is finer than the time that it tells.
+    """
+    match = _SAVED.search(text)
+    if match is None:
+        return None
+    size, rate = int(match[3]), float(match[1]) * _SCALE[match[2]]
+    return size, (size / rate if rate else 0.0)
+
+
+class WebServer:
+    """The web server of one host: tells whom it asks which connection serves which download."""
+
+    def __init__(self, program: Program, on_request: Callable[[str, int], None]) -> None:
+        self._program = program
+        self._on_request = on_request
+        self._reading = asyncio.create_task(self._read())
+
+    @classmethod
+    async def start(cls, namespace: Namespace, on_request: Callable[[str, int], None]) -> WebServer:
+        """Start it; ``on_request`` gets a download's name and its TCP port at wget's end.
+
+        Raises ``LabError`` with its own words where it does not start.
+        """
+        # -I: nothing from the surroundings; -S: no site-packages, which take a while to find.
+        path = str(Path(__file__).with_name("webserver.py"))
+        ports = [str(WEB.start), str(len(WEB))]
+        program = await Program.start(namespace, [sys.executable, "-I", "-S", path, *ports])
+        if not await program.says("ready"):
+            await program.stop()
+            raise LabError(f"host {namespace.name}: web server: {program.last_words()}")
+        return cls(program, on_request)
+
+    @property
+    def pid(self) -> int:
+        """The process that holds the sending sockets."""
+        return self._program.pid
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has died."""
+        return self._program.ended
+
+    async def stop(self) -> None:
+        """End it."""
+        await self._program.stop()
+        await self._reading
+
+    async def _read(self) -> None:
+        async for line in self._program.lines():
+            download, _, port = line.rpartition(" ")
+            self._on_request(download, int(port))
+
+
+class Download:
+    """A running download. It ends when it is complete, by ``stop`` or because wget dies."""
+
+    def __init__(
+        self,
+        command: StartDownload,
+        server: WebServer,
+        probe: Probe,
+        emit: Callable[[Event], None],
+        clock: Callable[[], float],
+        *,
+        port: int,
+    ) -> None:
+        """``command`` has all its names; ``port`` is where the server waits for it."""
+        assert command.download is not None  # noqa: S101
+        assert command.src is not None  # noqa: S101
+        assert command.dst is not None  # noqa: S101
+        self.name = command.download
+        self.src, self.dst = command.src, command.dst
+        self.ended = asyncio.Event()
+        self._command, self._server = command, server
+        self._probe, self._emit, self._clock = probe, emit, clock
+        self._started = clock()
+        self._arrived = 0
+        self._told = self._started
+        self.sports = range(port, port + 1)
+        self._server_port = port
+        self._port: int | None = None
+        self._asked = False
+
+    @property
+    def opening_under(self) -> str | None:
+        """Which algorithm its connection has asked for; None once it is open, or ended."""
+        known = self._probe.counters(self.name) is not None
+        return None if known or self.ended.is_set() else self._command.cc
+
+    async def start(self, namespace: Namespace, address: str) -> None:
+        """Start wget. Raises ``LabError`` where it can't be."""
+        command = self._command
+        cc = congestion.require(command.cc) if command.cc else None
+        self._wget = await Program.start(
+            namespace,
+            wget_argv(f"{address}:{self._server_port}", command.bytes, self.name, cc),
+        )
+        self._wget.ignore_output()
+        self._started = self._clock()
+        self._emit(
+            DownloadStarted(
+                t=self._started,
+                download=self.name,
+                src=self.src,
+                dst=self.dst,
+                bytes=command.bytes,
+                cc=command.cc or "",
+            )
+        )
+        self._attending = asyncio.create_task(self._attend())
+
+    def served_on(self, port: int) -> None:
+        """Learn which connection it is: ``port`` is wget's."""
+        self._port = port
+        if not self.ended.is_set():
+            self._probe.track(self.name, self.src, sport=self._server_port, dport=port)
+
+    def watch(self) -> None:
+        """Take a sweep into account: tell how far the download is."""
+        now = self._clock()
+        waiting = self._port is None or self.ended.is_set()
+        if waiting or now - self._told < PROGRESS_INTERVAL_S:
+            return
+        counters = self._probe.counters(self.name)
+        # The HTTP header counts in TCP's books; it is too short to show.
+        arrived = min(counters.bytes_acked, self._command.bytes) if counters else 0
+        if arrived > self._arrived:
+            self._arrived, self._told = arrived, now
+            self._emit(DownloadProgress(t=now, download=self.name, bytes=arrived))
+
+    def switch(self, cc: str) -> None:
+        """Change the congestion control of its connection.
+
+        Raises ``UnsupportedError``, and ``CommandError`` before the connection is open.
+        """
+        if self._port is None:
+            raise CommandError(f"download {self.name} has no connection yet")
+        congestion.switch(self._server.pid, [(self._server_port, self._port)], cc)
+
+    def begin_stop(self) -> None:
+        """Break it off, and don't wait."""
+        if not self._asked:
+            self._asked = True
+            self._stopping = asyncio.create_task(self._wget.stop())
+
+    async def stop(self) -> None:
+        """Break it off and wait until it has ended."""
+        self.begin_stop()
+        await self.ended.wait()
+
+    async def _attend(self) -> None:
+        status = await self._wget.wait()
+        result = read_result(self._wget.last_words()) if status == 0 else None
+        if self._port is not None:
+            self._probe.untrack(self.name)
+        now = self._clock()
+        size, seconds = result or (self._arrived, now - self._started)
+        error = None if result or self._asked else self._wget.last_words()
+        self.ended.set()
+        self._emit(
+            DownloadEnded(t=now, download=self.name, bytes=size, duration_s=seconds, error=error)
+        )

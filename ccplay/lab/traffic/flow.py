@@ -1,0 +1,255 @@
+"""A long-lived transfer: one iperf3 client and the one-off iperf3 server that it talks to."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from functools import partial
+
+from ccplay.assets import SUFFIX
+from ccplay.errors import CcplayError, LabError, UnsupportedError
+from ccplay.lab.network.bypass import Bypass
+from ccplay.lab.network.netns import Namespace
+from ccplay.lab.probe.probe import Counters, Probe
+from ccplay.lab.traffic import congestion
+from ccplay.lab.traffic.monitoring import Watched
+from ccplay.lab.traffic.ports import Ports
+from ccplay.lab.traffic.program import Program
+from ccplay.model.base import Event
+from ccplay.model.commands import StartFlow
+from ccplay.model.events import FlowEnded, FlowStarted, Log
+from ccplay.model.values import Monitored
+
+_PATIENCE_S = 2.0
+"""How long to wait for an algorithm that never comes: then the flow is told all the same. iperf3
+sets it within a millisecond, but the machine may be busy."""
+
+_FIRST_WORDS = 38
+"""Bytes that a connection carries before both ends agree to begin: iperf3's cookie, and the SYN."""
+
+_NOTHING = Counters(cc="", bytes_acked=0, total_retrans=0)
+
+
+class Flow:
+    """A running flow. It ends by its limits, by ``stop`` or because a program dies."""
+
+    def __init__(
+        self,
+        command: StartFlow,
+        ports: Ports,
+        probe: Probe,
+        emit: Callable[[Event], None],
+        clock: Callable[[], float],
+        *,
+        bypass: Bypass,
+    ) -> None:
+        """``command`` has all its names; ``ports`` gives the flow its own."""
+        assert command.flow is not None  # noqa: S101
+        assert command.src is not None  # noqa: S101
+        assert command.dst is not None  # noqa: S101
+        self.name = command.flow
+        self.src, self.dst = command.src, command.dst
+        self.ended = asyncio.Event()
+        self.watched: Watched | None = None
+        """Set before the start where the flow is monitored."""
+        self._command = command
+        self.port, self.sports = ports.server(), ports.senders(command.streams)
+        self._probe, self._emit, self._clock, self._bypass = probe, emit, clock, bypass
+        self._streams = [
+            self.name if number == 1 else f"{self.name}/{number}"
+            for number in range(1, command.streams + 1)
+        ]
+        self._seen: float | None = None
+        self._opened: float | None = None
+        self._stopped: float | None = None
+        self._come_to: list[Counters] = []
+        self._monitored: Monitored | None = None
+        self._next_cc: str | None = None
+        self._programs: list[Program] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def asks_for_ecn(self) -> bool:
+        """Whether its connections ask for ECN beyond what its host does."""
+        return self._command.ecn
+
+    @property
+    def opening_under(self) -> str | None:
+        """Which algorithm its connections have asked for; None once they are open, or ended."""
+        return None if self._opened is not None or self.ended.is_set() else self._command.cc
+
+    async def start(self, receiver: Namespace, address: str, sender: Namespace) -> None:
+        """Start both programs; ``FlowStarted`` comes once the connections are open.
+
+        Raises ``LabError`` with iperf3's own words where it does not start.
+        """
+        server = await Program.start(receiver, self._server_argv())
+        self._programs.append(server)
+        if not await server.says("listening"):
+            await server.stop()
+            raise LabError(f"flow {self.name}: iperf3 server: {server.last_words()}")
+        server.ignore_output()
+        for stream, sport in zip(self._streams, self.sports, strict=True):
+            self._probe.track(stream, self.src, sport=sport, dport=self.port)
+        if self.watched is not None:
+            for number, stream in enumerate(self._streams):
+                self._probe.tell_delay(stream, partial(self.watched.delay_us, number))
+        # Where that is not to be had it starts some round trips later.
+        with contextlib.suppress(UnsupportedError):
+            self._bypass.open(self.src, self.dst, self.port)
+        client = await Program.start(sender, self._client_argv(address))
+        client.ignore_output()
+        self._programs.append(client)
+        self._tasks.append(asyncio.create_task(self._attend(server, client)))
+
+    def watch(self) -> None:
+        """Take a sweep into account: the connections may be open, the limit may be reached."""
+        if self.ended.is_set() or self._stopped is not None:
+            return
+        counters = [self._probe.counters(stream) for stream in self._streams]
+        known = [each for each in counters if each is not None]
+        if len(known) < len(counters):
+            return
+        if self._opened is None:
+            if not self._has_its_algorithm(known[0].cc):
+                return
+            self._open(known[0])
+        if any(each.bytes_acked > _FIRST_WORDS for each in known):
+            self._end_bypass()
+        limit = self._command.bytes
+        if limit is not None and sum(each.bytes_acked for each in known) >= limit:
+            self.begin_stop()
+
+    def _has_its_algorithm(self, cc: str) -> bool:
+        """Say whether iperf3 has set what was asked for: it does so just after it has connected."""
+        asked, now = self._command.cc, self._clock()
+        self._seen = now if self._seen is None else self._seen
+        if asked is None or now - self._seen > _PATIENCE_S:
+            return True
+        return cc in (congestion.called(asked), f"{asked}-reno")
+
+    def switch(self, cc: str) -> None:
+        """Change the congestion control of all streams, at once or when they open.
+
+        Raises ``UnsupportedError`` or ``CommandError``.
+        """
+        if self._opened is None:
+            congestion.require(cc)
+            self._next_cc = cc
+        else:
+            ports = [(sport, self.port) for sport in self.sports]
+            congestion.switch(self._programs[-1].pid, ports, cc)
+
+    async def stop(self) -> None:
+        """End the flow and wait until it has."""
+        self.begin_stop()
+        await self.ended.wait()
+
+    def begin_stop(self) -> None:
+        """End the flow, and don't wait; what has been acknowledged by now is what counts."""
+        if self._stopped is None and not self.ended.is_set():
+            self._probe.refresh(self.name)
+            counters = self._probe.counters(self.name)
+            if self._opened is None and counters is not None:
+                # Stopped before any sweep saw it, but it did run.
+                self._open(counters)
+            self._stopped, self._come_to = self._clock(), self._counters()
+            self._monitored = self.watched.so_far() if self.watched else None
+            self._tasks.append(asyncio.create_task(self._stop_client()))
+
+    async def _stop_client(self) -> None:
+        await self._programs[-1].stop()
+
+    def _open(self, counters: Counters) -> None:
+        self._opened, cc = self._clock(), counters.cc
+        self._emit(
+            FlowStarted(
+                t=self._opened,
+                flow=self.name,
+                src=self.src,
+                dst=self.dst,
+                cc=cc,
+                port=self.port,
+                streams=len(self._streams),
+                ecn=counters.ecn,
+            )
+        )
+        if self._command.ecn and not counters.ecn:
+            text = (
+                f"flow {self.name} has no ECN: {self.dst} does not agree (sysctl net.ipv4.tcp_ecn) "
+                "or its first SYN was lost, and the next one asks for none"
+            )
+            self._tell("warning", text)
+        asked = self._command.cc
+        why = congestion.NEED_ECN.get((asked or "").removesuffix(SUFFIX))
+        if why is not None and not counters.ecn:
+            # The kernel's own turns into Reno by name, ours keeps its name and is never marked.
+            self._tell("warning", f"flow {self.name} runs {cc!r} as Reno does: {why}")
+        if self._command.duration_s is not None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(self._command.duration_s, self.begin_stop)
+        if self._next_cc is not None:
+            try:
+                self.switch(self._next_cc)
+            except CcplayError as error:
+                self._tell("error", str(error))
+
+    def _counters(self) -> list[Counters]:
+        return [self._probe.counters(stream) or _NOTHING for stream in self._streams]
+
+    def _end_bypass(self) -> None:
+        self._bypass.close(self.src, self.dst, self.port)
+
+    def _tell(self, level: str, text: str) -> None:
+        self._emit(Log(t=self._clock(), level=level, text=text))
+
+    async def _attend(self, server: Program, client: Program) -> None:
+        """Wait for the client's end, end the server with it, and tell what became of the flow."""
+        await client.wait()
+        error = None if self._stopped is not None else client.last_words()
+        if error:
+            # Where the receiver died first, news of that may come a moment later.
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(server.wait()), 0.2)
+        if error and server.ended:
+            error += f" (receiver: {server.last_words()})"
+        # What still waits in the sender's buffer dies by the reset that this brings about.
+        server.kill()
+        await server.wait()
+        self._end_bypass()
+        if self._timer is not None:
+            self._timer.cancel()
+        end = self._stopped if self._stopped is not None else self._clock()
+        counters = self._come_to or self._counters()
+        for stream in self._streams:
+            self._probe.untrack(stream)
+        if self.watched is not None:
+            self._monitored = self._monitored or self.watched.so_far()
+            self.watched.end()
+        self._emit(
+            FlowEnded(
+                t=self._clock(),
+                flow=self.name,
+                bytes=sum(each.bytes_acked for each in counters),
+                duration_s=end - self._opened if self._opened is not None else 0.0,
+                retransmits=sum(each.total_retrans for each in counters),
+                sent=sum(each.bytes_sent for each in counters),
+                error=error,
+                monitored=self._monitored,
+            )
+        )
+        self.ended.set()
+
+    def _server_argv(self) -> list[str]:
+        return ["iperf3", "-s", "-1", "-p", str(self.port), "-i", "0", "--forceflush"]
+
+    def _client_argv(self, address: str) -> list[str]:
+        # No -n: iperf3 ends when it has written so much, and drops what is not yet sent.
+        cc = self._command.cc
+        return [
+            *("iperf3", "-c", address, "-p", str(self.port), "-t", "0", "-i", "0"),
+            *("--cport", str(self.sports[0]), "-P", str(len(self._streams))),
+            *(("-C", congestion.require(cc)) if cc else ()),
+        ]

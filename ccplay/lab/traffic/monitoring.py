@@ -1,0 +1,97 @@
+"""Flows whose packets are followed from host to host, where somebody asks for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from ccplay.bpf.support import lack
+from ccplay.errors import CcplayError, UnsupportedError
+from ccplay.lab.network.netns import Namespace
+from ccplay.lab.traffic.monitor import SOURCE, Monitor, Stream
+from ccplay.model.values import Monitored
+
+
+class Watched:
+    """The connections of one flow while they are monitored."""
+
+    def __init__(self, monitor: Monitor, streams: Sequence[Stream]) -> None:
+        self._monitor, self._streams = monitor, streams
+        self._before = dict.fromkeys(streams, (0, 0))
+
+    def so_far(self, *, drained: bool = False) -> Monitored:
+        """Return what has been seen of all its connections together.
+
+        Where all is ``drained``, what has not arrived is lost, and not under way.
+        """
+        found = [self._monitor.read(each) for each in self._streams]
+        timed = [each for each in found if each.timed]
+        packets = sum(each.timed for each in timed)
+        return Monitored(
+            sent=sum(each.sent if drained else each.reached for each in found),
+            received=sum(each.received for each in found),
+            received_bytes=sum(each.bytes for each in found),
+            delay_mean_us=sum(each.delays for each in timed) / packets if packets else None,
+            delay_min_us=min((each.least for each in timed), default=None),
+            delay_max_us=max((each.greatest for each in timed), default=None),
+        )
+
+    def delay_us(self, stream: int) -> int | None:
+        """Return the mean delay on one connection since it was last asked for; None: no packet."""
+        one = self._streams[stream]
+        account = self._monitor.read(one)
+        timed, delays = self._before[one]
+        self._before[one] = (account.timed, account.delays)
+        new = account.timed - timed
+        return round((account.delays - delays) / new) if new else None
+
+    def end(self) -> None:
+        """Follow its packets no more."""
+        for each in self._streams:
+            self._monitor.forget(each)
+
+
+class Monitoring:
+    """Makes the monitor when the first flow wants it."""
+
+    def __init__(self, warn: Callable[[str], None]) -> None:
+        """``warn`` hears once why nothing can be monitored here."""
+        self._warn = warn
+        self._monitor: Monitor | None = None
+        self._refusal = ""
+
+    async def watch(
+        self, sender: Namespace, receiver: Namespace, streams: Sequence[Stream]
+    ) -> Watched | None:
+        """Follow connections that are yet to open.
+
+        None where that is not possible: the flow runs without.
+        """
+        if self._refusal:
+            return None
+        try:
+            if self._monitor is None:
+                self._monitor = await asyncio.to_thread(_load)
+            for each in streams:
+                self._monitor.watch(sender, receiver, each)
+        except CcplayError as error:
+            self._refusal = str(error)
+            self._warn(f"one-way delays are not measured: {error}")
+            return None
+        return Watched(self._monitor, streams)
+
+    def close(self) -> None:
+        """Take the monitor away."""
+        if self._monitor is not None:
+            self._monitor.close()
+
+
+def _load() -> Monitor:
+    """Build the programs where that is still to be done, and load them."""
+    if (missing := lack()) is not None:
+        raise UnsupportedError(f"{missing.reason}; {missing.remedy}")
+    # Labs that monitor nothing do not wait for it.
+    from ccplay.bpf.build import build  # noqa: PLC0415
+
+    image, _ = build(SOURCE)
+    return Monitor(image)

@@ -1,0 +1,132 @@
+"""A program that runs in a host's network namespace: started, read, stopped, asked why it died."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from typing import Self
+
+from ccplay.errors import LabError
+from ccplay.lab.network.netns import Namespace
+
+_GRACE_S = 1.0
+"""How long a program may take to end after SIGINT before it is killed."""
+
+_START_S = 20.0
+"""A program speaks within milliseconds, in an emulated guest within 10 s; longer is never."""
+
+
+class Program:
+    """A running program; make one with ``start``."""
+
+    def __init__(self, name: str, process: asyncio.subprocess.Process) -> None:
+        self.name = name
+        self._process = process
+        self._said: deque[str] = deque(maxlen=8)
+        self._silent = False
+        self._listening = asyncio.create_task(self._listen())
+        self._draining: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def start(cls, namespace: Namespace, argv: Sequence[str], name: str = "") -> Self:
+        """Start ``argv`` in the namespace. Raises ``LabError`` where it is not installed.
+
+        ``name`` is the program's where ``argv`` begins with another one. It gets a session of its
+        own, for a Ctrl-C in the terminal is not meant for it.
+        """
+        try:
+            process = await asyncio.create_subprocess_exec(
+                "nsenter",
+                f"--net={namespace.path}",
+                "--",
+                *argv,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                env={**os.environ, "LC_ALL": "C"},
+                start_new_session=True,
+            )
+        except FileNotFoundError as error:
+            raise LabError("nsenter is not installed (apt install util-linux)") from error
+        return cls(name or argv[0].rpartition("/")[2], process)
+
+    @property
+    def pid(self) -> int:
+        """nsenter(1) turns into the program itself, so this is the program's own."""
+        return self._process.pid
+
+    async def lines(self) -> AsyncIterator[str]:
+        """Yield what it writes to stdout, line by line, until it closes it."""
+        assert self._process.stdout is not None  # noqa: S101 - ``start`` made it a pipe
+        async for line in self._process.stdout:
+            yield line.decode(errors="replace").rstrip("\n")
+
+    async def says(self, text: str) -> bool:
+        """Read stdout until a line has ``text``; False where it never comes, after 20 s too."""
+        try:
+            async with asyncio.timeout(_START_S):
+                async for line in self.lines():
+                    if text in line:
+                        return True
+        except TimeoutError:
+            self._silent = True
+        return False
+
+    def ignore_output(self) -> None:
+        """Read stdout and forget it from here on, so that a full pipe never stops the program."""
+        self._draining = asyncio.create_task(self._drain())
+
+    async def wait(self) -> int:
+        """Wait until it has ended and its last words are in; return its exit status."""
+        status = await self._process.wait()
+        # Whoever it left behind may hold stderr open: its words are in, or they never come.
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(self._listening), 0.2)
+        return status
+
+    async def stop(self, grace_s: float = _GRACE_S) -> int:
+        """End it with SIGINT, with SIGKILL where that is not heeded; return its exit status."""
+        self._signal(signal.SIGINT)
+        try:
+            return await asyncio.wait_for(asyncio.shield(self.wait()), grace_s)
+        except TimeoutError:
+            self.kill()
+            return await self.wait()
+
+    def kill(self) -> None:
+        """End it at once."""
+        self._signal(signal.SIGKILL)
+
+    def last_words(self) -> str:
+        """Say why it ended: what it wrote to stderr last, or how it was ended."""
+        if self._silent:
+            return f"{self.name} did not start within {_START_S:.0f} s"
+        status = self._process.returncode
+        if status is not None and status < 0:
+            return f"{self.name} was killed by {signal.Signals(-status).name}"
+        if self._said:
+            return self._said[-1].removeprefix(f"{self.name}: ").removeprefix("error - ")
+        return f"{self.name} ended with exit status {status}"
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has ended."""
+        return self._process.returncode is not None
+
+    def _signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(number)
+
+    async def _listen(self) -> None:
+        assert self._process.stderr is not None  # noqa: S101 - ``start`` made it a pipe
+        async for line in self._process.stderr:
+            if text := line.decode(errors="replace").strip():
+                self._said.append(text)
+
+    async def _drain(self) -> None:
+        async for _ in self.lines():
+            pass

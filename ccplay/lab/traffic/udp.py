@@ -1,0 +1,263 @@
+"""Cross traffic: iperf3 sends UDP at a constant rate to the iperf3 server of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from collections.abc import Callable
+
+from ccplay.errors import LabError, UnsupportedError
+from ccplay.lab.network.bypass import Bypass
+from ccplay.lab.network.netns import Namespace
+from ccplay.lab.traffic.monitoring import Watched
+from ccplay.lab.traffic.program import Program
+from ccplay.model.base import Event
+from ccplay.model.commands import StartUdp
+from ccplay.model.events import UdpEnded, UdpSample, UdpStarted
+
+_SUMMARY = re.compile(r"-(\d+\.\d+)\s+sec.* (\d+\.\d+) ms\s+(\d+)/(\d+) \(.*(sender|receiver)")
+"""The last line of either end: seconds, jitter, packets lost and of how many."""
+
+_PATIENCE_S = (5.0, 10.0, 20.0)
+"""How long the first packets may take. iperf3 says hello by UDP only once: where that is lost, it
+has to start again."""
+
+_AGREED_S = 0.1
+"""From the sender's word that it has a connection until the receiver's that it may send: well below
+a millisecond, but the machine may be busy."""
+
+_GRACE_S = 20.0
+"""How long a receiver may take to hear of the end: by TCP, through the queue that UDP filled. 100
+packets at 100 kbit/s are 9 s."""
+
+_HEED_S = 5.0
+"""How long iperf3 may take to heed an interrupt and say what it has counted: milliseconds, but the
+machine may be busy."""
+
+_SAMPLE_S = 1.0
+"""How often it is told what the monitor has seen: so long a mean rate and loss are taken over."""
+
+
+def client_argv(command: StartUdp, address: str, port: int, sport: int) -> list[str]:
+    """Return the sender's command line; without a duration it sends until it is stopped."""
+    limit = ("-i", "0", "-t", "0")
+    if command.duration_s is not None:
+        # Its own -t knows whole seconds only.
+        packets = round(command.rate_bps / 8 * command.duration_s / command.packet_bytes)
+        # Newer ones (3.18) look whether all is sent only when they report: as often as they can.
+        limit = ("-n", str(max(packets, 1) * command.packet_bytes), "-i", "0.1")
+    return [
+        # Or it keeps to itself, until its end, that it has begun to send.
+        *("stdbuf", "-oL"),
+        *("iperf3", "-c", address, "-p", str(port), "--cport", str(sport)),
+        *("-u", "--forceflush"),
+        *("-b", str(command.rate_bps), "-l", str(command.packet_bytes)),
+        *limit,
+    ]
+
+
+class Account:
+    """What iperf3's last lines say of both ends."""
+
+    def __init__(self) -> None:
+        self.sent: int | None = None
+        self.received: int | None = None
+        self.reached: int = 0
+        """How many had been sent with the newest that was received."""
+        self.jitter_us: float | None = None
+        self.sending_s: float | None = None
+
+    def read(self, line: str, end: str) -> None:
+        """Take a line that the ``sender`` or the ``receiver`` wrote."""
+        # A sender repeats what it was told of the receiver.
+        if (match := _SUMMARY.search(line)) is None or match[5] != end:
+            return
+        if end == "sender":
+            self.sent, self.sending_s = int(match[4]), float(match[1])
+        else:
+            self.reached = int(match[4])
+            self.received = self.reached - int(match[3])
+            self.jitter_us = float(match[2]) * 1000
+
+
+class Udp:
+    """Running cross traffic. It ends by its duration, by ``stop`` or because a program dies."""
+
+    def __init__(
+        self,
+        command: StartUdp,
+        emit: Callable[[Event], None],
+        clock: Callable[[], float],
+        bypass: Bypass,
+        *,
+        port: int,
+        sport: int,
+    ) -> None:
+        """``command`` has all its names; the ports, receiver's and sender's, are nobody else's."""
+        assert command.udp is not None  # noqa: S101
+        assert command.src is not None  # noqa: S101
+        assert command.dst is not None  # noqa: S101
+        self.name = command.udp
+        self.src, self.dst = command.src, command.dst
+        self.port, self.sport = port, sport
+        self.ended = asyncio.Event()
+        self.watched: Watched | None = None
+        """Set before the start where it is monitored."""
+        self._command = command
+        self._emit, self._clock, self._bypass = emit, clock, bypass
+        self._account = Account()
+        self._sends = asyncio.Event()
+        self._started: float | None = None
+        self._stopped: float | None = None
+        self._drained = True
+        self._sampling: asyncio.Task[None] | None = None
+
+    async def start(self, receiver: Namespace, address: str, sender: Namespace) -> None:
+        """Start both programs; ``UdpStarted`` comes when the first packets are sent.
+
+        Raises ``LabError`` with iperf3's own words where it does not start.
+        """
+        self._receiver, self._address, self._sender = receiver, address, sender
+        await self._start_programs()
+        self._attending = asyncio.create_task(self._attend())
+
+    def begin_stop(self) -> None:
+        """End it, and don't wait."""
+        if self._stopped is None and not self.ended.is_set():
+            self._stopped = self._clock()
+            self._sends.set()
+            self._stopping = asyncio.create_task(self._client.stop(_HEED_S))
+
+    async def stop(self) -> None:
+        """End it and wait until it has, but not for packets under way: nobody waits for them."""
+        self.begin_stop()
+        await self._ask_server()
+        await self.ended.wait()
+
+    async def _start_programs(self) -> None:
+        argv = ["iperf3", "-s", "-1", "-p", str(self.port), "-i", "0", "--forceflush"]
+        self._server = await Program.start(self._receiver, argv)
+        if not await self._server.says("listening"):
+            await self._server.stop()
+            raise LabError(f"UDP {self.name}: iperf3 server: {self._server.last_words()}")
+        # Where that is not to be had it starts some round trips later.
+        with contextlib.suppress(UnsupportedError):
+            self._bypass.open(self.src, self.dst, self.port)
+        argv = client_argv(self._command, self._address, self.port, self.sport)
+        self._client = await Program.start(self._sender, argv, "iperf3")
+        self._reading = [
+            asyncio.create_task(self._read(self._client, "sender")),
+            asyncio.create_task(self._read(self._server, "receiver")),
+        ]
+
+    async def _read(self, program: Program, end: str) -> None:
+        async for line in program.lines():
+            if end == "sender" and " connected to " in line:
+                self._tell_start()
+            self._account.read(line, end)
+        self._sends.set()
+
+    # --- from the first packets to the last words -------------------------------------------
+
+    async def _attend(self) -> None:
+        try:
+            await self._await_start()
+        except LabError as error:
+            self._tell_end(str(error))
+            return
+        status = await self._client.wait()
+        await self._end_server()
+        account = self._account
+        problem = None
+        if self._stopped is None and (status or account.sent is None):
+            problem = self._client.last_words()
+        elif self._started is not None and account.received is None:
+            problem = f"the receiver did not tell what it got: {self._server.last_words()}"
+        self._tell_end(problem)
+
+    async def _await_start(self) -> None:
+        """Wait for the first packets, or an end before them; begin anew where nothing comes."""
+        for patience_s in _PATIENCE_S:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._sends.wait(), patience_s)
+                return
+            self._client.kill()
+            self._server.kill()
+            await asyncio.gather(*self._reading)
+            if self._stopped is not None:
+                return
+            self._sends.clear()
+            await self._start_programs()
+            if self._stopped is not None:
+                # Meanwhile: those that are new have not been stopped.
+                self._client.kill()
+
+    async def _end_server(self) -> None:
+        """Wait for the receiver's last words, but not for one that never hears of the end."""
+        if self._started is not None:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(self._server.wait()), _GRACE_S)
+        if not self._server.ended:
+            await self._ask_server()
+        await asyncio.gather(*self._reading)
+
+    async def _ask_server(self) -> None:
+        """End the receiver; interrupted, iperf3 tells what it has received so far."""
+        self._drained = False
+        await self._server.stop(_HEED_S)
+
+    def _tell_start(self) -> None:
+        self._started = self._clock()
+        shortest_s = (self._command.duration_s or _AGREED_S) / 2
+        loop = asyncio.get_running_loop()
+        self._agreed = loop.call_later(min(_AGREED_S, shortest_s), self._end_bypass)
+        self._sends.set()
+        if self.watched is not None:
+            self._sampling = asyncio.create_task(self._sample(self.watched))
+        self._emit(
+            UdpStarted(
+                t=self._started,
+                udp=self.name,
+                src=self.src,
+                dst=self.dst,
+                rate_bps=self._command.rate_bps,
+                packet_bytes=self._command.packet_bytes,
+                port=self.port,
+            )
+        )
+
+    async def _sample(self, watched: Watched) -> None:
+        """Tell what the monitor has seen, until somebody ends this."""
+        while True:
+            await asyncio.sleep(_SAMPLE_S)
+            seen = watched.so_far()
+            self._emit(UdpSample(t=self._clock(), udp=self.name, monitored=seen))
+
+    def _end_bypass(self) -> None:
+        self._bypass.close(self.src, self.dst, self.port)
+
+    def _tell_end(self, error: str | None) -> None:
+        account = self._account
+        end = self._stopped if self._stopped is not None else self._clock()
+        sending_s = end - self._started if self._started is not None else 0.0
+        under_way = 0 if self._drained else max((account.sent or 0) - account.reached, 0)
+        self._end_bypass()
+        if self._sampling is not None:
+            self._sampling.cancel()
+        self.ended.set()
+        self._emit(
+            UdpEnded(
+                t=self._clock(),
+                udp=self.name,
+                sent=account.sent or 0,
+                received=account.received or 0,
+                under_way=under_way,
+                jitter_us=account.jitter_us,
+                duration_s=sending_s if account.sending_s is None else account.sending_s,
+                error=error,
+                monitored=self.watched.so_far(drained=self._drained) if self.watched else None,
+            )
+        )
+        if self.watched is not None:
+            self.watched.end()

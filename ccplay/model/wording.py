@@ -1,0 +1,154 @@
+"""Commands and settings in plain words, for the event log, menus and messages."""
+
+from __future__ import annotations
+
+from ccplay.model.commands import (
+    AnyCommand,
+    Build,
+    Mark,
+    SetClasses,
+    SetCongestionControl,
+    SetLink,
+    SetQdisc,
+    StartCapture,
+    StartDownload,
+    StartFlow,
+    StartPing,
+    StartUdp,
+    StopCapture,
+    StopDownload,
+    StopFlow,
+    StopPing,
+    StopUdp,
+    TraceFlow,
+    UntraceFlow,
+)
+from ccplay.model.disciplines import DISCIPLINES, Parameter
+from ccplay.model.values import LinkSetting, Monitored, Qdisc, TrafficClass
+from ccplay.units import format_rate, format_ratio, format_size, format_time_us
+
+CA_STATES = ("Open", "Disorder", "CWR", "Recovery", "Loss")
+"""``enum tcp_ca_state`` of include/uapi/linux/tcp.h, in its order."""
+
+
+def describe_qdisc(qdisc: Qdisc) -> str:
+    """Say what a queue is: ``pfifo 100 pkt``, ``codel target 5 ms``."""
+    known = {each.name: each for each in _parameters(qdisc.kind)}
+    words = [qdisc.kind]
+    for name, value in sorted(qdisc.options.items(), key=lambda option: option[0] != "limit"):
+        # A stranger's recording may have text where a number belongs.
+        plain = name not in known or isinstance(value, str)
+        text = str(value) if plain else known[name].write(value)
+        if name == "limit":
+            words.append(text.replace("packets", "pkt"))
+        elif value is True:
+            words.append(name)
+        else:
+            words.append(f"{name} {text}")
+    return " ".join(words)
+
+
+def limit_unit(kind: str) -> str:
+    """Say what the ``limit`` of a kind of queue counts: ``packets`` or ``bytes``."""
+    return next((each.unit for each in _parameters(kind) if each.name == "limit"), "packets")
+
+
+def _parameters(kind: str) -> tuple[Parameter, ...]:
+    return DISCIPLINES[kind].parameters if kind in DISCIPLINES else ()
+
+
+def describe_classes(classes: list[TrafficClass]) -> str:
+    """Say how a link's rate is shared: ``bulk 50 %, interactive 50 %``."""
+    shares = (f"{each.name} {format_ratio(each.share)}" for each in classes)
+    return ", ".join(shares) or "one queue"
+
+
+def describe_link(setting: LinkSetting | SetLink) -> str:
+    """Say what a link does: ``10 Mbit/s, 20 ms, loss 1 %``; fields that are None are left out."""
+    words = []
+    if setting.rate is not None:
+        words.append(format_rate(setting.rate) if setting.rate else "rate unlimited")
+    if setting.delay_us is not None:
+        words.append(format_time_us(setting.delay_us))
+    if setting.jitter_us is not None and (setting.jitter_us or isinstance(setting, SetLink)):
+        words.append(f"± {format_time_us(setting.jitter_us)}")
+    if setting.loss is not None and (setting.loss or isinstance(setting, SetLink)):
+        words.append(f"loss {format_ratio(setting.loss)}")
+    if setting.mark is not None and (setting.mark or isinstance(setting, SetLink)):
+        words.append(f"marks from {setting.mark} pkt" if setting.mark else "marks nothing")
+    if isinstance(setting, LinkSetting) and setting.mtu is not None:
+        words.append(f"MTU {setting.mtu}")
+    if isinstance(setting, LinkSetting) and setting.classes:
+        words.append(f"classes {describe_classes(setting.classes)}")
+    return ", ".join(words)
+
+
+def describe_loss(loss: float | None, monitored: Monitored | None) -> str:
+    """Say what became of packets: ``1 % lost``, where they were monitored ``, 55 ms one way``."""
+    lost = "none arrived" if loss is None else f"{format_ratio(loss)} lost"
+    return lost + one_way(monitored)
+
+
+def one_way(monitored: Monitored | None) -> str:
+    """Say how long packets took on average: ``, 55 ms one way``; nothing where nobody knows."""
+    if monitored is None or monitored.delay_mean_us is None:
+        return ""
+    return f", {format_time_us(monitored.delay_mean_us)} one way"
+
+
+def describe(command: AnyCommand) -> str:
+    """Say what a command does, in one short line."""
+    match command:
+        case StartFlow():
+            cc = f"{command.cc or 'default'}{' with ECN' if command.ecn else ''}"
+            return f"flow {command.flow} starts: {cc}, {_path(command)}"
+        case StopFlow():
+            return f"flow {command.flow} stops"
+        case StartDownload():
+            size = format_size(command.bytes)
+            return f"download {command.download} starts: {size}, {_path(command)}"
+        case StopDownload():
+            return f"download {command.download} stops"
+        case StartPing():
+            return f"ping {command.ping} starts: {_path(command)}"
+        case StopPing():
+            return f"ping {command.ping} stops"
+        case StartUdp():
+            rate = format_rate(command.rate_bps)
+            return f"UDP {command.udp} starts: {rate}, {_path(command)}"
+        case StopUdp():
+            return f"UDP {command.udp} stops"
+        case SetCongestionControl(flow=None):
+            return f"{command.host}: new connections use {command.cc}"
+        case SetCongestionControl():
+            return f"flow {command.flow} switches to {command.cc}"
+        case TraceFlow():
+            return f"flow {command.flow} is traced"
+        case UntraceFlow():
+            return f"flow {command.flow} is traced no more"
+    return _describe_network(command)
+
+
+def _describe_network(
+    command: SetQdisc | SetClasses | SetLink | StartCapture | StopCapture | Mark | Build,
+) -> str:
+    match command:
+        case SetQdisc():
+            where = " ".join(each for each in (command.link, command.traffic_class) if each)
+            return f"queue {where} → {describe_qdisc(command.qdisc)}"
+        case SetClasses():
+            return f"link {command.link} shared → {describe_classes(command.classes)}"
+        case SetLink():
+            return f"link {command.link} → {describe_link(command)}"
+        case StartCapture():
+            return f"capture {command.capture} of {command.link} starts"
+        case StopCapture():
+            return f"capture {command.capture} stops"
+        case Mark():
+            return command.text
+        case Build():
+            return f"build {command.topology.kind}"
+
+
+def _path(command: StartFlow | StartDownload | StartPing | StartUdp) -> str:
+    return f"{command.src} → {command.dst}"

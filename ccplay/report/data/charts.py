@@ -1,0 +1,245 @@
+"""What the charts of an experiment show: which figure of merit over which axis, as which lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from ccplay.analysis.metrics import merits
+from ccplay.analysis.results import CaseResult, CaseStatistics
+from ccplay.analysis.statistics import Statistic
+from ccplay.report.data.material import Axis, Parameter, axes, place, point, say, slug
+from ccplay.report.data.naming import words
+from ccplay.report.data.published import common, own, values
+from ccplay.report.terminal.amounts import Unit, unit
+from ccplay.report.terminal.repeats_table import by_family
+
+FAR = 1.8
+"""Intervals that end further out than so many times the greatest point are cut."""
+_RATIO = "checkpoint.ratio"
+MOST_GROUPS = 6
+"""With more categories than this each has one bar in a panel."""
+LEAST_POINTS = 3
+"""An axis of numbers with so many values is drawn as one; with fewer, values are categories."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One mean with all that is drawn about it."""
+
+    at: Parameter
+    """Its value on the chart's axis."""
+    statistic: Statistic
+    singles: list[float]
+    """What each run measured."""
+    published: list[float]
+    """Of this very case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Marks that belong together: a line of a plot, or the bars of one colour."""
+
+    label: str
+    flow: str
+    """The flow, ping or download that it tells of; empty for none."""
+    marks: list[Mark] = field(default_factory=list)
+    published: list[float] = field(default_factory=list)
+    """Of all its marks together, without saying of which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """One chart: panels side by side, of one unit and one axis."""
+
+    name: str
+    """Names its files."""
+    title: str
+    label: str
+    """Of the value axis, without the unit."""
+    unit: Unit
+    counts: str
+    axis: Axis
+    hue: str
+    """What tells lines apart: an axis' name, or empty where flows do."""
+    panels: list[tuple[str, list[Line]]]
+    """Each with its title."""
+    reference: float | None
+    """Where a line is drawn across: 1 for ratios and indices."""
+
+    @property
+    def drawn_along(self) -> bool:
+        """Whether it is drawn as lines along an axis of numbers, else as bars."""
+        return self.axis.numbers is not None and len(self.axis.values) >= LEAST_POINTS
+
+    @property
+    def value_label(self) -> str:
+        """The label of the value axis with its unit."""
+        name = self.unit.name or self.counts
+        return f"{self.label} ({name})" if name else self.label
+
+    @property
+    def published(self) -> bool:
+        """Whether anything published of a case stands in it."""
+        return any(mark.published for mark in self._marks)
+
+    @property
+    def published_of_all(self) -> bool:
+        """Whether anything stands in it that was published of several cases together."""
+        return any(line.published for line in self._lines)
+
+    @property
+    def points(self) -> list[float]:
+        """All means, single values and published ones."""
+        across = [value for line in self._lines for value in line.published]
+        return across + [
+            v for m in self._marks for v in (m.statistic.mean, *m.singles, *m.published)
+        ]
+
+    @property
+    def highs(self) -> list[float]:
+        """Where the intervals end."""
+        return [m.statistic.high for m in self._marks if m.statistic.high is not None]
+
+    @property
+    def cut(self) -> bool:
+        """Whether an interval is so much wider than all that was measured that it is cut."""
+        return any(high > FAR * max(self.points) for high in self.highs)
+
+    @property
+    def runs(self) -> tuple[int, int]:
+        """The fewest and the most runs behind one mean."""
+        counts = [mark.statistic.n for mark in self._marks]
+        return min(counts), max(counts)
+
+    @property
+    def _lines(self) -> list[Line]:
+        return [line for _, lines in self.panels for line in lines]
+
+    @property
+    def _marks(self) -> list[Mark]:
+        return [mark for line in self._lines for mark in line.marks]
+
+
+def charts(cases: Sequence[CaseStatistics], runs: Sequence[CaseResult]) -> list[Chart]:
+    """Return a chart for every kind of figure that is reported of at least two cases.
+
+    A single case yields charts too where its figures were repeated.
+    """
+    singles: dict[str, list[dict[str, float]]] = {}
+    for run in runs:
+        if not run.interrupted and not run.errors:
+            singles.setdefault(run.name, []).append(merits(run))
+    algorithms = _algorithms(runs)
+    kinds: dict[str, list[str]] = {}
+    for case in cases:
+        for figure in case.reported:
+            members = kinds.setdefault(words(figure).kind, [])
+            if figure not in members:
+                members.append(figure)
+    found = []
+    for kind, figures in kinds.items():
+        having = [case for case in cases if any(figure in case.figures for figure in figures)]
+        if len(having) > 1 or any(case.runs > 1 for case in having):
+            made = _chart(kind, figures, having, (singles, algorithms, _racers(runs)))
+            where = _only_family(having, cases)
+            found.append(replace(made, title=f"{made.title}, {where}") if where else made)
+    return found
+
+
+def _only_family(having: Sequence[CaseStatistics], cases: Sequence[CaseStatistics]) -> str:
+    """Return the name of the family that alone has a figure, which no panel says; else nothing."""
+    names = {family for family, _ in by_family(having)}
+    return names.pop() if len(names) == 1 < len(by_family(cases)) else ""
+
+
+def _chart(
+    kind: str,
+    figures: Sequence[str],
+    cases: Sequence[CaseStatistics],
+    known: tuple[dict[str, list[dict[str, float]]], dict[str, str], list[str]],
+) -> Chart:
+    singles, algorithms, racers = known
+    first = words(figures[0])
+    means = [c.figures[f].mean for c in cases for f in figures if f in c.figures]
+    across, hue, rest = _roles(cases)
+    families = by_family(cases).values()
+    family_of = {case.name: family for family in families for case in family}
+    found: dict[tuple[str, ...], dict[str, Line]] = {}
+    several = len(figures) > 1
+    for case in cases:
+        where = place(case)
+        for figure in figures:
+            if figure not in case.figures:
+                continue
+            said = words(figure)
+            panel = tuple(point(name, where[name]) for name in rest if name in where)
+            subject = ", ".join(
+                each for each in (said.subject, algorithms.get(said.subject)) if each
+            )
+            if hue and several:
+                panel = (subject, *panel)
+            label = say(where.get(hue, "")) if hue else subject or said.quantity
+            line = found.setdefault(panel, {}).setdefault(
+                label, Line(label, "" if hue else said.name)
+            )
+            family = family_of[case.name]
+            line.published[:] = line.published or values(common(family), figure)
+            each_run = [each[figure] for each in singles.get(case.name, []) if figure in each]
+            theirs = values(own(case, family), figure)
+            line.marks.append(Mark(where[across.name], case.figures[figure], each_run, theirs))
+    title = first.quantity if several or not first.subject else first.text
+    return Chart(
+        name=slug(kind),
+        title=title[0].upper() + title[1:],
+        label=_ratio(algorithms, racers) if kind == _RATIO else first.quantity,
+        unit=unit(figures[0], means),
+        counts=first.counts,
+        axis=across,
+        hue=hue,
+        panels=[(", ".join(panel), list(lines.values())) for panel, lines in found.items()],
+        reference=1.0 if kind in (_RATIO, "jain") else None,
+    )
+
+
+def _racers(runs: Iterable[CaseResult]) -> list[str]:
+    """Return the two flows whose bytes the checkpoint's ratio compares."""
+    pairs = {tuple(run.checkpoint.bytes)[:2] for run in runs if run.checkpoint is not None}
+    return list(next(iter(pairs))) if len(pairs) == 1 else []
+
+
+def _ratio(algorithms: dict[str, str], racers: Sequence[str]) -> str:
+    """Say what over what the checkpoint's ratio is."""
+    names = [f"flow {name}" for name in racers]
+    said = [algorithms[name] for name in names if name in algorithms]
+    if len(set(said)) < len(names):
+        said = names
+    return f"checkpoint ratio, {said[0]} / {said[1]}" if len(said) == 2 else "checkpoint ratio"
+
+
+def _algorithms(runs: Iterable[CaseResult]) -> dict[str, str]:
+    """Return the algorithm of each flow that has the same one in all runs, by ``flow NAME``."""
+    found: dict[str, set[str]] = {}
+    for run in runs:
+        for flow in run.flows:
+            words_of = " → ".join([flow.cc, *(switch.cc for switch in flow.switches)])
+            found.setdefault(f"flow {flow.id}", set()).add(words_of)
+    return {flow: next(iter(ccs)) for flow, ccs in found.items() if len(ccs) == 1}
+
+
+def _roles(cases: Sequence[CaseStatistics]) -> tuple[Axis, str, list[str]]:
+    """Choose the axis to draw along, the one that tells lines apart, and those of the panels.
+
+    Along goes the axis of numbers with the most values; without one, the longest.
+    """
+    known = [axis for axis in axes(cases) if len(axis.values) > 1] or axes(cases)[:1]
+    numeric = [each for each in known if each.numbers and len(each.values) >= LEAST_POINTS]
+    across = max(numeric or known, key=lambda each: len(each.values))
+    others = [each for each in known if each is not across]
+    if not others:
+        return across, "", []
+    if not numeric and len(across.values) > MOST_GROUPS:
+        # So many groups of bars side by side nobody reads: a panel for each of the others' values.
+        return across, "", [each.name for each in others]
+    hue = max(others, key=lambda each: (each.numbers is not None, len(each.values)))
+    return across, hue.name, [each.name for each in others if each is not hue]

@@ -1,0 +1,138 @@
+"""Two results beside each other: what differs, by how much, and whether that is more than noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from ccplay.analysis.results import CaseStatistics, Result
+from ccplay.analysis.statistics import Statistic, student_t
+from ccplay.errors import UsageError
+from ccplay.scenario.file.mistakes import quote
+
+FORMAT = 1
+"""Version of a comparison's shape."""
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """One figure of both, and how B differs from A."""
+
+    figure: str
+    """Its place in a run's result, such as ``flows.1.goodput_bps``."""
+    a: Statistic | None
+    """Null where A has no such figure; so is ``b``."""
+    b: Statistic | None
+    difference: float | None
+    """B's mean less A's; null where either is missing."""
+    percent: float | None
+    """The same in percent of A's; null where that is 0."""
+    low: float | None
+    """Between this and ``high`` the difference lies, at 95 % confidence; null without repeats."""
+    high: float | None
+    clear: bool | None
+    """Whether that interval leaves out 0; null without repeats, for then nobody can say."""
+
+
+class CaseComparison(msgspec.Struct, frozen=True, kw_only=True):
+    """A case of A and the one of B that it is compared with."""
+
+    a: str
+    b: str
+    runs_a: int
+    runs_b: int
+    untrustworthy: int
+    """How many of these runs had a lab that could not keep time."""
+    reported: list[str]
+    """The figures that most want to see."""
+    figures: list[Difference]
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``ccplay compare --json`` prints."""
+
+    format: int = FORMAT
+    a: str
+    """What was compared with what: names of recordings or of run directories."""
+    b: str
+    cases: list[CaseComparison]
+    only_a: list[str] = []
+    """Cases that B has not."""
+    only_b: list[str] = []
+
+
+def compare(a: Result, b: Result, names: tuple[str, str]) -> Comparison:
+    """Compare two experiments, case by case of the same name, or the only ones that they have.
+
+    Raises ``UsageError`` where no case of one has its like in the other.
+    """
+    mine, theirs = ({case.name: case for case in each.statistics} for each in (a, b))
+    pairs = [(case, theirs[name]) for name, case in mine.items() if name in theirs]
+    if len(mine) == len(theirs) == 1:
+        pairs = list(zip(mine.values(), theirs.values(), strict=True))
+    if not pairs:
+        raise UsageError(
+            f"{names[0]} and {names[1]} have no case in common: "
+            f"{_listed(mine)} here, {_listed(theirs)} there"
+        )
+    return Comparison(
+        a=names[0],
+        b=names[1],
+        cases=[_compare(one, other) for one, other in pairs],
+        only_a=[name for name in mine if name not in {one.name for one, _ in pairs}],
+        only_b=[name for name in theirs if name not in {other.name for _, other in pairs}],
+    )
+
+
+def welch(a: Statistic, b: Statistic) -> tuple[float, float] | None:
+    """Return where the difference of two means, B's less A's, lies at 95 % confidence.
+
+    By Welch's t, which asks for no equal variances: B. L. Welch, "The generalization of Student's
+    problem when several different population variances are involved", 1947. Its degrees of freedom
+    are rounded down, so the interval is rather a little too wide. None without repeats of both.
+    """
+    if a.sd is None or b.sd is None:
+        return None
+    one, other = a.sd**2 / a.n, b.sd**2 / b.n
+    difference = b.mean - a.mean
+    if not one + other:
+        return difference, difference
+    freedom = (one + other) ** 2 / (one**2 / (a.n - 1) + other**2 / (b.n - 1))
+    half = student_t(math.floor(freedom + 1e-9)) * math.sqrt(one + other)
+    return difference - half, difference + half
+
+
+def _compare(a: CaseStatistics, b: CaseStatistics) -> CaseComparison:
+    figures = dict.fromkeys([*a.figures, *b.figures])
+    return CaseComparison(
+        a=a.name,
+        b=b.name,
+        runs_a=a.runs,
+        runs_b=b.runs,
+        untrustworthy=a.untrustworthy + b.untrustworthy,
+        reported=list(dict.fromkeys([*a.reported, *b.reported])),
+        figures=[_differ(each, a.figures.get(each), b.figures.get(each)) for each in figures],
+    )
+
+
+def _differ(figure: str, a: Statistic | None, b: Statistic | None) -> Difference:
+    difference = None if a is None or b is None else b.mean - a.mean
+    interval = None if a is None or b is None else welch(a, b)
+    return Difference(
+        figure=figure,
+        a=a,
+        b=b,
+        difference=difference,
+        percent=None
+        if a is None or difference is None or not a.mean
+        else 100 * difference / abs(a.mean),
+        low=interval and interval[0],
+        high=interval and interval[1],
+        clear=None if interval is None else not interval[0] <= 0 <= interval[1],
+    )
+
+
+def _listed(names: Iterable[str]) -> str:
+    first: Sequence[str] = [quote(name) for name in names]
+    return ", ".join(first[:3]) + (" …" if len(first) > 3 else "") if first else "none"

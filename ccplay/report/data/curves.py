@@ -1,0 +1,246 @@
+"""Lines to draw, off a session's series: thinned without losing a peak, as rates, as spans."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from ccplay.analysis.theory import Theory
+from ccplay.state.lab_state import Flow, LabState, Udp
+from ccplay.state.series import MISSING, Series
+
+COLUMNS = 700
+"""A thinned line has up to four points in each of so many columns: more than a page can show."""
+_HOLD = 4.5
+"""So many sweeps a value stands for; after that there is a gap."""
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Points to join by a line; a missing value is a gap."""
+
+    t: list[float] = field(default_factory=list)
+    y: list[float] = field(default_factory=list)
+
+    def add(self, t: float, y: float | None) -> None:
+        """Put a point at the end."""
+        self.t.append(t)
+        self.y.append(MISSING if y is None else y)
+
+    @property
+    def top(self) -> float:
+        """The greatest value, 0 where there is none."""
+        return max((y for y in self.y if y == y), default=0.0)
+
+    @property
+    def lone(self) -> Curve:
+        """The points with a gap on either side: a line alone would not show them."""
+        known = [False, *(y == y for y in self.y), False]
+        found = Curve()
+        for t, y, (before, here, after) in zip(
+            self.t, self.y, zip(known, known[1:], known[2:], strict=False), strict=True
+        ):
+            if here and not before and not after:
+                found.add(t, y)
+        return found
+
+
+def curve(
+    series: Series, *, factor: float = 1.0, start: float = 0.0, columns: int = COLUMNS
+) -> Curve:
+    """Return a series as a line, its times counted from ``start``, its values times ``factor``.
+
+    Where it has more values than can be seen, each column keeps its first and its last value, its
+    least and its greatest.
+    """
+    line = Curve()
+    timeline = series.timeline
+    first, end = max(series.first, timeline.first, 0), series.end
+    hold = _HOLD * _interval(series)
+    if end - first <= 2 * columns:
+        before = math.inf
+        for tick in range(first, end):
+            t, y = timeline.time(tick), series.at(tick)
+            if t - before > hold:
+                line.add(t - start, None)
+            line.add(t - start, None if y is None else y * factor)
+            before = t
+        return line
+    width = math.ceil((end - first) / columns)
+    # Asked for all at once, the series prepares for the columns at once.
+    series.extremes(first, end)
+    for tick in range(first, end, width):
+        _column(line, series, (tick, min(tick + width, end)), factor, start)
+    return line
+
+
+def _column(
+    line: Curve, series: Series, ticks: tuple[int, int], factor: float, start: float
+) -> None:
+    tick, end = ticks
+    found = series.extremes(tick, end)
+    left, right = (series.timeline.time(each) - start for each in (tick, end - 1))
+    if found is None:
+        line.add(left, None)
+        return
+    low, high = found
+    one, other = series.at(tick), series.at(end - 1)
+    line.add(left, None if one is None else one * factor)
+    falling = one is not None and other is not None and one > other
+    for share, value in zip((0.35, 0.65), (high, low) if falling else (low, high), strict=True):
+        line.add(left + share * (right - left), value * factor)
+    line.add(right, None if other is None else other * factor)
+
+
+def theory(flow: Flow, *, start: float = 0.0) -> dict[str, Curve]:
+    """Return by its name what theory has for a flow: of each epoch the line of its algorithm."""
+    found = Theory(flow)
+    found.follow()
+    named = {"cubic": ("W(t)", found.cubic), "reno": ("Reno's line", found.reno)}
+    time, width = found.cubic.timeline.time, math.ceil(found.cubic.end / COLUMNS)
+    ends = [*(each.tick for each in found.epochs[1:]), found.cubic.end]
+    lines: dict[str, Curve] = {}
+    for epoch, end in zip(found.epochs, ends, strict=False):
+        if epoch.algorithm in named:
+            name, series = named[epoch.algorithm]
+            line = lines.setdefault(name, Curve())
+            for tick in range(epoch.tick, end, width):
+                if (value := series.at(tick)) is None:
+                    break
+                line.add(time(tick) - start, value)
+            line.add(line.t[-1], None)
+    return lines
+
+
+def _interval(series: Series) -> float:
+    timeline = series.timeline
+    first, last = max(series.first, timeline.first, 0), series.end - 1
+    if last <= first:
+        return 1.0
+    return (timeline.time(last) - timeline.time(first)) / (last - first)
+
+
+def count_at(series: Series, t: float) -> float:
+    """Return what a counter that only grows had at ``t``, between two sweeps by proportion."""
+    timeline = series.timeline
+    if series.end <= 0:
+        return 0.0
+    before = timeline.before_or_at(t)
+    if before < max(series.first, timeline.first):
+        return 0.0
+    if before >= series.end - 1:
+        return _known(series, series.end - 1)
+    one, other = _known(series, before), _known(series, before + 1)
+    since, until = timeline.time(before), timeline.time(before + 1)
+    return one + (other - one) * (t - since) / (until - since) if until > since else other
+
+
+def _known(series: Series, tick: int) -> float:
+    """Return a counter's newest known value at a tick."""
+    while tick >= series.first:
+        if (value := series.at(tick)) is not None:
+            return value
+        tick -= 1
+    return 0.0
+
+
+def transfers(streams: Sequence[Flow], edges: Sequence[float]) -> list[float]:
+    """Return how many bytes were acknowledged between each two neighbours of ``edges``."""
+    totals = [sum(count_at(each.series["bytes_acked"], t) for each in streams) for t in edges]
+    return [max(b - a, 0.0) for a, b in pairwise(totals)]
+
+
+def bins(start: float, end: float, width: float) -> list[float]:
+    """Return the edges of bins of one width from ``start`` until ``end`` is covered."""
+    return [start + width * i for i in range(max(math.ceil((end - start) / width - 1e-6), 1) + 1)]
+
+
+def state_spans(series: Series, *, start: float = 0.0) -> list[tuple[float, float, int]]:
+    """Return from when to when a connection was in which congestion state, Open left out.
+
+    A state holds until the next sweep. With more sweeps than can be seen, a column counts as its
+    worst.
+    """
+    timeline = series.timeline
+    first, end = max(series.first, timeline.first, 0), series.end
+    series.extremes(first, end)
+    width = max(math.ceil((end - first) / (2 * COLUMNS)), 1)
+    spans: list[tuple[float, float, int]] = []
+    for tick in range(first, end, width):
+        found = series.extremes(tick, min(tick + width, end))
+        state = round(found[1]) if found else 0
+        left = timeline.time(tick) - start
+        right = timeline.time(min(tick + width, timeline.end - 1)) - start
+        if not state:
+            continue
+        if spans and spans[-1][2] == state and left - spans[-1][1] < 1e-9:
+            spans[-1] = (spans[-1][0], right, state)
+        else:
+            spans.append((left, right, state))
+    return spans
+
+
+def growths(series: Series, *, start: float = 0.0) -> list[float]:
+    """Return the moments at which a counter had grown; of those in one column, one."""
+    timeline = series.timeline
+    first, end = max(series.first, timeline.first, 0), series.end
+    series.extremes(first, end)
+    width = max(math.ceil((end - first) / (2 * COLUMNS)), 1)
+    moments, before = [], 0.0
+    for tick in range(first, end, width):
+        found = series.extremes(tick, min(tick + width, end))
+        if found and found[1] > before:
+            moments.append(timeline.time(tick) - start)
+            before = found[1]
+    return moments
+
+
+def cross_traffic(
+    udp: Sequence[Udp], start: float, end: float
+) -> tuple[list[float], list[float], list[float | None]]:
+    """Return moments from ``start`` on, and the bit/s that UDP sent and received between them.
+
+    Of what was received only the mean is known, and not before its end.
+    """
+    spans = [(max(each.started, start), min(_last_packet(each, end), end)) for each in udp]
+    moments = sorted({t for span in spans for t in span})
+    sent: list[float] = []
+    received: list[float | None] = []
+    for left, right in pairwise(moments):
+        running = [each for each, (a, b) in zip(udp, spans, strict=True) if a < right and left < b]
+        sent.append(sum(each.rate_bps for each in running))
+        arrived = [
+            each.rate_bps * each.received / each.sent if each.sent else None for each in running
+        ]
+        received.append(None if None in arrived else sum(rate or 0.0 for rate in arrived))
+    return [t - start for t in moments], sent, received
+
+
+def _last_packet(udp: Udp, end: float) -> float:
+    """Return when it stopped sending; the news of that comes later."""
+    return end if udp.duration_s is None else udp.started + udp.duration_s
+
+
+def settings(changes: Sequence[tuple[float, float | None]], start: float, end: float) -> Curve:
+    """Return a setting that holds from each change to the next as a line, from 0 to ``end``."""
+    line = Curve()
+    times = [t for t, _ in changes]
+    at = max(bisect_right(times, start) - 1, 0)
+    for index, (t, value) in enumerate(changes[at:], at):
+        until = changes[index + 1][0] if index + 1 < len(changes) else end
+        if until > start and t < end:
+            line.add(max(t, start) - start, value)
+            line.add(min(until, end) - start, value)
+    return line
+
+
+def flow_groups(state: LabState, kinds: Sequence[str] = ("flow", "download")) -> list[list[Flow]]:
+    """Return flows, each as its parallel streams, in the order of their start."""
+    groups: dict[str, list[Flow]] = {}
+    for flow in state.flows.values():
+        if flow.kind in kinds:
+            groups.setdefault(flow.parent if flow.kind == "flow" else flow.name, []).append(flow)
+    return list(groups.values())

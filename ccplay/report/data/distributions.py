@@ -1,0 +1,94 @@
+"""Distributions of round-trip times and queueing delays, of one run and of several together."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ccplay.analysis.queueing import queueing_delays_us
+from ccplay.state.lab_state import LabState
+
+POINTS = 400
+"""So many quantiles stand for the values of a run."""
+
+KINDS = {
+    "rtt": "RTT (ms)",
+    "ping": "ping RTT (ms)",
+    "delay": "queueing delay (ms)",
+}
+"""What distributions are drawn of, and the label of their axis."""
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """A cumulative distribution: which share of all is at most each value."""
+
+    values: list[float]
+    shares: list[float]
+    count: int
+    """How many values were measured."""
+
+    def quantile(self, share: float) -> float:
+        """Return the value that ``share`` of all are at most."""
+        if not self.values:
+            return 0.0
+        return self.values[min(bisect_left(self.shares, share), len(self.values) - 1)]
+
+
+def distribution(values: Sequence[float]) -> Distribution | None:
+    """Return the distribution of values, None where there are none; both extremes are kept."""
+    if not values:
+        return None
+    ordered = sorted(values)
+    n = len(ordered)
+    if n > POINTS:
+        picks = sorted({round(i * (n - 1) / (POINTS - 1)) for i in range(POINTS)})
+    else:
+        picks = list(range(n))
+    return Distribution([ordered[i] for i in picks], [(i + 1) / n for i in picks], n)
+
+
+def together(parts: Sequence[Distribution]) -> Distribution:
+    """Return the distribution of all values of several, each weighted by how many it had."""
+    steps: list[tuple[float, float]] = []
+    for part in parts:
+        before = 0.0
+        for value, share in zip(part.values, part.shares, strict=True):
+            steps.append((value, (share - before) * part.count))
+            before = share
+    steps.sort()
+    total = sum(weight for _, weight in steps)
+    width = max(len(steps) // (2 * POINTS), 1)
+    values, shares, sum_until = [], [], 0.0
+    for number, (value, weight) in enumerate(steps):
+        sum_until += weight
+        if number % width == 0 or number == len(steps) - 1:
+            values.append(value)
+            shares.append(min(sum_until / total, 1.0))
+    return Distribution(values, shares, sum(part.count for part in parts))
+
+
+def distributions(state: LabState) -> dict[str, Distribution]:
+    """Return what a run has of ``KINDS``: srtt over sweeps and connections, pings, delays.
+
+    The queueing delay is that of the link under study, while there was traffic.
+    """
+    srtt = [
+        value * 1e-3
+        for flow in state.flows.values()
+        if flow.kind == "flow"
+        for value in flow.series["srtt_us"].values(0, flow.series["srtt_us"].end)
+        if value > 0
+    ]
+    pings = [
+        value * 1e-3
+        for ping in state.pings.values()
+        for value in ping.rtt_us.values(0, ping.rtt_us.end)
+    ]
+    found = {"rtt": distribution(srtt), "ping": distribution(pings)}
+    names = state.hello.network.bottlenecks if state.hello else []
+    queue = state.queues.get(names[0]) if names else None
+    if queue is not None and state.flows:
+        found["delay"] = distribution([us * 1e-3 for us in queueing_delays_us(state, queue)])
+    return {kind: each for kind, each in found.items() if each is not None}

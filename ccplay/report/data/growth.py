@@ -1,0 +1,45 @@
+"""Acknowledged segments over time of single flows, case beside case: who gets ahead, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ccplay.report.data.curves import Curve, bins, count_at
+from ccplay.report.data.material import Material, say
+from ccplay.report.terminal.repeats_table import family_of
+from ccplay.state.lab_state import LabState
+
+POINTS = 300
+"""So many of a run are drawn."""
+
+
+def growth(state: LabState) -> Curve | None:
+    """Return the segments that a session's only flow has brought since it started.
+
+    None where it had several flows, or none: which of them to compare is not to be known.
+    """
+    streams = [flow for flow in state.flows.values() if flow.kind == "flow"]
+    if len(streams) != 1 or not streams[0].mss:
+        return None
+    flow = streams[0]
+    end = flow.ended or state.now
+    line = Curve()
+    for t in bins(flow.started, end, max((end - flow.started) / POINTS, 0.02)):
+        at = min(t, end)
+        line.add(at - flow.started, count_at(flow.series["bytes_acked"], at) / flow.mss)
+    return line
+
+
+def families(material: Material, by_run: Mapping[str, Curve]) -> dict[str, dict[str, Curve]]:
+    """Return the lines of each family of cases, by the case's point in the matrix.
+
+    ``by_run`` are the lines of all runs by their names in files; of each case one run stands for
+    all. A family of one has nothing to compare.
+    """
+    found: dict[str, dict[str, Curve]] = {}
+    for case in material.result.statistics:
+        run = material.representative(case)
+        if case.parameters and run is not None and (line := by_run.get(run.slug)) is not None:
+            label = ", ".join(say(each) for each in case.parameters.values())
+            found.setdefault(family_of(case), {})[label] = line
+    return {family: lines for family, lines in found.items() if len(lines) > 1}

@@ -1,0 +1,256 @@
+"""What a report is made of: runs with their results and recordings, as cases over a matrix."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from ccplay.analysis.metrics import merits
+from ccplay.analysis.results import CaseResult, CaseStatistics, Machine, Result
+from ccplay.analysis.statistics import statistic
+from ccplay.report.terminal.repeats_table import family_of
+
+Parameter = str | int | float | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run: its result, and its recording where it is kept."""
+
+    result: CaseResult
+    recording: Path | None
+    slug: str
+    """Names its files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """An experiment, ready to be reported."""
+
+    name: str
+    """The scenario's, or the recording's."""
+    title: str
+    about: str
+    result: Result
+    runs: list[Run]
+    scenario_text: str | None
+    """The scenario file as it was run; None for bare recordings."""
+    command: str
+    """What to type to have the same again."""
+    abouts: Mapping[str, str]
+    """What the file says of each case, by its name."""
+
+    def runs_of(self, case: CaseStatistics) -> list[Run]:
+        """Return the runs of a case."""
+        return [run for run in self.runs if run.result.name == case.name]
+
+    def representative(self, case: CaseStatistics) -> Run | None:
+        """Return the run closest to the median of the case's first figure, to show in full."""
+        runs = self.runs_of(case)
+        usable = [run for run in runs if run.recording and run.result.health.trustworthy] or [
+            run for run in runs if run.recording
+        ]
+        return closest(usable or runs, case.reported[:1])
+
+
+def closest(runs: Sequence[Run], figures: Sequence[str]) -> Run | None:
+    """Return the run closest to the median of the first of ``figures``, or simply the first."""
+    if not runs:
+        return None
+    for figure in figures:
+        values = [(merits(run.result).get(figure), run) for run in runs]
+        known = [(value, run) for value, run in values if value is not None]
+        if known:
+            middle = sorted(value for value, _ in known)[(len(known) - 1) // 2]
+            return min(known, key=lambda pair: abs(pair[0] - middle))[1]
+    return runs[0]
+
+
+def combined(parts: Sequence[Material]) -> Material:
+    """Return several experiments as one; a case's name begins with its experiment's.
+
+    Where all of them are of one run each, as recordings are, the experiment is the case.
+    """
+    single = all(len(part.runs) == 1 for part in parts)
+    names = _numbered([part.name for part in parts])
+    cases: list[CaseResult] = []
+    discarded: list[CaseResult] = []
+    statistics: list[CaseStatistics] = []
+    runs: list[Run] = []
+    abouts: dict[str, str] = {}
+    for name, part in zip(names, parts, strict=True):
+
+        def called(old: str, name: str = name) -> str:
+            return name if single else f"{name}: {old}"
+
+        results = [msgspec.structs.replace(r, name=called(r.name)) for r in part.result.cases]
+        again = [msgspec.structs.replace(r, name=called(r.name)) for r in part.result.discarded]
+        cases += results
+        discarded += again
+        statistics += [
+            msgspec.structs.replace(each, name=called(each.name)) for each in part.result.statistics
+        ]
+        abouts |= {called(case): text for case, text in part.abouts.items()}
+        runs += [
+            Run(result, run.recording, f"{slug(name)}-{run.slug}" if not single else slug(name))
+            for result, run in zip(results, part.runs, strict=True)
+        ]
+    title = ", ".join(dict.fromkeys(part.title for part in parts))
+    texts = [part.scenario_text for part in parts if part.scenario_text]
+    return Material(
+        name="-".join(names),
+        title=title,
+        about="\n\n".join(dict.fromkeys(part.about for part in parts if part.about)),
+        result=Result(
+            scenario=", ".join(dict.fromkeys(part.result.scenario for part in parts)),
+            title=title,
+            machine=parts[0].result.machine,
+            cases=cases,
+            statistics=statistics,
+            discarded=discarded,
+        ),
+        runs=runs,
+        scenario_text="\n\n".join(dict.fromkeys(texts)) or None,
+        command="\n".join(dict.fromkeys(part.command for part in parts)),
+        abouts=abouts,
+    )
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    """Return names of which no two are the same."""
+    found: list[str] = []
+    for name in names:
+        same = sum(each.partition(" #")[0] == name for each in found)
+        found.append(f"{name} #{same + 1}" if same else name)
+    return found
+
+
+def of_results(
+    results: Sequence[CaseResult],
+    *,
+    title: str,
+    machine: Machine | None,
+    usual: Callable[[Iterable[str]], list[str]],
+) -> Result:
+    """Return recordings that nobody summed up as a result, each name a case."""
+    names = dict.fromkeys(each.name for each in results)
+    return Result(
+        scenario=title,
+        title=title,
+        machine=machine,
+        cases=list(results),
+        statistics=[
+            _statistics(name, [each for each in results if each.name == name], usual)
+            for name in names
+        ],
+    )
+
+
+def _statistics(
+    name: str, results: Sequence[CaseResult], usual: Callable[[Iterable[str]], list[str]]
+) -> CaseStatistics:
+    measured = [merits(each) for each in results]
+    figures = dict.fromkeys(figure for each in measured for figure in each)
+    return CaseStatistics(
+        name=name,
+        runs=len(results),
+        untrustworthy=sum(not each.health.trustworthy for each in results),
+        figures={
+            figure: statistic([each[figure] for each in measured if figure in each])
+            for figure in figures
+        },
+        reported=usual(figures),
+    )
+
+
+def slug(text: str) -> str:
+    """Return what is left of a text in the name of a file."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:60].strip("-") or "run"
+
+
+CASES = "case"
+"""The axis of what the file itself names: names, even where they look like numbers."""
+
+# --- the matrix ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One axis of the matrix: its values in the order of the file."""
+
+    name: str
+    values: tuple[Parameter, ...]
+
+    @property
+    def numbers(self) -> tuple[dict[Parameter, float], str] | None:
+        """Each value as a number, and their unit; None where they are not all of one unit."""
+        found = {value: number(value) for value in self.values}
+        if self.name == CASES:
+            return None
+        pairs = [pair for pair in found.values() if pair is not None]
+        if len(pairs) < len(self.values) or len({unit for _, unit in pairs}) != 1:
+            return None
+        return {v: pair[0] for v, pair in found.items() if pair is not None}, pairs[0][1]
+
+
+_NUMBER = re.compile(r"\s*([0-9][0-9._]*)\s*(\D*?)\s*$")
+_BASE = {
+    "us": (1e-3, "ms"),
+    "µs": (1e-3, "ms"),
+    "ms": (1.0, "ms"),
+    "s": (1e3, "ms"),
+    "bit/s": (1e-6, "Mbit/s"),
+    "kbit/s": (1e-3, "Mbit/s"),
+    "mbit/s": (1.0, "Mbit/s"),
+    "gbit/s": (1e3, "Mbit/s"),
+    "bytes": (1e-3, "kB"),
+    "b": (1e-3, "kB"),
+    "kb": (1.0, "kB"),
+    "mb": (1e3, "kB"),
+    "%": (1.0, "%"),
+    "": (1.0, ""),
+}
+
+
+def number(value: Parameter) -> tuple[float, str] | None:
+    """Read a parameter as a number and a unit that others of its kind share; else None."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return float(value), ""
+    match = _NUMBER.match(value)
+    if match is None or match[1].count(".") > 1 or match[2].lower() not in _BASE:
+        return None
+    factor, unit = _BASE[match[2].lower()]
+    return float(match[1].replace("_", "")) * factor, unit
+
+
+def axes(cases: Sequence[CaseStatistics]) -> list[Axis]:
+    """Return the axes of the matrix that these cases are points of; named cases are one too."""
+    found: dict[str, dict[Parameter, None]] = {}
+    families = dict.fromkeys(family_of(case) if case.parameters else case.name for case in cases)
+    if len(families) > 1 or not any(case.parameters for case in cases):
+        found[CASES] = dict.fromkeys(families)
+    for case in cases:
+        for name, value in case.parameters.items():
+            found.setdefault(name, {})[value] = None
+    return [Axis(name, tuple(values)) for name, values in found.items()]
+
+
+def place(case: CaseStatistics) -> dict[str, Parameter]:
+    """Return where a case lies on all axes."""
+    return {CASES: family_of(case) if case.parameters else case.name, **case.parameters}
+
+
+def say(value: Parameter) -> str:
+    """Write a parameter as the file has it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def point(axis: str, value: Parameter) -> str:
+    """Say where on an axis something lies: ``delay 50 ms``; a case's name says it alone."""
+    return say(value) if axis == CASES else f"{axis} {say(value)}"

@@ -1,0 +1,382 @@
+"""The samples of recordings as tidy rows: one a sample, with units in the names of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from operator import itemgetter
+from typing import Any, Literal, TypeAlias
+
+from ccplay.model.base import Row
+from ccplay.model.events import (
+    DownloadProgress,
+    FlowEnded,
+    Health,
+    InterfaceCounters,
+    PingSample,
+    Ready,
+    UdpEnded,
+    UdpSample,
+)
+from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TcpRows, TraceSamples
+from ccplay.model.values import Monitored
+from ccplay.model.variables import variable
+from ccplay.model.wording import CA_STATES
+from ccplay.report.data.material import Material, Run
+from ccplay.state.lab_state import LabState, Udp
+from ccplay.stream import sweep_codec
+from ccplay.stream.sources import recorded_events
+
+Kind: TypeAlias = Literal["text", "whole", "real", "flag"]
+Batch: TypeAlias = dict[str, Sequence[Any]]
+"""Some rows of a table, column by column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A table: its columns and what they hold, in their order."""
+
+    name: str
+    columns: Mapping[str, Kind]
+
+
+_TCP: dict[str, tuple[str, Kind]] = {
+    "flow": ("flow", "text"),
+    "cc": ("cc", "text"),
+    "ca_state": ("ca_state", "text"),
+    "cwnd": ("cwnd_segments", "whole"),
+    "ssthresh": ("ssthresh_segments", "whole"),
+    "srtt_us": ("srtt_us", "whole"),
+    "rttvar_us": ("rttvar_us", "whole"),
+    "min_rtt_us": ("min_rtt_us", "whole"),
+    "mss": ("mss_bytes", "whole"),
+    "unacked": ("unacked_segments", "whole"),
+    "lost": ("lost_segments", "whole"),
+    "retrans": ("retrans_segments", "whole"),
+    "total_retrans": ("total_retrans_segments", "whole"),
+    "pacing_rate": ("pacing_rate_bps", "whole"),
+    "delivery_rate": ("delivery_rate_bps", "whole"),
+    "bytes_acked": ("bytes_acked", "whole"),
+    "bytes_sent": ("bytes_sent", "whole"),
+    "delivered_ce": ("delivered_ce_segments", "whole"),
+}
+"""Fields of ``TcpSamples`` and their columns; the kernel's words, with units."""
+_QDISC: dict[str, tuple[str, Kind]] = {
+    "link": ("link", "text"),
+    "kind": ("qdisc", "text"),
+    "backlog": ("backlog_bytes", "whole"),
+    "qlen": ("qlen_packets", "whole"),
+    "drops": ("drops_packets", "whole"),
+    "ecn_marks": ("ecn_marks_packets", "whole"),
+    "overlimits": ("overlimits", "whole"),
+    "requeues": ("requeues", "whole"),
+    "bytes": ("sent_bytes", "whole"),
+    "packets": ("sent_packets", "whole"),
+}
+_HEALTH: dict[str, Kind] = {
+    "ticks": "whole",
+    "missed": "whole",
+    "late_p50_us": "real",
+    "late_p99_us": "real",
+    "sweep_p50_us": "real",
+    "lab_cpu": "real",
+    "host_cpu": "real",
+    "steal": "real",
+    "delay_late_p50_us": "real",
+    "delay_late_p99_us": "real",
+    "events_dropped": "whole",
+}
+_OWN: dict[str, dict[str, Kind]] = {
+    "tcp": dict(_TCP.values()),
+    "queues": dict(_QDISC.values()),
+    "trace": {
+        "flow": "text",
+        "cwnd_segments": "whole",
+        "ssthresh_segments": "whole",
+        "srtt_us": "whole",
+        "snd_wnd_bytes": "whole",
+    },
+    "ca-states": {"flow": "text", "ca_state": "text"},
+    "pings": {"ping": "text", "seq": "whole", "rtt_us": "real"},
+    "downloads": {"download": "text", "bytes": "whole"},
+    "udp": {
+        "udp": "text",
+        "sent_packets": "whole",
+        "received_packets": "whole",
+        "under_way_packets": "whole",
+        "jitter_us": "real",
+        "duration_s": "real",
+    },
+    "monitor": {
+        "flow": "text",
+        "sent_packets": "whole",
+        "received_packets": "whole",
+        "received_bytes": "whole",
+        "delay_mean_us": "real",
+        "delay_min_us": "real",
+        "delay_max_us": "real",
+    },
+    "interfaces": {
+        "interface": "text",
+        "node": "text",
+        "link": "text",
+        "sent_packets": "whole",
+        "sent_bytes": "whole",
+        "received_packets": "whole",
+        "received_bytes": "whole",
+        "dropped_packets": "whole",
+        "lost_packets": "whole",
+    },
+    "events": {"kind": "text", "text": "text"},
+    "variables": {"flow": "text", "cc": "text", "variable": "text", "value": "real"},
+    "health": _HEALTH,
+}
+TABLES = tuple(_OWN)
+"""Their names."""
+_RUN: dict[str, Kind] = {"run": "text", "case": "text", "repeat": "whole"}
+
+
+def schemas(material: Material) -> dict[str, Schema]:
+    """Return the tables' columns: the run and its parameters, ``t_s``, then the table's own."""
+    first = _RUN | _parameters(material)
+    return {
+        name: Schema(name, {**first, "t_s": "real", **_apart(own, first)})
+        for name, own in _OWN.items()
+    }
+
+
+def _parameters(material: Material) -> dict[str, Kind]:
+    """Return the axes of the matrix, each with what all its values can be."""
+    values: dict[str, list[object]] = {}
+    for run in material.runs:
+        for name, value in run.result.parameters.items():
+            values.setdefault(_axis(name), []).append(value)
+    return {name: _kind(found) for name, found in values.items()}
+
+
+def _axis(name: str) -> str:
+    """Return the column of an axis; one called like another column gets a word in front."""
+    taken = {*_RUN, "t_s", *(column for own in _OWN.values() for column in own)}
+    return f"parameter {name}" if name in taken else name
+
+
+def _apart(own: dict[str, Kind], first: dict[str, Kind]) -> dict[str, Kind]:
+    return {name: kind for name, kind in own.items() if name not in first}
+
+
+def _kind(values: Sequence[object]) -> Kind:
+    if all(isinstance(value, bool) for value in values):
+        return "flag"
+    if any(isinstance(value, bool | str) for value in values):
+        return "text"
+    return "whole" if all(isinstance(value, int) for value in values) else "real"
+
+
+def batches(material: Material, tables: Sequence[str] = TABLES) -> Iterator[tuple[str, Batch]]:
+    """Yield rows of tables, run by run and in the order of time, as they are read.
+
+    ``t_s`` counts from the moment at which the network stood, as in the figures; what was before
+    is left out. Raises ``RecordingError`` for a recording that can't be read.
+    """
+    every = schemas(material)
+    for run in material.runs:
+        if run.recording is None:
+            continue
+        for name, batch in _read(run, tables):
+            schema = every[name]
+            rows = len(batch["t_s"])
+            fixed = {
+                "run": run.slug,
+                "case": run.result.name,
+                "repeat": run.result.repeat,
+                **{_axis(key): value for key, value in run.result.parameters.items()},
+            }
+            whole: Batch = {}
+            for column, kind in schema.columns.items():
+                if column in batch:
+                    whole[column] = batch[column]
+                else:
+                    whole[column] = [_as(fixed.get(column), kind)] * rows
+            yield name, whole
+
+
+def _as(value: object, kind: Kind) -> object:
+    if value is None or kind != "text":
+        return value
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _read(run: Run, tables: Sequence[str]) -> Iterator[tuple[str, Batch]]:
+    # Everything but samples is folded, for the words that the log puts it in.
+    state = LabState()
+    told, start = 0, None
+    if run.recording is None:
+        return
+    for event in recorded_events(run.recording):
+        if isinstance(event, Ready):
+            start = event.t
+        if isinstance(event, Sweeps | Sweep):
+            if start is not None:
+                yield from (each for each in _sweeps(event, start) if each[0] in tables)
+            continue
+        state.apply(event)
+        if start is None:
+            told = len(state.log)
+            continue
+        rows = _rows(event, start, state)
+        news = state.log[told:]
+        told = len(state.log)
+        if news:
+            rows["events"] = {
+                "t_s": [round(each.t - start, 6) for each in news],
+                "kind": [each.kind for each in news],
+                "text": [each.text for each in news],
+            }
+        yield from (item for item in rows.items() if item[0] in tables)
+
+
+def _rows(event: object, start: float, state: LabState) -> dict[str, Batch]:
+    """Return the rows that an event is, by their tables; nothing where it is none.
+
+    ``state`` is what it led to.
+    """
+    match event:
+        case TraceSamples():
+            rows = {"trace": _traced(event, start)}
+        case CaStateChanged():
+            rows = {"ca-states": _row("ca-states", event.flow, _state(event.ca_state))}
+        case PingSample():
+            rows = {"pings": _row("pings", event.ping, event.seq, event.rtt_us)}
+        case DownloadProgress():
+            rows = {"downloads": _row("downloads", event.download, event.bytes)}
+        case Health():
+            rows = {"health": _row("health", *(getattr(event, field) for field in _HEALTH))}
+        case FlowEnded():
+            rows = _monitored(event.flow, event.monitored)
+        case UdpSample() if event.udp in state.udp:
+            rows = {"variables": _seen(state.udp[event.udp])}
+        case UdpEnded():
+            counts = (event.sent, event.received, event.under_way)
+            rows = {"udp": _row("udp", event.udp, *counts, event.jitter_us, event.duration_s)}
+            rows |= _monitored(event.udp, event.monitored)
+        case InterfaceCounters():
+            columns = [getattr(event, each.removesuffix("_packets")) for each in _OWN["interfaces"]]
+            # A stranger's recording may have columns of any length.
+            whole = zip(*zip(*columns, strict=False), strict=True)
+            rows = {"interfaces": dict(zip(_OWN["interfaces"], map(list, whole), strict=False))}
+        case _:
+            return {}
+    rows = {name: row for name, row in rows.items() if row}
+    t = round(event.t - start, 6)
+    return {
+        name: {"t_s": [t] * len(next(iter(rows[name].values()))), **rows[name]} for name in rows
+    }
+
+
+def _row(table: str, *cells: Any) -> Batch:
+    return {column: [cell] for column, cell in zip(_OWN[table], cells, strict=True)}
+
+
+def _traced(event: TraceSamples, start: float) -> Batch:
+    """Return a row for each segment, with its own moment."""
+    times = [round(t - start, 6) for t in sweep_codec.moments(event)]
+    batch: Batch = {"t_s": times, "flow": [event.flow] * len(times)}
+    for field, column in zip(sweep_codec.TRACE_FIELDS, list(_OWN["trace"])[1:], strict=True):
+        batch[column] = _counts(getattr(event, field), len(times))
+    return batch
+
+
+def _monitored(name: str, seen: Monitored | None) -> dict[str, Batch]:
+    if seen is None:
+        return {}
+    delays = (seen.delay_mean_us, seen.delay_min_us, seen.delay_max_us)
+    cells = (name, seen.sent, seen.received, seen.received_bytes, *delays)
+    return {"monitor": _row("monitor", *cells)}
+
+
+def _seen(udp: Udp) -> Batch:
+    """Return a row for each variable that the newest sample of cross traffic tells."""
+    known = {name: series.last for name, series in udp.seen.items() if series.last is not None}
+    rows = [(udp.name, None, name, value) for name, value in known.items()]
+    return dict(zip(_OWN["variables"], map(list, zip(*rows, strict=True)), strict=False))
+
+
+def _sweeps(event: Sweeps | Sweep, start: float) -> Iterator[tuple[str, Batch]]:
+    block = event if isinstance(event, Sweeps) else sweep_codec.pack([event])
+    times = [round(t - start, 6) for t in sweep_codec.moments(block)]
+    if block.tcp is not None:
+        own = {"flow": block.tcp.flow, "cc": block.tcp.cc}
+        yield "tcp", _unpacked(times, own, block.tcp.fields, _TCP)
+    if block.qdisc is not None:
+        own = {"link": block.qdisc.link, "kind": block.qdisc.kind}
+        yield "queues", _unpacked(times, own, block.qdisc.fields, _QDISC)
+    if block.tcp is not None and block.own:
+        yield "variables", _variables(times, block.tcp, block.own)
+
+
+def _variables(times: Sequence[float], tcp: TcpRows, own: Mapping[str, Sequence[Row]]) -> Batch:
+    """Return a row for each variable that is known of a flow, sweep by sweep."""
+    found = [
+        (t, flow, cc, what.name, what.real(value))
+        for name, rows in own.items()
+        for what in (variable(name),)
+        for flow, cc, row in zip(tcp.flow, tcp.cc, rows, strict=True)
+        for t, value in zip(times, _counts(row, len(times)), strict=True)
+        if value is not None
+    ]
+    found.sort(key=itemgetter(0))
+    names = ("t_s", "flow", "cc", "variable", "value")
+    return {column: [row[at] for row in found] for at, column in enumerate(names)}
+
+
+def _unpacked(
+    times: Sequence[float],
+    names: Mapping[str, Sequence[str]],
+    fields: Mapping[str, Sequence[Any]],
+    columns: Mapping[str, tuple[str, Kind]],
+) -> Batch:
+    """Return the rows of a block, sweep by sweep."""
+    members = len(next(iter(names.values())))
+    rows = len(times)
+    batch: Batch = {"t_s": list(times) * members}
+    for field, (column, _) in columns.items():
+        if field in names:
+            batch[column] = [name for name in names[field] for _ in range(rows)]
+            continue
+        values: list[Any] = []
+        for row in fields.get(field, [None] * members):
+            values += _counts(row, rows)
+        if field == "ca_state":
+            values = [_state(value) for value in values]
+        elif field == "min_rtt_us":
+            values = [value or None for value in values]
+        batch[column] = values
+    if members > 1:
+        order = [member * rows + sweep for sweep in range(rows) for member in range(members)]
+        batch = {column: [values[at] for at in order] for column, values in batch.items()}
+    return batch
+
+
+def _counts(row: Row, sweeps: int) -> list[int | None]:
+    """Return what a row of a block says of each sweep, exactly; see ``model.Row``."""
+    if isinstance(row, dict):
+        ends = (*row, sweeps)[1:]
+        spans = zip(row.items(), ends, strict=True)
+        return [value for (start, value), end in spans for _ in range(end - start)]
+    if not isinstance(row, list):
+        return [row] * sweeps
+    if None not in row:
+        return list(accumulate(row))
+    found: list[int | None] = []
+    known = 0
+    for step in row:
+        known += step or 0
+        found.append(None if step is None else known)
+    return found
+
+
+def _state(value: int | None) -> str | None:
+    if value is None:
+        return None
+    return CA_STATES[value] if value < len(CA_STATES) else str(value)

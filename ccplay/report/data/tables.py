@@ -1,0 +1,211 @@
+"""Tables of a report as Markdown, CSV and JSON: plain rows with units in the names of columns."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import msgspec
+
+from ccplay.analysis.results import CaseResult, Result
+from ccplay.report.data.verdicts import verdicts
+from ccplay.report.page.findings import findings, readings
+
+Cell: TypeAlias = str | int | float | bool | None
+_OBEYED = ("=", "+", "-", "@", "\t", "\r")
+"""What a spreadsheet takes for a formula at the beginning of a cell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of cells."""
+
+    name: str
+    columns: list[str]
+    rows: list[list[Cell]]
+
+    @classmethod
+    def of(cls, name: str, rows: Sequence[Mapping[str, Cell]]) -> Table:
+        """Return a table with every column that a row has, in the order of their appearance."""
+        columns = list(dict.fromkeys(key for row in rows for key in row))
+        return cls(name, columns, [[row.get(key) for key in columns] for row in rows])
+
+    def csv(self) -> str:
+        """Return the table as CSV after RFC 4180, its numbers in full; unknown is empty."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\r\n")
+        writer.writerow([harmless(each) for each in self.columns])
+        writer.writerows([[harmless(cell) for cell in row] for row in self.rows])
+        return text.getvalue()
+
+    def json(self) -> str:
+        """Return the table as a list of objects."""
+        rows = [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+        return msgspec.json.format(msgspec.json.encode(rows)).decode() + "\n"
+
+    def markdown(self) -> str:
+        """Return the table as Markdown, its numbers to six digits."""
+        head = [_markdown(each) for each in self.columns]
+        rule = [
+            "---:" if all(_is_number(row[i]) for row in self.rows) else "---"
+            for i in range(len(head))
+        ]
+        lines = [head, rule, *([_markdown(cell) for cell in row] for row in self.rows)]
+        return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def harmless(cell: Cell) -> Cell:
+    """Return a cell that a spreadsheet does not obey: a stranger's name may look like a formula."""
+    if isinstance(cell, str) and cell.startswith(_OBEYED):
+        return f"'{cell}"
+    return cell
+
+
+def _is_number(cell: Cell) -> bool:
+    return cell is None or (isinstance(cell, int | float) and not isinstance(cell, bool))
+
+
+def _markdown(cell: Cell) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, float):
+        return f"{cell:.6g}"
+    text = str(cell).lower() if isinstance(cell, bool) else str(cell)
+    for sign in "\\`*_[]<>|":
+        text = text.replace(sign, f"\\{sign}")
+    return " ".join(text.split())
+
+
+def tables(result: Result) -> list[Table]:
+    """Return all tables of a report; empty ones are left out."""
+    found = [
+        Table.of("findings", _findings(result)),
+        Table.of("statistics", _statistics(result)),
+        Table.of("checks", _checks(result)),
+        *(Table.of(kind, _members(result.cases, kind)) for kind in _MEMBERS),
+        Table.of("checkpoints", _checkpoints(result.cases)),
+        Table.of("health", _health([*result.cases, *result.discarded])),
+    ]
+    return [each for each in found if each.rows]
+
+
+_MEMBERS = ("flows", "queues", "pings", "downloads", "udp", "interfaces")
+
+
+def _findings(result: Result) -> list[dict[str, Cell]]:
+    """Return a row a figure of a case; what was published of a whole family has one of its own."""
+    ours: list[dict[str, Cell]] = [
+        {
+            "case": each.case.name,
+            **each.case.parameters,
+            "figure": each.figure,
+            "n": each.statistic.n if each.statistic else 0,
+            "mean": each.statistic.mean if each.statistic else None,
+            "sd": each.statistic.sd if each.statistic else None,
+            "ci95_low": each.statistic.low if each.statistic else None,
+            "ci95_high": each.statistic.high if each.statistic else None,
+            "published": _numbers(each.published),
+            "difference": each.difference,
+            "notes": " ".join(each.notes) or None,
+        }
+        for each in findings(result)
+    ]
+    theirs: list[dict[str, Cell]] = [
+        {
+            "case": each.family,
+            "figure": each.figure,
+            "n": 0,
+            "published": _numbers(each.published),
+            "notes": " ".join(each.notes) or None,
+        }
+        for each in readings(result)
+    ]
+    return ours + theirs
+
+
+def _numbers(values: Sequence[float]) -> str | None:
+    return ", ".join(f"{value:g}" for value in values) or None
+
+
+def _statistics(result: Result) -> list[dict[str, Cell]]:
+    return [
+        {
+            "case": case.name,
+            **case.parameters,
+            "figure": figure,
+            "n": found.n,
+            "mean": found.mean,
+            "sd": found.sd,
+            "ci95_low": found.low,
+            "ci95_high": found.high,
+        }
+        for case in result.statistics
+        for figure, found in case.figures.items()
+    ]
+
+
+def _checks(result: Result) -> list[dict[str, Cell]]:
+    """Return a row an expectation of a case."""
+    runs: dict[str, list[CaseResult]] = {}
+    for run in result.cases:
+        runs.setdefault(run.name, []).append(run)
+    return [
+        {
+            "case": case,
+            "figure": each.figure,
+            "expected": each.text,
+            "why": each.why,
+            "held_in_runs": each.held,
+            "of_runs": each.total,
+            "failed": "; ".join(f"run {f.run.repeat}: {f.value}" for f in each.failed) or None,
+        }
+        for case, own in runs.items()
+        for each in verdicts(own)
+    ]
+
+
+def _members(runs: Iterable[CaseResult], kind: str) -> list[dict[str, Cell]]:
+    return [
+        {**_run(run), **_flat(msgspec.to_builtins(each))}
+        for run in runs
+        for each in getattr(run, kind, ())
+    ]
+
+
+def _checkpoints(runs: Iterable[CaseResult]) -> list[dict[str, Cell]]:
+    return [
+        {**_run(run), **_flat(msgspec.to_builtins(run.checkpoint))}
+        for run in runs
+        if run.checkpoint is not None
+    ]
+
+
+def _health(runs: Iterable[CaseResult]) -> list[dict[str, Cell]]:
+    return [
+        {**_run(run), "attempt": run.attempt, **_flat(msgspec.to_builtins(run.health))}
+        for run in runs
+    ]
+
+
+def _run(run: CaseResult) -> dict[str, Cell]:
+    return {"case": run.name, **run.parameters, "repeat": run.repeat}
+
+
+def _flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, Cell]:
+    """Return an object without its depths: ``bytes.1``; lists become text."""
+    cells: dict[str, Cell] = {}
+    for key, each in value.items():
+        if isinstance(each, Mapping):
+            cells |= _flat(each, f"{prefix}{key}.")
+        elif isinstance(each, list):
+            cells[prefix + key] = "; ".join(_word(part) for part in each) or None
+        else:
+            cells[prefix + key] = each
+    return cells
+
+
+def _word(part: Any) -> str:
+    return " ".join(str(each) for each in part.values()) if isinstance(part, dict) else str(part)

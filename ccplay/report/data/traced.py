@@ -1,0 +1,109 @@
+"""What a trace adds to a run's figures: lines ACK by ACK, exact states, the first reduction."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from operator import itemgetter
+from typing import TypeAlias
+
+from ccplay.report.data.curves import COLUMNS, Curve, curve, state_spans
+from ccplay.state.lab_state import Flow
+from ccplay.state.series import Series
+from ccplay.state.trace import Trace
+
+Stretch: TypeAlias = tuple[float, float]
+"""A time, from when to when."""
+
+_HOLD_S = 0.1
+"""Where no ACK comes for longer, samples know better: a timer may change cwnd too;"""
+_HOLD_STATE_S = 1.0
+"""but of the state every change is told."""
+_RTTS, _MOST_RTTS = 2, 10
+"""What is shown before and after a reduction; and of it, where it takes long."""
+
+
+def line(
+    flow: Flow, name: str, *, factor: float = 1.0, start: float = 0.0, columns: int = COLUMNS
+) -> Curve:
+    """Return a series of a flow as ``curve`` does: ACK by ACK where it was traced."""
+    sampled = curve(flow.series[name], factor=factor, start=start, columns=columns)
+    if flow.trace is None:
+        return sampled
+    exact = curve(flow.trace.series[name], factor=factor, start=start, columns=columns)
+    traced = _inside(_stretches(flow.trace, _HOLD_S, start))
+    # Gaps between ACKs are none: there are samples.
+    points = [(t, y) for t, y in zip(exact.t, exact.y, strict=True) if y == y and traced(t)]
+    points += [(t, y) for t, y in zip(sampled.t, sampled.y, strict=True) if not traced(t)]
+    points.sort(key=itemgetter(0))
+    return Curve([t for t, _ in points], [y for _, y in points])
+
+
+def states(flow: Flow, *, start: float = 0.0) -> list[tuple[float, float, int]]:
+    """Return a flow's states as ``state_spans`` does: exact where it was traced."""
+    sampled = state_spans(flow.series["ca_state"], start=start)
+    if flow.trace is None:
+        return sampled
+    stretches = _stretches(flow.trace, _HOLD_STATE_S, start)
+    traced = _inside(stretches)
+    found = [each for each in sampled if not traced(each[0])]
+    for left, right, state in _changes(flow.trace):
+        for begin, end in stretches:
+            if state and max(left - start, begin) < min(right - start, end):
+                found.append((max(left - start, begin), min(right - start, end), state))
+    return sorted(found)
+
+
+def first_reduction(flow: Flow) -> Stretch | None:
+    """Return the time around the first reduction that was traced; None where none was."""
+    if flow.trace is None:
+        return None
+    changes = _changes(flow.trace)
+    # Of CWR, Recovery and Loss; Disorder reduces nothing.
+    reduced = next((n for n, (*_, state) in enumerate(changes) if n and state > 1), None)
+    if reduced is None:
+        return None
+    begun = changes[reduced][0]
+    over = next((left for left, _, state in changes[reduced:] if state < 2), changes[-1][1])
+    rtt_s = (flow.trace.series["srtt_us"].latest(flow.trace.moments.before_or_at(begun)) or 0) / 1e6
+    return begun - _RTTS * rtt_s, min(over + _RTTS * rtt_s, begun + _MOST_RTTS * rtt_s)
+
+
+def within(series: Series, stretch: Stretch, *, start: float = 0.0) -> Curve:
+    """Return every value of a series within some time."""
+    timeline, found = series.timeline, Curve()
+    first = max(timeline.at_or_after(stretch[0]), series.first)
+    for tick in range(first, min(timeline.at_or_after(stretch[1]), series.end)):
+        found.add(timeline.time(tick) - start, series.at(tick))
+    return found
+
+
+def _stretches(trace: Trace, hold_s: float, start: float) -> list[Stretch]:
+    """Return the times in which ACKs came one soon after the other."""
+    moments = trace.moments.moments(trace.moments.first, trace.moments.end)
+    breaks = [n + 1 for n, (a, b) in enumerate(pairwise(moments)) if b - a > hold_s]
+    edges = pairwise([0, *breaks, len(moments)])
+    return [(moments[a] - start, moments[b - 1] - start) for a, b in edges if a < b]
+
+
+def _inside(stretches: Sequence[Stretch]) -> Callable[[float], bool]:
+    starts = [start for start, _ in stretches]
+
+    def inside(t: float) -> bool:
+        at = bisect_right(starts, t) - 1
+        return at >= 0 and t <= stretches[at][1]
+
+    return inside
+
+
+def _changes(trace: Trace) -> list[tuple[float, float, int]]:
+    """Return from when to when a connection was in which state."""
+    timeline, moments = trace.ca_state.timeline, trace.moments
+    if timeline.end == timeline.first or moments.end == moments.first:
+        return []
+    begins = timeline.moments(timeline.first, timeline.end)
+    last = max(begins[-1], moments.time(moments.end - 1))
+    values = trace.ca_state.values(timeline.first, timeline.end)
+    spans = zip(pairwise([*begins, last]), values, strict=True)
+    return [(left, right, round(value)) for (left, right), value in spans]

@@ -1,0 +1,68 @@
+"""What became of a scenario's expectations: in how many runs each held, and where it did not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ccplay.analysis.results import CaseResult, Check
+from ccplay.report.terminal.amounts import write
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A run in which an expectation did not hold."""
+
+    run: CaseResult
+    value: str
+    """What it measured instead, with its unit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """An expectation, and what became of it in all runs that were checked for it."""
+
+    figure: str
+    text: str
+    """What was expected, as the file has it."""
+    why: str
+    cases: list[str]
+    """Those that were checked for it."""
+    total: int
+    """Runs."""
+    failed: list[Failure]
+    value: str
+    """What the only run measured; of several, the first."""
+
+    @property
+    def held(self) -> int:
+        """In how many runs it held."""
+        return self.total - len(self.failed)
+
+
+def verdicts(runs: Sequence[CaseResult]) -> list[Verdict]:
+    """Return every expectation of these runs once, however many cases share it."""
+    groups: dict[tuple[str, str, str], list[tuple[CaseResult, Check]]] = {}
+    for run in runs:
+        for check in run.checks:
+            groups.setdefault((check.figure, check.text, check.why), []).append((run, check))
+    return [
+        Verdict(
+            *expected,
+            cases=list(dict.fromkeys(run.name for run, _ in members)),
+            total=len(members),
+            failed=[Failure(run, _value(check)) for run, check in members if not check.ok],
+            value=_value(members[0][1]),
+        )
+        for expected, members in groups.items()
+    ]
+
+
+def run_name(run: CaseResult) -> str:
+    """Return a run's name: its case, its repeat, and which attempt where there were others."""
+    again = f", attempt {run.attempt}" if run.attempt > 1 else ""
+    return f"{run.name}, run {run.repeat}{again}"
+
+
+def _value(check: Check) -> str:
+    return "missing" if check.value is None else write(check.figure, check.value)

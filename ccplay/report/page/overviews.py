@@ -1,0 +1,110 @@
+"""The figures of a whole experiment: what each shows, its caption, and what draws it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from ccplay.analysis.results import CaseStatistics
+from ccplay.report.data.charts import Chart, charts
+from ccplay.report.data.distributions import KINDS, Distribution, together
+from ccplay.report.data.growth import families
+from ccplay.report.data.material import Material, axes, place, point, say, slug
+from ccplay.report.figures import cdf, chart, growth
+from ccplay.report.figures.job import Drawn, Overview
+from ccplay.report.figures.style import Inks
+
+_MOST_LINES = 9
+"""With more cases than this their distributions are dealt to panels."""
+
+
+def overviews(material: Material, drawn: Sequence[Drawn], names: Sequence[str]) -> list[Overview]:
+    """Return the figures in the order of the page; ``names`` are all flows, as for ``Inks``."""
+    # Who is ahead when says more than any mean.
+    found = list(_growth(material, drawn))
+    inks = Inks(names)
+    for number, each in enumerate(charts(material.result.statistics, material.result.cases)):
+        lead = number == 0 and each.drawn_along
+        work = partial(chart.draw, each, inks)
+        found.append(Overview(each.name, each.title, _caption(each), work, lead))
+    return [*found, *_distributions(material, drawn)]
+
+
+def _growth(material: Material, drawn: Sequence[Drawn]) -> Iterator[Overview]:
+    by_run = {each.slug: each.growth for each in drawn if each.growth is not None}
+    found = families(material, by_run)
+    names = list(dict.fromkeys(name for lines in found.values() for name in lines))
+    for family, lines in found.items():
+        yield Overview(
+            f"growth-{slug(family)}" if family else "growth",
+            f"Acknowledged segments, {family}" if family else "Acknowledged segments",
+            "Segments that the flow has brought since it started; of each case one run.",
+            partial(growth.draw, lines, names),
+        )
+
+
+def _caption(each: Chart) -> str:
+    fewest, most = each.runs
+    counts = f"n = {fewest}" if fewest == most else f"n = {fewest} to {most}"
+    parts = ["Single runs"]
+    if most > 1:
+        bars = "" if each.drawn_along else "thick bars: standard deviation; "
+        interval = f"thin bars: 95 % confidence interval of the mean (Student's t, {counts})"
+        parts = [f"Means; {bars}{interval}; dots: single runs"]
+    if each.cut:
+        parts.append("intervals that leave the frame are cut")
+    if each.published:
+        parts.append("diamonds: what was published")
+    if each.published_of_all:
+        parts.append("dashed: what was published without saying of which")
+    return "; ".join(parts) + "."
+
+
+def _distributions(material: Material, drawn: Sequence[Drawn]) -> Iterator[Overview]:
+    by_slug = {each.slug: each.distributions for each in drawn}
+    names = [case.name for case in material.result.statistics]
+    for kind, label in KINDS.items():
+        by_case: dict[str, Distribution] = {}
+        for case in material.result.statistics:
+            own = [by_slug[r.slug] for r in material.runs_of(case) if r.slug in by_slug]
+            if parts := [each[kind] for each in own if kind in each]:
+                by_case[case.name] = together(parts)
+        if not by_case:
+            continue
+        cases = [each for each in material.result.statistics if each.name in by_case]
+        panels, ordered = _panels(cases, by_case)
+        yield Overview(
+            f"cdf-{kind}",
+            f"Distribution of {label.partition(' (')[0]}",
+            _CDF[kind],
+            partial(cdf.draw, (label, _OF[kind]), panels, names, ordered=ordered),
+        )
+
+
+_OF = {"rtt": "share of sweeps", "ping": "share of pings", "delay": "share of sweeps"}
+_CDF = {
+    "rtt": "Smoothed RTT of the long-lived flows over all sweeps of all runs.",
+    "ping": "All answers of all runs.",
+    "delay": "Backlog over rate at the bottleneck, over all sweeps of all runs.",
+}
+
+
+def _panels(
+    cases: Sequence[CaseStatistics], by_case: dict[str, Distribution]
+) -> tuple[list[tuple[str, dict[str, Distribution]]], bool]:
+    """Deal cases to panels where they are many: one panel for each value of the shortest axis."""
+    known = [axis for axis in axes(cases) if len(axis.values) > 1]
+    if len(cases) <= _MOST_LINES or len(known) < 2:
+        return [("", {case.name: by_case[case.name] for case in cases})], False
+    split = min(known, key=lambda axis: len(axis.values))
+    others = [axis for axis in known if axis != split]
+    ordered = any(axis.numbers is not None for axis in others)
+    panels: dict[str, dict[str, Distribution]] = {}
+    for case in cases:
+        where = place(case)
+        # Names of a single axis, such as algorithms, speak for themselves.
+        alone = len(others) == 1 and not ordered
+        rest = [say(where[a.name]) if alone else point(a.name, where[a.name]) for a in others]
+        title = point(split.name, where[split.name])
+        panels.setdefault(title, {})[", ".join(rest)] = by_case[case.name]
+    return list(panels.items()), ordered

@@ -1,0 +1,239 @@
+"""The report's page: one HTML file with everything in it, that asks for nothing from elsewhere."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from ccplay import __version__
+from ccplay.analysis.results import CaseStatistics
+from ccplay.model.events import Hello, LinkChanged
+from ccplay.report.data.material import Material, Run, say, slug
+from ccplay.report.data.naming import words
+from ccplay.report.page import sections
+from ccplay.report.page.findings import Column, columns, findings
+from ccplay.report.terminal.repeats_table import by_family
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_MANY = 9
+"""So many cases have an index."""
+_LONG = 20
+"""Tables of more rows are folded."""
+_DRAWN = "congestion window, queue, round-trip time and goodput over time"
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A line of the index of cases."""
+
+    family: str
+    cases: list[tuple[str, str]]
+    """Each with where it stands on the page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A figure for the page."""
+
+    slug: str
+    title: str
+    caption: str
+    svg: str
+    files: list[str]
+    width: str = "column"
+    """``column``, ``page`` where it is as wide as the page, ``lead`` where all hangs on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A run that is shown in full."""
+
+    svg: str
+    files: list[str]
+    events: list[tuple[float, str]]
+    hello: Hello | None
+    links: dict[str, LinkChanged]
+
+
+def render(
+    material: Material,
+    *,
+    charts: Sequence[Picture],
+    shown: Mapping[str, Shown],
+    table_names: Sequence[str],
+    font_face: str,
+    links: Mapping[str, tuple[str, str]],
+) -> str:
+    """Return the page.
+
+    ``shown`` has the runs in full by their slugs, ``links`` each run's figure and recording as
+    seen from the page; an empty text is none.
+    """
+    result = material.result
+    checks = sections.checks(result)
+    anchors = _anchors(result.statistics)
+    cases = [
+        _case(material, case, anchor, shown, links)
+        for case, anchor in zip(result.statistics, anchors, strict=True)
+    ]
+    first = next(iter(shown.values()), None)
+    first_case = result.statistics[0].name if result.statistics else ""
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("page.html.j2").render(
+        version=__version__,
+        # Ours, not a stranger's: the style sheet, the font and the figures, which escape names.
+        css=Markup((_TEMPLATES / "page.css").read_text(encoding="utf-8")),  # noqa: S704
+        font_face=Markup(font_face),  # noqa: S704
+        charts=[_marked(each) for each in charts],
+        material=material,
+        about=[" ".join(part.split()) for part in material.about.split("\n\n") if part.strip()],
+        summary=_summary(material, first.hello if first else None),
+        families=sections.families(result),
+        has_published=any(each.published for each in findings(result)),
+        has_spread=any(f.n > 1 for case in result.statistics for f in case.figures.values()),
+        notes=sections.notes(result),
+        troubles=sections.troubles(result),
+        checks=checks,
+        checked=sum(each.verdict.total for each in checks),
+        held=sum(each.verdict.held for each in checks),
+        cases=cases,
+        index=_index(result.statistics, anchors),
+        long_table=_LONG,
+        tables=sections.grids(result),
+        table_names=table_names,
+        machine=sections.machine(material, first.hello if first else None),
+        network=sections.network(first_case, first.hello, first.links) if first else None,
+        health=sections.health(result),
+        kept=sum(each.health.trustworthy for each in (*result.cases, *result.discarded)),
+        links=_links,
+    )
+
+
+def _marked(picture: Picture) -> dict[str, object]:
+    return {
+        "slug": picture.slug,
+        "title": picture.title,
+        "caption": picture.caption,
+        "svg": _labelled(picture.svg, f"{picture.title}. {picture.caption}"),
+        "files": picture.files,
+        "width": picture.width,
+    }
+
+
+def _labelled(svg: str, text: str) -> Markup:
+    """Return a figure with its text for those who can't see it."""
+    head, tag, rest = svg.partition("<svg ")
+    label = Markup('role="img" aria-label="{}" ').format(text)
+    return Markup(head + tag) + label + Markup(rest)  # noqa: S704 - matplotlib escapes all text
+
+
+def _links(files: Sequence[str]) -> Markup:
+    """Return links to a figure's files, by their kinds."""
+    links = [
+        Markup('<a href="{}">{}</a>').format(f"figures/{quote(name)}", name.rpartition(".")[2])
+        for name in files
+    ]
+    return Markup("({})").format(Markup(", ").join(links)) if links else Markup("")
+
+
+def _summary(material: Material, hello: Hello | None) -> str:
+    result = material.result
+    runs, cases = len(result.cases), len(result.statistics)
+    parts = [f"{runs} run{'s' if runs != 1 else ''} of {cases} case{'s' if cases != 1 else ''}"]
+    if hello is not None:
+        day = dt.datetime.fromtimestamp(hello.wall_time, dt.UTC)
+        parts.append(f"{day:%Y-%m-%d %H:%M} UTC")
+    if result.machine is not None:
+        parts.append(f"Linux {result.machine.kernel}")
+        parts.append(f"ccplay {result.machine.ccplay}")
+    return " · ".join(parts)
+
+
+def _anchors(cases: Sequence[CaseStatistics]) -> list[str]:
+    """Return where each case stands on the page; names that look alike are numbered."""
+    found: list[str] = []
+    for case in cases:
+        name = f"case-{slug(case.name)}"
+        same = sum(each == name or each.startswith(f"{name}.") for each in found)
+        found.append(f"{name}.{same + 1}" if same else name)
+    return found
+
+
+def _index(cases: Sequence[CaseStatistics], anchors: Sequence[str]) -> list[_Entry]:
+    """Return links to the cases, family by family; none where all are soon found."""
+    if len(cases) < _MANY:
+        return []
+    where = dict(zip((case.name for case in cases), anchors, strict=True))
+    return [
+        _Entry(
+            family,
+            [
+                (where[each.name], ", ".join(map(say, each.parameters.values())) or each.name)
+                for each in members
+            ],
+        )
+        for (family, _), members in by_family(cases).items()
+    ]
+
+
+def _case(
+    material: Material,
+    case: CaseStatistics,
+    anchor: str,
+    shown: Mapping[str, Shown],
+    links: Mapping[str, tuple[str, str]],
+) -> dict[str, object]:
+    runs = material.runs_of(case)
+    full = material.representative(case)
+    full = full if full and full.slug in shown else None
+    heads = columns(each for each in findings(material.result) if each.case is case)
+    return {
+        "slug": anchor,
+        "name": case.name,
+        "about": material.abouts.get(case.name, ""),
+        "columns": heads,
+        "chosen_by": words(case.reported[0]).text if case.reported and len(runs) > 1 else "",
+        "shown": _shown(full, shown[full.slug]) if full else None,
+        "runs": [_run(run, heads, links.get(run.slug, ("", ""))) for run in runs],
+    }
+
+
+def _shown(run: Run, found: Shown) -> dict[str, object]:
+    # The whole stack first; its panels' files are many.
+    stacked = [name for name in found.files if name.startswith(f"{run.slug}.")]
+    panels: dict[str, list[str]] = {}
+    for name in found.files:
+        if name not in stacked:
+            panel = name.removeprefix(f"{run.slug}-").rpartition(".")[0]
+            panels.setdefault(panel, []).append(name)
+    return {
+        "svg": _labelled(found.svg, f"{run.result.name}, run {run.result.repeat}: {_DRAWN}"),
+        "repeat": run.result.repeat,
+        "files": stacked,
+        "panels": list(panels.items()),
+        "events": found.events,
+    }
+
+
+def _run(run: Run, heads: Sequence[Column], links: tuple[str, str]) -> dict[str, object]:
+    again = f", attempt {run.result.attempt}" if run.result.attempt > 1 else ""
+    return {
+        "label": f"{run.result.repeat}{again}",
+        "measured": sections.values(run, heads),
+        "trustworthy": run.result.health.trustworthy,
+        "reasons": "; ".join(run.result.health.reasons),
+        "figure": links[0],
+        "recording": links[1],
+    }

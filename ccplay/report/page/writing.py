@@ -1,0 +1,215 @@
+"""Write a whole report: figures, tables and the page, into a directory that is ours alone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Protocol, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from ccplay.analysis.results import CaseResult
+from ccplay.errors import CcplayError, RecordingError, UsageError
+from ccplay.report.data.material import Material, slug
+from ccplay.report.data.naming import in_order
+from ccplay.report.data.tables import Table, tables
+from ccplay.report.figures import fonts
+from ccplay.report.figures.files import Saved
+from ccplay.report.figures.job import Drawn, Job, Overview, draw, draw_overview
+from ccplay.report.page.overviews import overviews
+from ccplay.report.page.page import Picture, Shown, render
+
+MANIFEST = ".ccplay-report.json"
+"""Lists what a report consists of: what may be deleted when it is made anew."""
+_MOST_CASES = 8
+"""With more cases nobody wants each in every format and panel by panel, unless asked for."""
+_COLUMN_IN = 5.0
+
+Teller = Callable[[int, int, str], None]
+"""Told how many are done, of how many, and what."""
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+
+
+class _Workers(Protocol):
+    """What does the same to several things, as ``map`` does."""
+
+    def __call__(self, work: Callable[[_T], _R], some: Sequence[_T], /) -> Iterator[_R]: ...
+
+
+def write(material: Material, out: Path, tell: Teller, *, every: bool = False) -> Path:
+    """Write a report into ``out`` and return its page.
+
+    ``every`` draws all runs in every format and panel by panel, else at most one of each case.
+    Raises ``UsageError`` where ``out`` has files that no report of ours has put there,
+    ``RecordingError`` for runs that can't be read.
+    """
+    earlier = _claim(out)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent) as made:
+            folder = Path(made) / out.name
+            _fill(material, folder, out, tell, every=every)
+            if earlier:
+                shutil.rmtree(out)
+            elif out.exists():
+                out.rmdir()
+            folder.rename(out)
+    except OSError as error:
+        raise RecordingError(f"can't write {out}: {error.strerror}") from None
+    except BrokenProcessPool:
+        raise CcplayError("a process that drew figures was killed: is memory short?") from None
+    return out / "index.html"
+
+
+def _claim(out: Path) -> bool:
+    """Return whether ``out`` is a report of ours. Raises ``UsageError`` for others' files."""
+    if out.is_symlink() or (out.exists() and not out.is_dir()):
+        raise UsageError(f"{out} is no directory: name another with --out")
+    if not out.exists() or not any(out.iterdir()):
+        return False
+    try:
+        ours = set(msgspec.json.decode((out / MANIFEST).read_bytes(), type=list[str]))
+    except (OSError, msgspec.MsgspecError):
+        raise UsageError(
+            f"{out} has files that no report put there: name another (--out)"
+        ) from None
+    there = {
+        str(Path(folder, name).relative_to(out))
+        for folder, _, names in os.walk(out)
+        for name in names
+    }
+    if others := sorted(there - ours - {MANIFEST}):
+        raise UsageError(f"{out} has {others[0]!r}, which no report put there: move it away first")
+    return True
+
+
+def _fill(material: Material, folder: Path, out: Path, tell: Teller, *, every: bool) -> None:
+    figures, table_folder = folder / "figures", folder / "tables"
+    figures.mkdir(parents=True)
+    table_folder.mkdir()
+    cut = fonts.cut()
+    # The longest first, so that no worker is left alone with one at the end.
+    jobs = sorted(_jobs(material, figures, cut, every=every), key=lambda job: not job.every_file)
+    with _pool(len(jobs)) as workers:
+        drawn = _done(workers, draw, jobs, tell, "runs drawn")
+        planned = overviews(material, drawn, flow_names([run.result for run in material.runs]))
+        work = partial(draw_overview, folder=figures, cut=cut)
+        saved = _done(workers, work, planned, tell, "charts drawn")
+    found = tables(material.result)
+    for table in found:
+        _write_table(table, table_folder)
+    shown = {job.slug: _shown(each) for job, each in zip(jobs, drawn, strict=True) if job.full}
+    page = render(
+        material,
+        charts=[_picture(each, made) for each, made in zip(planned, saved, strict=True)],
+        shown=shown,
+        table_names=[table.name for table in found],
+        font_face=fonts.face(cut),
+        links=_links(material, drawn, out),
+    )
+    (folder / "index.html").write_text(page, encoding="utf-8")
+    names = [str(path.relative_to(folder)) for path in sorted(folder.rglob("*")) if path.is_file()]
+    (folder / MANIFEST).write_bytes(msgspec.json.encode(names))
+
+
+# --- figures ------------------------------------------------------------------------------------
+
+
+def _jobs(material: Material, figures: Path, cut: Path, *, every: bool) -> Iterator[Job]:
+    names = flow_names([run.result for run in material.runs])
+    chosen = {
+        run.slug for case in material.result.statistics if (run := material.representative(case))
+    }
+    for run in material.runs:
+        if run.recording is not None:
+            yield Job(
+                recording=run.recording,
+                folder=figures,
+                slug=run.slug,
+                names=names,
+                full=every or run.slug in chosen,
+                every_file=every or (run.slug in chosen and len(chosen) <= _MOST_CASES),
+                fonts=cut,
+                checkpoint=run.result.checkpoint,
+            )
+
+
+def flow_names(results: Sequence[CaseResult]) -> tuple[str, ...]:
+    """Return all flows and downloads of a report in one order, so that each keeps its colour."""
+    flows = {flow.id for result in results for flow in result.flows}
+    downloads = {each.id for result in results for each in result.downloads}
+    pings = {each.id for result in results for each in result.pings}
+    return (*in_order(flows), *in_order(downloads - flows), *in_order(pings - flows - downloads))
+
+
+def _picture(overview: Overview, saved: Saved) -> Picture:
+    width = "page" if saved.width_in > _COLUMN_IN else "lead" if overview.lead else "column"
+    return Picture(overview.name, overview.title, overview.caption, saved.svg, saved.files, width)
+
+
+def _shown(drawn: Drawn) -> Shown:
+    events = [(max(each.t - drawn.start, 0.0), each.text) for each in drawn.events]
+    return Shown(drawn.svg, drawn.files, events, drawn.hello, drawn.links)
+
+
+def _links(material: Material, drawn: Sequence[Drawn], out: Path) -> dict[str, tuple[str, str]]:
+    """Return each run's figure and recording, as seen from the page."""
+    figures = {each.slug: f"figures/{quote(each.slug)}.svg" for each in drawn}
+    links = {}
+    for run in material.runs:
+        recording = ""
+        if run.recording is not None:
+            recording = quote(os.path.relpath(run.recording.resolve(), out.resolve()))
+        links[run.slug] = (figures.get(run.slug, ""), recording)
+    return links
+
+
+def _write_table(table: Table, folder: Path) -> None:
+    stem = folder / slug(table.name)
+    for ending, text in (("md", table.markdown()), ("csv", table.csv()), ("json", table.json())):
+        stem.with_name(f"{stem.name}.{ending}").write_text(text, encoding="utf-8", newline="")
+
+
+# --- workers --------------------------------------------------------------------------------------
+
+
+def _done(
+    workers: _Workers, work: Callable[[_T], _R], some: Sequence[_T], tell: Teller, what: str
+) -> list[_R]:
+    """Have all of them done, and tell how far it is."""
+    tell(0, len(some), what)
+    done: list[_R] = []
+    for each in workers(work, some):
+        done.append(each)
+        tell(len(done), len(some), what)
+    return done
+
+
+@contextmanager
+def _pool(most: int) -> Iterator[_Workers]:
+    """Work side by side where there are several things to do and more than one core."""
+    workers = min(len(os.sched_getaffinity(0)), most)
+    if workers < 2:
+        yield map
+        return
+    # Threads that libraries start do not survive a fork.
+    context = get_context("forkserver")
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_ignore_interrupts) as pool:
+        yield pool.map
+
+
+def _ignore_interrupts() -> None:
+    """Leave Ctrl-C to the parent: a worker would only die with a traceback."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

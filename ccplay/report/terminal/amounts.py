@@ -1,0 +1,79 @@
+"""How a figure of merit is written: its unit by its name, no more digits than are sure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ccplay.analysis.statistics import Statistic
+
+_RATES = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
+_SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
+_COUNTED = frozenset(("retransmit", "packet", "drop", "mark", "sent", "received", "lost"))
+_SAMPLED = ("cwnd", "qlen", "slow_start_cwnd")
+_DIGITS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What values of a figure are written in."""
+
+    scale: float
+    """One of it, in what results are in."""
+    name: str
+    """Empty for counts and ratios."""
+    counts: bool = False
+    """Whether values are whole but for means and medians."""
+
+    def write(self, value: float) -> str:
+        """Write a value to three digits, without its unit; whole numbers of things as such."""
+        if self.counts and value == round(value):
+            return f"{value:.0f}"
+        return _fixed(value / self.scale, _decimals(value / self.scale, 2))
+
+    def write_statistic(self, found: Statistic) -> str:
+        """Write ``0.716 ± 0.021``: two digits of the half width decide; without its unit."""
+        half = found.half_width
+        if half is None:
+            return self.write(found.mean)
+        mean, half = found.mean / self.scale, half / self.scale
+        # Beyond what the mean can carry the last digits would be noise of an exact repeat.
+        decimals = min(_decimals(half, 1), _decimals(mean, _DIGITS - 1)) if half else 2
+        return f"{_fixed(mean, decimals)} ± {_fixed(half, decimals)}"
+
+
+def unit(figure: str, values: Iterable[float] = ()) -> Unit:
+    """Return the unit of a figure by its name's ending, fit for its largest value."""
+    largest = max((abs(value) for value in values), default=0.0)
+    name = figure.rpartition(".")[2]
+    if name.endswith("_bps"):
+        return _fit(_RATES, largest)
+    if name == "bytes" or ".bytes." in f".{figure}" or name.startswith("backlog"):
+        return _fit(_SIZES, largest)
+    if name.endswith("_ms"):
+        return Unit(1.0, "ms")
+    if name.endswith("_s") or name == "seconds":
+        return Unit(1.0, "s")
+    return Unit(1.0, "", counts=name.removesuffix("s") in _COUNTED or name.startswith(_SAMPLED))
+
+
+def write(figure: str, value: float) -> str:
+    """Write one value with its unit: ``4.25 Mbit/s``."""
+    found = unit(figure, (value,))
+    return f"{found.write(value)} {found.name}".rstrip()
+
+
+def _fit(units: tuple[tuple[float, str], ...], largest: float) -> Unit:
+    return next((Unit(*each) for each in units if largest >= each[0]), Unit(*units[-1]))
+
+
+def _decimals(value: float, after_first: int) -> int:
+    """Return how many decimals show so many digits after the first one."""
+    if value == 0 or not math.isfinite(value):
+        return 0
+    return min(max(after_first - math.floor(math.log10(abs(value))), 0), 6)
+
+
+def _fixed(value: float, decimals: int) -> str:
+    return f"{value:.{decimals}f}"

@@ -1,0 +1,183 @@
+"""A comparison as tables for people, at 80 columns as at 120."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
+
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from ccplay.analysis.statistics import CONFIDENCE, Statistic
+from ccplay.report.data.comparison import CaseComparison, Comparison, Difference
+from ccplay.report.data.naming import words
+from ccplay.report.terminal.amounts import Unit, unit
+
+_UNKNOWN = "–"
+_CLEAR = "*"
+_COUNT = Unit(1.0, "")
+_WIDE = 100
+"""Cells from which on columns stand apart by more than one."""
+
+_SHARES = ("loss", "utilisation")
+"""What is a share of 1 in a result, and is read as a percentage."""
+
+_HUGE = 1000
+"""Percent: beyond this a factor says more."""
+
+
+def show(comparison: Comparison, console: Console, *, every: bool = False) -> None:
+    """Print a comparison: the figures that most want to see, or ``every`` one."""
+    for line in _head(comparison):
+        console.print(line)
+    for case in comparison.cases:
+        console.print()
+        # Of two recordings the lines above say all.
+        named = len(comparison.cases) > 1 or case.a == case.b or case.runs_a > 1
+        gap = 2 if console.width >= _WIDE else 1
+        for part in _case(case, gap, named=named, every=every):
+            console.print(part)
+    for name, cases in (("A", comparison.only_a), ("B", comparison.only_b)):
+        if cases:
+            console.print(Text(f"\nonly in {name}: {', '.join(cases)}", style="dim"))
+
+
+def _head(comparison: Comparison) -> Iterator[Text]:
+    for name, what in (("A", comparison.a), ("B", comparison.b)):
+        yield Text.assemble((f"{name}  ", "bold"), what)
+
+
+def _case(case: CaseComparison, gap: int, *, named: bool, every: bool) -> Iterator[RenderableType]:
+    repeated = case.runs_a > 1 or case.runs_b > 1
+    if named:
+        name = case.a if case.a == case.b else f"{case.a} (A), {case.b} (B)"
+        line = Text(name, style="bold")
+        if repeated:
+            line.append(f"  {case.runs_a} and {case.runs_b} runs", style="dim")
+        yield line
+    wanted = set(case.reported)
+    shown = [each for each in case.figures if every or not wanted or each.figure in wanted]
+    differing = [each for each in shown if each.difference != 0]
+    if differing:
+        yield Padding(_table(differing, gap, repeated=repeated), (0, 0, 0, 2))
+    yield from _remarks(case, shown, differing)
+
+
+def _table(figures: Sequence[Difference], gap: int, *, repeated: bool) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="dim")
+    table.add_column("", min_width=20)
+    for head in ("A", "B", "B − A", "%"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for subject, members in _by_subject(figures):
+        if subject:
+            table.add_row(Text(subject, style="bold"))
+        for each in members:
+            table.add_row(*_row(each, indent=bool(subject), repeated=repeated))
+    return table
+
+
+def _by_subject(figures: Iterable[Difference]) -> list[tuple[str, list[Difference]]]:
+    """Group figures by what they are of, those of the whole run first."""
+    groups: dict[tuple[str, str], list[Difference]] = {("", ""): []}
+    for each in figures:
+        name = words(each.figure).name
+        groups.setdefault((each.figure.partition(".")[0] if name else "", name), []).append(each)
+    # The longest says most: a queue's length is of its link, its drops are of the queue itself.
+    subjects = [
+        max((words(each.figure).subject for each in group), key=len, default="")
+        for group in groups.values()
+    ]
+    return list(zip(subjects, groups.values(), strict=True))
+
+
+def _row(each: Difference, *, indent: bool, repeated: bool) -> list[Text]:
+    said = words(each.figure)
+    both = [value for value in (each.a, each.b) if value is not None]
+    found = _unit(each.figure, [value.mean for value in both])
+    name = Text(f"{'  ' * indent}{said.quantity}")
+    if (of := found.name or said.counts) and of not in said.quantity.split():
+        name.append(f" {of}", style="dim")
+    style = "bold" if each.clear else ""
+    counted = found == _COUNT and all(v.n == 1 and v.mean == int(v.mean) for v in both)
+    written = [_mean(value, None if counted else found) for value in (each.a, each.b)]
+    difference = _difference(each, found, min(map(_decimals, written)))
+    percent = _percent(each) + (_CLEAR if each.clear else " ") * repeated
+    return [name, *map(Text, written), Text(difference, style=style), Text(percent, style)]
+
+
+def _unit(figure: str, means: Sequence[float]) -> Unit:
+    share = figure.rpartition(".")[2] in _SHARES
+    return Unit(0.01, "%") if share else unit(figure, means)
+
+
+def _mean(value: Statistic | None, found: Unit | None) -> str:
+    """Write a value, a count where there is no unit."""
+    if value is None:
+        return _UNKNOWN
+    return found.write_statistic(value) if found else f"{value.mean:.0f}"
+
+
+def _difference(each: Difference, found: Unit, decimals: int) -> str:
+    """Write a difference as precisely as what it is the difference of."""
+    if each.difference is None:
+        return _UNKNOWN
+    if each.low is None or each.high is None or each.low == each.high:
+        difference = each.difference / found.scale
+        text = f"{difference:.{decimals}f}"
+        return _signed(text if float(text) else f"{Decimal(f'{difference:.1g}'):f}")
+    return _signed(
+        found.write_statistic(
+            Statistic(n=2, mean=each.difference, sd=0.0, low=each.low, high=each.high)
+        )
+    )
+
+
+def _decimals(written: str) -> int:
+    return len(written.partition(" ")[0].partition(".")[2])
+
+
+def _percent(each: Difference) -> str:
+    if each.percent is None or each.a is None or each.b is None:
+        return _UNKNOWN
+    if abs(each.percent) >= _HUGE and each.b.mean / each.a.mean > 0:
+        return f"×{each.b.mean / each.a.mean:.0f}"
+    return _signed(f"{each.percent:.0f}" if abs(each.percent) >= 9.95 else f"{each.percent:.1f}")
+
+
+def _signed(number: str) -> str:
+    return number.replace("-", "−", 1) if number.startswith("-") else f"+{number}"
+
+
+def _remarks(
+    case: CaseComparison, shown: Sequence[Difference], differing: Sequence[Difference]
+) -> Iterator[RenderableType]:
+    lines = []
+    if same := len(shown) - len(differing):
+        lines.append(f"{same} figures are equal" if same > 1 else "1 figure is equal")
+    if hidden := len(case.figures) - len(shown):
+        lines.append(f"{hidden} more figure{'s' * (hidden > 1)} with --all")
+    if lines:
+        yield _said("; ".join(lines))
+    if any(each.clear is not None for each in differing):
+        chance = round(1 / (1 - CONFIDENCE))
+        yield _said(
+            f"± is half of the {CONFIDENCE * 100:.0f} % confidence interval (Student's t, of the "
+            f"difference Welch's). {_CLEAR} marks a difference whose interval leaves out 0; of "
+            f"{chance} figures that do not differ one is marked by chance."
+        )
+    elif differing:
+        yield _said(
+            "Not repeated on both sides: whether a difference is more than noise nobody can say. "
+            "Repeats can: ccplay run … --repeats 5 --out DIR, then compare two such directories."
+        )
+    if case.untrustworthy:
+        runs = "run has" if case.untrustworthy == 1 else "runs have"
+        yield _said(
+            f"take care: {case.untrustworthy} {runs} a lab that could not keep time", "yellow"
+        )
+
+
+def _said(text: str, style: str = "dim") -> Padding:
+    return Padding(Text(text, style=style), (0, 0, 0, 2))

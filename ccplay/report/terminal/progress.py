@@ -1,0 +1,166 @@
+"""What a run without a screen tells while it goes: lines, and on a terminal bars below them."""
+
+from __future__ import annotations
+
+import time
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.table import Column
+from rich.text import Text
+
+from ccplay.report.terminal.receiver_table import ReceiverLines
+from ccplay.state.lab_state import Entry, LabState
+from ccplay.units import format_clock
+
+_STYLES = {"error": "red", "warning": "yellow", "mark": "bold", "applied": "cyan"}
+_REFRESH_S = 0.2
+_NAME_WIDTH = 38
+
+
+class Teller:
+    """Progress on stderr; ``with`` it, so that a terminal is left as it was.
+
+    A ``story`` is every event of every run as a line; without it only what went wrong is told.
+    With ``receiver`` each second of each run is a line too: the bytes of every flow.
+    """
+
+    def __init__(
+        self, console: Console, runs: int, *, story: bool = True, receiver: bool = False
+    ) -> None:
+        self._console = console
+        self._runs = runs
+        self._overall: TaskID | None = None
+        self._shown = (0, 0, "")
+        self.story = story
+        self.receiver = receiver
+        name = Column(no_wrap=True, overflow="ellipsis", max_width=_NAME_WIDTH)
+        left = Column(no_wrap=True, overflow="ellipsis")
+        self.bars = Progress(
+            TextColumn("{task.description}", table_column=name, markup=False),
+            BarColumn(bar_width=16),
+            TextColumn("{task.fields[left]}", table_column=left, markup=False),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+
+    @property
+    def live(self) -> bool:
+        """Whether there are bars: on a terminal only."""
+        return self._console.is_terminal
+
+    def __enter__(self) -> Self:
+        self.bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bars.stop()
+
+    def begin(self, name: str, duration_s: float, *, number: int = 1, exact: bool = True) -> Lane:
+        """Say that a run begins; where it is not ``exact``, it may end before its duration."""
+        if self.story:
+            many = f"case {number} of {self._runs}: " if self._runs > 1 else ""
+            self.say(f"{many}{name}", "bold")
+        lane = Lane(self, name, duration_s, exact=exact)
+        if self._overall is not None:
+            # The whole stands below its parts, and bars stand in the order in which they came.
+            self.bars.remove_task(self._overall)
+            self._overall = None
+            self.overall(*self._shown)
+        return lane
+
+    def say(self, text: str, style: str = "") -> None:
+        """Tell something that concerns the whole."""
+        self.show(Text(text, style=style))
+
+    def show(self, line: Text) -> None:
+        """Print a line above the bars."""
+        self._console.print(line, soft_wrap=not self._console.is_terminal)
+
+    def overall(self, done: int, total: int, left: str) -> None:
+        """Show how far all is."""
+        self._shown = (done, total, left)
+        if total < 2:
+            return
+        if self._overall is None:
+            self._overall = self.bars.add_task("", left="")
+        self.bars.update(
+            self._overall,
+            description=f"{done} of {total} runs",
+            completed=done,
+            total=total,
+            left=left,
+        )
+
+
+class Lane:
+    """One run under way, a line of its own on a terminal."""
+
+    def __init__(self, teller: Teller, name: str, duration_s: float, *, exact: bool) -> None:
+        self._teller = teller
+        self._name = name
+        self._duration_s = duration_s
+        self._limit = "" if exact else "at most "
+        self._told = 0
+        self._drawn = 0.0
+        self._state: LabState | None = None
+        self._receiver = ReceiverLines() if teller.receiver else None
+        self._task = teller.bars.add_task(f"{name}", total=duration_s, left="starting")
+
+    def update(self, state: LabState) -> None:
+        """Tell what has happened since the last time."""
+        fresh = state.log[self._told :]
+        self._told = len(state.log)
+        self._state = state
+        self._tell_receiver(state, at_once=bool(fresh))
+        for entry in fresh:
+            self._tell(entry)
+        # Events come a hundred times as often as anybody looks.
+        if (now := time.monotonic()) - self._drawn < _REFRESH_S:
+            return
+        self._drawn = now
+        if state.ready_at is None:
+            left = state.building.step if state.building else "starting"
+            self._teller.bars.update(self._task, left=left)
+            return
+        elapsed = state.now - state.ready_at
+        remaining = max(self._duration_s - elapsed, 0)
+        self._teller.bars.update(
+            self._task, completed=elapsed, left=f"{self._limit}{remaining:.0f} s left"
+        )
+
+    def end(self) -> None:
+        """Take the line away."""
+        if self._state is not None:
+            self._tell_receiver(self._state, at_once=True)
+        self._teller.bars.remove_task(self._task)
+
+    def _tell_receiver(self, state: LabState, *, at_once: bool) -> None:
+        if self._receiver is not None:
+            whose = "" if self._teller.story else f"{self._name}: "
+            for line in self._receiver.fresh(state, at_once=at_once):
+                self._teller.show(Text(whose + line))
+
+    def _tell(self, entry: Entry) -> None:
+        if self._teller.story:
+            line = Text(f"  {format_clock(entry.t)}  ", style="dim")
+            line.append(entry.text, style=_STYLES.get(entry.kind, "not dim"))
+            self._teller.show(line)
+        elif entry.kind in ("error", "warning"):
+            line = Text(f"{self._name}, {format_clock(entry.t)}: ", style="dim")
+            line.append(entry.text, style=_STYLES[entry.kind])
+            self._teller.show(line)
+
+
+def roughly(seconds: float) -> str:
+    """Write a time left no more exactly than it is known: ``about 3 min left``."""
+    if seconds < 10:
+        return "a few seconds left"
+    if seconds < 90:
+        return f"about {round(seconds, -1):.0f} s left"
+    minutes = round(seconds / 60)
+    if minutes < 90:
+        return f"about {minutes} min left"
+    return f"about {minutes // 60} h {minutes % 60:02d} min left"

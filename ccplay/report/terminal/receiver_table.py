@@ -1,0 +1,81 @@
+"""The receiver's table as lines of text for runs without a screen, each once it is due."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ccplay.analysis.receiver_table import Finish, Receiver, Row
+from ccplay.state.lab_state import LabState
+from ccplay.units import format_rate
+
+_CLOCK, _BYTES, _RATE = 9, 16, 13
+"""Cells of the columns."""
+
+_OFTEN_S = 0.1
+
+
+class ReceiverLines:
+    """What a receiver would print: ask after every event and at the end, each line comes once."""
+
+    def __init__(self) -> None:
+        self._flows: tuple[str, ...] = ()
+        self._told = 0
+        self._finished = False
+        self._looked = 0.0
+
+    def fresh(self, state: LabState, *, at_once: bool = False) -> Iterator[str]:
+        """Yield the lines that have become due; ``at_once`` however lately it looked."""
+        # Fine enough for seconds, and events come by the hundred.
+        if state.now - self._looked < _OFTEN_S and not at_once:
+            return
+        self._looked = state.now
+        table = Receiver(state, state.now)
+        lines = list(self._due(table))
+        if lines and table.flows != self._flows:
+            self._flows = table.flows
+            yield _head(table, state)
+        yield from lines
+
+    def _due(self, table: Receiver) -> Iterator[str]:
+        finish = None if self._finished else table.finish()
+        # A second that has passed after the checkpoint comes after its line.
+        for row in table.rows(after=self._told):
+            if finish is not None and finish.elapsed_s <= row.elapsed_s:
+                yield self._checkpoint(finish, table)
+                finish = None
+            self._told = row.elapsed_s
+            yield _second(row)
+        if finish is not None:
+            yield self._checkpoint(finish, table)
+
+    def _checkpoint(self, finish: Finish, table: Receiver) -> str:
+        self._finished = True
+        return _checkpoint(finish, table)
+
+
+def _head(table: Receiver, state: LabState) -> str:
+    names = (f"flow {name} {state.flows[name].cc}" for name in table.flows)
+    return "receiver".rjust(_CLOCK) + "".join(
+        name.rjust(_BYTES).ljust(_BYTES + _RATE) for name in names
+    )
+
+
+def _second(row: Row) -> str:
+    cells = "".join(
+        _cell(amount, "" if rate is None else format_rate(rate))
+        for amount, rate in zip(row.bytes, row.rates_bps, strict=True)
+    )
+    return f"{row.elapsed_s} s".rjust(_CLOCK) + cells
+
+
+def _checkpoint(finish: Finish, table: Receiver) -> str:
+    cells = "".join(
+        _cell(amount, "done" if name == finish.first else "")
+        for name, amount in zip(table.flows, finish.bytes, strict=True)
+    )
+    ratio = "" if finish.ratio is None else f", ratio {finish.ratio:.3f}"
+    return f"{finish.elapsed_s:.2f} s".rjust(_CLOCK) + cells + f"   checkpoint{ratio}"
+
+
+def _cell(amount: int | None, rate: str) -> str:
+    return ("-" if amount is None else f"{amount:,}").rjust(_BYTES) + rate.rjust(_RATE)

@@ -1,0 +1,233 @@
+"""Repeated runs as tables: a row a case, a column a figure, means with how sure they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from ccplay.analysis.results import CaseResult, CaseStatistics, PublishedResult, Result
+from ccplay.analysis.statistics import CONFIDENCE
+from ccplay.report.data.published import common, own, values
+from ccplay.report.data.verdicts import Verdict, run_name, verdicts
+from ccplay.report.terminal.amounts import Unit, unit
+from ccplay.report.terminal.column_heads import GAP, Column, deal, table
+from ccplay.report.terminal.misbehaviour import misbehaviours
+
+_UNKNOWN = "–"
+_MOST_TOLD = 3
+_SUFFIXES = ("_bps", "_ms", "_s")
+"""What the end of a figure's name says of its unit, which stands below it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A line of a table: what was measured of a case, or what others published."""
+
+    case: CaseStatistics
+    published: list[PublishedResult] | None = None
+    """None for what was measured."""
+
+
+def in_families(result: Result) -> list[CaseStatistics]:
+    """Return the cases that are better shown as rows together than each with tables of its own."""
+    repeated = any(run.repeat > 1 for run in result.cases)
+    return [case for case in result.statistics if repeated or case.parameters]
+
+
+def by_family(
+    cases: Iterable[CaseStatistics],
+) -> dict[tuple[str, tuple[str, ...]], list[CaseStatistics]]:
+    """Return cases by what their names share, and by the axes that they are points of."""
+    families: dict[tuple[str, tuple[str, ...]], list[CaseStatistics]] = {}
+    for case in cases:
+        families.setdefault((family_of(case), tuple(case.parameters)), []).append(case)
+    return families
+
+
+def family_of(case: CaseStatistics) -> str:
+    """Return the name of a case without its point in the matrix; empty where that is all of it."""
+    if not case.parameters:
+        return ""
+    # The words of a point are its last ones: ``CASE, delay 50 ms, limit 10``.
+    words = case.name.split(", ")
+    return ", ".join(words[: max(len(words) - len(case.parameters), 0)])
+
+
+def some_of(names: Sequence[str], cases: Sequence[CaseStatistics]) -> str:
+    """Say which cases these are, whole families by their name; nothing where they are all."""
+    if {case.name for case in cases} <= set(names):
+        return ""
+    told: list[str] = []
+    for (family, _), members in by_family(cases).items():
+        inside = [case.name for case in members if case.name in names]
+        told += [family] if family and len(inside) == len(members) else inside
+    more = f" and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
+    return ", ".join(told[:_MOST_TOLD]) + more
+
+
+def family_tables(result: Result, width: int) -> list[RenderableType]:
+    """Return a table, or several where ``width`` is short, for every family of cases.
+
+    At last comes what holds for all of them.
+    """
+    cases = in_families(result)
+    families: dict[tuple[object, ...], list[CaseStatistics]] = {}
+    for key, members in by_family(cases).items():
+        for case in members:
+            families.setdefault((key, tuple(case.reported)), []).append(case)
+    shown = [_family(each, result, width) for each in families.values()]
+    return [*shown, *_closing(cases, result)]
+
+
+def _family(cases: Sequence[CaseStatistics], result: Result, width: int) -> RenderableType:
+    rows = list(_rows(cases))
+    head = Text(family_of(cases[0]), style="bold")
+    labels = _labels(rows)
+    if len({case.runs for case in cases}) == 1:
+        head.append(f"  {_runs(cases[0].runs)} each", style="dim")
+    else:
+        labels.append(_label("n", rows, lambda case: str(case.runs)))
+    figures = [_figure(figure, cases, rows) for figure in cases[0].reported]
+    theirs = [number for number, row in enumerate(rows) if row.published is not None]
+    parts = [
+        Padding(table(labels, some, theirs), (1, 0, 0, GAP))
+        for some in deal(labels, figures, width, GAP)
+    ]
+    names = {case.name for case in cases}
+    told = _remarks(cases, [run for run in result.cases if run.name in names])
+    return Group(*([head] if head.plain else []), *parts, *([Text(), *told] if told else []))
+
+
+def _rows(cases: Sequence[CaseStatistics]) -> Iterator[_Row]:
+    """Yield the lines of a table; what was published of all stands once below them."""
+    for case in cases:
+        yield _Row(case)
+        if published := own(case, cases):
+            yield _Row(case, published)
+    if published := common(cases):
+        yield _Row(cases[0], published)
+
+
+def _labels(rows: Sequence[_Row]) -> list[Column]:
+    """Return what names each row: the values of the matrix, or the case."""
+    axes = rows[0].case.parameters
+    first, *others = [_label(axis, rows, _value_of(axis)) for axis in axes] or [
+        _label("case", rows, lambda case: case.name)
+    ]
+    named = [
+        cell if row.published is None else "published"
+        for cell, row in zip(first.cells, rows, strict=True)
+    ]
+    return [Column(first.head, named), *others]
+
+
+def _label(head: str, rows: Sequence[_Row], say: Callable[[CaseStatistics], str]) -> Column:
+    return Column(head, [say(row.case) if row.published is None else "" for row in rows])
+
+
+def _figure(figure: str, cases: Sequence[CaseStatistics], rows: Sequence[_Row]) -> Column:
+    means = [case.figures[figure].mean for case in cases if figure in case.figures]
+    fitting = unit(figure, means)
+    group, _, last = figure.rpartition(".")
+    return Column(
+        _head(last, fitting), [_cell(figure, row, fitting) for row in rows], group, fitting.name
+    )
+
+
+def _head(name: str, fitting: Unit) -> str:
+    """Return a figure's own name, word below word, without the unit that stands under it."""
+    ending = next((each for each in _SUFFIXES if fitting.name and name.endswith(each)), "")
+    return name.removesuffix(ending).replace("_", "\n")
+
+
+def _cell(figure: str, row: _Row, fitting: Unit) -> str:
+    """Write what was measured; or what others did, one value or the least and the greatest."""
+    if row.published is not None:
+        theirs = values(row.published, figure)
+        ends = dict.fromkeys(fitting.write(each(theirs)) for each in (min, max) if theirs)
+        return " to ".join(ends)
+    if (found := row.case.figures.get(figure)) is None:
+        return _UNKNOWN
+    few = f" (n {found.n})" if found.n < row.case.runs else ""
+    return fitting.write_statistic(found) + few
+
+
+def _value_of(axis: str) -> Callable[[CaseStatistics], str]:
+    def value_of(case: CaseStatistics) -> str:
+        value = case.parameters[axis]
+        return str(value).lower() if isinstance(value, bool) else str(value)
+
+    return value_of
+
+
+def _runs(count: int) -> str:
+    return f"{count} run{'s' if count != 1 else ''}"
+
+
+# --- what there is to say of a family, and of all -------------------------------------------------
+
+
+def _remarks(cases: Sequence[CaseStatistics], runs: Sequence[CaseResult]) -> list[RenderableType]:
+    notes = dict.fromkeys(
+        f"published {each.figure}: {each.note}"
+        for case in cases
+        for each in case.published
+        if each.note
+    )
+    told: list[RenderableType] = [_line(line, "dim") for line in notes]
+    for run in runs:
+        name = run_name(run)
+        told += [_line(f"{name}: error: {error}", "red") for error in run.errors]
+        told += [_line(f"take care: {name}: {each}", "yellow") for each in misbehaviours(run)]
+        if not run.health.trustworthy and not run.interrupted:
+            reasons = ", ".join(run.health.reasons)
+            told.append(_line(f"take care: {name}: {reasons}", "yellow"))
+    return told
+
+
+def _closing(cases: Sequence[CaseStatistics], result: Result) -> list[RenderableType]:
+    """Say once what ± is, and what became of the scenario's expectations."""
+    names = {case.name for case in cases}
+    lines = check_lines([run for run in result.cases if run.name in names], cases)
+    if any(found.n > 1 for case in cases for found in case.figures.values()):
+        meaning = f"± is half of the {CONFIDENCE:.0%} confidence interval of the mean (Student's t)"
+        lines.insert(0, (meaning, "dim"))
+    return [Group(*(_line(*each) for each in lines))] if lines else []
+
+
+def check_lines(
+    runs: Sequence[CaseResult], cases: Sequence[CaseStatistics] = ()
+) -> list[tuple[str, str]]:
+    """Return a line and its style for every expectation: in how many runs it held, and why.
+
+    One that is not of all ``cases`` says of which.
+    """
+    return [
+        line
+        for verdict in verdicts(runs)
+        for line in _check_lines(verdict, some_of(verdict.cases, cases))
+    ]
+
+
+def _check_lines(verdict: Verdict, where: str) -> Iterator[tuple[str, str]]:
+    style = "red" if verdict.failed else "green"
+    reason = f" ({verdict.why})" if verdict.why else ""
+    figure = f"{where}: {verdict.figure}" if where else verdict.figure
+    if verdict.total == 1:
+        held = "failed" if verdict.failed else "held"
+        yield f"{figure} is {verdict.value}, expected {verdict.text}: {held}{reason}", style
+        return
+    held = f"held in {verdict.held} of {verdict.total} runs"
+    yield f"{figure}, expected {verdict.text}: {held}{reason}", style
+    for each in verdict.failed[:_MOST_TOLD]:
+        yield f"  failed: {run_name(each.run)}: {each.value}", "red"
+    if len(verdict.failed) > _MOST_TOLD:
+        yield f"  … and {len(verdict.failed) - _MOST_TOLD} more", "red"
+
+
+def _line(text: str, style: str) -> Padding:
+    return Padding(Text(text, style=style), (0, 0, 0, GAP))

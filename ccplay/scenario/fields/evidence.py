@@ -1,0 +1,138 @@
+"""What a case is to show: the figures to report, what they must be, what others have measured."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ccplay.scenario.fields import quantities
+from ccplay.scenario.file.mistakes import quote, spell
+from ccplay.scenario.file.tree import Node, Reader, plain
+from ccplay.scenario.values import Expectation, Published
+from ccplay.units import parse_ratio
+
+MOST_FIGURES = 100
+FIGURE = r"[a-z][a-z0-9_]*(\.[A-Za-z0-9_.:/>-]*[A-Za-z0-9_])?"
+"""The shape of a figure's place in a result: ``flows.1.goodput_bps``, ``queues.r->h2.drops``."""
+
+EXPECTATION_KEYS = ("figure", "value", "tolerance", "at_least", "at_most", "why")
+PUBLISHED_KEYS = ("figure", "values", "note")
+
+_FIGURE = re.compile(FIGURE)
+
+
+def figure(value: Any) -> str:
+    """Read the name of a figure; whether a run has it is known to who measures."""
+    if not isinstance(value, str) or len(value) > 100 or not _FIGURE.fullmatch(value):
+        raise quantities.MisfitError(
+            f'{quote(value)} is no figure: its place in the result, such as "flows.1.goodput_bps"'
+        )
+    return value
+
+
+def read_figures(node: Node | None, reader: Reader) -> tuple[str, ...]:
+    """Read the figures to report first."""
+    figures: list[str] = []
+    for each in _members(node, "figures", reader):
+        name = reader.value(each, figure, "")
+        if name and name in figures:
+            reader.mistakes.add(each.place, f"{quote(name)} is named twice")
+        figures.append(name)
+    return tuple(figures)
+
+
+def read_expect(node: Node | None, reader: Reader) -> tuple[Expectation, ...]:
+    """Read the checks; one with a mistake in it is left out."""
+    checks = (_expectation(each, reader) for each in _members(node, "tables", reader))
+    return tuple(check for check in checks if check is not None)
+
+
+def read_published(node: Node | None, reader: Reader) -> tuple[Published, ...]:
+    """Read what others have measured."""
+    return tuple(_published(each, reader) for each in _members(node, "tables", reader))
+
+
+def _members(node: Node | None, of: str, reader: Reader) -> list[Node]:
+    nodes = reader.members(node, of)
+    if node is not None and len(nodes) > MOST_FIGURES:
+        reader.mistakes.add(node.place, f"more than {MOST_FIGURES}")
+        return []
+    return nodes
+
+
+def _expectation(node: Node, reader: Reader) -> Expectation | None:
+    before = reader.mistakes.count
+    table = reader.table(node, EXPECTATION_KEYS)
+    for key, example in (("figure", "checkpoint.ratio"), ("why", "the queue holds 800 ms")):
+        if key not in table:
+            reader.mistakes.add(node.place, f'{key} is missing, such as {key} = "{example}"')
+    name = reader.value(table.get("figure"), figure, "")
+    why = reader.value(table.get("why"), quantities.text, "")
+    low = reader.value(table.get("at_least"), quantities.number, None)
+    high = reader.value(table.get("at_most"), quantities.number, None)
+    text = _bounds_text(low, high)
+    if "value" in table and (low, high) == (None, None):
+        low, high, text = _around(table, node, reader)
+    elif "value" in table or "tolerance" in table:
+        what = "either value with tolerance, or at_least and at_most"
+        reader.mistakes.add(node.place, f"{what}, not both")
+    elif "at_least" not in table and "at_most" not in table:
+        reader.mistakes.add(node.place, "needs a value with a tolerance, at_least or at_most")
+    if low is not None and high is not None and low > high:
+        reader.mistakes.add(node.place, f"at_least {low:g} is more than at_most {high:g}")
+    if reader.mistakes.count > before:
+        return None
+    return Expectation(name, low, high, text, why, spell(node.place))
+
+
+def _bounds_text(low: float | None, high: float | None) -> str:
+    if low is not None and high is not None:
+        return f"{low:,.10g} to {high:,.10g}"
+    return f"at least {low:,.10g}" if low is not None else f"at most {high or 0:,.10g}"
+
+
+def _around(table: dict[str, Node], node: Node, reader: Reader) -> tuple[float, float, str]:
+    """Return the bounds that a value and its tolerance mean, and how to say them."""
+    value = reader.value(table["value"], quantities.number, 0.0)
+    tolerance = table.get("tolerance")
+    if tolerance is None:
+        reader.mistakes.add(node.place, 'tolerance is missing, such as tolerance = "15 %"')
+        return value, value, ""
+    width = reader.value(tolerance, lambda each: _tolerance(each, value), 0.0)
+    text = f"{value:,.10g} ± {' '.join(str(plain(tolerance)).split())}"
+    return value - width, value + width, text
+
+
+def _tolerance(tolerance: Any, value: float) -> float:
+    """Return how far off ``value`` a figure may be."""
+    if not isinstance(tolerance, str):
+        width = quantities.number(tolerance)
+        if width < 0:
+            raise quantities.MisfitError(f"a tolerance of {width:g} allows nothing")
+        return width
+    try:
+        share = parse_ratio(tolerance) if "%" in tolerance else None
+    except (ValueError, OverflowError):
+        share = None
+    if share is None:
+        raise quantities.MisfitError(
+            f'{quote(tolerance)} is no tolerance: a share such as "15 %", or a plain number'
+        )
+    if share and not value:
+        raise quantities.MisfitError("a share of 0 is 0: give the tolerance as a plain number")
+    return share * abs(value)
+
+
+def _published(node: Node, reader: Reader) -> Published:
+    table = reader.table(node, PUBLISHED_KEYS)
+    for key, example in (("figure", '"checkpoint.ratio"'), ("values", "[0.72, 0.75]")):
+        if key not in table:
+            reader.mistakes.add(node.place, f"{key} is missing, such as {key} = {example}")
+    values = reader.members(table.get("values"), "numbers")
+    if "values" in table and not values:
+        reader.mistakes.add(table["values"].place, "needs one reading or more, such as [0.72]")
+    return Published(
+        figure=reader.value(table.get("figure"), figure, ""),
+        values=tuple(reader.value(each, quantities.number, 0.0) for each in values),
+        note=reader.value(table.get("note"), quantities.prose, ""),
+    )

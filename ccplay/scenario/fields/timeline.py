@@ -1,0 +1,157 @@
+"""The timeline of a scenario: what to do when, read into commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from ccplay.model.base import Command
+from ccplay.model.commands import (
+    Mark,
+    SetClasses,
+    SetCongestionControl,
+    SetLink,
+    SetQdisc,
+    StartCapture,
+    StartDownload,
+    StartFlow,
+    StartPing,
+    StartUdp,
+    StopCapture,
+    StopDownload,
+    StopFlow,
+    StopPing,
+    StopUdp,
+    TraceFlow,
+    UntraceFlow,
+)
+from ccplay.scenario.fields import quantities
+from ccplay.scenario.fields.classes import read_classes
+from ccplay.scenario.fields.queues import read_qdisc
+from ccplay.scenario.file.mistakes import Place, quote
+from ccplay.scenario.file.tree import Node, Reader
+
+MOST_STEPS = 10_000
+
+ACTIONS: dict[str, type[Command]] = {
+    str(kind.__struct_config__.tag): kind
+    for kind in (
+        *(StartFlow, StopFlow, StartDownload, StopDownload, StartPing, StopPing),
+        *(StartUdp, StopUdp),
+        *(SetCongestionControl, SetQdisc, SetClasses, SetLink, StartCapture, StopCapture),
+        *(TraceFlow, UntraceFlow, Mark),
+    )
+}
+"""What a step can ``do``, by the word for it."""
+
+FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "flow": ("flow", quantities.name),
+    "download": ("download", quantities.name),
+    "ping": ("ping", quantities.name),
+    "udp": ("udp", quantities.name),
+    "src": ("src", quantities.name),
+    "dst": ("dst", quantities.name),
+    "host": ("host", quantities.name),
+    "cc": ("cc", quantities.congestion_control),
+    "streams": ("streams", quantities.Whole(1, quantities.MOST_STREAMS)),
+    "bytes": ("bytes", quantities.size),
+    "duration_s": ("duration", quantities.duration),
+    "ecn": ("ecn", quantities.flag),
+    "monitor": ("monitor", quantities.flag),
+    "interval_s": ("interval", quantities.interval),
+    "count": ("count", quantities.Whole(1, quantities.MOST_PINGS)),
+    "link": ("link", quantities.text),
+    "rate": ("rate", quantities.rate),
+    "rate_bps": ("rate", quantities.payload_rate),
+    "packet_bytes": ("packet", quantities.packet),
+    "delay_us": ("delay", quantities.delay),
+    "jitter_us": ("jitter", quantities.delay),
+    "loss": ("loss", quantities.loss),
+    "mark": ("mark", quantities.mark),
+    "traffic_class": ("class", quantities.name),
+    "capture": ("capture", quantities.name),
+    "snaplen": ("snaplen", quantities.Whole(64, 65_535)),
+    "max_bytes": ("size", quantities.size),
+    "text": ("text", quantities.text),
+}
+"""By a command's field: its key in a file, and how it is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A step as it was read, its names not yet checked."""
+
+    place: Place
+    at_s: float
+    after: str | None
+    command: Command
+
+    def at(self, field: str) -> Place:
+        """Return the place of a command's field."""
+        return (*self.place, FIELDS[field][0])
+
+
+def read_timeline(node: Node | None, duration_s: float, reader: Reader) -> list[Draft]:
+    """Read every step; one with a mistake in it is left out."""
+    nodes = reader.members(node)
+    if node is not None and len(nodes) > MOST_STEPS:
+        reader.mistakes.add(node.place, f"more than {MOST_STEPS} steps")
+        return []
+    drafts = (_step(each, duration_s, reader) for each in nodes)
+    return [draft for draft in drafts if draft is not None]
+
+
+def _step(node: Node, duration_s: float, reader: Reader) -> Draft | None:
+    before = reader.mistakes.count
+    table = reader.table(node)
+    at_s, after = _moment(node.place, table, reader)
+    if at_s > duration_s:
+        reader.mistakes.add((*node.place, "at"), f"is later than the end, {duration_s:g} s")
+    command = _command(node.place, table, reader)
+    if command is None or reader.mistakes.count > before:
+        return None
+    return Draft(node.place, at_s, after, command)
+
+
+def _moment(place: Place, table: dict[str, Node], reader: Reader) -> tuple[float, str | None]:
+    after = reader.value(table.pop("after", None), quantities.name, None)
+    at = table.pop("at", None)
+    if at is None and after is None:
+        reader.mistakes.add(place, 'at is missing: when to do it, such as at = "2 s"')
+    return reader.value(at, quantities.seconds, 0.0), after
+
+
+def _command(place: Place, table: dict[str, Node], reader: Reader) -> Command | None:
+    do = table.pop("do", None)
+    if do is None:
+        reader.mistakes.add(place, f"do is missing: one of {', '.join(ACTIONS)}")
+        return None
+    action = ACTIONS.get(reader.value(do, quantities.Choice("action", tuple(ACTIONS)), ""))
+    if action is None:
+        return None
+    values: dict[str, Any] = {}
+    if action is SetQdisc:
+        own = {key: table.pop(key) for key in list(table) if key not in ("link", "class")}
+        values["qdisc"] = read_qdisc(place, own, reader)
+    if action is SetClasses:
+        if "classes" not in table:
+            reader.mistakes.add(place, "classes is missing: a list of classes, or [] for one queue")
+        values["classes"] = read_classes(table.pop("classes", None), reader)
+    fields = [f for f in msgspec.structs.fields(action) if f.name in FIELDS]
+    known = [FIELDS[field.name][0] for field in fields]
+    given = reader.table(Node(place, table), ("at", "after", "do", *known))
+    for field in fields:
+        key, read = FIELDS[field.name]
+        if key in given:
+            values[field.name] = reader.value(given[key], read, None)
+        elif field.required:
+            reader.mistakes.add(
+                place, f"{key} is missing for {quote(action.__struct_config__.tag)}"
+            )
+    missing = [
+        f.name for f in msgspec.structs.fields(action) if f.required and values.get(f.name) is None
+    ]
+    return None if missing else action(**values)

@@ -1,0 +1,122 @@
+"""Mistakes in a scenario file: collected with their places, told all at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import TypeAlias
+
+from ccplay.errors import ScenarioError
+from ccplay.scenario.file.lines import locate, nearest
+
+Place: TypeAlias = tuple[str | int, ...]
+"""Keys and indexes that lead to a value: ``("timeline", 2, "cc")``."""
+
+
+class SetPath(str):
+    """The path of a ``--set`` as it was written: the first part of its value's place."""
+
+    __slots__ = ()
+
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_SHOWN = 20
+
+
+class Mistakes:
+    """What is wrong with one file."""
+
+    def __init__(self, file: str, text: str) -> None:
+        """``file`` names it in messages; ``text`` is its content, to find lines in."""
+        self._file = file
+        self._text = text
+        self._found: dict[tuple[Place, str], dict[str, None]] = {}
+        self._cases: set[str] = set()
+        self._case = ""
+        self.count = 0
+        """How often ``add`` was called: who reads a value can tell whether it went well."""
+
+    def within(self, case: str) -> None:
+        """Say which case is read from now on: some mistakes are mistakes only in some."""
+        self._case = case
+        self._cases.add(case)
+
+    def add(self, place: Place, text: str) -> None:
+        """Note a mistake; what several cases inherit is told once."""
+        self._found.setdefault((place, text), {})[self._case] = None
+        self.count += 1
+
+    def raise_any(self) -> None:
+        """Raise one ``ScenarioError`` with every mistake, in the order of the file."""
+        if not self._found:
+            return
+        lines = locate(self._text)
+        found = sorted(
+            ((_line(lines, place), place, text) for place, text in self._found),
+            key=lambda each: each[0],
+        )
+        told = [self._tell(*each) for each in found[:_SHOWN]]
+        if len(found) > _SHOWN:
+            told.append(f"{self._file}: … and {len(found) - _SHOWN} more")
+        if len(found) > 1:
+            told.insert(0, f"{self._file}: {len(found)} mistakes")
+        raise ScenarioError("\n".join(told))
+
+    def _tell(self, line: int, place: Place, text: str) -> str:
+        start = f"{self._file}:{line}:" if line else f"{self._file}:"
+        where = f"{spell(place)}: " if place else ""
+        return f"{start} {where}{text}{self._only_in(place, text)}"
+
+    def _only_in(self, place: Place, text: str) -> str:
+        """Return in which cases something common is wrong, unless it is in all of them."""
+        cases = list(self._found[place, text])
+        if len(cases) == len(self._cases) or not cases[0] or place[:1] in (("case",), ("matrix",)):
+            return ""
+        more = f" and {len(cases) - 1} more" if len(cases) > 1 else ""
+        return f" (in {quote(cases[0])}{more})"
+
+
+def _line(lines: dict[Place, int], place: Place) -> int:
+    """Return where in the file a place is; 0 for what the command line says."""
+    return 0 if place and isinstance(place[0], SetPath) else nearest(lines, place)
+
+
+def spell(place: Place) -> str:
+    """Write a place as people do: ``case[1].links."r1->r2".rate``."""
+    if place and isinstance(place[0], SetPath):
+        inner = f": {spell(place[1:])}" if place[1:] else ""
+        return f"--set {quote(str(place[0]))[1:-1]}{inner}"
+    words = ""
+    for part in place:
+        if isinstance(part, int):
+            words += f"[{part}]"
+        else:
+            words += ("." if words else "") + _key(part)
+    return words
+
+
+def _key(part: str) -> str:
+    if _BARE_KEY.fullmatch(part):
+        return part
+    # A path within a path has quotes of its own.
+    return f"'{quote(part)[1:-1]}'" if '"' in part and "'" not in part else quote(part)
+
+
+def quote(value: object) -> str:
+    """Write a value of the file as it may stand there, shortened: ``"cubik"``."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = str(value)
+    text = text if len(text) <= 60 else text[:57] + "..."
+    escaped = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
+    return f'"{escaped}"' if isinstance(value, str) else escaped
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return ``; did you mean "cubic"?``, or all that is known where nothing is near."""
+    known = list(known)
+    if near := get_close_matches(word.lower(), known, n=1):
+        return f"; did you mean {quote(near[0])}?"
+    names = (quote(each) if "," in each else each for each in known)
+    return f" (there are: {', '.join(names)})" if known else ""

@@ -1,0 +1,67 @@
+"""Paths into a scenario file as people write them: ``links."r->h2".delay``, ``timeline.0.cc``."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from typing import Any, TypeAlias
+
+from ccplay.scenario.fields.quantities import MisfitError
+from ccplay.scenario.file.mistakes import quote
+
+Path: TypeAlias = tuple[str, ...]
+"""Keys, from the outermost table inwards; members of lists by their number."""
+
+NOWHERE: Path = ()
+
+# Looser than TOML, whose bare keys have no arrows: nobody quotes twice in a shell.
+_PART = re.compile(r"""\s*("(?:[^"\\]|\\.)*"|'[^']*'|[^\s.\[\]"'=]+)\s*""")
+_NEXT = re.compile(r"\.|(?=\[)")
+_INDEX = re.compile(r"\[\s*([0-9]+)\s*\]\s*")
+
+
+def read_path(value: Any) -> Path:
+    """Read a path; ``timeline[0]`` is the same as ``timeline.0``. Raises ``MisfitError``."""
+    if isinstance(value, str):
+        path, end = _scan(value)
+        if path and end == len(value):
+            return path
+    raise MisfitError(f'{quote(value)} is no path such as "links.bottleneck.queue.limit"')
+
+
+def split_setting(text: str) -> tuple[str, Path, str]:
+    """Split ``PATH=VALUE`` into the path as it is written, the path, and the value's text.
+
+    Raises ``MisfitError``.
+    """
+    path, end = _scan(text)
+    if not path or text[end : end + 1] != "=":
+        example = 'such as links.bottleneck.rate="5 Mbit/s"'
+        raise MisfitError(f"{quote(text)} is not PATH=VALUE, {example}")
+    return text[:end].strip(), path, text[end + 1 :].strip()
+
+
+def _scan(text: str) -> tuple[Path, int]:
+    """Return the path with which a text begins, and where it ends."""
+    parts: list[str] = []
+    end = 0
+    while True:
+        if match := _INDEX.match(text, end) if parts else None:
+            parts.append(match[1])
+        elif match := _PART.match(text, end):
+            parts.append(_unquoted(match[1]))
+        else:
+            return (), end
+        end = match.end()
+        if (dot := _NEXT.match(text, end)) is None:
+            return tuple(parts), end
+        end = dot.end()
+
+
+def _unquoted(part: str) -> str:
+    if part[0] not in "\"'":
+        return part
+    try:
+        return str(tomllib.loads(f"part = {part}")["part"])
+    except tomllib.TOMLDecodeError:
+        raise MisfitError(f"{quote(part)} is not text in quotes as TOML has it") from None

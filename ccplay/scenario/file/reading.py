@@ -1,0 +1,106 @@
+"""Reading a scenario file: from TOML to cases, refused as a whole where anything is wrong."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+
+from ccplay.errors import ScenarioError
+from ccplay.scenario.cases import FILE_KEYS, read_cases
+from ccplay.scenario.fields import quantities
+from ccplay.scenario.file.mistakes import Mistakes, quote
+from ccplay.scenario.file.settings import lay_over, read_settings
+from ccplay.scenario.file.tree import Node, Reader, grow
+from ccplay.scenario.values import Scenario
+
+LARGEST_FILE = 1_000_000
+_RECORDING = b'{"event":"hello"'
+_LINE_AND_COLUMN = re.compile(r" \(at line (\d+), column (\d+)\)$")
+
+
+def load(path: Path, settings: Sequence[str] = ()) -> Scenario:
+    """Read a scenario file with ``settings`` over it, each ``PATH=VALUE`` as ``--set`` has it.
+
+    Raises ``ScenarioError`` with every mistake: file, line (or setting), place and what was meant.
+    """
+    return parse(_read(path), path, settings)
+
+
+def parse(text: str, path: Path, settings: Sequence[str] = ()) -> Scenario:
+    """Read the text of a scenario file; ``path`` names it. Raises ``ScenarioError``."""
+    text = text.replace("\r\n", "\n")
+    try:
+        root = grow(_toml(text, path))
+        mistakes = Mistakes(path.name, text)
+        scenario = _scenario(root, path, settings, Reader(mistakes))
+        mistakes.raise_any()
+    except RecursionError:
+        raise ScenarioError(f"{path.name}:1: tables or lists are nested too deeply") from None
+    return scenario
+
+
+def _scenario(root: Node, path: Path, settings: Sequence[str], reader: Reader) -> Scenario:
+    over = read_settings(settings, reader.mistakes)
+    root = lay_over(root, [each for each in over if each.path[0] == "title"], reader)
+    over = [each for each in over if each.path[0] != "title"]
+    table = reader.table(root, FILE_KEYS)
+    title = reader.value(table.get("title"), quantities.text, path.stem)
+    about = reader.value(table.get("about"), quantities.prose, "")
+    cases = read_cases(table, title, over, reader)
+    return Scenario(path, title, about, tuple(cases), tuple(settings))
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FILE + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise ScenarioError(
+            f"can't read scenario {quote(str(path))}: {reason}{_run_in(path)}"
+        ) from None
+    if content.startswith(_RECORDING) or path.suffix == ".c":
+        raise ScenarioError(f"{path} is no scenario{_meant(path)}")
+    if len(content) > LARGEST_FILE:
+        raise ScenarioError(f"{path}: larger than {LARGEST_FILE:,} bytes: that is no scenario")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ScenarioError(
+            f"{path.name}:{line}: not UTF-8 text (byte 0x{content[error.start]:02x})"
+        ) from None
+
+
+def _run_in(path: Path) -> str:
+    """Say which scenario was run in a directory that ``ccplay run --out`` wrote."""
+    inside = path / "scenario.toml"
+    return f"; what was run there is {inside}" if inside.is_file() else ""
+
+
+def _meant(path: Path) -> str:
+    """Say what to do with another file of ccplay's that was taken for a scenario."""
+    said = shlex.quote(str(path))
+    if path.suffix == ".c":
+        return f"; an algorithm of your own is named by ccplay --algorithm {said}"
+    return f", but a recording: ccplay replay {said} shows it, ccplay script {said} makes one of it"
+
+
+def _toml(text: str, path: Path) -> dict[str, object]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        message = str(error)
+        if match := _LINE_AND_COLUMN.search(message):
+            reason = message[: match.start()]
+            where = f"{match[1]}: column {match[2]}"
+        else:
+            reason = message.removesuffix(" (at end of document)")
+            where = f"{text.count(chr(10)) + 1}: end of file"
+        raise ScenarioError(f"{path.name}:{where}: not TOML: {reason}") from None
+    except ValueError as error:
+        # Python itself refuses numbers of thousands of digits, and dates such as 30 February.
+        raise ScenarioError(f"{path.name}:1: not TOML: {error}") from None

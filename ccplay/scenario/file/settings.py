@@ -1,0 +1,71 @@
+"""What the command line says over a file: ``--set links.bottleneck.rate="5 Mbit/s"``."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ccplay.scenario.fields.quantities import MisfitError
+from ccplay.scenario.file.mistakes import Mistakes, Place, SetPath, quote
+from ccplay.scenario.file.paths import Path, split_setting
+from ccplay.scenario.file.tree import Node, Reader, graft, grow
+
+_OPENS = ("[", "{", '"', "'")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A value, where it goes, and how to speak of it."""
+
+    path: Path
+    value: Node
+
+    @property
+    def place(self) -> Place:
+        """Where it stands: not in the file."""
+        return self.value.place
+
+
+def read_settings(settings: Sequence[str], mistakes: Mistakes) -> list[Setting]:
+    """Read what ``--set`` was given, each ``PATH=VALUE``."""
+    read = []
+    for text in settings:
+        try:
+            read.append(_setting(text))
+        except MisfitError as error:
+            mistakes.add((SetPath(text.partition("=")[0].strip()),), str(error))
+    return read
+
+
+def lay_over(below: Node, settings: Iterable[Setting], reader: Reader) -> Node:
+    """Return a case with what was set; a later setting lies over an earlier one."""
+    for setting in settings:
+        try:
+            below = graft(below, setting.path, setting.value, setting.place)
+        except MisfitError as error:
+            reader.mistakes.add(setting.place, str(error))
+    return below
+
+
+def _setting(text: str) -> Setting:
+    # What a shell hands over need not be text: Python keeps such bytes as lone surrogates.
+    if not text.isascii() and any("\ud800" <= each <= "\udfff" for each in text):
+        raise MisfitError(f"{quote(text)} is not UTF-8 text")
+    written, path, value = split_setting(text)
+    if path[0] == "case":
+        raise MisfitError("a setting holds for every case; --case NAME picks some")
+    return Setting(path, grow(_value(value), (SetPath(written),)))
+
+
+def _value(text: str) -> Any:
+    """Read a value as TOML, or as text where it is none: nobody likes to quote twice."""
+    try:
+        table = tomllib.loads(f"value = {text}")
+    except ValueError as error:
+        if not text.startswith(_OPENS):
+            return text
+        raise MisfitError(f"{quote(text)} is not TOML: {error}") from None
+    # A line break would let more than one value in.
+    return table["value"] if len(table) == 1 and "\n" not in text else text

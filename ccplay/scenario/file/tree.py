@@ -1,0 +1,134 @@
+"""The values of a file with their places, and how a table of a case lies over the common one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ccplay.scenario.fields.quantities import MisfitError
+from ccplay.scenario.file.mistakes import Mistakes, Place, did_you_mean, quote, spell
+from ccplay.scenario.file.paths import Path
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A value and where it stands; a table is a dict of nodes, an array a list of nodes."""
+
+    place: Place
+    value: Any
+
+
+def grow(value: Any, place: Place = ()) -> Node:
+    """Return what tomllib read, with places."""
+    if isinstance(value, dict):
+        return Node(place, {key: grow(each, (*place, key)) for key, each in value.items()})
+    if isinstance(value, list):
+        return Node(place, [grow(each, (*place, i)) for i, each in enumerate(value)])
+    return Node(place, value)
+
+
+def overlay(below: Node, above: Node) -> Node:
+    """Return ``below`` with what ``above`` says instead, table by table.
+
+    A table that names a ``kind`` starts anew: the limit of a pfifo is none of a bfifo's.
+    """
+    if not (isinstance(below.value, dict) and isinstance(above.value, dict)):
+        return above
+    if "kind" in above.value and "kind" in below.value:
+        return above
+    merged = dict(below.value)
+    for key, node in above.value.items():
+        merged[key] = overlay(merged[key], node) if key in merged else node
+    return Node(above.place, merged)
+
+
+def graft(below: Node, path: Path, above: Node, at: Place) -> Node:
+    """Return ``below`` with ``above`` laid over what ``path`` leads to.
+
+    Tables on the way that are not there are made and stand ``at``, where the path does. Raises
+    ``MisfitError`` for a path that leads nowhere: a list's members are only those that it has.
+    """
+    if not path:
+        return overlay(below, above)
+    key, rest = path[0], path[1:]
+    if isinstance(below.value, list):
+        if not key.isdecimal() or len(key) > 9 or int(key) >= len(below.value):
+            here = f"{spell(below.place)}, which has {len(below.value)} (counted from 0)"
+            raise MisfitError(f"there is no {quote(key)} in {here}")
+        members = list(below.value)
+        members[int(key)] = graft(members[int(key)], rest, above, at)
+        return Node(below.place, members)
+    if not isinstance(below.value, dict):
+        raise MisfitError(f"there is no {quote(key)} in {quote(plain(below))}: that is no table")
+    table = dict(below.value)
+    table[key] = graft(table[key], rest, above, at) if key in table else _planted(rest, above, at)
+    return Node(below.place, table)
+
+
+def _planted(path: Path, above: Node, at: Place) -> Node:
+    for key in reversed(path):
+        above = Node(at, {key: above})
+    return above
+
+
+class Reader:
+    """Reads nodes; what does not fit becomes a mistake and a default."""
+
+    def __init__(self, mistakes: Mistakes) -> None:
+        self.mistakes = mistakes
+
+    def table(self, node: Node | None, known: Iterable[str] | None = None) -> dict[str, Node]:
+        """Return the entries of a table; keys that are not ``known`` are mistakes."""
+        if node is None:
+            return {}
+        if not isinstance(node.value, dict):
+            self.mistakes.add(node.place, f"must be a table, not {quote(plain(node))}")
+            return {}
+        if known is None:
+            return dict(node.value)
+        known = list(known)
+        for key, each in node.value.items():
+            if key not in known:
+                # What a path has put here stands elsewhere, where the key can't be seen.
+                there = "" if each.place[-1:] == (key,) else key
+                self.mistakes.add(each.place, unknown_key(key, known, there))
+        return {key: each for key, each in node.value.items() if key in known}
+
+    def members(self, node: Node | None, of: str = "tables") -> list[Node]:
+        """Return the members of an array of tables, or of what else it should hold."""
+        if node is None:
+            return []
+        if not isinstance(node.value, list):
+            self.mistakes.add(node.place, f"must be a list of {of}, not {quote(plain(node))}")
+            return []
+        return list(node.value)
+
+    def value(self, node: Node | None, read: Callable[[Any], T], default: T) -> T:
+        """Return what ``read`` makes of a value; its ``ValueError`` becomes a mistake."""
+        if node is None:
+            return default
+        try:
+            return read(plain(node))
+        except (ValueError, OverflowError) as error:
+            self.mistakes.add(node.place, str(error))
+            return default
+
+
+def unknown_key(key: str, known: Iterable[str], told: str = "") -> str:
+    """Say that a key is not known here, and which where its place does not tell."""
+    text = f"unknown key{f' {quote(told)}' if told else ''}{did_you_mean(key, known)}"
+    if key in ("timeline", "case"):
+        text += "; in TOML what follows a [table] belongs to it: put it above the first one"
+    return text
+
+
+def plain(node: Node) -> Any:
+    """Return the value without its places."""
+    if isinstance(node.value, dict):
+        return {key: plain(each) for key, each in node.value.items()}
+    if isinstance(node.value, list):
+        return [plain(each) for each in node.value]
+    return node.value

@@ -1,0 +1,255 @@
+"""From play to script: what was done in a session, as a scenario file that does the same again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import tomlkit
+from msgspec.structs import replace
+
+from ccplay.errors import RecordingError, ScenarioError
+from ccplay.model.commands import Build, SetClasses, SetQdisc
+from ccplay.model.events import Applied, Hello
+from ccplay.model.values import BOTTLENECK, LinkSetting, Topology
+from ccplay.scenario.fields import spelling
+from ccplay.scenario.fields.network import names_of
+from ccplay.scenario.fields.spelling import Plain
+from ccplay.scenario.fields.timeline import FIELDS, read_timeline
+from ccplay.scenario.file.mistakes import Mistakes, Place, spell
+from ccplay.scenario.file.reading import parse
+from ccplay.scenario.file.tree import Reader, grow
+from ccplay.scenario.rules.classes import check_classes
+from ccplay.scenario.rules.own_algorithms import admitted
+from ccplay.scenario.rules.timeline import check_timeline
+from ccplay.state.lab_state import LabState
+from ccplay.stream.wire import printable
+
+_LINK_KEYS = {
+    "rate": "rate",
+    "delay_us": "delay",
+    "jitter_us": "jitter",
+    "loss": "loss",
+    "mark": "mark",
+}
+_DEFAULT_CC = "cubic"
+"""What a scenario's hosts use where nothing is said."""
+
+
+def write(state: LabState, *, title: str = "", until: float | None = None) -> str:
+    """Return the scenario of a session, or of its part up to the moment ``until``.
+
+    Every command that took effect is a step, at its moment; an algorithm of one's own that was
+    saved meanwhile is none. One that no scenario can say stands in the file as a comment, with the
+    reason. Raises ``RecordingError`` where the network never stood, and ``ScenarioError`` where no
+    scenario can say that network.
+    """
+    hello, ready_at = state.hello, state.ready_at
+    end = state.now if until is None else until
+    if hello is None or ready_at is None or ready_at > end:
+        raise RecordingError("the network has not stood yet: there is nothing to save")
+    build = hello.build or _guess(state, hello.network.topology, ready_at)
+    done = [each for each in state.applied if each.t <= end and not each.renewed]
+    duration_s = float(max(math.ceil(round(end - ready_at, 3)), 1))
+    steps = [step(each, ready_at) for each in done]
+    head = "\n".join(
+        [
+            f"title = {_toml(spelling.line(printable(title)) if title.strip() else 'A session')}",
+            f"duration = {_toml(spelling.seconds(duration_s))}",
+            "",
+            *_network(build),
+            "\n",
+        ]
+    )
+    with admitted(build.algorithms) as own:
+        head = "\n".join([*_origin(hello, own), head])
+        _prove(head)
+        text = head + "\n".join([*_timeline(steps, duration_s, build), ""])
+        _prove(text)
+    return text
+
+
+def _prove(text: str) -> None:
+    """Read what was written: what is wrong must not be left to whoever opens the file."""
+    try:
+        parse(text, Path("scenario"))
+    except ScenarioError as error:
+        raise ScenarioError(f"no scenario can say this session: {error}") from None
+
+
+def step(applied: Applied, ready_at: float) -> dict[str, Plain]:
+    """Return a command that took effect as a step of a timeline, its moment in milliseconds."""
+    command = applied.command
+    at_s = max(round(_asked_at(applied) - ready_at, 3), 0.0)
+    said: dict[str, Plain] = {
+        "at": spelling.seconds(at_s),
+        "do": str(command.__struct_config__.tag),
+    }
+    given = {
+        field.name: value
+        for field in msgspec.structs.fields(command)
+        if (value := getattr(command, field.name)) != field.default
+    }
+    for field, (key, read) in FIELDS.items():
+        if field in given:
+            said[key] = spelling.value(read, given[field])
+    if isinstance(command, SetQdisc):
+        said |= spelling.queue(command.qdisc)
+    if isinstance(command, SetClasses):
+        said["classes"] = spelling.classes(command.classes)
+    return said
+
+
+def _asked_at(applied: Applied) -> float:
+    """Return when the command came: an iperf3 takes a moment to start, then as now."""
+    return applied.t - applied.took_s
+
+
+# --- the network ----------------------------------------------------------------------------
+
+
+def _guess(state: LabState, topology: Topology, ready_at: float) -> Build:
+    """Return what must have been asked for, where a recording is too old to say so itself."""
+    links = {}
+    for name, changes in state.links.items():
+        built = [each.setting for each in changes if each.t <= ready_at]
+        if built:
+            # The kernel was asked for both, and 0 is nothing.
+            links[name] = replace(
+                built[-1], jitter_us=built[-1].jitter_us or None, loss=built[-1].loss or None
+            )
+    bottlenecks = state.hello.network.bottlenecks if state.hello else []
+    settings = [links.get(name) for name in bottlenecks]
+    if settings and settings[0] is not None and settings.count(settings[0]) == len(settings):
+        links = {BOTTLENECK: settings[0]} | {
+            name: setting for name, setting in links.items() if name not in bottlenecks
+        }
+    defaults = {each.host: each.cc for each in state.host_changes if each.t <= ready_at}
+    return Build(
+        topology=topology,
+        links=links,
+        congestion_controls={host: cc for host, cc in defaults.items() if cc != _DEFAULT_CC},
+        sample_hz=state.hello.sample_hz if state.hello else 50.0,
+    )
+
+
+def _network(build: Build) -> Iterator[str]:
+    kind, pairs = build.topology.kind, build.topology.pairs
+    topology: dict[str, Plain] = {"kind": kind}
+    if kind == "dumbbell":
+        topology["pairs"] = pairs
+    yield f"topology = {_toml(topology)}"
+    for link, setting in build.links.items():
+        yield f"{spell(('links', link))} = {_link(setting)}"
+    for host, cc in build.congestion_controls.items():
+        yield f"{spell(('hosts', host, 'cc'))} = {_toml(cc)}"
+    default = Build()
+    if build.sample_hz != default.sample_hz:
+        yield f"sampling = {_toml(spelling.frequency(build.sample_hz))}"
+    if build.seed != default.seed:
+        yield f"seed = {build.seed}"
+
+
+def _link(setting: LinkSetting) -> str:
+    said: dict[str, Plain] = {
+        key: spelling.value(FIELDS[field][1], value)
+        for field, key in _LINK_KEYS.items()
+        if (value := getattr(setting, field)) is not None
+    }
+    if setting.mtu is not None:
+        said["mtu"] = setting.mtu
+    if setting.qdisc is not None:
+        said["queue"] = spelling.queue(setting.qdisc)
+    if setting.classes is None:
+        return _toml(said)
+    # An inline table may not go over lines, but a list in it may.
+    listed = "".join(f"  {_toml(each)},\n" for each in spelling.classes(setting.classes))
+    before = _toml(said).removesuffix("}").rstrip()
+    return f"{before}{', ' if said else ' '}classes = [\n{listed}] }}"
+
+
+# --- the timeline ---------------------------------------------------------------------------
+
+
+def _timeline(
+    steps: Sequence[Mapping[str, Plain]], duration_s: float, build: Build
+) -> Iterator[str]:
+    if not steps:
+        yield "timeline = []"
+        return
+    refused = _refused(steps, duration_s, build)
+    # Aligned, moments and actions are read down the page.
+    width = max(len(str(each["at"])) for each in steps)
+    yield "timeline = ["
+    for number, each in enumerate(steps):
+        gap = " " * (width - len(str(each["at"])))
+        rest = {key: value for key, value in each.items() if key != "at"}
+        line = f"{{ at = {_toml(each['at'])},{gap} {_toml(rest).removeprefix('{ ')},"
+        if number in refused:
+            yield f"  # {printable(refused[number])}:"
+            line = f"# {line}"
+        yield f"  {line}"
+    yield "]"
+
+
+class _Refusals(Mistakes):
+    """What is wrong with a timeline, by the number of the step."""
+
+    def __init__(self) -> None:
+        super().__init__("", "")
+        self.why: dict[int, str] = {}
+
+    def add(self, place: Place, text: str) -> None:
+        """Note the first mistake of a step."""
+        super().add(place, text)
+        if len(place) > 1 and isinstance(place[1], int):
+            self.why.setdefault(place[1], text)
+
+
+def _refused(
+    steps: Sequence[Mapping[str, Plain]], duration_s: float, build: Build
+) -> dict[int, str]:
+    """Return by number, with the reason, the steps that no scenario takes."""
+    refused: dict[int, str] = {}
+    while True:
+        kept = [number for number in range(len(steps)) if number not in refused]
+        found = _Refusals()
+        node = grow([dict(steps[number]) for number in kept], ("timeline",))
+        drafts = read_timeline(node, duration_s, Reader(found))
+        names = names_of(build.topology)
+        check_timeline(drafts, names, found)
+        check_classes(drafts, build.links, names, found)
+        if not found.why:
+            return refused
+        # What refers to a step that is left out is refused in the next round.
+        refused |= {kept[number]: why for number, why in found.why.items()}
+
+
+# --- text -----------------------------------------------------------------------------------
+
+
+def _origin(hello: Hello, own: Sequence[str]) -> Iterator[str]:
+    try:
+        moment = datetime.fromtimestamp(hello.wall_time, UTC)
+    except (OverflowError, ValueError, OSError):
+        when = ""
+    else:
+        when = f" of {moment:%Y-%m-%d %H:%M} UTC"
+    kernel = printable(hello.capabilities.kernel)
+    yield f"# What was done in a session{when}: Linux {kernel}, ccplay {printable(hello.version)}."
+    yield "# Moments count from when the network stood."
+    for name in own:
+        yield f"# {name} is an algorithm of one's own: run this with --algorithm {name}.bpf.c"
+    yield ""
+
+
+def _toml(value: Plain) -> str:
+    if isinstance(value, dict):
+        pairs = (f"{spell((key,))} = {_toml(each)}" for key, each in value.items())
+        return f"{{ {', '.join(pairs)} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(_toml(each) for each in value)}]"
+    return tomlkit.item(value).as_string()

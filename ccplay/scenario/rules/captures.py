@@ -1,0 +1,65 @@
+"""Captures in a scenario: those that its steps start and stop, and those asked for beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import count
+
+from ccplay.errors import UsageError
+from ccplay.model.commands import StartCapture, StopCapture
+from ccplay.model.values import CAPTURE_LIMITS
+from ccplay.scenario.fields.network import names_of
+from ccplay.scenario.fields.timeline import Draft
+from ccplay.scenario.file.mistakes import Mistakes, did_you_mean, quote, spell
+from ccplay.scenario.values import Case, Scenario, Step
+from ccplay.units import format_size
+
+MOST_CAPTURES = 16
+LARGEST_CAPTURE = 100_000_000
+"""A file may come from a stranger, and a capture lies on its reader's disk."""
+
+
+def captured(scenario: Scenario, links: Sequence[str]) -> Scenario:
+    """Return the scenario with captures of these links from the start of every case.
+
+    Raises ``UsageError`` for a link that a case does not have.
+    """
+    return replace(scenario, cases=tuple(_captured(case, links) for case in scenario.cases))
+
+
+def _captured(case: Case, links: Sequence[str]) -> Case:
+    names = names_of(case.build.topology)
+    commands = [step.command for step in case.timeline]
+    taken = {each.capture for each in commands if isinstance(each, StartCapture)}
+    free = (name for number in count(1) if (name := f"c{number}") not in taken)
+    steps = []
+    for link, name in zip(links, free, strict=False):
+        if problem := names.link_problem(link):
+            raise UsageError(f"--capture {link}: {problem}")
+        steps.append(Step(0.0, StartCapture(link=link, capture=name), place=f"--capture {link}"))
+    return replace(case, timeline=(*steps, *case.timeline))
+
+
+def check_captures(drafts: list[Draft], mistakes: Mistakes) -> None:
+    """Note captures of one name, too large ones, too many, and stops of what never starts."""
+    started: dict[str, Draft] = {}
+    starts = [draft for draft in drafts if isinstance(draft.command, StartCapture)]
+    if len(starts) > MOST_CAPTURES:
+        mistakes.add(starts[MOST_CAPTURES].place, f"more than {MOST_CAPTURES} captures")
+    for draft in starts:
+        size = getattr(draft.command, "max_bytes", 0)
+        if not CAPTURE_LIMITS[0] <= size <= LARGEST_CAPTURE:
+            low, high = format_size(CAPTURE_LIMITS[0]), format_size(LARGEST_CAPTURE)
+            mistakes.add(draft.at("max_bytes"), f"a capture's size goes from {low} to {high}")
+        name = getattr(draft.command, "capture", None)
+        if name in started:
+            first = spell(started[name].place)
+            mistakes.add(draft.at("capture"), f"the name {quote(name)} is taken by {first}")
+        elif name is not None:
+            started[name] = draft
+    for draft in drafts:
+        if isinstance(draft.command, StopCapture) and draft.command.capture not in started:
+            name = draft.command.capture
+            text = f"no capture {quote(name)} is ever started{did_you_mean(name, started)}"
+            mistakes.add(draft.at("capture"), text)

@@ -1,0 +1,80 @@
+"""What must hold between classes and the steps of a timeline that speak of them.
+
+A step may wait for traffic to end, so that nobody knows which of two comes first: what is noted is
+what fails in whatever order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ccplay.model.commands import SetClasses, SetLink, SetQdisc
+from ccplay.model.values import LinkSetting
+from ccplay.scenario.fields.network import Names
+from ccplay.scenario.fields.timeline import Draft
+from ccplay.scenario.file.mistakes import Mistakes, did_you_mean, quote
+
+
+def check_classes(
+    drafts: list[Draft], links: Mapping[str, LinkSetting], names: Names, mistakes: Mistakes
+) -> None:
+    """Note queues of classes that a link never has, and classes without a rate to share."""
+    known = _Links(drafts, links, names)
+    for draft in drafts:
+        match draft.command:
+            case SetQdisc(link=link, traffic_class=wanted):
+                if problem := known.queue_problem(link, wanted):
+                    place = draft.place if wanted is None else draft.at("traffic_class")
+                    mistakes.add(place, problem)
+            case SetClasses(link=link, classes=classes):
+                if classes and not known.may_have_a_rate(link):
+                    mistakes.add(draft.place, "classes share a rate: the link has none")
+            case SetLink(link=link, rate=0):
+                if known.always_has_classes(link):
+                    mistakes.add(draft.at("rate"), "the link has classes, which need a rate")
+
+
+class _Links:
+    """Which classes each direction of a link may ever have, and whether it has a rate."""
+
+    def __init__(self, drafts: list[Draft], links: Mapping[str, LinkSetting], names: Names) -> None:
+        self._names = names
+        self._at_first: dict[str, list[str]] = {}
+        self._later: dict[str, list[list[str]]] = {}
+        self._rated = set(names.bottlenecks)
+        for link, setting in links.items():
+            for each in self._names.directions(link):
+                if setting.classes is not None:
+                    self._at_first[each] = [one.name for one in setting.classes]
+                if setting.rate:
+                    self._rated.add(each)
+        for draft in drafts:
+            match draft.command:
+                case SetClasses(link=link, classes=classes):
+                    for each in self._names.directions(link):
+                        self._later.setdefault(each, []).append([one.name for one in classes])
+                case SetLink(link=link, rate=int(rate)) if rate:
+                    self._rated.update(self._names.directions(link))
+
+    def queue_problem(self, link: str, wanted: str | None) -> str | None:
+        """Say why the queue of a class, or None for the link's own, is never there."""
+        for each in self._names.directions(link):
+            states = self._states(each)
+            if wanted is None and all(states):
+                names = ", ".join(quote(name) for name in states[0])
+                return f"class is missing: the link has a queue for each of {names}"
+            if wanted is not None and not any(wanted in state for state in states):
+                there = [name for state in states for name in state]
+                return f"the link has no class {quote(wanted)}{did_you_mean(wanted, there)}"
+        return None
+
+    def always_has_classes(self, link: str) -> bool:
+        """Whether one direction at least has classes whatever comes first."""
+        return any(all(self._states(each)) for each in self._names.directions(link))
+
+    def may_have_a_rate(self, link: str) -> bool:
+        """Whether all directions have a rate at some time."""
+        return all(each in self._rated for each in self._names.directions(link))
+
+    def _states(self, direction: str) -> list[list[str]]:
+        return [self._at_first.get(direction, []), *self._later.get(direction, [])]

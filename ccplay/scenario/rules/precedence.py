@@ -1,0 +1,44 @@
+"""A link has several names and the later entry wins: it must not undo what lies above it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ccplay.scenario.fields.network import Names
+from ccplay.scenario.file.mistakes import Place, SetPath, quote
+from ccplay.scenario.file.tree import Node, Reader
+
+
+def check_overruled(links: Node | None, names: Names, reader: Reader) -> None:
+    """Refuse a case, setting or matrix whose value is undone by a lower one further down.
+
+    ``links.bottleneck.delay`` would silently undo a matrix over ``links."r->h2".delay``.
+    """
+    entries = list(reader.table(links).items())
+    for i, (link, node) in enumerate(entries):
+        for later, other in entries[i + 1 :]:
+            if not set(names.directions(link)).issubset(names.directions(later)):
+                continue
+            for key in _keys(node) & _keys(other):
+                place = max(_places(node.value[key]), key=_layer)
+                if _layer(place) > max(map(_layer, _places(other.value[key]))):
+                    text = f"links.{quote(later)} further down sets {key} again for this link"
+                    reader.mistakes.add(place, f"{text}: say it there, or put that above")
+
+
+def _keys(node: Node) -> set[str]:
+    return set(node.value) if isinstance(node.value, dict) else set()
+
+
+def _places(node: Node) -> Iterator[Place]:
+    yield node.place
+    inner = node.value.values() if isinstance(node.value, dict) else ()
+    for each in inner:
+        yield from _places(each)
+
+
+def _layer(place: Place) -> int:
+    """Return how high a value lies: the common part, its case, the command line, the matrix."""
+    if place and isinstance(place[0], SetPath):
+        return 2
+    return {"case": 1, "matrix": 3}.get(str(place[0]), 0) if place else 0

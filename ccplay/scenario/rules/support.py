@@ -1,0 +1,82 @@
+"""Whether a kernel has what a scenario asks for: known once a lab has said what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ccplay.errors import UnsupportedError
+from ccplay.model.commands import (
+    SetClasses,
+    SetCongestionControl,
+    SetLink,
+    SetQdisc,
+    StartDownload,
+    StartFlow,
+)
+from ccplay.model.values import Capabilities, Feature, TrafficClass
+from ccplay.scenario.file.mistakes import quote
+from ccplay.scenario.values import Case, Scenario
+
+
+def check_against(scenario: Scenario, capabilities: Capabilities) -> None:
+    """Raise ``UnsupportedError`` with all that this kernel lacks, the reasons and the remedies."""
+    lacks: dict[str, None] = {}
+    for case in scenario.cases:
+        for what, name, place in _wanted(case):
+            features = {
+                "queue discipline": capabilities.qdiscs,
+                "classifier": capabilities.classifiers,
+                "ECN marker": capabilities.markers,
+                "congestion control": capabilities.congestion_controls,
+            }[what]
+            if (problem := _problem(what, name, features)) is not None:
+                prefix = f"case {quote(case.name)}: " if len(scenario.cases) > 1 else ""
+                lacks[f"{scenario.path.name}: {prefix}{place}: {problem}"] = None
+    if lacks:
+        raise UnsupportedError("\n".join(lacks))
+
+
+def _wanted(case: Case) -> Iterator[tuple[str, str, str]]:
+    """Yield kind, name and place of everything that a kernel may lack."""
+    for host, cc in case.build.congestion_controls.items():
+        yield "congestion control", cc, f"hosts.{host}"
+    for link, setting in case.build.links.items():
+        if setting.qdisc is not None:
+            yield "queue discipline", setting.qdisc.kind, f"links.{link}"
+        if setting.mark:
+            yield "ECN marker", "threshold", f"links.{link}.mark"
+        yield from _wanted_by_classes(setting.classes or [], f"links.{link}.classes")
+    for step in case.timeline:
+        match step.command:
+            case SetQdisc():
+                yield "queue discipline", step.command.qdisc.kind, step.place
+            case SetLink(mark=int(mark)) if mark:
+                yield "ECN marker", "threshold", step.place
+            case SetClasses():
+                yield from _wanted_by_classes(step.command.classes, step.place)
+            case (
+                StartFlow(cc=str(cc)) | StartDownload(cc=str(cc)) | SetCongestionControl(cc=str(cc))
+            ):
+                yield "congestion control", cc, step.place
+
+
+def _wanted_by_classes(classes: list[TrafficClass], place: str) -> Iterator[tuple[str, str, str]]:
+    if classes:
+        yield "classifier", "u32", place
+    for each in classes:
+        if each.qdisc is not None:
+            yield "queue discipline", each.qdisc.kind, place
+
+
+def _problem(what: str, name: str, features: Iterable[Feature]) -> str | None:
+    there = [feature.name for feature in features if feature.available]
+    if name in there:
+        return None
+    has = f"is not in this kernel (has: {', '.join(there)})" if there else "can't be used here"
+    text = f"{what} {quote(name)} {has}"
+    missing = next((feature for feature in features if feature.name == name), None)
+    # Most reasons are that it is not in this kernel, which has been said.
+    told = there and missing is not None and "this kernel" in missing.reason
+    if missing is not None and missing.reason and not told:
+        text += f": {missing.reason}"
+    return f"{text}; {missing.remedy}" if missing is not None and missing.remedy else text

@@ -1,0 +1,111 @@
+"""What a person has set by hand stays: a timeline leaves out what would undo it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from msgspec.structs import replace
+
+from ccplay.model.commands import (
+    AnyCommand,
+    Mark,
+    SetClasses,
+    SetCongestionControl,
+    SetLink,
+    SetQdisc,
+    StopCapture,
+    TraceFlow,
+    UntraceFlow,
+)
+from ccplay.model.values import Topology
+from ccplay.model.wording import describe
+from ccplay.scenario.fields.network import Names, names_of
+from ccplay.scenario.rules.timeline import stopped_by
+
+_Thing: TypeAlias = tuple[str, str]
+"""Something that can be set, and of what: ``("queue", "r1->r2")``, ``("traffic", "1")``."""
+
+_OF_LINKS = tuple(field for field in SetLink.__struct_fields__ if field != "link")
+
+
+class ByHand:
+    """What was asked for by hand in a session, and what that leaves of a timeline.
+
+    What only adds, such as a flow, a ping or a mark, is in nobody's way.
+    """
+
+    def __init__(self) -> None:
+        self._asked: list[AnyCommand] = []
+
+    def ask(self, command: AnyCommand) -> None:
+        """Take note of a command by hand."""
+        self._asked.append(command)
+
+    def refused(self, command: AnyCommand) -> None:
+        """Forget a command that failed: it has set nothing."""
+        if command in self._asked:
+            self._asked.remove(command)
+
+    def spare(
+        self, due: Iterable[AnyCommand], topology: Topology
+    ) -> tuple[list[AnyCommand], list[str]]:
+        """Return what may be done of the steps of a moment, and what is said of the others.
+
+        Remarks go with the steps that they stand beside.
+        """
+        names = names_of(topology)
+        taken = {thing for command in self._asked for thing in _sets(command, names)}
+        kept: list[AnyCommand] = []
+        said: list[str] = []
+        for command in due:
+            rest, undoing = _parted(command, taken, names)
+            kept += rest
+            why = "you stopped it" if _needs(command) & taken else "yours stays"
+            said += [f"skipped, {why}: {describe(each)}" for each in undoing]
+        if said and all(isinstance(each, Mark) for each in kept):
+            kept.clear()
+        return kept, said
+
+
+def _parted(
+    command: AnyCommand, taken: set[_Thing], names: Names
+) -> tuple[list[AnyCommand], list[AnyCommand]]:
+    """Return what of a step undoes nothing that is taken, and what does."""
+    undone = (_sets(command, names) | _needs(command)) & taken
+    if not undone:
+        return [command], []
+    if not isinstance(command, SetLink):
+        return [], [command]
+    fields = {field for field, _ in undone}
+    rest = replace(command, **dict.fromkeys(fields))
+    undoing = replace(command, **dict.fromkeys({*_OF_LINKS} - fields))
+    return ([] if rest == SetLink(link=command.link) else [rest]), [undoing]
+
+
+def _sets(command: AnyCommand, names: Names) -> set[_Thing]:
+    """Return what a command sets, or ends."""
+    match command:
+        case SetCongestionControl(flow=None, host=host):
+            return {("host", host or "")}
+        case SetCongestionControl(flow=flow):
+            return {("algorithm", flow or "")}
+        case SetQdisc() | SetClasses():
+            return {("queue", each) for each in names.directions(command.link)}
+        case SetLink():
+            changed = [field for field in _OF_LINKS if getattr(command, field) is not None]
+            return {(field, each) for field in changed for each in names.directions(command.link)}
+        case TraceFlow() | UntraceFlow():
+            return {("trace", command.flow)}
+        case StopCapture():
+            return {("capture", command.capture)}
+    # Of the others some stop what must run for them, and some only add.
+    return _needs(command)
+
+
+def _needs(command: AnyCommand) -> set[_Thing]:
+    """Return the traffic that must run for a step."""
+    if isinstance(command, SetCongestionControl | TraceFlow | UntraceFlow):
+        return {("traffic", command.flow)} if command.flow else set()
+    stopped = stopped_by(command)
+    return set() if stopped is None else {("traffic", stopped)}

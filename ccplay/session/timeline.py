@@ -1,0 +1,84 @@
+"""A timeline as it is played: which of its commands are due, given what has happened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ccplay.model.commands import AnyCommand, Build, TraceFlow
+from ccplay.scenario.rules.timeline import is_limited, stopped_by, traffic_of
+from ccplay.scenario.values import Step
+from ccplay.state.lab_state import LabState
+
+
+class Script:
+    """The steps that wait. Time counts from the moment at which the network stands (``Ready``).
+
+    It looks at nothing but the state, so it plays the same on a screen and without one.
+    """
+
+    def __init__(self, timeline: Sequence[Step]) -> None:
+        self._waiting = list(timeline)
+        stopped = {stopped_by(step.command) for step in timeline}
+        traffic = [(traffic_of(step.command), is_limited(step.command)) for step in timeline]
+        self._ending = [
+            started[1]
+            for started, limited in traffic
+            if started and (limited or started[1] in stopped)
+        ]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all traffic that waits to be started, in the order of the file."""
+        in_order = sorted(self._waiting, key=lambda step: step.number)
+        started = [traffic_of(step.command) for step in in_order]
+        return [each[1] for each in started if each]
+
+    def foretold(self, build: Build) -> Build:
+        """Return ``build`` with all that the lab should know of the timeline beforehand.
+
+        What a person starts by hand must not take a name of the script's.
+        """
+        traces = any(isinstance(step.command, TraceFlow) for step in self._waiting)
+        return msgspec.structs.replace(build, reserved=self.names, traces=traces)
+
+    @property
+    def waiting(self) -> tuple[Step, ...]:
+        """Steps whose moment has not come."""
+        return tuple(self._waiting)
+
+    def due(self, state: LabState) -> list[AnyCommand]:
+        """Return the commands whose moment has come, the earliest first, each once."""
+        if state.ready_at is None or not self._waiting:
+            return []
+        moments = [(self._moment(step, state), step) for step in self._waiting]
+        due = [
+            (moment, step) for moment, step in moments if moment is not None and moment <= state.now
+        ]
+        if not due:
+            return []
+        self._waiting = [step for moment, step in moments if moment is None or moment > state.now]
+        # A stable sort: steps of one moment keep the order of the file.
+        return [step.command for _, step in sorted(due, key=lambda pair: pair[0])]
+
+    def next_at(self, state: LabState) -> float | None:
+        """Return the moment, in lab time, of the next step that is known; None without one."""
+        moments = (self._moment(step, state) for step in self._waiting)
+        return min((moment for moment in moments if moment is not None), default=None)
+
+    def finished(self, state: LabState) -> bool:
+        """Whether all steps are done and all traffic that was to end has ended."""
+        return not self._waiting and all(ended_at(state, name) is not None for name in self._ending)
+
+    def _moment(self, step: Step, state: LabState) -> float | None:
+        since = state.ready_at if step.after is None else ended_at(state, step.after)
+        return None if since is None else since + step.at_s
+
+
+def ended_at(state: LabState, name: str) -> float | None:
+    """Return when traffic of this name ended; None where it runs or was never started."""
+    for traffic in (state.flows, state.downloads, state.pings, state.udp):
+        if (found := traffic.get(name)) is not None:
+            return found.ended
+    return None

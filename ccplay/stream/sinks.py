@@ -1,0 +1,93 @@
+"""Where a session's events go besides the state: a recording."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+import msgspec
+
+from ccplay.errors import RecordingError
+from ccplay.model.events import AnyEvent, DownloadProgress, Health, Hello, PingSample, UdpSample
+from ccplay.model.samples import CaStateChanged, Sweep, TraceSamples
+from ccplay.stream import sweep_codec, wire
+from ccplay.stream.wire import UnknownEvent
+
+
+class Sink(Protocol):
+    """Something that wants every event. One that raises ``CcplayError`` is dropped, with a word."""
+
+    def put(self, event: AnyEvent | UnknownEvent) -> None:
+        """Take one event."""
+
+    def close(self) -> None:
+        """Finish; called once, even after ``put`` has raised."""
+
+
+class Recorder:
+    """The stream in a file, one JSON line an event, valid up to its last complete line.
+
+    Sweeps go into blocks of two seconds. Before an event whose place among the sweeps matters
+    their block ends, so that reading gives the state that the stream gave.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Create ``path``. Raises ``RecordingError`` where that can't be, or would lose one."""
+        self._path = path
+        self._block: list[Sweep] = []
+        if path.is_file() and path.stat().st_size:
+            raise RecordingError(f"{path} exists: remove it, or record to another name")
+        try:
+            self._file: BinaryIO = path.open("wb")
+        except OSError as error:
+            raise RecordingError(f"can't record to {path}: {error.strerror}") from None
+
+    def put(self, event: AnyEvent | UnknownEvent) -> None:
+        """Take one event; all is on its way to the disk two seconds later."""
+        try:
+            if isinstance(event, Sweep):
+                self._gather(event)
+            else:
+                self._write(event)
+        except OSError as error:
+            # Half a line may be there; nothing may follow it.
+            self._block.clear()
+            raise RecordingError(f"recording to {self._path} stopped: {error.strerror}") from None
+
+    def close(self) -> None:
+        """Write what is left and close. What could not be written was reported by ``put``."""
+        with contextlib.suppress(OSError):
+            self._end_block()
+        with contextlib.suppress(OSError):
+            self._file.close()
+
+    def _gather(self, sweep: Sweep) -> None:
+        block = self._block
+        if block and not (sweep_codec.fits(sweep, block) and sweep.t < block[0].t + _BLOCK_S):
+            self._end_block()
+            self._file.flush()
+        self._block.append(sweep)
+
+    def _write(self, event: AnyEvent | UnknownEvent) -> None:
+        if isinstance(event, _ALONGSIDE):
+            self._file.write(wire.encode(event))
+            return
+        self._end_block()
+        if isinstance(event, Hello):
+            event = msgspec.structs.replace(event, format=wire.FORMAT)
+        self._file.write(wire.encode(event))
+        self._file.flush()
+
+    def _end_block(self) -> None:
+        if self._block:
+            line = wire.encode(sweep_codec.pack(self._block))
+            self._block.clear()
+            self._file.write(line)
+
+
+_BLOCK_S = 2.0
+"""What a crash of ours may cost; longer blocks are hardly shorter to keep or to read."""
+
+_ALONGSIDE = (PingSample, UdpSample, DownloadProgress, Health, TraceSamples, CaStateChanged)
+"""Samples of their own: it does not matter which sweeps come before and which after them."""

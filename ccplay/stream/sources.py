@@ -1,0 +1,225 @@
+"""Where events come from: a lab, here or far away, or a recording."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from ccplay.errors import LabError, RecordingError, WireError
+from ccplay.model.commands import AnyCommand, Build
+from ccplay.model.events import AnyEvent, Ended
+from ccplay.state.lab_state import LabState
+from ccplay.stream import wire
+from ccplay.stream.limits import Bounds
+from ccplay.stream.wire import UnknownEvent
+
+_KILLED = "unshare: sigprocmask"
+"""What unshare(1) says, instead of anything helpful, where a signal ended what it had started."""
+
+_CHUNK = 1 << 16
+_LONGEST_LINE = 1 << 26
+_TURN_S = 0.01
+"""So long a replay is read before others have their turn."""
+
+_GRACE_S = 10.0
+"""How long a lab may take to end in order: a tenth of a second, more on a busy machine."""
+
+
+class Source(Protocol):
+    """A stream of events, and a way back for commands where something can obey."""
+
+    live: bool
+
+    def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
+        """Yield every event, first ``Hello``; end when the source ends."""
+
+    def send(self, command: AnyCommand) -> None:
+        """Pass a command on, without waiting; its outcome comes as an event."""
+
+    async def close(self) -> None:
+        """End the source in an orderly way."""
+
+
+class LabSource:
+    """A lab behind a pipe: commands to its stdin, events from its stdout."""
+
+    live = True
+
+    def __init__(self, argv: Sequence[str], build: Build) -> None:
+        self._argv = list(argv)
+        self._build = build
+        self._process: asyncio.subprocess.Process | None = None
+        self._last_words: deque[str] = deque(maxlen=12)
+        self._closing = False
+
+    @property
+    def pid(self) -> int | None:
+        """The process at this end of the pipe, once started."""
+        return self._process.pid if self._process else None
+
+    async def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
+        """Start the lab and yield what it says.
+
+        Raises ``LabError``, with the lab's last words, when it ends without saying so.
+        """
+        process = await self._start()
+        talk = asyncio.create_task(self._listen_to_stderr(process))
+        ended = False
+        try:
+            if self._closing:
+                # Closed while it was being started: it would wait for its network for ever.
+                return
+            async for line in _lines(process):
+                try:
+                    event = wire.decode_event(line)
+                except WireError as error:
+                    # What is no event is somebody's talk: an ssh banner, a warning of sudo's.
+                    self._last_words.append(line.decode(errors="replace").strip() or str(error))
+                    continue
+                ended = ended or isinstance(event, Ended)
+                yield event
+            code = await process.wait()
+            await talk
+            if not ended and not self._closing:
+                raise LabError(self._obituary(code))
+        finally:
+            talk.cancel()
+            await self.close()
+
+    async def _start(self) -> asyncio.subprocess.Process:
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                *self._argv,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                # Ctrl-C at the terminal is for us; the lab ends when its stdin does.
+                process_group=0,
+            )
+        except OSError as error:
+            raise LabError(f"can't start the lab: {self._argv[0]}: {error.strerror}") from None
+        self.send(self._build)
+        return self._process
+
+    def send(self, command: AnyCommand) -> None:
+        """Write a command to the lab's stdin."""
+        if self._process is None or self._process.stdin is None or self._closing:
+            return
+        with contextlib.suppress(ConnectionError):
+            self._process.stdin.write(wire.encode(command))
+
+    async def close(self) -> None:
+        """Close the lab's stdin, which ends it; kill it where that does not help."""
+        process, self._closing = self._process, True
+        if process is None or process.returncode is not None:
+            return
+        if process.stdin is not None:
+            process.stdin.close()
+        try:
+            await asyncio.wait_for(process.wait(), _GRACE_S)
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+    async def _listen_to_stderr(self, process: asyncio.subprocess.Process) -> None:
+        if process.stderr is not None:
+            async for line in process.stderr:
+                self._last_words.append(line.decode(errors="replace").rstrip())
+
+    def _obituary(self, code: int) -> str:
+        words = [wire.printable(each) for each in self._last_words if each]
+        # Not always the last: the kernel of a guest says goodbye, too.
+        for each in reversed(words):
+            if each.startswith(wire.LAB_SAYS):
+                return each.removeprefix(wire.LAB_SAYS)
+        if any(each.startswith(_KILLED) for each in words):
+            return "the lab was killed by a signal from outside"
+        how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
+        return f"the lab ended {how}" + (f": {words[-1]}" if words else "")
+
+
+async def _lines(process: asyncio.subprocess.Process) -> AsyncIterator[bytes]:
+    """Yield the lines of stdout; one cut short by the end is dropped."""
+    if process.stdout is None:
+        return
+    rest = b""
+    while chunk := await process.stdout.read(_CHUNK):
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            yield line
+
+
+def check_recording(path: Path) -> None:
+    """Raise ``RecordingError`` unless ``path`` begins like a recording that we can read."""
+    next(recorded_events(path))
+
+
+def read_recording(path: Path) -> LabState:
+    """Return the state at the end of a recording. Raises ``RecordingError`` as it is read."""
+    state = LabState()
+    for event in recorded_events(path):
+        state.apply(event)
+    return state
+
+
+def recorded_events(path: Path) -> Iterator[AnyEvent | UnknownEvent]:
+    """Yield what a recording holds; a last line cut short by a crash is left out.
+
+    Raises ``RecordingError``, with file and line, for a file that can't be read, is no recording
+    or would lead its reader astray: it may be a stranger's.
+    """
+    bounds = Bounds()
+    number = 0
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(_complete_lines(file), 1):
+                first = number == 1
+                event = wire.decode_hello(line, str(path)) if first else wire.decode_event(line)
+                bounds.check(event)
+                yield event
+    except OSError as error:
+        raise RecordingError(f"{path}: {error.strerror}") from None
+    except WireError as error:
+        raise RecordingError(f"{path}:{number}: {error}") from None
+    if number == 0:
+        raise RecordingError(f"{path}: not a ccplay recording")
+
+
+def _complete_lines(file: BinaryIO) -> Iterator[bytes]:
+    while (line := file.readline(_LONGEST_LINE)).endswith(b"\n"):
+        yield line
+    if len(line) == _LONGEST_LINE:
+        raise WireError(f"the line after it is longer than {_LONGEST_LINE} bytes")
+
+
+class ReplaySource:
+    """A recording: every event as fast as it can be read, for a playhead to move over."""
+
+    live = False
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    async def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
+        """Yield the recorded events, and now and then let others work: the screen, above all.
+
+        Raises ``RecordingError`` as ``recorded_events`` does.
+        """
+        turn_ends = time.monotonic() + _TURN_S
+        for event in recorded_events(self._path):
+            yield event
+            if time.monotonic() > turn_ends:
+                await asyncio.sleep(0)
+                turn_ends = time.monotonic() + _TURN_S
+
+    def send(self, command: AnyCommand) -> None:
+        """Do nothing: the past takes no commands."""
+
+    async def close(self) -> None:
+        """Nothing is held open."""

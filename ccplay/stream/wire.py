@@ -1,0 +1,155 @@
+"""Records as JSON lines: what crosses the lab's pipe and what a recording holds."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import msgspec
+
+from ccplay import __version__
+from ccplay.errors import RecordingError, WireError
+from ccplay.model.base import Command, Event, Moment
+from ccplay.model.commands import AnyCommand
+from ccplay.model.events import AnyEvent, Hello
+from ccplay.model.samples import Sweep, Sweeps, TraceSamples
+from ccplay.stream import sweep_codec
+
+FORMAT = 2
+"""Version of the stream's format, said in ``Hello``. A reader takes its own and older ones.
+
+2: recordings keep sweeps in blocks (``Sweeps``), and ``Hello`` says what was to be built.
+"""
+
+LAB_SAYS = "ccplay lab: "
+"""How a lab begins the line on stderr that says why it ends."""
+
+
+class UnknownEvent(msgspec.Struct, frozen=True):
+    """An event of a kind that this version does not know, kept as it came."""
+
+    t: float
+    kind: str
+    raw: bytes
+
+
+class _Envelope(msgspec.Struct):
+    """Just enough of a line to say what it is."""
+
+    event: str
+    t: Moment
+
+
+class _Opening(msgspec.Struct, tag_field="event", tag="hello"):
+    """Just enough of a first line to say who wrote it."""
+
+    format: int
+    version: str
+
+
+_encoder = msgspec.json.Encoder()
+_events: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
+_commands: msgspec.json.Decoder[AnyCommand] = msgspec.json.Decoder(AnyCommand)
+_envelopes = msgspec.json.Decoder(_Envelope)
+_openings = msgspec.json.Decoder(_Opening)
+_NOT_JSON = (msgspec.MsgspecError, UnicodeError, RecursionError)
+"""What the decoder raises: the latter two for text that is no UTF-8, and for a very deep nest."""
+
+
+def encode(record: Event | Command | UnknownEvent) -> bytes:
+    """Return ``record`` as one JSON line, newline included."""
+    if isinstance(record, UnknownEvent):
+        return record.raw + b"\n"
+    return _encoder.encode(record) + b"\n"
+
+
+def decode_event(line: bytes) -> AnyEvent | UnknownEvent:
+    """Read one line of a lab's output or of a recording.
+
+    Raises ``WireError`` for a line that is no event; one of an unknown kind is kept.
+    """
+    try:
+        if b"\\" in line or not line.isascii():
+            # A stranger's recording must not write to the terminal what is no text.
+            line = _encoder.encode(printable_value(msgspec.json.decode(line)))
+        event = _events.decode(line)
+    except _NOT_JSON as error:
+        try:
+            envelope = _envelopes.decode(line)
+        except _NOT_JSON:
+            raise WireError(f"not an event: {_shorten(line)} ({error})") from None
+        if envelope.event in _KNOWN_EVENTS:
+            raise WireError(f"event {envelope.event!r}: {error}") from None
+        return UnknownEvent(envelope.t, envelope.event, line.rstrip(b"\n"))
+    if isinstance(event, Sweep):
+        sweep_codec.check_sweep(event)
+    elif isinstance(event, Sweeps):
+        sweep_codec.check(event)
+    elif isinstance(event, TraceSamples):
+        sweep_codec.check_trace(event)
+    return event
+
+
+def decode_command(line: bytes) -> AnyCommand:
+    """Read one line of a lab's input. Raises ``WireError`` for anything but a command."""
+    try:
+        return _commands.decode(line)
+    except _NOT_JSON as error:
+        raise WireError(f"not a command: {_shorten(line)} ({error})") from None
+
+
+def decode_hello(line: bytes, name: str) -> Hello:
+    """Read the first line of the recording ``name``.
+
+    Raises ``RecordingError`` unless it opens a stream that this version understands.
+    """
+    with contextlib.suppress(*_NOT_JSON):
+        # A newer hello need not be one that we can read further than this.
+        opening = _openings.decode(line)
+        if opening.format > FORMAT:
+            raise RecordingError(
+                f"{name}: recorded by ccplay {printable(opening.version)} "
+                f"in format {opening.format}; "
+                f"this ccplay {__version__} reads up to {FORMAT}: update ccplay"
+            )
+    try:
+        first = decode_event(line)
+    except WireError:
+        raise RecordingError(f"{name}: not a ccplay recording") from None
+    if not isinstance(first, Hello):
+        raise RecordingError(f"{name}: not a ccplay recording: it does not begin with hello")
+    return first
+
+
+def encode_value(value: msgspec.Struct) -> bytes:
+    """Return any of our structs as one line of JSON, without a newline."""
+    return _encoder.encode(value)
+
+
+def printable(text: str) -> str:
+    """Return ``text`` without what a terminal would obey rather than show."""
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() else " " if each.isspace() else "\N{REPLACEMENT CHARACTER}"
+        for each in text
+    )
+
+
+def printable_value(value: Any) -> Any:
+    """Do the same for every text in a decoded JSON value, keys included."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, list):
+        return [printable_value(each) for each in value]
+    if isinstance(value, dict):
+        return {printable(key): printable_value(each) for key, each in value.items()}
+    return value
+
+
+def _shorten(line: bytes) -> str:
+    text = printable(line.decode(errors="replace").strip())
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+_KNOWN_EVENTS = {str(kind.__struct_config__.tag) for kind in AnyEvent.__args__}

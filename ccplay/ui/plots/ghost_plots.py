@@ -1,0 +1,173 @@
+"""What a ghost shows in the plots and their titles: its traces, shifted, and its values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ccplay.state.lab_state import Flow, LabState, Queue
+from ccplay.state.series import Series
+from ccplay.ui.cells.sheet import Run
+from ccplay.ui.plots.ghosts import Ghost
+from ccplay.ui.plots.scale import whole
+from ccplay.ui.plots.traces import DotTrace, Pen, SeriesTrace, ShiftedTrace, credible
+from ccplay.ui.view import View
+
+_WIDE = 100
+"""From this width of the screen on there is room for whole names of files."""
+
+_CROWD = 3
+"""With more flows of the ghost than this only that of the selected one is drawn."""
+
+
+def flows(view: View, field: str, factor: float = 1.0, *, own: bool = False) -> list[ShiftedTrace]:
+    """Return one value of the ghost's flows; ``own``: of those that their algorithms tell."""
+    ghost, shift = view.ghost, view.shift
+    if ghost is None or shift is None:
+        return []
+    traces = []
+    for flow in _flows(view, ghost, shift):
+        if (series := (flow.own if own else flow.series).get(field)) is None:
+            continue
+        number = view.ghost_number(flow.name)
+        pen = Pen(
+            view.ghost_flow_ink(flow.name),
+            "sparse",
+            mark=view.ghost_flow_mark(flow.name),
+            lane=(number * 5 + 2) % 12,
+            ascii=view.glyphs.ghost,
+            under=True,
+        )
+        trace = SeriesTrace(series, pen, factor, _interval(ghost.state), most=credible(field))
+        traces.append(ShiftedTrace(trace, shift, ghost.first, ghost.last))
+    return traces
+
+
+def variables(view: View) -> dict[str, list[Series]]:
+    """Return what algorithms tell in the ghost within the window, the selected flow's first."""
+    ghost, shift = view.ghost, view.shift
+    found: dict[str, list[Series]] = {}
+    if ghost is None or shift is None:
+        return found
+    left = max(view.playhead.left - shift, ghost.first)
+    right = min(view.playhead.right - shift, ghost.last)
+    ticks = [ghost.state.sweeps.at_or_after(t) for t in (left, right)]
+    for flow in reversed(_flows(view, ghost, shift)):
+        for name, series in flow.own.items():
+            if series.extremes(*ticks) is not None:
+                found.setdefault(name, []).append(series)
+    return found
+
+
+def marks(view: View) -> tuple[float, ...]:
+    """Return when something took effect in the ghost, by the session's clock."""
+    ghost, shift = view.ghost, view.shift
+    if ghost is None or shift is None:
+        return ()
+    left = max(view.playhead.left - shift, ghost.first)
+    right = min(view.playhead.right - shift, ghost.last)
+    return tuple(
+        each.t + shift for each in ghost.state.log if each.is_mark and left <= each.t <= right
+    )
+
+
+def pings(view: View) -> list[ShiftedTrace]:
+    """Return the answers to the ghost's pings, in milliseconds."""
+    ghost, shift = view.ghost, view.shift
+    if ghost is None or shift is None:
+        return []
+    pen = Pen(view.ghost_ink("ping"), "signs", mark=view.glyphs.answer, under=True)
+    return [
+        ShiftedTrace(DotTrace(ping.rtt_us, pen, 1e-3), shift, ghost.first, ghost.last)
+        for ping in ghost.state.pings.values()
+    ]
+
+
+def queue(view: View, *, in_bytes: bool) -> list[ShiftedTrace]:
+    """Return the occupancy of the ghost's queue, in packets or in kB."""
+    ghost, shift = view.ghost, view.shift
+    if ghost is None or shift is None or (found := _queue(view, ghost)) is None:
+        return []
+    pen = Pen(view.ghost_ink("queue"), "sparse", ascii=view.glyphs.ghost, under=True)
+    series = found.series["backlog" if in_bytes else "qlen"]
+    factor = 1e-3 if in_bytes else 1.0
+    trace = SeriesTrace(series, pen, factor, _interval(ghost.state))
+    return [ShiftedTrace(trace, shift, ghost.first, ghost.last)]
+
+
+def flow_values(
+    view: View,
+    field: str,
+    factor: float = 1.0,
+    write: Callable[[float], str] = whole,
+    *,
+    own: bool = False,
+) -> list[Run]:
+    """Return one value of each of the ghost's flows at the moment shown, the selected first."""
+    runs = []
+    found = sorted(view.ghosts(), key=lambda pair: pair[0].name != view.selected)
+    for flow, tick in found:
+        series = (flow.own if own else flow.series).get(field)
+        if series is not None and (value := series.at(tick)) is not None:
+            sign = view.glyphs.ghost + view.ghost_flow_mark(flow.name)
+            runs.append((f" {sign} {write(value * factor)}", view.ink("muted")))
+    return runs
+
+
+def queue_value(view: View, *, in_bytes: bool) -> list[Run]:
+    """Return the occupancy of the ghost's queue at the moment shown."""
+    ghost, shift = view.ghost, view.shift
+    if ghost is None or shift is None or (found := _queue(view, ghost)) is None:
+        return []
+    t = view.t - shift
+    if not ghost.first <= t <= ghost.last:
+        return []
+    value = found.series["backlog" if in_bytes else "qlen"].at(ghost.state.sweeps.before_or_at(t))
+    if value is None:
+        return []
+    number = f"{value / 1e3:.1f}" if in_bytes else f"{value:.0f}"
+    return [(f" {view.glyphs.ghost} {number}", view.ink("muted"))]
+
+
+def legend(view: View, width: int) -> list[Run]:
+    """Say whose ghost it is; nothing where there is none."""
+    sample = view.glyphs.ghost * 3
+    if view.reading:
+        return [(f"  {sample} reading {view.reading}", view.ink("muted"))]
+    if view.ghost is None:
+        return []
+    waiting = view.shift is None and view.state.ready_at is not None
+    name = view.ghost.name if width >= _WIDE else view.ghost.name.removesuffix(".ccplay")
+    what = view.ghost.repeats or "action"
+    waits = f", waits for the next {what}" if waiting else ""
+    return [
+        (f"  {sample} ", view.ghost_ink("text")),
+        (f"ghost: {name}{waits} ", view.ink("muted")),
+    ]
+
+
+def _flows(view: View, ghost: Ghost, shift: float) -> list[Flow]:
+    """Return the ghost's flows within the window, the selected one's last."""
+    left, right = view.playhead.left - shift, view.playhead.right - shift
+    found = [
+        each
+        for each in ghost.state.flows.values()
+        if each.started < min(right, ghost.last)
+        and (each.ended is None or each.ended > max(left, ghost.first))
+    ]
+    chosen = [each for each in found if each.name == view.selected]
+    if len(found) > _CROWD and chosen:
+        return chosen
+    return sorted(found, key=lambda each: each.name == view.selected)
+
+
+def _queue(view: View, ghost: Ghost) -> Queue | None:
+    """Return the ghost's queue of the same name, or else of the same direction."""
+    if view.link in ghost.state.queues:
+        return ghost.state.queues[view.link]
+    hello = ghost.state.hello
+    links = hello.network.bottlenecks if hello else []
+    return ghost.state.queues.get(links[min(int(view.reverse), len(links) - 1)]) if links else None
+
+
+def _interval(state: LabState) -> float:
+    return 1 / state.hello.sample_hz if state.hello else 0.02

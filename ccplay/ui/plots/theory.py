@@ -1,0 +1,87 @@
+"""Theory in the cwnd plot: CUBIC's W(t) and Reno's line for the selected flow, and their names."""
+
+from __future__ import annotations
+
+from ccplay.analysis.theory import Theory
+from ccplay.state.lab_state import Flow
+from ccplay.state.series import Series
+from ccplay.ui.cells.sheet import Run
+from ccplay.ui.plots.traces import Pen, SeriesTrace
+from ccplay.ui.view import View
+
+_WIDE = 36
+"""From this width of the plot on the values have room."""
+
+
+class Overlay:
+    """Whether theory is laid over flows, and what it has to say of each that it was laid over."""
+
+    def __init__(self) -> None:
+        self.shown = False
+        self._theories: dict[str, Theory] = {}
+
+    def of(self, flow: Flow | None) -> Theory | None:
+        """Return theory of a flow as far as it is measured; None where it is not to be shown."""
+        if not self.shown or flow is None:
+            return None
+        theory = self._theories.get(flow.name)
+        if theory is None or theory.flow is not flow:
+            theory = self._theories[flow.name] = Theory(flow)
+        theory.follow()
+        return theory
+
+
+def traces(view: View) -> list[SeriesTrace]:
+    """Return both lines, dashed so that what was measured shows, and without room on the axis."""
+    return [
+        SeriesTrace(
+            series,
+            Pen(ink, "dashed", mark=name[0], lane=lane, ascii=name[0]),
+            interval=view.interval,
+            scaled=False,
+        )
+        for (name, series, ink), lane in zip(_lines(view), (2, 7), strict=False)
+    ]
+
+
+def values(view: View, width: int) -> list[Run]:
+    """Name the lines, where there is room with their values at the moment shown."""
+    runs = []
+    for name, series, ink in _lines(view):
+        value = series.at(view.tick)
+        told = f" {value:.0f}" if value is not None and width >= _WIDE else ""
+        runs.append((f" {name}{told}", ink))
+    return runs
+
+
+def lack(view: View) -> str:
+    """Say why there is nothing to see; empty where there is."""
+    flow = view.state.flows.get(view.selected or "")
+    if flow is None:
+        return "No flow is selected: theory needs one."
+    cc = view.state.cc_at(flow, view.t)
+    if cc.startswith("bbr"):
+        return f"Flow {flow.name} runs BBR, which follows neither W(t) nor Reno's line."
+    if view.theory is None or not _is_seen(view, view.theory):
+        switches = sum(t <= view.t for t, _ in flow.cc_changes) - 1
+        since = f"since it switched to {cc}" if switches > 0 else "yet"
+        return f"cwnd of flow {flow.name} has not been reduced {since}: theory begins when it is."
+    return ""
+
+
+def _is_seen(view: View, theory: Theory) -> bool:
+    """Whether the window has anything of it."""
+    timeline, head = theory.reno.timeline, view.playhead
+    ticks = (timeline.at_or_after(t) for t in (head.left, head.until))
+    return theory.reno.extremes(*ticks) is not None
+
+
+def _lines(view: View) -> list[tuple[str, Series, str]]:
+    """Return what each line is called, what it is and its colour."""
+    theory = view.theory
+    if theory is None:
+        return []
+    return [
+        ("W(t)", theory.cubic, view.ink("ping")),
+        ("Reno", theory.reno, view.ink("base_rtt")),
+    ]
