@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
 from ccplay.errors import ScenarioError
+from ccplay.regular import open_regular
+from ccplay.scenario import bounded
+from ccplay.scenario.bounded import LARGEST_FILE
 from ccplay.scenario.cases import FILE_KEYS, read_cases
 from ccplay.scenario.fields import quantities
 from ccplay.scenario.file.mistakes import Mistakes, quote
@@ -16,7 +18,6 @@ from ccplay.scenario.file.settings import lay_over, read_settings
 from ccplay.scenario.file.tree import Node, Reader, grow
 from ccplay.scenario.values import Scenario
 
-LARGEST_FILE = 1_000_000
 _RECORDING = b'{"event":"hello"'
 _LINE_AND_COLUMN = re.compile(r" \(at line (\d+), column (\d+)\)$")
 
@@ -32,13 +33,10 @@ def load(path: Path, settings: Sequence[str] = ()) -> Scenario:
 def parse(text: str, path: Path, settings: Sequence[str] = ()) -> Scenario:
     """Read the text of a scenario file; ``path`` names it. Raises ``ScenarioError``."""
     text = text.replace("\r\n", "\n")
-    try:
-        root = grow(_toml(text, path))
-        mistakes = Mistakes(path.name, text)
-        scenario = _scenario(root, path, settings, Reader(mistakes))
-        mistakes.raise_any()
-    except RecursionError:
-        raise ScenarioError(f"{path.name}:1: tables or lists are nested too deeply") from None
+    root = grow(_toml(text, path))
+    mistakes = Mistakes(path.name, text)
+    scenario = _scenario(root, path, settings, Reader(mistakes))
+    mistakes.raise_any()
     return scenario
 
 
@@ -55,7 +53,7 @@ def _scenario(root: Node, path: Path, settings: Sequence[str], reader: Reader) -
 
 def _read(path: Path) -> str:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             content = file.read(LARGEST_FILE + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
@@ -91,16 +89,17 @@ def _meant(path: Path) -> str:
 
 def _toml(text: str, path: Path) -> dict[str, object]:
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        return bounded.loads(text)
+    except bounded.TooMuchError as error:
+        raise ScenarioError(f"{path.name}: {error}: that is no scenario") from None
+    except ValueError as error:
         message = str(error)
         if match := _LINE_AND_COLUMN.search(message):
             reason = message[: match.start()]
             where = f"{match[1]}: column {match[2]}"
-        else:
-            reason = message.removesuffix(" (at end of document)")
+        elif (reason := message.removesuffix(" (at end of document)")) != message:
             where = f"{text.count(chr(10)) + 1}: end of file"
+        else:
+            # Python itself refuses numbers of thousands of digits.
+            where = "1"
         raise ScenarioError(f"{path.name}:{where}: not TOML: {reason}") from None
-    except ValueError as error:
-        # Python itself refuses numbers of thousands of digits, and dates such as 30 February.
-        raise ScenarioError(f"{path.name}:1: not TOML: {error}") from None

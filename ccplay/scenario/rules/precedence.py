@@ -14,16 +14,19 @@ def check_overruled(links: Node | None, names: Names, reader: Reader) -> None:
 
     ``links.bottleneck.delay`` would silently undo a matrix over ``links."r->h2".delay``.
     """
-    entries = list(reader.table(links).items())
-    for i, (link, node) in enumerate(entries):
-        for later, other in entries[i + 1 :]:
-            if not set(names.directions(link)).issubset(names.directions(later)):
+    below: dict[str, list[tuple[str, Node]]] = {}
+    for link, node in reversed(reader.table(links).items()):
+        directions = names.directions(link)
+        for later, other in below.get(directions[0], ()):
+            if not set(directions).issubset(names.directions(later)):
                 continue
-            for key in _keys(node) & _keys(other):
+            for key in sorted(_keys(node) & _keys(other)):
                 place = max(_places(node.value[key]), key=_layer)
                 if _layer(place) > max(map(_layer, _places(other.value[key]))):
                     text = f"links.{quote(later)} further down sets {key} again for this link"
                     reader.mistakes.add(place, f"{text}: say it there, or put that above")
+        for each in directions:
+            below.setdefault(each, []).append((link, node))
 
 
 def _keys(node: Node) -> set[str]:
