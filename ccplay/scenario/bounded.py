@@ -8,8 +8,10 @@ from typing import Any
 
 LARGEST_FILE = 1_000_000
 """In bytes."""
-MOST_VALUES = 100_000
+MOST_VALUES = 80_000
 """Keys and values of a file, or of one value on the command line."""
+MOST_PARTS = 8
+"""Of one dotted key; five are the most that mean something."""
 DEEPEST = 16
 """How many keys and indexes may lead to a value; the deepest that mean something are twelve."""
 
@@ -22,7 +24,7 @@ _TEXT = re.compile(
     re.DOTALL,
 )
 """Strings and comments. One that never ends goes to the end of its line or of the text."""
-_LONG_KEY = re.compile(rf"(?:\.[^.,=\[\]{{}}\n]*+){{{DEEPEST}}}")
+_LONG_KEY = re.compile(rf"(?:\.[^.,=\[\]{{}}\n]*+){{{MOST_PARTS}}}")
 
 
 class TooMuchError(ValueError):
@@ -36,12 +38,12 @@ def loads(text: str) -> dict[str, Any]:
     no TOML (``tomllib.TOMLDecodeError``) or has a number or date that Python can't hold.
     """
     bare = _TEXT.sub('""', text)
-    # A value has a sign in front of it, but for the first of a list; tables have brackets.
-    if sum(map(bare.count, "=,[{")) > MOST_VALUES:
+    # Each value, header and part of a key has one of these beside it.
+    if sum(map(bare.count, "=,.[]{")) > MOST_VALUES:
         raise TooMuchError(f"more than {MOST_VALUES:,} keys and values")
     # tomllib's time grows with the square of the parts of a key.
     if _LONG_KEY.search(bare):
-        raise TooMuchError(_TOO_DEEP)
+        raise TooMuchError(f"a key of more than {MOST_PARTS} parts")
     try:
         table = tomllib.loads(text)
     except RecursionError:

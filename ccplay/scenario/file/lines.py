@@ -40,6 +40,13 @@ def locate(text: str) -> dict[_Place, int]:
     return _Scanner(text).document()
 
 
+def _unquoted(key: str) -> str:
+    """Return what a quoted key stands for."""
+    if key[0] == "'" or "\\" not in key:
+        return key[1:-1]
+    return str(tomllib.loads(f"key = {key}")["key"])
+
+
 class _Scanner:
     """A position in the text, moving forward."""
 
@@ -96,7 +103,7 @@ class _Scanner:
         while True:
             self._skip_space()
             if match := _STRING.match(self._text, self._position):
-                keys.append(tomllib.loads(f"key = {match[0]}")["key"])
+                keys.append(_unquoted(match[0]))
             else:
                 match = _BARE_KEY.match(self._text, self._position)
                 keys.append(match[0] if match else "")

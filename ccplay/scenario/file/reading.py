@@ -91,7 +91,7 @@ def _toml(text: str, path: Path) -> dict[str, object]:
     try:
         return bounded.loads(text)
     except bounded.TooMuchError as error:
-        raise ScenarioError(f"{path.name}: {error}: that is no scenario") from None
+        raise ScenarioError(f"{path.name}: {error}: too much for a scenario") from None
     except ValueError as error:
         message = str(error)
         if match := _LINE_AND_COLUMN.search(message):

@@ -12,7 +12,7 @@ from ccplay.scenario.file.paths import Path
 
 T = TypeVar("T")
 
-MOST_READ = 150_000
+MOST_READ = 250_000
 """Keys and values of all cases together: a small file can multiply them without end."""
 
 

@@ -49,8 +49,8 @@ class _Links:
                     self._at_first[each] = tuple(one.name for one in setting.classes)
                 if setting.rate:
                     self._rated.add(each)
-        for each, classes in self._at_first.items():
-            self._note(each, classes)
+        for each, first in self._at_first.items():
+            self._note(each, first)
         for draft in drafts:
             match draft.command:
                 case SetClasses(link=link, classes=classes):
