@@ -26,6 +26,7 @@ from ccplay.commands import (
     script,
 )
 from ccplay.errors import CcplayError, UsageError
+from ccplay.visible import tell
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = arguments.run(arguments)
         sys.stdout.flush()
     except CcplayError as error:
-        print(f"ccplay: {error}", file=sys.stderr)
+        first, *more = error.lines or ("",)
+        tell(f"ccplay: {first}", *more)
         return error.exit_code
     except KeyboardInterrupt:
         return 130
@@ -60,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if error.filename is not None or error.errno not in _UNWRITABLE:
             raise
         _give_up_stdout()
-        print(f"ccplay: can't write the output: {error.strerror}", file=sys.stderr)
+        tell(f"ccplay: can't write the output: {error.strerror}")
         return 1
     return code
 
@@ -106,7 +108,8 @@ class _Parser(argparse.ArgumentParser):
         """End with the reason. What there is, is a page."""
         said = message.removeprefix("argument ")
         said = said.replace("the following arguments are required:", "needs")
-        self.exit(2, f"{self.prog}: {said} ({self.prog} --help says what there is)\n")
+        tell(f"{self.prog}: {said} ({self.prog} --help says what there is)")
+        self.exit(2)
 
     def refuse(self, rest: Sequence[str]) -> NoReturn:
         """End because of words that are not known."""

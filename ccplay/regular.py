@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 def open_regular(path: Path) -> BinaryIO:
     """Open a file for reading; raise ``OSError`` for what is none: a pipe, a device, a folder."""
-    return open(path, "rb", opener=_open)  # noqa: PTH123 - Path.open takes no opener
+    return open(path, "rb", opener=_open)
 
 
 def _open(path: str, flags: int) -> int:

@@ -53,7 +53,7 @@ def check_figures(scenario: Scenario) -> None:
                 what = f"nothing measures {quote(figure)}{did_you_mean(figure, known)}"
                 problems[where + what] = None
     if problems:
-        raise ScenarioError("\n".join(problems))
+        raise ScenarioError(*problems)
 
 
 def measurable(case: Case) -> list[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from ccplay.errors import UsageError
 from ccplay.model.commands import AnyCommand, Build, StartFlow
 from ccplay.scenario.file.mistakes import did_you_mean, quote
+from ccplay.visible import printable
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +108,8 @@ class Scenario:
 
     @property
     def name(self) -> str:
-        """The file's name without its ending."""
-        return self.path.stem
+        """The file's name without its ending, as it can be shown."""
+        return printable(self.path.stem)
 
     def only(self, names: Sequence[str]) -> Scenario:
         """Return the scenario with these cases only, in its own order; no names mean all.

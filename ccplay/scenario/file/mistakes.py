@@ -75,7 +75,7 @@ class Mistakes:
         if len(found) > 1:
             count = f"more than {_MOST}" if len(found) > _MOST else len(found)
             told.insert(0, f"{self._file}: {count} mistakes")
-        raise ScenarioError("\n".join(told))
+        raise ScenarioError(*told)
 
     def _tell(self, line: int, place: Place, text: str) -> str:
         start = f"{self._file}:{line}:" if line else f"{self._file}:"

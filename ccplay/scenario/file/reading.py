@@ -17,6 +17,7 @@ from ccplay.scenario.file.mistakes import Mistakes, quote
 from ccplay.scenario.file.settings import lay_over, read_settings
 from ccplay.scenario.file.tree import Node, Reader, grow
 from ccplay.scenario.values import Scenario
+from ccplay.visible import printable
 
 _RECORDING = b'{"event":"hello"'
 _LINE_AND_COLUMN = re.compile(r" \(at line (\d+), column (\d+)\)$")
@@ -45,7 +46,7 @@ def _scenario(root: Node, path: Path, settings: Sequence[str], reader: Reader) -
     root = lay_over(root, [each for each in over if each.path[0] == "title"], reader)
     over = [each for each in over if each.path[0] != "title"]
     table = reader.table(root, FILE_KEYS)
-    title = reader.value(table.get("title"), quantities.text, path.stem)
+    title = reader.value(table.get("title"), quantities.text, printable(path.stem))
     about = reader.value(table.get("about"), quantities.prose, "")
     cases = read_cases(table, title, over, reader)
     return Scenario(path, title, about, tuple(cases), tuple(settings))

@@ -33,7 +33,7 @@ def check_against(scenario: Scenario, capabilities: Capabilities) -> None:
                 prefix = f"case {quote(case.name)}: " if len(scenario.cases) > 1 else ""
                 lacks[f"{scenario.path.name}: {prefix}{place}: {problem}"] = None
     if lacks:
-        raise UnsupportedError("\n".join(lacks))
+        raise UnsupportedError(*lacks)
 
 
 def _wanted(case: Case) -> Iterator[tuple[str, str, str]]:
