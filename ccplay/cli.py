@@ -18,6 +18,7 @@ from ccplay.commands import (
     export,
     guest,
     lab,
+    listing,
     play,
     replay,
     report,
@@ -144,6 +145,7 @@ def _parser() -> argparse.ArgumentParser:
 _COMMANDS = {
     "play": (play, "open a scenario live (the default)"),
     "run": (run, "run a scenario without a screen and print its result"),
+    "list": (listing, "list the scenarios that come with ccplay, and those of this folder"),
     "replay": (replay, "show a recording on the screen, at any speed"),
     "report": (report, "make figures, tables and a page of what was run"),
     "export": (export, "write the samples of what was run as tidy CSV or Parquet"),

@@ -30,7 +30,7 @@ def add_scenario(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="only this case, or those of a matrix with this word",
+        help="only this case, or those with this in their names, such as '50 ms'; may be repeated",
     )
     parser.add_argument(
         "--set",

@@ -28,7 +28,7 @@ def load(path: Path, settings: Sequence[str] = ()) -> Scenario:
 
     Raises ``ScenarioError`` with every mistake: file, line (or setting), place and what was meant.
     """
-    return parse(_read(path), path, settings)
+    return parse(read(path), path, settings)
 
 
 def parse(text: str, path: Path, settings: Sequence[str] = ()) -> Scenario:
@@ -52,7 +52,8 @@ def _scenario(root: Node, path: Path, settings: Sequence[str], reader: Reader) -
     return Scenario(path, title, about, tuple(cases), tuple(settings))
 
 
-def _read(path: Path) -> str:
+def read(path: Path) -> str:
+    """Return the text of a scenario file. Raises ``ScenarioError`` where it is no such file."""
     try:
         with open_regular(path) as file:
             content = file.read(LARGEST_FILE + 1)
