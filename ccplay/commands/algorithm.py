@@ -77,14 +77,14 @@ def _check(arguments: argparse.Namespace) -> int:
         try_out(image, name)
     except (BuildError, LoadError) as error:
         for complaint in complaints(path, error):
-            print(_told(path, complaint))
+            print("\n".join(map(printable, _told(path, complaint))))
         return 1
     print(f"{path.name}: the kernel takes it; choose it as {name!r}")
     return 0
 
 
-def _told(path: Path, complaint: Complaint) -> str:
-    """Return a complaint with its line of the source and what it means."""
+def _told(path: Path, complaint: Complaint) -> list[str]:
+    """Return the lines of a complaint: it, its line of the source and what it means."""
     place = path.name if complaint.line is None else f"{path.name}:{complaint.line}"
     said = [f"{place}: {complaint.words}"]
     # Lines as clang counts them: form feeds end none.
@@ -93,7 +93,7 @@ def _told(path: Path, complaint: Complaint) -> str:
         said.append(f"    {lines[complaint.line - 1].strip()}")
     if complaint.hint:
         said.append(f"  {complaint.hint}")
-    return "\n".join(said)
+    return said
 
 
 def _list(_: argparse.Namespace) -> int:

@@ -156,11 +156,18 @@ def _algorithms(arguments: argparse.Namespace) -> dict[str, str]:
     if arguments.host is not None:
         return dict.fromkeys(files, "")
     try:
-        return {n: hashlib.sha256(path.read_bytes()).hexdigest() for n, path in files.items()}
+        return {n: hashlib.sha256(_content(path)).hexdigest() for n, path in files.items()}
     except FileNotFoundError as error:
         raise UsageError(f"--algorithm {no_file(Path(error.filename))}") from None
     except OSError as error:
         raise UsageError(f"--algorithm {error.filename}: {error.strerror}") from None
+
+
+def _content(path: Path) -> bytes:
+    from ccplay.regular import open_regular
+
+    with open_regular(path) as file:
+        return file.read()
 
 
 def _captures(arguments: argparse.Namespace) -> Path | None:
