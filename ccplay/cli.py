@@ -60,7 +60,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         _give_up_stdout()
         return 1
     except OSError as error:
-        if error.filename is not None or error.errno not in _UNWRITABLE:
+        if error.filename is not None:
+            # Bad names are found in many places: too long, a file where a folder should be.
+            tell(f"ccplay: {os.fsdecode(error.filename)}: {error.strerror}")
+            return 1
+        if error.errno not in _UNWRITABLE:
             raise
         _give_up_stdout()
         tell(f"ccplay: can't write the output: {error.strerror}")

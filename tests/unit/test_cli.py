@@ -177,3 +177,42 @@ def test_all_scenarios_are_listed_with_those_of_the_folder(
     listed = {each["name"]: each for each in json.loads(capsys.readouterr().out)}
     assert listed["mine.toml"] == {"name": "mine.toml", "title": "My own", "cases": 1}
     assert listed["variants"]["cases"] == 52
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run"],
+        ["replay"],
+        ["report"],
+        ["export"],
+        ["script"],
+        ["compare", "other"],
+        ["algorithm", "check"],
+        ["run", "--algorithm"],
+    ],
+    ids=" ".join,
+)
+def test_what_is_no_such_file_is_refused_in_one_line(
+    words: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A pipe that nobody writes to would block for ever, a device never ends."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("empty", "other"):
+        Path(name).touch()
+    Path("zeros").write_bytes(b"\0" * 1000)
+    Path("noise").write_bytes(bytes(range(256)) * 4)
+    Path("folder").mkdir()
+    os.mkfifo("pipe")
+    Path("loop").symlink_to("loop")
+    # Clang has more to say about what is no algorithm, and it has to be there.
+    content = [] if "algorithm" in " ".join(words) else ["empty", "zeros", "noise"]
+    for name in ("missing", "folder", "pipe", "loop", "x" * 300, "other/x", *content):
+        assert main([*words, name]) in (1, 2, 3, 4), name
+        told = capsys.readouterr()
+        assert told.out == ""
+        assert told.err.startswith("ccplay: ")
+        assert told.err.count("\n") == 1, told.err
