@@ -18,6 +18,7 @@ from ccplay.commands import (
     export,
     guest,
     lab,
+    listing,
     play,
     replay,
     report,
@@ -26,6 +27,7 @@ from ccplay.commands import (
     script,
 )
 from ccplay.errors import CcplayError, UsageError
+from ccplay.visible import tell
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +51,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = arguments.run(arguments)
         sys.stdout.flush()
     except CcplayError as error:
-        print(f"ccplay: {error}", file=sys.stderr)
+        first, *more = error.lines or ("",)
+        tell(f"ccplay: {first}", *more)
         return error.exit_code
     except KeyboardInterrupt:
         return 130
@@ -57,10 +60,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         _give_up_stdout()
         return 1
     except OSError as error:
-        if error.filename is not None or error.errno not in _UNWRITABLE:
+        if error.filename is not None:
+            # Bad names are found in many places: too long, a file where a folder should be.
+            tell(f"ccplay: {os.fsdecode(error.filename)}: {error.strerror}")
+            return 1
+        if error.errno not in _UNWRITABLE:
             raise
         _give_up_stdout()
-        print(f"ccplay: can't write the output: {error.strerror}", file=sys.stderr)
+        tell(f"ccplay: can't write the output: {error.strerror}")
         return 1
     return code
 
@@ -91,7 +98,7 @@ def _with_command(words: list[str]) -> list[str]:
     if words and (words[0] in _COMMANDS or words[0] in ("-h", "--help", "--version")):
         return words
     if words and words[0].isalpha() and not Path(words[0]).exists():
-        from ccplay.scenario import shipped
+        from ccplay.scenario.file.library import shipped
 
         near = get_close_matches(words[0], [*_COMMANDS, *shipped()], n=1, cutoff=0.7)
         if near and near[0] in _COMMANDS:
@@ -106,7 +113,8 @@ class _Parser(argparse.ArgumentParser):
         """End with the reason. What there is, is a page."""
         said = message.removeprefix("argument ")
         said = said.replace("the following arguments are required:", "needs")
-        self.exit(2, f"{self.prog}: {said} ({self.prog} --help says what there is)\n")
+        tell(f"{self.prog}: {said} ({self.prog} --help says what there is)")
+        self.exit(2)
 
     def refuse(self, rest: Sequence[str]) -> NoReturn:
         """End because of words that are not known."""
@@ -141,6 +149,7 @@ def _parser() -> argparse.ArgumentParser:
 _COMMANDS = {
     "play": (play, "open a scenario live (the default)"),
     "run": (run, "run a scenario without a screen and print its result"),
+    "list": (listing, "list the scenarios that come with ccplay, and those of this folder"),
     "replay": (replay, "show a recording on the screen, at any speed"),
     "report": (report, "make figures, tables and a page of what was run"),
     "export": (export, "write the samples of what was run as tidy CSV or Parquet"),

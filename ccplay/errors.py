@@ -9,6 +9,14 @@ class CcplayError(Exception):
 
     exit_code = 1
 
+    def __init__(self, *lines: str) -> None:
+        """Each argument is one line, also where a file's name in it has a line break."""
+        super().__init__(*lines)
+        self.lines = lines
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
 
 class UsageError(CcplayError):
     """The command line asks for something that does not exist or does not fit."""

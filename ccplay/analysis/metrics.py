@@ -17,8 +17,8 @@ from ccplay.analysis.results import (
 )
 from ccplay.errors import ScenarioError
 from ccplay.model.commands import StartDownload, StartFlow, StartPing, StartUdp
-from ccplay.scenario import Case, Scenario
 from ccplay.scenario.file.mistakes import did_you_mean, quote
+from ccplay.scenario.values import Case, Scenario
 
 NOT_MERITS = frozenset(
     ("name", "parameters", "repeat", "attempt", "checks", "health", "t", "streams", "started_s")
@@ -53,7 +53,7 @@ def check_figures(scenario: Scenario) -> None:
                 what = f"nothing measures {quote(figure)}{did_you_mean(figure, known)}"
                 problems[where + what] = None
     if problems:
-        raise ScenarioError("\n".join(problems))
+        raise ScenarioError(*problems)
 
 
 def measurable(case: Case) -> list[str]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from ccplay.visible import printable, put, tell
 
 if TYPE_CHECKING:
     from ccplay.bpf.diagnostics import Complaint
@@ -44,9 +45,9 @@ def _new(arguments: argparse.Namespace) -> int:
         raise UsageError(f"{path} exists already: take another name, or delete it") from None
     except OSError as error:
         raise UsageError(f"can't write {path}: {error.strerror}") from None
-    print(path)
+    put(path)
     said = shlex.quote(str(path))
-    print(f"next: ccplay algorithm check {said}; ccplay --algorithm {said}", file=sys.stderr)
+    tell(f"next: ccplay algorithm check {said}; ccplay --algorithm {said}")
     return 0
 
 
@@ -67,8 +68,8 @@ def _check(arguments: argparse.Namespace) -> int:
         image, warnings = build(path)
         for warning in dict.fromkeys(each for each in warnings if each.startswith(path.name)):
             if "warning:" in warning:
-                print(warning)
-        print(f"{path.name}: clang compiles it")
+                print(printable(warning))
+        print(f"{printable(path.name)}: clang compiles it")
         if (missing := lack()) is not None:
             raise UnsupportedError(
                 f"the kernel has not checked it: {missing.reason}; {missing.remedy}"
@@ -76,14 +77,14 @@ def _check(arguments: argparse.Namespace) -> int:
         try_out(image, name)
     except (BuildError, LoadError) as error:
         for complaint in complaints(path, error):
-            print(_told(path, complaint))
+            print("\n".join(map(printable, _told(path, complaint))))
         return 1
     print(f"{path.name}: the kernel takes it; choose it as {name!r}")
     return 0
 
 
-def _told(path: Path, complaint: Complaint) -> str:
-    """Return a complaint with its line of the source and what it means."""
+def _told(path: Path, complaint: Complaint) -> list[str]:
+    """Return the lines of a complaint: it, its line of the source and what it means."""
     place = path.name if complaint.line is None else f"{path.name}:{complaint.line}"
     said = [f"{place}: {complaint.words}"]
     # Lines as clang counts them: form feeds end none.
@@ -92,7 +93,7 @@ def _told(path: Path, complaint: Complaint) -> str:
         said.append(f"    {lines[complaint.line - 1].strip()}")
     if complaint.hint:
         said.append(f"  {complaint.hint}")
-    return "\n".join(said)
+    return said
 
 
 def _list(_: argparse.Namespace) -> int:
@@ -102,7 +103,7 @@ def _list(_: argparse.Namespace) -> int:
 
     for name, path in algorithms().items():
         print(f"{name:18} {summary(path)}")
-    print(f"sources: {ALGORITHMS}", file=sys.stderr)
+    tell(f"sources: {ALGORITHMS}")
     if (missing := lack()) is not None:
-        print(f"not to be used here: {missing.reason} ({missing.remedy})", file=sys.stderr)
+        tell(f"not to be used here: {missing.reason} ({missing.remedy})")
     return 0

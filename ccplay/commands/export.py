@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from pathlib import Path
 
 from ccplay.errors import UsageError
+from ccplay.visible import tell
 
 _ABOUT = """\
 RUN is a directory that `ccplay run --out` wrote, or one or several recordings. Every table has one
@@ -90,6 +90,6 @@ def run(arguments: argparse.Namespace) -> int:
         tables = [table] if table else TABLES
         written = export.export(material, to, kind or "csv", tables)
     for path, rows in written.items():
-        print(f"{path}: {rows:,} rows", file=sys.stderr)
-    print(f"{time.monotonic() - started:.1f} s", file=sys.stderr)
+        tell(f"{path}: {rows:,} rows")
+    tell(f"{time.monotonic() - started:.1f} s")
     return 0

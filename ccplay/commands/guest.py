@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import sys
+
+from ccplay.visible import tell
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -15,5 +16,5 @@ def run(_: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
     from ccplay.guest.fetch import fetch
 
-    fetch(lambda step: print(step, file=sys.stderr, flush=True))
+    fetch(tell)
     return 0

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ccplay.model.commands import Build
-    from ccplay.scenario import Scenario
+    from ccplay.scenario.values import Scenario
     from ccplay.stream.sources import Source
 
 DEFAULT_SCENARIO = "playground"
@@ -30,7 +30,7 @@ def add_scenario(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="only this case, or those of a matrix with this word",
+        help="only this case, or those with this in their names, such as '50 ms'; may be repeated",
     )
     parser.add_argument(
         "--set",
@@ -60,13 +60,16 @@ def add_scenario(parser: argparse.ArgumentParser) -> None:
 
 def load_scenario(arguments: argparse.Namespace) -> Scenario:
     """Read the scenario that a command line names, with what was set. Raises ``ScenarioError``."""
-    from ccplay import scenario
+    from ccplay.scenario.file.library import find
+    from ccplay.scenario.file.reading import load
+    from ccplay.scenario.rules.captures import captured
+    from ccplay.scenario.rules.own_algorithms import admit, driven
 
     own = _algorithms(arguments)
-    scenario.admit(own)
-    loaded = scenario.load(scenario.find(arguments.scenario), arguments.settings)
-    loaded = scenario.driven(loaded, own)
-    return scenario.captured(loaded, arguments.capture) if arguments.capture else loaded
+    admit(own)
+    loaded = load(find(arguments.scenario), arguments.settings)
+    loaded = driven(loaded, own)
+    return captured(loaded, arguments.capture) if arguments.capture else loaded
 
 
 def add_lab(parser: argparse.ArgumentParser) -> None:
@@ -156,11 +159,18 @@ def _algorithms(arguments: argparse.Namespace) -> dict[str, str]:
     if arguments.host is not None:
         return dict.fromkeys(files, "")
     try:
-        return {n: hashlib.sha256(path.read_bytes()).hexdigest() for n, path in files.items()}
+        return {n: hashlib.sha256(_content(path)).hexdigest() for n, path in files.items()}
     except FileNotFoundError as error:
         raise UsageError(f"--algorithm {no_file(Path(error.filename))}") from None
     except OSError as error:
         raise UsageError(f"--algorithm {error.filename}: {error.strerror}") from None
+
+
+def _content(path: Path) -> bytes:
+    from ccplay.regular import open_regular
+
+    with open_regular(path) as file:
+        return file.read()
 
 
 def _captures(arguments: argparse.Namespace) -> Path | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ccplay.errors import UsageError
+from ccplay.visible import put, tell
 
 if TYPE_CHECKING:
     from ccplay.report.data.material import Material
@@ -48,7 +49,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
     out = arguments.out or _default_out(arguments.runs[0])
-    print(make(arguments.runs, out, every=arguments.all))
+    put(make(arguments.runs, out, every=arguments.all))
     return 0
 
 
@@ -90,4 +91,4 @@ def _tell(done: int, total: int, what: str) -> None:
 def _say(material: Material, seconds: float) -> None:
     cases, runs = len(material.result.statistics), len(material.runs)
     words = f"{runs} run{'s' if runs > 1 else ''} of {cases} case{'s' if cases > 1 else ''}"
-    print(f"{words} in {seconds:.1f} s", file=sys.stderr)
+    tell(f"{words} in {seconds:.1f} s")

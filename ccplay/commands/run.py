@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ccplay.commands import options, report
+from ccplay.visible import tell
 
 if TYPE_CHECKING:
     from ccplay.experiment.run_options import Manner
@@ -68,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     _try_algorithms(arguments)
     code = asyncio.run(headless.run(loaded, options.lab_opener(arguments), manner))
     if wants_report and manner.out is not None and code != headless.INTERRUPTED:
-        print(report.make([manner.out], manner.out / report.FOLDER), file=sys.stderr)
+        tell(str(report.make([manner.out], manner.out / report.FOLDER)))
     return code
 
 

@@ -15,8 +15,8 @@ from ccplay.experiment.plan import slug_of
 from ccplay.experiment.store import SCENARIO, read_run_directory, recording_of, scenario_of
 from ccplay.report.data.material import Material, Run, combined, of_results
 from ccplay.report.data.scene import scene
-from ccplay.scenario import load
 from ccplay.scenario.file import writing
+from ccplay.scenario.file.reading import load
 from ccplay.state.lab_state import LabState
 from ccplay.state.recorded import read_recording
 from ccplay.stream import wire

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from ccplay.commands import options
+from ccplay.visible import tell
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -28,8 +29,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
     from ccplay.errors import UsageError
-    from ccplay.scenario import rerun
     from ccplay.scenario.file.writing import write
+    from ccplay.scenario.rules.own_algorithms import rerun
     from ccplay.state.recorded import read_recording
 
     recording, to = arguments.recording, arguments.to
@@ -46,5 +47,5 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"{to} exists already: name another file, or delete it") from None
     except OSError as error:
         raise UsageError(f"can't write {to}: {error.strerror}") from None
-    print(f"to do the same again: {rerun(to, state)}", file=sys.stderr)
+    tell(f"to do the same again: {rerun(to, state)}")
     return 0

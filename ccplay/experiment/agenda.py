@@ -13,7 +13,7 @@ from ccplay.analysis.results import CaseResult
 from ccplay.analysis.statistics import Statistic, statistic
 from ccplay.experiment.grouping import counts
 from ccplay.experiment.plan import Run
-from ccplay.scenario import Case
+from ccplay.scenario.values import Case
 
 LEAST_REPEATS = 3
 """Of fewer the spread says next to nothing: Student's t of one degree of freedom is 12.7."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ccplay.analysis.metrics import merits
 from ccplay.analysis.results import CaseResult, Check
-from ccplay.scenario import Case, Expectation
+from ccplay.scenario.values import Case, Expectation
 
 
 def check(case: Case, result: CaseResult) -> list[Check]:

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from ccplay.model.commands import AnyCommand, Build
-from ccplay.scenario import Case
 from ccplay.scenario.file.mistakes import spell
+from ccplay.scenario.values import Case
 
 
 class RanStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

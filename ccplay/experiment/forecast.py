@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 
-from ccplay.scenario import Case
+from ccplay.scenario.values import Case
 
 _AROUND_S = 2.0
 """What a lab takes to start and to end, until one has been seen."""

@@ -13,7 +13,7 @@ from ccplay.analysis.results import (
     Result,
 )
 from ccplay.analysis.statistics import statistic
-from ccplay.scenario import Case, Scenario
+from ccplay.scenario.values import Case, Scenario
 
 _USUAL = (
     ("flows.", ".goodput_bps"),

@@ -21,9 +21,10 @@ from ccplay.model.commands import Build
 from ccplay.report.terminal.amounts import unit, write
 from ccplay.report.terminal.progress import Teller
 from ccplay.report.terminal.table import show
-from ccplay.scenario import Scenario
+from ccplay.scenario.values import Scenario
 from ccplay.stream import wire
 from ccplay.stream.sources import Source
+from ccplay.visible import tell
 
 INTERRUPTED = 130
 """Exit code, as shells count a death by SIGINT."""
@@ -66,7 +67,7 @@ async def run(scenario: Scenario, open_source: Callable[[Build], Source], manner
         result = await experiment.measure()
     _print(result, manner)
     for line in _last_words(experiment, result, manner, stopped=stop.is_set()):
-        print(line, file=sys.stderr)
+        tell(line)
     if stop.is_set():
         return INTERRUPTED
     failed = any(run.errors or not all(each.ok for each in run.checks) for run in result.cases)

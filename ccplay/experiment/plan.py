@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ccplay.scenario import Case, Scenario, repeated
+from ccplay.scenario.repeats import repeated
+from ccplay.scenario.values import Case, Scenario
 
 _LONGEST_SLUG = 60
 

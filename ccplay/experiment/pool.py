@@ -13,7 +13,7 @@ from ccplay.analysis.results import CaseResult, Machine
 from ccplay.analysis.trust import for_want_of_cpu, was_judged
 from ccplay.experiment.agenda import Agenda
 from ccplay.experiment.plan import Run
-from ccplay.scenario import Case
+from ccplay.scenario.values import Case
 
 MOST_ATTEMPTS = 3
 """The last one has the machine to itself."""

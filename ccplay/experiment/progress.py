@@ -12,7 +12,7 @@ from ccplay.experiment.pool import Outcome
 from ccplay.report.terminal.amounts import write
 from ccplay.report.terminal.misbehaviour import misbehaviours
 from ccplay.report.terminal.progress import Lane, Teller, roughly
-from ccplay.scenario import Case
+from ccplay.scenario.values import Case
 from ccplay.state.lab_state import LabState
 
 _TELL_EVERY_S = 0.5

@@ -22,7 +22,7 @@ from ccplay.experiment.store import Store
 from ccplay.experiment.trial import Trial
 from ccplay.model.commands import Build
 from ccplay.report.terminal.progress import Lane, Teller
-from ccplay.scenario import Case, Scenario
+from ccplay.scenario.values import Case, Scenario
 from ccplay.session.timeline import Script
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sources import Source

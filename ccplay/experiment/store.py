@@ -20,8 +20,9 @@ from ccplay.errors import RecordingError, UsageError
 from ccplay.experiment.files import Folder
 from ccplay.experiment.fingerprint import Ran, difference, ran
 from ccplay.experiment.plan import Run, slugs
-from ccplay.scenario import Scenario
+from ccplay.regular import open_regular
 from ccplay.scenario.file.mistakes import quote
+from ccplay.scenario.values import Scenario
 from ccplay.stream import wire
 
 FORMAT = 1
@@ -175,7 +176,8 @@ def read_run_directory(path: Path) -> Result:
     Raises ``RecordingError`` where ``path`` is no run directory, or one that we can't read.
     """
     try:
-        content = (path / RESULT).read_bytes()
+        with open_regular(path / RESULT) as file:
+            content = file.read()
     except FileNotFoundError:
         raise RecordingError(
             f"{path} is no run directory: it has no {RESULT} (ccplay run SCENARIO --out makes one)"

@@ -11,7 +11,8 @@ from ccplay.analysis.results import CaseResult
 from ccplay.analysis.summary import summarise
 from ccplay.errors import CcplayError, LabError
 from ccplay.model.commands import AnyCommand, StopDownload, StopFlow, StopPing, StopUdp
-from ccplay.scenario import Case, Scenario, check_against
+from ccplay.scenario.rules.support import check_against
+from ccplay.scenario.values import Case, Scenario
 from ccplay.session.session import Session
 from ccplay.session.timeline import Script
 from ccplay.state.lab_state import LabState

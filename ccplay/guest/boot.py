@@ -64,9 +64,14 @@ def argv(
     ]
 
 
+def is_possible() -> bool:
+    """Whether there is a guest for a machine like this, fetched or not."""
+    return platform.machine() == "x86_64"
+
+
 def lack() -> str | None:
     """Say what keeps the guest from being booted, and the remedy; None where nothing does."""
-    if platform.machine() != "x86_64":
+    if not is_possible():
         return f"there is no guest for {platform.machine()} yet, only for x86_64"
     if not ACCELERATOR.exists():
         return f"there is no guest in {FOLDER}: make guest, or ccplay guest"

@@ -23,8 +23,6 @@ from ccplay.scenario.values import Case
 T = TypeVar("T")
 
 MOST_CASES = 1000
-MOST_STEPS = 100_000
-"""Of all cases together: a small file can multiply them without end."""
 ENDS = ("duration", "all", "first")
 """What can end a case."""
 
@@ -84,20 +82,17 @@ def read_cases(
 
 def _drafts(table: dict[str, Node], settings: list[Setting], reader: Reader) -> Iterator[_Draft]:
     common = Node((), {key: node for key, node in table.items() if key in OWN_KEYS})
-    cases = steps = 0
+    cases = 0
     for name, merged in _merged(common, table.get("case"), reader):
         node = lay_over(merged, settings, reader)
         inner = dict(node.value)
         matrix = inner.pop("matrix", None)
         axes = read_matrix(matrix, reader)
         check_settings(axes, settings, reader)
-        timeline = inner["timeline"].value if "timeline" in inner else []
         cases += size(axes)
-        steps += size(axes) * (len(timeline) if isinstance(timeline, list) else 0)
-        if cases > MOST_CASES or steps > MOST_STEPS:
-            what = f"{MOST_CASES} cases" if cases > MOST_CASES else f"{MOST_STEPS} steps"
+        if cases > MOST_CASES:
             place = merged.place if matrix is None else matrix.place
-            reader.mistakes.add(place, f"more than {what}, all points counted")
+            reader.mistakes.add(place, f"more than {MOST_CASES} cases, all points counted")
             return
         for point in points(axes):
             yield _Draft(name, Node(node.place, inner), point)

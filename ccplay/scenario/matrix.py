@@ -12,10 +12,13 @@ from ccplay.scenario.fields import quantities
 from ccplay.scenario.file.mistakes import Place, quote, spell
 from ccplay.scenario.file.paths import NOWHERE, Path, read_path
 from ccplay.scenario.file.settings import Setting
-from ccplay.scenario.file.tree import Node, Reader, graft
+from ccplay.scenario.file.tree import Node, Reader
 
 AXIS_KEYS = ("path", "values", "names")
 LARGEST_WHOLE = 2**53
+MOST_AXES = 32
+MOST_PATHS = 1000
+"""Of an axis."""
 
 Parameter: TypeAlias = str | int | float | bool
 
@@ -49,38 +52,48 @@ class Point:
         """Return a case with the values of this point in it."""
         for axis, value in self.values:
             for path, place in axis.paths:
-                try:
-                    case = graft(case, path, value, place)
-                except quantities.MisfitError as error:
-                    reader.mistakes.add(place, str(error))
+                case = reader.graft(case, path, value, place)
         return case
 
 
 def read_matrix(node: Node | None, reader: Reader) -> list[Axis]:
     """Read the axes; one with a mistake in it is left out."""
     axes: list[Axis] = []
-    for key, each in reader.table(node).items():
+    table = reader.table(node)
+    if node is not None and len(table) > MOST_AXES:
+        reader.mistakes.add(node.place, f"more than {MOST_AXES} axes")
+        return axes
+    sets: dict[Path, Axis] = {}
+    within: dict[Path, Axis] = {}
+    for key, each in table.items():
         before = reader.mistakes.count
         axis = _axis(key, each, reader)
-        for other in axes:
-            if axis.name == other.name:
-                text = f"another axis is called {quote(axis.name)}: give them names"
-                reader.mistakes.add(each.place, f"{text}, NAME = {{ path = …, values = … }}")
-            for path, place in axis.paths:
-                if any(_overlap(path, theirs) for theirs, _ in other.paths):
-                    reader.mistakes.add(place, f"axis {quote(other.name)} sets that too")
+        if any(axis.name == other.name for other in axes):
+            text = f"another axis is called {quote(axis.name)}: give them names"
+            reader.mistakes.add(each.place, f"{text}, NAME = {{ path = …, values = … }}")
+        for path, place in axis.paths:
+            above = (sets[start] for start in _starts(path) if start in sets)
+            if (other := within.get(path) or next(above, None)) is not None:
+                reader.mistakes.add(place, f"axis {quote(other.name)} sets that too")
         if reader.mistakes.count == before:
             axes.append(axis)
+            sets |= dict.fromkeys((path for path, _ in axis.paths), axis)
+            within |= {start: axis for path, _ in axis.paths for start in _starts(path)}
     return axes
+
+
+def _starts(path: Path) -> Iterator[Path]:
+    """Yield what a path leads through, itself at last."""
+    return (path[:length] for length in range(1, len(path) + 1))
 
 
 def check_settings(axes: list[Axis], settings: list[Setting], reader: Reader) -> None:
     """Refuse what the command line sets where an axis would set it again."""
+    sets = {path: axis for axis in axes for path, _ in axis.paths}
     for setting in settings:
-        for axis in axes:
-            if any(setting.path[: len(path)] == path for path, _ in axis.paths if path):
-                text = f"the matrix sets it in every case: use --set {spell(axis.place)}=[…]"
-                reader.mistakes.add(setting.place, text)
+        if start := next((each for each in _starts(setting.path) if each in sets), None):
+            use = f"use --set {spell(sets[start].place)}=[…]"
+            reader.mistakes.add(setting.place, f"the matrix sets it in every case: {use}")
 
 
 def size(axes: list[Axis]) -> int:
@@ -124,6 +137,9 @@ def _paths(node: Node | None, reader: Reader) -> tuple[tuple[Path, Place], ...]:
     nodes = [] if node is None else node.value if isinstance(node.value, list) else [node]
     if node is not None and not nodes:
         reader.mistakes.add(node.place, "an empty list: what does it set?")
+    if node is not None and len(nodes) > MOST_PATHS:
+        reader.mistakes.add(node.place, f"more than {MOST_PATHS} paths")
+        return ()
     return tuple((reader.value(each, read_path, NOWHERE), each.place) for each in nodes)
 
 
@@ -140,9 +156,11 @@ def _values(
     read: Callable[[Any], Parameter] = quantities.text if named else _label
     unnamed: Parameter = ""
     labels = [reader.value(each, read, unnamed) for each in names]
-    for i, label in enumerate(labels):
-        if label != "" and _word(label) in map(_word, labels[:i]):
-            reader.mistakes.add(names[i].place, f"{quote(label)} is there already")
+    seen: set[str] = set()
+    for each, label in zip(names, labels, strict=True):
+        if label != "" and _word(label) in seen:
+            reader.mistakes.add(each.place, f"{quote(label)} is there already")
+        seen.add(_word(label))
     return tuple(zip(labels, values, strict=False))
 
 
@@ -161,7 +179,3 @@ def _label(value: Any) -> Parameter:
 
 def _word(value: Parameter) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _overlap(one: Path, other: Path) -> bool:
-    return bool(one and other) and one[: len(other)] == other[: len(one)]

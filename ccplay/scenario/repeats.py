@@ -90,8 +90,8 @@ def _rotated(timeline: tuple[Step, ...], repeat: int, together: _Together) -> li
             for i, step in enumerate(steps)
             if flow_of(step) in flows and (step.at_s, step.after) == moment
         ]
-        turn = _turn(flows, repeat)
-        moved = sorted((steps[i] for i in places), key=lambda step: turn.index(str(flow_of(step))))
+        turn = {flow: place for place, flow in enumerate(_turn(flows, repeat))}
+        moved = sorted((steps[i] for i in places), key=lambda step: turn[str(flow_of(step))])
         for i, step in zip(places, moved, strict=True):
             steps[i] = step
     return steps

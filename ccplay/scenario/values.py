@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from ccplay.errors import UsageError
 from ccplay.model.commands import AnyCommand, Build, StartFlow
 from ccplay.scenario.file.mistakes import did_you_mean, quote
+from ccplay.visible import printable
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,24 +109,26 @@ class Scenario:
 
     @property
     def name(self) -> str:
-        """The file's name without its ending."""
-        return self.path.stem
+        """The file's name without its ending, as it can be shown."""
+        return printable(self.path.stem)
 
     def only(self, names: Sequence[str]) -> Scenario:
-        """Return the scenario with these cases only, in its own order; no names mean all.
+        """Return the scenario with the cases that are named, in its own order; no names mean all.
 
-        Of ``alone, cc Vegas`` the parts name cases too: all that have them. Raises ``UsageError``
-        for a name that no case has.
+        A name is that of a case, or any part of it: all cases that have the part. Raises
+        ``UsageError`` for what no case has.
         """
-        parts = {case.name: case.name.split(", ") for case in self.cases}
-        known = list(dict.fromkeys(part for each in parts.values() for part in each))
+        wanted: set[str] = set()
         for name in names:
-            if name not in parts and name not in known:
+            found = _named(name, [case.name for case in self.cases])
+            if not found:
+                parts = dict.fromkeys(part for case in self.cases for part in case.name.split(", "))
                 raise UsageError(
-                    f"{self.name} has no case {quote(name)}{did_you_mean(name, known)}"
+                    f"{self.name} has no case {quote(name)}{did_you_mean(name, parts)}"
                 )
-        wanted = (case for case in self.cases if {case.name, *parts[case.name]}.intersection(names))
-        return replace(self, cases=tuple(wanted)) if names else self
+            wanted.update(found)
+        chosen = tuple(case for case in self.cases if case.name in wanted)
+        return replace(self, cases=chosen) if names else self
 
     def case(self, *names: str) -> Case:
         """Return the one case that is named, or the first. Raises ``UsageError``."""
@@ -133,3 +137,19 @@ class Scenario:
                 f"a screen shows one case, not {len(names)}: name one, or use ccplay run"
             )
         return self.only(names).cases[0]
+
+
+def _named(said: str, cases: Sequence[str]) -> list[str]:
+    """Return the cases that are meant by a part of their name.
+
+    The best match wins: all of a case's name, one of its parts between commas, whole words in it
+    whatever their capitals, and last anything in it that does not cut a number in two.
+    """
+    if not (part := re.escape(said.strip())):
+        return []
+    words = rf"(?<![^\s,]){part}(?![^\s,])"
+    anything = rf"(?<!\d){part}(?!\d)"
+    patterns = [rf"\A{re.escape(said)}\Z", rf"(?:\A|, ){re.escape(said)}(?:, |\Z)"]
+    patterns += [rf"(?i){words}", rf"(?i){anything}"]
+    matches = ([case for case in cases if re.search(each, case)] for each in patterns)
+    return next(filter(None, matches), [])

@@ -13,6 +13,7 @@ from typing import BinaryIO, Protocol
 from ccplay.errors import LabError, RecordingError, WireError
 from ccplay.model.commands import AnyCommand, Build
 from ccplay.model.events import AnyEvent, Ended
+from ccplay.regular import open_regular
 from ccplay.stream import wire
 from ccplay.stream.limits import Bounds
 from ccplay.stream.wire import UnknownEvent
@@ -168,7 +169,7 @@ def recorded_events(path: Path) -> Iterator[AnyEvent | UnknownEvent]:
     bounds = Bounds()
     number = 0
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             for number, line in enumerate(_complete_lines(file), 1):
                 first = number == 1
                 event = wire.decode_hello(line, str(path)) if first else wire.decode_event(line)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any
 
 import msgspec
 
@@ -14,6 +13,8 @@ from ccplay.model.commands import AnyCommand
 from ccplay.model.events import AnyEvent, Hello
 from ccplay.model.samples import Sweep, Sweeps, TraceSamples
 from ccplay.stream import sweep_codec
+from ccplay.visible import printable as printable  # noqa: PLC0414 - others find it here
+from ccplay.visible import printable_value as printable_value  # noqa: PLC0414 - the same
 
 FORMAT = 2
 """Version of the stream's format, said in ``Hello``. A reader takes its own and older ones.
@@ -124,27 +125,6 @@ def decode_hello(line: bytes, name: str) -> Hello:
 def encode_value(value: msgspec.Struct) -> bytes:
     """Return any of our structs as one line of JSON, without a newline."""
     return _encoder.encode(value)
-
-
-def printable(text: str) -> str:
-    """Return ``text`` without what a terminal would obey rather than show."""
-    if text.isprintable():
-        return text
-    return "".join(
-        each if each.isprintable() else " " if each.isspace() else "\N{REPLACEMENT CHARACTER}"
-        for each in text
-    )
-
-
-def printable_value(value: Any) -> Any:
-    """Do the same for every text in a decoded JSON value, keys included."""
-    if isinstance(value, str):
-        return printable(value)
-    if isinstance(value, list):
-        return [printable_value(each) for each in value]
-    if isinstance(value, dict):
-        return {printable(key): printable_value(each) for key, each in value.items()}
-    return value
 
 
 def _shorten(line: bytes) -> str:

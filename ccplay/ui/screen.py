@@ -37,7 +37,7 @@ from ccplay.model.commands import (
     UntraceFlow,
 )
 from ccplay.model.network import Network
-from ccplay.scenario import rerun
+from ccplay.scenario.rules.own_algorithms import rerun
 from ccplay.session.session import Session
 from ccplay.ui import selection
 from ccplay.ui.cells.glyphs import ASCII, UNICODE

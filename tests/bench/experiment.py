@@ -13,12 +13,14 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
-from ccplay import scenario
 from ccplay.analysis.results import Result
 from ccplay.experiment.runner import Experiment
 from ccplay.model.commands import Build
 from ccplay.report.terminal.amounts import unit
 from ccplay.report.terminal.progress import Teller
+from ccplay.scenario.file.library import find
+from ccplay.scenario.file.reading import load
+from ccplay.scenario.values import Scenario
 from ccplay.session import launch
 from ccplay.stream.sources import LabSource, Source
 from tests.bench._figures import table
@@ -48,9 +50,7 @@ class Round:
 
 async def run(console: Console) -> None:
     """Measure and print."""
-    race = scenario.load(
-        scenario.find("race"), [f'timeline.{flow}.bytes="{SIZE}"' for flow in (0, 1)]
-    )
+    race = load(find("race"), [f'timeline.{flow}.bytes="{SIZE}"' for flow in (0, 1)])
     runs = sum(case.repeats for case in race.cases)
     alone = await measure(race, 1)
     beside = await measure(race, JOBS)
@@ -76,7 +76,7 @@ async def run(console: Console) -> None:
     console.print(sheet)
 
 
-async def measure(race: scenario.Scenario, jobs: int) -> Round:
+async def measure(race: Scenario, jobs: int) -> Round:
     """Run a scenario, so many labs side by side."""
     argv = launch.lab_argv()
 

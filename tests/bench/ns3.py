@@ -18,8 +18,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from ccplay import scenario
-from ccplay.scenario import Case
+from ccplay.scenario.file.library import find
+from ccplay.scenario.file.reading import load
+from ccplay.scenario.values import Case
 from tests.bench._figures import table
 from tests.bench.experiment import measure
 
@@ -58,7 +59,7 @@ class Measured:
 
 async def run(console: Console) -> None:
     """Measure and print."""
-    variants = scenario.load(scenario.find("variants")).only([CASE])
+    variants = load(find("variants")).only([CASE])
     case = replace(variants.cases[0], repeats=2 * JOBS)
     here = await measure(replace(variants, cases=(case,)), JOBS)
     ours = Measured([each.flows[0].goodput_bps or 0 for each in here.result.cases], here.seconds)

@@ -22,7 +22,7 @@ from ccplay.model.commands import (
 from ccplay.model.events import Applied, Ready
 from ccplay.model.network import Topology
 from ccplay.model.values import LinkSetting, Qdisc
-from ccplay.scenario import load
+from ccplay.scenario.file.reading import load
 from ccplay.scenario.file.writing import write
 from ccplay.state.recorded import read_recording
 from ccplay.stream import wire

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from ccplay.scenario import load
+from ccplay.scenario.file.reading import load
 from ccplay.session.session import Session
 from ccplay.stream.sources import ReplaySource
 from ccplay.ui.app import CcplayApp

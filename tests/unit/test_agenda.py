@@ -11,8 +11,8 @@ from ccplay.experiment.agenda import Goal, Planned, UntilSure
 from ccplay.experiment.forecast import Forecast
 from ccplay.experiment.plan import plan, slugs
 from ccplay.report.terminal.progress import roughly
-from ccplay.scenario import Scenario
 from ccplay.scenario.file.reading import parse
+from ccplay.scenario.values import Scenario
 from ccplay.state.lab_state import LabState
 
 TEXT = """

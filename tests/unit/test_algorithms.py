@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from ccplay import scenario
 from ccplay.assets import ALGORITHMS, algorithms
 from ccplay.bpf.build import BuildError
 from ccplay.bpf.catalogue import summary
@@ -20,6 +19,8 @@ from ccplay.cli import main
 from ccplay.errors import ScenarioError, UsageError
 from ccplay.model.algorithms import CATALOGUE
 from ccplay.scenario.fields import quantities
+from ccplay.scenario.file.reading import load
+from ccplay.scenario.rules.own_algorithms import admit, driven
 from ccplay.session import launch
 
 SOURCE = Path("mine.bpf.c")
@@ -188,9 +189,9 @@ def test_a_scenario_may_use_the_name_once_it_is_admitted_and_records_the_digest(
     path = tmp_path / "x.toml"
     path.write_text('duration = "1 s"\ntimeline = [{ at = "0 s", do = "start-flow", cc = "mine" }]')
     with pytest.raises(ScenarioError, match="unknown congestion control"):
-        scenario.load(path)
-    scenario.admit(["mine"])
-    (case,) = scenario.driven(scenario.load(path), {"mine": "00ff"}).cases
+        load(path)
+    admit(["mine"])
+    (case,) = driven(load(path), {"mine": "00ff"}).cases
     assert case.build.algorithms == {"mine": "00ff"}
 
 

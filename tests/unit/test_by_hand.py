@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from ccplay import scenario
 from ccplay.assets import assets
 from ccplay.model.commands import (
     AnyCommand,
@@ -27,7 +26,8 @@ from ccplay.model.events import AnyEvent, Applied, Failed, Hello, Log, Ready
 from ccplay.model.network import BOTTLENECK, Topology
 from ccplay.model.topologies import plan
 from ccplay.model.values import Capabilities, Qdisc
-from ccplay.scenario import Step
+from ccplay.scenario.file.reading import load
+from ccplay.scenario.values import Step
 from ccplay.session.session import Session
 from ccplay.session.timeline import Script
 from ccplay.state.recorded import read_recording
@@ -184,7 +184,7 @@ async def test_a_recording_says_what_was_skipped_and_holds_what_was_done(tmp_pat
 
 async def test_the_tour_leaves_what_was_changed_and_goes_on_with_the_rest() -> None:
     """One who changes flow 1 keeps it; the second download and the queue come all the same."""
-    tour = scenario.load(assets("scenarios") / "playground.toml").case().timeline
+    tour = load(assets("scenarios") / "playground.toml").case().timeline
     source = Obedient({float(t): [] for t in range(1, 40)}, None)
     source.moments[10.0] = [SetCongestionControl(flow="1", cc="cubic")]
     session = source.session = Session(source, script=Script(tour))

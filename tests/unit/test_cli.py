@@ -12,6 +12,7 @@ import pytest
 from ccplay.cli import main
 from ccplay.commands import options
 from ccplay.commands.screen import can_draw
+from ccplay.scenario.file.reading import load
 
 
 def test_a_full_disk_is_told_in_one_line(
@@ -98,3 +99,120 @@ def test_a_mistake_on_the_command_line_is_one_line_with_what_was_meant(
 @pytest.mark.parametrize(("text", "moment"), [("90", 90.0), ("1:30", 90.0), ("00:01.5", 1.5)])
 def test_a_moment_is_read_as_the_screen_writes_it(text: str, moment: float) -> None:
     assert options.seconds(text) == moment
+
+
+UGLY = "ugly\x1b]0;owned\x07\x1b[31m\nccplay: all is well\u202e\x9b5m\udcff"
+"""What a terminal obeys, a second line, bidirectional and C1 controls, a byte that is no text."""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", UGLY + ".toml"],
+        ["run", "playground", "--case", UGLY],
+        ["run", "playground", "--set", f"{UGLY}=1"],
+        ["run", "playground", "--hz", UGLY],
+        ["run", "playground", "--captures", UGLY],
+        ["run", f"--{UGLY}"],
+        ["replay", UGLY],
+        ["report", UGLY],
+        ["export", UGLY],
+        ["script", UGLY],
+        ["compare", UGLY, UGLY],
+        ["algorithm", "check", UGLY],
+        [UGLY],
+    ],
+)
+@pytest.mark.parametrize("content", [None, "", "title = 1"])
+def test_a_name_does_not_command_the_terminal(
+    words: list[str],
+    content: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if content is not None:
+        Path(UGLY).write_text(content)
+    with pytest.raises(SystemExit) as ended:
+        sys.exit(main(words))
+    assert ended.value.code
+    told = capsys.readouterr()
+    assert told.out == ""
+    lines = told.err.removesuffix("\n").split("\n")
+    assert all(line.isprintable() for line in lines), told.err
+    assert not any(line.startswith("ccplay: all is well") for line in lines)
+
+
+def test_a_scenario_is_called_by_what_of_its_name_can_be_shown(tmp_path: Path) -> None:
+    path = tmp_path / f"{UGLY}.toml"
+    path.write_text('duration = "1 s"\n')
+    scenario = load(path)
+    for shown in (scenario.name, scenario.title, scenario.case().title):
+        assert shown.isprintable()
+        assert shown.startswith("ugly")
+
+
+def test_all_scenarios_are_listed_with_those_of_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["list"]) == 0
+    ours = capsys.readouterr().out
+    assert "playground   Playground\n" in ours
+    assert "bufferbloat  Bufferbloat  (8 cases)\n" in ours
+    assert "folder" not in ours
+    Path("mine.toml").write_text('title = "My own"\nduration = "1 s"\ntimeline = []\n')
+    Path("wrong.toml").write_text('duration = "1 s"\ntimeline = 1\n')
+    Path("pyproject.toml").write_text("[project]\n")
+    Path("no.toml").write_text("[")
+    assert main(["list"]) == 0
+    here = capsys.readouterr().out.removeprefix(ours)
+    assert here == (
+        "\nin this folder:\n"
+        "mine.toml    My own\n"
+        "wrong.toml   refused: ccplay run wrong.toml shows why\n"
+    )
+    assert main(["list", "--json"]) == 0
+    listed = {each["name"]: each for each in json.loads(capsys.readouterr().out)}
+    assert listed["mine.toml"] == {"name": "mine.toml", "title": "My own", "cases": 1}
+    assert listed["variants"]["cases"] == 52
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run"],
+        ["replay"],
+        ["report"],
+        ["export"],
+        ["script"],
+        ["compare", "other"],
+        ["algorithm", "check"],
+        ["run", "--algorithm"],
+    ],
+    ids=" ".join,
+)
+def test_what_is_no_such_file_is_refused_in_one_line(
+    words: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A pipe that nobody writes to would block for ever, a device never ends."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("empty", "other"):
+        Path(name).touch()
+    Path("zeros").write_bytes(b"\0" * 1000)
+    Path("noise").write_bytes(bytes(range(256)) * 4)
+    Path("folder").mkdir()
+    os.mkfifo("pipe")
+    Path("loop").symlink_to("loop")
+    # Clang has more to say about what is no algorithm, and it has to be there.
+    content = [] if "algorithm" in " ".join(words) else ["empty", "zeros", "noise"]
+    for name in ("missing", "folder", "pipe", "loop", "x" * 300, "other/x", *content):
+        assert main([*words, name]) in (1, 2, 3, 4), name
+        told = capsys.readouterr()
+        assert told.out == ""
+        assert told.err.startswith("ccplay: ")
+        assert told.err.count("\n") == 1, told.err

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from ccplay.errors import ScenarioError
-from ccplay.scenario import Expectation, Published
 from ccplay.scenario.file.reading import parse
+from ccplay.scenario.values import Expectation, Published
 
 HEAD = 'duration = "60 s"\ntopology.kind = "linear"\n'
 PATH = Path("t.toml")

@@ -16,8 +16,8 @@ from ccplay.report.terminal.amounts import unit, write
 from ccplay.report.terminal.column_heads import Column, deal, table
 from ccplay.report.terminal.repeats_table import check_lines, family_of, some_of
 from ccplay.report.terminal.table import show
-from ccplay.scenario import Scenario
 from ccplay.scenario.file.reading import parse
+from ccplay.scenario.values import Scenario
 from tests.unit.reports import experiment, variants
 from tests.unit.test_summary import health, session
 

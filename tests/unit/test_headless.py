@@ -33,8 +33,8 @@ from ccplay.model.events import (
 from ccplay.model.samples import Sweep
 from ccplay.model.values import Feature
 from ccplay.report.terminal.progress import Teller
-from ccplay.scenario import Scenario
 from ccplay.scenario.file.reading import parse
+from ccplay.scenario.values import Scenario
 from ccplay.stream.sources import Source
 from ccplay.stream.wire import UnknownEvent
 from tests.unit.test_summary import HELLO, sweep

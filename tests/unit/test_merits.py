@@ -7,7 +7,9 @@ import pytest
 from ccplay.analysis.metrics import check_figures, measurable, merits
 from ccplay.analysis.summary import summarise
 from ccplay.errors import ScenarioError
-from ccplay.scenario import Expectation, Scenario, find, load
+from ccplay.scenario.file.library import find
+from ccplay.scenario.file.reading import load
+from ccplay.scenario.values import Expectation, Scenario
 from tests.unit.test_summary import session
 
 

@@ -329,8 +329,13 @@ def test_what_would_lead_the_reader_astray_is_refused_with_its_line(
     assert wire.printable(str(caught.value)) == str(caught.value)
 
 
-def test_a_line_without_end_is_not_read_to_its_end() -> None:
+def test_a_line_without_end_is_not_read_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    with path.open("wb") as file:
+        file.truncate(10**12)
     with pytest.raises(RecordingError, match="longer than"):
+        read_recording(path)
+    with pytest.raises(RecordingError, match="not a regular file"):
         read_recording(Path("/dev/zero"))
 
 

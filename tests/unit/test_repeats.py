@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ccplay.model.commands import Mark, SetCongestionControl, StartFlow, StopFlow
-from ccplay.scenario import Case, Step, repeated
 from ccplay.scenario.file.reading import parse
-from ccplay.scenario.repeats import flow_of
+from ccplay.scenario.repeats import flow_of, repeated
+from ccplay.scenario.values import Case, Step
 
 RACE = """
 duration = "90 s"

@@ -1,5 +1,6 @@
 """A scenario file is read as it is meant, or refused with the place of every mistake."""
 
+import os
 import re
 import tomllib
 from pathlib import Path
@@ -10,14 +11,16 @@ from msgspec.structs import replace
 
 from ccplay.assets import assets
 from ccplay.errors import ScenarioError, UnsupportedError, UsageError
+from ccplay.guest import boot
 from ccplay.model.commands import SetLink, SetQdisc, StartDownload, StartFlow, StartPing
 from ccplay.model.network import Topology
 from ccplay.model.topologies import plan
 from ccplay.model.values import Capabilities, Feature, Qdisc
-from ccplay.scenario import check_against, find, load, shipped
 from ccplay.scenario.fields.network import link_problem
-from ccplay.scenario.file.reading import parse
+from ccplay.scenario.file.library import find, shipped
+from ccplay.scenario.file.reading import load, parse
 from ccplay.scenario.file.tree import grow, overlay, plain
+from ccplay.scenario.rules.support import check_against
 from ccplay.scenario.rules.timeline import is_limited, stopped_by
 
 HEAD = 'title = "T"\nduration = "60 s"\ntopology.kind = "linear"\n'
@@ -462,6 +465,30 @@ def test_what_a_kernel_lacks_is_told_with_the_remedy() -> None:
     assert first.startswith('t.toml: timeline[0]: congestion control "bbr" is not in this kernel')
     assert first.endswith("(has: reno): no module; modprobe tcp_bbr")
     assert '"cake" is not in this kernel (has: pfifo)' in second
+
+
+@pytest.mark.parametrize(
+    ("lack", "remedy"),
+    [(None, "add --guest"), ("none", "make guest (or ccplay guest) fetches one, then add --guest")],
+)
+def test_a_full_kernel_is_offered_for_what_this_one_lacks(
+    lack: str | None, remedy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(boot, "is_possible", lambda: True)
+    monkeypatch.setattr(boot, "lack", lambda: lack)
+    scenario = parse(steps('at = "0 s", do = "set-qdisc", kind = "cake"'), PATH)
+    here = replace(kernel(), kernel=os.uname().release)
+    with pytest.raises(UnsupportedError) as caught:
+        check_against(scenario, here)
+    assert str(caught.value).endswith(f"\na full kernel has this queue discipline: {remedy}")
+    # Under a guest, or on another machine, it is no cure; nor for what is made of BPF.
+    with pytest.raises(UnsupportedError) as caught:
+        check_against(scenario, kernel())
+    assert "guest" not in str(caught.value)
+    ours = parse(steps('at = "0 s", do = "start-flow", cc = "vegas.bpf"'), PATH)
+    with pytest.raises(UnsupportedError) as caught:
+        check_against(ours, here)
+    assert "guest" not in str(caught.value)
 
 
 def test_what_a_kernel_has_passes() -> None:

@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from ccplay.errors import ScenarioError
-from ccplay.scenario import Scenario, repeated, shipped
 from ccplay.scenario.fields.schema import schema
+from ccplay.scenario.file.library import shipped
 from ccplay.scenario.file.reading import parse
+from ccplay.scenario.repeats import repeated
+from ccplay.scenario.values import Scenario
 from ccplay.stream import wire
 
 PATH = Path("t.toml")

@@ -12,9 +12,9 @@ from jsonschema import Draft202012Validator
 from ccplay.assets import assets
 from ccplay.cli import main
 from ccplay.model.disciplines import DISCIPLINES
-from ccplay.scenario import shipped
 from ccplay.scenario.fields.schema import schema, text
 from ccplay.scenario.fields.timeline import ACTIONS, FIELDS
+from ccplay.scenario.file.library import shipped
 
 VALIDATOR = Draft202012Validator(schema())
 HEAD = 'duration = "60 s"\n'

@@ -2,7 +2,7 @@
 
 from ccplay.model.commands import Mark, StartDownload, StartFlow, StartPing, StopFlow
 from ccplay.model.events import DownloadEnded, DownloadStarted, Log, PingEnded, PingStarted, Ready
-from ccplay.scenario import Step
+from ccplay.scenario.values import Step
 from ccplay.session.timeline import Script
 from ccplay.state.lab_state import LabState
 

@@ -7,9 +7,9 @@ import pytest
 from ccplay.errors import ScenarioError
 from ccplay.model.commands import StartFlow
 from ccplay.model.values import Qdisc
-from ccplay.scenario import Scenario, load
 from ccplay.scenario.file.paths import read_path
-from ccplay.scenario.file.reading import parse
+from ccplay.scenario.file.reading import load, parse
+from ccplay.scenario.values import Scenario
 
 TEXT = """
 title = "T"

@@ -14,8 +14,8 @@ from ccplay.experiment.files import Folder
 from ccplay.experiment.grouping import Gathering
 from ccplay.experiment.plan import Run, plan
 from ccplay.experiment.store import Store, read_run_directory, recording_of, scenario_of
-from ccplay.scenario import Scenario
 from ccplay.scenario.file.reading import parse
+from ccplay.scenario.values import Scenario
 from ccplay.state.lab_state import LabState
 
 TEXT = """

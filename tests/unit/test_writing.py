@@ -64,14 +64,15 @@ from ccplay.model.values import (
     Qdisc,
     TrafficClass,
 )
-from ccplay.scenario import Case, find, load, shipped
 from ccplay.scenario.fields import quantities as read
 from ccplay.scenario.fields import spelling
-from ccplay.scenario.file.reading import parse
+from ccplay.scenario.file.library import find, shipped
+from ccplay.scenario.file.reading import load, parse
 from ccplay.scenario.file.writing import write
 from ccplay.scenario.rules.captures import LARGEST_CAPTURE
 from ccplay.scenario.rules.own_algorithms import admitted, rerun
 from ccplay.scenario.rules.timeline import is_limited, traffic_of
+from ccplay.scenario.values import Case
 from ccplay.session.timeline import Script
 from ccplay.state.lab_state import LabState
 

@@ -171,7 +171,7 @@ def _links(material: Material, drawn: Sequence[Drawn], out: Path) -> dict[str, t
     for run in material.runs:
         recording = ""
         if run.recording is not None:
-            recording = quote(os.path.relpath(run.recording.resolve(), out.resolve()))
+            recording = quote(os.fsencode(os.path.relpath(run.recording.resolve(), out.resolve())))
         links[run.slug] = (figures.get(run.slug, ""), recording)
     return links
 

@@ -13,6 +13,7 @@ from rich.text import Text
 from ccplay.report.terminal.receiver_table import ReceiverLines
 from ccplay.state.lab_state import Entry, LabState
 from ccplay.units import format_clock
+from ccplay.visible import printable
 
 _STYLES = {"error": "red", "warning": "yellow", "mark": "bold", "applied": "cyan"}
 _REFRESH_S = 0.2
@@ -73,7 +74,7 @@ class Teller:
 
     def say(self, text: str, style: str = "") -> None:
         """Tell something that concerns the whole."""
-        self.show(Text(text, style=style))
+        self.show(Text(printable(text), style=style))
 
     def show(self, line: Text) -> None:
         """Print a line above the bars."""

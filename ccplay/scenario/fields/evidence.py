@@ -32,12 +32,12 @@ def figure(value: Any) -> str:
 
 def read_figures(node: Node | None, reader: Reader) -> tuple[str, ...]:
     """Read the figures to report first."""
-    figures: list[str] = []
+    figures: dict[str, None] = {}
     for each in _members(node, "figures", reader):
         name = reader.value(each, figure, "")
         if name and name in figures:
             reader.mistakes.add(each.place, f"{quote(name)} is named twice")
-        figures.append(name)
+        figures[name] = None
     return tuple(figures)
 
 

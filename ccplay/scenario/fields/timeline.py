@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -140,18 +141,22 @@ def _command(place: Place, table: dict[str, Node], reader: Reader) -> Command | 
         if "classes" not in table:
             reader.mistakes.add(place, "classes is missing: a list of classes, or [] for one queue")
         values["classes"] = read_classes(table.pop("classes", None), reader)
-    fields = [f for f in msgspec.structs.fields(action) if f.name in FIELDS]
-    known = [FIELDS[field.name][0] for field in fields]
+    fields = _fields(action)
+    known = [FIELDS[name][0] for name in fields if name in FIELDS]
     given = reader.table(Node(place, table), ("at", "after", "do", *known))
-    for field in fields:
-        key, read = FIELDS[field.name]
-        if key in given:
-            values[field.name] = reader.value(given[key], read, None)
-        elif field.required:
+    for name, required in fields.items():
+        key, read = FIELDS.get(name, (None, None))
+        if key in given and read is not None:
+            values[name] = reader.value(given[key], read, None)
+        elif required and key is not None:
             reader.mistakes.add(
                 place, f"{key} is missing for {quote(action.__struct_config__.tag)}"
             )
-    missing = [
-        f.name for f in msgspec.structs.fields(action) if f.required and values.get(f.name) is None
-    ]
-    return None if missing else action(**values)
+    missing = (name for name, required in fields.items() if required and values.get(name) is None)
+    return None if any(missing) else action(**values)
+
+
+@cache
+def _fields(action: type[Command]) -> dict[str, bool]:
+    """Return by its name whether a field of a command is required; msgspec takes 0.1 ms for it."""
+    return {field.name: field.required for field in msgspec.structs.fields(action)}

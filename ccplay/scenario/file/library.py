@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from ccplay.assets import assets
 from ccplay.errors import ScenarioError
+from ccplay.scenario import bounded
+from ccplay.scenario.cases import TABLES
 from ccplay.scenario.file.mistakes import did_you_mean, quote
+from ccplay.scenario.file.reading import load, read
+from ccplay.visible import printable
+
+MOST_LISTED = 100
+"""Files of a folder: each takes up to a second to read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A scenario in a list."""
+
+    name: str
+    """What to type after ``ccplay run``."""
+    title: str
+    cases: int
+    """0 where the file is refused."""
 
 
 def find(name_or_path: str | Path) -> Path:
@@ -32,3 +52,35 @@ def find(name_or_path: str | Path) -> Path:
 def shipped() -> dict[str, Path]:
     """Return the scenarios that come with ccplay, by name."""
     return {path.stem: path for path in sorted(assets("scenarios").glob("*.toml"))}
+
+
+def shipped_entries() -> list[Entry]:
+    """Return what to list of the scenarios that come with ccplay."""
+    return [_entry(name, path) for name, path in shipped().items()]
+
+
+def in_folder(folder: Path) -> list[Entry]:
+    """Return what to list of a folder: a hundred scenarios at the most."""
+    try:
+        paths = sorted(folder.glob("*.toml"))
+    except OSError:
+        return []
+    scenarios = (path for path in paths if _is_meant_as_one(path))
+    return [_entry(str(path), path) for path in islice(scenarios, MOST_LISTED)]
+
+
+def _entry(name: str, path: Path) -> Entry:
+    try:
+        scenario = load(path)
+    except ScenarioError:
+        return Entry(printable(name), "", 0)
+    return Entry(printable(name), scenario.title, len(scenario.cases))
+
+
+def _is_meant_as_one(path: Path) -> bool:
+    """Whether a TOML file has a table that only scenarios have."""
+    try:
+        keys = bounded.loads(read(path)).keys()
+    except (ScenarioError, ValueError):
+        return False
+    return "duration" in keys and not keys.isdisjoint((*TABLES, "case"))

@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 import tomllib
 
-_SPACE = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
+_SPACE = re.compile(r"(?:[ \t\r\n]++|#[^\n]*+)*+")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _STRING = re.compile(
-    r'"""(?:[^"\\]|\\.|"(?!""))*"{3,5}'
-    r"|'''(?:[^']|'(?!''))*'{3,5}"
-    r'|"(?:[^"\\]|\\.)*"'
-    r"|'[^']*'",
+    r'"""(?:[^"\\]++|\\.|"(?!""))*+"{3,5}'
+    r"|'''(?:[^']++|'(?!''))*+'{3,5}"
+    r'|"(?:[^"\\]++|\\.)*+"'
+    r"|'[^']*+'",
     re.DOTALL,
 )
 # A date and its time may be one space apart.
@@ -38,6 +38,13 @@ def nearest(lines: dict[_Place, int], place: _Place) -> int:
 def locate(text: str) -> dict[_Place, int]:
     """Return the line of every key and value of a valid TOML document."""
     return _Scanner(text).document()
+
+
+def _unquoted(key: str) -> str:
+    """Return what a quoted key stands for."""
+    if key[0] == "'" or "\\" not in key:
+        return key[1:-1]
+    return str(tomllib.loads(f"key = {key}")["key"])
 
 
 class _Scanner:
@@ -96,7 +103,7 @@ class _Scanner:
         while True:
             self._skip_space()
             if match := _STRING.match(self._text, self._position):
-                keys.append(tomllib.loads(f"key = {match[0]}")["key"])
+                keys.append(_unquoted(match[0]))
             else:
                 match = _BARE_KEY.match(self._text, self._position)
                 keys.append(match[0] if match else "")

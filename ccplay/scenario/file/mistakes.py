@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import TypeAlias
+from functools import lru_cache
+from itertools import islice
+from typing import NoReturn, TypeAlias
 
 from ccplay.errors import ScenarioError
 from ccplay.scenario.file.lines import locate, nearest
@@ -22,6 +24,10 @@ class SetPath(str):
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _SHOWN = 20
+_MOST = 100
+"""More are not looked for: whoever sent such a file has no use for them."""
+_MOST_KNOWN = 200
+_LONGEST_WORD = 100
 
 
 class Mistakes:
@@ -46,6 +52,12 @@ class Mistakes:
         """Note a mistake; what several cases inherit is told once."""
         self._found.setdefault((place, text), {})[self._case] = None
         self.count += 1
+        if len(self._found) > _MOST:
+            self.raise_any()
+
+    def refuse(self, text: str) -> NoReturn:
+        """Raise ``ScenarioError``: the file as a whole is not worth reading further."""
+        raise ScenarioError(f"{self._file}: {text}")
 
     def raise_any(self) -> None:
         """Raise one ``ScenarioError`` with every mistake, in the order of the file."""
@@ -58,10 +70,12 @@ class Mistakes:
         )
         told = [self._tell(*each) for each in found[:_SHOWN]]
         if len(found) > _SHOWN:
-            told.append(f"{self._file}: … and {len(found) - _SHOWN} more")
+            rest = "more" if len(found) > _MOST else f"{len(found) - _SHOWN} more"
+            told.append(f"{self._file}: … and {rest}")
         if len(found) > 1:
-            told.insert(0, f"{self._file}: {len(found)} mistakes")
-        raise ScenarioError("\n".join(told))
+            count = f"more than {_MOST}" if len(found) > _MOST else len(found)
+            told.insert(0, f"{self._file}: {count} mistakes")
+        raise ScenarioError(*told)
 
     def _tell(self, line: int, place: Place, text: str) -> str:
         start = f"{self._file}:{line}:" if line else f"{self._file}:"
@@ -115,8 +129,15 @@ def quote(value: object) -> str:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return ``; did you mean "cubic"?``, or all that is known where nothing is near."""
-    known = list(known)
-    if near := get_close_matches(word.lower(), known, n=1):
+    known = tuple(islice(known, _MOST_KNOWN + 1))
+    if len(word) <= _LONGEST_WORD and (near := _nearest(word.lower(), known[:_MOST_KNOWN])):
         return f"; did you mean {quote(near[0])}?"
-    names = (quote(each) if "," in each else each for each in known)
-    return f" (there are: {', '.join(names)})" if known else ""
+    names = [quote(each) if "," in each else each for each in known[:_SHOWN]]
+    more = ", …" if len(known) > _SHOWN else ""
+    return f" (there are: {', '.join(names)}{more})" if known else ""
+
+
+@lru_cache(maxsize=1000)
+def _nearest(word: str, known: tuple[str, ...]) -> list[str]:
+    # A mistake in what many cases share is found once in each.
+    return get_close_matches(word, known, n=1)

@@ -6,6 +6,7 @@ import re
 import tomllib
 from typing import Any, TypeAlias
 
+from ccplay.scenario.bounded import DEEPEST
 from ccplay.scenario.fields.quantities import MisfitError
 from ccplay.scenario.file.mistakes import quote
 
@@ -24,7 +25,7 @@ def read_path(value: Any) -> Path:
     """Read a path; ``timeline[0]`` is the same as ``timeline.0``. Raises ``MisfitError``."""
     if isinstance(value, str):
         path, end = _scan(value)
-        if path and end == len(value):
+        if path and end == len(value) and len(path) <= DEEPEST:
             return path
     raise MisfitError(f'{quote(value)} is no path such as "links.bottleneck.queue.limit"')
 
@@ -35,7 +36,7 @@ def split_setting(text: str) -> tuple[str, Path, str]:
     Raises ``MisfitError``.
     """
     path, end = _scan(text)
-    if not path or text[end : end + 1] != "=":
+    if not path or len(path) > DEEPEST or text[end : end + 1] != "=":
         example = 'such as links.bottleneck.rate="5 Mbit/s"'
         raise MisfitError(f"{quote(text)} is not PATH=VALUE, {example}")
     return text[:end].strip(), path, text[end + 1 :].strip()

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 import shlex
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
 from ccplay.errors import ScenarioError
+from ccplay.regular import open_regular
+from ccplay.scenario import bounded
+from ccplay.scenario.bounded import LARGEST_FILE
 from ccplay.scenario.cases import FILE_KEYS, read_cases
 from ccplay.scenario.fields import quantities
 from ccplay.scenario.file.mistakes import Mistakes, quote
 from ccplay.scenario.file.settings import lay_over, read_settings
 from ccplay.scenario.file.tree import Node, Reader, grow
 from ccplay.scenario.values import Scenario
+from ccplay.visible import printable
 
-LARGEST_FILE = 1_000_000
 _RECORDING = b'{"event":"hello"'
 _LINE_AND_COLUMN = re.compile(r" \(at line (\d+), column (\d+)\)$")
 
@@ -26,19 +28,16 @@ def load(path: Path, settings: Sequence[str] = ()) -> Scenario:
 
     Raises ``ScenarioError`` with every mistake: file, line (or setting), place and what was meant.
     """
-    return parse(_read(path), path, settings)
+    return parse(read(path), path, settings)
 
 
 def parse(text: str, path: Path, settings: Sequence[str] = ()) -> Scenario:
     """Read the text of a scenario file; ``path`` names it. Raises ``ScenarioError``."""
     text = text.replace("\r\n", "\n")
-    try:
-        root = grow(_toml(text, path))
-        mistakes = Mistakes(path.name, text)
-        scenario = _scenario(root, path, settings, Reader(mistakes))
-        mistakes.raise_any()
-    except RecursionError:
-        raise ScenarioError(f"{path.name}:1: tables or lists are nested too deeply") from None
+    root = grow(_toml(text, path))
+    mistakes = Mistakes(path.name, text)
+    scenario = _scenario(root, path, settings, Reader(mistakes))
+    mistakes.raise_any()
     return scenario
 
 
@@ -47,15 +46,16 @@ def _scenario(root: Node, path: Path, settings: Sequence[str], reader: Reader) -
     root = lay_over(root, [each for each in over if each.path[0] == "title"], reader)
     over = [each for each in over if each.path[0] != "title"]
     table = reader.table(root, FILE_KEYS)
-    title = reader.value(table.get("title"), quantities.text, path.stem)
+    title = reader.value(table.get("title"), quantities.text, printable(path.stem))
     about = reader.value(table.get("about"), quantities.prose, "")
     cases = read_cases(table, title, over, reader)
     return Scenario(path, title, about, tuple(cases), tuple(settings))
 
 
-def _read(path: Path) -> str:
+def read(path: Path) -> str:
+    """Return the text of a scenario file. Raises ``ScenarioError`` where it is no such file."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             content = file.read(LARGEST_FILE + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
@@ -91,16 +91,17 @@ def _meant(path: Path) -> str:
 
 def _toml(text: str, path: Path) -> dict[str, object]:
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        return bounded.loads(text)
+    except bounded.TooMuchError as error:
+        raise ScenarioError(f"{path.name}: {error}: too much for a scenario") from None
+    except ValueError as error:
         message = str(error)
         if match := _LINE_AND_COLUMN.search(message):
             reason = message[: match.start()]
             where = f"{match[1]}: column {match[2]}"
-        else:
-            reason = message.removesuffix(" (at end of document)")
+        elif (reason := message.removesuffix(" (at end of document)")) != message:
             where = f"{text.count(chr(10)) + 1}: end of file"
+        else:
+            # Python itself refuses numbers of thousands of digits.
+            where = "1"
         raise ScenarioError(f"{path.name}:{where}: not TOML: {reason}") from None
-    except ValueError as error:
-        # Python itself refuses numbers of thousands of digits, and dates such as 30 February.
-        raise ScenarioError(f"{path.name}:1: not TOML: {error}") from None

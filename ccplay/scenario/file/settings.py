@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ccplay.scenario import bounded
 from ccplay.scenario.fields.quantities import MisfitError
 from ccplay.scenario.file.mistakes import Mistakes, Place, SetPath, quote
 from ccplay.scenario.file.paths import Path, split_setting
-from ccplay.scenario.file.tree import Node, Reader, graft, grow
+from ccplay.scenario.file.tree import Node, Reader, grow
 
+MOST_SETTINGS = 1000
 _OPENS = ("[", "{", '"', "'")
 
 
@@ -30,7 +31,10 @@ class Setting:
 
 def read_settings(settings: Sequence[str], mistakes: Mistakes) -> list[Setting]:
     """Read what ``--set`` was given, each ``PATH=VALUE``."""
-    read = []
+    read: list[Setting] = []
+    if len(settings) > MOST_SETTINGS:
+        mistakes.add((SetPath("PATH=VALUE"),), f"is given more than {MOST_SETTINGS} times")
+        return read
     for text in settings:
         try:
             read.append(_setting(text))
@@ -42,10 +46,7 @@ def read_settings(settings: Sequence[str], mistakes: Mistakes) -> list[Setting]:
 def lay_over(below: Node, settings: Iterable[Setting], reader: Reader) -> Node:
     """Return a case with what was set; a later setting lies over an earlier one."""
     for setting in settings:
-        try:
-            below = graft(below, setting.path, setting.value, setting.place)
-        except MisfitError as error:
-            reader.mistakes.add(setting.place, str(error))
+        below = reader.graft(below, setting.path, setting.value, setting.place)
     return below
 
 
@@ -62,7 +63,9 @@ def _setting(text: str) -> Setting:
 def _value(text: str) -> Any:
     """Read a value as TOML, or as text where it is none: nobody likes to quote twice."""
     try:
-        table = tomllib.loads(f"value = {text}")
+        table = bounded.loads(f"value = {text}")
+    except bounded.TooMuchError as error:
+        raise MisfitError(str(error)) from None
     except ValueError as error:
         if not text.startswith(_OPENS):
             return text

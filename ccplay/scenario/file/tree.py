@@ -12,6 +12,9 @@ from ccplay.scenario.file.paths import Path
 
 T = TypeVar("T")
 
+MOST_READ = 250_000
+"""Keys and values of all cases together: a small file can multiply them without end."""
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -45,26 +48,26 @@ def overlay(below: Node, above: Node) -> Node:
     return Node(above.place, merged)
 
 
-def graft(below: Node, path: Path, above: Node, at: Place) -> Node:
-    """Return ``below`` with ``above`` laid over what ``path`` leads to.
-
-    Tables on the way that are not there are made and stand ``at``, where the path does. Raises
-    ``MisfitError`` for a path that leads nowhere: a list's members are only those that it has.
-    """
+def _graft(below: Node, path: Path, above: Node, at: Place, spend: Callable[[int], None]) -> Node:
     if not path:
         return overlay(below, above)
     key, rest = path[0], path[1:]
+    if isinstance(below.value, list | dict):
+        spend(len(below.value) // 16)
     if isinstance(below.value, list):
         if not key.isdecimal() or len(key) > 9 or int(key) >= len(below.value):
             here = f"{spell(below.place)}, which has {len(below.value)} (counted from 0)"
             raise MisfitError(f"there is no {quote(key)} in {here}")
         members = list(below.value)
-        members[int(key)] = graft(members[int(key)], rest, above, at)
+        members[int(key)] = _graft(members[int(key)], rest, above, at, spend)
         return Node(below.place, members)
     if not isinstance(below.value, dict):
         raise MisfitError(f"there is no {quote(key)} in {quote(plain(below))}: that is no table")
     table = dict(below.value)
-    table[key] = graft(table[key], rest, above, at) if key in table else _planted(rest, above, at)
+    if key in table:
+        table[key] = _graft(table[key], rest, above, at, spend)
+    else:
+        table[key] = _planted(rest, above, at)
     return Node(below.place, table)
 
 
@@ -75,35 +78,63 @@ def _planted(path: Path, above: Node, at: Place) -> Node:
 
 
 class Reader:
-    """Reads nodes; what does not fit becomes a mistake and a default."""
+    """Reads nodes; what does not fit becomes a mistake and a default.
+
+    Raises ``ScenarioError`` once it has read more than ``MOST_READ``.
+    """
 
     def __init__(self, mistakes: Mistakes) -> None:
         self.mistakes = mistakes
+        self._left = MOST_READ
+
+    def spend(self, values: int = 1) -> None:
+        """Count what was read. Raises ``ScenarioError`` where that is too much."""
+        self._left -= values
+        if self._left < 0:
+            text = f"more than {MOST_READ:,} keys and values, all cases and points counted"
+            self.mistakes.refuse(text)
+
+    def graft(self, below: Node, path: Path, above: Node, at: Place) -> Node:
+        """Return ``below`` with ``above`` laid over what ``path`` leads to.
+
+        Tables on the way that are not there are made and stand ``at``, where the path does. A path
+        that leads nowhere is a mistake there: a list's members are only those that it has.
+        """
+        self.spend()
+        try:
+            return _graft(below, path, above, at, self.spend)
+        except MisfitError as error:
+            self.mistakes.add(at, str(error))
+            return below
 
     def table(self, node: Node | None, known: Iterable[str] | None = None) -> dict[str, Node]:
         """Return the entries of a table; keys that are not ``known`` are mistakes."""
         if node is None:
             return {}
         if not isinstance(node.value, dict):
-            self.mistakes.add(node.place, f"must be a table, not {quote(plain(node))}")
+            self.mistakes.add(node.place, f"must be a table, not {quote(self._plain(node))}")
             return {}
+        self.spend(1 + len(node.value))
+        table = dict(node.value)
         if known is None:
-            return dict(node.value)
-        known = list(known)
-        for key, each in node.value.items():
-            if key not in known:
-                # What a path has put here stands elsewhere, where the key can't be seen.
-                there = "" if each.place[-1:] == (key,) else key
-                self.mistakes.add(each.place, unknown_key(key, known, there))
-        return {key: each for key, each in node.value.items() if key in known}
+            return table
+        known = tuple(known)
+        for key in [key for key in table if key not in known]:
+            each = table.pop(key)
+            # What a path has put here stands elsewhere, where the key can't be seen.
+            there = "" if each.place[-1:] == (key,) else key
+            self.mistakes.add(each.place, unknown_key(key, known, there))
+        return table
 
     def members(self, node: Node | None, of: str = "tables") -> list[Node]:
         """Return the members of an array of tables, or of what else it should hold."""
         if node is None:
             return []
         if not isinstance(node.value, list):
-            self.mistakes.add(node.place, f"must be a list of {of}, not {quote(plain(node))}")
+            text = f"must be a list of {of}, not {quote(self._plain(node))}"
+            self.mistakes.add(node.place, text)
             return []
+        self.spend(1 + len(node.value))
         return list(node.value)
 
     def value(self, node: Node | None, read: Callable[[Any], T], default: T) -> T:
@@ -111,10 +142,15 @@ class Reader:
         if node is None:
             return default
         try:
-            return read(plain(node))
+            return read(self._plain(node))
         except (ValueError, OverflowError) as error:
             self.mistakes.add(node.place, str(error))
             return default
+
+    def _plain(self, node: Node) -> Any:
+        """Return a value without its places, what is in it or how long it is counted."""
+        self.spend(_size(node))
+        return plain(node)
 
 
 def unknown_key(key: str, known: Iterable[str], told: str = "") -> str:
@@ -123,6 +159,18 @@ def unknown_key(key: str, known: Iterable[str], told: str = "") -> str:
     if key in ("timeline", "case"):
         text += "; in TOML what follows a [table] belongs to it: put it above the first one"
     return text
+
+
+def _size(node: Node) -> int:
+    """Return how many values there are in one, and how long its texts are."""
+    match node.value:
+        case dict():
+            return 1 + sum(map(_size, node.value.values()))
+        case list():
+            return 1 + sum(map(_size, node.value))
+        case str():
+            return 1 + (len(node.value) >> 6)
+    return 1
 
 
 def plain(node: Node) -> Any:

@@ -42,42 +42,51 @@ class _Links:
         self, drafts: list[Draft], links: Mapping[str, LinkSetting], network: Network
     ) -> None:
         self._network = network
-        self._at_first: dict[str, list[str]] = {}
-        self._later: dict[str, list[list[str]]] = {}
+        self._at_first: dict[str, tuple[str, ...]] = {}
+        self._ever: dict[str, dict[str, None]] = {}
+        self._once_without: set[str] = set()
         self._rated = set(network.observed)
         for link, setting in links.items():
             for each in directions(self._network, link):
                 if setting.classes is not None:
-                    self._at_first[each] = [one.name for one in setting.classes]
+                    self._at_first[each] = tuple(one.name for one in setting.classes)
                 if setting.rate:
                     self._rated.add(each)
+        for each, first in self._at_first.items():
+            self._note(each, first)
         for draft in drafts:
             match draft.command:
                 case SetClasses(link=link, classes=classes):
                     for each in directions(self._network, link):
-                        self._later.setdefault(each, []).append([one.name for one in classes])
+                        self._note(each, tuple(one.name for one in classes))
                 case SetLink(link=link, rate=int(rate)) if rate:
                     self._rated.update(directions(self._network, link))
 
     def queue_problem(self, link: str, wanted: str | None) -> str | None:
         """Say why the queue of a class, or None for the link's own, is never there."""
         for each in directions(self._network, link):
-            states = self._states(each)
-            if wanted is None and all(states):
-                names = ", ".join(quote(name) for name in states[0])
+            there = self._ever.get(each, {})
+            if wanted is None and self._has_classes(each):
+                names = ", ".join(map(quote, self._at_first[each]))
                 return f"class is missing: the link has a queue for each of {names}"
-            if wanted is not None and not any(wanted in state for state in states):
-                there = [name for state in states for name in state]
+            if wanted is not None and wanted not in there:
                 return f"the link has no class {quote(wanted)}{did_you_mean(wanted, there)}"
         return None
 
     def always_has_classes(self, link: str) -> bool:
         """Whether one direction at least has classes whatever comes first."""
-        return any(all(self._states(each)) for each in directions(self._network, link))
+        return any(self._has_classes(each) for each in directions(self._network, link))
 
     def may_have_a_rate(self, link: str) -> bool:
         """Whether all directions have a rate at some time."""
         return all(each in self._rated for each in directions(self._network, link))
 
-    def _states(self, direction: str) -> list[list[str]]:
-        return [self._at_first.get(direction, []), *self._later.get(direction, [])]
+    def _note(self, direction: str, classes: tuple[str, ...]) -> None:
+        """Note that a direction has these classes at some time."""
+        self._ever.setdefault(direction, {}).update(dict.fromkeys(classes))
+        if not classes:
+            self._once_without.add(direction)
+
+    def _has_classes(self, direction: str) -> bool:
+        """Whether it has some from the start, and always."""
+        return direction in self._at_first and direction not in self._once_without

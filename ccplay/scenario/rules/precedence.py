@@ -15,16 +15,19 @@ def check_overruled(links: Node | None, network: Network, reader: Reader) -> Non
 
     ``links.bottleneck.delay`` would silently undo a matrix over ``links."r->h2".delay``.
     """
-    entries = list(reader.table(links).items())
-    for i, (link, node) in enumerate(entries):
-        for later, other in entries[i + 1 :]:
-            if not set(directions(network, link)).issubset(directions(network, later)):
+    below: dict[str, list[tuple[str, Node]]] = {}
+    for link, node in reversed(reader.table(links).items()):
+        leading = directions(network, link)
+        for later, other in below.get(next(iter(leading), ""), ()):
+            if not set(leading).issubset(directions(network, later)):
                 continue
-            for key in _keys(node) & _keys(other):
+            for key in sorted(_keys(node) & _keys(other)):
                 place = max(_places(node.value[key]), key=_layer)
                 if _layer(place) > max(map(_layer, _places(other.value[key]))):
                     text = f"links.{quote(later)} further down sets {key} again for this link"
                     reader.mistakes.add(place, f"{text}: say it there, or put that above")
+        for each in leading:
+            below.setdefault(each, []).append((link, node))
 
 
 def _keys(node: Node) -> set[str]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 
+from ccplay.assets import SUFFIX
 from ccplay.errors import UnsupportedError
+from ccplay.guest import boot
 from ccplay.model.commands import (
     SetClasses,
     SetCongestionControl,
@@ -17,10 +20,13 @@ from ccplay.model.values import Capabilities, Feature, TrafficClass
 from ccplay.scenario.file.mistakes import quote
 from ccplay.scenario.values import Case, Scenario
 
+_IN_A_FULL_KERNEL = {"queue discipline", "classifier", "congestion control"}
+
 
 def check_against(scenario: Scenario, capabilities: Capabilities) -> None:
     """Raise ``UnsupportedError`` with all that this kernel lacks, the reasons and the remedies."""
     lacks: dict[str, None] = {}
+    kinds: set[str] = set()
     for case in scenario.cases:
         for what, name, place in _wanted(case):
             features = {
@@ -32,8 +38,22 @@ def check_against(scenario: Scenario, capabilities: Capabilities) -> None:
             if (problem := _problem(what, name, features)) is not None:
                 prefix = f"case {quote(case.name)}: " if len(scenario.cases) > 1 else ""
                 lacks[f"{scenario.path.name}: {prefix}{place}: {problem}"] = None
+                kinds.add("algorithm of BPF" if name.endswith(SUFFIX) else what)
     if lacks:
-        raise UnsupportedError("\n".join(lacks))
+        raise UnsupportedError(*lacks, *_guest(kinds, capabilities))
+
+
+def _guest(kinds: set[str], capabilities: Capabilities) -> Iterator[str]:
+    """Offer a full kernel to whoever ran the lab on this machine's own, where that is the cure."""
+    on_our_kernel = capabilities.kernel == os.uname().release
+    kinds &= _IN_A_FULL_KERNEL
+    if not (kinds and on_our_kernel and boot.is_possible()):
+        return
+    has = f"a full kernel has this {' and '.join(sorted(kinds))}"
+    if boot.lack() is None:
+        yield f"{has}: add --guest"
+    else:
+        yield f"{has}: make guest (or ccplay guest) fetches one, then add --guest"
 
 
 def _wanted(case: Case) -> Iterator[tuple[str, str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import count
+from itertools import count, filterfalse
 
 import msgspec
 
@@ -99,18 +99,20 @@ def _step(draft: Draft, number: int) -> Step:
 def _name_traffic(drafts: list[Draft]) -> list[Draft]:
     """Name what has no name: flows ``1``, ``2`` …; ``w1`` downloads, ``p1`` pings, ``u1`` UDP …."""
     taken = {started[1] for draft in drafts if (started := traffic_of(draft.command))}
+    free = {kind: filterfalse(taken.__contains__, _names(kind)) for kind in _PREFIXES}
     named = []
     for draft in drafts:
         started = traffic_of(draft.command)
         if started is not None and started[1] is None:
-            prefix = _PREFIXES[started[0]]
-            name = next(n for i in count(1) if (n := f"{prefix}{i}") not in taken)
-            taken.add(name)
-            command = msgspec.structs.replace(draft.command, **{started[0]: name})
+            command = msgspec.structs.replace(draft.command, **{started[0]: next(free[started[0]])})
             named.append(Draft(draft.place, draft.at_s, draft.after, command))
         else:
             named.append(draft)
     return named
+
+
+def _names(kind: str) -> Iterator[str]:
+    return (f"{_PREFIXES[kind]}{number}" for number in count(1))
 
 
 def _traffic(drafts: list[Draft], mistakes: Mistakes) -> dict[str, Draft]:
@@ -157,8 +159,8 @@ def _check_references(draft: Draft, traffic: dict[str, Draft], mistakes: Mistake
         mistakes.add(draft.place, "needs either a flow to switch or a host, and not both")
     for kind, name in _references(command):
         kinds = _TRACEABLE if isinstance(command, TraceFlow | UntraceFlow) else (kind,)
-        known = [n for n, each in traffic.items() if _kind(each) in kinds]
-        if name not in known:
+        if name not in traffic or _kind(traffic[name]) not in kinds:
+            known = (n for n, each in traffic.items() if _kind(each) in kinds)
             what = f"no {kind} {quote(name)} is ever started"
             mistakes.add(draft.at(kind), what + did_you_mean(name, known))
         elif not draft.after and not traffic[name].after and draft.at_s < traffic[name].at_s:
@@ -181,6 +183,7 @@ def _references(command: Command) -> Iterator[tuple[str, str]]:
 def _check_waits(drafts: list[Draft], traffic: dict[str, Draft], mistakes: Mistakes) -> None:
     """Every ``after`` must name traffic that is started, and whose end can come before."""
     stopped = {name for draft in drafts if (name := stopped_by(draft.command)) is not None}
+    comes: set[str] = set()
     for draft in drafts:
         if draft.after is None:
             continue
@@ -195,16 +198,18 @@ def _check_waits(drafts: list[Draft], traffic: dict[str, Draft], mistakes: Mista
             ]
             text = f"{_kind(awaited)} {quote(draft.after)} never ends: give it {limit} or a stop"
             mistakes.add(place, text)
-        elif _waits_for_itself(draft, traffic):
+        elif _waits_for_itself(draft, traffic, comes):
             mistakes.add(place, "waits in a circle: it would never happen")
 
 
-def _waits_for_itself(draft: Draft, traffic: dict[str, Draft]) -> bool:
+def _waits_for_itself(draft: Draft, traffic: dict[str, Draft], comes: set[str]) -> bool:
+    """Whether a step waits in a circle; ``comes`` collects the traffic that does not."""
     seen: set[str] = set()
     step: Draft | None = draft
-    while step is not None and step.after is not None:
+    while step is not None and step.after is not None and step.after not in comes:
         if step.after in seen:
             return True
         seen.add(step.after)
         step = traffic.get(step.after)
+    comes |= seen
     return False

@@ -1,0 +1,66 @@
+"""TOML from strangers: what would take its reader long is refused before it is parsed."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from typing import Any
+
+LARGEST_FILE = 1_000_000
+"""In bytes."""
+MOST_VALUES = 80_000
+"""Keys and values of a file, or of one value on the command line."""
+MOST_PARTS = 8
+"""Of one dotted key; five are the most that mean something."""
+DEEPEST = 16
+"""How many keys and indexes may lead to a value; the deepest that mean something are twelve."""
+
+_TEXT = re.compile(
+    r'"""(?:[^"\\]++|\\.|"(?!""))*+(?:"{3,5})?'
+    r"|'''(?:[^']++|'(?!''))*+(?:'{3,5})?"
+    r'|"(?:[^"\\\n]++|\\.)*+"?'
+    r"|'[^'\n]*+'?"
+    r"|\#[^\n]*+",
+    re.DOTALL,
+)
+"""Strings and comments. One that never ends goes to the end of its line or of the text."""
+_LONG_KEY = re.compile(rf"(?:\.[^.,=\[\]{{}}\n]*+){{{MOST_PARTS}}}")
+
+
+class TooMuchError(ValueError):
+    """A text that is not worth parsing; says which bound it exceeds."""
+
+
+def loads(text: str) -> dict[str, Any]:
+    """Parse TOML in a time that grows with the length of ``text`` alone.
+
+    Raises ``TooMuchError`` for too many or too deeply nested values, and ``ValueError`` for what is
+    no TOML (``tomllib.TOMLDecodeError``) or has a number or date that Python can't hold.
+    """
+    bare = _TEXT.sub('""', text)
+    # Each value, header and part of a key has one of these beside it.
+    if sum(map(bare.count, "=,.[]{")) > MOST_VALUES:
+        raise TooMuchError(f"more than {MOST_VALUES:,} keys and values")
+    # tomllib's time grows with the square of the parts of a key.
+    if _LONG_KEY.search(bare):
+        raise TooMuchError(f"a key of more than {MOST_PARTS} parts")
+    try:
+        table = tomllib.loads(text)
+    except RecursionError:
+        raise TooMuchError(_TOO_DEEP) from None
+    _check_depth(table, 0)
+    return table
+
+
+_TOO_DEEP = f"tables or lists are nested too deeply (more than {DEEPEST} levels)"
+
+
+def _check_depth(value: Any, depth: int) -> None:
+    if depth > DEEPEST:
+        raise TooMuchError(_TOO_DEEP)
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, list):
+        return
+    for each in value:
+        _check_depth(each, depth + 1)

@@ -1,0 +1,44 @@
+"""Text on its way to a terminal: what the terminal would obey is shown instead."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def printable(text: str) -> str:
+    """Return ``text`` without what a terminal would obey rather than show."""
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() else " " if each.isspace() else "\N{REPLACEMENT CHARACTER}"
+        for each in text
+    )
+
+
+def printable_value(value: Any) -> Any:
+    """Do the same for every text in a decoded JSON value, keys included."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, list):
+        return [printable_value(each) for each in value]
+    if isinstance(value, dict):
+        return {printable(key): printable_value(each) for key, each in value.items()}
+    return value
+
+
+def tell(*lines: str) -> None:
+    """Write lines to stderr, for people. A line break within one does not begin another."""
+    for line in lines:
+        print(printable(line), file=sys.stderr, flush=True)
+
+
+def put(path: Path) -> None:
+    """Write a path to stdout: for a program as it is, for a terminal what it can show."""
+    if sys.stdout.isatty():
+        print(printable(str(path)))
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(os.fsencode(path) + b"\n")
