@@ -12,6 +12,8 @@ SHORTEST_S = 1.0
 FAIR = 0.95
 """The index from which on flows count as converged: of two, neither has more than 61 %."""
 _STEP_S = 0.1
+_MOST_SHARES = 1_000_000
+"""So many shares are looked at: where many flows ran for long, in longer steps."""
 
 
 def jain(shares: Sequence[float]) -> float | None:
@@ -51,8 +53,9 @@ def converged_s(state: LabState) -> float | None:
     flows, start, end = together
     trips = [flow.series["min_rtt_us"].last or 0.0 for streams in flows for flow in streams]
     window = max(SHORTEST_S, 10e-6 * max(trips))
-    for step in range(max(0, math.floor((end - start - window) / _STEP_S)) + 1):
-        until = start + window + step * _STEP_S
+    step_s = max(_STEP_S, (end - start) * sum(map(len, flows)) / _MOST_SHARES)
+    for step in range(max(0, math.floor((end - start - window) / step_s)) + 1):
+        until = start + window + step * step_s
         index = jain(_acked_between(state, flows, until - window, until))
         if until <= end and index is not None and index >= FAIR:
             return round(until - start, 3)
@@ -62,7 +65,7 @@ def converged_s(state: LabState) -> float | None:
 def _together(state: LabState) -> tuple[list[list[Flow]], float, float] | None:
     """Return the long-lived flows, each as its streams, and from when to when all of them ran."""
     flows = [
-        [each for each in state.flows.values() if each.parent == first.name]
+        list(state.streams[first.name].values())
         for first in state.flows.values()
         if first.kind == "flow" and first.parent == first.name
     ]

@@ -22,7 +22,6 @@ _KILLED = "unshare: sigprocmask"
 """What unshare(1) says, instead of anything helpful, where a signal ended what it had started."""
 
 _CHUNK = 1 << 16
-_LONGEST_LINE = 1 << 26
 _TURN_S = 0.01
 """So long a replay is read before others have their turn."""
 
@@ -192,10 +191,10 @@ def recorded_events(path: Path) -> Iterator[AnyEvent | UnknownEvent]:
 
 
 def _complete_lines(file: BinaryIO) -> Iterator[bytes]:
-    while (line := file.readline(_LONGEST_LINE)).endswith(b"\n"):
+    while (line := file.readline(wire.LONGEST_LINE)).endswith(b"\n"):
         yield line
-    if len(line) == _LONGEST_LINE:
-        raise WireError(f"the line after it is longer than {_LONGEST_LINE} bytes")
+    if len(line) == wire.LONGEST_LINE:
+        raise WireError(f"the line after it is longer than {wire.LONGEST_LINE:,} bytes")
 
 
 class ReplaySource:

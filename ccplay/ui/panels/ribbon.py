@@ -89,7 +89,10 @@ def states(view: View, flow: Flow, columns: int, first: int = 0) -> list[int | N
 def _before(series: Series, tick: int, edge: float, interval: float) -> tuple[float, float] | None:
     """Return the sample before a column that is too narrow to have one of its own."""
     last = tick - 1
-    if last < series.first or series.timeline.time(last) <= edge - _HOLD * interval:
+    if (
+        not series.first <= last < series.end
+        or series.timeline.time(last) <= edge - _HOLD * interval
+    ):
         return None
     return series.extremes(last, tick)
 
