@@ -177,7 +177,7 @@ def recorded_events(path: Path) -> Iterator[AnyEvent | UnknownEvent]:
     number = 0
     try:
         with path.open("rb") as file:
-            for number, line in enumerate(_complete_lines(file), 1):
+            for number, line in enumerate(complete_lines(file), 1):
                 first = number == 1
                 event = wire.decode_hello(line, str(path)) if first else wire.decode_event(line)
                 bounds.check(event)
@@ -190,7 +190,11 @@ def recorded_events(path: Path) -> Iterator[AnyEvent | UnknownEvent]:
         raise RecordingError(f"{path}: not a ccplay recording")
 
 
-def _complete_lines(file: BinaryIO) -> Iterator[bytes]:
+def complete_lines(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines of a recording; a last one without its end is left out.
+
+    Raises ``WireError`` for one that is longer than any recording has.
+    """
     while (line := file.readline(wire.LONGEST_LINE)).endswith(b"\n"):
         yield line
     if len(line) == wire.LONGEST_LINE:

@@ -84,7 +84,9 @@ class View:
     @property
     def unread(self) -> bool:
         """Whether a recording is read, and not yet up to the moment shown."""
-        return self.session.recorded and not self.session.done and self.t > self.state.now
+        session = self.session
+        read = session.known_from <= self.t <= session.state.now
+        return session.recorded and not session.done and not read
 
     def ink(self, name: str) -> str:
         """Return a colour of the theme."""
