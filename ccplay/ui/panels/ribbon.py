@@ -46,6 +46,9 @@ class Ribbon:
             self._page = page
             self._known.clear()
         self._until = head.until
+        if view.unread:
+            # What these columns lack may yet be read.
+            self._page = None
         flows = [
             each
             for each in view.state.flows.values()
