@@ -52,5 +52,5 @@ def checkpoint(state: LabState, sizes: Mapping[str, int]) -> Checkpoint | None:
 
 def _acked(state: LabState, name: str) -> int:
     """Return what a flow's streams have together; a flow that ended may tell of more."""
-    streams = [flow for flow in state.flows.values() if flow.parent == name]
+    streams = state.streams[name].values()
     return max(sum(flow.acked for flow in streams), state.flows[name].bytes)

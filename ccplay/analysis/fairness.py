@@ -12,6 +12,8 @@ SHORTEST_S = 1.0
 FAIR = 0.95
 """The index from which on flows count as converged: of two, neither has more than 61 %."""
 _STEP_S = 0.1
+_MOST_SHARES = 1_000_000
+"""So many shares are looked at: where many flows ran for long, in longer steps."""
 
 
 def jain(shares: Sequence[float]) -> float | None:
@@ -35,7 +37,7 @@ def fairness(state: LabState) -> float | None:
     if together is None:
         return None
     flows, start, end = together
-    return _rounded(jain(_acked_between(state, flows, start, end)))
+    return _rounded(jain(_acked_between(flows, *_ticks(state, start, end))))
 
 
 def converged_s(state: LabState) -> float | None:
@@ -51,9 +53,15 @@ def converged_s(state: LabState) -> float | None:
     flows, start, end = together
     trips = [flow.series["min_rtt_us"].last or 0.0 for streams in flows for flow in streams]
     window = max(SHORTEST_S, 10e-6 * max(trips))
-    for step in range(max(0, math.floor((end - start - window) / _STEP_S)) + 1):
-        until = start + window + step * _STEP_S
-        index = jain(_acked_between(state, flows, until - window, until))
+    step_s = max(_STEP_S, (end - start) * sum(map(len, flows)) / _MOST_SHARES)
+    before = None
+    for step in range(max(0, math.floor((end - start - window) / step_s)) + 1):
+        until = start + window + step * step_s
+        ticks = _ticks(state, until - window, until)
+        if ticks == before:
+            continue
+        before = ticks
+        index = jain(_acked_between(flows, *ticks))
         if until <= end and index is not None and index >= FAIR:
             return round(until - start, 3)
     return None
@@ -62,7 +70,7 @@ def converged_s(state: LabState) -> float | None:
 def _together(state: LabState) -> tuple[list[list[Flow]], float, float] | None:
     """Return the long-lived flows, each as its streams, and from when to when all of them ran."""
     flows = [
-        [each for each in state.flows.values() if each.parent == first.name]
+        list(state.streams[first.name].values())
         for first in state.flows.values()
         if first.kind == "flow" and first.parent == first.name
     ]
@@ -73,10 +81,11 @@ def _together(state: LabState) -> tuple[list[list[Flow]], float, float] | None:
     return (flows, start, end) if end - start >= SHORTEST_S else None
 
 
-def _acked_between(
-    state: LabState, flows: list[list[Flow]], start: float, end: float
-) -> list[float]:
-    first, last = state.sweeps.before_or_at(start), state.sweeps.before_or_at(end)
+def _ticks(state: LabState, start: float, end: float) -> tuple[int, int]:
+    return state.sweeps.before_or_at(start), state.sweeps.before_or_at(end)
+
+
+def _acked_between(flows: list[list[Flow]], first: int, last: int) -> list[float]:
     return [sum(_acked(flow, last) - _acked(flow, first) for flow in streams) for streams in flows]
 
 

@@ -40,8 +40,9 @@ def summarise(
 ) -> CaseResult:
     """Return what a session, live or recorded, has measured until now."""
     start = state.ready_at or 0.0
+    sizes = _sizes(state)
     flows = [
-        _flow(state, [each for each in state.flows.values() if each.parent == flow.name])
+        _flow(state, sizes.get(flow.name), list(state.streams[flow.name].values()))
         for flow in state.flows.values()
         if flow.kind == "flow" and flow.parent == flow.name
     ]
@@ -81,7 +82,7 @@ def machine(state: LabState) -> Machine | None:
     )
 
 
-def _flow(state: LabState, streams: list[Flow]) -> FlowResult:
+def _flow(state: LabState, size: int | None, streams: list[Flow]) -> FlowResult:
     first = streams[0]
     sent = first.bytes if first.ended is not None else _sum_of_last(streams, "bytes_acked")
     retransmits = (
@@ -104,7 +105,7 @@ def _flow(state: LabState, streams: list[Flow]) -> FlowResult:
         goodput_bps=_rate(sent, duration),
         bytes=sent,
         duration_s=round(duration, 3),
-        fct_s=_completion_time(state, first),
+        fct_s=_completion_time(size, first),
         retransmits=retransmits,
         tx_bps=_rate(total, duration) if total else None,
         ecn=first.ecn,
@@ -215,12 +216,17 @@ def _slow_start(state: LabState, flow: Flow) -> tuple[float | None, float | None
     return took, None if reached is None else reached[1]
 
 
-def _completion_time(state: LabState, flow: Flow) -> float | None:
+def _sizes(state: LabState) -> dict[str | None, int | None]:
+    """Return the bytes that each flow was first asked for, None where it has no end of its own."""
+    found: dict[str | None, int | None] = {}
+    for each in state.applied:
+        if isinstance(each.command, StartFlow):
+            found.setdefault(each.command.flow, each.command.bytes)
+    return found
+
+
+def _completion_time(size: int | None, flow: Flow) -> float | None:
     """Return how long a flow of a fixed size took, None where it has no end of its own."""
-    commands = [each.command for each in state.applied]
-    size = next(
-        (c.bytes for c in commands if isinstance(c, StartFlow) and c.flow == flow.name), None
-    )
     done = size is not None and flow.ended is not None and flow.bytes >= size
     return round(flow.duration_s, 3) if done else None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 
 from ccplay.commands import options
@@ -28,6 +29,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
     from ccplay.session.session import Session
+    from ccplay.state.glimpse import glimpse
     from ccplay.stream import wire
     from ccplay.stream.sources import ReplaySource, check_recording
 
@@ -35,5 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not sys.stdout.isatty():
         raise UsageError("replay needs a terminal to show the recording on")
     title = wire.printable(arguments.recording.name)
-    session = Session(ReplaySource(arguments.recording), title=title)
+    source = ReplaySource(arguments.recording)
+    early = partial(glimpse, arguments.recording, arguments.at) if arguments.at else None
+    session = Session(source, title=title, glimpse=early)
     return show(session, arguments)

@@ -17,6 +17,21 @@ Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=_MOST)]
 Step: TypeAlias = Annotated[int, msgspec.Meta(ge=-_MOST, le=_MOST)]
 """What has to be added to a count to have the next one."""
 
+LAST_CA_STATE = 4
+"""``TCP_CA_Loss``."""
+
+CaState: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=LAST_CA_STATE)]
+"""``enum tcp_ca_state`` of include/uapi/linux/tcp.h: a place in ``words.CA_STATES``."""
+
+WallTime: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1e11)]
+"""Unix time, until the year 5138: calendars know no year 10,000."""
+
+FEW = msgspec.Meta(max_length=1000)
+"""Bounds what a network or a kernel has of one kind: links, hosts, algorithms."""
+
+MANY = msgspec.Meta(max_length=100_000)
+"""Bounds what a scenario may name: a thousand cases have as many steps together."""
+
 Moment: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 """Seconds since ``Hello``, to the microsecond; at most 30 years."""
 

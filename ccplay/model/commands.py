@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
-from ccplay.model.base import Command
+from ccplay.model.base import FEW, MANY, Command
 from ccplay.model.network import BOTTLENECK, Topology
 from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
 
@@ -13,14 +13,14 @@ class Build(Command, frozen=True):
     """The first command of every lab: the network to build."""
 
     topology: Topology = Topology()
-    links: dict[str, LinkSetting] = {}
+    links: Annotated[dict[str, LinkSetting], FEW] = {}
     """By name of a link, of a direction, or ``bottleneck``; later entries win."""
-    congestion_controls: dict[str, str] = {}
+    congestion_controls: Annotated[dict[str, str], FEW] = {}
     """Default algorithm of new sockets by host; ``cubic`` where nothing is said."""
     sample_hz: float = 50.0
     seed: int = 1
     """For random loss and jitter."""
-    reserved: list[str] = []
+    reserved: Annotated[list[str], MANY] = []
     """Names of traffic that a script is going to start, in the order of its file.
 
     The lab gives them to nothing else.
@@ -29,7 +29,7 @@ class Build(Command, frozen=True):
     """Whether flows are going to be traced, for which the lab then gets ready beforehand."""
     label: str = ""
     """What files that the lab writes are called; empty: after the moment."""
-    algorithms: dict[str, str] = {}
+    algorithms: Annotated[dict[str, str], FEW] = {}
     """The user's own congestion controls by name: the SHA-256 of each source, empty: not known.
 
     The files themselves are named on the lab's command line.
@@ -143,7 +143,7 @@ class SetClasses(Command, frozen=True):
     The queues begin empty, and what waited in front of the link is lost.
     """
 
-    classes: list[TrafficClass]
+    classes: Annotated[list[TrafficClass], FEW]
     link: str = BOTTLENECK
 
 

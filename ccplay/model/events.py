@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
-from ccplay.model.base import Count, Duration, Event, Name
+from ccplay.model.base import Count, Duration, Event, Name, WallTime
 from ccplay.model.commands import AnyCommand, Build
 from ccplay.model.network import Network
 from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TraceSamples
@@ -20,7 +20,7 @@ class Hello(Event, frozen=True):
     """Version of the stream's format; see ``wire.FORMAT``."""
     version: str
     """ccplay's own version."""
-    wall_time: float
+    wall_time: WallTime
     """Unix time at ``t`` = 0."""
     sample_hz: Annotated[float, msgspec.Meta(ge=1e-3, le=1e6)]
     capabilities: Capabilities

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from typing import Annotated
 
 from ccplay.errors import CommandError
-from ccplay.model.base import Value
+from ccplay.model.base import FEW, Value
 
 BOTTLENECK = "bottleneck"
 """The name that stands for all observed links of a network in scenario files and commands."""
@@ -63,9 +64,9 @@ class Network(Value, frozen=True, dict=True):
     """Nodes and links, and which links are observed; everything else is derived from these."""
 
     topology: Topology
-    nodes: list[Node]
-    links: list[Link]
-    bottlenecks: list[str]
+    nodes: Annotated[list[Node], FEW]
+    links: Annotated[list[Link], FEW]
+    bottlenecks: Annotated[list[str], FEW]
     """Names of the links whose queue is observed. The screen shows the first one first."""
 
     # --- nodes ------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ccplay.model.base import Count, Event, Row, Value, Variable
+from ccplay.model.base import CaState, Count, Event, Row, Value, Variable
 
 
 class TcpSamples(Value, frozen=True):
@@ -13,7 +13,7 @@ class TcpSamples(Value, frozen=True):
 
     flow: list[str]
     cc: list[str]
-    ca_state: list[Count]
+    ca_state: list[CaState]
     """0 Open, 1 Disorder, 2 CWR, 3 Recovery, 4 Loss."""
     cwnd: list[Count]
     ssthresh: list[Count | None]
@@ -127,5 +127,5 @@ class CaStateChanged(Event, frozen=True):
     """
 
     flow: str
-    ca_state: Count
+    ca_state: CaState
     """As in ``TcpSamples``."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ccplay.model.base import Count, Duration, Option, Value
+from typing import Annotated
+
+from ccplay.model.base import FEW, MANY, Count, Duration, Option, Value
 
 SAMPLE_HZ = (10.0, 200.0)
 """The least and the most sweeps a second."""
@@ -33,7 +35,7 @@ class Qdisc(Value, frozen=True):
     """
 
     kind: str
-    options: dict[str, Option] = {}
+    options: Annotated[dict[str, Option], FEW] = {}
 
 
 class TrafficClass(Value, frozen=True):
@@ -42,7 +44,7 @@ class TrafficClass(Value, frozen=True):
     name: str
     share: float
     """Of the link's rate, 0 to 1: what it is sure of. It borrows what the others leave."""
-    traffic: list[str] = []
+    traffic: Annotated[list[str], MANY] = []
     """Names of flows, downloads, pings and UDP, or all of a kind: one of ``TRAFFIC_KINDS``."""
     qdisc: Qdisc | None = None
     """Its queue; None takes the link's own."""
@@ -61,7 +63,7 @@ class LinkSetting(Value, frozen=True):
     """Probability, 0 to 1, that a packet is lost after the queue."""
     qdisc: Qdisc | None = None
     """The queue in front of the link, where it has no classes."""
-    classes: list[TrafficClass] | None = None
+    classes: Annotated[list[TrafficClass], FEW] | None = None
     """Several queues that share the rate; the last takes what no class names. Empty: one queue."""
     mtu: int | None = None
     """Bytes of the largest IP packet, of both directions at once; 1500 where nothing is said."""
@@ -112,17 +114,17 @@ class Capabilities(Value, frozen=True):
     kernel: str
     privilege: str
     """``root`` or ``rootless``."""
-    congestion_controls: list[Feature]
-    qdiscs: list[Feature]
-    delay_engines: list[Feature]
-    tools: list[Feature]
-    classifiers: list[Feature] = []
+    congestion_controls: Annotated[list[Feature], FEW]
+    qdiscs: Annotated[list[Feature], FEW]
+    delay_engines: Annotated[list[Feature], FEW]
+    tools: Annotated[list[Feature], FEW]
+    classifiers: Annotated[list[Feature], FEW] = []
     """What puts packets into classes."""
-    markers: list[Feature] = []
+    markers: Annotated[list[Feature], FEW] = []
     """What marks packets with CE in front of any discipline."""
-    monitors: list[Feature] = []
+    monitors: Annotated[list[Feature], FEW] = []
     """What follows packets from host to host."""
-    tracepoints: list[Feature] = []
+    tracepoints: Annotated[list[Feature], FEW] = []
     """What tells of every acknowledgement of a flow."""
     cpus: int = 0
     """How many the lab may use; 0 where it did not say."""

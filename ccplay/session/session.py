@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from ccplay.errors import CcplayError
@@ -33,13 +34,20 @@ class Session:
         title: str = "",
         sinks: Sequence[Sink] = (),
         script: Timed | None = None,
+        glimpse: Callable[[], LabState | None] | None = None,
     ) -> None:
+        """Hold ``source``; ``glimpse`` returns what to show of it until that much is read."""
         self.state = LabState()
+        """What is known: all that was read, or until that is more a glimpse of what comes."""
         self.title = title
         self.error: str | None = None
         """Why the source ended against its will."""
         self.done = False
         """Whether the source has ended: no more events will come."""
+        self.known_from = 0.0
+        """Of a glimpse, the moment before which it has no samples."""
+        self._whole = self.state
+        self._glimpse = glimpse
         self._source = source
         self._sinks = list(sinks)
         self._script = script
@@ -58,13 +66,17 @@ class Session:
     async def run(self) -> None:
         """Take in events until the source ends; what went wrong is in ``error`` then."""
         try:
+            await self._look_ahead()
             async for event in self._source.events():
                 self._take(event)
+                if self.state is not self._whole and self._whole.now > self.state.now:
+                    self._show_whole()
                 if self._script is not None:
                     self._play(self._script)
         except CcplayError as error:
             self.error = str(error)
         finally:
+            self._show_whole()
             self.done = True
             await self.close()
 
@@ -82,8 +94,16 @@ class Session:
         while self._sinks:
             self._sinks.pop().close()
 
+    async def _look_ahead(self) -> None:
+        seen = await asyncio.to_thread(self._glimpse) if self._glimpse else None
+        if seen is not None and seen.sweeps.end:
+            self.state, self.known_from = seen, seen.sweeps.time(0)
+
+    def _show_whole(self) -> None:
+        self.state, self.known_from = self._whole, 0.0
+
     def _take(self, event: AnyEvent | UnknownEvent) -> None:
-        self.state.apply(event)
+        self._whole.apply(event)
         if isinstance(event, Failed) and event.command is not None:
             self._by_hand.refused(event.command)
         if self._sinks:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -255,6 +256,10 @@ class LabState:
         self.building: Building | None = None
         self.sweeps = Timeline()
         self.flows: dict[str, Flow] = {}
+        self.streams: dict[str, dict[str, Flow]] = {}
+        """Connections by the name of their flow or download, then by their own."""
+        self.places: dict[str, int] = {}
+        """Of each connection its number, from 0, in the order of ``flows``."""
         self.queues: dict[str, Queue] = {}
         self.pings: dict[str, Ping] = {}
         self.downloads: dict[str, Download] = {}
@@ -293,12 +298,10 @@ class LabState:
 
     def link_at(self, link: str, t: float) -> LinkChanged | None:
         """Return what a direction of a link did at ``t``, None before it was built."""
-        then = None
-        for change in self.links.get(link, ()):
-            if change.t > t and then is not None:
-                break
-            then = change
-        return then
+        changes = self.links.get(link)
+        if not changes:
+            return None
+        return changes[max(bisect_right(changes, t, key=lambda change: change.t) - 1, 0)]
 
     def cc_at(self, flow: Flow, t: float) -> str:
         """Return the congestion control of ``flow`` at ``t``."""
@@ -423,10 +426,12 @@ class LabState:
         if event.cc:
             flow.cc_changes.append((event.t, event.cc))
         self.flows[name] = flow
+        self.streams.setdefault(flow.parent, {})[name] = flow
+        self.places.setdefault(name, len(self.places))
 
     def _flow_ended(self, event: FlowEnded) -> None:
-        for flow in self.flows.values():
-            if flow.parent == event.flow and flow.running:
+        for flow in self.streams.get(event.flow, {}).values():
+            if flow.running:
                 flow.ended, flow.error = event.t, event.error
         if (first := self.flows.get(event.flow)) is not None:
             first.bytes, first.duration_s = event.bytes, event.duration_s

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable
 
 from ccplay.errors import WireError
 from ccplay.model.base import Event
@@ -12,27 +12,37 @@ from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TraceSamples
 MOST_TRANSFERS = 10_000
 """Flows' streams, downloads, pings and UDP."""
 
-MOST_SAMPLES = 1 << 26
-"""Sweeps, of every flow and queue, that are kept: nearly 3 GB."""
+MOST_QUEUES = 1000
+"""Those of a network's links and of their classes."""
+
+MOST_BYTES = 1 << 30
+"""Of samples that are kept. An hour of 8 flows at 200 Hz takes a quarter of it, or 0.6 with 16
+variables of every flow's algorithm; a minute of 1,000 flows at 200 Hz half of it, an hour of 128
+streams at 50 Hz 0.9.
+"""
 
 KEPT = 1 << 20
 """So many sweeps of one flow are kept at the most; see ``series.Timeline``."""
+
+OF_FLOW, OF_QUEUE, OF_SEGMENT, _OF_VARIABLE = 40, 24, 24, 4
+"""Bytes that ``LabState`` keeps of a sweep for each flow and queue, of a segment of a trace."""
 
 
 class Bounds:
     """Follows a recording and raises ``WireError`` where it goes too far for this machine.
 
-    A line of a few bytes may stand for many values, and a flow that comes back after a long time
-    for a long gap.
+    What counts is what is made of it, not its length: a line of a few bytes may stand for many
+    values, and a flow that comes back after a long time for a long gap.
     """
 
     def __init__(self) -> None:
         self._swept = 0.0
         self._ticks = 0
         self._transfers = 0
-        self._samples = 0
-        self._held: dict[str, int] = {}
-        self._until: dict[str, int] = {}
+        self._bytes = 0
+        self._queues: set[str] = set()
+        self._held: dict[Hashable, int] = {}
+        self._until: dict[Hashable, int] = {}
         self._traced: dict[tuple[str, type], float] = {}
 
     def check(self, event: object) -> None:
@@ -51,14 +61,21 @@ class Bounds:
         if event.t < self._swept - 1e-6:
             raise WireError(f"time goes back, from {self._swept:.6f} to {event.t:.6f} s")
         self._swept = end
+        until = self._ticks + sweeps
         if event.tcp is not None:
-            self._sample(event.tcp.flow, sweeps)
-            self._samples += sum(len(each) for each in event.own.values()) * sweeps
+            self._keep(event.tcp.flow, until, OF_FLOW)
+            for name, rows in event.own.items():
+                known = zip(event.tcp.flow, rows, strict=True)
+                self._keep(
+                    ((flow, name) for flow, row in known if row is not None), until, _OF_VARIABLE
+                )
         if event.qdisc is not None:
-            self._sample(event.qdisc.link, sweeps)
-        self._ticks += sweeps
-        if self._samples > MOST_SAMPLES:
-            raise WireError(f"more than {MOST_SAMPLES} samples; no more are read")
+            self._queues.update(event.qdisc.link)
+            if len(self._queues) > MOST_QUEUES:
+                raise WireError(f"more than {MOST_QUEUES:,} queues")
+            self._keep(event.qdisc.link, until, OF_QUEUE)
+        self._ticks = until
+        self._check_bytes()
 
     def _trace(self, event: TraceSamples | CaStateChanged) -> None:
         key = (event.flow, type(event))
@@ -66,18 +83,24 @@ class Bounds:
             raise WireError(f"a trace of flow {event.flow} goes back to {event.t:.6f} s")
         after_us = event.after_us if isinstance(event, TraceSamples) else []
         self._traced[key] = event.t + sum(after_us) / 1e6
-        self._samples += len(after_us) + 1
-        if self._samples > MOST_SAMPLES:
-            raise WireError(f"more than {MOST_SAMPLES} samples; no more are read")
+        self._bytes += (len(after_us) + 1) * OF_SEGMENT
+        self._check_bytes()
 
-    def _sample(self, names: Sequence[str], sweeps: int) -> None:
-        end = self._ticks + sweeps
-        for name in names:
-            held = self._held.get(name, 0)
+    def _keep(self, keys: Iterable[Hashable], until: int, size: int) -> None:
+        """Count what series of ``size`` bytes a tick have up to a tick, gaps included."""
+        for key in keys:
+            held = self._held.get(key, 0)
             if held < KEPT:
-                self._held[name] = held + end - self._until.get(name, self._ticks)
-                self._samples += self._held[name] - held
-            self._until[name] = end
+                now = min(held + until - self._until.get(key, self._ticks), KEPT)
+                self._held[key] = now
+                self._bytes += (now - held) * size
+            self._until[key] = until
+
+    def _check_bytes(self) -> None:
+        if self._bytes > MOST_BYTES:
+            raise WireError(
+                f"more samples than fit into {MOST_BYTES >> 30} GiB of memory; no more are read"
+            )
 
     def _other(self, event: Event) -> None:
         if isinstance(event, FlowStarted):

@@ -22,7 +22,6 @@ _KILLED = "unshare: sigprocmask"
 """What unshare(1) says, instead of anything helpful, where a signal ended what it had started."""
 
 _CHUNK = 1 << 16
-_LONGEST_LINE = 1 << 26
 _TURN_S = 0.01
 """So long a replay is read before others have their turn."""
 
@@ -170,7 +169,7 @@ def recorded_events(path: Path) -> Iterator[AnyEvent | UnknownEvent]:
     number = 0
     try:
         with open_regular(path) as file:
-            for number, line in enumerate(_complete_lines(file), 1):
+            for number, line in enumerate(complete_lines(file), 1):
                 first = number == 1
                 event = wire.decode_hello(line, str(path)) if first else wire.decode_event(line)
                 bounds.check(event)
@@ -183,11 +182,15 @@ def recorded_events(path: Path) -> Iterator[AnyEvent | UnknownEvent]:
         raise RecordingError(f"{path}: not a ccplay recording")
 
 
-def _complete_lines(file: BinaryIO) -> Iterator[bytes]:
-    while (line := file.readline(_LONGEST_LINE)).endswith(b"\n"):
+def complete_lines(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines of a recording; a last one without its end is left out.
+
+    Raises ``WireError`` for one that is longer than any recording has.
+    """
+    while (line := file.readline(wire.LONGEST_LINE)).endswith(b"\n"):
         yield line
-    if len(line) == _LONGEST_LINE:
-        raise WireError(f"the line after it is longer than {_LONGEST_LINE} bytes")
+    if len(line) == wire.LONGEST_LINE:
+        raise WireError(f"the line after it is longer than {wire.LONGEST_LINE:,} bytes")
 
 
 class ReplaySource:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache
 from itertools import accumulate
 from operator import sub
+from typing import cast
 
 from ccplay.errors import WireError
-from ccplay.model.base import Row, Value
+from ccplay.model.base import LAST_CA_STATE, Row, Value
 from ccplay.model.samples import (
     QdiscRows,
     QdiscSamples,
@@ -62,6 +63,7 @@ def check(block: Sweeps) -> None:
         raise WireError(f"{sweeps} sweeps in a block; at most {LONGEST} are read")
     if block.tcp is not None:
         _check_rows(block.tcp.flow, block.tcp.cc, block.tcp.fields, sweeps)
+        _check_states(block.tcp.fields.get("ca_state", ()))
     if block.qdisc is not None:
         _check_rows(block.qdisc.link, block.qdisc.kind, block.qdisc.fields, sweeps)
     flows = len(block.tcp.flow) if block.tcp else 0
@@ -229,11 +231,34 @@ def _check_fields(members: int, fields: dict[str, list[Row]], sweeps: int) -> No
     for field, rows in fields.items():
         if len(rows) != members:
             raise WireError(f"{field}: not one for each of {members} flows or links")
-        if {len(row) for row in rows if isinstance(row, list)} - {sweeps}:
-            raise WireError(f"{field}: not a value for each of {sweeps} sweeps")
-        for at in [list(row) for row in rows if isinstance(row, dict)]:
-            if not at or at[0] != 0 or at[-1] >= sweeps or at != sorted(at):
-                raise WireError(f"{field}: changes at {at[:9]} of {sweeps} sweeps")
+        for row in rows:
+            if isinstance(row, list):
+                if len(row) != sweeps:
+                    raise WireError(f"{field}: not a value for each of {sweeps} sweeps")
+                # The kernel counts nothing below 0, and what indexes a table must not be.
+                if min(_counts(row)) < 0:
+                    raise WireError(f"{field}: a count below 0")
+            elif isinstance(row, dict):
+                at = list(row)
+                if not at or at[0] != 0 or at[-1] >= sweeps or at != sorted(at):
+                    raise WireError(f"{field}: changes at {at[:9]} of {sweeps} sweeps")
+
+
+def _check_states(rows: Sequence[Row]) -> None:
+    for row in rows:
+        if isinstance(row, list):
+            state = max(_counts(row))
+        else:
+            known = row.values() if isinstance(row, dict) else (row,)
+            state = max((each for each in known if each is not None), default=0)
+        if state > LAST_CA_STATE:
+            raise WireError(f"ca_state {state} is none of 0 to {LAST_CA_STATE}")
+
+
+def _counts(row: Sequence[int | None]) -> Iterable[int]:
+    """Return 0 and the counts of an array, as far as they are known."""
+    steps = cast("Iterable[int]", filter(None, row) if None in row else row)
+    return accumulate(steps, initial=0)
 
 
 def _check_variables(own: Collection[str], flows: int) -> None:

@@ -22,6 +22,15 @@ FORMAT = 2
 2: recordings keep sweeps in blocks (``Sweeps``), and ``Hello`` says what was to be built.
 """
 
+LONGEST_LINE = 1 << 24
+"""Bytes of a line: two seconds of a thousand flows at 50 Hz take a third of it."""
+
+_LONGEST_OTHER = 1 << 20
+"""Bytes of a line with no sweeps in it, which is read with more care and more memory."""
+
+_MOST_PARTS = 1 << 18
+"""Arrays and objects of a line: each takes up to thirty times its bytes. A row of sweeps is one."""
+
 LAB_SAYS = "ccplay lab: "
 """How a lab begins the line on stderr that says why it ends."""
 
@@ -67,10 +76,12 @@ def encode(record: Event | Command | UnknownEvent) -> bytes:
 def decode_event(line: bytes) -> AnyEvent | UnknownEvent:
     """Read one line of a lab's output or of a recording.
 
-    Raises ``WireError`` for a line that is no event; one of an unknown kind is kept.
+    Raises ``WireError`` for a line that is no event, or that would take too much memory; an event
+    of an unknown kind is kept.
     """
+    _check_size(line)
     try:
-        if b"\\" in line or not line.isascii():
+        if not _is_printable(line):
             # A stranger's recording must not write to the terminal what is no text.
             line = _encoder.encode(printable_value(msgspec.json.decode(line)))
         event = _events.decode(line)
@@ -104,9 +115,11 @@ def decode_hello(line: bytes, name: str) -> Hello:
 
     Raises ``RecordingError`` unless it opens a stream that this version understands.
     """
+    ours = False
     with contextlib.suppress(*_NOT_JSON):
         # A newer hello need not be one that we can read further than this.
         opening = _openings.decode(line)
+        ours = True
         if opening.format > FORMAT:
             raise RecordingError(
                 f"{name}: recorded by ccplay {printable(opening.version)} "
@@ -115,8 +128,9 @@ def decode_hello(line: bytes, name: str) -> Hello:
             )
     try:
         first = decode_event(line)
-    except WireError:
-        raise RecordingError(f"{name}: not a ccplay recording") from None
+    except WireError as error:
+        reason = f":1: {error}" if ours else ": not a ccplay recording"
+        raise RecordingError(f"{name}{reason}") from None
     if not isinstance(first, Hello):
         raise RecordingError(f"{name}: not a ccplay recording: it does not begin with hello")
     return first
@@ -125,6 +139,23 @@ def decode_hello(line: bytes, name: str) -> Hello:
 def encode_value(value: msgspec.Struct) -> bytes:
     """Return any of our structs as one line of JSON, without a newline."""
     return _encoder.encode(value)
+
+
+def _check_size(line: bytes) -> None:
+    """Raise ``WireError`` for a line that would be much more in memory than in the file."""
+    if len(line) <= _MOST_PARTS:
+        return
+    sweeps = line.startswith(b'{"event":"sweep') and b"\\" not in line
+    most = LONGEST_LINE if sweeps else _LONGEST_OTHER
+    if len(line) > most:
+        raise WireError(f"a line of {len(line):,} bytes; at most {most:,} are read")
+    if (parts := line.count(b"[") + line.count(b"{")) > _MOST_PARTS:
+        raise WireError(f"{parts:,} arrays and objects in a line; at most {_MOST_PARTS:,} are read")
+
+
+def _is_printable(line: bytes) -> bool:
+    """Say whether all text in a line of JSON can be shown as it is, without decoding it."""
+    return b"\\" not in line and (line.isascii() or line.rstrip(b"\n").decode().isprintable())
 
 
 def _shorten(line: bytes) -> str:

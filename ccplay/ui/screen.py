@@ -39,6 +39,7 @@ from ccplay.model.commands import (
 from ccplay.model.network import Network
 from ccplay.scenario.rules.own_algorithms import rerun
 from ccplay.session.session import Session
+from ccplay.state.lab_state import LabState
 from ccplay.ui import selection
 from ccplay.ui.cells.glyphs import ASCII, UNICODE
 from ccplay.ui.cells.sheet import Row, Sheet
@@ -147,6 +148,7 @@ class MainScreen(Screen[None]):
         self._told = 0
         self._ribbon = ribbon.Ribbon()
         self._network: Network | None = None
+        self._state = session.state
 
     @property
     def ccplay(self) -> CcplayApp:
@@ -227,6 +229,8 @@ class MainScreen(Screen[None]):
         self._drawn_at = now
         if not self.is_current:
             return
+        if self.session.state is not self._state:
+            self._take_over(self.session.state)
         if (network := self.view.network) is not self._network:
             self._network = network
             self.lay_out(*self.size)
@@ -239,6 +243,11 @@ class MainScreen(Screen[None]):
             self._draw_numbers(self.view)
         self._draw_plots(self.view)
         self._tell()
+
+    def _take_over(self, state: LabState) -> None:
+        """Draw from another state: all was read of what there was a glimpse of."""
+        self._state = self.ghosts.state = state
+        self._ribbon = ribbon.Ribbon()
 
     def redraw(self) -> None:
         """Draw at once, numbers too: a key was pressed."""

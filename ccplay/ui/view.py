@@ -108,7 +108,9 @@ class View:
     @property
     def unread(self) -> bool:
         """Whether a recording is read, and not yet up to the moment shown."""
-        return self.session.recorded and not self.session.done and self.t > self.state.now
+        session = self.session
+        read = session.known_from <= self.t <= session.state.now
+        return session.recorded and not session.done and not read
 
     def ink(self, name: str) -> str:
         """Return a colour of the theme."""
@@ -116,7 +118,7 @@ class View:
 
     def number(self, name: str) -> int:
         """Return the place of a flow, from 0, by which it has its colour and its mark."""
-        return list(self.state.flows).index(name)
+        return self.state.places[name]
 
     def flow_ink(self, name: str) -> str:
         """Return the colour of a flow."""
@@ -170,7 +172,7 @@ class View:
         """Return the place of a flow of the ghost: that of its namesake, or its own."""
         if name in self.state.flows or self.ghost is None:
             return self.number(name)
-        return list(self.ghost.state.flows).index(name)
+        return self.ghost.state.places[name]
 
     def ghost_cc(self, flow: Flow) -> str:
         """Return the congestion control of a flow of the ghost at the moment shown."""

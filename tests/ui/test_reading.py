@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ccplay.session.session import Session
+from ccplay.state.glimpse import glimpse
+from ccplay.state.lab_state import LabState
 from ccplay.stream.sources import ReplaySource
 from ccplay.ui.app import CcplayApp
 from tests.ui.synthetic import SyntheticSource, stream
@@ -54,3 +59,51 @@ async def test_a_recording_that_is_damaged_shows_what_comes_before(tmp_path: Pat
         )
         assert "not readable further" in text_of(app, "header")
         assert "reno" in text_of(app, "flows")
+
+
+class Held(ReplaySource):
+    """A recording that nobody has begun to read."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.go_on = asyncio.Event()
+
+    async def events(self) -> AsyncIterator[Any]:
+        await self.go_on.wait()
+        async for event in super().events():
+            yield event
+
+
+async def seen_at_20(early: Callable[[], LabState | None] | None) -> tuple[str, dict[str, str]]:
+    """Return the ribbon before the recording is read, and the whole screen after that."""
+    source = Held(RECORDING)
+    app = CcplayApp(Session(source, title="test", glimpse=early), start_at=20.0, speed=1e-9)
+    async with app.run_test(size=(120, 40)) as pilot:
+        before = ""
+        if early is not None:
+            await until(pilot, lambda: "cubic" in text_of(app, "flows"))
+            assert not app.session.done
+            before = text_of(app, "ribbon")
+            app.main.action_seek_start()
+            assert "reading 00:00" in text_of(app, "header")
+            app.main.playhead.jump(20.0, 20.0)
+            app.main.playhead.running = True
+        source.go_on.set()
+        await until(pilot, lambda: app.session.done)
+        app.main.draw()
+        app.main.redraw()
+        # Not the plots: the room that an axis has depends on what was drawn before.
+        parts = ("header", "flows", "ribbon", "events")
+        return before, {part: text_of(app, part) for part in parts}
+
+
+async def test_a_glimpse_is_drawn_first_and_nothing_of_it_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """This one is too short for the window: all that was read is drawn as if it came alone."""
+    monkeypatch.setattr("ccplay.state.glimpse.BEFORE_S", 8.0)
+    monkeypatch.setattr("ccplay.state.glimpse.AFTER_S", 2.0)
+    before, whole = await seen_at_20(partial(glimpse, RECORDING, 20.0))
+    _, alone = await seen_at_20(None)
+    assert whole == alone
+    assert before != whole["ribbon"]

@@ -176,7 +176,7 @@ def _finish(state: LabState, sizes: Mapping[str, int], start: float) -> Finish |
     """Find the sweep at which the first flow had its bytes."""
     firsts = []
     for name, size in sizes.items():
-        streams = [each for each in state.flows.values() if each.parent == name]
+        streams = list(state.streams.get(name, {}).values())
         if len(streams) != 1:
             continue
         series, timeline = streams[0].series["bytes_acked"], state.sweeps
@@ -197,8 +197,7 @@ def _finish(state: LabState, sizes: Mapping[str, int], start: float) -> Finish |
     acked = {
         name: sum(
             each.series["bytes_acked"].latest(tick) or 0.0
-            for each in state.flows.values()
-            if each.parent == name
+            for each in state.streams.get(name, {}).values()
         )
         for name in sizes
     }

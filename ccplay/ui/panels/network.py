@@ -60,6 +60,8 @@ def _side(
 ) -> list[list[Run]]:
     """Return the hosts of one side with the tree that joins them to the router."""
     lines, width = size
+    if not hosts:
+        return [[(" " * (width + 3), "")]] * lines
     shown = [*hosts]
     if len(hosts) > lines:
         shown = [*hosts[: lines - 1], f"+{len(hosts) - lines + 1}"]

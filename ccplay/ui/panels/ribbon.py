@@ -46,6 +46,9 @@ class Ribbon:
             self._page = page
             self._known.clear()
         self._until = head.until
+        if view.unread:
+            # What these columns lack may yet be read.
+            self._page = None
         flows = [
             each
             for each in view.state.flows.values()
@@ -89,7 +92,10 @@ def states(view: View, flow: Flow, columns: int, first: int = 0) -> list[int | N
 def _before(series: Series, tick: int, edge: float, interval: float) -> tuple[float, float] | None:
     """Return the sample before a column that is too narrow to have one of its own."""
     last = tick - 1
-    if last < series.first or series.timeline.time(last) <= edge - _HOLD * interval:
+    if (
+        not series.first <= last < series.end
+        or series.timeline.time(last) <= edge - _HOLD * interval
+    ):
         return None
     return series.extremes(last, tick)
 

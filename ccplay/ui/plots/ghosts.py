@@ -94,9 +94,10 @@ class Choice:
 class Ghosts:
     """Holds the ghost of a session, and reads those that are in files beside the drawing."""
 
-    def __init__(self, session: LabState) -> None:
+    def __init__(self, state: LabState) -> None:
         self.shown: Ghost | None = None
-        self._session = session
+        self.state = state
+        """What is known of the session."""
         self._reading: _Reading | None = None
 
     @property
@@ -109,7 +110,7 @@ class Ghosts:
         if choice.path is not None:
             self.shown = await self._read(choice.path, choice.waits_since)
         elif choice.moment is not None and choice.waits_since is not None:
-            self.shown = of_session(self._session, choice.moment, waits_since=choice.waits_since)
+            self.shown = of_session(self.state, choice.moment, waits_since=choice.waits_since)
         else:
             self.shown = None
 

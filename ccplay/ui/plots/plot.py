@@ -134,6 +134,7 @@ class Plot(Sheet):
         self.scale = Scale()
         self.picture: Picture | None = None
         self._ticks: frozenset[int] = frozenset()
+        self._marked: set[int] = set()
         # How many dots a cell has across and up.
         self._across, self._up = 2, 4
 
@@ -255,6 +256,7 @@ class Plot(Sheet):
         for each in spans:
             each.extend([None] * (len(edges) - 1 - len(each)))
         changed: dict[int, list[int]] = {}
+        self._marked = {self._column(t) for t in picture.marks}
         for x in columns:
             at = (x - first) * across
             cells = self._cells_of(picture, x, [each[at : at + across] for each in spans])
@@ -322,7 +324,7 @@ class Plot(Sheet):
         lines = self.lines
         if picture.cursor is not None and self._column(picture.cursor) == x:
             return [(glyphs.cursor, inks.cursor)] * lines
-        if any(self._column(t) == x for t in picture.marks):
+        if x in self._marked:
             return [(glyphs.dashed_vertical, inks.mark)] * lines
         cells: list[Run] = [
             (glyphs.dotted, inks.grid) if line in self._ticks else (" ", "")

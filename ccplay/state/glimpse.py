@@ -1,0 +1,63 @@
+"""A glimpse of a recording around one moment, before all of it has been read."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from ccplay.errors import RecordingError, WireError
+from ccplay.state.lab_state import LabState
+from ccplay.stream import wire
+from ccplay.stream.limits import Bounds
+from ccplay.stream.sources import complete_lines
+
+BEFORE_S, AFTER_S = 60.0, 30.0
+"""Around the moment: more than the first window of the plots shows."""
+
+_SAMPLES = tuple(
+    f'{{"event":"{kind}"'.encode()
+    for kind in (
+        *("sweep", "sweeps", "trace-samples", "ca-state-changed"),
+        *("ping-sample", "udp-sample", "download-progress", "health"),
+    )
+)
+"""How the lines begin that make nearly all of a recording."""
+
+_MOMENT = re.compile(rb'.*"t":([0-9.]{1,20})}\n')
+"""Events end with their moment."""
+
+_TAIL = 40
+"""Bytes that it fits into."""
+
+
+def glimpse(path: Path, t: float) -> LabState | None:
+    """Return the state of a recording with only the samples around ``t`` in it.
+
+    What was built, started, changed and remarked until then is there, as in the whole state. None
+    where that can't be told: the whole recording has to be read, and says why.
+    """
+    state, bounds = LabState(), Bounds()
+    try:
+        with path.open("rb") as file:
+            state.apply(wire.decode_hello(next(complete_lines(file)), str(path)))
+            for line in complete_lines(file):
+                if line.startswith(_SAMPLES):
+                    moment = _moment(line)
+                    if moment > t + AFTER_S:
+                        break
+                    # A block begins up to some seconds before its last sweep.
+                    if moment < t - BEFORE_S:
+                        continue
+                event = wire.decode_event(line)
+                bounds.check(event)
+                state.apply(event)
+    except (OSError, StopIteration, RecordingError, WireError):
+        return None
+    return state
+
+
+def _moment(line: bytes) -> float:
+    found = _MOMENT.fullmatch(line[-_TAIL:])
+    if found is None:
+        raise WireError("a line does not end with its moment")
+    return float(found[1])

@@ -1,0 +1,65 @@
+"""Whatever a recording holds that can be read, the screen draws it."""
+
+from pathlib import Path
+
+from ccplay.errors import RecordingError
+from ccplay.session.session import Session
+from ccplay.state.lab_state import LabState
+from ccplay.state.recorded import read_recording
+from ccplay.stream.sources import ReplaySource
+from ccplay.ui.app import CcplayApp
+from tests.unit.mutants import REAL, mutants
+from tests.unit.test_strangers import flow, recording
+
+SHARES = (0.0, 0.4, 0.9, 1.0)
+"""Of a recording, where the playhead is put."""
+WIDER = 20
+"""Steps of zoom, to the widest and back."""
+
+
+async def draw(app: CcplayApp, state: LabState) -> None:
+    """Draw a state as a replay would, at some moments and widths, with both bottom panels."""
+    main = app.main
+    main.session.state = state
+    for share in SHARES:
+        main.playhead.jump(share * state.now, state.now)
+        main.redraw()
+    main.action_receiver()
+    for step in (-WIDER, WIDER):
+        main.playhead.zoom(step, state.now)
+        main.redraw()
+    main.action_receiver()
+
+
+async def test_a_mutant_is_drawn(tmp_path: Path) -> None:
+    session = Session(ReplaySource(REAL))
+    app = CcplayApp(session)
+    path, drawn = tmp_path / "x", 0
+    async with app.run_test(size=(120, 40)) as pilot:
+        await app.workers.wait_for_complete(
+            [each for each in app.workers if each.group == "session"]
+        )
+        for mutant in mutants(150, seed=3):
+            path.write_bytes(mutant)
+            try:
+                state = read_recording(path)
+            except RecordingError:
+                continue
+            await draw(app, state)
+            drawn += 1
+        await pilot.pause()
+    assert drawn > 15
+
+
+async def test_a_network_without_hosts_and_traffic_without_sweeps_are_drawn(
+    tmp_path: Path,
+) -> None:
+    path = recording(tmp_path / "x", [{"event": "ready", "t": 0}, flow(1), flow(2, 3.0)])
+    session = Session(ReplaySource(REAL))
+    app = CcplayApp(session)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await app.workers.wait_for_complete(
+            [each for each in app.workers if each.group == "session"]
+        )
+        await draw(app, read_recording(path))
+        await pilot.pause()

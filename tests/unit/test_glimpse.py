@@ -1,0 +1,134 @@
+"""A glimpse of a recording is what its whole state has around that moment, and comes first."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ccplay.model.events import AnyEvent, FlowStarted, Health, PingSample, PingStarted, Ready
+from ccplay.model.samples import Sweep, TcpSamples
+from ccplay.session.session import Session
+from ccplay.state.glimpse import AFTER_S, BEFORE_S, glimpse
+from ccplay.state.lab_state import LabState
+from ccplay.state.recorded import read_recording
+from ccplay.stream import wire
+from ccplay.stream.sinks import Recorder
+from ccplay.stream.sources import ReplaySource
+from tests.unit.mutants import mutants
+from tests.unit.test_recordings import everything
+from tests.unit.test_session import HELLO
+
+HZ, SECONDS, AT = 10, 600, 400.0
+
+
+def sweep(n: int) -> Sweep:
+    numbers: dict[str, Any] = {name: [n] for name in TcpSamples.__struct_fields__}
+    numbers |= {"flow": ["1"], "cc": ["reno"], "ca_state": [n % 5]}
+    return Sweep(t=n / HZ, tcp=TcpSamples(**numbers))
+
+
+def long() -> list[AnyEvent]:
+    """Return ten minutes of a flow and a ping, another flow beginning in the middle of it."""
+    names: dict[str, Any] = {"src": "s1", "dst": "d1"}
+    start = FlowStarted(t=0.0, flow="1", cc="reno", port=1, **names)
+    events: list[AnyEvent] = [HELLO, Ready(t=0.0), start, PingStarted(
+        t=0.0, ping="p1", interval_s=1.0, **names)]  # fmt: skip
+    for n in range(SECONDS * HZ):
+        events.append(sweep(n))
+        if not n % HZ:
+            events.append(PingSample(t=n / HZ, ping="p1", seq=n, rtt_us=20.0 + n))
+            events.append(_health(n / HZ))
+        if n == SECONDS * HZ // 2:
+            events.append(FlowStarted(t=n / HZ, flow="2", cc="cubic", port=2, **names))
+    return events
+
+
+def _health(t: float) -> Health:
+    return Health(
+        t=t, ticks=HZ, missed=0, late_p50_us=0, late_p99_us=0, sweep_p50_us=0,
+        lab_cpu=0, host_cpu=0, steal=0,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("long") / "x.ccplay"
+    recorder = Recorder(path)
+    for event in long():
+        recorder.put(event)
+    recorder.close()
+    return path
+
+
+def around(state: LabState, name: str) -> Sequence[float]:
+    """Return the values of a flow's series that a window around the moment shows."""
+    edges = (AT - BEFORE_S + 2.0, AT + AFTER_S - 2.0)
+    return state.flows["1"].series[name].window(*map(state.sweeps.at_or_after, edges))
+
+
+def test_a_glimpse_is_what_the_whole_state_has_around_the_moment(path: Path) -> None:
+    whole, seen = read_recording(path), glimpse(path, AT)
+    assert seen is not None
+    for name in ("cwnd", "ca_state", "srtt_us", "bytes_acked"):
+        assert list(around(seen, name)) == list(around(whole, name))
+        assert len(around(seen, name)) > 80 * HZ
+    assert list(seen.flows) == ["1", "2"]
+    assert everything(seen.applied) == everything(whole.applied)
+    assert AT < seen.now <= AT + AFTER_S + 2.0
+    assert AT - BEFORE_S <= seen.sweeps.time(0) < AT - BEFORE_S + 2.0
+
+
+def test_a_glimpse_decodes_only_what_it_shows(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded = []
+    real = wire.decode_event
+
+    def decode(line: bytes) -> object:
+        decoded.append(line)
+        return real(line)
+
+    monkeypatch.setattr("ccplay.stream.wire.decode_event", decode)
+    glimpse(path, AT)
+    few = len(decoded)
+    read_recording(path)
+    assert few < (len(decoded) - few) / 4
+
+
+async def test_a_session_shows_the_glimpse_until_it_has_read_as_much(path: Path) -> None:
+    session = Session(ReplaySource(path), glimpse=partial(glimpse, path, AT))
+    shown: list[tuple[float, float]] = []
+    take = session._take
+
+    def watched(event: AnyEvent) -> None:
+        take(event)
+        shown.append((session.known_from, session.state.now))
+
+    session._take = watched  # type: ignore[assignment, method-assign]
+    await session.run()
+    assert session.error is None
+    # From the first event on the moment can be drawn.
+    assert all(since <= AT <= now for since, now in shown)
+    assert shown[0][0] > 0
+    assert shown[-1][0] == 0
+    assert everything(session.state) == everything(read_recording(path))
+
+
+@pytest.mark.parametrize("broken", [b"", b"{}\n", b'{"event":"hello"}\n'])
+async def test_what_cannot_be_read_gives_no_glimpse_and_the_usual_error(
+    tmp_path: Path, broken: bytes
+) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(broken)
+    assert glimpse(path, AT) is None
+    session = Session(ReplaySource(path), glimpse=partial(glimpse, path, AT))
+    await session.run()
+    assert session.error == f"{path}: not a ccplay recording"
+
+
+def test_a_glimpse_of_a_mutant_raises_nothing(tmp_path: Path) -> None:
+    path, seen = tmp_path / "x", 0
+    for mutant in mutants(200, seed=4):
+        path.write_bytes(mutant)
+        seen += glimpse(path, 20.0) is not None
+    assert seen > 20

@@ -1,0 +1,334 @@
+"""A stranger's recording is read, or refused with its line, in little time and memory."""
+
+import json
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ccplay.analysis.summary import summarise
+from ccplay.commands.runs import gather
+from ccplay.errors import RecordingError
+from ccplay.model.samples import (
+    QdiscRows,
+    QdiscSamples,
+    Sweep,
+    Sweeps,
+    TcpRows,
+    TcpSamples,
+)
+from ccplay.report.data import export
+from ccplay.report.data.samples import TABLES
+from ccplay.state.lab_state import FLOW_SERIES, QUEUE_SERIES, LabState
+from ccplay.state.recorded import read_recording
+from ccplay.state.trace import TRACE_SERIES
+from ccplay.stream import sweep_codec, wire
+from ccplay.stream.limits import (
+    KEPT,
+    MOST_BYTES,
+    MOST_QUEUES,
+    OF_FLOW,
+    OF_QUEUE,
+    OF_SEGMENT,
+    Bounds,
+)
+from tests.unit.mutants import mutants, real_lines
+from tests.unit.test_session import HELLO
+
+HELLO_LINE = wire.encode(HELLO)
+FLOW = {"event": "flow-started", "t": 1, "src": "a", "dst": "b", "cc": "x", "port": 1}
+MANY_LINKS: dict[str, object] = {str(n): {} for n in range(1001)}
+BLOCK = {"event": "sweeps", "t": 1.0, "after_us": [20_000] * 3}
+
+
+def recording(path: Path, records: Iterable[object], hello: bytes = HELLO_LINE) -> Path:
+    """Write a recording by hand."""
+    path.write_bytes(hello + b"".join(json.dumps(each).encode() + b"\n" for each in records))
+    return path
+
+
+def flow(name: object, t: float = 1.0) -> dict[str, Any]:
+    return FLOW | {"flow": str(name), "t": t}
+
+
+def ended(name: object, t: float = 2.0) -> dict[str, Any]:
+    numbers = {"bytes": 1, "duration_s": 1.0, "retransmits": 0}
+    return {"event": "flow-ended", "t": t, "flow": str(name), **numbers}
+
+
+def of_flow(field: str, row: object) -> dict[str, Any]:
+    return BLOCK | {"tcp": {"flow": ["1"], "cc": ["x"], "fields": {field: [row]}}}
+
+
+def hello(**changes: object) -> bytes:
+    return json.dumps(json.loads(HELLO_LINE) | changes).encode() + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("record", "reason"),
+    [
+        (of_flow("ca_state", 7), "ca_state 7 is none of 0 to 4"),
+        (of_flow("ca_state", [4, 0, 1, 0]), "ca_state 5 is none"),
+        (of_flow("ca_state", {"0": 0, "2": 5}), "ca_state 5 is none"),
+        (of_flow("ca_state", [None, 3, None, 2]), "ca_state 5 is none"),
+        (of_flow("ca_state", [-1, 0, 0, 0]), "ca_state: a count below 0"),
+        (of_flow("cwnd", [5, -3, -3, 9]), "cwnd: a count below 0"),
+        (of_flow("cwnd", [None, 2, None, -3]), "cwnd: a count below 0"),
+        ({"event": "ca-state-changed", "t": 1, "flow": "1", "ca_state": 5}, "ca_state"),
+        ({"event": "log", "t": 1, "level": "info", "text": "x" * (1 << 20)}, "a line of 1,048,"),
+        (
+            {"event": "applied", "t": 1, "command": {"do": "build", "links": MANY_LINKS}},
+            "length <= 1000",
+        ),
+    ],
+)  # fmt: skip
+def test_a_value_that_no_kernel_tells_is_refused(
+    tmp_path: Path, record: dict[str, Any], reason: str
+) -> None:
+    path = recording(tmp_path / "x", [flow(1), record])
+    with pytest.raises(RecordingError, match=f"x:3: .*{reason}"):
+        read_recording(path)
+
+
+@pytest.mark.parametrize(
+    "changed", [{"wall_time": 1e300}, {"wall_time": -1.0}, {"network": {"nodes": [{}] * 2000}}]
+)
+def test_a_first_line_with_an_impossible_value_is_refused_with_the_reason(
+    tmp_path: Path, changed: dict[str, object]
+) -> None:
+    path = recording(tmp_path / "x", [], hello(**changed))
+    with pytest.raises(RecordingError, match=r"x:1: event 'hello': .* at `\$"):
+        read_recording(path)
+
+
+def test_queues_are_bounded(tmp_path: Path) -> None:
+    names = [f"l{n}" for n in range(MOST_QUEUES + 1)]
+    rows = {"link": names, "kind": ["x"] * len(names), "fields": {}}
+    with pytest.raises(RecordingError, match="x:2: more than 1,000 queues"):
+        read_recording(recording(tmp_path / "x", [BLOCK | {"qdisc": rows}]))
+
+
+# --- memory -------------------------------------------------------------------------------------
+
+_LEAN = """
+    import resource, sys
+    from pathlib import Path
+    from ccplay.errors import RecordingError
+    from ccplay.state.recorded import read_recording
+    resource.setrlimit(resource.RLIMIT_AS, (400 << 20, 400 << 20))
+    try:
+        read_recording(Path(sys.argv[1]))
+    except RecordingError as error:
+        print(error)
+    else:
+        print("read")
+"""
+
+
+@pytest.mark.parametrize(
+    ("head", "part", "reason"),
+    [
+        (b'{"event":"sweeps","t":1,"after_us":[],"x":[', b"[],", "arrays and objects in a line"),
+        (b'{"event":"sweeps","t":1,"after_us":[', b"1,", "sweeps in a block"),
+        (b'{"event":"sweeps","t":1,"after_us":[],"own":{"v":[', b"[1],", "arrays and objects"),
+        (b'{"event":"eclipse","t":1,"x":[', b"[],", "a line of"),
+        (b'{"event":"sweeps","t":1,"after_us":[],"\\u0078":[', b"1.0,", "a line of"),
+    ],
+)
+def test_a_long_line_takes_little_memory(
+    tmp_path: Path, head: bytes, part: bytes, reason: str
+) -> None:
+    """16 MB of the smallest parts in under 400 MB of address space, Python's own included."""
+    path = tmp_path / "x"
+    times = (wire.LONGEST_LINE - 100) // len(part)
+    path.write_bytes(HELLO_LINE + head + (part * times)[:-1] + b"]}" + b"\n")
+    argv = [sys.executable, "-c", textwrap.dedent(_LEAN), str(path)]
+    said = subprocess.run(argv, stdout=subprocess.PIPE, check=True, text=True).stdout
+    assert f"{path}:2: " in said
+    assert reason in said
+
+
+def test_a_longer_line_is_not_read_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(HELLO_LINE + b'{"event":"log","t":1,"x":"' + b"x" * (60 << 20) + b'"}\n')
+    argv = [sys.executable, "-c", textwrap.dedent(_LEAN), str(path)]
+    said = subprocess.run(argv, stdout=subprocess.PIPE, check=True, text=True).stdout
+    assert "the line after it is longer than 16,777,216 bytes" in said
+
+
+def test_the_bound_counts_what_the_state_keeps() -> None:
+    """Values of every flow and queue over two sweeps of 500, with a gap between them."""
+    state, bounds = LabState(), Bounds()
+    assert 4 * len(FLOW_SERIES) == OF_FLOW
+    assert 4 * len(QUEUE_SERIES) == OF_QUEUE
+    assert 4 * len(TRACE_SERIES) + 8 == OF_SEGMENT
+    names = ["1", "2", "3"]
+    tcp = TcpRows(flow=names, cc=["x"] * 3, fields={name: [0] * 3 for name in FLOW_SERIES})
+    qdisc = QdiscRows(link=["l"], kind=["k"], fields={name: [0] for name in QUEUE_SERIES})
+    own: dict[str, Any] = {"bbr_bw_bps": [1, None, 2]}
+    events = [
+        *(wire.decode_event(json.dumps(flow(name)).encode()) for name in names),
+        Sweeps(t=1.0, after_us=[1] * 499, tcp=tcp, qdisc=qdisc, own=own),
+        Sweeps(t=2.0, after_us=[1] * 999),
+        Sweeps(t=3.0, after_us=[1] * 499, tcp=tcp, qdisc=qdisc, own=own),
+    ]
+    for event in events:
+        bounds.check(event)
+        state.apply(event)
+    kept = [series for each in state.queues.values() for series in each.series.values()]
+    for each in state.flows.values():
+        kept += [*each.series.values(), *each.own.values()]
+    assert bounds._bytes == sum(len(series._values) * 4 for series in kept)
+
+
+def test_a_few_scalars_do_not_fill_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ccplay.stream.limits.MOST_BYTES", 1 << 20)
+    tcp = {"flow": ["1"], "cc": ["x"], "fields": {"cwnd": [0]}}
+    many = ({"event": "sweeps", "t": n, "after_us": [1] * 999, "tcp": tcp} for n in range(1, 50))
+    # A megabyte has room for 26 blocks of a flow's 40 bytes a sweep.
+    with pytest.raises(RecordingError, match="x:29: more samples than fit into"):
+        read_recording(recording(tmp_path / "x", [flow(1), *many]))
+
+
+# --- what real use makes ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("flows", "hz", "seconds", "variables"),
+    [(8, 200, 3600, 16), (1000, 200, 60, 0), (128, 50, 3600, 0), (1, 200, 86_400, 16)],
+)
+def test_what_real_use_makes_stays_within_the_bounds(
+    flows: int, hz: int, seconds: int, variables: int
+) -> None:
+    bounds, names = Bounds(), [str(n) for n in range(flows)]
+    qdisc = QdiscRows(link=["a", "b"], kind=["k"] * 2, fields={})
+    tcp = TcpRows(flow=names, cc=["x"] * flows, fields={})
+    own: dict[str, Any] = {f"v{n}": [1] * flows for n in range(variables)}
+    for t in range(0, seconds, 2):
+        block = Sweeps(t=t, after_us=[5000] * (2 * hz - 1), tcp=tcp, qdisc=qdisc, own=own)
+        bounds.check(block)
+    assert 0 < bounds._bytes < MOST_BYTES
+    assert bounds._held["a"] == min(seconds * hz, KEPT)
+
+
+def test_two_seconds_of_a_thousand_flows_are_a_line_that_is_read() -> None:
+    flows = [str(n) for n in range(1000)]
+    counts = [list(range(n * 1000, n * 1000 + 1000)) for n in (7, 12_345)]
+    sweeps = []
+    for n in range(100):
+        fields: dict[str, Any] = {
+            name: counts[n % 2] for name in TcpSamples.__struct_fields__ if name != "ca_state"
+        }
+        fields |= {"flow": flows, "cc": ["cubic"] * 1000, "ca_state": [n % 4] * 1000}
+        sweeps.append(Sweep(t=n / 50, tcp=TcpSamples(**fields), qdisc=_queue(n)))
+    line = wire.encode(sweep_codec.pack(sweeps))
+    assert len(line) > 5_000_000
+    assert isinstance(wire.decode_event(line), Sweeps)
+
+
+def _queue(n: int) -> QdiscSamples:
+    numbers: dict[str, Any] = {name: [n] for name in QdiscSamples.__struct_fields__}
+    return QdiscSamples(**numbers | {"link": ["l"], "kind": ["k"]})
+
+
+# --- time, by counted work ----------------------------------------------------------------------
+
+
+def calls(work: Callable[[], object]) -> int:
+    """Return how many functions ``work`` calls: its time, whatever the machine."""
+    count = 0
+
+    def count_one(_frame: object, what: str, _of: object) -> None:
+        nonlocal count
+        count += what in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count_one)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def busy(path: Path, flows: int) -> Path:
+    """Write a recording in which all flows run at once."""
+    sample = BLOCK | {
+        "tcp": {
+            "flow": [str(n) for n in range(flows)],
+            "cc": ["x"] * flows,
+            "fields": {name: [0] * flows for name in FLOW_SERIES},
+        }
+    }
+    names = range(flows)
+    steps = ({"event": "applied", "t": 1.0, "command": {"do": "start-flow", "flow": str(n),
+              "bytes": 1}} for n in names)  # fmt: skip
+    more = (sample, sample | {"t": 5.0}, *(ended(n, 6.0) for n in names))
+    return recording(path, ({"event": "ready", "t": 0}, *map(flow, names), *steps, *more))
+
+
+def test_work_grows_with_the_flows_and_not_with_their_square(tmp_path: Path) -> None:
+    """Four times the flows may be four times the work, and a little more; not sixteen."""
+    few, many = (busy(tmp_path / str(flows), flows) for flows in (100, 400))
+    read = [calls(partial(read_recording, path)) for path in (few, many)]
+    assert read[1] < 6 * read[0]
+    states = [read_recording(path) for path in (few, many)]
+    sums = [calls(partial(summarise, state, "x")) for state in states]
+    assert sums[1] < 6 * sums[0]
+
+
+def test_work_does_not_grow_with_time_that_has_no_samples(tmp_path: Path) -> None:
+    """The same sweeps over a second and over thirty years."""
+    states = []
+    for n, factor in enumerate((1, 10**8)):
+        sweeps = (
+            of_flow("cwnd", 1) | {"t": t * factor, "after_us": [1] * 3} for t in (1.0, 4.0, 9.0)
+        )
+        flows = (flow(1, factor), flow(2, factor))
+        path = recording(tmp_path / str(n), ({"event": "ready", "t": 0}, *flows, *sweeps))
+        states.append(read_recording(path))
+    work = [calls(partial(summarise, state, "x")) for state in states]
+    # Moments are looked up in at most half a million windows; each was 30 calls, for 80 million.
+    assert work[1] < 6_000_000
+
+
+# --- changed at random --------------------------------------------------------------------------
+
+
+def test_a_mutant_is_a_state_or_an_error_with_its_place(tmp_path: Path) -> None:
+    path, read = tmp_path / "x", 0
+    for mutant in mutants(300, seed=1):
+        path.write_bytes(mutant)
+        try:
+            read_recording(path)
+        except RecordingError as error:
+            assert str(error).startswith(f"{path}:")  # noqa: PT017 - it need not be refused
+        else:
+            read += 1
+    # Both happen, or the mutants show nothing.
+    assert 30 < read < 270
+
+
+def test_a_mutant_is_summed_up_and_exported_as_any_recording(tmp_path: Path) -> None:
+    path, done = tmp_path / "x", 0
+    for number, mutant in enumerate(mutants(60, seed=2)):
+        path.write_bytes(mutant)
+        try:
+            material = gather([path])
+        except RecordingError:
+            continue
+        written = export.export(material, tmp_path / str(number), "csv", TABLES)
+        done += any(rows for rows in written.values())
+    assert done > 6
+
+
+def test_mutants_are_made_of_all_kinds_of_lines() -> None:
+    kinds = {json.loads(line)["event"] for line in real_lines()}
+    assert {"hello", "sweeps", "flow-started", "ping-sample", "health", "ended"} <= kinds
