@@ -46,6 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code; errors become one line on stderr."""
     words = list(sys.argv[1:] if argv is None else argv)
     _fill_closed_streams()
+    _leave_the_current_directory_out()
     try:
         arguments = _parse(_with_command(words))
         code: int = arguments.run(arguments)
@@ -83,6 +84,16 @@ def _fill_closed_streams() -> None:
     sys.stdin = sys.stdin or os.fdopen(0)
     sys.stdout = sys.stdout or os.fdopen(1, "w")
     sys.stderr = sys.stderr or os.fdopen(2, "w")
+
+
+def _leave_the_current_directory_out() -> None:
+    """Have what we start find no program and no module in the current directory.
+
+    It may be a stranger's, and we may be root.
+    """
+    os.environ["PYTHONSAFEPATH"] = "1"
+    places = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    os.environ["PATH"] = os.pathsep.join(filter(os.path.isabs, places)) or os.defpath
 
 
 def _give_up_stdout() -> None:

@@ -2,13 +2,12 @@
 
 The object is kept in the user's cache under the SHA-256 of everything that it is made of: source
 and its name, headers, clang's version and options, and the types of this kernel (BTF), for which
-bpftool(8) writes ``vmlinux.h``.
+bpftool(8) writes ``vmlinux.h``. What is broken there, or may be a stranger's, is built again.
 """
 
 from __future__ import annotations
 
 import codecs
-import contextlib
 import hashlib
 import os
 import subprocess
@@ -21,6 +20,7 @@ from platformdirs import user_cache_path
 
 from ccplay.assets import ALGORITHMS, find_tool
 from ccplay.bpf.support import BTF, TOOLS
+from ccplay.cache import Cache
 from ccplay.errors import CcplayError, UnsupportedError
 
 HEADER = ALGORITHMS / "ccplay_cc.h"
@@ -34,6 +34,8 @@ _OPTIONS = (
     *("-Werror=division-by-zero", "-Werror=null-dereference"),
     *("-fno-color-diagnostics", "-fno-caret-diagnostics", "-ferror-limit=5"),
 )
+
+_TYPES = "vmlinux.h"
 
 _MOST_KEPT = 64
 """Objects in the cache, of some 700 kB each."""
@@ -65,16 +67,22 @@ def build(source: Path, told: Callable[[str], None] = lambda _: None) -> tuple[b
     types = _types()
     # The name is in the object: the kernel says by it where it finds something wrong.
     said = (source.name, types, _clang_version(), *_OPTIONS)
-    kept = _folder() / f"{_digest(text, HEADER.read_bytes(), '|'.join(said).encode())}.o"
-    with contextlib.suppress(OSError):
-        image = kept.read_bytes()
-        kept.touch()
-        return image, []
-    told(f"building {source.name}, which takes a while the first time")
+    name = f"{_digest(text, HEADER.read_bytes(), '|'.join(said).encode())}.o"
+    folder = _folder()
     try:
-        return _compile(source, text, _vmlinux_header(types), kept)
+        with Cache(folder) as cache:
+            if (image := cache.find(name)) is not None:
+                return image, []
+            told(f"building {source.name}, which takes a while the first time")
+            image, said_by_clang = _compile(source, text, _vmlinux_header(types), folder)
+            if not said_by_clang:
+                # Else what clang warns of is to be said the next time, too.
+                cache.keep(name, image)
+                # Every save of an own algorithm makes an object.
+                cache.forget(".o", _MOST_KEPT)
+            return image, said_by_clang
     except OSError as error:
-        raise CcplayError(f"can't keep what is built in {kept.parent}: {error.strerror}") from None
+        raise CcplayError(f"can't keep what is built in {folder}: {error.strerror}") from None
 
 
 def _text(source: Path) -> bytes:
@@ -91,9 +99,9 @@ def _text(source: Path) -> bytes:
     return text
 
 
-def _compile(source: Path, text: bytes, types: Path, kept: Path) -> tuple[bytes, list[str]]:
-    """Run clang; what it makes gets its name only when it is complete."""
-    with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
+def _compile(source: Path, text: bytes, types: Path, place: Path) -> tuple[bytes, list[str]]:
+    """Run clang, with a passing folder in ``place``; return what it makes and what it says."""
+    with tempfile.TemporaryDirectory(dir=place) as folder:
         made = Path(folder) / "object"
         argv = [
             *(_tool("clang"), *_OPTIONS, f"-I{types.parent}", f"-I{HEADER.parent}"),
@@ -105,20 +113,7 @@ def _compile(source: Path, text: bytes, types: Path, kept: Path) -> tuple[bytes,
         said = result.stderr.decode(errors="replace").strip().splitlines()
         if result.returncode != 0:
             raise BuildError(source, said)
-        image = made.read_bytes()
-        if not said:
-            # Else what clang warns of is to be said the next time, too.
-            made.replace(kept)
-    _forget(kept.parent)
-    return image, said
-
-
-def _forget(folder: Path) -> None:
-    """Delete what was used longest ago, for every save of an own algorithm makes an object."""
-    with contextlib.suppress(OSError):
-        objects = sorted(folder.glob("*.o"), key=lambda each: each.stat().st_mtime, reverse=True)
-        for each in objects[_MOST_KEPT:]:
-            each.unlink(missing_ok=True)
+        return made.read_bytes(), said
 
 
 @cache
@@ -132,35 +127,24 @@ def _types() -> str:
 
 def _vmlinux_header(types: str) -> Path:
     """Return ``vmlinux.h`` of this kernel, in a folder of its own."""
-    header = _folder() / types / "vmlinux.h"
-    if not header.exists():
-        result = _run([_tool("bpftool"), "btf", "dump", "file", str(BTF), "format", "c"], b"")
-        if result.returncode != 0 or not result.stdout:
-            said = result.stderr.decode(errors="replace").strip()
-            raise UnsupportedError(f"bpftool can't read this kernel's types: {said}")
-        header.parent.mkdir(exist_ok=True)
-        _keep(header, result.stdout)
-    return header
-
-
-def _keep(path: Path, content: bytes) -> None:
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-        file.write(content)
-    Path(file.name).replace(path)
+    folder = _folder() / types
+    with Cache(folder) as cache:
+        if cache.find(_TYPES) is None:
+            result = _run([_tool("bpftool"), "btf", "dump", "file", str(BTF), "format", "c"])
+            if result.returncode != 0 or not result.stdout:
+                said = result.stderr.decode(errors="replace").strip()
+                raise UnsupportedError(f"bpftool can't read this kernel's types: {said}")
+            cache.keep(_TYPES, result.stdout)
+    return folder / _TYPES
 
 
 @cache
 def _clang_version() -> str:
-    return _run([_tool("clang"), "--version"], b"").stdout.decode(errors="replace")
+    return _run([_tool("clang"), "--version"]).stdout.decode(errors="replace")
 
 
 def _folder() -> Path:
-    folder = user_cache_path("ccplay") / "algorithms"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CcplayError(f"can't keep what is built in {folder}: {error.strerror}") from None
-    return folder
+    return user_cache_path("ccplay").absolute() / "algorithms"
 
 
 def _tool(name: str) -> str:
@@ -170,11 +154,18 @@ def _tool(name: str) -> str:
     return path
 
 
-def _run(argv: list[str], text: bytes) -> subprocess.CompletedProcess[bytes]:
+def _run(argv: list[str], text: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     environment = {**os.environ, "LC_ALL": "C"}
     try:
         return subprocess.run(
-            argv, input=text, capture_output=True, check=False, timeout=_CLANG_S, env=environment
+            argv,
+            input=text,
+            capture_output=True,
+            check=False,
+            timeout=_CLANG_S,
+            env=environment,
+            # clang looks for headers in the current directory first, which may be a stranger's.
+            cwd="/",
         )
     except subprocess.TimeoutExpired:
         raise CcplayError(f"{argv[0]} did not end within {_CLANG_S:.0f} s") from None

@@ -30,6 +30,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def _new(arguments: argparse.Namespace) -> int:
+    from ccplay import files
     from ccplay.assets import ALGORITHMS, SUFFIX
     from ccplay.bpf.own_files import check_name, named
     from ccplay.errors import UsageError
@@ -38,13 +39,8 @@ def _new(arguments: argparse.Namespace) -> int:
     check_name(name)
     path = Path(f"{name}{SUFFIX}.c")
     template = (ALGORITHMS / f"template{SUFFIX}.c").read_text(encoding="utf-8")
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(template.replace("NAME_HERE", name))
-    except FileExistsError:
-        raise UsageError(f"{path} exists already: take another name, or delete it") from None
-    except OSError as error:
-        raise UsageError(f"can't write {path}: {error.strerror}") from None
+    with files.explained(path, UsageError):
+        files.write(path, template.replace("NAME_HERE", name))
     put(path)
     said = shlex.quote(str(path))
     tell(f"next: ccplay algorithm check {said}; ccplay --algorithm {said}")

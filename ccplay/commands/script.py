@@ -28,6 +28,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
+    from ccplay import files
     from ccplay.errors import UsageError
     from ccplay.scenario.file.writing import write
     from ccplay.scenario.rules.own_algorithms import rerun
@@ -40,12 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     if to is None:
         sys.stdout.write(text)
         return 0
-    try:
-        with to.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise UsageError(f"{to} exists already: name another file, or delete it") from None
-    except OSError as error:
-        raise UsageError(f"can't write {to}: {error.strerror}") from None
+    with files.explained(to, UsageError):
+        files.write(to, text)
     tell(f"to do the same again: {rerun(to, state)}")
     return 0

@@ -83,7 +83,7 @@ class Store:
 
     def recording(self, run: Run) -> Path:
         """Return where a run is to be recorded; what an unfinished one left there is gone."""
-        return self._runs.begin(f"{self._stem(run)}.ccplay")
+        return self._runs.free(f"{self._stem(run)}.ccplay")
 
     def recording_name(self, run: Run) -> str:
         """Return the same as ``CaseResult.recording`` has it."""

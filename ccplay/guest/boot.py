@@ -14,7 +14,8 @@ from pathlib import Path
 
 from ccplay.errors import LabError, UnsupportedError
 from ccplay.guest import bound
-from ccplay.guest.kept import ACCELERATOR, FOLDER, KERNEL, MODULES, RAMDISK
+from ccplay.guest.contents import flaw
+from ccplay.guest.kept import ACCELERATOR, ACCELERATORS, FOLDER, KERNEL, MODULES, RAMDISK
 from ccplay.guest.tools import find
 
 _KERNEL_IS_TOLD = "console=ttyS0 quiet loglevel=3 panic=-1 mitigations=off random.trust_cpu=1"
@@ -40,7 +41,7 @@ def argv(
     if not accelerator:
         if (missing := lack()) is not None:
             raise LabError(missing)
-        accelerator = ACCELERATOR.read_text(encoding="ascii")
+        accelerator = seen_to_work()
     emulated = accelerator == "tcg"
     pace = f"{_TWO_NS},sleep={'on' if paced else 'off'}"
     return [
@@ -73,10 +74,13 @@ def lack() -> str | None:
     """Say what keeps the guest from being booted, and the remedy; None where nothing does."""
     if not is_possible():
         return f"there is no guest for {platform.machine()} yet, only for x86_64"
-    if not ACCELERATOR.exists():
+    if not seen_to_work():
         return f"there is no guest in {FOLDER}: make guest, or ccplay guest"
     if not RAMDISK.exists():
         return f"the guest in {FOLDER} is another version's: make guest, or ccplay guest"
+    # The content of the modules is read by ``fetch`` alone.
+    if (wrong := flaw(FOLDER, (KERNEL, RAMDISK))) is not None:
+        return f"the guest in {FOLDER} can't be trusted: {wrong} (make guest, or ccplay guest)"
     try:
         find("qemu-system-x86_64")
     except UnsupportedError as error:
@@ -84,11 +88,24 @@ def lack() -> str | None:
     return None
 
 
+def seen_to_work() -> str:
+    """Return QEMU's accelerator that was seen to boot the guest; empty where none was."""
+    try:
+        name = ACCELERATOR.read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return ""
+    return name if name in ACCELERATORS else ""
+
+
 def environment() -> list[str]:
     """Return ``NAME=VALUE`` of what a Python of ours needs to find itself again in the guest."""
+    root = os.geteuid() == 0
     said = {
         "PATH": os.environ.get("PATH", "") + ":/usr/sbin:/usr/bin:/sbin:/bin",
         "HOME": str(Path.home()),
+        # Root in there is root for us: what it writes is ours, and ours are what it trusts.
+        "SUDO_UID": os.environ.get("SUDO_UID", "") if root else str(os.getuid()),
+        "SUDO_GID": os.environ.get("SUDO_GID", "") if root else str(os.getgid()),
         **{n: os.environ[n] for n in ("PYTHONPATH", "XDG_CACHE_HOME") if n in os.environ},
     }
     return [f"{name}={value}" for name, value in said.items()]

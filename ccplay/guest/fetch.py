@@ -9,8 +9,10 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from ccplay import files
 from ccplay.errors import CcplayError, LabError
 from ccplay.guest import boot, kernel, tools
+from ccplay.guest.contents import flaw, seal
 from ccplay.guest.kept import ACCELERATOR, FOLDER, MODULES, RAMDISK
 from ccplay.guest.ramdisk import ramdisk
 from ccplay.units import format_size
@@ -31,10 +33,16 @@ def fetch(tell: Callable[[str], None]) -> None:
     """
     tools.find("qemu-system-x86_64")
     try:
-        if not ACCELERATOR.exists():
+        if (wrong := flaw(FOLDER)) is not None:
+            if FOLDER.exists():
+                tell(f"the guest in {FOLDER} is made anew: {wrong}")
             _bring(tell)
         elif not RAMDISK.exists():
             _make_ramdisk(FOLDER)
+            seal(FOLDER)
+        if not boot.seen_to_work():
+            tell("booting it")
+            files.write(ACCELERATOR, _accelerator(), replace=True)
     except OSError as error:
         raise CcplayError(
             f"can't keep the guest in {FOLDER}: {error.strerror} ({_REMEDY})"
@@ -44,20 +52,20 @@ def fetch(tell: Callable[[str], None]) -> None:
 
 def _bring(tell: Callable[[str], None]) -> None:
     release = kernel.newest()
-    FOLDER.parent.mkdir(parents=True, exist_ok=True)
+    files.make_directory(FOLDER.parent)
     if shutil.disk_usage(FOLDER.parent).free < _ROOM:
         room = format_size(_ROOM)
         raise CcplayError(f"the guest takes {room}, which {FOLDER.parent} has not ({_REMEDY})")
     tell(f"downloading Linux {release} from the package sources (some 100 MB) and unpacking it")
     with tempfile.TemporaryDirectory(dir=FOLDER.parent) as name:
         folder = Path(name) / "guest"
-        folder.mkdir()
+        files.make_directory(folder)
         kernel.bring(release, folder)
         _make_ramdisk(folder)
-        shutil.rmtree(FOLDER, ignore_errors=True)
-        folder.replace(FOLDER)
-    tell("booting it")
-    ACCELERATOR.write_text(_accelerator(), encoding="ascii")
+        seal(folder)
+        files.give_all(folder)
+        os.sync()
+        files.replace_directory(folder, FOLDER, Path(name) / "earlier")
 
 
 def _make_ramdisk(folder: Path) -> None:
@@ -66,7 +74,7 @@ def _make_ramdisk(folder: Path) -> None:
     made = ramdisk(folder / "bin" / "busybox", next(modules.iterdir()))
     for old in folder.glob("ramdisk*"):
         old.unlink()
-    (folder / RAMDISK.name).write_bytes(made)
+    files.write(folder / RAMDISK.name, made)
 
 
 def _accelerator() -> str:

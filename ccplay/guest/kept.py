@@ -23,7 +23,9 @@ FOLDER = folder()
 KERNEL = FOLDER / "vmlinuz"
 MODULES = FOLDER / "lib" / "modules"
 ACCELERATOR = FOLDER / "accelerator"
-"""Says ``kvm`` or ``tcg``, whichever was seen to boot; written last."""
+"""Names one of ``ACCELERATORS``, whichever was seen to boot; written last."""
+
+ACCELERATORS = ("kvm", "tcg")
 
 INIT = Path(__file__).parent / "init"
 RAMDISK = FOLDER / f"ramdisk-{sha256(INIT.read_bytes()).hexdigest()[:8]}"

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from ccplay.errors import UnsupportedError
+from ccplay.files import make_directory
 from ccplay.guest.tools import run
 
 _IMAGE = re.compile(
@@ -57,7 +58,7 @@ def _settle(release: str, folder: Path) -> None:
     for found in (folder / "usr" / "lib" / "modules", folder / "usr" / "bin" / "busybox"):
         if found.exists():
             kept = folder / found.relative_to(folder / "usr")
-            kept.parent.mkdir(exist_ok=True)
+            make_directory(kept.parent)
             found.replace(kept)
     (folder / "boot" / f"vmlinuz-{release}").replace(folder / "vmlinuz")
     run(["depmod", "--basedir", str(folder), release], folder)

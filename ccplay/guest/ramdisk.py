@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from ccplay.files import make_directory, write
 from ccplay.guest.kept import INIT
 from ccplay.guest.tools import run
 
@@ -23,15 +23,15 @@ def ramdisk(busybox: Path, modules: Path) -> bytes:
     """Return the archive, for a kernel whose modules are in the folder ``modules``."""
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
-        shutil.copy(busybox, root / "busybox")
-        shutil.copy(INIT, root / "init")
-        (root / "init").chmod(0o755)
-        (root / "sbin").mkdir()
-        (root / "sbin" / "modprobe").write_text(_MODPROBE, encoding="ascii")
-        (root / "sbin" / "modprobe").chmod(0o755)
-        (root / "modules").mkdir()
+        for folder in ("sbin", "modules"):
+            make_directory(root / folder)
+        write(root / "busybox", busybox.read_bytes())
+        write(root / "init", INIT.read_bytes())
+        write(root / "sbin" / "modprobe", _MODPROBE)
+        for program in ("busybox", "init", "sbin/modprobe"):
+            (root / program).chmod(0o755)
         for at, module in enumerate(_in_order(modules)):
-            (root / "modules" / f"{at:02}.ko").write_bytes(_unpacked(modules / module))
+            write(root / "modules" / f"{at:02}.ko", _unpacked(modules / module))
         files = sorted(str(each.relative_to(root)) for each in root.rglob("*"))
         archive = [str(root / "busybox"), "cpio", "-o", "-H", "newc"]
         return run(archive, root, "\n".join(files).encode())

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ccplay.errors import LabError
+from ccplay.files import make_directory
 
 UNSHARE = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 """unshare(1): private network, mounts and processes, which all end with their first process."""
@@ -62,7 +63,7 @@ def guest_argv(
     # Captures go there, algorithms are edited there, and their objects are kept.
     kept = user_cache_path("ccplay")
     try:
-        kept.mkdir(parents=True, exist_ok=True)
+        make_directory(kept)
     except OSError as error:
         raise LabError(f"nothing can be kept in {kept}: {error.strerror}") from None
     lent = dict.fromkeys([place, *(file.absolute().parent for file in algorithms), kept])

@@ -8,6 +8,7 @@ from typing import BinaryIO, Protocol
 
 import msgspec
 
+from ccplay import files
 from ccplay.errors import RecordingError
 from ccplay.model.events import AnyEvent, DownloadProgress, Health, Hello, PingSample, UdpSample
 from ccplay.model.samples import CaStateChanged, Sweep, TraceSamples
@@ -36,10 +37,10 @@ class Recorder:
         """Create ``path``. Raises ``RecordingError`` where that can't be, or would lose one."""
         self._path = path
         self._block: list[Sweep] = []
-        if path.is_file() and path.stat().st_size:
-            raise RecordingError(f"{path} exists: remove it, or record to another name")
         try:
-            self._file: BinaryIO = path.open("wb")
+            self._file: BinaryIO = files.create(path)
+        except FileExistsError:
+            raise RecordingError(f"{path} exists: remove it, or record to another name") from None
         except OSError as error:
             raise RecordingError(f"can't record to {path}: {error.strerror}") from None
 

@@ -29,6 +29,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.screen import ModalScreen, Screen
 
+from ccplay import files
 from ccplay.errors import CcplayError
 from ccplay.model.commands import (
     AnyCommand,
@@ -459,11 +460,13 @@ class MainScreen(Screen[None]):
     def action_picture(self) -> None:
         """Save what is on the screen as an SVG picture in the current folder."""
         t = self.playhead.t
-        name = f"ccplay-{int(t // 60):02d}m{t % 60:04.1f}s.svg"
+        name = f"ccplay-{int(t // 60):02d}m{t % 60:04.1f}s"
+        drawn = self.app.export_screenshot()
         try:
-            path = self.app.save_screenshot(name)
+            path = files.write_numbered(Path(), name, ".svg", drawn)
         except OSError as error:
-            self.app.notify(f"can't save {name}: {error.strerror}", severity="error")
+            said = f"can't save {name}.svg: {error.strerror}"
+            self.app.notify(said, severity="error", markup=False)
         else:
             self.app.notify(f"saved {path}", markup=False)
 

@@ -187,6 +187,25 @@ async def test_s_saves_a_picture(tmp_path: Any, monkeypatch: pytest.MonkeyPatch)
         assert [each.suffix for each in tmp_path.iterdir()] == [".svg"]
 
 
+async def test_a_picture_is_never_written_over_anything(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its name can be told beforehand, and the folder may be one that others may write to."""
+    monkeypatch.chdir(tmp_path)
+    async with playing(live()) as (_, pilot):
+        await pilot.press("space", "s")
+        (picture,) = tmp_path.iterdir()
+        drawn = picture.read_text()
+        assert drawn.startswith("<svg")
+        picture.unlink()
+        picture.symlink_to("precious")
+        (tmp_path / "precious").write_text("mine")
+        await pilot.press("s")
+        assert (tmp_path / "precious").read_text() == "mine"
+        assert (tmp_path / f"{picture.stem}-2.svg").read_text().startswith("<svg")
+        assert len([*tmp_path.iterdir()]) == 3
+
+
 async def test_ascii_is_ascii() -> None:
     async with playing(live(), ascii=True) as (app, pilot):
         await until(pilot, lambda: app.main.playhead.t > 19)

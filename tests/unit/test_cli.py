@@ -3,12 +3,14 @@
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import ccplay
 from ccplay.cli import main
 from ccplay.commands import options
 from ccplay.commands.screen import can_draw
@@ -216,3 +218,34 @@ def test_what_is_no_such_file_is_refused_in_one_line(
         assert told.out == ""
         assert told.err.startswith("ccplay: ")
         assert told.err.count("\n") == 1, told.err
+
+
+def test_programs_and_modules_in_the_current_directory_are_not_run(tmp_path: Path) -> None:
+    """It may be a stranger's: a report's workers are Pythons that would import from there."""
+    recording = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
+    for name in ("a.ccplay", "b.ccplay"):
+        shutil.copy(recording, tmp_path / name)
+    for module in ("struct", "selectors", "socket"):
+        (tmp_path / f"{module}.py").write_text("open('imported', 'w')\n")
+    program = tmp_path / "unshare"
+    program.write_text("#!/bin/sh\ntouch run\n")
+    program.chmod(0o755)
+    start = tmp_path / "bin" / "start"
+    start.parent.mkdir()
+    start.write_text(
+        "import sys\nfrom ccplay.cli import main\n"
+        "if __name__ == '__main__':\n    sys.exit(main())\n"
+    )
+    package = str(Path(ccplay.__file__).parents[1])
+    environment = {"PATH": f":.:{os.environ['PATH']}", "PYTHONPATH": package}
+    for words in (["report", "a.ccplay", "b.ccplay", "--out", "report"], ["doctor"]):
+        subprocess.run(
+            [sys.executable, str(start), *words],
+            cwd=tmp_path,
+            env=os.environ | environment,
+            check=False,
+            capture_output=True,
+        )
+    assert (tmp_path / "report" / "index.html").exists()
+    assert not (tmp_path / "imported").exists()
+    assert not (tmp_path / "run").exists()

@@ -1,36 +1,10 @@
-"""The file of a capture: new, bounded, and never with half a block at its end."""
+"""The file of a capture: bounded, and never with half a block at its end."""
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import os
-from pathlib import Path
 
 from ccplay.lab.capture import pcapng
-
-_MOST_NAMES = 1000
-
-
-def create(directory: Path, stem: str) -> tuple[Path, int]:
-    """Make a new file, never through a symlink and never over another. Raises ``OSError``.
-
-    What root writes under sudo(8) belongs to who called it.
-    """
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    for number in range(1, _MOST_NAMES):
-        path = directory / f"{stem}{'' if number == 1 else f'-{number}'}.pcapng"
-        with contextlib.suppress(FileExistsError):
-            descriptor = os.open(path, flags, 0o644)
-            break
-    else:
-        raise FileExistsError(errno.EEXIST, f"{stem}.pcapng and all names after it are taken")
-    if (owner := os.environ.get("SUDO_UID", "")).isdecimal() and os.geteuid() == 0:
-        group = os.environ.get("SUDO_GID", "")
-        # Root of a user namespace may own nothing for others.
-        with contextlib.suppress(OSError):
-            os.fchown(descriptor, int(owner), int(group) if group.isdecimal() else -1)
-    return path, descriptor
 
 
 class File:

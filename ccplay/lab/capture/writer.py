@@ -14,9 +14,9 @@ from pathlib import Path
 
 import msgspec
 
-from ccplay import __version__
+from ccplay import __version__, files
 from ccplay.lab.capture import pcapng
-from ccplay.lab.capture.file import File, create
+from ccplay.lab.capture.file import File
 from ccplay.lab.capture.program import CaptureProgram
 
 _READ = 1 << 16
@@ -56,7 +56,7 @@ def main() -> None:
     """Capture until SIGINT, until the file is full or the program ends."""
     order = msgspec.json.decode(sys.argv[1], type=Order)
     try:
-        path, descriptor = create(Path(order.directory), order.stem)
+        path, file = files.create_numbered(Path(order.directory), order.stem, ".pcapng")
     except OSError as error:
         sys.exit(f"{order.directory}: {error.strerror} (say where with --captures DIR)")
     with CaptureProgram(order.program, order.grace_s) as program:
@@ -64,7 +64,7 @@ def main() -> None:
             path.unlink()
             sys.exit(program.last_words())
         _say(News(path=str(path)))
-        _say(_write(order, program, File(descriptor, order.max_bytes), str(path)))
+        _say(_write(order, program, File(file.fileno(), order.max_bytes), str(path)))
 
 
 def _write(order: Order, program: CaptureProgram, file: File, path: str) -> News:

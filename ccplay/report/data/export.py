@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import sys
-import tempfile
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, Protocol, TextIO
+from typing import Any, BinaryIO, Protocol, TextIO
 
+from ccplay import files
 from ccplay.errors import RecordingError, UsageError
 from ccplay.report.data.material import Material
 from ccplay.report.data.samples import TABLES, Batch, Kind, Schema, batches, schemas
@@ -23,7 +24,10 @@ class _Sink(Protocol):
         """Take some rows."""
 
     def close(self) -> None:
-        """Finish the file."""
+        """Write what is left."""
+
+    def abandon(self) -> None:
+        """Write nothing more; after ``close`` that changes nothing."""
 
 
 def export(material: Material, to: Path, kind: str, tables: Sequence[str]) -> dict[Path, int]:
@@ -36,31 +40,19 @@ def export(material: Material, to: Path, kind: str, tables: Sequence[str]) -> di
         _pyarrow()
     for name in tables:
         _refuse_existing(to / f"{name}.{kind}")
-    try:
-        to.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".export-", dir=to) as made:
-            rows = _write(material, Path(made), kind, tables)
-            written = {}
-            for name, count in rows.items():
-                path = to / f"{name}.{kind}"
-                (Path(made) / path.name).rename(path)
-                written[path] = count
-    except OSError as error:
-        raise RecordingError(f"can't write to {to}: {error.strerror}") from None
-    return written
+    with files.explained(to, RecordingError):
+        files.make_directory(to)
+    paths = {name: to / f"{name}.{kind}" for name in tables}
+    rows = _write(material, paths, kind)
+    return {paths[name]: count for name, count in rows.items()}
 
 
 def export_one(material: Material, to: Path, kind: str, table: str) -> int:
     """Write one table into the file ``to`` and return its rows; raises as ``export``."""
     _refuse_existing(to)
-    try:
-        with tempfile.TemporaryDirectory(prefix=".export-", dir=to.parent) as made:
-            rows = _write(material, Path(made), kind, [table])
-            if not rows:
-                raise UsageError(f"there are no rows of {table} in these recordings")
-            (Path(made) / f"{table}.{kind}").rename(to)
-    except OSError as error:
-        raise RecordingError(f"can't write {to}: {error.strerror}") from None
+    rows = _write(material, {table: to}, kind)
+    if not rows:
+        raise UsageError(f"there are no rows of {table} in these recordings")
     return rows[table]
 
 
@@ -76,29 +68,43 @@ def _refuse_existing(path: Path) -> None:
         raise UsageError(f"{path} exists already: name another place, or delete it")
 
 
-def _write(material: Material, folder: Path, kind: str, tables: Sequence[str]) -> dict[str, int]:
+def _write(material: Material, paths: Mapping[str, Path], kind: str) -> dict[str, int]:
+    """Write tables, each whole or not at all, and return how many rows each has."""
     every = schemas(material)
     rows: dict[str, int] = {}
     with ExitStack() as opened:
         sinks: dict[str, _Sink] = {}
-        for name, batch in batches(material, tables):
-            if name not in sinks:
-                path = folder / f"{name}.{kind}"
-                if kind == "parquet":
-                    sinks[name] = _parquet(path, every[name])
-                else:
-                    file = opened.enter_context(path.open("w", encoding="utf-8", newline=""))
-                    sinks[name] = _Csv(file, every[name])
-                opened.callback(sinks[name].close)
-            sinks[name].put(batch)
+        for name, batch in batches(material, list(paths)):
+            with files.explained(paths[name], RecordingError):
+                if name not in sinks:
+                    file = opened.enter_context(_whole(paths[name]))
+                    sinks[name] = _opened(file, every[name], kind)
+                    opened.callback(sinks[name].abandon)
+                sinks[name].put(batch)
             rows[name] = rows.get(name, 0) + len(batch["t_s"])
+        for name, sink in sinks.items():
+            with files.explained(paths[name], RecordingError):
+                sink.close()
     return {name: rows[name] for name in TABLES if name in rows}
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[BinaryIO]:
+    with files.explained(path, RecordingError), files.written(path) as file:
+        yield file
+
+
+def _opened(file: BinaryIO, schema: Schema, kind: str) -> _Sink:
+    if kind == "parquet":
+        return _parquet(file, schema)
+    return _Csv(TextIOWrapper(file, encoding="utf-8", newline=""), schema)
 
 
 class _Csv:
     """CSV after RFC 4180; what is not known is an empty cell."""
 
     def __init__(self, file: TextIO, schema: Schema) -> None:
+        self._file = file
         self._writer = csv.writer(file, lineterminator="\r\n")
         self._texts = [name for name, kind in schema.columns.items() if kind == "text"]
         self._columns = list(schema.columns)
@@ -113,10 +119,14 @@ class _Csv:
         self._writer.writerows(zip(*columns, strict=True))
 
     def close(self) -> None:
-        """Do nothing: the file is closed by who opened it."""
+        """Write what is left; the file is closed by who opened it."""
+        self._file.flush()
+
+    def abandon(self) -> None:
+        """Do nothing: what is left goes with the file."""
 
 
-def _parquet(path: Path, schema: Schema) -> _Sink:
+def _parquet(file: BinaryIO, schema: Schema) -> _Sink:
     arrow, parquet = _pyarrow()
     types: dict[Kind, Any] = {
         "text": arrow.dictionary(arrow.int32(), arrow.string()),
@@ -125,7 +135,7 @@ def _parquet(path: Path, schema: Schema) -> _Sink:
         "flag": arrow.bool_(),
     }
     columns = arrow.schema([(name, types[kind]) for name, kind in schema.columns.items()])
-    return _Parquet(arrow, parquet.ParquetWriter(path, columns, compression="zstd"), columns)
+    return _Parquet(arrow, parquet.ParquetWriter(file, columns, compression="zstd"), columns)
 
 
 def _pyarrow() -> tuple[Any, Any]:
@@ -160,6 +170,11 @@ class _Parquet:
         """Write what is left."""
         self._flush()
         self._writer.close()
+
+    def abandon(self) -> None:
+        """Write nothing more."""
+        # Else it would write its end when it is deleted, into a file that is closed.
+        self._writer.is_open = False
 
     def _flush(self) -> None:
         if self._waiting["t_s"]:

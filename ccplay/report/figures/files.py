@@ -8,6 +8,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from ccplay import files
 from ccplay.report.figures.svg import svg
 
 FORMATS = ("svg", "pdf", "png")
@@ -31,15 +32,15 @@ def save(figure: Figure, stem: Path, formats: Sequence[str], font_face: str = ""
     ``font_face`` is CSS that an SVG shall carry: its font, so that it is the same everywhere.
     """
     text = svg(figure, stem.name)
-    paths = []
-    for kind in formats:
-        path = stem.with_name(f"{stem.name}.{kind}")
-        if kind == "svg":
-            style = f"<style>{font_face}</style>" if font_face else ""
-            path.write_text(text.replace("<defs>", f"{style}<defs>", 1), encoding="utf-8")
-        elif kind == "pdf":
-            figure.savefig(path, format="pdf", metadata={"CreationDate": None, "Producer": None})
-        else:
-            figure.savefig(path, format=kind, dpi=PNG_DPI, metadata={"Software": None})
-        paths.append(path)
-    return Saved(text, [path.name for path in paths], figure.get_size_inches()[0])
+    names = [f"{stem.name}.{kind}" for kind in formats]
+    for name, kind in zip(names, formats, strict=True):
+        with files.create(stem.with_name(name)) as file:
+            if kind == "svg":
+                style = f"<style>{font_face}</style>" if font_face else ""
+                file.write(text.replace("<defs>", f"{style}<defs>", 1).encode())
+            elif kind == "pdf":
+                undated = {"CreationDate": None, "Producer": None}
+                figure.savefig(file, format="pdf", metadata=undated)
+            else:
+                figure.savefig(file, format=kind, dpi=PNG_DPI, metadata={"Software": None})
+    return Saved(text, names, figure.get_size_inches()[0])

@@ -19,6 +19,8 @@ from fontTools.ttLib import TTFont
 from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
 from matplotlib.ft2font import FT2Font
 
+from ccplay.files import create
+
 WHOLE = "DejaVu Sans"
 FAMILY = "DejaVu Sans Latin"
 WEIGHTS = ("normal", "bold")
@@ -44,7 +46,8 @@ def cut() -> Path:
                 font["name"].setName(
                     FAMILY, record.nameID, record.platformID, record.platEncID, record.langID
                 )
-        font.save(folder / f"{weight}.ttf")
+        with create(folder / f"{weight}.ttf") as file:
+            font.save(file)
     return folder
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +17,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from ccplay import files
 from ccplay.analysis.results import CaseResult
 from ccplay.errors import CcplayError, RecordingError, UsageError
 from ccplay.report.data.material import Material, slug
@@ -55,17 +55,13 @@ def write(material: Material, out: Path, tell: Teller, *, every: bool = False) -
     Raises ``UsageError`` where ``out`` has files that no report of ours has put there,
     ``RecordingError`` for runs that can't be read.
     """
-    earlier = _claim(out)
+    _claim(out)
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
+        files.make_directory(out.parent)
         with tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent) as made:
             folder = Path(made) / out.name
             _fill(material, folder, out, tell, every=every)
-            if earlier:
-                shutil.rmtree(out)
-            elif out.exists():
-                out.rmdir()
-            folder.rename(out)
+            files.replace_directory(folder, out, Path(made) / "earlier")
     except OSError as error:
         raise RecordingError(f"can't write {out}: {error.strerror}") from None
     except BrokenProcessPool:
@@ -73,12 +69,12 @@ def write(material: Material, out: Path, tell: Teller, *, every: bool = False) -
     return out / "index.html"
 
 
-def _claim(out: Path) -> bool:
-    """Return whether ``out`` is a report of ours. Raises ``UsageError`` for others' files."""
+def _claim(out: Path) -> None:
+    """Raise ``UsageError`` where ``out`` has files that no report of ours has put there."""
     if out.is_symlink() or (out.exists() and not out.is_dir()):
         raise UsageError(f"{out} is no directory: name another with --out")
     if not out.exists() or not any(out.iterdir()):
-        return False
+        return
     try:
         ours = set(msgspec.json.decode((out / MANIFEST).read_bytes(), type=list[str]))
     except (OSError, msgspec.MsgspecError):
@@ -92,13 +88,12 @@ def _claim(out: Path) -> bool:
     }
     if others := sorted(there - ours - {MANIFEST}):
         raise UsageError(f"{out} has {others[0]!r}, which no report put there: move it away first")
-    return True
 
 
 def _fill(material: Material, folder: Path, out: Path, tell: Teller, *, every: bool) -> None:
     figures, table_folder = folder / "figures", folder / "tables"
-    figures.mkdir(parents=True)
-    table_folder.mkdir()
+    for each in (figures, table_folder):
+        files.make_directory(each)
     cut = fonts.cut()
     # The longest first, so that no worker is left alone with one at the end.
     jobs = sorted(_jobs(material, figures, cut, every=every), key=lambda job: not job.every_file)
@@ -119,9 +114,9 @@ def _fill(material: Material, folder: Path, out: Path, tell: Teller, *, every: b
         font_face=fonts.face(cut),
         links=_links(material, drawn, out),
     )
-    (folder / "index.html").write_text(page, encoding="utf-8")
+    files.write(folder / "index.html", page)
     names = [str(path.relative_to(folder)) for path in sorted(folder.rglob("*")) if path.is_file()]
-    (folder / MANIFEST).write_bytes(msgspec.json.encode(names))
+    files.write(folder / MANIFEST, msgspec.json.encode(names))
 
 
 # --- figures ------------------------------------------------------------------------------------
@@ -179,7 +174,7 @@ def _links(material: Material, drawn: Sequence[Drawn], out: Path) -> dict[str, t
 def _write_table(table: Table, folder: Path) -> None:
     stem = folder / slug(table.name)
     for ending, text in (("md", table.markdown()), ("csv", table.csv()), ("json", table.json())):
-        stem.with_name(f"{stem.name}.{ending}").write_text(text, encoding="utf-8", newline="")
+        files.write(stem.with_name(f"{stem.name}.{ending}"), text)
 
 
 # --- workers --------------------------------------------------------------------------------------

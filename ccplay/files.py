@@ -1,0 +1,303 @@
+"""The one way in which files are written: new or whole, and never where a stranger leads us.
+
+On the way to a file only symlinks of root, of ourselves and of sudo(8)'s caller are followed; its
+own name is never followed as a symlink. What root writes under sudo belongs to the caller.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Self
+
+from ccplay.errors import CcplayError
+
+_MOST_SYMLINKS = 40
+"""As many as the kernel follows, see path_resolution(7)."""
+
+_MOST_NUMBERS = 1000
+
+_STEP = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_NO_HARD_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+
+_NUMBER = re.compile(r"[0-9]{1,9}|[1-3][0-9]{9}")
+"""Of a user or a group: chown(2) takes 32 bits."""
+
+_KINDS = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFLNK: "a symlink",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+}
+
+
+class Directory:
+    """A directory by its file descriptor, so that it stays the same one while it is used.
+
+    ``with`` it, or ``close`` it. What fails raises ``OSError``, whose ``strerror`` is the reason.
+    """
+
+    def __init__(self, path: Path, descriptor: int | None = None, *, make: bool = False) -> None:
+        """Open ``path``, unless it is open already; ``make`` what is missing of it."""
+        self.path = path
+        """As a person would name it; nothing is opened by it."""
+        self.descriptor = _walk(path, make=make) if descriptor is None else descriptor
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the directory, and of its lock."""
+        os.close(self.descriptor)
+
+    def enter(self, name: str) -> Directory:
+        """Open a directory in it, made where it is missing; a symlink is refused."""
+        there = _enter(self.descriptor, name, make=True)
+        try:
+            return Directory(self.path / name, os.open(".", _DIRECTORY, dir_fd=there))
+        finally:
+            os.close(there)
+
+    def open(self, name: str) -> BinaryIO:
+        """Open a file to read it; a symlink, or what is no file, is refused."""
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        descriptor = os.open(name, flags, dir_fd=self.descriptor)
+        kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
+        if kind != stat.S_IFREG:
+            os.close(descriptor)
+            raise OSError(errno.EINVAL, f"it is {_KINDS.get(kind, 'no regular file')}")
+        return open(descriptor, "rb")  # noqa: PTH123 - by descriptor
+
+    def create(self, name: str) -> BinaryIO:
+        """Open a new file. Raises ``FileExistsError`` where a file has that name."""
+        try:
+            descriptor = os.open(name, _NEW, 0o644, dir_fd=self.descriptor)
+        except FileExistsError:
+            self._refuse_oddities(name)
+            raise
+        _give(descriptor)
+        return open(descriptor, "wb")  # noqa: PTH123 - by descriptor
+
+    @contextlib.contextmanager
+    def written(self, name: str, *, replace: bool = False) -> Iterator[BinaryIO]:
+        """Open a file that gets its name when it is complete and on the disk, or never.
+
+        Without ``replace`` it is a new one: raises ``FileExistsError`` where a file has that name.
+        """
+        earlier = self._refuse_oddities(name)
+        if earlier is not None and not replace:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+        passing = f".ccplay-{secrets.token_hex(8)}"
+        try:
+            with self.create(passing) as file:
+                if earlier is not None and stat.S_ISREG(earlier.st_mode) and is_safe(earlier):
+                    os.fchmod(file.fileno(), stat.S_IMODE(earlier.st_mode) & 0o777)
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            self._publish(passing, name, replace=replace)
+        except BaseException:
+            self.discard(passing)
+            raise
+        with contextlib.suppress(OSError):
+            os.fsync(self.descriptor)
+
+    def discard(self, name: str) -> None:
+        """Delete a file, where there is one."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=self.descriptor)
+
+    def _publish(self, passing: str, name: str, *, replace: bool) -> None:
+        here = self.descriptor
+        if not replace:
+            try:
+                os.link(passing, name, src_dir_fd=here, dst_dir_fd=here, follow_symlinks=False)
+            except OSError as error:
+                if error.errno not in _NO_HARD_LINKS:
+                    raise
+                if self._refuse_oddities(name) is not None:
+                    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from None
+            else:
+                os.unlink(passing, dir_fd=here)
+                return
+        os.replace(passing, name, src_dir_fd=here, dst_dir_fd=here)
+
+    def _refuse_oddities(self, name: str) -> os.stat_result | None:
+        """Return what has this name, if anything; raise ``OSError`` for what is no file.
+
+        A symlink may be replaced like a file: it is not what it leads to that is lost.
+        """
+        try:
+            found = os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+        kind = stat.S_IFMT(found.st_mode)
+        if kind not in (stat.S_IFREG, stat.S_IFLNK):
+            raise OSError(errno.EINVAL, f"it is {_KINDS.get(kind, 'no regular file')}")
+        return found
+
+
+def create(path: Path) -> BinaryIO:
+    """Open a new file that grows while others read it; see ``Directory.create``."""
+    with Directory(path.parent) as folder:
+        return folder.create(path.name)
+
+
+def create_numbered(folder: Path, stem: str, suffix: str) -> tuple[Path, BinaryIO]:
+    """Open a new file ``stem`` + ``suffix``; where that exists, its name gets a number."""
+    for path in _numbered(folder, stem, suffix):
+        with contextlib.suppress(FileExistsError):
+            return path, create(path)
+    raise FileExistsError(errno.EEXIST, f"{stem}{suffix} and all names after it are taken")
+
+
+def write_numbered(folder: Path, stem: str, suffix: str, content: bytes | str) -> Path:
+    """Write a new file as ``create_numbered`` names it, whole or not at all; return its path."""
+    for path in _numbered(folder, stem, suffix):
+        with contextlib.suppress(FileExistsError):
+            write(path, content)
+            return path
+    raise FileExistsError(errno.EEXIST, f"{stem}{suffix} and all names after it are taken")
+
+
+def _numbered(folder: Path, stem: str, suffix: str) -> Iterator[Path]:
+    """Yield the names that are free."""
+    for number in range(1, _MOST_NUMBERS):
+        path = folder / f"{stem}{'' if number == 1 else f'-{number}'}{suffix}"
+        if not os.path.lexists(path):
+            yield path
+
+
+@contextlib.contextmanager
+def written(path: Path, *, replace: bool = False) -> Iterator[BinaryIO]:
+    """Open a file that appears when it is complete, or never; see ``Directory.written``."""
+    with Directory(path.parent) as folder, folder.written(path.name, replace=replace) as file:
+        yield file
+
+
+def write(path: Path, content: bytes | str, *, replace: bool = False) -> None:
+    """Write a file whole, or not at all; see ``Directory.written``."""
+    with written(path, replace=replace) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+def make_directory(path: Path) -> None:
+    """Make a directory, and what is missing above it. Raises ``OSError``."""
+    Directory(path, make=True).close()
+
+
+def give_all(folder: Path) -> None:
+    """Give what other programs have made in a folder of ours to sudo's caller, too."""
+    if (caller := _caller()) is not None:
+        for path in (folder, *folder.rglob("*")):
+            os.chown(path, *caller, follow_symlinks=False)
+
+
+def replace_directory(made: Path, path: Path, aside: Path) -> None:
+    """Give a complete directory its name; what has that name is moved ``aside`` first."""
+    with contextlib.suppress(FileNotFoundError):
+        path.rename(aside)
+    try:
+        made.rename(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            aside.rename(path)
+        raise
+
+
+@contextlib.contextmanager
+def explained(path: Path, kind: type[CcplayError]) -> Iterator[None]:
+    """Turn an ``OSError`` into ``kind``, with the file that can't be written and the reason."""
+    try:
+        yield
+    except FileExistsError:
+        raise kind(f"{path} exists already: name another file, or delete it") from None
+    except OSError as error:
+        raise kind(f"can't write {path}: {error.strerror or error}") from None
+
+
+def trusts(user: int) -> bool:
+    """Whether what ``user`` owns may lead us: root's, our own, or that of sudo's caller."""
+    if user in (0, os.geteuid()):
+        return True
+    caller = _caller()
+    # In a user namespace real root has the number of nobody: it is the one who owns /.
+    return (caller is not None and user == caller[0]) or user == Path("/").stat().st_uid
+
+
+def is_safe(found: os.stat_result) -> bool:
+    """Whether nobody whom we don't trust can have written this file or directory."""
+    return trusts(found.st_uid) and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _walk(path: Path, *, make: bool) -> int:
+    """Open a directory, step by step from where ``path`` begins."""
+    here = os.open("/" if path.is_absolute() else ".", _STEP)
+    try:
+        left = list(reversed(path.parts))
+        symlinks = 0
+        while left:
+            name = left.pop()
+            there = _enter(here, name, make=make)
+            found = os.fstat(there)
+            if not stat.S_ISLNK(found.st_mode):
+                os.close(here)
+                here = there
+                continue
+            try:
+                symlinks += 1
+                if not trusts(found.st_uid):
+                    raise OSError(errno.EACCES, f"{name} is a symlink of somebody else's")
+                if symlinks > _MOST_SYMLINKS:
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+                left += reversed(Path(os.readlink("", dir_fd=there)).parts)
+            finally:
+                os.close(there)
+        return os.open(".", _DIRECTORY, dir_fd=here)
+    finally:
+        os.close(here)
+
+
+def _enter(here: int, name: str, *, make: bool) -> int:
+    """Open what has this name as it is, a symlink not followed; ``make`` a missing directory."""
+    try:
+        return os.open(name, _STEP, dir_fd=here)
+    except FileNotFoundError:
+        if not make:
+            raise
+    try:
+        os.mkdir(name, dir_fd=here)
+    except FileExistsError:
+        return os.open(name, _STEP, dir_fd=here)
+    made = os.open(name, _DIRECTORY, dir_fd=here)
+    _give(made)
+    return made
+
+
+def _caller() -> tuple[int, int] | None:
+    """Return user and group of who became root by sudo(8); None where nobody did."""
+    words = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
+    if os.geteuid() != 0 or not all(_NUMBER.fullmatch(word) for word in words):
+        return None
+    return int(words[0]), int(words[1])
+
+
+def _give(descriptor: int) -> None:
+    """Give what root has just made to who became root by sudo."""
+    if (caller := _caller()) is not None:
+        # Root of a user namespace may own nothing for others.
+        with contextlib.suppress(OSError):
+            os.fchown(descriptor, *caller)

@@ -1,0 +1,72 @@
+"""What a guest consists of, by size and digest, so that it is seen to be whole before it runs."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from ccplay.cache import Cache
+from ccplay.files import is_safe
+
+CONTENTS = "contents"
+_NOT_LISTED = (CONTENTS, "accelerator")
+
+
+def seal(folder: Path) -> None:
+    """List what is in the folder of a guest, in a file of its own. Raises ``OSError``."""
+    listed = {
+        str(path.relative_to(folder)): (path.stat().st_size, _digest(path))
+        for path in _files(folder)
+        if str(path.relative_to(folder)) not in _NOT_LISTED
+    }
+    with Cache(folder) as cache:
+        cache.keep(CONTENTS, msgspec.json.encode(listed))
+
+
+def flaw(folder: Path, read: tuple[Path, ...] | None = None) -> str | None:
+    """Say what in the folder of a guest is not as it was made, or may be a stranger's.
+
+    ``read`` are the files whose content is read, too; None is all of them.
+    """
+    try:
+        return _flaw(folder, read)
+    except OSError as error:
+        return f"{Path(error.filename or folder).name}: {error.strerror}"
+
+
+def _flaw(folder: Path, read: tuple[Path, ...] | None) -> str | None:
+    if not is_safe(folder.lstat()):
+        return "others may write to it"
+    with Cache(folder) as cache:
+        content = cache.find(CONTENTS)
+    if content is None:
+        return "its list of contents is missing"
+    listed: dict[str, tuple[int, str]] = msgspec.json.decode(content)
+    for place, _, _ in os.walk(folder):
+        if not is_safe(Path(place).lstat()):
+            return f"others may write to {place}"
+    for name, (size, digest) in listed.items():
+        path = folder / name
+        found = path.lstat()
+        if not (stat.S_ISREG(found.st_mode) and is_safe(found) and found.st_size == size):
+            return f"{name} was changed"
+        if (read is None or path in read) and _digest(path) != digest:
+            return f"{name} was changed"
+    for path in read or ():
+        if str(path.relative_to(folder)) not in listed:
+            return f"{path.name} is not in its list of contents"
+    return None
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,144 @@
+"""Files are written by ``ccplay.files`` alone: what else would write one is found in the source."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import ccplay
+
+PACKAGE = Path(ccplay.__file__).parent
+
+WRITERS = {
+    *("write_text", "write_bytes", "touch", "mkdir", "makedirs", "rename", "renames", "mkfifo"),
+    *("symlink_to", "hardlink_to", "symlink", "mknod", "truncate", "savefig", "save"),
+    *("save_screenshot", "deliver_screenshot", "copy2", "copyfile", "copytree"),
+    *("mkstemp", "NamedTemporaryFile", "TemporaryFile", "mktemp", "make_archive", "to_csv"),
+    *("extractall", "imsave", "write_image", "FileHandler", "ParquetWriter"),
+}
+"""Calls that make or change files, whatever they are called on, unless a file is what they get."""
+
+FUNCTIONS = {"copy", "move", "link"}
+"""Those of modules write files; much else has methods of such names."""
+
+MODULES = {"os", "shutil", "tempfile", "io", "gzip", "bz2", "lzma", "zipfile", "tarfile", "sqlite3"}
+
+NOT_FILES = {"self", "self._bypass", "self.account", "outlet", "self._directory"}
+"""What has an ``open`` that opens no file, or one to read it."""
+
+ALLOWED = {
+    ("files.py", "os.open"): "the one way",
+    ("files.py", "open"): "by a descriptor of its own",
+    ("files.py", "os.mkdir"): "the one way",
+    ("files.py", "os.replace"): "the one way",
+    ("files.py", "os.link"): "the one way",
+    ("files.py", "path.rename"): "of whole directories",
+    ("files.py", "made.rename"): "of whole directories",
+    ("files.py", "aside.rename"): "of whole directories",
+    ("lab/netns.py", "Path('/proc/sys', *key.split('.')).write_text"): "a setting of the kernel",
+    ("cli.py", "os.open"): "/dev/null",
+    ("guest/kernel.py", "found.replace"): "in a folder of its own",
+    ("guest/kernel.py", "(folder / 'boot' / f'vmlinuz-{release}').replace"): "the same",
+    ("report/export.py", "parquet.ParquetWriter"): "into an open file",
+    ("report/figures/fonts.py", "font.save"): "into an open file, or a buffer",
+    ("report/figures/svg.py", "figure.savefig"): "into a buffer",
+    ("report/figures/files.py", "figure.savefig"): "into an open file",
+}
+"""Calls by file and words, each with the reason why it is all right."""
+
+
+def calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            yield ast.unparse(node.func), node
+
+
+def writes(words: str, call: ast.Call) -> bool:
+    """Whether this call may write a file."""
+    subject, _, name = words.rpartition(".")
+    if name == "open" and subject in ("", "io", *MODULES - {"os"}):
+        return not _reads(call, 1)
+    if words in ("os.open", "os.fdopen"):
+        flags = " ".join(ast.unparse(each) for each in call.args[1:])
+        return any(word not in _HARMLESS for word in flags.replace("|", " ").split())
+    if name == "open" and subject not in NOT_FILES:
+        return not _reads(call, 0)
+    if name == "replace":
+        return subject == "os" or (bool(subject) and len(call.args) == 1 and not call.keywords)
+    if name in FUNCTIONS:
+        return subject in MODULES
+    return name in WRITERS and bool(subject or name[0].isupper())
+
+
+def _reads(call: ast.Call, at: int) -> bool:
+    """Whether a call of ``open`` only reads: its mode is the argument ``at``, or named."""
+    given = [*call.args[at : at + 1], *(each.value for each in call.keywords if each.arg == "mode")]
+    return all(isinstance(mode, ast.Constant) and mode.value in ("r", "rb") for mode in given)
+
+
+_HARMLESS = {
+    *("os.O_RDONLY", "os.O_CLOEXEC", "os.O_NOFOLLOW", "os.O_DIRECTORY", "os.O_PATH"),
+    *("os.O_NONBLOCK", "'w'"),
+}
+
+
+def found(text: str) -> list[str]:
+    return [words for words, call in calls(ast.parse(text)) if writes(words, call)]
+
+
+def test_nothing_else_in_the_package_writes_files() -> None:
+    others = [
+        (str(path.relative_to(PACKAGE)), words)
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for words in found(path.read_text(encoding="utf-8"))
+    ]
+    assert {each for each in others if each not in ALLOWED} == set(), "use ccplay.files"
+    assert set(ALLOWED) - set(others) == set(), "these are gone: take them off the list"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "open(path, 'w')",
+        "open(path, mode)",
+        "open(path, mode='a')",
+        "path.open('wb')",
+        "path.open(mode='x')",
+        "io.open(path, 'r+')",
+        "gzip.open(path, 'wb')",
+        "os.open(path, os.O_WRONLY | os.O_CREAT)",
+        "os.open(path, flags)",
+        "path.write_text('')",
+        "path.parent.mkdir(parents=True)",
+        "os.replace(a, b)",
+        "path.replace(other)",
+        "path.rename(other)",
+        "path.touch()",
+        "shutil.copy(a, b)",
+        "tempfile.NamedTemporaryFile()",
+        "figure.savefig(path)",
+        "self.app.save_screenshot(name)",
+    ],
+)
+def test_the_search_finds_ways_of_writing(text: str) -> None:
+    assert found(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "open(path)",
+        "path.open('rb')",
+        "path.open(encoding='utf-8')",
+        "os.open(path, os.O_RDONLY | os.O_CLOEXEC)",
+        "text.replace('a', 'b')",
+        "tempfile.TemporaryDirectory(dir=place)",
+        "self._open(name)",
+        "values.copy()",
+    ],
+)
+def test_the_search_leaves_reading_alone(text: str) -> None:
+    assert not found(text)
