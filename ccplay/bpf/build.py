@@ -20,8 +20,8 @@ from platformdirs import user_cache_path
 
 from ccplay.assets import ALGORITHMS, find_tool
 from ccplay.bpf.support import BTF, TOOLS
-from ccplay.cache import Cache
 from ccplay.errors import CcplayError, UnsupportedError
+from ccplay.files.cache import Cache
 
 HEADER = ALGORITHMS / "ccplay_cc.h"
 

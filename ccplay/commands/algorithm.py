@@ -30,17 +30,17 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def _new(arguments: argparse.Namespace) -> int:
-    from ccplay import files
     from ccplay.assets import ALGORITHMS, SUFFIX
     from ccplay.bpf.own_files import check_name, named
     from ccplay.errors import UsageError
+    from ccplay.files import writing
 
     name = named(arguments.name)
     check_name(name)
     path = Path(f"{name}{SUFFIX}.c")
     template = (ALGORITHMS / f"template{SUFFIX}.c").read_text(encoding="utf-8")
-    with files.explained(path, UsageError):
-        files.write(path, template.replace("NAME_HERE", name))
+    with writing.explained(path, UsageError):
+        writing.write(path, template.replace("NAME_HERE", name))
     put(path)
     said = shlex.quote(str(path))
     tell(f"next: ccplay algorithm check {said}; ccplay --algorithm {said}")

@@ -167,7 +167,7 @@ def _algorithms(arguments: argparse.Namespace) -> dict[str, str]:
 
 
 def _content(path: Path) -> bytes:
-    from ccplay.regular import open_regular
+    from ccplay.files.reading import open_regular
 
     with open_regular(path) as file:
         return file.read()

@@ -28,8 +28,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
-    from ccplay import files
     from ccplay.errors import UsageError
+    from ccplay.files import writing
     from ccplay.scenario.file.writing import write
     from ccplay.scenario.rules.own_algorithms import rerun
     from ccplay.state.recorded import read_recording
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     if to is None:
         sys.stdout.write(text)
         return 0
-    with files.explained(to, UsageError):
-        files.write(to, text)
+    with writing.explained(to, UsageError):
+        writing.write(to, text)
     tell(f"to do the same again: {rerun(to, state)}")
     return 0

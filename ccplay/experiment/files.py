@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from ccplay.errors import RecordingError, UsageError
-from ccplay.files import Directory, explained
+from ccplay.files.writing import Directory, explained
 
 _LARGEST = 1 << 28
 

@@ -20,7 +20,7 @@ from ccplay.errors import RecordingError, UsageError
 from ccplay.experiment.files import Folder
 from ccplay.experiment.fingerprint import Ran, difference, ran
 from ccplay.experiment.plan import Run, slugs
-from ccplay.regular import open_regular
+from ccplay.files.reading import open_regular
 from ccplay.scenario.file.mistakes import quote
 from ccplay.scenario.values import Scenario
 from ccplay.stream import wire

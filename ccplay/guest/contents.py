@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from ccplay.cache import Cache
-from ccplay.files import is_safe
+from ccplay.files.cache import Cache
+from ccplay.files.writing import is_safe
 
 CONTENTS = "contents"
 _NOT_LISTED = (CONTENTS, "accelerator")

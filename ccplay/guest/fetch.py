@@ -9,8 +9,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from ccplay import files
 from ccplay.errors import CcplayError, LabError
+from ccplay.files import writing
 from ccplay.guest import boot, kernel, tools
 from ccplay.guest.contents import flaw, seal
 from ccplay.guest.kept import ACCELERATOR, FOLDER, MODULES, RAMDISK
@@ -42,7 +42,7 @@ def fetch(tell: Callable[[str], None]) -> None:
             seal(FOLDER)
         if not boot.seen_to_work():
             tell("booting it")
-            files.write(ACCELERATOR, _accelerator(), replace=True)
+            writing.write(ACCELERATOR, _accelerator(), replace=True)
     except OSError as error:
         raise CcplayError(
             f"can't keep the guest in {FOLDER}: {error.strerror} ({_REMEDY})"
@@ -52,20 +52,20 @@ def fetch(tell: Callable[[str], None]) -> None:
 
 def _bring(tell: Callable[[str], None]) -> None:
     release = kernel.newest()
-    files.make_directory(FOLDER.parent)
+    writing.make_directory(FOLDER.parent)
     if shutil.disk_usage(FOLDER.parent).free < _ROOM:
         room = format_size(_ROOM)
         raise CcplayError(f"the guest takes {room}, which {FOLDER.parent} has not ({_REMEDY})")
     tell(f"downloading Linux {release} from the package sources (some 100 MB) and unpacking it")
     with tempfile.TemporaryDirectory(dir=FOLDER.parent) as name:
         folder = Path(name) / "guest"
-        files.make_directory(folder)
+        writing.make_directory(folder)
         kernel.bring(release, folder)
         _make_ramdisk(folder)
         seal(folder)
-        files.give_all(folder)
+        writing.give_all(folder)
         os.sync()
-        files.replace_directory(folder, FOLDER, Path(name) / "earlier")
+        writing.replace_directory(folder, FOLDER, Path(name) / "earlier")
 
 
 def _make_ramdisk(folder: Path) -> None:
@@ -74,7 +74,7 @@ def _make_ramdisk(folder: Path) -> None:
     made = ramdisk(folder / "bin" / "busybox", next(modules.iterdir()))
     for old in folder.glob("ramdisk*"):
         old.unlink()
-    files.write(folder / RAMDISK.name, made)
+    writing.write(folder / RAMDISK.name, made)
 
 
 def _accelerator() -> str:

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from ccplay.errors import UnsupportedError
-from ccplay.files import make_directory
+from ccplay.files.writing import make_directory
 from ccplay.guest.tools import run
 
 _IMAGE = re.compile(

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from ccplay.files import make_directory, write
+from ccplay.files.writing import make_directory, write
 from ccplay.guest.kept import INIT
 from ccplay.guest.tools import run
 

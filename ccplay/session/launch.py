@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ccplay.errors import LabError
-from ccplay.files import make_directory
+from ccplay.files.writing import make_directory
 
 UNSHARE = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 """unshare(1): private network, mounts and processes, which all end with their first process."""

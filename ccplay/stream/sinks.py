@@ -8,8 +8,8 @@ from typing import BinaryIO, Protocol
 
 import msgspec
 
-from ccplay import files
 from ccplay.errors import RecordingError
+from ccplay.files import writing
 from ccplay.model.events import AnyEvent, DownloadProgress, Health, Hello, PingSample, UdpSample
 from ccplay.model.samples import CaStateChanged, Sweep, TraceSamples
 from ccplay.stream import sweep_codec, wire
@@ -38,7 +38,7 @@ class Recorder:
         self._path = path
         self._block: list[Sweep] = []
         try:
-            self._file: BinaryIO = files.create(path)
+            self._file: BinaryIO = writing.create(path)
         except FileExistsError:
             raise RecordingError(f"{path} exists: remove it, or record to another name") from None
         except OSError as error:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from ccplay.errors import LabError, RecordingError, WireError
+from ccplay.files.reading import open_regular
 from ccplay.model.commands import AnyCommand, Build
 from ccplay.model.events import AnyEvent, Ended
-from ccplay.regular import open_regular
 from ccplay.stream import wire
 from ccplay.stream.limits import Bounds
 from ccplay.stream.wire import UnknownEvent

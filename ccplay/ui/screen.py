@@ -29,8 +29,8 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.screen import ModalScreen, Screen
 
-from ccplay import files
 from ccplay.errors import CcplayError
+from ccplay.files import writing
 from ccplay.model.commands import (
     AnyCommand,
     StopCapture,
@@ -463,7 +463,7 @@ class MainScreen(Screen[None]):
         name = f"ccplay-{int(t // 60):02d}m{t % 60:04.1f}s"
         drawn = self.app.export_screenshot()
         try:
-            path = files.write_numbered(Path(), name, ".svg", drawn)
+            path = writing.write_numbered(Path(), name, ".svg", drawn)
         except OSError as error:
             said = f"can't save {name}.svg: {error.strerror}"
             self.app.notify(said, severity="error", markup=False)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ccplay import files
 from ccplay.cli import main
 from ccplay.errors import CcplayError, RecordingError
+from ccplay.files import writing as files
 from ccplay.stream.sinks import Recorder
 
 STRANGER, CALLER = 65533, (12345, 12346)

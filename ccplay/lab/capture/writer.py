@@ -14,7 +14,8 @@ from pathlib import Path
 
 import msgspec
 
-from ccplay import __version__, files
+from ccplay import __version__
+from ccplay.files import writing
 from ccplay.lab.capture import pcapng
 from ccplay.lab.capture.file import File
 from ccplay.lab.capture.program import CaptureProgram
@@ -56,7 +57,7 @@ def main() -> None:
     """Capture until SIGINT, until the file is full or the program ends."""
     order = msgspec.json.decode(sys.argv[1], type=Order)
     try:
-        path, file = files.create_numbered(Path(order.directory), order.stem, ".pcapng")
+        path, file = writing.create_numbered(Path(order.directory), order.stem, ".pcapng")
     except OSError as error:
         sys.exit(f"{order.directory}: {error.strerror} (say where with --captures DIR)")
     with CaptureProgram(order.program, order.grace_s) as program:

@@ -10,8 +10,8 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TextIO
 
-from ccplay import files
 from ccplay.errors import RecordingError, UsageError
+from ccplay.files import writing
 from ccplay.report.data.material import Material
 from ccplay.report.data.samples import TABLES, Batch, Kind, Schema, batches, schemas
 from ccplay.report.data.tables import harmless
@@ -40,8 +40,8 @@ def export(material: Material, to: Path, kind: str, tables: Sequence[str]) -> di
         _pyarrow()
     for name in tables:
         _refuse_existing(to / f"{name}.{kind}")
-    with files.explained(to, RecordingError):
-        files.make_directory(to)
+    with writing.explained(to, RecordingError):
+        writing.make_directory(to)
     paths = {name: to / f"{name}.{kind}" for name in tables}
     rows = _write(material, paths, kind)
     return {paths[name]: count for name, count in rows.items()}
@@ -75,7 +75,7 @@ def _write(material: Material, paths: Mapping[str, Path], kind: str) -> dict[str
     with ExitStack() as opened:
         sinks: dict[str, _Sink] = {}
         for name, batch in batches(material, list(paths)):
-            with files.explained(paths[name], RecordingError):
+            with writing.explained(paths[name], RecordingError):
                 if name not in sinks:
                     file = opened.enter_context(_whole(paths[name]))
                     sinks[name] = _opened(file, every[name], kind)
@@ -83,14 +83,14 @@ def _write(material: Material, paths: Mapping[str, Path], kind: str) -> dict[str
                 sinks[name].put(batch)
             rows[name] = rows.get(name, 0) + len(batch["t_s"])
         for name, sink in sinks.items():
-            with files.explained(paths[name], RecordingError):
+            with writing.explained(paths[name], RecordingError):
                 sink.close()
     return {name: rows[name] for name in TABLES if name in rows}
 
 
 @contextmanager
 def _whole(path: Path) -> Iterator[BinaryIO]:
-    with files.explained(path, RecordingError), files.written(path) as file:
+    with writing.explained(path, RecordingError), writing.written(path) as file:
         yield file
 
 

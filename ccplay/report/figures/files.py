@@ -8,7 +8,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from ccplay import files
+from ccplay.files import writing
 from ccplay.report.figures.svg import svg
 
 FORMATS = ("svg", "pdf", "png")
@@ -34,7 +34,7 @@ def save(figure: Figure, stem: Path, formats: Sequence[str], font_face: str = ""
     text = svg(figure, stem.name)
     names = [f"{stem.name}.{kind}" for kind in formats]
     for name, kind in zip(names, formats, strict=True):
-        with files.create(stem.with_name(name)) as file:
+        with writing.create(stem.with_name(name)) as file:
             if kind == "svg":
                 style = f"<style>{font_face}</style>" if font_face else ""
                 file.write(text.replace("<defs>", f"{style}<defs>", 1).encode())

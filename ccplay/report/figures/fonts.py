@@ -19,7 +19,7 @@ from fontTools.ttLib import TTFont
 from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
 from matplotlib.ft2font import FT2Font
 
-from ccplay.files import create
+from ccplay.files.writing import create
 
 WHOLE = "DejaVu Sans"
 FAMILY = "DejaVu Sans Latin"

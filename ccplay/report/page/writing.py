@@ -17,9 +17,9 @@ from urllib.parse import quote
 
 import msgspec
 
-from ccplay import files
 from ccplay.analysis.results import CaseResult
 from ccplay.errors import CcplayError, RecordingError, UsageError
+from ccplay.files import writing
 from ccplay.report.data.material import Material, slug
 from ccplay.report.data.naming import in_order
 from ccplay.report.data.tables import Table, tables
@@ -57,11 +57,11 @@ def write(material: Material, out: Path, tell: Teller, *, every: bool = False) -
     """
     _claim(out)
     try:
-        files.make_directory(out.parent)
+        writing.make_directory(out.parent)
         with tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent) as made:
             folder = Path(made) / out.name
             _fill(material, folder, out, tell, every=every)
-            files.replace_directory(folder, out, Path(made) / "earlier")
+            writing.replace_directory(folder, out, Path(made) / "earlier")
     except OSError as error:
         raise RecordingError(f"can't write {out}: {error.strerror}") from None
     except BrokenProcessPool:
@@ -93,7 +93,7 @@ def _claim(out: Path) -> None:
 def _fill(material: Material, folder: Path, out: Path, tell: Teller, *, every: bool) -> None:
     figures, table_folder = folder / "figures", folder / "tables"
     for each in (figures, table_folder):
-        files.make_directory(each)
+        writing.make_directory(each)
     cut = fonts.cut()
     # The longest first, so that no worker is left alone with one at the end.
     jobs = sorted(_jobs(material, figures, cut, every=every), key=lambda job: not job.every_file)
@@ -114,9 +114,9 @@ def _fill(material: Material, folder: Path, out: Path, tell: Teller, *, every: b
         font_face=fonts.face(cut),
         links=_links(material, drawn, out),
     )
-    files.write(folder / "index.html", page)
+    writing.write(folder / "index.html", page)
     names = [str(path.relative_to(folder)) for path in sorted(folder.rglob("*")) if path.is_file()]
-    files.write(folder / MANIFEST, msgspec.json.encode(names))
+    writing.write(folder / MANIFEST, msgspec.json.encode(names))
 
 
 # --- figures ------------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ def _links(material: Material, drawn: Sequence[Drawn], out: Path) -> dict[str, t
 def _write_table(table: Table, folder: Path) -> None:
     stem = folder / slug(table.name)
     for ending, text in (("md", table.markdown()), ("csv", table.csv()), ("json", table.json())):
-        files.write(stem.with_name(f"{stem.name}.{ending}"), text)
+        writing.write(stem.with_name(f"{stem.name}.{ending}"), text)
 
 
 # --- workers --------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ccplay.errors import ScenarioError
-from ccplay.regular import open_regular
+from ccplay.files.reading import open_regular
 from ccplay.scenario import bounded
 from ccplay.scenario.bounded import LARGEST_FILE
 from ccplay.scenario.cases import FILE_KEYS, read_cases

@@ -9,8 +9,8 @@ from pathlib import Path
 from textual.widget import Widget
 from textual.widgets import Static
 
-from ccplay import files
 from ccplay.errors import CcplayError
+from ccplay.files import writing
 from ccplay.scenario.file.writing import write
 from ccplay.state.lab_state import LabState
 from ccplay.ui.dialogs.base import Question
@@ -68,7 +68,7 @@ class SaveDialog(Question[Path]):
         until = self._t if self.part.value == SHOWN else None
         try:
             text = write(self.state, title=self.title_of_session, until=until)
-            files.write(path, text, replace=path == self._replaces)
+            writing.write(path, text, replace=path == self._replaces)
         except FileExistsError:
             self._replaces = path
             raise ValueError(f"{path} exists: enter again replaces it") from None

@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Self
 
-from ccplay.files import Directory, is_safe, trusts
+from ccplay.files.writing import Directory, is_safe, trusts
 
 _LARGEST = 1 << 26
 _END = b"\n// sha256 %b\n"
