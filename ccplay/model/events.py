@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
-from ccplay.model.base import Count, Duration, Event, Name
+from ccplay.model.base import Count, Duration, Event, Moment, Name
 from ccplay.model.commands import AnyCommand, Build
 from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TraceSamples
 from ccplay.model.values import Capabilities, LinkSetting, Monitored, Network
@@ -263,6 +263,8 @@ class Applied(Event, frozen=True):
     command: AnyCommand
     took_s: float = 0.0
     """How long that took: iperf3 and wget start first, and then it has taken effect."""
+    due: Moment | None = None
+    """When the timeline wanted it; None where no timeline did, or in older recordings."""
     renewed: bool = False
     """Nobody asked: the file of the algorithm that it names was saved, and runs as it is now."""
 
@@ -310,6 +312,8 @@ class Log(Event, frozen=True):
 
     level: str
     text: str
+    spoils: bool = False
+    """What was measured in this run can't be trusted because of it."""
 
 
 class Ended(Event, frozen=True):

@@ -276,6 +276,8 @@ class LabState:
         self.applied: list[Applied] = []
         """Commands that took effect, in their order: what a session did."""
         self.log: list[Entry] = []
+        self.spoiled: list[str] = []
+        """Why what was measured can't be trusted, as far as the lab or the session noticed it."""
         self.health: Health | None = None
         self.healths: list[Health] = []
         self.end_reason: str | None = None
@@ -579,6 +581,8 @@ class LabState:
 
     def _log(self, event: Log) -> None:
         self._write(event.t, event.level, event.text)
+        if event.spoils:
+            self.spoiled.append(event.text)
 
     def _ended(self, event: Ended) -> None:
         self.phase = "ended"
