@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
         report.check_libraries()
     _try_algorithms(arguments)
     code = asyncio.run(headless.run(loaded, options.lab_opener(arguments), manner))
-    if wants_report and manner.out is not None and code != headless.INTERRUPTED:
+    if wants_report and manner.out is not None and code < headless.KILLED:
         print(report.make([manner.out], manner.out / report.FOLDER), file=sys.stderr)
     return code
 

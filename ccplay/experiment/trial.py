@@ -45,6 +45,7 @@ class Trial:
         self._over = asyncio.Event()
         self._quiet = asyncio.Event()
         self._refusal: CcplayError | None = None
+        self._session: Session | None = None
         self._end: float | None = None
         self._heard = 0
         self._sizes = case.sizes
@@ -84,6 +85,11 @@ class Trial:
             return state.now
         return None
 
+    def spoil(self, text: str) -> None:
+        """Take note of why what is being measured can't be trusted."""
+        if self._session is not None and self.state.ready_at is not None:
+            self._session.spoil(text)
+
     async def measure(self, source: Source, stop: asyncio.Event, record: Path | None) -> CaseResult:
         """Run the case to its end, or until ``stop``.
 
@@ -96,7 +102,7 @@ class Trial:
             sinks=[Recorder(record)] if record else [],
             script=self,
         )
-        self.state = session.state
+        self._session, self.state = session, session.state
         running = asyncio.create_task(session.run())
         try:
             silent = await self._until_over(running, stop)

@@ -83,6 +83,11 @@ class Session:
         self._by_hand.ask(command)
         self._send(command, None)
 
+    def spoil(self, text: str) -> None:
+        """Have state and recording know why what is measured here can't be trusted."""
+        if not self.done:
+            self._take(Log(t=self.state.now, level="warning", text=text, spoils=True))
+
     async def close(self) -> None:
         """End the source and finish the sinks."""
         await self._source.close()

@@ -183,7 +183,7 @@ async def test_ctrl_c_prints_what_was_measured(capsys: pytest.CaptureFixture[str
 
     text = TEXT.replace("20 s", "10 min") + '[[case]]\nname = "a"\n[[case]]\nname = "b"\n'
     code = await headless.run(parse(text, Path("t.toml")), start, Manner(as_json=True))
-    assert code == headless.INTERRUPTED
+    assert code == headless.KILLED + signal.SIGINT
     assert len(labs) == 1
     (case,) = json.loads(capsys.readouterr().out)["cases"]
     assert case["interrupted"] is True
