@@ -82,10 +82,10 @@ class Printer(io.TextIOBase):
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._waiting or self._ending)
+                if not self._waiting:
+                    return
                 data = b"".join(self._waiting)
                 self._waiting.clear()
-            if not data:
-                return
             try:
                 self._write_whole(data)
             except OSError:
