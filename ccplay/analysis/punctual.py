@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from ccplay.model.events import Applied
+from ccplay.model.events import MOST_LATE_S, Applied
 from ccplay.model.wording import describe
 from ccplay.state.lab_state import LabState
-
-MOST_STEP_LATE_S = 0.5
-"""An idle machine takes 0.03 s to carry out a step, and 0.05 s more for each flow that starts at
-the same moment. Beyond this the timeline that ran is not the one in the file."""
 
 
 def late_steps(state: LabState) -> list[Applied]:
     """Return the steps that took effect too late, the latest first."""
-    late = [step for step in state.applied if _lateness(step) > MOST_STEP_LATE_S]
-    return sorted(late, key=_lateness, reverse=True)
+    late = [step for step in state.applied if step.late_s > MOST_LATE_S]
+    return sorted(late, key=lambda step: step.late_s, reverse=True)
 
 
 def lateness_told(state: LabState) -> str | None:
@@ -26,13 +22,9 @@ def lateness_told(state: LabState) -> str | None:
     due, applied = ((worst.due or 0.0) - start, worst.t - start)
     told = (
         f"the step due at {due:.1f} s ({describe(worst.command)}) took effect at {applied:.1f} s, "
-        f"more than {MOST_STEP_LATE_S} s late"
+        f"more than {MOST_LATE_S} s late"
     )
     others = len(late) - 1
     if others:
         told += f", as {others} other step{'s were' if others > 1 else ' was'}"
     return told
-
-
-def _lateness(step: Applied) -> float:
-    return 0.0 if step.due is None else step.t - step.due

@@ -53,7 +53,7 @@ class HealthResult(msgspec.Struct, frozen=True, kw_only=True):
     impossible_windows: int = 0
     """Flows with a cwnd or ssthresh that no path holds."""
     late_steps: int = 0
-    """Steps of the timeline that took effect more than ``MOST_STEP_LATE_S`` after their moment."""
+    """Steps of the timeline that took effect more than ``MOST_LATE_S`` after their moment."""
     trustworthy: bool
     reasons: list[str]
     """Why not."""

@@ -18,6 +18,7 @@ from ccplay.model.commands import (
     UntraceFlow,
 )
 from ccplay.model.events import (
+    MOST_LATE_S,
     Applied,
     Building,
     CaptureEnded,
@@ -569,6 +570,8 @@ class LabState:
                 text = f"flow {command.flow} goes on with the new {command.cc}"
             elif before == command.cc:
                 text = f"flow {command.flow} stays with {command.cc}"
+        if event.late_s > MOST_LATE_S:
+            text += f", {event.late_s:.1f} s late"
         self._write(event.t, "mark" if isinstance(command, Mark) else "applied", text)
 
     def _failed(self, event: Failed) -> None:

@@ -17,15 +17,18 @@ def run(*steps: Applied) -> LabState:
 
 def test_a_late_step_is_named_with_both_moments_and_the_tolerance() -> None:
     faster = SetLink(link="bottleneck", rate=5_000_000)
-    judged = judge(
-        run(
-            Applied(t=2.3, command=StartFlow(flow="1"), due=2.0),
-            Applied(t=9.0, command=faster, due=6.0),
-            Applied(t=9.01, command=Mark(text="a"), due=7.0),
-        )
+    state = run(
+        Applied(t=2.3, command=StartFlow(flow="1"), due=2.0),
+        Applied(t=9.0, command=faster, due=6.0),
+        Applied(t=9.01, command=Mark(text="a"), due=7.0),
     )
+    judged = judge(state)
     assert not judged.trustworthy
     assert judged.late_steps == 2
+    assert [each.text for each in state.log][-2:] == [
+        "link bottleneck → 5 Mbit/s, 3.0 s late",
+        "a, 2.0 s late",
+    ]
     (reason,) = judged.reasons
     assert reason == (
         "the step due at 4.0 s (link bottleneck → 5 Mbit/s) took effect at 7.0 s, "
