@@ -167,7 +167,7 @@ timeline = [
     assert stopped == ["2"]
 
 
-async def test_ctrl_c_prints_what_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_ctrl_c_prints_what_was_measured(capfd: pytest.CaptureFixture[str]) -> None:
     """The signal comes in the middle of the first case; the second never starts."""
     labs: list[QuickLab] = []
 
@@ -185,7 +185,7 @@ async def test_ctrl_c_prints_what_was_measured(capsys: pytest.CaptureFixture[str
     code = await headless.run(parse(text, Path("t.toml")), start, Manner(as_json=True))
     assert code == headless.KILLED + signal.SIGINT
     assert len(labs) == 1
-    (case,) = json.loads(capsys.readouterr().out)["cases"]
+    (case,) = json.loads(capfd.readouterr().out)["cases"]
     assert case["interrupted"] is True
     assert case["flows"][0]["bytes"] == 5_000
 
