@@ -1,8 +1,17 @@
-"""``python -m ccplay``."""
+"""The program ``ccplay``, also as ``python -m ccplay``."""
 
 import sys
 
-from ccplay.cli import main
+
+def main() -> int:
+    """Run the command line of this process and return its exit code; Ctrl-C may come at once."""
+    try:
+        from ccplay import cli  # noqa: PLC0415 - it takes a tenth of a second
+    except KeyboardInterrupt:
+        print("ccplay: interrupted", file=sys.stderr)
+        return 130
+    return cli.main()
+
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -37,7 +37,8 @@ without a command, ccplay opens the playground; `ccplay FILE.toml` opens a scena
 
 stdout is data, stderr is talk. Exit codes: 0 done; 1 error, of `ccplay run` also a check that
 failed or traffic that died; 2 wrong command line; 3 scenario refused; 4 recording unreadable;
-5 lab can't start or died; 6 not possible on this kernel; 130 interrupted.
+5 lab can't start or died; 6 not possible on this kernel; 128 + N ended by signal N:
+130 Ctrl-C, 143 SIGTERM.
 """
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
@@ -56,6 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         tell(f"ccplay: {first}", *more)
         return error.exit_code
     except KeyboardInterrupt:
+        print("ccplay: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
         _give_up_stdout()

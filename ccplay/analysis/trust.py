@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ccplay.analysis.accuracy import delay_off
+from ccplay.analysis.punctual import late_steps, lateness_told
 from ccplay.analysis.windows import impossible_windows
 from ccplay.model.events import Health
 from ccplay.state.lab_state import LabState
@@ -51,6 +52,8 @@ class HealthResult(msgspec.Struct, frozen=True, kw_only=True):
     events_dropped: int
     impossible_windows: int = 0
     """Flows with a cwnd or ssthresh that no path holds."""
+    late_steps: int = 0
+    """Steps of the timeline that took effect more than ``MOST_LATE_S`` after their moment."""
     trustworthy: bool
     reasons: list[str]
     """Why not."""
@@ -72,6 +75,9 @@ def judge(state: LabState) -> HealthResult:
         reasons.append(f"a busy link carried {accuracy:.0%} of its rate")
     if (off := delay_off(state)) is not None:
         reasons.append(off)
+    if (late := lateness_told(state)) is not None:
+        reasons.append(late)
+    reasons += state.spoiled
     windows = impossible_windows(state)
     reasons += [
         f"flow {name} had a window of {most:,} segments: its algorithm was left out, or is wrong"
@@ -92,6 +98,7 @@ def judge(state: LabState) -> HealthResult:
         rate_accuracy=accuracy,
         events_dropped=dropped,
         impossible_windows=len(windows),
+        late_steps=len(late_steps(state)),
         trustworthy=not reasons,
         reasons=reasons,
     )

@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
         report.check_libraries()
     _try_algorithms(arguments)
     code = asyncio.run(headless.run(loaded, options.lab_opener(arguments), manner))
-    if wants_report and manner.out is not None and code != headless.INTERRUPTED:
+    if wants_report and manner.out is not None and code < headless.KILLED:
         tell(str(report.make([manner.out], manner.out / report.FOLDER)))
     return code
 

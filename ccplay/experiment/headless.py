@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from typing import IO, cast
 
 from rich.console import Console
 
@@ -19,6 +22,7 @@ from ccplay.experiment.runner import Experiment
 from ccplay.experiment.store import Store
 from ccplay.model.commands import Build
 from ccplay.report.terminal.amounts import unit, write
+from ccplay.report.terminal.printer import Printer
 from ccplay.report.terminal.progress import Teller
 from ccplay.report.terminal.table import show
 from ccplay.scenario.values import Scenario
@@ -26,15 +30,21 @@ from ccplay.stream import wire
 from ccplay.stream.sources import Source
 from ccplay.visible import tell
 
-INTERRUPTED = 130
-"""Exit code, as shells count a death by SIGINT."""
+KILLED = 128
+"""Exit code after a signal, as shells count it: add the signal's number."""
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_HIDING_S = 0.2
+"""How long Ctrl-Z waits for a terminal that is not read."""
+_PATIENCE_S = 2.0
+"""How long the result waits for who reads the progress of its runs on another terminal or pipe."""
 
 
 async def run(scenario: Scenario, open_source: Callable[[Build], Source], manner: Manner) -> int:
     """Run a scenario and print the result; return the exit code.
 
-    Progress goes to stderr, the result to stdout. Ctrl-C ends the labs in an orderly way and
-    prints what was measured so far. Raises ``CcplayError`` where nothing could be measured at all.
+    Progress goes to stderr, where nobody has to read it, then the result to stdout. Ctrl-C ends
+    the labs in an orderly way and prints what was measured so far. Raises ``CcplayError`` where
+    nothing could be measured at all.
     """
     whole = as_wished(scenario, manner)
     chosen = whole.only(manner.cases)
@@ -49,11 +59,13 @@ async def run(scenario: Scenario, open_source: Callable[[Build], Source], manner
         store = None
         if manner.out is not None:
             store = stack.enter_context(Store(manner.out, whole))
-        stack.enter_context(_signals(stop))
-        stderr = Console(stderr=True)
+        printer = stack.enter_context(Printer(2, sys.stderr.encoding, _patience_s()))
+        console = Console(file=cast("IO[str]", printer))
         teller = stack.enter_context(
-            Teller(stderr, len(chosen.cases), story=single, receiver=manner.receiver)
+            Teller(console, len(chosen.cases), story=single, receiver=manner.receiver)
         )
+        # Last, so that signals end a wait for the reader again.
+        signals = stack.enter_context(_signals(stop, partial(_suspend, teller, printer)))
         experiment = Experiment(
             chosen,
             open_source,
@@ -68,10 +80,15 @@ async def run(scenario: Scenario, open_source: Callable[[Build], Source], manner
     _print(result, manner)
     for line in _last_words(experiment, result, manner, stopped=stop.is_set()):
         tell(line)
-    if stop.is_set():
-        return INTERRUPTED
+    if signals:
+        return KILLED + signals[0]
     failed = any(run.errors or not all(each.ok for each in run.checks) for run in result.cases)
     return 1 if failed else 0
+
+
+def _patience_s() -> float | None:
+    """Return how long to wait for the reader; for ever where the result comes to the same one."""
+    return None if os.path.sameopenfile(1, 2) else _PATIENCE_S
 
 
 def _print(result: Result, manner: Manner) -> None:
@@ -121,14 +138,31 @@ def _failed_checks(result: Result) -> str:
 
 
 @contextmanager
-def _signals(stop: asyncio.Event) -> Iterator[None]:
-    """Let SIGINT and SIGTERM set ``stop`` instead of breaking off."""
+def _signals(stop: asyncio.Event, suspend: Callable[[], None]) -> Iterator[list[int]]:
+    """Let signals that end a process set ``stop`` instead, and Ctrl-Z call ``suspend``.
+
+    Yields the signals that came. One that is ignored, as SIGHUP under nohup, stays ignored.
+    """
     loop = asyncio.get_running_loop()
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    for number in numbers:
-        loop.add_signal_handler(number, stop.set)
+    came: list[int] = []
+
+    def end(number: int) -> None:
+        came.append(number)
+        stop.set()
+
+    handlers = {number: partial(end, number) for number in _ENDING} | {signal.SIGTSTP: suspend}
+    caught = [each for each in handlers if signal.getsignal(each) is not signal.SIG_IGN]
+    for number in caught:
+        loop.add_signal_handler(number, handlers[number])
     try:
-        yield
+        yield came
     finally:
-        for number in numbers:
+        for number in caught:
             loop.remove_signal_handler(number)
+
+
+def _suspend(teller: Teller, printer: Printer) -> None:
+    """Stop this process, as Ctrl-Z does, with the terminal as it was before."""
+    with teller.hidden():
+        printer.drain(_HIDING_S)
+        os.kill(os.getpid(), signal.SIGSTOP)

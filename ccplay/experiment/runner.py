@@ -18,6 +18,7 @@ from ccplay.experiment.grouping import Gathering
 from ccplay.experiment.plan import Run, plan, slug_of
 from ccplay.experiment.pool import MOST_ATTEMPTS, Attempt, Outcome, Pool
 from ccplay.experiment.progress import Account
+from ccplay.experiment.standstill import standstills
 from ccplay.experiment.store import Store
 from ccplay.experiment.trial import Trial
 from ccplay.model.commands import Build
@@ -65,6 +66,7 @@ class Experiment:
         attempts = MOST_ATTEMPTS if again else 1
         self._pool = Pool(self.agenda, jobs, stop, attempts=attempts, tell=self.account.warn)
         self._gathering = Gathering(store.scenario if store else scenario)
+        self._trials: set[Trial] = set()
         if store is not None:
             self._recall(store)
 
@@ -75,11 +77,17 @@ class Experiment:
         kernel lacks what the scenario asks for.
         """
         self.account.open()
-        await self._pool.run(self._measure, self._settle)
+        async with standstills(self._stood_still):
+            await self._pool.run(self._measure, self._settle)
         if self._store is not None:
             # Even where nothing was left to run: expectations and figures may be others now.
             self._store.sum_up(self._gathering.result(whole_only=True))
         return self._gathering.result()
+
+    def _stood_still(self, seconds: float) -> None:
+        """Distrust every run under way."""
+        for trial in self._trials:
+            trial.spoil(f"ccplay stood still for {seconds:.1f} s: suspended, or starved of CPU")
 
     def _outlook(self) -> tuple[Sequence[Case], int]:
         return [*self._pool.waiting, *self.agenda.waiting()], self._pool.jobs
@@ -119,6 +127,7 @@ class Experiment:
             return summarise(trial.state, run.case.name, interrupted=True)
         try:
             source = self._open_source(self._build(run))
+            self._trials.add(trial)
             return await trial.measure(source, self._stop, self._recording(run))
         except LabError as error:
             # What other runs measured is worth more than a clean end.
@@ -126,6 +135,8 @@ class Experiment:
                 raise
             trial.died = True
             return summarise(trial.state, run.case.name, errors=(str(error),))
+        finally:
+            self._trials.discard(trial)
 
     def _watch(self, lane: Lane, end_turn: Callable[[], None], state: LabState) -> None:
         """See a run's state after every event."""

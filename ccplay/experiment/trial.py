@@ -11,8 +11,10 @@ from ccplay.analysis.results import CaseResult
 from ccplay.analysis.summary import summarise
 from ccplay.errors import CcplayError, LabError
 from ccplay.model.commands import AnyCommand, StopDownload, StopFlow, StopPing, StopUdp
+from ccplay.model.wording import describe
 from ccplay.scenario.rules.support import check_against
 from ccplay.scenario.values import Case, Scenario
+from ccplay.session.due_steps import DueStep
 from ccplay.session.session import Session
 from ccplay.session.timeline import Script
 from ccplay.state.lab_state import LabState
@@ -23,6 +25,8 @@ _SILENCE_LIMIT_S = 180.0
 """Without any event. An emulated guest boots for half a minute, on a busy machine for two."""
 _STOP_LIMIT_S = 10.0
 """What still runs ends within a second, but cross traffic not before the queue that it filled."""
+_NAMED = 3
+"""Steps that are named where many were not carried out."""
 _HASTE_S = 1.0
 """Where somebody wants to leave, or nothing answers."""
 
@@ -42,42 +46,50 @@ class Trial:
         self._over = asyncio.Event()
         self._quiet = asyncio.Event()
         self._refusal: CcplayError | None = None
+        self._session: Session | None = None
+        self._end: float | None = None
         self._heard = 0
         self._sizes = case.sizes
         self._checkpoint: Checkpoint | None = None
 
-    def due(self, state: LabState) -> list[AnyCommand]:
-        """Return the commands of the timeline whose moment has come; see ``session.Timed``."""
+    def due(self, state: LabState) -> list[DueStep]:
+        """Return the steps of the timeline whose moment has come; see ``session.Timed``."""
         self._watch(state)
         self._heard += 1
         if self._over.is_set():
             if not _running(state):
                 self._quiet.set()
             return []
-        commands = self._script.due(state)
+        steps = self._script.due(state)
         if self._checkpoint is None and self._sizes:
             self._checkpoint = checkpoint(state, self._sizes)
-        if self._is_over(state):
+        self._end = self._end_of(state)
+        if self._end is not None:
             self._over.set()
-        return commands
+        return steps
 
-    def _is_over(self, state: LabState) -> bool:
+    def _end_of(self, state: LabState) -> float | None:
+        """Return when the case was to end, in lab time; None as long as it goes on."""
         if state.ready_at is None:
             if state.hello is not None:
                 try:
                     check_against(self._scenario, state.hello.capabilities)
                 except CcplayError as refusal:
                     self._refusal = refusal
-                    return True
-            return False
-        if state.now - state.ready_at >= self._case.duration_s:
-            return True
-        match self._case.until:
-            case "first":
-                return self._checkpoint is not None
-            case "all":
-                return self._script.finished(state)
-        return False
+                    return state.now
+            return None
+        if state.now >= (end := state.ready_at + self._case.duration_s):
+            return end
+        if self._case.until == "first" and self._checkpoint is not None:
+            return self._checkpoint.t
+        if self._case.until == "all" and self._script.finished(state):
+            return state.now
+        return None
+
+    def spoil(self, text: str) -> None:
+        """Take note of why what is being measured can't be trusted."""
+        if self._session is not None and self.state.ready_at is not None:
+            self._session.spoil(text)
 
     async def measure(self, source: Source, stop: asyncio.Event, record: Path | None) -> CaseResult:
         """Run the case to its end, or until ``stop``.
@@ -91,7 +103,7 @@ class Trial:
             sinks=[Recorder(record)] if record else [],
             script=self,
         )
-        self.state = session.state
+        self._session, self.state = session, session.state
         running = asyncio.create_task(session.run())
         try:
             silent = await self._until_over(running, stop)
@@ -111,8 +123,11 @@ class Trial:
         self.died = bool(errors)
         interrupted = stop.is_set()
         ended_early = self._case.until == "first" and self._checkpoint is not None
-        if not interrupted and not errors and not ended_early:
-            errors += [f"{step.place} never came" for step in self._script.waiting]
+        if not interrupted and not errors:
+            never = [] if ended_early else self._script.waiting
+            errors += _listed([step.place for step in never], "never came")
+            undone = [_named(session.state, each) for each in session.unanswered if each.place]
+            errors += _listed(undone, "did not take effect before the end")
         return summarise(
             session.state,
             self._case.name,
@@ -146,14 +161,29 @@ class Trial:
         if running.done() or not (commands := _running(session.state)):
             return
         done = self._checkpoint.bytes if self._checkpoint is not None else {}
+        end = session.state.now if self._end is None else self._end
         for command in commands:
             # The lab is ending those already that have their bytes.
             name = command.flow if isinstance(command, StopFlow) else ""
             if name not in self._sizes or done.get(name, 0) < self._sizes[name]:
-                session.send(command)
+                session.play([DueStep(end, command)])
         quiet = asyncio.create_task(self._quiet.wait())
         await asyncio.wait({running, quiet}, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
         quiet.cancel()
+
+
+def _named(state: LabState, step: DueStep) -> str:
+    """Name a step of the timeline by its place, what it does and its moment."""
+    due = step.at - (state.ready_at or 0.0)
+    return f"{step.place}, {describe(step.command)} at {due:g} s,"
+
+
+def _listed(steps: list[str], fate: str) -> list[str]:
+    """Return an error for each step; of many only the first few are named."""
+    errors = [f"{step} {fate}" for step in steps[:_NAMED]]
+    if more := len(steps) - len(errors):
+        errors.append(f"{more:,} more step{'s' if more > 1 else ''} {fate}")
+    return errors
 
 
 def _running(state: LabState) -> list[AnyCommand]:

@@ -186,8 +186,8 @@ class Lab:
     def _progress(self, step: str, done: int, total: int) -> None:
         self._emit(Building(t=self.clock(), step=step, done=done, total=total))
 
-    def _tell(self, level: str, text: str) -> None:
-        self._emit(Log(t=self.clock(), level=level, text=text))
+    def _tell(self, level: str, text: str, *, spoils: bool = False) -> None:
+        self._emit(Log(t=self.clock(), level=level, text=text, spoils=spoils))
 
     # --- sampling ---------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
-from ccplay.model.base import Count, Duration, Event, Name, WallTime
+from ccplay.model.base import Count, Duration, Event, Moment, Name, WallTime
 from ccplay.model.commands import AnyCommand, Build
 from ccplay.model.network import Network
 from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TraceSamples
@@ -258,14 +258,26 @@ class TraceLost(Event, frozen=True):
     """How many are missing, of all traces together."""
 
 
+MOST_LATE_S = 0.5
+"""An idle machine takes 0.03 s to carry out a step, and 0.05 s more for each flow that starts at
+the same moment. Beyond this the timeline that ran is not the one in the file."""
+
+
 class Applied(Event, frozen=True):
     """A command took effect. Its names are filled in, so that it can be played again."""
 
     command: AnyCommand
     took_s: float = 0.0
     """How long that took: iperf3 and wget start first, and then it has taken effect."""
+    due: Moment | None = None
+    """When the timeline wanted it; None where no timeline did, or in older recordings."""
     renewed: bool = False
     """Nobody asked: the file of the algorithm that it names was saved, and runs as it is now."""
+
+    @property
+    def late_s(self) -> float:
+        """How long after its moment it took effect; 0 where it is no step of a timeline."""
+        return 0.0 if self.due is None else self.t - self.due
 
 
 class Failed(Event, frozen=True):
@@ -311,6 +323,8 @@ class Log(Event, frozen=True):
 
     level: str
     text: str
+    spoils: bool = False
+    """What was measured in this run can't be trusted because of it."""
 
 
 class Ended(Event, frozen=True):

@@ -151,4 +151,4 @@ def _describe_network(
 
 
 def _path(command: StartFlow | StartDownload | StartPing | StartUdp) -> str:
-    return f"{command.src} → {command.dst}"
+    return f"{command.src or 'the first sender'} → {command.dst or 'its receiver'}"

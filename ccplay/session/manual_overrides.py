@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 from typing import TypeAlias
 
@@ -22,6 +23,7 @@ from ccplay.model.network import Network
 from ccplay.model.wording import describe
 from ccplay.scenario.fields.network import directions
 from ccplay.scenario.rules.timeline import stopped_by
+from ccplay.session.due_steps import DueStep
 
 _Thing: TypeAlias = tuple[str, str]
 """Something that can be set, and of what: ``("queue", "r1->r2")``, ``("traffic", "1")``."""
@@ -47,22 +49,20 @@ class ByHand:
         if command in self._asked:
             self._asked.remove(command)
 
-    def spare(
-        self, due: Iterable[AnyCommand], network: Network
-    ) -> tuple[list[AnyCommand], list[str]]:
+    def spare(self, due: Iterable[DueStep], network: Network) -> tuple[list[DueStep], list[str]]:
         """Return what may be done of the steps of a moment, and what is said of the others.
 
         Remarks go with the steps that they stand beside.
         """
         taken = {thing for command in self._asked for thing in _sets(command, network)}
-        kept: list[AnyCommand] = []
+        kept: list[DueStep] = []
         said: list[str] = []
-        for command in due:
-            rest, undoing = _parted(command, taken, network)
-            kept += rest
-            why = "you stopped it" if _needs(command) & taken else "yours stays"
+        for step in due:
+            rest, undoing = _parted(step.command, taken, network)
+            kept += [dataclasses.replace(step, command=each) for each in rest]
+            why = "you stopped it" if _needs(step.command) & taken else "yours stays"
             said += [f"skipped, {why}: {describe(each)}" for each in undoing]
-        if said and all(isinstance(each, Mark) for each in kept):
+        if said and all(isinstance(each.command, Mark) for each in kept):
             kept.clear()
         return kept, said
 

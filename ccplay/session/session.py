@@ -10,6 +10,7 @@ from typing import Protocol
 from ccplay.errors import CcplayError
 from ccplay.model.commands import AnyCommand
 from ccplay.model.events import AnyEvent, Failed, Log
+from ccplay.session.due_steps import DueStep, Outbox
 from ccplay.session.manual_overrides import ByHand
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sinks import Sink
@@ -20,8 +21,8 @@ from ccplay.stream.wire import UnknownEvent
 class Timed(Protocol):
     """Commands that wait for their moment; ``script.Script`` is one."""
 
-    def due(self, state: LabState) -> list[AnyCommand]:
-        """Return the commands whose moment has come, each once."""
+    def due(self, state: LabState) -> list[DueStep]:
+        """Return the steps whose moment has come, each once."""
 
 
 class Session:
@@ -52,6 +53,7 @@ class Session:
         self._sinks = list(sinks)
         self._script = script
         self._by_hand = ByHand()
+        self._outbox = Outbox()
 
     @property
     def live(self) -> bool:
@@ -63,16 +65,21 @@ class Session:
         """Whether the events come from a recording."""
         return not self._source.live
 
+    @property
+    def unanswered(self) -> tuple[DueStep, ...]:
+        """Steps of the timeline that the lab has been sent, and has not carried out or refused."""
+        return self._outbox.unanswered
+
     async def run(self) -> None:
         """Take in events until the source ends; what went wrong is in ``error`` then."""
         try:
             await self._look_ahead()
             async for event in self._source.events():
-                self._take(event)
+                self._take(self._outbox.match(event))
                 if self.state is not self._whole and self._whole.now > self.state.now:
                     self._show_whole()
                 if self._script is not None:
-                    self._play(self._script)
+                    self.play(self._script.due(self.state))
         except CcplayError as error:
             self.error = str(error)
         finally:
@@ -86,7 +93,12 @@ class Session:
         What is left of the timeline does not undo it.
         """
         self._by_hand.ask(command)
-        self._source.send(command)
+        self._send(command, None)
+
+    def spoil(self, text: str) -> None:
+        """Have state and recording know why what is measured here can't be trusted."""
+        if not self.done:
+            self._take(Log(t=self.state.now, level="warning", text=text, spoils=True))
 
     async def close(self) -> None:
         """End the source and finish the sinks."""
@@ -109,15 +121,18 @@ class Session:
         if self._sinks:
             self._pour(event)
 
-    def _play(self, script: Timed) -> None:
-        """Send what is due, but for what a person has set by hand meanwhile, and say so."""
-        due, hello = script.due(self.state), self.state.hello
-        if due and hello is not None:
+    def play(self, due: list[DueStep]) -> None:
+        """Send steps, except for what would undo what a person has set; the log has those."""
+        if due and (hello := self.state.hello) is not None:
             due, skipped = self._by_hand.spare(due, hello.network)
             for text in skipped:
                 self._take(Log(t=self.state.now, level="info", text=text))
-        for command in due:
-            self._source.send(command)
+        for step in due:
+            self._send(step.command, step)
+
+    def _send(self, command: AnyCommand, step: DueStep | None) -> None:
+        self._outbox.note(step)
+        self._source.send(command)
 
     def _pour(self, event: AnyEvent | UnknownEvent) -> None:
         for sink in list(self._sinks):

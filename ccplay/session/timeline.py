@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ccplay.model.commands import AnyCommand, Build, TraceFlow
+from ccplay.model.commands import Build, TraceFlow
 from ccplay.scenario.rules.timeline import is_limited, stopped_by, traffic_of
 from ccplay.scenario.values import Step
+from ccplay.session.due_steps import DueStep
 from ccplay.state.lab_state import LabState
 
 
@@ -48,8 +49,8 @@ class Script:
         """Steps whose moment has not come."""
         return tuple(self._waiting)
 
-    def due(self, state: LabState) -> list[AnyCommand]:
-        """Return the commands whose moment has come, the earliest first, each once."""
+    def due(self, state: LabState) -> list[DueStep]:
+        """Return the steps whose moment has come, the earliest first, each once."""
         if state.ready_at is None or not self._waiting:
             return []
         moments = [(self._moment(step, state), step) for step in self._waiting]
@@ -60,7 +61,10 @@ class Script:
             return []
         self._waiting = [step for moment, step in moments if moment is None or moment > state.now]
         # A stable sort: steps of one moment keep the order of the file.
-        return [step.command for _, step in sorted(due, key=lambda pair: pair[0])]
+        return [
+            DueStep(moment, step.command, step.place)
+            for moment, step in sorted(due, key=lambda pair: pair[0])
+        ]
 
     def next_at(self, state: LabState) -> float | None:
         """Return the moment, in lab time, of the next step that is known; None without one."""

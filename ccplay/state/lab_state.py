@@ -19,6 +19,7 @@ from ccplay.model.commands import (
     UntraceFlow,
 )
 from ccplay.model.events import (
+    MOST_LATE_S,
     Applied,
     Building,
     CaptureEnded,
@@ -281,6 +282,8 @@ class LabState:
         self.applied: list[Applied] = []
         """Commands that took effect, in their order: what a session did."""
         self.log: list[Entry] = []
+        self.spoiled: list[str] = []
+        """Why what was measured can't be trusted, as far as the lab or the session noticed it."""
         self.health: Health | None = None
         self.healths: list[Health] = []
         self.end_reason: str | None = None
@@ -572,6 +575,8 @@ class LabState:
                 text = f"flow {command.flow} goes on with the new {command.cc}"
             elif before == command.cc:
                 text = f"flow {command.flow} stays with {command.cc}"
+        if event.late_s > MOST_LATE_S:
+            text += f", {event.late_s:.1f} s late"
         self._write(event.t, "mark" if isinstance(command, Mark) else "applied", text)
 
     def _failed(self, event: Failed) -> None:
@@ -584,6 +589,8 @@ class LabState:
 
     def _log(self, event: Log) -> None:
         self._write(event.t, event.level, event.text)
+        if event.spoils:
+            self.spoiled.append(event.text)
 
     def _ended(self, event: Ended) -> None:
         self.phase = "ended"

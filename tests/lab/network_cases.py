@@ -135,7 +135,7 @@ async def bench(
     network = plan(Topology(kind=kind, pairs=1))
     said: list[list[str]] = []
     built = building.build(network, lambda *_: None)
-    delays = delay_engine(engine, lambda level, text: said.append([level, text]), seed=1)
+    delays = delay_engine(engine, lambda level, text, **_: said.append([level, text]), seed=1)
     with Shaper(built, delays, time.monotonic) as shaper:
         made = Bench(built, shaper, said)
         await made.both(**({"rate": RATE, "qdisc": PFIFO_100} | setting))

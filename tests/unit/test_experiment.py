@@ -46,10 +46,10 @@ class Dying(Watched):
 class Run:
     """Runs the scenario in ``folder``; ``labs`` holds the build of every lab that was started."""
 
-    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(self, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
         self.path = folder / "mine.toml"
         self.labs: list[Build] = []
-        self._capsys = capsys
+        self._capfd = capfd
 
     async def __call__(self, text: str, manner: Manner, *first: Callable[[Build], Source]) -> Done:
         """Return exit code, result and talk. The ``first`` labs are of these kinds."""
@@ -61,13 +61,13 @@ class Run:
             return next(kinds, Watched)(build)
 
         code = await headless.run(parse(text, self.path), start, manner)
-        told = self._capsys.readouterr()
+        told = self._capfd.readouterr()
         return code, json.loads(told.out) if told.out else None, told.err
 
 
 @pytest.fixture
-def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
-    return Run(tmp_path, capsys)
+def run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Run:
+    return Run(tmp_path, capfd)
 
 
 async def test_every_repeat_has_a_seed_of_its_own(run: Run) -> None:

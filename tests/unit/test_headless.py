@@ -17,7 +17,7 @@ from ccplay.errors import LabError, UnsupportedError
 from ccplay.experiment import headless, trial
 from ccplay.experiment.run_options import Manner
 from ccplay.experiment.runner import Experiment
-from ccplay.model.commands import AnyCommand, Build, StartFlow, StartPing, StopFlow
+from ccplay.model.commands import AnyCommand, Build, Mark, StartFlow, StartPing, StopFlow
 from ccplay.model.events import (
     AnyEvent,
     Applied,
@@ -32,6 +32,7 @@ from ccplay.model.events import (
 )
 from ccplay.model.samples import Sweep
 from ccplay.model.values import Feature
+from ccplay.model.wording import describe
 from ccplay.report.terminal.progress import Teller
 from ccplay.scenario.file.reading import parse
 from ccplay.scenario.values import Scenario
@@ -166,7 +167,7 @@ timeline = [
     assert stopped == ["2"]
 
 
-async def test_ctrl_c_prints_what_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_ctrl_c_prints_what_was_measured(capfd: pytest.CaptureFixture[str]) -> None:
     """The signal comes in the middle of the first case; the second never starts."""
     labs: list[QuickLab] = []
 
@@ -182,9 +183,9 @@ async def test_ctrl_c_prints_what_was_measured(capsys: pytest.CaptureFixture[str
 
     text = TEXT.replace("20 s", "10 min") + '[[case]]\nname = "a"\n[[case]]\nname = "b"\n'
     code = await headless.run(parse(text, Path("t.toml")), start, Manner(as_json=True))
-    assert code == headless.INTERRUPTED
+    assert code == headless.KILLED + signal.SIGINT
     assert len(labs) == 1
-    (case,) = json.loads(capsys.readouterr().out)["cases"]
+    (case,) = json.loads(capfd.readouterr().out)["cases"]
     assert case["interrupted"] is True
     assert case["flows"][0]["bytes"] == 5_000
 
@@ -253,6 +254,49 @@ async def test_a_step_that_never_came_is_told() -> None:
     text = TEXT.replace('after = "p1", at = "1 s"', 'after = "p1", at = "19 s"')
     result = await measure(parse(text, Path("t.toml")), QuickLab)
     assert result.cases[0].errors == ["timeline[2] never came"]
+
+
+async def test_steps_that_the_lab_did_not_get_to_are_errors_that_name_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of many the first three are named."""
+
+    class Stuck(QuickLab):
+        stuck = False
+
+        def send(self, command: AnyCommand) -> None:
+            self.stuck = self.stuck or isinstance(command, Mark)
+            if not self.stuck:
+                super().send(command)
+
+    many = "".join(f'{{ at = "1.5 s", do = "mark", text = "{n}" }},\n' for n in range(1_000))
+    text = TEXT.replace("]\n", many + "]\n").replace('"20 s"', '"5 s"')
+    monkeypatch.setattr(trial, "_STOP_LIMIT_S", 0.1)
+    result = await measure(parse(text, Path("t.toml")), Stuck)
+    assert result.cases[0].errors == [
+        "timeline[2] never came",
+        *(
+            f"timeline[{n + 3}], {describe(Mark(text=str(n)))} at 1.5 s, "
+            "did not take effect before the end"
+            for n in range(3)
+        ),
+        "998 more steps did not take effect before the end",
+    ]
+
+
+async def test_a_run_whose_end_came_late_is_not_to_be_trusted() -> None:
+    """As where ccplay is suspended over it: the lab's clock goes on, and its flows too."""
+
+    class Suspended(QuickLab):
+        def send(self, command: AnyCommand) -> None:
+            if isinstance(command, StopFlow):
+                self._t += 5.0
+            super().send(command)
+
+    (case,) = (await measure(parse(TEXT, Path("t.toml")), Suspended)).cases
+    assert case.health.late_steps == 1
+    (late,) = [each for each in case.health.reasons if "took effect" in each]
+    assert late.startswith("the step due at 20.0 s (flow 1 stops) took effect at 25.")
 
 
 def test_every_case_is_recorded_in_a_file_of_its_own(tmp_path: Path) -> None:

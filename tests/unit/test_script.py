@@ -1,6 +1,6 @@
 """A timeline's commands come when their moment has come, each once."""
 
-from ccplay.model.commands import Mark, StartDownload, StartFlow, StartPing, StopFlow
+from ccplay.model.commands import AnyCommand, Mark, StartDownload, StartFlow, StartPing, StopFlow
 from ccplay.model.events import DownloadEnded, DownloadStarted, Log, PingEnded, PingStarted, Ready
 from ccplay.scenario.values import Step
 from ccplay.session.timeline import Script
@@ -13,12 +13,17 @@ def at(state: LabState, t: float) -> LabState:
     return state
 
 
+def commands(script: Script, state: LabState) -> list[AnyCommand]:
+    """Return what is due."""
+    return [step.command for step in script.due(state)]
+
+
 def test_nothing_is_due_before_the_network_stands() -> None:
     script, state = Script([Step(0.0, Mark(text="a"))]), LabState()
-    assert script.due(at(state, 5.0)) == []
+    assert commands(script, at(state, 5.0)) == []
     state.apply(Ready(t=6.0))
-    assert script.due(state) == [Mark(text="a")]
-    assert script.due(state) == []
+    assert commands(script, state) == [Mark(text="a")]
+    assert commands(script, state) == []
     assert script.finished(state)
 
 
@@ -27,9 +32,9 @@ def test_time_counts_from_ready_and_steps_come_in_order() -> None:
     steps = [Step(2.0, Mark(text="c")), Step(1.0, Mark(text="a")), Step(1.0, Mark(text="b"))]
     script, state = Script(steps), LabState()
     state.apply(Ready(t=10.0))
-    assert script.due(at(state, 10.9)) == []
+    assert commands(script, at(state, 10.9)) == []
     assert script.next_at(state) == 11.0
-    assert script.due(at(state, 12.5)) == [Mark(text=text) for text in "abc"]
+    assert commands(script, at(state, 12.5)) == [Mark(text=text) for text in "abc"]
 
 
 def test_after_waits_for_the_end_of_traffic() -> None:
@@ -42,18 +47,18 @@ def test_after_waits_for_the_end_of_traffic() -> None:
     )
     state = LabState()
     state.apply(Ready(t=0.0))
-    assert script.due(state) == [StartPing(ping="p1", count=1)]
+    assert commands(script, state) == [StartPing(ping="p1", count=1)]
     state.apply(PingStarted(t=0.1, ping="p1", src="h1", dst="h2", interval_s=1.0))
-    assert script.due(at(state, 50.0)) == []
+    assert commands(script, at(state, 50.0)) == []
     assert script.next_at(state) is None
     state.apply(PingEnded(t=51.0, ping="p1", sent=1, lost=0))
     assert script.next_at(state) == 52.0
-    assert script.due(at(state, 51.9)) == []
-    assert script.due(at(state, 52.0)) == [StartDownload(download="w1")]
+    assert commands(script, at(state, 51.9)) == []
+    assert commands(script, at(state, 52.0)) == [StartDownload(download="w1")]
     state.apply(DownloadStarted(t=52.1, download="w1", src="h1", dst="h2", bytes=1))
     assert len(script.waiting) == 1
     state.apply(DownloadEnded(t=53.0, download="w1", bytes=1, duration_s=0.9))
-    assert script.due(state) == [Mark(text="done")]
+    assert commands(script, state) == [Mark(text="done")]
     assert script.finished(state)
 
 

@@ -7,12 +7,14 @@ import pytest
 
 from ccplay.errors import LabError, RecordingError
 from ccplay.model.commands import AnyCommand, Build, Mark
-from ccplay.model.events import AnyEvent, Ended, Hello, Log, Ready
+from ccplay.model.events import AnyEvent, Applied, Ended, Failed, Hello, Log, Ready
 from ccplay.model.network import Topology
 from ccplay.model.topologies import plan
 from ccplay.model.values import Capabilities
+from ccplay.session.due_steps import DueStep
 from ccplay.session.session import Session
 from ccplay.state.lab_state import LabState
+from ccplay.state.recorded import read_recording
 from ccplay.stream import wire
 from ccplay.stream.sinks import Recorder
 from ccplay.stream.sources import LabSource, ReplaySource, check_recording
@@ -85,12 +87,59 @@ async def test_a_lab_that_dies_leaves_its_reason_and_the_state() -> None:
 
 async def test_a_script_sends_what_is_due() -> None:
     class AtReady:
-        def due(self, state: LabState) -> list[AnyCommand]:
-            return [Mark(text="go")] if state.phase == "ready" else []
+        def due(self, state: LabState) -> list[DueStep]:
+            return [DueStep(1.0, Mark(text="go"))] if state.phase == "ready" else []
 
     source = Told(HELLO, Ready(t=1.0))
     await Session(source, script=AtReady()).run()
     assert source.sent == [Mark(text="go")]
+
+
+async def test_an_answer_carries_the_moment_at_which_its_step_was_due(tmp_path: Path) -> None:
+    """Answers come in the order of the commands; one by hand and one by nobody have no moment."""
+
+    waiting = [DueStep(1.0, Mark(text="a")), DueStep(1.1, Mark(text="b"))]
+
+    class Steps:
+        def due(self, state: LabState) -> list[DueStep]:
+            return [waiting.pop(0)] if waiting and state.phase == "ready" else []
+
+    class Asked(Told):
+        def send(self, command: AnyCommand) -> None:
+            super().send(command)
+            if len(self.sent) == 1:
+                session.send(Mark(text="by hand"))
+
+    answers: list[AnyEvent] = [
+        Applied(t=1.3, command=Mark(text="a")),
+        Applied(t=1.4, command=Mark(text="renewed"), renewed=True),
+        Failed(t=1.5, command=Mark(text="by hand"), message="no"),
+        Applied(t=9.0, command=Mark(text="b")),
+    ]
+    path = tmp_path / "x.ccplay"
+    source = Asked(HELLO, Ready(t=1.0), *answers)
+    session = Session(source, sinks=[Recorder(path)], script=Steps())
+    await session.run()
+    moments = [(each.command, each.due) for each in session.state.applied]
+    assert moments == [
+        (Mark(text="a"), 1.0),
+        (Mark(text="renewed"), None),
+        (Mark(text="b"), 1.1),
+    ]
+    assert session.unanswered == ()
+    assert [each.due for each in read_recording(path).applied] == [1.0, None, 1.1]
+
+
+async def test_a_step_that_was_not_answered_is_known() -> None:
+    step = DueStep(1.0, Mark(text="a"), "timeline[0]")
+
+    class Once:
+        def due(self, state: LabState) -> list[DueStep]:
+            return [step] if state.phase == "ready" else []
+
+    session = Session(Told(HELLO, Ready(t=1.0)), script=Once())
+    await session.run()
+    assert session.unanswered == (step,)
 
 
 async def test_a_recording_replays_to_the_same_state(tmp_path: Path) -> None:

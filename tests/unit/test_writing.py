@@ -337,7 +337,7 @@ def play(case: Case) -> tuple[LabState, list[tuple[float, AnyCommand]]]:
     numbers = count()
     end = READY_AT + case.duration_s
     while state.now < end:
-        for command in script.due(state):
+        for command in [step.command for step in script.due(state)]:
             done.append((state.now - READY_AT, command))
             state.apply(Applied(t=state.now, command=command))
             for event in outcome(state.now, command):

@@ -6,13 +6,13 @@ import asyncio
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import msgspec
 
 from ccplay.assets import find_tool
 from ccplay.errors import LabError
-from ccplay.lab.delay.engines import Arrival, Path
+from ccplay.lab.delay.engines import Arrival, Path, Tell
 from ccplay.lab.delay.line import News, Order
 
 _ANSWER_S = 20.0
@@ -34,8 +34,8 @@ class LineDelay:
 
     name = "delay line"
 
-    def __init__(self, tell: Callable[[str, str], None], seed: int) -> None:
-        """``tell`` hears of deaths: a level as in ``Log`` and a text."""
+    def __init__(self, tell: Tell, seed: int) -> None:
+        """``tell`` shows when it dies."""
         self._tell = tell
         self._seed = seed
         self._process: asyncio.subprocess.Process | None = None
@@ -182,9 +182,10 @@ class LineDelay:
         self._short_lives = self._short_lives + 1 if life_s < _SHORT_LIFE_S else 0
         if self._short_lives > 1:
             self._lost_for_good = f"the delay line keeps dying ({how}): delay and loss are off"
-            self._tell("error", self._lost_for_good)
+            self._tell("error", self._lost_for_good, spoils=True)
             return
-        self._tell("warning", f"the delay line died ({how}); starting it again")
+        text = f"the delay line died ({how}) and was started again: packets it held were lost"
+        self._tell("warning", text, spoils=True)
         await self.prepare()
 
     def _hear(self, news: News) -> None:

@@ -47,6 +47,13 @@ class Path:
         return bool(self.delay_us or self.jitter_us or self.loss)
 
 
+class Tell(Protocol):
+    """Takes what the log should show: a level as in ``Log``, and a text."""
+
+    def __call__(self, level: str, text: str, *, spoils: bool = False) -> None:
+        """Write it; ``spoils`` as in ``Log``."""
+
+
 class DelayEngine(Protocol):
     """A way to delay packets."""
 

@@ -12,7 +12,7 @@ import msgspec
 
 from ccplay.errors import CommandError, LabError
 from ccplay.lab.delay.client import LineDelay
-from ccplay.lab.delay.engines import Arrival, DelayEngine
+from ccplay.lab.delay.engines import Arrival, DelayEngine, Tell
 from ccplay.lab.delay.netem import NetemDelay
 from ccplay.lab.links import htb
 from ccplay.lab.links.classes import check_classes
@@ -33,7 +33,7 @@ OFFLOADS_ABOVE = 200_000_000
 LONGEST_DELAY_US = 10_000_000
 
 
-def delay_engine(name: str, tell: Callable[[str, str], None], seed: int) -> DelayEngine:
+def delay_engine(name: str, tell: Tell, seed: int) -> DelayEngine:
     """Return the engine ``netem`` or ``delay line``; ``tell`` takes a ``Log``'s level and text."""
     return NetemDelay(seed) if name == "netem" else LineDelay(tell, seed)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Self
 
 from rich.console import Console
@@ -58,6 +60,13 @@ class Teller:
 
     def __exit__(self, *_: object) -> None:
         self.bars.stop()
+
+    @contextmanager
+    def hidden(self) -> Iterator[None]:
+        """Leave the terminal to others for a while, its cursor shown."""
+        self.bars.stop()
+        yield
+        self.bars.start()
 
     def begin(self, name: str, duration_s: float, *, number: int = 1, exact: bool = True) -> Lane:
         """Say that a run begins; where it is not ``exact``, it may end before its duration."""

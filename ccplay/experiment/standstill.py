@@ -1,0 +1,31 @@
+"""Noticing that this process stood still: suspended with Ctrl-Z or SIGSTOP, or starved."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable
+
+_BEAT_S = 0.1
+MOST_STANDSTILL_S = 1.0
+"""Longer ones are noticed. Labs go on meanwhile, and no step of a timeline can come."""
+
+
+@contextlib.asynccontextmanager
+async def standstills(notice: Callable[[float], None]) -> AsyncIterator[None]:
+    """Call ``notice`` with the length in seconds of every standstill during the block."""
+    task = asyncio.create_task(_beat(notice))
+    try:
+        yield
+    finally:
+        task.cancel()
+
+
+async def _beat(notice: Callable[[float], None]) -> None:
+    while True:
+        before = time.monotonic()
+        await asyncio.sleep(_BEAT_S)
+        stood_s = time.monotonic() - before - _BEAT_S
+        if stood_s > MOST_STANDSTILL_S:
+            notice(stood_s)

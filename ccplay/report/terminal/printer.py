@@ -1,0 +1,116 @@
+"""Printing that never waits for whoever reads: a thread writes, and what is not read is dropped."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import select
+import threading
+from typing import Self
+
+_MOST = 1 << 18
+"""Bytes that may wait for the reader: some thousand lines of a run's log."""
+
+_DROPPED = "… some lines are missing here: nobody read them in time\n"
+
+
+class Printer(io.TextIOBase):
+    """A text file over the file descriptor of a terminal, pipe or file; ``with`` it.
+
+    A paused terminal or a slow pipe makes nobody wait before the end of the block.
+    """
+
+    def __init__(self, fd: int, encoding: str, patience_s: float | None) -> None:
+        """``patience_s`` is how long the end of the block waits for the reader; None: for ever."""
+        self._fd = fd
+        self._encoding = encoding
+        self._patience_s = patience_s
+        self._waiting: list[bytes] = []
+        self._size = 0
+        self._dropped = False
+        self._ending = False
+        self._broken = False
+        self._changed = threading.Condition()
+        # A daemon, for a write that nobody reads can't be called off.
+        threading.Thread(target=self._write_out, name="printer", daemon=True).start()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """What characters are written as."""
+        return self._encoding
+
+    def isatty(self) -> bool:
+        """Whether it is a terminal."""
+        return os.isatty(self._fd)
+
+    def writable(self) -> bool:
+        """Whether it can be written to: always."""
+        return True
+
+    def write(self, text: str, /) -> int:
+        """Take a piece of text, all of it or, where too much waits already, nothing."""
+        data = text.encode(self._encoding, "replace")
+        with self._changed:
+            if self._size + len(data) > _MOST:
+                self._dropped = True
+            elif not self._broken:
+                self._put(data)
+        return len(text)
+
+    def drain(self, within_s: float | None) -> None:
+        """Wait until everything is written, at most so long; None: for ever."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._size, within_s)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.drain(self._patience_s)
+        with self._changed:
+            self._ending = True
+            self._changed.notify_all()
+
+    def _put(self, data: bytes) -> None:
+        self._waiting.append(data)
+        self._size += len(data)
+        self._changed.notify_all()
+
+    def _write_out(self) -> None:
+        """Write what comes until the end, or until nothing can be written any more."""
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting or self._ending)
+                if not self._waiting:
+                    return
+                data = b"".join(self._waiting)
+                self._waiting.clear()
+            try:
+                self._write_whole(data)
+            except OSError:
+                self._give_up()
+                return
+            with self._changed:
+                self._size -= len(data)
+                if self._dropped and not self._waiting:
+                    self._dropped = False
+                    self._put(_DROPPED.encode(self._encoding, "replace"))
+                self._changed.notify_all()
+
+    def _write_whole(self, data: bytes) -> None:
+        """Write with the descriptor itself: a stream's lock would be held while nobody reads."""
+        rest = memoryview(data)
+        while rest:
+            with contextlib.suppress(BlockingIOError):
+                rest = rest[os.write(self._fd, rest) :]
+                continue
+            select.select([], [self._fd], [])
+
+    def _give_up(self) -> None:
+        """Take no more: the terminal has gone, or the disk is full. The run is worth more."""
+        with self._changed:
+            self._broken = True
+            self._waiting.clear()
+            self._size = 0
+            self._changed.notify_all()

@@ -1,0 +1,145 @@
+"""Neither a paused terminal nor anything else moves a step of a run without a word about it."""
+
+import asyncio
+import json
+import os
+import pty
+import signal
+import sys
+import termios
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from ccplay.state.recorded import read_recording
+
+SCENARIO = """
+duration = "4 s"
+topology.kind = "linear"
+links.bottleneck = { rate = "10 Mbit/s", delay = "10 ms", queue = { kind = "pfifo", limit = 50 } }
+timeline = [
+  { at = "0 s", do = "start-flow", cc = "reno" },
+  { at = "2 s", do = "set-link", link = "bottleneck", rate = "5 Mbit/s" },
+  { at = "3 s", do = "set-link", link = "bottleneck", rate = "20 Mbit/s" },
+]
+"""
+
+
+@asynccontextmanager
+async def running(path: Path, **streams: Any) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Run ``SCENARIO``, recorded beside ``path``; what is left of it at the end is killed."""
+    path.write_text(SCENARIO)  # noqa: ASYNC240 - a small file
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "ccplay", "run", str(path), "--json"),
+        *("--record", str(path.with_suffix(".ccplay"))),
+        **{"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.PIPE} | streams,
+    )
+    try:
+        async with asyncio.timeout(120):
+            yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def begun(process: asyncio.subprocess.Process) -> None:
+    """Wait until the flow has started."""
+    assert process.stderr is not None
+    while b"flow 1 starts" not in (line := await process.stderr.readline()):
+        assert line, "the run ended before its time"
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():  # noqa: ASYNC110 - another process tells, by a file
+        await asyncio.sleep(0.02)
+
+
+async def test_a_run_goes_on_to_its_end_while_its_terminal_is_paused(tmp_path: Path) -> None:
+    """Ctrl-S from the first word on; the result waits for Ctrl-Q, and is all there."""
+    recording = tmp_path / "mine.ccplay"
+    person, terminal = pty.openpty()
+    said: list[bytes] = []
+    first = asyncio.Event()
+
+    def listen() -> None:
+        said.append(os.read(person, 1 << 16))
+        first.set()
+
+    loop = asyncio.get_running_loop()
+    loop.add_reader(person, listen)
+    both = {"stdin": terminal, "stdout": terminal, "stderr": terminal}
+    try:
+        async with running(tmp_path / "mine.toml", **both) as process:
+            await first.wait()
+            termios.tcflow(terminal, termios.TCOOFF)
+            await until(
+                lambda: recording.exists() and b'"event":"ended"' in recording.read_bytes()[-200:]
+            )
+            assert process.returncode is None
+            assert b'"scenario"' not in b"".join(said)
+            termios.tcflow(terminal, termios.TCOON)
+            assert await process.wait() == 0
+            await until(lambda: b"".join(said).rstrip().endswith(b"}"))
+    finally:
+        loop.remove_reader(person)
+        os.close(person)
+        os.close(terminal)
+    (case,) = json.loads(b"{" + b"".join(said).partition(b"{")[2])["cases"]
+    assert case["errors"] == []
+    steps = [each for each in read_recording(recording).applied if each.due is not None]
+    # The flow, two changes of the link, and the flow's end. A busy machine may need a tenth of a
+    # second for each; paused as the terminal was, none would have come before the test's end.
+    assert len(steps) == 4
+    assert all(each.due is not None and 0 <= each.t - each.due < 1 for each in steps)
+
+
+async def test_a_run_that_was_stopped_over_its_steps_is_not_trusted(tmp_path: Path) -> None:
+    async with running(tmp_path / "mine.toml") as process:
+        await begun(process)
+        process.send_signal(signal.SIGSTOP)
+        # Time itself is what is awaited: the lab's, past both steps. They are then late by more
+        # than 0.5 s, however slow the machine.
+        await asyncio.sleep(5.0)
+        process.send_signal(signal.SIGCONT)
+        out, talk = await process.communicate()
+    (case,) = json.loads(out)["cases"]
+    health = case["health"]
+    assert not health["trustworthy"]
+    assert health["late_steps"] >= 2
+    reasons = "; ".join(health["reasons"])
+    assert "the step due at 2.0 s (link bottleneck → 5 Mbit/s) took effect at" in reasons
+    assert "ccplay stood still for" in reasons
+    assert b"stood still" in talk
+
+
+async def test_a_delay_line_that_died_makes_its_run_untrustworthy(tmp_path: Path) -> None:
+    async with running(tmp_path / "mine.toml") as process:
+        await begun(process)
+        children = psutil.Process(process.pid).children(recursive=True)
+        lines = [each for each in children if "ccplay.lab.delay.line" in each.cmdline()]
+        if not lines:
+            pytest.skip("netem delays here")
+        lines[0].kill()
+        out, _ = await process.communicate()
+    (case,) = json.loads(out)["cases"]
+    assert not case["health"]["trustworthy"]
+    assert any("the delay line died (signal 9)" in each for each in case["health"]["reasons"])
+    assert case["errors"] == []
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+async def test_a_signal_ends_a_run_with_its_own_exit_code(
+    tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    async with running(tmp_path / "mine.toml") as process:
+        await begun(process)
+        process.send_signal(number)
+        out, talk = await process.communicate()
+    assert process.returncode == code
+    assert json.loads(out)["cases"][0]["interrupted"] is True
+    assert b"Traceback" not in talk
