@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-_LONGEST = 100
+_LONGEST = 1000
 _NUMBER = re.compile(r"\s*([0-9]+(?:[._][0-9]+)*|\.[0-9]+)\s*(.*?)\s*$")
 
 _RATES = {"bit/s": 1, "kbit/s": 1e3, "mbit/s": 1e6, "gbit/s": 1e9}
@@ -123,7 +123,7 @@ def format_clock(seconds: float) -> str:
 
 
 def _parse(text: str, units: dict[str, float] | dict[str, int], expected: str, known: str) -> float:
-    # Of spaces in a row the pattern takes quadratic time, and no quantity is that long.
+    # Spaces in a row take quadratic time; the smallest float has some 340 digits.
     match = _NUMBER.match(text) if len(text) <= _LONGEST else None
     unit = match[2].lower() if match else ""
     scale = units.get(_ALIASES.get(unit, unit))
