@@ -6,7 +6,7 @@ import contextlib
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import Protocol, TypeAlias, cast
 
 from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
@@ -51,6 +51,10 @@ LOSSES = ("0 %", "0.1 %", "1 %", "5 %")
 PACKETS = (10, 20, 50, 100, 200, 1000)
 
 
+_Offer: TypeAlias = tuple[str, str, Callable[[], object]]
+"""A text, its meaning, and what it runs."""
+
+
 class _Lab(Protocol):
     """What the palette needs of a session."""
 
@@ -62,8 +66,27 @@ class _Lab(Protocol):
     def live(self) -> bool:
         """Whether commands can be sent."""
 
-    def send(self, command: AnyCommand) -> object:
+
+class _Asking(Protocol):
+    """What the palette needs of a screen."""
+
+    @property
+    def session(self) -> _Lab:
+        """The lab that it shows."""
+
+    @property
+    def marks(self) -> _Marks:
+        """The marks that it shows."""
+
+    def ask(self, command: AnyCommand) -> object:
         """Hand a command to the lab."""
+
+
+class _Marks(Protocol):
+    """What the palette needs of marks."""
+
+    def offers(self) -> Iterable[_Offer]:
+        """Return what can be done with each."""
 
 
 class _Dressed(Protocol):
@@ -172,16 +195,22 @@ class LabProvider(Provider):
 
     @property
     def _lab(self) -> _Lab:
-        return cast("_Lab", getattr(self.screen, "session"))  # noqa: B009 - any screen that has one
+        return self._asking.session
 
-    def _all(self) -> Iterator[tuple[str, str, Callable[[], object]]]:
+    @property
+    def _asking(self) -> _Asking:
+        return cast("_Asking", self.screen)
+
+    def _all(self) -> Iterator[_Offer]:
         yield from self._keys()
         for entry in entries(self._lab.state) if self._lab.live else ():
             yield entry.text, entry.help, self._sending(entry.command)
+        if self._lab.live:
+            yield from self._asking.marks.offers()
         for name, title in self._themes():
             yield f"theme: {name}", title, self._choosing(name)
 
-    def _keys(self) -> Iterator[tuple[str, str, Callable[[], object]]]:
+    def _keys(self) -> Iterator[_Offer]:
         seen = set()
         for active in bindings_of(self.screen):
             action, description = active.binding.action, active.binding.description
@@ -200,7 +229,7 @@ class LabProvider(Provider):
         return lambda: self.app.run_action(action, default_namespace=node)  # type: ignore[arg-type]
 
     def _sending(self, command: AnyCommand) -> Callable[[], object]:
-        return lambda: self._lab.send(command)
+        return lambda: self._asking.ask(command)
 
     def _choosing(self, name: str) -> Callable[[], object]:
         return lambda: cast("_Dressed", self.app).use_look(name)

@@ -18,6 +18,9 @@ def rows(view: View, width: int) -> list[Row]:
         return [[(fit(view.glyphs.translate(said), width), _loud(view, "warn"))]]
     if state.phase in ("starting", "building") and not session.recorded:
         return [_progress(view, width)]
+    if view.notice:
+        text = view.glyphs.translate(f" {view.notice}")
+        return [[(fit(text, width, view.glyphs.ellipsis), f"bold {view.ink('cursor')}")]]
     return []
 
 
