@@ -86,7 +86,8 @@ class Session:
         self.state.apply(event)
         if isinstance(event, Failed) and event.command is not None:
             self._by_hand.refused(event.command)
-        if self._sinks:
+        # A recording begins with Hello; before it there is only how far a guest has booted.
+        if self._sinks and self.state.hello is not None:
             self._pour(event)
 
     def _play(self, script: Timed) -> None:

@@ -402,6 +402,7 @@ class LabState:
 
     def _hello(self, event: Hello) -> None:
         self.hello = event
+        self.building = None
         self.phase = "building"
 
     def _building(self, event: Building) -> None:

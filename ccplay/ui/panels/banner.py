@@ -27,7 +27,8 @@ def rows(view: View, width: int) -> list[Row]:
 def _progress(view: View, width: int) -> Row:
     building = view.state.building
     if building is None or not building.total:
-        return [(fit(" starting the lab …", width), view.ink("warn"))]
+        step = building.step if building else "starting the lab …"
+        return [(fit(view.glyphs.translate(f" {step}"), width), view.ink("warn"))]
     bar = max(min(width // 3, 40), 8)
     full = round(bar * building.done / building.total)
     glyphs = view.glyphs
