@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 from ccplay.model.values import MOST_SEGMENTS
 from ccplay.state.lab_state import Flow, LabState
+
+
+def credible(field: str) -> float:
+    """Return the greatest value of a flow's series that can have been meant."""
+    return MOST_SEGMENTS if field in ("cwnd", "ssthresh") else math.inf
 
 
 def impossible_windows(state: LabState) -> dict[str, int]:

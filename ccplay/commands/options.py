@@ -129,7 +129,8 @@ def lab_opener(arguments: argparse.Namespace) -> Callable[[Build], Source]:
     hz = getattr(arguments, "hz", None)
 
     def start(build: Build) -> Source:
-        return LabSource(argv, msgspec.structs.replace(build, sample_hz=hz) if hz else build)
+        build = msgspec.structs.replace(build, sample_hz=hz) if hz else build
+        return LabSource(argv, build, boots=arguments.guest)
 
     return start
 

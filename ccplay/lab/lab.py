@@ -17,6 +17,7 @@ from ccplay.lab import capabilities
 from ccplay.lab.capture.captures import Captures, Place
 from ccplay.lab.health import Timekeeper
 from ccplay.lab.links.shaping import Shaper, delay_engine
+from ccplay.lab.marks import Marks
 from ccplay.lab.network import building
 from ccplay.lab.network.building import BuiltNetwork
 from ccplay.lab.probe.probe import Probe
@@ -29,7 +30,9 @@ from ccplay.model.base import Event
 from ccplay.model.commands import (
     AnyCommand,
     Build,
+    ChangeMark,
     Mark,
+    RemoveMark,
     SetClasses,
     SetCongestionControl,
     SetLink,
@@ -90,6 +93,7 @@ class Lab:
         self._events_dropped = events_dropped
         self._stack = AsyncExitStack()
         self._watchdog = Watchdog()
+        self._marks = Marks()
 
     async def survey(self, build: Build) -> None:
         """Find out what this kernel offers and plan the network.
@@ -255,8 +259,8 @@ class Lab:
                 await self._tracing.start(command.flow, *self._traffic.sender(command.flow))
             case UntraceFlow():
                 self._tracing.stop(command.flow)
-            case Mark():
-                pass
+            case Mark() | ChangeMark() | RemoveMark():
+                return self._marks.apply(command, self.clock())
             case _:
                 await self._change_links(command)
         return command

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, TypeAlias
 
-from ccplay.model.base import FEW, MANY, Command
+from ccplay.model.base import FEW, MANY, Command, Moment, Name
 from ccplay.model.network import BOTTLENECK, Topology
 from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
 
@@ -200,6 +200,24 @@ class Mark(Command, frozen=True):
     """Put a remark on the time axis."""
 
     text: str
+    at: Moment | None = None
+    """The moment that it is about; None: the one at which it takes effect."""
+    name: Name | None = None
+    """None takes the next free one: ``m1``, ``m2`` …"""
+
+
+class ChangeMark(Command, frozen=True):
+    """Let a mark say something else, or move it to another moment; None leaves either as it is."""
+
+    name: Name
+    text: str | None = None
+    at: Moment | None = None
+
+
+class RemoveMark(Command, frozen=True):
+    """Take a mark off the time axis."""
+
+    name: Name
 
 
 AnyCommand: TypeAlias = (
@@ -221,4 +239,6 @@ AnyCommand: TypeAlias = (
     | TraceFlow
     | UntraceFlow
     | Mark
+    | ChangeMark
+    | RemoveMark
 )

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from ccplay.model.commands import (
     AnyCommand,
     Build,
+    ChangeMark,
     Mark,
+    RemoveMark,
     SetClasses,
     SetCongestionControl,
     SetLink,
@@ -25,7 +29,9 @@ from ccplay.model.commands import (
 )
 from ccplay.model.disciplines import DISCIPLINES, Parameter
 from ccplay.model.values import LinkSetting, Monitored, Qdisc, TrafficClass
-from ccplay.units import format_rate, format_ratio, format_size, format_time_us
+from ccplay.units import format_clock, format_rate, format_ratio, format_size, format_time_us
+
+_OfMarks: TypeAlias = Mark | ChangeMark | RemoveMark
 
 CA_STATES = ("Open", "Disorder", "CWR", "Recovery", "Loss")
 """``enum tcp_ca_state`` of include/uapi/linux/tcp.h, in its order."""
@@ -101,21 +107,21 @@ def describe(command: AnyCommand) -> str:
     match command:
         case StartFlow():
             cc = f"{command.cc or 'default'}{' with ECN' if command.ecn else ''}"
-            return f"flow {command.flow} starts: {cc}, {_path(command)}"
+            return f"{_named('flow', command.flow)} starts: {cc}, {_path(command)}"
         case StopFlow():
             return f"flow {command.flow} stops"
         case StartDownload():
             size = format_size(command.bytes)
-            return f"download {command.download} starts: {size}, {_path(command)}"
+            return f"{_named('download', command.download)} starts: {size}, {_path(command)}"
         case StopDownload():
             return f"download {command.download} stops"
         case StartPing():
-            return f"ping {command.ping} starts: {_path(command)}"
+            return f"{_named('ping', command.ping)} starts: {_path(command)}"
         case StopPing():
             return f"ping {command.ping} stops"
         case StartUdp():
             rate = format_rate(command.rate_bps)
-            return f"UDP {command.udp} starts: {rate}, {_path(command)}"
+            return f"{_named('UDP', command.udp)} starts: {rate}, {_path(command)}"
         case StopUdp():
             return f"UDP {command.udp} stops"
         case SetCongestionControl(flow=None):
@@ -130,7 +136,7 @@ def describe(command: AnyCommand) -> str:
 
 
 def _describe_network(
-    command: SetQdisc | SetClasses | SetLink | StartCapture | StopCapture | Mark | Build,
+    command: SetQdisc | SetClasses | SetLink | StartCapture | StopCapture | Build | _OfMarks,
 ) -> str:
     match command:
         case SetQdisc():
@@ -141,13 +147,24 @@ def _describe_network(
         case SetLink():
             return f"link {command.link} → {describe_link(command)}"
         case StartCapture():
-            return f"capture {command.capture} of {command.link} starts"
+            return f"{_named('capture', command.capture)} of {command.link} starts"
         case StopCapture():
             return f"capture {command.capture} stops"
         case Mark():
             return command.text
+        case ChangeMark():
+            moment = "" if command.at is None else f" moves to {format_clock(command.at)}"
+            text = "" if command.text is None else f" reads: {command.text}"
+            return f"mark {command.name}{moment}{' and' if moment and text else ''}{text}"
+        case RemoveMark():
+            return f"mark {command.name} is removed"
         case Build():
             return f"build {command.topology.kind}"
+
+
+def _named(kind: str, name: str | None) -> str:
+    """Return what traffic is called; what it is where the lab has yet to name it."""
+    return kind if name is None else f"{kind} {name}"
 
 
 def _path(command: StartFlow | StartDownload | StartPing | StartUdp) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ccplay.errors import LabError
 from ccplay.files.writing import make_directory
+from ccplay.stream.wire import GUEST_RUNS
 
 UNSHARE = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 """unshare(1): private network, mounts and processes, which all end with their first process."""
@@ -69,7 +70,8 @@ def guest_argv(
     lent = dict.fromkeys([place, *(file.absolute().parent for file in algorithms), kept])
     if Path("/") in lent:
         raise LabError("a guest may not write to /: start it, with its files, in another directory")
-    lab = [*UNSHARE, *_PYTHON, *_server(place, "", algorithms)]
+    told = ("sh", "-c", 'echo "$0" >&2; exec "$@"', GUEST_RUNS)
+    lab = [*told, *UNSHARE, *_PYTHON, *_server(place, "", algorithms)]
     return boot.argv([*boot.environment(), *lab], list(lent), paced=paced)
 
 

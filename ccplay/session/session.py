@@ -118,7 +118,8 @@ class Session:
         self._whole.apply(event)
         if isinstance(event, Failed) and event.command is not None:
             self._by_hand.refused(event.command)
-        if self._sinks:
+        # A recording begins with Hello; before it there is only how far a guest has booted.
+        if self._sinks and self.state.hello is not None:
             self._pour(event)
 
     def play(self, due: list[DueStep]) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ccplay.model.base import Event, Row
 from ccplay.model.commands import (
+    ChangeMark,
     Mark,
+    RemoveMark,
     SetCongestionControl,
     StopDownload,
     StopFlow,
@@ -65,7 +67,7 @@ from ccplay.state.monitor_rates import lately
 from ccplay.state.series import Series, Timeline
 from ccplay.state.trace import Trace
 from ccplay.stream import sweep_codec
-from ccplay.units import format_size
+from ccplay.units import format_clock, format_size
 
 FLOW_SERIES = (
     "ca_state",
@@ -236,6 +238,8 @@ class Entry:
     kind: str
     """``applied``, ``mark``, ``traffic``, ``file``, ``info``, ``warning`` or ``error``."""
     text: str
+    name: str = ""
+    """What commands call it, where it is a mark of one's own."""
 
     @property
     def is_mark(self) -> bool:
@@ -282,8 +286,11 @@ class LabState:
         self.applied: list[Applied] = []
         """Commands that took effect, in their order: what a session did."""
         self.log: list[Entry] = []
+        """In the order of arrival; a mark may stand at an earlier moment than what came before."""
         self.spoiled: list[str] = []
         """Why what was measured can't be trusted, as far as the lab or the session noticed it."""
+        self._marks: dict[str, int] = {}
+        """By name the line of the log that a mark is."""
         self.health: Health | None = None
         self.healths: list[Health] = []
         self.end_reason: str | None = None
@@ -401,6 +408,7 @@ class LabState:
 
     def _hello(self, event: Hello) -> None:
         self.hello = event
+        self.building = None
         self.phase = "building"
 
     def _building(self, event: Building) -> None:
@@ -565,6 +573,9 @@ class LabState:
     def _applied(self, event: Applied) -> None:
         self.applied.append(event)
         command = event.command
+        if isinstance(command, Mark | ChangeMark | RemoveMark):
+            self._marked(event.t, command)
+            return
         text = describe(command)
         if isinstance(command, StopUdp) and command.udp in self.udp:
             self.udp[command.udp].stopped = event.t
@@ -577,7 +588,28 @@ class LabState:
                 text = f"flow {command.flow} stays with {command.cc}"
         if event.late_s > MOST_LATE_S:
             text += f", {event.late_s:.1f} s late"
-        self._write(event.t, "mark" if isinstance(command, Mark) else "applied", text)
+        self._write(event.t, "applied", text)
+
+    def _marked(self, t: float, command: Mark | ChangeMark | RemoveMark) -> None:
+        if isinstance(command, Mark):
+            at = t if command.at is None else command.at
+            if command.name is not None:
+                self._marks[command.name] = len(self.log)
+            self.log.append(Entry(at, "mark", command.text, command.name or ""))
+            return
+        row = self._marks.get(command.name)
+        if row is None:
+            return
+        # In its place: readers count on what they have seen of the log.
+        was = self.log[row]
+        if isinstance(command, RemoveMark):
+            del self._marks[command.name]
+            text = f"mark {was.text!r} at {format_clock(was.t)} is removed"
+            self.log[row] = Entry(t, "info", text)
+        else:
+            text = was.text if command.text is None else command.text
+            at = was.t if command.at is None else command.at
+            self.log[row] = replace(was, t=at, text=text)
 
     def _failed(self, event: Failed) -> None:
         level = "warning" if isinstance(event.command, _SPOILING_NOTHING) else "error"

@@ -130,8 +130,18 @@ class Series:
         """Return the newest value at or before ``tick`` within the series, None without one."""
         return self.at(min(tick, self.end - 1))
 
-    def extremes(self, start: int, end: int) -> tuple[float, float] | None:
-        """Return the least and the greatest value of ticks ``start`` to ``end`` (not included)."""
+    def extremes(self, start: int, end: int, most: float = math.inf) -> tuple[float, float] | None:
+        """Return the least and the greatest value of ticks ``start`` to ``end`` (not included).
+
+        Values above ``most`` are left out.
+        """
+        found = self._extremes(start, end)
+        if found is None or found[1] <= most:
+            return found
+        values = [value for value in self.values(start, end) if value <= most]
+        return (min(values), max(values)) if values else None
+
+    def _extremes(self, start: int, end: int) -> tuple[float, float] | None:
         index = max(start - self._first, 0)
         stop = min(end - self._first, len(self._values))
         if stop - index <= 2 * _FANOUT:

@@ -13,7 +13,7 @@ from typing import BinaryIO, Protocol
 from ccplay.errors import LabError, RecordingError, WireError
 from ccplay.files.reading import open_regular
 from ccplay.model.commands import AnyCommand, Build
-from ccplay.model.events import AnyEvent, Ended
+from ccplay.model.events import AnyEvent, Building, Ended
 from ccplay.stream import wire
 from ccplay.stream.limits import Bounds
 from ccplay.stream.wire import UnknownEvent
@@ -29,13 +29,20 @@ _GRACE_S = 10.0
 """How long a lab may take to end in order: a tenth of a second, more on a busy machine."""
 
 
+_BEAT_S = 1.0
+"""So often it is said how far a guest has booted."""
+
+
 class Source(Protocol):
     """A stream of events, and a way back for commands where something can obey."""
 
     live: bool
 
     def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
-        """Yield every event, first ``Hello``; end when the source ends."""
+        """Yield every event, first ``Hello``; end when the source ends.
+
+        While a guest boots, ``Building`` says so before.
+        """
 
     def send(self, command: AnyCommand) -> None:
         """Pass a command on, without waiting; its outcome comes as an event."""
@@ -49,7 +56,9 @@ class LabSource:
 
     live = True
 
-    def __init__(self, argv: Sequence[str], build: Build) -> None:
+    def __init__(self, argv: Sequence[str], build: Build, *, boots: bool = False) -> None:
+        """``boots`` says that ``argv`` has to boot a guest before it can start the lab."""
+        self._boots = "booting a full kernel in a virtual machine" if boots else ""
         self._argv = list(argv)
         self._build = build
         self._process: asyncio.subprocess.Process | None = None
@@ -62,7 +71,7 @@ class LabSource:
         return self._process.pid if self._process else None
 
     async def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
-        """Start the lab and yield what it says.
+        """Start the lab and yield what it says; before that, each second, how a guest boots.
 
         Raises ``LabError``, with the lab's last words, when it ends without saying so.
         """
@@ -73,7 +82,10 @@ class LabSource:
             if self._closing:
                 # Closed while it was being started: it would wait for its network for ever.
                 return
-            async for line in _lines(process):
+            async for line in self._heard(process):
+                if isinstance(line, Building):
+                    yield line
+                    continue
                 try:
                     event = wire.decode_event(line)
                 except WireError as error:
@@ -89,6 +101,22 @@ class LabSource:
         finally:
             talk.cancel()
             await self.close()
+
+    async def _heard(self, process: asyncio.subprocess.Process) -> AsyncIterator[bytes | Building]:
+        """Yield the lines of stdout; before the first, each second, how far a guest has booted."""
+        lines, begun = _lines(process), time.monotonic()
+        first = asyncio.ensure_future(anext(lines, None))
+        try:
+            while self._boots and not (await asyncio.wait({first}, timeout=_BEAT_S))[0]:
+                step = f"{self._boots}: {time.monotonic() - begun:.0f} s"
+                yield Building(t=0.0, step=step, done=0, total=0)
+            if (line := await first) is None:
+                return
+            yield line
+            async for line in lines:
+                yield line
+        finally:
+            first.cancel()
 
     async def _start(self) -> asyncio.subprocess.Process:
         try:
@@ -129,7 +157,11 @@ class LabSource:
     async def _listen_to_stderr(self, process: asyncio.subprocess.Process) -> None:
         if process.stderr is not None:
             async for line in process.stderr:
-                self._last_words.append(line.decode(errors="replace").rstrip())
+                words = line.decode(errors="replace").rstrip()
+                if words == wire.GUEST_RUNS:
+                    self._boots = "the virtual machine runs, the lab starts in it"
+                else:
+                    self._last_words.append(words)
 
     def _obituary(self, code: int) -> str:
         words = [wire.printable(each) for each in self._last_words if each]

@@ -35,6 +35,10 @@ LAB_SAYS = "ccplay lab: "
 """How a lab begins the line on stderr that says why it ends."""
 
 
+GUEST_RUNS = "ccplay guest: the kernel runs"
+"""What a guest writes to stderr before it starts the lab."""
+
+
 class UnknownEvent(msgspec.Struct, frozen=True):
     """An event of a kind that this version does not know, kept as it came."""
 

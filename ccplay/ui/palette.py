@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import Protocol, TypeAlias, cast
 
 from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
+from textual.markup import escape
+from textual.widgets import Input
+from textual.worker import WorkerError
 
 from ccplay.model.base import Option
 from ccplay.model.commands import (
@@ -45,6 +51,10 @@ LOSSES = ("0 %", "0.1 %", "1 %", "5 %")
 PACKETS = (10, 20, 50, 100, 200, 1000)
 
 
+_Offer: TypeAlias = tuple[str, str, Callable[[], object]]
+"""A text, its meaning, and what it runs."""
+
+
 class _Lab(Protocol):
     """What the palette needs of a session."""
 
@@ -56,8 +66,27 @@ class _Lab(Protocol):
     def live(self) -> bool:
         """Whether commands can be sent."""
 
-    def send(self, command: AnyCommand) -> object:
+
+class _Asking(Protocol):
+    """What the palette needs of a screen."""
+
+    @property
+    def session(self) -> _Lab:
+        """The lab that it shows."""
+
+    @property
+    def marks(self) -> _Marks:
+        """The marks that it shows."""
+
+    def ask(self, command: AnyCommand) -> object:
         """Hand a command to the lab."""
+
+
+class _Marks(Protocol):
+    """What the palette needs of marks."""
+
+    def offers(self) -> Iterable[_Offer]:
+        """Return what can be done with each."""
 
 
 class _Dressed(Protocol):
@@ -86,18 +115,30 @@ def entries(state: LabState) -> list[Entry]:
 
 
 def typed(query: str, state: LabState) -> Entry | None:
-    """Return what a query says in full, such as ``queue pfifo 37`` or ``rate 7 Mbit/s``."""
-    if state.hello is None:
+    """Return what a query says in full, such as ``queue pfifo 37`` or ``rate 7 Mbit/s``.
+
+    A number without a unit has the one of the entries: Mbit/s, ms or per cent.
+    """
+    word, rest = _words(query)
+    if state.hello is None or word not in _READERS or not rest:
         return None
-    word, _, rest = query.strip().partition(" ")
-    reader = _READERS.get(word.rstrip(":").lower())
-    if reader is None or not rest.strip():
-        return None
+    if word in _UNITS and _is_number(rest):
+        rest = f"{rest} {_UNITS[word]}"
     try:
-        command = reader(rest.strip())
+        command = _READERS[word](rest)
     except (ValueError, OverflowError):
         return None
-    return Entry(f"{word.rstrip(':').lower()}: {rest.strip()}", describe(command), command)
+    return Entry(f"{word}: {rest}", describe(command), command)
+
+
+def _words(query: str) -> tuple[str, str]:
+    """Return the first word of a query, without a colon, and the rest."""
+    word, _, rest = query.strip().partition(" ")
+    return word.rstrip(":").lower(), rest.strip()
+
+
+def _is_number(text: str) -> bool:
+    return text.replace(".", "", 1).isdecimal()
 
 
 class Palette(CommandPalette):
@@ -112,6 +153,14 @@ class Palette(CommandPalette):
         hint = "what shall happen?  also: queue pfifo 37, rate 7 Mbit/s, mark hello"
         super().__init__([LabProvider], placeholder=hint)
 
+    async def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Wait until the list answers all that was typed: enter is for that, not for less."""
+        del event
+        for worker in list(self.workers):
+            if worker.group == self._GATHER_COMMANDS_GROUP:
+                with contextlib.suppress(WorkerError):
+                    await worker.wait()
+
 
 class LabProvider(Provider):
     """Feed the palette: keys of the screen, commands to the lab, themes."""
@@ -123,29 +172,45 @@ class LabProvider(Provider):
                 yield DiscoveryHit(text, run, help=help_text)
 
     async def search(self, query: str) -> Hits:
-        """List what matches, and first of all what the query says in full."""
+        """List what the query says in full, first of all, then what matches.
+
+        Letters match wherever they are, but a value only as it begins: 2 is no 20, 5 no 1.5.
+        """
         lab = self._lab
         entry = typed(query, lab.state) if lab.live else None
         if entry is not None:
-            yield Hit(1.0, entry.text, self._sending(entry.command), help=entry.help)
+            prompt = Content(entry.text)
+            # Textual's own scores have no bound.
+            yield Hit(
+                math.inf, prompt, self._sending(entry.command), entry.text, escape(entry.help)
+            )
+        word, rest = _words(query)
+        value = f"{word}: {rest}" if word in _READERS and any(map(str.isdecimal, rest)) else ""
         matcher = self.matcher(query)
         for text, help_text, run in self._all():
             score = matcher.match(text)
-            if score > 0 and (entry is None or entry.text != text):
+            said = entry is not None and entry.text == text
+            if score > 0 and not said and text.lower().startswith(value.lower()):
                 yield Hit(score, matcher.highlight(text), run, text=text, help=help_text)
 
     @property
     def _lab(self) -> _Lab:
-        return cast("_Lab", getattr(self.screen, "session"))  # noqa: B009 - any screen that has one
+        return self._asking.session
 
-    def _all(self) -> Iterator[tuple[str, str, Callable[[], object]]]:
+    @property
+    def _asking(self) -> _Asking:
+        return cast("_Asking", self.screen)
+
+    def _all(self) -> Iterator[_Offer]:
         yield from self._keys()
         for entry in entries(self._lab.state) if self._lab.live else ():
             yield entry.text, entry.help, self._sending(entry.command)
+        if self._lab.live:
+            yield from self._asking.marks.offers()
         for name, title in self._themes():
             yield f"theme: {name}", title, self._choosing(name)
 
-    def _keys(self) -> Iterator[tuple[str, str, Callable[[], object]]]:
+    def _keys(self) -> Iterator[_Offer]:
         seen = set()
         for active in bindings_of(self.screen):
             action, description = active.binding.action, active.binding.description
@@ -164,7 +229,7 @@ class LabProvider(Provider):
         return lambda: self.app.run_action(action, default_namespace=node)  # type: ignore[arg-type]
 
     def _sending(self, command: AnyCommand) -> Callable[[], object]:
-        return lambda: self._lab.send(command)
+        return lambda: self._asking.ask(command)
 
     def _choosing(self, name: str) -> Callable[[], object]:
         return lambda: cast("_Dressed", self.app).use_look(name)
@@ -272,6 +337,9 @@ def _read_queue(text: str) -> SetQdisc:
         options.update({name: value} if name.isidentifier() and value else {"limit": part})
     return SetQdisc(qdisc=validate(Qdisc(kind=kind, options=options)))
 
+
+_UNITS = {"rate": "Mbit/s", "delay": "ms", "jitter": "ms", "loss": "%"}
+"""Of a number that has none, as the entries have it."""
 
 _READERS: dict[str, Callable[[str], AnyCommand]] = {
     "queue": _read_queue,

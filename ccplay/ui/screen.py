@@ -23,6 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 
+import msgspec
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -33,17 +34,22 @@ from ccplay.errors import CcplayError
 from ccplay.files import writing
 from ccplay.model.commands import (
     AnyCommand,
+    ChangeMark,
+    Mark,
+    RemoveMark,
     StopCapture,
     TraceFlow,
     UntraceFlow,
 )
 from ccplay.model.network import Network
+from ccplay.model.wording import describe
 from ccplay.scenario.rules.own_algorithms import rerun
 from ccplay.session.session import Session
 from ccplay.state.lab_state import LabState
 from ccplay.ui import selection
 from ccplay.ui.cells.glyphs import ASCII, UNICODE
 from ccplay.ui.cells.sheet import Row, Sheet
+from ccplay.ui.marks import Marks
 from ccplay.ui.panels import banner, flows, footer, header, log, network, receiver, ribbon
 from ccplay.ui.playhead import Playhead
 from ccplay.ui.plots import pictures, titles, variable_choice
@@ -51,6 +57,7 @@ from ccplay.ui.plots.ghosts import Choice, Ghosts
 from ccplay.ui.plots.plot import Plot
 from ccplay.ui.plots.theory import Overlay, lack
 from ccplay.ui.view import View, tracing_problem
+from ccplay.units import format_clock
 
 if TYPE_CHECKING:
     from ccplay.ui.app import CcplayApp
@@ -72,7 +79,7 @@ _PLOTS = ("cwnd", "queue", "rtt")
 
 _VALUES = "Values of algorithms in place of RTT (V backwards)"
 
-LIVE_ONLY = ("dialog", "stop", "capture", "trace")
+LIVE_ONLY = ("dialog", "mark", "stop", "capture", "trace")
 
 
 class MainScreen(Screen[None]):
@@ -91,7 +98,9 @@ class MainScreen(Screen[None]):
         Binding("l", "dialog('LinkDialog')", "Link", id="link", priority=True),
         Binding("k", "capture", "Capture packets; stop", id="capture", priority=True),
         Binding("h", "trace", "Trace every ACK; end that", id="trace"),
-        Binding("m", "dialog('MarkDialog')", "Mark", id="mark", priority=True),
+        Binding("m", "mark", "Mark; change a mark", id="mark", priority=True),
+        Binding("enter", "put_mark", "Put the mark here", id="put-mark"),
+        Binding("escape", "leave_mark", "Leave the mark where it was", id="leave-mark"),
         Binding("g", "ghost", "Ghost", id="ghost", priority=True, tooltip="Earlier run as a ghost"),
         Binding("x", "stop", "Stop what is selected", id="stop"),
         Binding("space", "freeze", "Freeze, pause, go on", id="freeze"),
@@ -150,6 +159,8 @@ class MainScreen(Screen[None]):
         self._ribbon = ribbon.Ribbon()
         self._network: Network | None = None
         self._state = session.state
+        self._sent = ""
+        self.marks = Marks(self)
 
     @property
     def ccplay(self) -> CcplayApp:
@@ -171,6 +182,7 @@ class MainScreen(Screen[None]):
             self.ghosts.shown,
             self.ghosts.reading,
             self.overlay.of(self.session.state.flows.get(self._selected or "")),
+            self.marks.notice or self._sent,
         )
 
     def compose(self) -> ComposeResult:
@@ -269,6 +281,8 @@ class MainScreen(Screen[None]):
             said_so = _TOO_SMALL.format(*LEAST, *self.size)
             self._show("too-small", lambda *_: [[(said_so, "")]])
             return
+        if view.playhead.running:
+            self._sent = ""
         said = banner.rows(view, self.size.width)
         self.set_class(bool(said), "-banner")
         self._show("header", lambda width, _: header.rows(view, width))
@@ -310,6 +324,8 @@ class MainScreen(Screen[None]):
         del parameters
         if action in LIVE_ONLY:
             return self.session.live
+        if action in ("put_mark", "leave_mark"):
+            return self.marks.carried is not None
         if action == "speed":
             return self.session.recorded
         return True
@@ -326,8 +342,38 @@ class MainScreen(Screen[None]):
 
     def _asked(self, command: AnyCommand | None) -> None:
         if command is not None:
-            self.session.send(command)
+            self.ask(command)
         self.redraw()
+
+    def ask(self, command: AnyCommand) -> None:
+        """Hand a command to the lab: a new mark at the moment shown, all else of now.
+
+        Where the moment shown is not now, say when it was sent.
+        """
+        head, self._sent = self.playhead, ""
+        if not head.running and isinstance(command, Mark) and command.at is None:
+            command = msgspec.structs.replace(command, at=head.t)
+        elif not head.running and not isinstance(command, Mark | ChangeMark | RemoveMark):
+            at = format_clock(self.session.state.now)
+            self._sent = f"sent to the live lab at {at} (end goes there): {describe(command)}"
+        self.session.send(command)
+        self.redraw()
+
+    def action_mark(self) -> None:
+        """Mark the moment shown, or change the mark that the cursor stands on."""
+        if self.session.state.phase != "ready":
+            self.app.notify("The network is still being built.", severity="warning")
+            return
+        columns = max(self._plots["cwnd"].columns, 1)
+        self.marks.press(self.playhead.width * max(_STEP, 1 / columns))
+
+    def action_put_mark(self) -> None:
+        """Let the mark that is carried stand at the cursor."""
+        self.marks.put_down()
+
+    def action_leave_mark(self) -> None:
+        """Leave the mark that is carried where it was."""
+        self.marks.leave()
 
     def action_ghost(self) -> None:
         """Ask which earlier run shall lie under this one."""
@@ -358,12 +404,12 @@ class MainScreen(Screen[None]):
             said = "Nothing that runs is selected: choose with ↑↓."
             self.app.notify(self.ccplay.glyphs.translate(said), severity="warning")
         else:
-            self.session.send(selection.stop(chosen))
+            self.ask(selection.stop(chosen))
 
     def action_capture(self) -> None:
         """Ask which link's packets to capture; where some are being captured, end that."""
         if running := list(self.session.state.captures):
-            self.session.send(StopCapture(capture=running[-1]))
+            self.ask(StopCapture(capture=running[-1]))
         else:
             self.action_dialog("CaptureDialog")
 
@@ -374,12 +420,12 @@ class MainScreen(Screen[None]):
         if flow is None or not flow.running:
             self.app.notify("No running flow is selected.", severity="warning")
         elif flow.parent in state.traced:
-            self.session.send(UntraceFlow(flow=flow.parent))
+            self.ask(UntraceFlow(flow=flow.parent))
         elif problem := tracing_problem(state):
             said = f"flow {flow.parent} is sampled, not traced: {problem}"
             self.app.notify(said, severity="warning", timeout=8, markup=False)
         else:
-            self.session.send(TraceFlow(flow=flow.parent))
+            self.ask(TraceFlow(flow=flow.parent))
 
     def action_theory(self) -> None:
         """Lay CUBIC's W(t) and Reno's line over the selected flow's cwnd, or take them away."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import dataclass
 
 from ccplay.analysis.theory import Theory
@@ -40,6 +39,8 @@ class View:
     """What is being read to lie there, and how far; empty where nothing is."""
     theory: Theory | None = None
     """What lies over the selected flow's cwnd; None where nothing shall."""
+    notice: str = ""
+    """What a person should know of what they do now; empty where that is as always."""
 
     @property
     def state(self) -> LabState:
@@ -147,9 +148,9 @@ class View:
 
     def entries(self, most: int) -> list[Entry]:
         """Return the last lines of the event log at the moment shown."""
-        log = self.state.log
-        end = bisect_right(log, self.t + 1e-6, key=lambda entry: entry.t)
-        return log[max(end - most, 0) : end]
+        seen = [each for each in self.state.log if each.t <= self.t + 1e-6]
+        seen.sort(key=lambda entry: entry.t)
+        return seen[max(len(seen) - most, 0) :]
 
     @property
     def shift(self) -> float | None:

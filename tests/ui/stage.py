@@ -32,6 +32,13 @@ class Lab:
         self.sent.append(command)
 
 
+class NoMarks:
+    """The marks of a screen without any."""
+
+    def offers(self) -> tuple[()]:
+        return ()
+
+
 class Backdrop(Screen[None]):
     """Has keys, and a lab."""
 
@@ -54,9 +61,13 @@ class Backdrop(Screen[None]):
         super().__init__()
         self.session = Lab(state)
         self.done: list[str] = []
+        self.marks = NoMarks()
 
     def compose(self) -> ComposeResult:
         yield Static("\n".join("· " * 100 for _ in range(60)))
+
+    def ask(self, command: AnyCommand) -> None:
+        self.session.send(command)
 
     def action_freeze(self) -> None:
         self.done.append("freeze")

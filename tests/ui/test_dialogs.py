@@ -59,6 +59,18 @@ def pfifo(limit: int) -> SetQdisc:
     [
         (FlowDialog, "enter", StartFlow(src="s2", dst="d2")),
         (FlowDialog, "b enter", StartFlow(src="s2", dst="d2", cc="bbr")),
+        (
+            FlowDialog,
+            "tab tab tab tab tab tab right enter",
+            StartFlow(src="s2", dst="d2", ecn=True),
+        ),
+        (
+            FlowDialog,
+            "tab tab tab tab tab tab tab b u l k enter",
+            StartFlow(flow="bulk", src="s2", dst="d2"),
+        ),
+        (FlowDialog, "tab d tab s enter", StartFlow(src="d1", dst="s2")),
+        (PingDialog, "2 enter", StartPing(src="s2", dst="d2")),
         (FlowDialog, "2 tab right enter", StartFlow(src="d1", dst="s1", cc="reno")),
         (
             FlowDialog,
@@ -120,9 +132,35 @@ async def test_keys_make_a_command(
 
 
 @pytest.mark.parametrize(
+    ("dialog", "keys", "expected"),
+    [
+        (PingDialog, "right tab right enter", StartPing(src="s2", dst="s1")),
+        (PingDialog, "right right left tab left enter", StartPing(src="s2", dst="d1")),
+        (FlowDialog, "down down down tab right enter", StartFlow(src="d1", dst="s1", cc="bbr")),
+        (CongestionDialog, "right tab down enter", SetCongestionControl(cc="cubic", host="s1")),
+    ],
+    ids=str,
+)
+async def test_every_key_counts_where_it_was_pressed(
+    dialog: type[Dialog], keys: str, expected: AnyCommand
+) -> None:
+    """However fast the next one comes: it must not be done for the field after."""
+    app = Stage(lab(), dialog)
+    async with app.run_test() as pilot:
+        await pilot.pause()
+        for key in keys.split():
+            app.post_message(Key(key, None))
+        for _ in range(100):  # rounds of messages; some ten are enough
+            if app.answers:
+                break
+            await pilot.pause()
+        assert app.answers == [expected]
+
+
+@pytest.mark.parametrize(
     ("dialog", "tabs", "expected"),
     [
-        (FlowDialog, 6, StartFlow(src="s2", dst="d2", monitor=True)),
+        (FlowDialog, 7, StartFlow(src="s2", dst="d2", monitor=True)),
         (UdpDialog, 0, StartUdp(src="s1", dst="d1", monitor=True)),
         (UdpDialog, 5, StartUdp(src="s1", dst="d1")),
     ],

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from textual.command import CommandList
+from textual.events import Key
 
 from ccplay.model.commands import (
     AnyCommand,
@@ -23,7 +24,7 @@ from ccplay.state.lab_state import LabState
 from ccplay.ui.cells.glyphs import ASCII
 from ccplay.ui.help import HelpScreen
 from ccplay.ui.keys import GROUPS, bindings_of, group_of, wording
-from ccplay.ui.palette import entries, typed
+from ccplay.ui.palette import Palette, entries, typed
 from tests.ui.hand_made import lab
 from tests.ui.stage import Stage
 
@@ -84,6 +85,9 @@ def test_without_a_lab_there_is_nothing_to_do() -> None:
         ("delay 40 ms", SetLink(delay_us=40_000)),
         ("jitter 1 ms", SetLink(jitter_us=1_000)),
         ("loss 2 %", SetLink(loss=0.02)),
+        ("rate 5", SetLink(rate=5_000_000)),
+        ("Delay: 5", SetLink(delay_us=5_000)),
+        ("loss 1", SetLink(loss=0.01)),
         ("mark here it starts", Mark(text="here it starts")),
         ("queue pfifoo 37", None),
         ("rate fast", None),
@@ -115,12 +119,58 @@ async def run_in_palette(app: Stage, query: str) -> None:
     [
         ("switch flow 1 to bbr", SetCongestionControl(cc="bbr", flow="1")),
         ("queue pfifo 37", SetQdisc(qdisc=Qdisc(kind="pfifo", options={"limit": 37}))),
+        ("mark a [b] c", Mark(text="a [b] c")),
     ],
 )
 async def test_the_palette_sends(query: str, expected: AnyCommand) -> None:
     app = Stage(lab())
     await run_in_palette(app, query)
     assert app.backdrop.session.sent == [expected]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("rate 2 mbit", [SetLink(rate=2_000_000)]),
+        ("rate 5", [SetLink(rate=5_000_000)]),
+        ("delay 5 ms", [SetLink(delay_us=5_000)]),
+        ("loss 1 %", [SetLink(loss=0.01)]),
+        ("queue pfifo 10", [SetQdisc(qdisc=Qdisc(kind="pfifo", options={"limit": 10}))]),
+        ("rate 2 mbi", []),
+        ("rate 1.5", [SetLink(rate=1_500_000)]),
+    ],
+)
+async def test_enter_does_what_was_typed_and_nothing_else(
+    query: str, expected: list[AnyCommand]
+) -> None:
+    """At once, too: the list may still be that of the first letters when enter comes."""
+    app = Stage(lab())
+    async with app.run_test() as pilot:
+        await pilot.press("ctrl+p")
+        for key in (
+            *(Key("space" if each == " " else each, each) for each in query),
+            Key("enter", None),
+        ):
+            app.post_message(key)
+        for _ in range(50):  # rounds of messages; some ten are enough
+            if app.backdrop.session.sent:
+                break
+            await pilot.pause()
+        assert app.backdrop.session.sent == expected
+        assert isinstance(app.screen, Palette) == (not expected), "nothing else was run"
+
+
+async def test_what_was_typed_in_full_stands_first() -> None:
+    app = Stage(lab())
+    async with app.run_test() as pilot:
+        await pilot.press("ctrl+p", *"delay", "space", "5")
+        found = app.screen.query_one(CommandList)
+        for _ in range(200):  # as above
+            if found.option_count == 2:
+                break
+            await pilot.pause()
+        shown = [str(each.prompt).splitlines()[0] for each in found.options]
+        assert shown == ["delay: 5 ms", "delay: 50 ms"]
 
 
 async def test_a_recording_takes_no_commands() -> None:

@@ -41,6 +41,18 @@ def test_a_short_series_is_drawn_as_it_is() -> None:
     assert line.y[2] == 6.0
 
 
+@pytest.mark.parametrize("length", [4, 9000])
+def test_what_was_not_meant_is_a_gap(length: int) -> None:
+    """Also where a line is thinned, which keeps the greatest value of each column."""
+    values: list[float | None] = [20.0] * length
+    values[length // 2 :] = [2.0**31] * (length - length // 2)
+    values[-1] = 30.0
+    line = curves.curve(filled(values), most=2.0**24)
+    assert line.top == 30.0
+    assert any(math.isnan(y) for y in line.y)
+    assert curves.curve(filled(values)).top == 2.0**31
+
+
 def test_a_pause_between_sweeps_is_a_gap() -> None:
     timeline = Timeline()
     series = Series(timeline)

@@ -2,7 +2,13 @@
 
 from typing import Any
 
-from ccplay.model.commands import Mark, SetCongestionControl, StopUdp
+from ccplay.model.commands import (
+    ChangeMark,
+    Mark,
+    RemoveMark,
+    SetCongestionControl,
+    StopUdp,
+)
 from ccplay.model.events import (
     Applied,
     DownloadEnded,
@@ -164,3 +170,32 @@ def test_samples_of_a_flow_that_never_started_and_unknown_events_change_nothing(
     state = folded(Sweep(t=1.0, tcp=tcp("9")), UnknownEvent(t=2.0, kind="eclipse", raw=b"{}"))
     assert not state.flows
     assert state.now == 1.0
+
+
+def test_a_mark_stands_at_the_moment_that_it_is_about_and_can_be_moved() -> None:
+    state = LabState()
+    for event in (
+        Applied(t=9.0, command=Mark(text="late", at=3.0, name="m1")),
+        Applied(t=10.0, command=Mark(text="now", name="m2")),
+        Applied(t=11.0, command=ChangeMark(name="m1", at=4.5)),
+        Applied(t=12.0, command=ChangeMark(name="m2", text="then")),
+        Applied(t=13.0, command=ChangeMark(name="unknown", at=1.0)),
+    ):
+        state.apply(event)
+    assert [(e.t, e.text, e.name) for e in state.log if e.is_mark] == [
+        (4.5, "late", "m1"),
+        (10.0, "then", "m2"),
+    ]
+
+
+def test_a_mark_that_is_removed_leaves_a_line_of_the_log_and_no_mark() -> None:
+    """The log never gets shorter: who reads on where they were must miss nothing."""
+    state = LabState()
+    state.apply(Applied(t=9.0, command=Mark(text="oh", at=3.0, name="m1")))
+    state.apply(Applied(t=10.0, command=RemoveMark(name="m1")))
+    assert [(e.t, e.kind, e.text) for e in state.log] == [
+        (10.0, "info", "mark 'oh' at 00:03 is removed")
+    ]
+    state.apply(Applied(t=11.0, command=Mark(text="again", name="m1")))
+    state.apply(Applied(t=12.0, command=ChangeMark(name="m1", at=2.0)))
+    assert [(e.t, e.text) for e in state.log if e.is_mark] == [(2.0, "again")]

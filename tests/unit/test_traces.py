@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+from ccplay.analysis.windows import credible
 from ccplay.state.series import Series, Timeline
 from ccplay.ui.plots.traces import (
     CountTrace,
@@ -11,7 +12,6 @@ from ccplay.ui.plots.traces import (
     SeriesTrace,
     StepTrace,
     TracedTrace,
-    credible,
 )
 
 PEN = Pen("#ffffff")
@@ -86,12 +86,13 @@ def test_what_was_traced_is_drawn_where_slices_are_shorter_than_samples() -> Non
     assert both.peak(0.0, 1.0) == 9.0
 
 
-def test_what_nobody_can_have_meant_leaves_the_plot_at_its_top() -> None:
-    """The axis stays with what is credible, from samples or ACK by ACK; the trace has it all."""
+def test_what_nobody_can_have_meant_is_a_gap() -> None:
+    """From samples or ACK by ACK: neither the axis nor the line goes there."""
     series = series_of([20.0, 30.0, 2.0**31, 25.0])
     trace = SeriesTrace(series, PEN, 2.0, most=credible("cwnd"))
     assert trace.peak(0.0, 1.0) == 60.0
     assert trace.peak(0.03, 0.05) == 0.0
-    assert trace.spans([0.03, 0.05]) == [(60.0, 2.0**32)]
+    assert trace.spans([0.0, 0.03, 0.05, 0.07]) == [(40.0, 60.0), None, (50.0, 50.0)]
+    assert trace.spans([0.0, 0.1]) == [(40.0, 60.0)]
     assert TracedTrace(trace, series).peak(0.0, 1.0) == 60.0
     assert SeriesTrace(series, PEN, most=credible("srtt_us")).peak(0.0, 1.0) == 2.0**31

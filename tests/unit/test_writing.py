@@ -18,7 +18,9 @@ from ccplay.model.base import Option
 from ccplay.model.commands import (
     AnyCommand,
     Build,
+    ChangeMark,
     Mark,
+    RemoveMark,
     SetClasses,
     SetCongestionControl,
     SetLink,
@@ -451,6 +453,25 @@ def test_only_what_was_done_by_then() -> None:
     case = reread(session(Build(), *marks), until=READY_AT + 4.5)
     assert [each.command for each in case.timeline] == [Mark(text=str(n)) for n in range(5)]
     assert case.duration_s == 5
+
+
+def test_a_mark_is_a_step_where_it_stands_in_the_end() -> None:
+    """What was moved, changed or removed is written as it is seen."""
+    ping = StartPing(ping="p1", src="h1", dst="h2")
+    done = [
+        Applied(t=READY_AT + 2, command=ping),
+        Applied(t=READY_AT + 5, command=Mark(text="a", at=READY_AT + 1, name="m1")),
+        Applied(t=READY_AT + 6, command=Mark(text="b", name="m2")),
+        Applied(t=READY_AT + 7, command=Mark(text="c", name="m3")),
+        Applied(t=READY_AT + 8, command=ChangeMark(name="m3", text="see", at=READY_AT + 3)),
+        Applied(t=READY_AT + 9, command=RemoveMark(name="m2")),
+    ]
+    case = reread(session(Build(topology=Topology(kind="linear")), *done))
+    assert [(round(step.at_s, 3), step.command) for step in case.timeline] == [
+        (1.0, Mark(text="a")),
+        (2.0, ping),
+        (3.0, Mark(text="see")),
+    ]
 
 
 def test_an_algorithm_of_ones_own_is_kept_and_told() -> None:

@@ -49,10 +49,16 @@ class Curve:
 
 
 def curve(
-    series: Series, *, factor: float = 1.0, start: float = 0.0, columns: int = COLUMNS
+    series: Series,
+    *,
+    factor: float = 1.0,
+    start: float = 0.0,
+    columns: int = COLUMNS,
+    most: float = math.inf,
 ) -> Curve:
     """Return a series as a line, its times counted from ``start``, its values times ``factor``.
 
+    Values above ``most`` were not meant: there is a gap.
     Where it has more values than can be seen, each column keeps its first and its last value, its
     least and its greatest.
     """
@@ -63,36 +69,48 @@ def curve(
     if end - first <= 2 * columns:
         before = math.inf
         for tick in range(first, end):
-            t, y = timeline.time(tick), series.at(tick)
+            t = timeline.time(tick)
             if t - before > hold:
                 line.add(t - start, None)
-            line.add(t - start, None if y is None else y * factor)
+            line.add(t - start, _value(series, tick, factor, most))
             before = t
         return line
     width = math.ceil((end - first) / columns)
     # Asked for all at once, the series prepares for the columns at once.
     series.extremes(first, end)
     for tick in range(first, end, width):
-        _column(line, series, (tick, min(tick + width, end)), factor, start)
+        ticks = (tick, min(tick + width, end))
+        _column(line, series, ticks, factor=factor, start=start, most=most)
     return line
 
 
+def _value(series: Series, tick: int, factor: float, most: float) -> float | None:
+    value = series.at(tick)
+    return None if value is None or value > most else value * factor
+
+
 def _column(
-    line: Curve, series: Series, ticks: tuple[int, int], factor: float, start: float
+    line: Curve,
+    series: Series,
+    ticks: tuple[int, int],
+    *,
+    factor: float,
+    start: float,
+    most: float,
 ) -> None:
     tick, end = ticks
-    found = series.extremes(tick, end)
+    found = series.extremes(tick, end, most)
     left, right = (series.timeline.time(each) - start for each in (tick, end - 1))
     if found is None:
         line.add(left, None)
         return
     low, high = found
-    one, other = series.at(tick), series.at(end - 1)
-    line.add(left, None if one is None else one * factor)
+    one, other = (_value(series, each, factor, most) for each in (tick, end - 1))
+    line.add(left, one)
     falling = one is not None and other is not None and one > other
     for share, value in zip((0.35, 0.65), (high, low) if falling else (low, high), strict=True):
         line.add(left + share * (right - left), value * factor)
-    line.add(right, None if other is None else other * factor)
+    line.add(right, other)
 
 
 def theory(flow: Flow, *, start: float = 0.0) -> dict[str, Curve]:

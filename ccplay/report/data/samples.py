@@ -210,7 +210,7 @@ def _as(value: object, kind: Kind) -> object:
 def _read(run: Run, tables: Sequence[str]) -> Iterator[tuple[str, Batch]]:
     # Everything but samples is folded, for the words that the log puts it in.
     state = LabState()
-    told, start = 0, None
+    before, start = 0, None
     if run.recording is None:
         return
     for event in recorded_events(run.recording):
@@ -222,18 +222,21 @@ def _read(run: Run, tables: Sequence[str]) -> Iterator[tuple[str, Batch]]:
             continue
         state.apply(event)
         if start is None:
-            told = len(state.log)
+            before = len(state.log)
             continue
         rows = _rows(event, start, state)
-        news = state.log[told:]
-        told = len(state.log)
-        if news:
-            rows["events"] = {
-                "t_s": [round(each.t - start, 6) for each in news],
-                "kind": [each.kind for each in news],
-                "text": [each.text for each in news],
-            }
         yield from (item for item in rows.items() if item[0] in tables)
+    # At the end: until then marks may move.
+    if start is not None and "events" in tables:
+        told = sorted(state.log[before:], key=lambda entry: entry.t)
+        yield (
+            "events",
+            {
+                "t_s": [round(each.t - start, 6) for each in told],
+                "kind": [each.kind for each in told],
+                "text": [each.text for each in told],
+            },
+        )
 
 
 def _rows(event: object, start: float, state: LabState) -> dict[str, Batch]:

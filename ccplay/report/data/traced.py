@@ -5,9 +5,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from math import inf
 from operator import itemgetter
 from typing import TypeAlias
 
+from ccplay.analysis.windows import credible
 from ccplay.report.data.curves import COLUMNS, Curve, curve, state_spans
 from ccplay.state.lab_state import Flow
 from ccplay.state.series import Series
@@ -28,10 +30,11 @@ def line(
     flow: Flow, name: str, *, factor: float = 1.0, start: float = 0.0, columns: int = COLUMNS
 ) -> Curve:
     """Return a series of a flow as ``curve`` does: ACK by ACK where it was traced."""
-    sampled = curve(flow.series[name], factor=factor, start=start, columns=columns)
+    most = credible(name)
+    sampled = curve(flow.series[name], factor=factor, start=start, columns=columns, most=most)
     if flow.trace is None:
         return sampled
-    exact = curve(flow.trace.series[name], factor=factor, start=start, columns=columns)
+    exact = curve(flow.trace.series[name], factor=factor, start=start, columns=columns, most=most)
     traced = _inside(_stretches(flow.trace, _HOLD_S, start))
     # Gaps between ACKs are none: there are samples.
     points = [(t, y) for t, y in zip(exact.t, exact.y, strict=True) if y == y and traced(t)]
@@ -70,12 +73,13 @@ def first_reduction(flow: Flow) -> Stretch | None:
     return begun - _RTTS * rtt_s, min(over + _RTTS * rtt_s, begun + _MOST_RTTS * rtt_s)
 
 
-def within(series: Series, stretch: Stretch, *, start: float = 0.0) -> Curve:
-    """Return every value of a series within some time."""
+def within(series: Series, stretch: Stretch, *, start: float = 0.0, most: float = inf) -> Curve:
+    """Return every value of a series within some time; a gap for those above ``most``."""
     timeline, found = series.timeline, Curve()
     first = max(timeline.at_or_after(stretch[0]), series.first)
     for tick in range(first, min(timeline.at_or_after(stretch[1]), series.end)):
-        found.add(timeline.time(tick) - start, series.at(tick))
+        value = series.at(tick)
+        found.add(timeline.time(tick) - start, None if value is None or value > most else value)
     return found
 
 

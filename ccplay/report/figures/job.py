@@ -102,7 +102,7 @@ def draw(job: Job) -> Drawn:
         files=[*saved.files, *singles],
         distributions=distributions(state),
         growth=growth(state),
-        events=state.log,
+        events=sorted(state.log, key=lambda entry: entry.t),
         start=shown.start,
         hello=state.hello,
         links={

@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path
 
+from ccplay.analysis.windows import credible
 from ccplay.model.wording import CA_STATES
 from ccplay.report.data import curves, traced
 from ccplay.report.data.material import slug
@@ -140,7 +141,9 @@ def _windows(scene: Scene, inks: Inks, flows: list[list[Flow]]) -> list[Panel]:
 
 
 def _top(streams: list[Flow]) -> float:
-    return max((curves.curve(each.series["cwnd"]).top for each in streams), default=0.0)
+    most = credible("cwnd")
+    lines = (curves.curve(each.series["cwnd"], most=most) for each in streams)
+    return max((line.top for line in lines), default=0.0)
 
 
 def _columns(groups: list[list[Flow]]) -> int:

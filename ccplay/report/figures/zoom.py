@@ -6,6 +6,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from ccplay.analysis.windows import credible
 from ccplay.report.data import traced
 from ccplay.report.data.scene import Scene
 from ccplay.report.data.traced import Stretch
@@ -45,10 +46,10 @@ def _draw(axes: Axes, scene: Scene, flow: Flow, stretch: Stretch, colour: str) -
     if flow.trace is None:
         return []
     exact, threshold = (
-        traced.within(flow.trace.series[name], stretch, start=scene.start)
+        traced.within(flow.trace.series[name], stretch, start=scene.start, most=credible(name))
         for name in ("cwnd", "ssthresh")
     )
-    sampled = traced.within(flow.series["cwnd"], stretch, start=scene.start)
+    sampled = traced.within(flow.series["cwnd"], stretch, start=scene.start, most=credible("cwnd"))
     seen = shade(axes, traced.states(flow, start=scene.start))
     axes.step(
         threshold.t,

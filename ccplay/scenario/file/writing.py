@@ -12,7 +12,7 @@ import tomlkit
 from msgspec.structs import replace
 
 from ccplay.errors import RecordingError, ScenarioError
-from ccplay.model.commands import Build, SetClasses, SetQdisc
+from ccplay.model.commands import Build, ChangeMark, Mark, RemoveMark, SetClasses, SetQdisc
 from ccplay.model.events import Applied, Hello
 from ccplay.model.network import BOTTLENECK, Topology
 from ccplay.model.topologies import TOPOLOGIES, plan
@@ -53,7 +53,7 @@ def write(state: LabState, *, title: str = "", until: float | None = None) -> st
     if hello is None or ready_at is None or ready_at > end:
         raise RecordingError("the network has not stood yet: there is nothing to save")
     build = hello.build or _guess(state, hello.network.topology, ready_at)
-    done = [each for each in state.applied if each.t <= end and not each.renewed]
+    done = [each for each in _done(state) if each.t <= end and not each.renewed]
     duration_s = float(max(math.ceil(round(end - ready_at, 3)), 1))
     steps = [step(each, ready_at) for each in done]
     head = "\n".join(
@@ -71,6 +71,26 @@ def write(state: LabState, *, title: str = "", until: float | None = None) -> st
         text = head + "\n".join([*_timeline(steps, duration_s, build), ""])
         _prove(text)
     return text
+
+
+def _done(state: LabState) -> list[Applied]:
+    """Return what was done, with the marks as they are in the end, where they stand then."""
+    done: dict[int | str, Applied] = {}
+    for number, each in enumerate(state.applied):
+        match each.command:
+            case Mark(text=text, at=at, name=name):
+                mark = replace(each, command=Mark(text=text))
+                done[name or number] = mark if at is None else replace(mark, t=at, took_s=0.0)
+            case ChangeMark(name=name, text=text, at=at) if name in done:
+                mark = done[name] if at is None else replace(done[name], t=at, took_s=0.0)
+                done[name] = mark if text is None else replace(mark, command=Mark(text=text))
+            case RemoveMark(name=name):
+                done.pop(name, None)
+            case ChangeMark():
+                pass
+            case _:
+                done[number] = each
+    return sorted(done.values(), key=lambda each: each.t)
 
 
 def _prove(text: str) -> None:

@@ -61,8 +61,8 @@ class Question(ModalScreen[Answer | None], Generic[Answer]):
     AUTO_FOCUS = ""
     START: ClassVar[str] = "Menu, Input, Steps"
     """The first that matches has the focus when the dialog opens."""
-    HEADING: ClassVar[str]
-    VERB: ClassVar[str]
+    HEADING: str
+    VERB: str
     """What enter does, in a word or two."""
     HINT: ClassVar[str] = "tab next field"
 

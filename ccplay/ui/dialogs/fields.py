@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
+from textual.events import Key
 from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
@@ -129,6 +130,9 @@ class Label(Static):
         super().__init__(text, markup=False)
 
 
+_STEPS = {"right": 1, "space": 1, "left": -1}
+
+
 class Steps(Widget, can_focus=True):
     """A few values to step through with the arrow keys, one shown at a time."""
 
@@ -136,11 +140,6 @@ class Steps(Widget, can_focus=True):
     Steps { width: 1fr; height: 1; background: $surface; color: $foreground; }
     Steps:focus { text-style: bold; background: $panel; }
     """
-
-    BINDINGS = [  # noqa: RUF012 - Textual's own way to say it
-        Binding("right,space", "step(1)", "next value", show=False),
-        Binding("left", "step(-1)", "value before", show=False),
-    ]
 
     index: reactive[int] = reactive(0)
 
@@ -177,6 +176,23 @@ class Steps(Widget, can_focus=True):
         """Go to the next value, or the one before, round and round."""
         self.index = (self.index + by) % len(self.values)
 
+    def on_key(self, event: Key) -> None:
+        """Step with the arrows; go to the next value with a word or number that so begins.
+
+        Not by bindings: those act on what has the focus by then, which may have moved on.
+        """
+        if event.key in _STEPS:
+            event.stop()
+            self.action_step(_STEPS[event.key])
+        if event.character is None or not event.character.isalnum():
+            return
+        event.stop()
+        count = len(self.values)
+        for at in ((self.index + step) % count for step in range(1, count)):
+            if event.character.lower() in _initials(self.values[at][1]):
+                self.index = at
+                return
+
     def watch_index(self) -> None:
         """Tell the dialog."""
         if self.is_mounted:
@@ -191,6 +207,11 @@ class Steps(Widget, can_focus=True):
         place = f"  {self.index + 1} of {len(self.values)}"
         muted = "" if self.has_focus else "$text-muted"
         return Content.assemble((f"{left} ", muted), text, (f" {right}{place}", muted))
+
+
+def _initials(text: str) -> set[str]:
+    """Return what words and numbers of a text begin with: ``s`` and ``1`` of ``s12``."""
+    return {each[0].lower() for each in re.findall(r"[^\W\d]+|\d+", text)}
 
 
 class Row(Horizontal):

@@ -1,27 +1,36 @@
-"""The dialog that puts a remark on the time axis."""
+"""The dialogs that put a remark on the time axis, and that change, move or remove one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from textual.widget import Widget
+from textual.widgets import Static
 
-from ccplay.model.commands import Mark
-from ccplay.state.lab_state import LabState
-from ccplay.ui.dialogs.base import Dialog
+from ccplay.model.commands import AnyCommand, ChangeMark, Mark, RemoveMark
+from ccplay.state.lab_state import Entry, LabState
+from ccplay.ui.dialogs.base import Dialog, Question
 from ccplay.ui.dialogs.fields import Field
+from ccplay.ui.dialogs.menu import Item, Menu
+from ccplay.units import format_clock
+
+_KEEP, _MOVE, _REMOVE = "keep", "move", "remove"
 
 
 class MarkDialog(Dialog):
-    """Ask for a line of text; it is drawn through all three plots, now."""
+    """Ask for a line of text; it is drawn through all three plots at one moment."""
 
     HEADING = "Mark this moment"
     VERB = "mark"
     HINT = ""
 
-    def __init__(self, state: LabState, selected_flow: str | None) -> None:
-        """Ask for the text."""
+    def __init__(self, state: LabState, selected_flow: str | None, at: float | None = None) -> None:
+        """Ask for the text of a mark at the moment ``at``; None is now."""
         super().__init__(state, selected_flow)
+        if at is not None:
+            self.HEADING = f"Mark the moment shown, {format_clock(at)}"
+        self._at = at
         self.text = Field("remark", "", str.strip, self.glyphs, optional="what happens here")
         self.text.add_class("wide")
 
@@ -31,4 +40,44 @@ class MarkDialog(Dialog):
 
     def command(self) -> Mark | None:
         """Return the mark, None for an empty one."""
-        return Mark(text=self.text.value) if self.text.value else None
+        return Mark(text=self.text.value, at=self._at) if self.text.value else None
+
+
+class ChangeMarkDialog(Question[AnyCommand | Entry]):
+    """Ask what shall become of a mark; it answers with the mark itself to have it moved."""
+
+    START = "Menu"
+    VERB = "do it"
+
+    def __init__(self, mark: Entry) -> None:
+        """Offer to keep the mark, with another text perhaps."""
+        super().__init__()
+        self.HEADING = f"Mark at {format_clock(mark.t)}"
+        self._mark = mark
+        items = [
+            Item(_KEEP, "keep it here", "with the remark below"),
+            Item(_MOVE, "move it", "←→ to another moment, then m or enter"),
+            Item(_REMOVE, "remove it"),
+        ]
+        self.menu = Menu(items, self.glyphs)
+        self.text = Field("remark", mark.text, _remark, self.glyphs)
+        self.text.add_class("wide")
+
+    def controls(self) -> Iterable[Widget]:
+        """Put the choice first, then the text."""
+        return (self.menu, Static(classes="gap"), self.text)
+
+    def command(self) -> AnyCommand | Entry | None:
+        """Return the change, or the mark that is to be moved; None where nothing changes."""
+        text = self.text.value or self._mark.text
+        if self.menu.item.key == _REMOVE:
+            return RemoveMark(name=self._mark.name)
+        if self.menu.item.key == _MOVE:
+            return replace(self._mark, text=text)
+        return ChangeMark(name=self._mark.name, text=text) if self.text.changed else None
+
+
+def _remark(text: str) -> str:
+    if not text.strip():
+        raise ValueError("a mark has to say something: remove it instead")
+    return text.strip()

@@ -117,7 +117,14 @@ class Menu(OptionList):
         self.post_message(self.Chosen(self, self.item))
 
     def on_key(self, event: events.Key) -> None:
-        """Jump to the line of a digit, or the next of a letter, those that are missing last."""
+        """Jump to the line of a digit, or the next of a letter, those that are missing last.
+
+        Up and down are handled here, too: a binding acts on what has the focus by then.
+        """
+        if event.key in ("up", "down"):
+            event.stop()
+            event.prevent_default()
+            (self.action_cursor_up if event.key == "up" else self.action_cursor_down)()
         if event.character is None or not event.character.isalnum():
             return
         row = self._row_of(event.character.lower())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textual.widgets import Static
+
 from ccplay.model.values import Capabilities
 from ccplay.state.lab_state import LabState
 from ccplay.ui.cells.glyphs import Glyphs
@@ -19,12 +21,13 @@ class PathDialog(Dialog):
         self.source = Steps(names, self.glyphs, current=source)
         self.sink = Steps(names, self.glyphs, current=self.network.peer(self.source.value))
 
-    def on_steps_stepped(self, event: Steps.Stepped) -> None:
-        """Let the destination follow the source."""
-        event.stop()
-        if event.steps is self.source:
-            self.sink.value = self.network.peer(self.source.value)
-            self.source_changed()
+    def on_mount(self) -> None:
+        """Let the destination follow the source at once: a message could undo a later key."""
+        self.watch(self.source, "index", self._follow, init=False)
+
+    def _follow(self) -> None:
+        self.sink.value = self.network.peer(self.source.value)
+        self.source_changed()
 
     def source_changed(self) -> None:
         """React to another source."""
@@ -37,17 +40,30 @@ class PathDialog(Dialog):
 
 
 class MonitorRow(Row):
-    """Asks whether to follow each packet; it is not there where this kernel can't."""
+    """Asks whether to follow each packet; where this kernel can't, it says why."""
+
+    DEFAULT_CSS = """
+    MonitorRow { height: auto; }
+    MonitorRow .note { width: 1fr; height: auto; padding-left: 1; color: $text-muted; }
+    """
 
     def __init__(self, capabilities: Capabilities, glyphs: Glyphs, *, wanted: bool = False) -> None:
         """``wanted`` says what is chosen at first, where it can be."""
-        possible = any(each.available for each in capabilities.monitors)
+        lack = _lack_of_monitoring(capabilities)
         values = [("", "no"), ("yes", "one-way delay of its packets")]
-        self._steps = Steps(values, glyphs, current="yes" if possible and wanted else "")
-        super().__init__("monitor", self._steps)
-        self.display = possible
+        self._steps = Steps(values, glyphs, current="" if lack or not wanted else "yes")
+        note = Static(glyphs.translate(f"{glyphs.missing} {lack}"), classes="note", markup=False)
+        super().__init__("monitor", note if lack else self._steps)
 
     @property
     def chosen(self) -> bool:
         """Whether they shall be followed."""
         return bool(self._steps.value)
+
+
+def _lack_of_monitoring(capabilities: Capabilities) -> str:
+    if not capabilities.monitors:
+        return "this lab knows no monitors: update ccplay there"
+    if any(each.available for each in capabilities.monitors):
+        return ""
+    return f"{capabilities.monitors[0].reason}: {capabilities.monitors[0].remedy}"

@@ -8,7 +8,14 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from ccplay.model.commands import StartDownload, StartFlow, StartPing
-from ccplay.scenario.fields.quantities import MOST_PINGS, MOST_STREAMS, duration, interval, size
+from ccplay.scenario.fields.quantities import (
+    MOST_PINGS,
+    MOST_STREAMS,
+    duration,
+    interval,
+    name,
+    size,
+)
 from ccplay.state.lab_state import LabState
 from ccplay.ui.dialogs.base import available
 from ccplay.ui.dialogs.fields import Field, Row, Steps
@@ -16,6 +23,8 @@ from ccplay.ui.dialogs.hosts import next_sender
 from ccplay.ui.dialogs.menu import Item, Menu, feature_items
 from ccplay.ui.dialogs.path import MonitorRow, PathDialog
 from ccplay.units import format_time_us
+
+_ECN = (("", "as its algorithm has it"), ("yes", "asks for it: marks instead of losses"))
 
 
 class FlowDialog(PathDialog):
@@ -37,7 +46,11 @@ class FlowDialog(PathDialog):
         self.duration = Field(
             "or after", "", duration, self.glyphs, optional="no limit", meaning="time: 30 s"
         )
+        self.ecn = Steps(_ECN, self.glyphs)
         self.monitor = MonitorRow(self.capabilities, self.glyphs)
+        self.name_of_flow = Field(
+            "name", "", name, self.glyphs, optional="the next number", meaning="for yourself"
+        )
 
     def controls(self) -> Iterable[Widget]:
         """Algorithms first: that is what a demonstration changes."""
@@ -49,7 +62,9 @@ class FlowDialog(PathDialog):
             self.streams,
             self.limit,
             self.duration,
+            Row("ECN", self.ecn),
             self.monitor,
+            self.name_of_flow,
         )
 
     def source_changed(self) -> None:
@@ -60,12 +75,14 @@ class FlowDialog(PathDialog):
         """Return the flow to start."""
         source, sink = self.path()
         return StartFlow(
+            flow=self.name_of_flow.value,
             src=source,
             dst=sink,
             cc=available(self.menu) or None,
             streams=self.streams.value or 1,
             bytes=self.limit.value,
             duration_s=self.duration.value,
+            ecn=bool(self.ecn.value),
             monitor=self.monitor.chosen,
         )
 

@@ -18,13 +18,17 @@ def rows(view: View, width: int) -> list[Row]:
         return [[(fit(view.glyphs.translate(said), width), _loud(view, "warn"))]]
     if state.phase in ("starting", "building") and not session.recorded:
         return [_progress(view, width)]
+    if view.notice:
+        text = view.glyphs.translate(f" {view.notice}")
+        return [[(fit(text, width, view.glyphs.ellipsis), f"bold {view.ink('cursor')}")]]
     return []
 
 
 def _progress(view: View, width: int) -> Row:
     building = view.state.building
     if building is None or not building.total:
-        return [(fit(" starting the lab …", width), view.ink("warn"))]
+        step = building.step if building else "starting the lab …"
+        return [(fit(view.glyphs.translate(f" {step}"), width), view.ink("warn"))]
     bar = max(min(width // 3, 40), 8)
     full = round(bar * building.done / building.total)
     glyphs = view.glyphs

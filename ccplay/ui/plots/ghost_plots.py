@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ccplay.analysis.windows import credible
 from ccplay.state.lab_state import Flow, LabState, Queue
 from ccplay.state.series import Series
 from ccplay.ui.cells.sheet import Run
 from ccplay.ui.plots.ghosts import Ghost
 from ccplay.ui.plots.scale import whole
-from ccplay.ui.plots.traces import DotTrace, Pen, SeriesTrace, ShiftedTrace, credible
+from ccplay.ui.plots.traces import DotTrace, Pen, SeriesTrace, ShiftedTrace
 from ccplay.ui.view import View
 
 _WIDE = 100

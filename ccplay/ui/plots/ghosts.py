@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ccplay.errors import RecordingError
-from ccplay.model.commands import Mark
+from ccplay.model.commands import ChangeMark, Mark, RemoveMark
 from ccplay.model.events import Applied
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
@@ -18,6 +18,7 @@ from ccplay.ui.recordings import glance
 from ccplay.units import format_clock
 
 _FLOW = "start-flow"
+_REMARKS = (Mark, ChangeMark, RemoveMark)
 _SAME_S = 1e-6
 """Moments that are nearer to each other than this are one: the wire has microseconds."""
 
@@ -68,7 +69,7 @@ def next_action(state: LabState, t: float, kind: str = "") -> Applied | None:
     done = state.applied
     for at in range(bisect_right(done, t + _SAME_S, key=lambda each: each.t), len(done)):
         found = kind_of(done[at])
-        if found == kind or (not kind and not isinstance(done[at].command, Mark)):
+        if found == kind or (not kind and not isinstance(done[at].command, _REMARKS)):
             return done[at]
     return None
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ccplay.analysis.windows import credible
 from ccplay.model.values import Qdisc
 from ccplay.model.variables import variable as meaning
 from ccplay.model.wording import limit_unit
@@ -22,7 +23,6 @@ from ccplay.ui.plots.traces import (
     StepTrace,
     Trace,
     TracedTrace,
-    credible,
 )
 from ccplay.ui.view import View
 
@@ -93,7 +93,11 @@ def cwnd(view: View) -> Picture:
             flow = view.state.flows[name]
             pen = Pen(view.ink("ssthresh"), "dotted", ascii=view.glyphs.dotted)
             sampled = SeriesTrace(
-                flow.series["ssthresh"], pen, interval=view.interval, scaled=False
+                flow.series["ssthresh"],
+                pen,
+                interval=view.interval,
+                scaled=False,
+                most=credible("ssthresh"),
             )
             traces.append(_traced(sampled, flow, "ssthresh"))
     traces += [_flow_trace(view, name, "cwnd", 1.0) for name in names]

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import ClassVar, Literal, Protocol, TypeAlias
 
-from ccplay.model.values import MOST_SEGMENTS
 from ccplay.state.series import Series
 
 Span: TypeAlias = tuple[float, float]
@@ -21,11 +20,6 @@ traces in every fourth, so that they still show; ``signs`` are cells with the pe
 
 _HOLD = 3.5
 """So many intervals of its series a value stands for; after that there is a gap."""
-
-
-def credible(field: str) -> float:
-    """Return the greatest value of a flow's series that can have been meant."""
-    return MOST_SEGMENTS if field == "cwnd" else math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +70,9 @@ class SeriesTrace:
     interval: float = 0.02
     """Seconds between two values."""
     scaled: bool = True
-    """Whether the axis makes room for it,"""
+    """Whether the axis makes room for it."""
     most: float = math.inf
-    """but not for greater values: they leave the plot at its top."""
+    """Greater values were not meant: there is a gap."""
     lasting: ClassVar[bool] = False
 
     def spans(self, edges: Sequence[float]) -> list[Span | None]:
@@ -95,8 +89,16 @@ class SeriesTrace:
             ):
                 start = before
             found = series.extremes(start, end) if end > start else None
+            if found is not None and found[1] > self.most:
+                found = self._meant(start, ticks[at], end)
             spans.append(found and (found[0] * factor, found[1] * factor))
         return spans
+
+    def _meant(self, before: int, start: int, end: int) -> Span | None:
+        """Return the extremes of what was meant; a slice without any is a gap."""
+        if start < end and self.series.extremes(start, end, self.most) is None:
+            return None
+        return self.series.extremes(before, end, self.most)
 
     def peak(self, start: float, end: float) -> float:
         """Return the greatest value from ``start`` to ``end``."""
@@ -104,12 +106,8 @@ class SeriesTrace:
             return 0.0
         timeline = self.series.timeline
         ticks = timeline.at_or_after(start), timeline.at_or_after(end)
-        found = self.series.extremes(*ticks)
-        peak = found[1] if found else 0.0
-        if peak > self.most:
-            meant = (value for value in self.series.values(*ticks) if value <= self.most)
-            peak = max(meant, default=0.0)
-        return peak * self.factor
+        found = self.series.extremes(*ticks, self.most)
+        return found[1] * self.factor if found else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,95 @@
+"""What keys do with a session's marks: set one at the cursor, change, move or remove it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ccplay.model.commands import AnyCommand, ChangeMark, RemoveMark
+from ccplay.state.lab_state import Entry
+from ccplay.units import format_clock
+
+if TYPE_CHECKING:
+    from ccplay.ui.screen import MainScreen
+
+
+class Marks:
+    """The marks of the session on a screen, by its keys and its palette."""
+
+    def __init__(self, screen: MainScreen) -> None:
+        self.carried: Entry | None = None
+        """The mark that moves with the cursor until it is put down."""
+        self._screen = screen
+
+    @property
+    def notice(self) -> str:
+        """What to do with the mark that is carried; empty where none is."""
+        if self.carried is None:
+            return ""
+        said = f"moving the mark of {format_clock(self.carried.t)}"
+        return f"{said}: ←→, then m or enter to put it here, esc to leave it: {self.carried.text}"
+
+    def press(self, reach_s: float) -> None:
+        """Put down what is carried, or ask about the mark within ``reach_s``, or for a new one."""
+        from ccplay.ui.dialogs import MarkDialog  # noqa: PLC0415 - first paint shall not wait for it
+
+        screen = self._screen
+        mark = None if screen.playhead.running else self._at_cursor(reach_s)
+        if self.carried is not None:
+            self.put_down()
+        elif mark is not None:
+            self.ask_about(mark)
+        else:
+            at = None if screen.playhead.running else screen.playhead.t
+            screen.app.push_screen(MarkDialog(screen.session.state, None, at), self._asked)
+
+    def ask_about(self, mark: Entry) -> None:
+        """Ask what shall become of a mark."""
+        from ccplay.ui.dialogs.mark import ChangeMarkDialog  # noqa: PLC0415 - as above
+
+        self._screen.app.push_screen(ChangeMarkDialog(mark), self._asked)
+
+    def carry(self, mark: Entry) -> None:
+        """Let a mark move with the cursor from where it stands."""
+        self._screen.playhead.jump(mark.t, self._screen.session.state.now)
+        self.carried = mark
+        self._screen.redraw()
+
+    def put_down(self) -> None:
+        """Let the mark that is carried stand at the cursor."""
+        if self.carried is not None:
+            mark, self.carried = self.carried, None
+            at = self._screen.playhead.t
+            self._screen.ask(ChangeMark(name=mark.name, at=at, text=mark.text))
+            self._screen.redraw()
+
+    def leave(self) -> None:
+        """Leave the mark that is carried where it was."""
+        self.carried = None
+        self._screen.redraw()
+
+    def offers(self) -> Iterator[tuple[str, str, Callable[[], object]]]:
+        """Yield what the palette offers for every mark: a text, its meaning, and what it runs."""
+        for mark in reversed(self._own()):
+            at = f"at {format_clock(mark.t)}"
+            yield f"change mark {mark.text}", at, partial(self.ask_about, mark)
+            yield f"move mark {mark.text}", f"{at}, with ←→", partial(self.carry, mark)
+            remove = RemoveMark(name=mark.name)
+            yield f"remove mark {mark.text}", at, partial(self._screen.ask, remove)
+
+    def _own(self) -> list[Entry]:
+        log = self._screen.session.state.log
+        return [each for each in log if each.kind == "mark" and each.name]
+
+    def _at_cursor(self, reach_s: float) -> Entry | None:
+        t = self._screen.playhead.t
+        near = [each for each in self._own() if abs(each.t - t) <= reach_s]
+        return min(near, key=lambda each: abs(each.t - t), default=None)
+
+    def _asked(self, answer: AnyCommand | Entry | None) -> None:
+        if isinstance(answer, Entry):
+            self.carry(answer)
+        elif answer is not None:
+            self._screen.ask(answer)
+        self._screen.redraw()

@@ -1,0 +1,71 @@
+"""A guest that boots: how far it has come is told until the lab in it says something."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+from ccplay.model.commands import Build, Mark
+from ccplay.model.events import AnyEvent, Building, Ended
+from ccplay.session.session import Session
+from ccplay.stream import sources, wire
+from ccplay.stream.sinks import Recorder
+from ccplay.stream.sources import LabSource
+from ccplay.stream.wire import UnknownEvent
+from tests.unit.test_session import HELLO
+
+GUEST = f"""
+import sys
+sys.stdin.readline()
+sys.stdin.readline()
+sys.stderr.write({wire.GUEST_RUNS!r} + "\\r\\n")
+sys.stderr.flush()
+sys.stdin.readline()
+sys.stdout.write({(wire.encode(HELLO) + wire.encode(Ended(t=1.0, reason="done"))).decode()!r})
+"""
+"""Writes that it runs at the first command after build, and hello at the second."""
+
+DEADLINE_S = 60.0
+"""Generous: other tests may have the machine's cores at the same time."""
+
+
+def guest(monkeypatch: pytest.MonkeyPatch) -> LabSource:
+    monkeypatch.setattr(sources, "_BEAT_S", 0.01)
+    return LabSource([sys.executable, "-c", GUEST], Build(), boots=True)
+
+
+async def test_each_stage_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = guest(monkeypatch)
+    told: list[AnyEvent | UnknownEvent] = []
+    steps: list[str] = []
+    async with asyncio.timeout(DEADLINE_S):
+        async for event in lab.events():
+            told.append(event)
+            if isinstance(event, Building) and (stage := event.step.partition(":")[0]) not in steps:
+                steps.append(stage)
+                lab.send(Mark(text="go on"))
+    assert steps == [
+        "booting a full kernel in a virtual machine",
+        "the virtual machine runs, the lab starts in it",
+    ]
+    assert [type(each) for each in told if not isinstance(each, Building)] == [type(HELLO), Ended]
+
+
+async def test_a_recording_begins_with_hello_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    lab, path = guest(monkeypatch), tmp_path / "a.ccplay"
+    session = Session(lab, sinks=[Recorder(path)])
+    async with asyncio.timeout(DEADLINE_S):
+        running = asyncio.create_task(session.run())
+        for stage in ("booting", "the lab starts"):
+            while session.state.building is None or stage not in session.state.building.step:  # noqa: ASYNC110 - the state tells no one
+                await asyncio.sleep(0.001)
+            assert session.state.phase == "starting"
+            session.send(Mark(text="go on"))
+        await running
+    assert session.state.phase == "ended"
+    assert path.read_bytes().startswith(b'{"event":"hello"')
