@@ -10,6 +10,9 @@ from ccplay.commands.run import run as run_headless
 from ccplay.commands.screen import show
 from ccplay.errors import UsageError
 
+_GRACE_S = 1.5
+"""A screen that is closed, or whose terminal is, ends with its lab within two seconds."""
+
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the words of this command."""
@@ -34,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     script = Script(case.timeline)
     build = script.foretold(case.build)
     session = Session(
-        options.lab_opener(arguments)(build),
+        options.lab_opener(arguments, grace_s=_GRACE_S)(build),
         title=case.title,
         sinks=[Recorder(arguments.record)] if arguments.record else [],
         script=script,

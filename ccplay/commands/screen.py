@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 from typing import TYPE_CHECKING, TextIO
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 def show(session: Session, arguments: argparse.Namespace) -> int:
     """Open the screen until the person leaves it; return the exit code.
 
-    SIGTERM is a way to leave too, or the terminal would stay as the screen had it.
+    Raises what ended the session against its will, once the person has seen it and left.
     """
     from ccplay.stream.sources import check_recording
     from ccplay.ui.app import CcplayApp
@@ -27,21 +26,22 @@ def show(session: Session, arguments: argparse.Namespace) -> int:
     app = CcplayApp(
         session,
         look=arguments.theme,
-        ascii=arguments.ascii or not can_draw(sys.stderr),
+        ascii=arguments.ascii or not can_draw(sys.stdout),
         start_at=getattr(arguments, "at", 0.0),
         speed=getattr(arguments, "speed", 1.0),
         ghost=ghost,
         lab_words=options.lab_words(arguments),
     )
-    before = signal.signal(signal.SIGTERM, lambda *_: app.exit(128 + signal.SIGTERM))
-    try:
-        return app.run() or 0
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    app.run()
+    if app.return_code:
+        return app.return_code
+    if session.failure is not None:
+        raise session.failure
+    return 0
 
 
 def can_draw(terminal: TextIO) -> bool:
-    """Whether boxes and dots can be written in this locale's encoding; Textual writes to stderr."""
+    """Whether boxes and dots can be written in this locale's encoding."""
     try:
         "─⣿●".encode(terminal.encoding)
     except UnicodeEncodeError:

@@ -36,14 +36,19 @@ class Session:
     ) -> None:
         self.state = LabState()
         self.title = title
-        self.error: str | None = None
-        """Why the source ended against its will."""
+        self.failure: CcplayError | None = None
+        """What ended the source against its will."""
         self.done = False
         """Whether the source has ended: no more events will come."""
         self._source = source
         self._sinks = list(sinks)
         self._script = script
         self._by_hand = ByHand()
+
+    @property
+    def error(self) -> str | None:
+        """Why the source ended against its will."""
+        return None if self.failure is None else str(self.failure)
 
     @property
     def live(self) -> bool:
@@ -56,14 +61,14 @@ class Session:
         return not self._source.live
 
     async def run(self) -> None:
-        """Take in events until the source ends; what went wrong is in ``error`` then."""
+        """Take in events until the source ends; what went wrong is in ``failure`` then."""
         try:
             async for event in self._source.events():
                 self._take(event)
                 if self._script is not None:
                     self._play(self._script)
         except CcplayError as error:
-            self.error = str(error)
+            self.failure = error
         finally:
             self.done = True
             await self.close()

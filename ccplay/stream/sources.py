@@ -26,9 +26,6 @@ _LONGEST_LINE = 1 << 26
 _TURN_S = 0.01
 """So long a replay is read before others have their turn."""
 
-_GRACE_S = 10.0
-"""How long a lab may take to end in order: a tenth of a second, more on a busy machine."""
-
 
 class Source(Protocol):
     """A stream of events, and a way back for commands where something can obey."""
@@ -50,12 +47,18 @@ class LabSource:
 
     live = True
 
-    def __init__(self, argv: Sequence[str], build: Build) -> None:
+    def __init__(self, argv: Sequence[str], build: Build, *, grace_s: float = 10.0) -> None:
+        """Prepare to start ``argv``; ``grace_s`` is how long it may take to end in order.
+
+        That takes a tenth of a second, and more on a busy machine. Then it is killed.
+        """
+        self._grace_s = grace_s
         self._argv = list(argv)
         self._build = build
         self._process: asyncio.subprocess.Process | None = None
         self._last_words: deque[str] = deque(maxlen=12)
         self._closing = False
+        self._ending: asyncio.Task[None] | None = None
 
     @property
     def pid(self) -> int | None:
@@ -88,8 +91,11 @@ class LabSource:
             if not ended and not self._closing:
                 raise LabError(self._obituary(code))
         finally:
+            # The lab's end is seen only where all that it still says is read.
+            ending = self._end(process)
+            await _drop(process)
+            await ending
             talk.cancel()
-            await self.close()
 
     async def _start(self) -> asyncio.subprocess.Process:
         try:
@@ -114,14 +120,24 @@ class LabSource:
             self._process.stdin.write(wire.encode(command))
 
     async def close(self) -> None:
-        """Close the lab's stdin, which ends it; kill it where that does not help."""
-        process, self._closing = self._process, True
-        if process is None or process.returncode is not None:
-            return
+        """End the lab: in order, or by force where that takes too long."""
+        self._closing = True
+        if self._process is not None:
+            # Whoever waits for it may be cancelled, but never the end itself.
+            await asyncio.shield(self._end(self._process))
+
+    def _end(self, process: asyncio.subprocess.Process) -> asyncio.Task[None]:
+        """Return the one task that ends the lab."""
+        self._closing = True
+        if self._ending is None:
+            self._ending = asyncio.create_task(self._close(process))
+        return self._ending
+
+    async def _close(self, process: asyncio.subprocess.Process) -> None:
         if process.stdin is not None:
             process.stdin.close()
         try:
-            await asyncio.wait_for(process.wait(), _GRACE_S)
+            await asyncio.wait_for(process.wait(), self._grace_s)
         except TimeoutError:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
@@ -153,6 +169,12 @@ async def _lines(process: asyncio.subprocess.Process) -> AsyncIterator[bytes]:
         *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
             yield line
+
+
+async def _drop(process: asyncio.subprocess.Process) -> None:
+    """Read stdout to its end, for nobody."""
+    while process.stdout is not None and await process.stdout.read(_CHUNK):
+        pass
 
 
 def check_recording(path: Path) -> None:
