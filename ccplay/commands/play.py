@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from ccplay.commands import options
 from ccplay.commands.run import run as run_headless
-from ccplay.commands.screen import show
+from ccplay.commands.screen import has_terminal, show
 from ccplay.errors import UsageError
 
 _GRACE_S = 1.5
@@ -25,7 +24,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not has_terminal():
         if arguments.ghost:
             raise UsageError("a ghost needs a terminal to be drawn on")
         return run_headless(arguments)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from ccplay.commands import options
-from ccplay.commands.screen import show
+from ccplay.commands.screen import has_terminal, show
 from ccplay.errors import UsageError
 
 
@@ -32,8 +31,8 @@ def run(arguments: argparse.Namespace) -> int:
     from ccplay.stream.sources import ReplaySource, check_recording
 
     check_recording(arguments.recording)
-    if not sys.stdout.isatty():
-        raise UsageError("replay needs a terminal to show the recording on")
+    if not has_terminal():
+        raise UsageError("replay needs a terminal: stdin to read keys from, stdout to draw on")
     title = wire.printable(arguments.recording.name)
     session = Session(ReplaySource(arguments.recording), title=title)
     return show(session, arguments)

@@ -4,25 +4,38 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from ccplay.commands import options
+from ccplay.commands.front import behind_front
 
 if TYPE_CHECKING:
     from ccplay.session.session import Session
 
 
+def has_terminal() -> bool:
+    """Whether there is a terminal: keys are read from stdin, and stdout is drawn on."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
 def show(session: Session, arguments: argparse.Namespace) -> int:
     """Open the screen until the person leaves it; return the exit code.
 
-    Raises what ended the session against its will, once the person has seen it and left.
+    Raises ``RecordingError`` for a ghost that can't be read, and, once the person has seen it and
+    left, what ended the session against its will.
     """
     from ccplay.stream.sources import check_recording
-    from ccplay.ui.app import CcplayApp
 
     ghost = getattr(arguments, "ghost", None)
     if ghost:
         check_recording(ghost)
+    return behind_front(lambda: _show(session, arguments, ghost))
+
+
+def _show(session: Session, arguments: argparse.Namespace, ghost: Path | None) -> int:
+    from ccplay.ui.app import CcplayApp
+
     app = CcplayApp(
         session,
         look=arguments.theme,

@@ -21,7 +21,7 @@ from ccplay.ui.terminal import Terminal
 from ccplay.ui.themes import DEFAULT, Look, load_looks
 
 
-class CcplayApp(App[None]):
+class CcplayApp(App[int]):
     """The screen of one session, live or recorded."""
 
     TITLE = "ccplay"
@@ -29,7 +29,17 @@ class CcplayApp(App[None]):
     ENABLE_COMMAND_PALETTE = True
     COMMAND_PALETTE_BINDING = "ctrl+p"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+q", "quit", "Quit", id="quit", priority=True, tooltip="End the lab and leave")
+        Binding(
+            "ctrl+q", "quit", "Quit", id="quit", priority=True, tooltip="End the lab and leave"
+        ),
+        Binding(
+            "ctrl+z",
+            "suspend_process",
+            "Suspend",
+            id="suspend",
+            priority=True,
+            tooltip="To the shell; the lab goes on, fg shows it again",
+        ),
     ]
 
     def __init__(

@@ -19,6 +19,8 @@ from textual.drivers.linux_driver import LinuxDriver
 
 from ccplay.ui.writer import Writer
 
+_CHUNK = 1 << 12
+
 _ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 _PATIENCE_S = 0.25
@@ -26,6 +28,11 @@ _PATIENCE_S = 0.25
 
 _INPUT_S = 0.1
 """How often the input thread sees whether it is to end, and whether a lone Escape was a key."""
+
+_FOREGROUND_S = 0.2
+"""How often to see whether ``fg`` has followed ``bg``, which nothing tells."""
+
+_PARTING = "ccplay goes on behind the shell, with its lab; fg shows it again\r\n"
 
 _CANCEL = b"\x18"
 """What ends an escape sequence that was cut short: CAN of ECMA-48."""
@@ -46,28 +53,38 @@ class Terminal(LinuxDriver):
         size: tuple[int, int] | None = None,
     ) -> None:
         super().__init__(app, debug=debug, mouse=mouse, size=size)
-        stdout = sys.__stdout__
-        assert stdout is not None, "cli.main opens every stream that is closed"
-        self._encoding = stdout.encoding
+        self._encoding = sys.stdout.encoding
         self._context = copy_context()
         self._writer = Writer(
-            stdout.fileno(),
+            sys.stdout.fileno(),
             caught_up=lambda: self._soon(app.refresh),
             lost=lambda: self._soon(self._hang_up),
         )
+        self._aside = False
+        """Whether the terminal is the shell's for now."""
         for number in _ENDING:
             self._loop.add_signal_handler(number, self._leave, number)
+        self._loop.add_signal_handler(signal.SIGTSTP, self._step_aside)
+        self._loop.add_signal_handler(signal.SIGCONT, self._come_back)
 
     def takes_frame(self) -> bool:
         """Whether to draw now. After a no, the whole screen is drawn once the terminal can."""
-        return self._writer.takes_frame()
+        return not self._aside and self._writer.takes_frame()
 
     def write(self, data: str) -> None:
-        """Have ``data`` written; never wait."""
-        self._writer.put(data.encode(self._encoding, "replace"))
+        """Have ``data`` written, but never wait."""
+        if not self._aside:
+            self._writer.put(data.encode(self._encoding, "replace"))
+
+    def disable_input(self) -> None:
+        """Read no more keys."""
+        if not self._aside:
+            super().disable_input()
 
     def stop_application_mode(self) -> None:
         """Give the terminal back as it was, even where nobody reads it now."""
+        if self._aside:
+            return
         if not self._writer.wait(_PATIENCE_S):
             self._make_room()
         super().stop_application_mode()
@@ -97,6 +114,36 @@ class Terminal(LinuxDriver):
             for message in parser.tick():
                 self.process_message(message)
 
+    def _step_aside(self) -> None:
+        """Leave the terminal to the shell, and go on behind it."""
+        if self._aside:
+            return
+        if os.getpgrp() == os.getsid(0):
+            self._app.notify("No shell started ccplay: there is nothing to suspend it to.")
+            return
+        self.stop_application_mode()
+        self.write(_PARTING)
+        self.close()
+        self._aside = True
+        # What started us stops, up to the child that the shell waits for; we take no notice.
+        os.killpg(0, signal.SIGTSTP)
+
+    def _come_back(self) -> None:
+        """Take the terminal again once it is ours: after ``bg`` that may be later, or never."""
+        if not self._aside:
+            return
+        try:
+            ours = os.tcgetpgrp(self.fileno) == os.getpgrp()
+        except OSError:
+            self._hang_up()
+            return
+        if not ours:
+            self._loop.call_later(_FOREGROUND_S, self._come_back)
+            return
+        self._aside = False
+        self.resume_application_mode()
+        self._app.refresh()
+
     def _make_room(self) -> None:
         """Drop what a stalled terminal has not read, so that it can be given back."""
         self._writer.discard()
@@ -118,6 +165,3 @@ class Terminal(LinuxDriver):
         """Call from the event loop what a thread asks for, unless it is over."""
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(call, context=self._context)
-
-
-_CHUNK = 1 << 12
