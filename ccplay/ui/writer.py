@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import select
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 
-_ENOUGH = 1 << 15
-"""Bytes that may wait before frames are left out: some twenty usual ones, or a whole screen."""
+_LAG_S = 1.0
+"""How long something may wait before frames are left out; a slow line needs half of it for one."""
 
 _MOST = 1 << 20
 """Bytes that may wait before even what is no frame is dropped."""
@@ -32,7 +33,9 @@ class Writer:
         self._terminal = terminal
         self._caught_up = caught_up
         self._lost = lost
-        self._waiting: deque[bytes] = deque()
+        self._waiting: deque[tuple[float, bytes]] = deque()
+        self._oldest = 0.0
+        """When the first of what is unwritten was put."""
         self._unwritten = 0
         """Bytes that wait, with those in the hands of the thread."""
         self._missed = False
@@ -46,14 +49,17 @@ class Writer:
         """Have ``data`` written, soon; drop it where the terminal is gone or far behind."""
         with self._changed:
             if not self._gone and self._unwritten < _MOST:
-                self._waiting.append(data)
+                now = time.monotonic()
+                self._oldest = self._oldest if self._unwritten else now
+                self._waiting.append((now, data))
                 self._unwritten += len(data)
                 self._changed.notify_all()
 
     def takes_frame(self) -> bool:
         """Whether a frame may be put now; after a no, ``caught_up`` asks for a whole one."""
         with self._changed:
-            self._missed = self._missed or self._unwritten > _ENOUGH
+            late = self._unwritten > 0 and time.monotonic() - self._oldest > _LAG_S
+            self._missed = self._missed or late
             return not self._missed
 
     def wait(self, limit_s: float) -> bool:
@@ -76,7 +82,8 @@ class Writer:
                         self._missed = False
                         self._caught_up()
                     self._changed.wait()
-                data, discards = self._waiting.popleft(), self._discards
+                self._oldest, data = self._waiting.popleft()
+                discards = self._discards
             while data and discards == self._discards:
                 written = self._write(data[:_CHUNK])
                 with self._changed:
