@@ -32,7 +32,7 @@ _INPUT_S = 0.1
 _FOREGROUND_S = 0.2
 """How often to see whether ``fg`` has followed ``bg``, which nothing tells."""
 
-_PARTING = "ccplay goes on behind the shell, with its lab; fg shows it again\r\n"
+_PARTING = "ccplay runs on, with lab, timeline and recording; fg shows it again\r\n"
 
 _CANCEL = b"\x18"
 """What ends an escape sequence that was cut short: CAN of ECMA-48."""
@@ -53,10 +53,11 @@ class Terminal(LinuxDriver):
         size: tuple[int, int] | None = None,
     ) -> None:
         super().__init__(app, debug=debug, mouse=mouse, size=size)
+        self._drawn_on = sys.stdout.fileno()
         self._encoding = sys.stdout.encoding
         self._context = copy_context()
         self._writer = Writer(
-            sys.stdout.fileno(),
+            self._drawn_on,
             caught_up=lambda: self._soon(app.refresh),
             lost=lambda: self._soon(self._hang_up),
         )
@@ -148,10 +149,10 @@ class Terminal(LinuxDriver):
         """Drop what a stalled terminal has not read, so that it can be given back."""
         self._writer.discard()
         with contextlib.suppress(termios.error):
-            termios.tcflush(self.fileno, termios.TCOFLUSH)
+            termios.tcflush(self._drawn_on, termios.TCOFLUSH)
             # Only stopping and starting wakes a write that waits, and sees that there is room.
-            termios.tcflow(self.fileno, termios.TCOOFF)
-            termios.tcflow(self.fileno, termios.TCOON)
+            termios.tcflow(self._drawn_on, termios.TCOOFF)
+            termios.tcflow(self._drawn_on, termios.TCOON)
         self._writer.put(_CANCEL)
 
     def _hang_up(self) -> None:
