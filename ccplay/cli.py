@@ -37,8 +37,8 @@ without a command, ccplay opens the playground; `ccplay FILE.toml` opens a scena
 
 stdout is data, stderr is talk. Exit codes: 0 done; 1 error, of `ccplay run` also a check that
 failed or traffic that died; 2 wrong command line; 3 scenario refused; 4 recording unreadable;
-5 lab can't start or died; 6 not possible on this kernel; 128 + N ended by signal N:
-130 Ctrl-C, 143 SIGTERM.
+5 lab can't start or died; 6 not possible on this kernel; 129 the terminal is gone;
+130 interrupted; 143 ended by SIGTERM. A screen ends with the code of what ended its session.
 """
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 

@@ -113,8 +113,10 @@ def add_ghost(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def lab_opener(arguments: argparse.Namespace) -> Callable[[Build], Source]:
-    """Return how this command line wants labs to be started."""
+def lab_opener(
+    arguments: argparse.Namespace, *, grace_s: float = 10.0
+) -> Callable[[Build], Source]:
+    """Return how this command line wants labs to be started; ``grace_s``, see ``LabSource``."""
     import msgspec
 
     from ccplay.session import launch
@@ -130,7 +132,7 @@ def lab_opener(arguments: argparse.Namespace) -> Callable[[Build], Source]:
 
     def start(build: Build) -> Source:
         build = msgspec.structs.replace(build, sample_hz=hz) if hz else build
-        return LabSource(argv, build, boots=arguments.guest)
+        return LabSource(argv, build, boots=arguments.guest, grace_s=grace_s)
 
     return start
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from ccplay.commands import options
 from ccplay.commands.run import run as run_headless
-from ccplay.commands.screen import show
+from ccplay.commands.screen import has_terminal, show
 from ccplay.errors import UsageError
+
+_GRACE_S = 1.5
+"""A screen that is closed, or whose terminal is, ends with its lab within two seconds."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +24,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not has_terminal():
         if arguments.ghost:
             raise UsageError("a ghost needs a terminal to be drawn on")
         return run_headless(arguments)
@@ -34,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     script = Script(case.timeline)
     build = script.foretold(case.build)
     session = Session(
-        options.lab_opener(arguments)(build),
+        options.lab_opener(arguments, grace_s=_GRACE_S)(build),
         title=case.title,
         sinks=[Recorder(arguments.record)] if arguments.record else [],
         script=script,

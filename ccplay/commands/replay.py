@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from functools import partial
 from pathlib import Path
 
 from ccplay.commands import options
-from ccplay.commands.screen import show
+from ccplay.commands.screen import has_terminal, show
 from ccplay.errors import UsageError
 
 
@@ -34,8 +33,8 @@ def run(arguments: argparse.Namespace) -> int:
     from ccplay.stream.sources import ReplaySource, check_recording
 
     check_recording(arguments.recording)
-    if not sys.stdout.isatty():
-        raise UsageError("replay needs a terminal to show the recording on")
+    if not has_terminal():
+        raise UsageError("replay needs a terminal: stdin to read keys from, stdout to draw on")
     title = wire.printable(arguments.recording.name)
     source = ReplaySource(arguments.recording)
     early = partial(glimpse, arguments.recording, arguments.at) if arguments.at else None

@@ -3,45 +3,58 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from ccplay.commands import options
+from ccplay.commands.front import behind_front
 
 if TYPE_CHECKING:
     from ccplay.session.session import Session
 
 
+def has_terminal() -> bool:
+    """Whether there is a terminal: keys are read from stdin, and stdout is drawn on."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
 def show(session: Session, arguments: argparse.Namespace) -> int:
     """Open the screen until the person leaves it; return the exit code.
 
-    SIGTERM is a way to leave too, or the terminal would stay as the screen had it.
+    Raises ``RecordingError`` for a ghost that can't be read, and, once the person has seen it and
+    left, what ended the session against its will.
     """
     from ccplay.stream.sources import check_recording
-    from ccplay.ui.app import CcplayApp
 
     ghost = getattr(arguments, "ghost", None)
     if ghost:
         check_recording(ghost)
+    return behind_front(lambda: _show(session, arguments, ghost))
+
+
+def _show(session: Session, arguments: argparse.Namespace, ghost: Path | None) -> int:
+    from ccplay.ui.app import CcplayApp
+
     app = CcplayApp(
         session,
         look=arguments.theme,
-        ascii=arguments.ascii or not can_draw(sys.stderr),
+        ascii=arguments.ascii or not can_draw(sys.stdout),
         start_at=getattr(arguments, "at", 0.0),
         speed=getattr(arguments, "speed", 1.0),
         ghost=ghost,
         lab_words=options.lab_words(arguments),
     )
-    before = signal.signal(signal.SIGTERM, lambda *_: app.exit(128 + signal.SIGTERM))
-    try:
-        return app.run() or 0
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    app.run()
+    if app.return_code:
+        return app.return_code
+    if session.failure is not None:
+        raise session.failure
+    return 0
 
 
 def can_draw(terminal: TextIO) -> bool:
-    """Whether boxes and dots can be written in this locale's encoding; Textual writes to stderr."""
+    """Whether boxes and dots can be written in this locale's encoding."""
     try:
         "─⣿●".encode(terminal.encoding)
     except UnicodeEncodeError:

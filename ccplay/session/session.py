@@ -41,8 +41,8 @@ class Session:
         self.state = LabState()
         """What is known: all that was read, or until that is more a glimpse of what comes."""
         self.title = title
-        self.error: str | None = None
-        """Why the source ended against its will."""
+        self.failure: CcplayError | None = None
+        """What ended the source against its will."""
         self.done = False
         """Whether the source has ended: no more events will come."""
         self.known_from = 0.0
@@ -54,6 +54,11 @@ class Session:
         self._script = script
         self._by_hand = ByHand()
         self._outbox = Outbox()
+
+    @property
+    def error(self) -> str | None:
+        """Why the source ended against its will."""
+        return None if self.failure is None else str(self.failure)
 
     @property
     def live(self) -> bool:
@@ -71,7 +76,7 @@ class Session:
         return self._outbox.unanswered
 
     async def run(self) -> None:
-        """Take in events until the source ends; what went wrong is in ``error`` then."""
+        """Take in events until the source ends; what went wrong is in ``failure`` then."""
         try:
             await self._look_ahead()
             async for event in self._source.events():
@@ -81,7 +86,7 @@ class Session:
                 if self._script is not None:
                     self.play(self._script.due(self.state))
         except CcplayError as error:
-            self.error = str(error)
+            self.failure = error
         finally:
             self._show_whole()
             self.done = True

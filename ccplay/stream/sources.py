@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
@@ -24,9 +24,6 @@ _KILLED = "unshare: sigprocmask"
 _CHUNK = 1 << 16
 _TURN_S = 0.01
 """So long a replay is read before others have their turn."""
-
-_GRACE_S = 10.0
-"""How long a lab may take to end in order: a tenth of a second, more on a busy machine."""
 
 
 _BEAT_S = 1.0
@@ -56,14 +53,22 @@ class LabSource:
 
     live = True
 
-    def __init__(self, argv: Sequence[str], build: Build, *, boots: bool = False) -> None:
-        """``boots`` says that ``argv`` has to boot a guest before it can start the lab."""
+    def __init__(
+        self, argv: Sequence[str], build: Build, *, boots: bool = False, grace_s: float = 10.0
+    ) -> None:
+        """Prepare to start ``argv``; ``grace_s`` is how long it may take to end in order.
+
+        That takes a tenth of a second, and more on a busy machine. Then it is killed.
+        ``boots`` says that ``argv`` has to boot a guest before it can start the lab.
+        """
         self._boots = "booting a full kernel in a virtual machine" if boots else ""
+        self._grace_s = grace_s
         self._argv = list(argv)
         self._build = build
         self._process: asyncio.subprocess.Process | None = None
         self._last_words: deque[str] = deque(maxlen=12)
         self._closing = False
+        self._ending: asyncio.Task[None] | None = None
 
     @property
     def pid(self) -> int | None:
@@ -77,12 +82,13 @@ class LabSource:
         """
         process = await self._start()
         talk = asyncio.create_task(self._listen_to_stderr(process))
+        lines = self._heard(process)
         ended = False
         try:
             if self._closing:
                 # Closed while it was being started: it would wait for its network for ever.
                 return
-            async for line in self._heard(process):
+            async for line in lines:
                 if isinstance(line, Building):
                     yield line
                     continue
@@ -99,10 +105,14 @@ class LabSource:
             if not ended and not self._closing:
                 raise LabError(self._obituary(code))
         finally:
+            # The lab's end is seen only where all that it still says is read, by one reader.
+            await lines.aclose()
+            ending = self._end(process)
+            await _drop(process)
+            await ending
             talk.cancel()
-            await self.close()
 
-    async def _heard(self, process: asyncio.subprocess.Process) -> AsyncIterator[bytes | Building]:
+    async def _heard(self, process: asyncio.subprocess.Process) -> AsyncGenerator[bytes | Building]:
         """Yield the lines of stdout; before the first, each second, how far a guest has booted."""
         lines, begun = _lines(process), time.monotonic()
         first = asyncio.ensure_future(anext(lines, None))
@@ -117,6 +127,7 @@ class LabSource:
                 yield line
         finally:
             first.cancel()
+            await asyncio.wait({first})
 
     async def _start(self) -> asyncio.subprocess.Process:
         try:
@@ -141,14 +152,24 @@ class LabSource:
             self._process.stdin.write(wire.encode(command))
 
     async def close(self) -> None:
-        """Close the lab's stdin, which ends it; kill it where that does not help."""
-        process, self._closing = self._process, True
-        if process is None or process.returncode is not None:
-            return
+        """End the lab: in order, or by force where that takes too long."""
+        self._closing = True
+        if self._process is not None:
+            # Whoever waits for it may be cancelled, but never the end itself.
+            await asyncio.shield(self._end(self._process))
+
+    def _end(self, process: asyncio.subprocess.Process) -> asyncio.Task[None]:
+        """Return the one task that ends the lab."""
+        self._closing = True
+        if self._ending is None:
+            self._ending = asyncio.create_task(self._close(process))
+        return self._ending
+
+    async def _close(self, process: asyncio.subprocess.Process) -> None:
         if process.stdin is not None:
             process.stdin.close()
         try:
-            await asyncio.wait_for(process.wait(), _GRACE_S)
+            await asyncio.wait_for(process.wait(), self._grace_s)
         except TimeoutError:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
@@ -184,6 +205,12 @@ async def _lines(process: asyncio.subprocess.Process) -> AsyncIterator[bytes]:
         *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
             yield line
+
+
+async def _drop(process: asyncio.subprocess.Process) -> None:
+    """Read stdout to its end, for nobody."""
+    while process.stdout is not None and await process.stdout.read(_CHUNK):
+        pass
 
 
 def check_recording(path: Path) -> None:

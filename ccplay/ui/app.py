@@ -17,6 +17,7 @@ from ccplay.session.session import Session
 from ccplay.ui.cells.diff_writer import ThriftyUpdate
 from ccplay.ui.cells.glyphs import ASCII, UNICODE, Glyphs
 from ccplay.ui.screen import MainScreen
+from ccplay.ui.terminal import Terminal
 from ccplay.ui.themes import DEFAULT, Look, load_looks
 
 
@@ -28,7 +29,17 @@ class CcplayApp(App[int]):
     ENABLE_COMMAND_PALETTE = True
     COMMAND_PALETTE_BINDING = "ctrl+p"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+q", "quit", "Quit", id="quit", priority=True, tooltip="End the lab and leave")
+        Binding(
+            "ctrl+q", "quit", "Quit", id="quit", priority=True, tooltip="End the lab and leave"
+        ),
+        Binding(
+            "ctrl+z",
+            "suspend_process",
+            "Suspend",
+            id="suspend",
+            priority=True,
+            tooltip="To the shell; the lab goes on, fg shows it again",
+        ),
     ]
 
     def __init__(
@@ -47,7 +58,7 @@ class CcplayApp(App[int]):
 
         Raises ``UsageError``.
         """
-        super().__init__()
+        super().__init__(driver_class=Terminal)
         self.lab_words = lab_words
         """What the command line said of the lab, to be said again."""
         self.session = session
@@ -94,7 +105,9 @@ class CcplayApp(App[int]):
         self.main.redraw()
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
-        # The one door for all that is written; partial updates pass it thinned out.
+        # The one door for all that is drawn; partial updates pass it thinned out.
+        if isinstance(self._driver, Terminal) and not self._driver.takes_frame():
+            return
         if type(renderable) is ChopsUpdate:
             renderable = cast("RenderableType", ThriftyUpdate(renderable))
         super()._display(screen, renderable)

@@ -1,41 +1,131 @@
-"""The terminal is given back as it was, whoever ends the screen."""
+"""The terminal is drawn on as it can, and given back as it was, whoever ends the screen."""
 
 import os
 import pty
 import signal
-import subprocess
 import sys
-import termios
+import threading
 from pathlib import Path
-from select import select
+
+import pytest
+
+from ccplay.ui.writer import Writer
+from tests.terminals import ENTERS, LEAVES, PATIENCE_S, on_terminal, until
 
 RECORDING = next(iter(sorted((Path(__file__).parent / "recordings").glob("*.ccplay"))))
-ENTERS, LEAVES = b"\x1b[?1049h", b"\x1b[?1049l"
-PATIENCE_S = 30
-"""A busy machine takes some seconds to import what draws."""
+REPLAY = [sys.executable, "-m", "ccplay", "replay", str(RECORDING)]
 
 
-def read_until(terminal: int, wanted: bytes) -> bytes:
-    """Return what is written to the terminal until ``wanted`` was, or nothing more comes."""
-    seen = b""
-    while wanted not in seen and select([terminal], [], [], PATIENCE_S)[0]:
-        try:
-            seen += os.read(terminal, 65_536)
-        except OSError:
-            break
-    return seen
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
+def test_a_signal_gives_the_terminal_back(number: signal.Signals) -> None:
+    with on_terminal(REPLAY) as shown:
+        assert ENTERS in shown.read_until(b"events")
+        shown.process.send_signal(number)
+        code, rest = shown.ended(PATIENCE_S)
+    assert LEAVES in rest
+    assert code == 128 + number
 
 
-def test_sigterm_gives_the_terminal_back() -> None:
-    ours, theirs = pty.openpty()
-    termios.tcsetwinsize(theirs, (24, 80))
-    command = [sys.executable, "-m", "ccplay", "replay", str(RECORDING)]
-    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs) as shown:
-        os.close(theirs)
-        assert ENTERS in read_until(ours, b"events")
-        shown.send_signal(signal.SIGTERM)
-        assert LEAVES in read_until(ours, LEAVES)
-        while read_until(ours, b"\0"):
-            pass
-    os.close(ours)
-    assert shown.returncode == 128 + signal.SIGTERM
+def test_quitting_is_no_failure() -> None:
+    with on_terminal(REPLAY) as shown:
+        shown.read_until(b"events")
+        shown.type(b"\x11")
+        assert shown.ended(PATIENCE_S)[0] == 0
+
+
+def test_the_screen_is_drawn_on_stdout_alone(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with log.open("wb") as file, on_terminal(REPLAY, stderr=file.fileno()) as shown:
+        shown.read_until(ENTERS, b"events")
+        shown.type(b"\x11")
+        assert shown.ended(PATIENCE_S)[0] == 0
+    assert log.read_bytes() == b""
+
+
+def test_a_replay_without_keys_is_refused() -> None:
+    with on_terminal(["sh", "-c", 'exec "$@" </dev/null', "sh", *REPLAY]) as shown:
+        code, said = shown.ended(PATIENCE_S)
+    assert code == 2
+    assert (
+        said == b"ccplay: replay needs a terminal: stdin to read keys from, stdout to draw on\r\n"
+    )
+
+
+def test_a_recording_that_ends_in_rubbish_is_no_success(tmp_path: Path) -> None:
+    cut = tmp_path / "cut.ccplay"
+    cut.write_bytes(b"".join(RECORDING.read_bytes().splitlines(keepends=True)[:200]) + b"oh!\n")
+    with on_terminal([*REPLAY[:-1], str(cut)]) as shown:
+        shown.read_until(b"^q")
+        shown.type(b"\x11")
+        code, rest = shown.ended(PATIENCE_S)
+    assert code == 4
+    assert b"ccplay: " + str(cut).encode() + b":201: " in rest
+
+
+CRASHING = """
+import sys
+from ccplay import cli
+from ccplay.session import session
+def crash(*_): raise RuntimeError("a fault of ours")
+session.LabState.apply = crash
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+def test_a_crash_is_no_success() -> None:
+    with on_terminal([sys.executable, "-c", CRASHING, *REPLAY[3:]]) as shown:
+        code, rest = shown.ended(PATIENCE_S)
+    assert b"a fault of ours" in rest
+    assert code == 1
+
+
+def test_nobody_can_suspend_to_a_shell_that_is_not_there() -> None:
+    """Whoever stopped here would wait for ever: the program leads its session itself."""
+    with on_terminal(REPLAY) as shown:
+        shown.read_until(b"events")
+        shown.type(b"\x1a")
+        shown.read_until(b"No shell started ccplay")
+        shown.type(b"\x11")
+        assert shown.ended(PATIENCE_S)[0] == 0
+
+
+class Watched:
+    """A writer on a terminal that nobody reads yet."""
+
+    def __init__(self) -> None:
+        self.ours, self.theirs = pty.openpty()
+        self.caught_up, self.lost = threading.Event(), threading.Event()
+        self.writer = Writer(self.theirs, caught_up=self.caught_up.set, lost=self.lost.set)
+
+    def fill(self) -> int:
+        """Put more than the kernel keeps, and wait for a refusal; return how many bytes it was."""
+        frame = b"x" * 100_000
+        assert self.writer.takes_frame()
+        self.writer.put(frame)
+        until(lambda: not self.writer.takes_frame())
+        return len(frame)
+
+
+def test_a_writer_refuses_frames_until_all_is_read() -> None:
+    it = Watched()
+    put = it.fill()
+    assert not it.caught_up.is_set()
+    assert not it.writer.wait(0.0)
+    read = 0
+    while read < put:
+        read += len(os.read(it.ours, 1 << 16))
+    assert it.caught_up.wait(PATIENCE_S)
+    assert it.writer.takes_frame()
+    assert it.writer.wait(0.0)
+    os.close(it.ours)
+
+
+def test_a_writer_notices_that_its_terminal_is_gone() -> None:
+    it = Watched()
+    it.writer.put(b"x")
+    assert it.writer.wait(PATIENCE_S)
+    os.close(it.ours)
+    it.writer.put(b"x")
+    assert it.lost.wait(PATIENCE_S)
+    it.writer.put(b"x" * 100)
+    assert it.writer.wait(0.0)

@@ -1,0 +1,48 @@
+"""The process that a shell sees of a screen: it can be stopped while the one behind it goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import termios
+from collections.abc import Callable
+
+_PASSED_ON = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
+
+_PR_SET_PDEATHSIG = 1
+"""prctl(2)."""
+
+
+def behind_front(program: Callable[[], int]) -> int:
+    """Run ``program`` in a process of its own and return its exit code, in both processes.
+
+    A shell takes the terminal back once its child is stopped. A lab's timeline and its recording
+    may not stop, so that child is another than the one which plays and records.
+    """
+    _await_foreground()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    front = os.getpid()
+    behind = os.fork()
+    if behind == 0:
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        return program() if os.getppid() == front else 128 + signal.SIGTERM
+
+    def pass_on(number: int, _: object) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(behind, number)
+
+    for number in _PASSED_ON:
+        signal.signal(number, pass_on)
+    _, status = os.waitpid(behind, 0)
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code
+
+
+def _await_foreground() -> None:
+    """Be stopped, as started with ``&``, until the shell's ``fg``: setting the terminal does it."""
+    with contextlib.suppress(termios.error):
+        termios.tcsetattr(0, termios.TCSANOW, termios.tcgetattr(0))

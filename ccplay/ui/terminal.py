@@ -1,0 +1,168 @@
+"""The terminal under the screen: it may stall, go away or be left, and the lab goes on or ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import sys
+import termios
+from codecs import getincrementaldecoder
+from collections.abc import Callable
+from contextvars import copy_context
+from typing import Any
+
+from textual._xterm_parser import XTermParser
+from textual.app import App
+from textual.drivers.linux_driver import LinuxDriver
+
+from ccplay.ui.writer import Writer
+
+_CHUNK = 1 << 12
+
+_ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+
+_PATIENCE_S = 0.25
+"""How long a terminal may take to write what waits, before it is taken to be stalled."""
+
+_INPUT_S = 0.1
+"""How often the input thread sees whether it is to end, and whether a lone Escape was a key."""
+
+_FOREGROUND_S = 0.2
+"""How often to see whether ``fg`` has followed ``bg``, which nothing tells."""
+
+_PARTING = "ccplay runs on, with lab, timeline and recording; fg shows it again\r\n"
+
+_CANCEL = b"\x18"
+"""What ends an escape sequence that was cut short: CAN of ECMA-48."""
+
+
+class Terminal(LinuxDriver):
+    """Reads keys from stdin and draws on stdout, and never makes the event loop wait for either.
+
+    Textual's own waits for ever where a terminal is not read, and reads on where it is gone.
+    """
+
+    def __init__(
+        self,
+        app: App[Any],
+        *,
+        debug: bool = False,
+        mouse: bool = True,
+        size: tuple[int, int] | None = None,
+    ) -> None:
+        super().__init__(app, debug=debug, mouse=mouse, size=size)
+        self._drawn_on = sys.stdout.fileno()
+        self._encoding = sys.stdout.encoding
+        self._context = copy_context()
+        self._writer = Writer(
+            self._drawn_on,
+            caught_up=lambda: self._soon(app.refresh),
+            lost=lambda: self._soon(self._hang_up),
+        )
+        self._aside = False
+        """Whether the terminal is the shell's for now."""
+        for number in _ENDING:
+            self._loop.add_signal_handler(number, self._leave, number)
+        self._loop.add_signal_handler(signal.SIGTSTP, self._step_aside)
+        self._loop.add_signal_handler(signal.SIGCONT, self._come_back)
+
+    def takes_frame(self) -> bool:
+        """Whether to draw now. After a no, the whole screen is drawn once the terminal can."""
+        return not self._aside and self._writer.takes_frame()
+
+    def write(self, data: str) -> None:
+        """Have ``data`` written, but never wait."""
+        if not self._aside:
+            self._writer.put(data.encode(self._encoding, "replace"))
+
+    def disable_input(self) -> None:
+        """Read no more keys."""
+        if not self._aside:
+            super().disable_input()
+
+    def stop_application_mode(self) -> None:
+        """Give the terminal back as it was, even where nobody reads it now."""
+        if self._aside:
+            return
+        if not self._writer.wait(_PATIENCE_S):
+            self._make_room()
+        super().stop_application_mode()
+
+    def close(self) -> None:
+        """Wait, not for long, until all is written."""
+        self._writer.wait(_PATIENCE_S)
+        super().close()
+
+    def run_input_thread(self) -> None:
+        """Pass on what is typed, until told to stop or the terminal is gone."""
+        parser = XTermParser(self._debug)
+        decode = getincrementaldecoder("utf-8")("replace").decode
+        while not self.exit_event.is_set():
+            if select.select([self.fileno], [], [], _INPUT_S)[0]:
+                try:
+                    data = os.read(self.fileno, _CHUNK)
+                except BlockingIOError:
+                    continue
+                except OSError:
+                    data = b""
+                if not data:
+                    self._soon(self._hang_up)
+                    return
+                for message in parser.feed(decode(data)):
+                    self.process_message(message)
+            for message in parser.tick():
+                self.process_message(message)
+
+    def _step_aside(self) -> None:
+        """Leave the terminal to the shell, and go on behind it."""
+        if self._aside:
+            return
+        if os.getpgrp() == os.getsid(0):
+            self._app.notify("No shell started ccplay: there is nothing to suspend it to.")
+            return
+        self.stop_application_mode()
+        self.write(_PARTING)
+        self.close()
+        self._aside = True
+        # What started us stops, up to the child that the shell waits for; we take no notice.
+        os.killpg(0, signal.SIGTSTP)
+
+    def _come_back(self) -> None:
+        """Take the terminal again once it is ours: after ``bg`` that may be later, or never."""
+        if not self._aside:
+            return
+        try:
+            ours = os.tcgetpgrp(self.fileno) == os.getpgrp()
+        except OSError:
+            self._hang_up()
+            return
+        if not ours:
+            self._loop.call_later(_FOREGROUND_S, self._come_back)
+            return
+        self._aside = False
+        self.resume_application_mode()
+        self._app.refresh()
+
+    def _make_room(self) -> None:
+        """Drop what a stalled terminal has not read, so that it can be given back."""
+        self._writer.discard()
+        with contextlib.suppress(termios.error):
+            termios.tcflush(self._drawn_on, termios.TCOFLUSH)
+            # Only stopping and starting wakes a write that waits, and sees that there is room.
+            termios.tcflow(self._drawn_on, termios.TCOOFF)
+            termios.tcflow(self._drawn_on, termios.TCOON)
+        self._writer.put(_CANCEL)
+
+    def _hang_up(self) -> None:
+        """End as if the kernel had told: it tells only some of the programs on a terminal."""
+        self._leave(signal.SIGHUP)
+
+    def _leave(self, number: int) -> None:
+        self._app.exit(return_code=128 + number)
+
+    def _soon(self, call: Callable[[], object]) -> None:
+        """Call from the event loop what a thread asks for, unless it is over."""
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(call, context=self._context)

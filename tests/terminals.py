@@ -1,0 +1,110 @@
+"""A program on a terminal of its own, which a test reads, stops reading, or closes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+import select
+import subprocess
+import termios
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+ENTERS, LEAVES = b"\x1b[?1049h", b"\x1b[?1049l"
+"""The alternate screen; see xterm's control sequences."""
+
+PATIENCE_S = 30.0
+"""A busy machine takes some seconds to import what draws."""
+
+
+class OnTerminal:
+    """One program, the leader of a session whose controlling terminal is this one."""
+
+    def __init__(self, process: subprocess.Popen[bytes], terminal: int) -> None:
+        self.process = process
+        self._terminal = terminal
+        self._open = True
+
+    def read_until(self, *wanted: bytes) -> bytes:
+        """Return what is written until all of ``wanted`` was. Fails when it never is."""
+        seen, deadline = b"", time.monotonic() + PATIENCE_S
+        while not all(each in seen for each in wanted):
+            assert time.monotonic() < deadline, f"{wanted} did not come, but {seen[-500:]!r}"
+            if select.select([self._terminal], [], [], 0.1)[0]:
+                seen += self._read()
+        return seen
+
+    def type(self, text: bytes) -> None:
+        os.write(self._terminal, text)
+
+    def hang_up(self) -> None:
+        """Close the terminal, as its window would be closed."""
+        if self._open:
+            self._open = False
+            os.close(self._terminal)
+
+    def ended(self, within_s: float) -> tuple[int, bytes]:
+        """Return the exit code and the rest of what was written, once the program has ended."""
+        rest, deadline = b"", time.monotonic() + within_s
+        while self.process.poll() is None:
+            assert time.monotonic() < deadline, f"still there after {within_s} s: {rest[-500:]!r}"
+            if self._open and select.select([self._terminal], [], [], 0.01)[0]:
+                with contextlib.suppress(OSError):
+                    rest += self._read()
+        while self._open and select.select([self._terminal], [], [], 0)[0]:
+            try:
+                rest += self._read()
+            except OSError:
+                break
+        return self.process.returncode, rest
+
+    def _read(self) -> bytes:
+        return os.read(self._terminal, 1 << 16)
+
+
+@contextmanager
+def on_terminal(
+    argv: Sequence[str],
+    *,
+    size: tuple[int, int] = (40, 120),
+    stderr: int | None = None,
+    environment: Mapping[str, str] | None = None,
+    ignoring_hangup: bool = False,
+) -> Iterator[OnTerminal]:
+    """Start a program on a terminal of ``size`` rows and columns; kill it if a test fails."""
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, size)
+
+    if ignoring_hangup:
+        argv = ["sh", "-c", "trap '' HUP; exec \"$@\"", "sh", *argv]
+    process = subprocess.Popen(
+        ["setsid", "--ctty", *argv],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs if stderr is None else stderr,
+        env={
+            **os.environ,
+            "TERM": "xterm-256color",
+            "COLORTERM": "truecolor",
+            **(environment or {}),
+        },
+    )
+    os.close(theirs)
+    shown = OnTerminal(process, ours)
+    try:
+        yield shown
+    finally:
+        shown.hang_up()
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+def until(holds: Callable[[], object], within_s: float = PATIENCE_S) -> None:
+    """Wait until a condition holds. Fails when it never does."""
+    deadline = time.monotonic() + within_s
+    while not holds():
+        assert time.monotonic() < deadline, f"not within {within_s} s"
+        time.sleep(0.01)
