@@ -148,6 +148,7 @@ class Lab:
                 for link in self.network.links
                 if link.name in self.network.bottlenecks
             ],
+            self.clock,
         )
         self._stack.callback(self._probe.close)
         for link, _ in settings:
