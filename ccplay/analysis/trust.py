@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ccplay.analysis.accuracy import delay_off
+from ccplay.analysis.framing import above_framing
 from ccplay.analysis.windows import impossible_windows
 from ccplay.model.events import Health
 from ccplay.state.lab_state import LabState
@@ -72,6 +73,8 @@ def judge(state: LabState) -> HealthResult:
         reasons.append(f"a busy link carried {accuracy:.0%} of its rate")
     if (off := delay_off(state)) is not None:
         reasons.append(off)
+    if (above := above_framing(state)) is not None:
+        reasons.append(above)
     windows = impossible_windows(state)
     reasons += [
         f"flow {name} had a window of {most:,} segments: its algorithm was left out, or is wrong"
