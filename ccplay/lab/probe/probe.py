@@ -16,8 +16,9 @@ from ccplay.lab.queues.statistics import QdiscSocket
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
 from ccplay.model.values import INFINITE_SSTHRESH
 
-_INFINITE_RATE = (1 << 64) - 1
-"""``~0``: nothing limits the socket's pacing."""
+_MOST_RATE = 1 << 50
+"""Bytes per second. ``~0`` is a socket that nothing limits; an algorithm may set what is as
+meaningless, and no reader takes it."""
 
 _OPTIONS, _OPTION_ECN = 5, 8
 """Where ``tcp_info`` has ``tcpi_options``, and ``TCPI_OPT_ECN``."""
@@ -237,11 +238,10 @@ def _tcp_samples(found: list[Connection]) -> TcpSamples | None:
     thresholds: list[int | None] = [*fields.pop("ssthresh")]
     if INFINITE_SSTHRESH in thresholds:
         thresholds = [None if each == INFINITE_SSTHRESH else each for each in thresholds]
-    for name, unknown in (("pacing_rate", _INFINITE_RATE), ("min_rtt_us", _UNKNOWN_RTT)):
-        if unknown in fields[name]:
-            fields[name] = [0 if each == unknown else each for each in fields[name]]
+    if _UNKNOWN_RTT in fields["min_rtt_us"]:
+        fields["min_rtt_us"] = [0 if e == _UNKNOWN_RTT else e for e in fields["min_rtt_us"]]
     for name in ("pacing_rate", "delivery_rate"):
-        fields[name] = [each << 3 for each in fields[name]]
+        fields[name] = [each << 3 if each < _MOST_RATE else 0 for each in fields[name]]
     return TcpSamples(
         flow=[each.name for each in found],
         cc=[_CC_NAMES[each.cc] for each in found],
