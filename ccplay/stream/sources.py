@@ -13,6 +13,7 @@ from typing import BinaryIO, Protocol
 from ccplay.errors import LabError, RecordingError, WireError
 from ccplay.model.commands import AnyCommand, Build
 from ccplay.model.events import AnyEvent, Ended
+from ccplay.session.launch import ROOT_REMEDY
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
 from ccplay.stream.limits import Bounds
@@ -21,8 +22,13 @@ from ccplay.stream.wire import UnknownEvent
 _KILLED = "unshare: sigprocmask"
 """What unshare(1) says, instead of anything helpful, where a signal ended what it had started."""
 
+_REFUSED = "unshare: unshare failed"
+"""What it says where it may make no namespaces."""
+
 _CHUNK = 1 << 16
 _LONGEST_LINE = 1 << 26
+_LONGEST_WORDS = 2_000
+"""Bytes that are kept of a line meant for people."""
 _TURN_S = 0.01
 """So long a replay is read before others have their turn."""
 
@@ -74,12 +80,12 @@ class LabSource:
             if self._closing:
                 # Closed while it was being started: it would wait for its network for ever.
                 return
-            async for line in _lines(process):
+            async for line in _lines(process.stdout, _LONGEST_LINE):
                 try:
                     event = wire.decode_event(line)
                 except WireError as error:
                     # What is no event is somebody's talk: an ssh banner, a warning of sudo's.
-                    self._last_words.append(line.decode(errors="replace").strip() or str(error))
+                    self._last_words.append(_text(line).strip() or str(error))
                     continue
                 ended = ended or isinstance(event, Ended)
                 yield event
@@ -128,9 +134,8 @@ class LabSource:
             await process.wait()
 
     async def _listen_to_stderr(self, process: asyncio.subprocess.Process) -> None:
-        if process.stderr is not None:
-            async for line in process.stderr:
-                self._last_words.append(line.decode(errors="replace").rstrip())
+        async for line in _lines(process.stderr, _LONGEST_WORDS, last=True):
+            self._last_words.append(_text(line).rstrip())
 
     def _obituary(self, code: int) -> str:
         words = [wire.printable(each) for each in self._last_words if each]
@@ -138,21 +143,37 @@ class LabSource:
         for each in reversed(words):
             if each.startswith(wire.LAB_SAYS):
                 return each.removeprefix(wire.LAB_SAYS)
+        for each in words:
+            if each.startswith(_REFUSED):
+                return (
+                    f"no lab can start here, it needs namespaces of its own: {each} ({ROOT_REMEDY})"
+                )
         if any(each.startswith(_KILLED) for each in words):
             return "the lab was killed by a signal from outside"
         how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
         return f"the lab ended {how}" + (f": {words[-1]}" if words else "")
 
 
-async def _lines(process: asyncio.subprocess.Process) -> AsyncIterator[bytes]:
-    """Yield the lines of stdout; one cut short by the end is dropped."""
-    if process.stdout is None:
-        return
-    rest = b""
-    while chunk := await process.stdout.read(_CHUNK):
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            yield line
+def _text(line: bytes) -> str:
+    return line[:_LONGEST_WORDS].decode(errors="replace")
+
+
+async def _lines(
+    stream: asyncio.StreamReader | None, longest: int, *, last: bool = False
+) -> AsyncIterator[bytes]:
+    """Yield lines, each cut to its ``longest`` bytes, and the ``last`` one without an end or not.
+
+    The other side may be a stranger's machine: a line that never ends takes no more memory.
+    """
+    rest = bytearray()
+    while stream is not None and (chunk := await stream.read(_CHUNK)):
+        first, *others = chunk.split(b"\n")
+        rest += first[: max(longest - len(rest), 0)]
+        for other in others:
+            yield bytes(rest)
+            rest = bytearray(other[:longest])
+    if last and rest:
+        yield bytes(rest)
 
 
 def check_recording(path: Path) -> None:
