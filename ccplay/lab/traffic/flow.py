@@ -13,7 +13,14 @@ from ccplay.lab.network.bypass import Bypass
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.probe.probe import Counters, Probe
 from ccplay.lab.traffic import congestion
-from ccplay.lab.traffic.moments import CLOSE_S, Reading, look_after_s, opening, reaching
+from ccplay.lab.traffic.moments import (
+    CLOSE_S,
+    Reading,
+    look_after_s,
+    look_for_opening_after_s,
+    opening,
+    reaching,
+)
 from ccplay.lab.traffic.monitoring import Watched
 from ccplay.lab.traffic.ports import Ports
 from ccplay.lab.traffic.program import Program
@@ -67,6 +74,8 @@ class Flow:
         self._opened: float | None = None
         self._told = False
         """Whether ``FlowStarted`` has been emitted."""
+        self._settled = False
+        """Whether no sweep brings anything new any more but samples."""
         self._stopped: float | None = None
         self._come_to: list[Counters] = []
         self._monitored: Monitored | None = None
@@ -105,7 +114,8 @@ class Flow:
         # Where that is not to be had it starts some round trips later.
         with contextlib.suppress(UnsupportedError):
             self._bypass.open(self.src, self.dst, self.port)
-        self._read = Reading(self._clock(), 0)
+        self._started = self._clock()
+        self._read = Reading(self._started, 0)
         client = await Program.start(sender, self._client_argv(address))
         client.ignore_output()
         self._programs.append(client)
@@ -113,9 +123,15 @@ class Flow:
         self._look_again(CLOSE_S)
 
     def watch(self) -> None:
-        """Take a reading into account: the connections may be open, the limit may be reached."""
-        if self.ended.is_set() or self._stopped is not None:
-            return
+        """Take a sweep into account: the connections may be open. Its limit is looked after."""
+        if not self._settled and not self._over:
+            self._take_reading()
+
+    @property
+    def _over(self) -> bool:
+        return self.ended.is_set() or self._stopped is not None
+
+    def _take_reading(self) -> None:
         before, t = self._read, self._probe.read_at(self.name)
         if t <= before.t:
             return
@@ -130,20 +146,21 @@ class Flow:
             self._tell_start(known[0])
         if any(each.bytes_acked > _FIRST_WORDS for each in known):
             self._end_bypass()
+            self._settled = self._told
         limit = self._command.bytes
         if limit is not None and now.acked >= limit:
             self._end_at(max(reaching(limit, before, now), self._opened), known)
 
     def _look(self) -> None:
         """Read the flow between two sweeps, and again whenever more may have happened."""
-        if self.ended.is_set() or self._stopped is not None:
+        if self._over:
             return
         with contextlib.suppress(OSError):
             self._probe.glance(self.name)
-            self.watch()
+            self._take_reading()
         limit = self._command.bytes
         if not self._told:
-            self._look_again(CLOSE_S)
+            self._look_again(look_for_opening_after_s(self._clock() - self._started))
         elif limit is not None:
             outstanding = sum(each.outstanding for each in self._known)
             least_rtt_s = min(each.least_rtt_s for each in self._known)
@@ -174,14 +191,16 @@ class Flow:
     async def stop(self) -> None:
         """End the flow and wait until it has."""
         self.begin_stop()
+        # What counts has been read: its last words are not worth waiting for.
+        self._programs[-1].kill()
         await self.ended.wait()
 
     def begin_stop(self) -> None:
         """End the flow, and don't wait; what has been acknowledged by now is what counts."""
-        if self._stopped is not None or self.ended.is_set():
+        if self._over:
             return
-        self._probe.refresh(self.name)
-        self.watch()
+        self._probe.glance(self.name)
+        self._take_reading()
         if self._opened is None and self._known:
             # Not all of its connections are open, but it did run.
             self._opened = self._read.t

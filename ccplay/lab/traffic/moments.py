@@ -9,6 +9,10 @@ from typing import NamedTuple
 CLOSE_S = 0.001
 """How often a flow is read while it may open or reach its limit: what its times are exact to."""
 
+_REST = 0.02
+"""Nothing is read more often than after this share of the time that it has taken so far: one SYN
+lost is a second, which the kernel's own count makes good."""
+
 _CLOCK_MONOTONIC_COARSE = 6
 _TICK_S = time.clock_getres(_CLOCK_MONOTONIC_COARSE)
 """The kernel's tick, in which ``tcp_info`` counts how long data was outstanding: 1 to 10 ms."""
@@ -41,6 +45,11 @@ def reaching(limit: int, before: Reading, after: Reading) -> float:
         return after.t
     share = max(limit - before.acked, 0) / gained
     return before.t + share * (after.t - before.t)
+
+
+def look_for_opening_after_s(waited_s: float) -> float:
+    """Return how long a flow needs not be read that has not opened within ``waited_s``."""
+    return max(CLOSE_S, waited_s * _REST)
 
 
 def look_after_s(remaining: int, outstanding: int, least_rtt_s: float) -> float:
