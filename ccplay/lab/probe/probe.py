@@ -23,7 +23,7 @@ meaningless, and no reader takes it."""
 _OPTIONS, _OPTION_ECN = 5, 8
 """Where ``tcp_info`` has ``tcpi_options``, and ``TCPI_OPT_ECN``."""
 
-_LONGEST_REST_S = 0.005
+_LONGEST_REST_S = 0.002
 """For a reading that was interrupted took longer than the next one will."""
 
 _UNKNOWN_RTT = (1 << 32) - 1
@@ -41,8 +41,8 @@ class Counters(NamedTuple):
     """Of payload, what was sent again included."""
     ecn: bool = False
     """Agreed by both ends."""
-    outstanding: int = 0
-    """Bytes sent and not yet acknowledged, as full segments."""
+    window: int = 0
+    """Bytes that it may have outstanding now: of its cwnd, or what it has where that is more."""
     busy_s: float = 0.0
     """How long data was outstanding, in whole ticks of the kernel."""
     least_rtt_s: float = 0.0
@@ -129,7 +129,8 @@ class Probe:
             total_retrans=connection.field("total_retrans"),
             bytes_sent=connection.field("bytes_sent"),
             ecn=bool(connection.info[_OPTIONS] & _OPTION_ECN),
-            outstanding=connection.field("unacked") * connection.field("mss"),
+            window=max(connection.field("cwnd"), connection.field("unacked"))
+            * connection.field("mss"),
             busy_s=connection.field("busy_time") * 1e-6,
             least_rtt_s=0.0
             if (rtt := connection.field("min_rtt_us")) == _UNKNOWN_RTT

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Callable
 from functools import partial
 
@@ -35,6 +36,9 @@ sets it within a millisecond, but the machine may be busy."""
 
 _FIRST_WORDS = 38
 """Bytes that a connection carries before both ends agree to begin: iperf3's cookie, and the SYN."""
+
+_NETLINK_S = 0.01
+"""What the end of a bypass may take of the lab's time."""
 
 _NOTHING = Counters(cc="", bytes_acked=0, total_retrans=0)
 
@@ -131,6 +135,21 @@ class Flow:
     def _over(self) -> bool:
         return self.ended.is_set() or self._stopped is not None
 
+    @property
+    def _is_near(self) -> bool:
+        """Whether it may reach its limit so soon that nothing else may take time now."""
+        return self._until_limit_s() < _NETLINK_S
+
+    def _until_limit_s(self) -> float:
+        """Return how long it takes until then at the least; endless where it has no limit."""
+        if self._command.bytes is None:
+            return math.inf
+        return look_after_s(
+            self._command.bytes - self._read.acked,
+            sum(each.window for each in self._known),
+            min(each.least_rtt_s for each in self._known),
+        )
+
     def _take_reading(self) -> None:
         before, t = self._read, self._probe.read_at(self.name)
         if t <= before.t:
@@ -144,7 +163,7 @@ class Flow:
             self._opened = opening(before.t, now.t, min(each.busy_s for each in known))
         if not self._told and self._has_its_algorithm(known[0].cc):
             self._tell_start(known[0])
-        if any(each.bytes_acked > _FIRST_WORDS for each in known):
+        if any(each.bytes_acked > _FIRST_WORDS for each in known) and not self._is_near:
             self._end_bypass()
             self._settled = self._told
         limit = self._command.bytes
@@ -158,13 +177,10 @@ class Flow:
         with contextlib.suppress(OSError):
             self._probe.glance(self.name)
             self._take_reading()
-        limit = self._command.bytes
         if not self._told:
             self._look_again(look_for_opening_after_s(self._clock() - self._started))
-        elif limit is not None:
-            outstanding = sum(each.outstanding for each in self._known)
-            least_rtt_s = min(each.least_rtt_s for each in self._known)
-            self._look_again(look_after_s(limit - self._read.acked, outstanding, least_rtt_s))
+        elif self._command.bytes is not None:
+            self._look_again(self._until_limit_s())
 
     def _look_again(self, after_s: float) -> None:
         self._looking = asyncio.get_running_loop().call_later(after_s, self._look)

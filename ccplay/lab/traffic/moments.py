@@ -6,8 +6,9 @@ import math
 import time
 from typing import NamedTuple
 
-CLOSE_S = 0.001
-"""How often a flow is read while it may open or reach its limit: what its times are exact to."""
+CLOSE_S = 0.0005
+"""How often a flow is read while it may open or reach its limit: epoll makes it 1 ms, and so much
+its times are exact to."""
 
 _REST = 0.02
 """Nothing is read more often than after this share of the time that it has taken so far: one SYN
@@ -52,11 +53,11 @@ def look_for_opening_after_s(waited_s: float) -> float:
     return max(CLOSE_S, waited_s * _REST)
 
 
-def look_after_s(remaining: int, outstanding: int, least_rtt_s: float) -> float:
+def look_after_s(remaining: int, window: int, least_rtt_s: float) -> float:
     """Return how long a flow needs not be read, since its limit can't be reached any sooner.
 
-    What is acknowledged within an RTT is outstanding at its beginning, and a congestion window at
-    most doubles from one to the next. All in bytes.
+    What is acknowledged within an RTT was in the ``window`` at its beginning, and that at most
+    doubles from one to the next. All in bytes.
     """
-    rtts = int(math.log2(1 + remaining / max(outstanding, 1)))
+    rtts = int(math.log2(1 + max(remaining, 0) / max(window, 1)))
     return max(CLOSE_S, rtts * least_rtt_s)
