@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ccplay.analysis.accuracy import delay_off
+from ccplay.analysis.framing import above_framing
 from ccplay.analysis.punctual import late_steps, lateness_told
 from ccplay.analysis.windows import impossible_windows
 from ccplay.model.events import Health
@@ -78,6 +79,8 @@ def judge(state: LabState) -> HealthResult:
     if (late := lateness_told(state)) is not None:
         reasons.append(late)
     reasons += state.spoiled
+    if (above := above_framing(state)) is not None:
+        reasons.append(above)
     windows = impossible_windows(state)
     reasons += [
         f"flow {name} had a window of {most:,} segments: its algorithm was left out, or is wrong"

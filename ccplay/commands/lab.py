@@ -6,7 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
-from ccplay.errors import CcplayError
+from ccplay.errors import CcplayError, LabError
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -25,6 +25,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
     from ccplay.session import launch
 
+    if (refusal := launch.refusal()) is not None:
+        raise LabError(f"no lab can start here, it needs namespaces of its own: {refusal}")
     argv = launch.inner_argv(arguments.captures, arguments.machine, arguments.algorithm)
     try:
         os.execvp(argv[0], argv)  # noqa: S606 - no shell is the point

@@ -152,6 +152,7 @@ class Lab:
                 (link.name, built.namespace(link.src), link.interface)
                 for link in map(self.network.link, self.network.observed)
             ],
+            self.clock,
         )
         self._stack.callback(self._probe.close)
         for link, _ in settings:

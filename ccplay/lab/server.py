@@ -26,6 +26,8 @@ from ccplay.model.events import Applied, Ended, Failed, Hello
 from ccplay.model.samples import Sweep, TraceSamples
 from ccplay.stream import wire
 
+_CHUNK = 1 << 16
+
 _BACKLOG_LIMIT = 64 << 20
 """Bytes that may wait for a slow reader before sweeps and traces are dropped."""
 
@@ -123,7 +125,11 @@ def _read_stdin(loop: asyncio.AbstractEventLoop) -> asyncio.Queue[bytes | None]:
     lines: asyncio.Queue[bytes | None] = asyncio.Queue()
 
     def read() -> None:
-        for line in sys.stdin.buffer:
+        while line := sys.stdin.buffer.readline(wire.LONGEST_COMMAND + 1):
+            rest = line
+            while rest and not rest.endswith(b"\n"):
+                # Too long, as the decoder will say, or the last one: then there is no more.
+                rest = sys.stdin.buffer.readline(_CHUNK)
             if line.strip():
                 loop.call_soon_threadsafe(lines.put_nowait, line)
         loop.call_soon_threadsafe(lines.put_nowait, None)
@@ -180,8 +186,11 @@ def make_run_private() -> None:
     """Put an empty file system on /run, in this mount namespace only.
 
     iptables wants to write its lock there, which an ordinary user may not on the host's.
-    Raises ``LabError`` where the kernel refuses, for then we are in no namespace of our own.
+    Raises ``LabError`` where we are in no namespaces of our own: the first process of a PID
+    namespace is there by ``launch.UNSHARE``, and root could mount over the host's /run.
     """
+    if os.getpid() != 1:
+        raise LabError("a lab needs namespaces of its own: start it with 'ccplay lab'")
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.mount(b"tmpfs", b"/run", b"tmpfs", 0, b"size=1m") != 0:
         reason = os.strerror(ctypes.get_errno())

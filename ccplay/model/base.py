@@ -38,7 +38,10 @@ Moment: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 Duration: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
 """A length of time, in microseconds or seconds as its name says."""
 
-Name: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[^/\s]+$", max_length=200)]
+LONGEST_NAME = 200
+"""Characters."""
+
+Name: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[^/\s]+$", max_length=LONGEST_NAME)]
 """What traffic is called; ``/`` parts a flow from the number of its stream."""
 
 Variable: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*$", max_length=40)]

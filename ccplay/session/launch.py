@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ccplay.errors import LabError
+from ccplay.errors import ROOT_REMEDY, LabError
 from ccplay.files.writing import make_directory
 from ccplay.stream.wire import GUEST_RUNS
 
@@ -102,16 +102,38 @@ def ask_for_privilege(argv: Sequence[str]) -> None:
         raise LabError("sudo refused: start ccplay as root, or allow user namespaces")
 
 
+def refusal() -> str | None:
+    """Say why whoever runs this can make no lab on this machine; None when it works."""
+    return root_refusal() if os.geteuid() == 0 else rootless_refusal()
+
+
+def root_refusal() -> str | None:
+    """Say why even root can make no lab on this machine; None when it works."""
+    if (said := _try("true")) is None:
+        return None
+    return f"{said} ({ROOT_REMEDY})"
+
+
 def rootless_refusal() -> str | None:
     """Say why an ordinary user can make no lab on this machine; None when it works.
 
-    Tried, not guessed: a user namespace may be made and still be denied its capabilities.
+    A user namespace may be made and still be denied its capabilities, so those are tried, too.
     """
-    trial = [*UNSHARE, *ROOTLESS, "ip", "link", "set", "lo", "up"]
+    if (said := _try(*ROOTLESS, "ip", "link", "set", "lo", "up")) is None:
+        return None
+    for knob, bad, remedy in _KNOBS:
+        path = Path("/proc/sys") / knob
+        if path.exists() and path.read_text().strip() == bad:
+            return f"{knob.replace('/', '.')} is {bad} (remedy: {remedy}, or use sudo)"
+    return said
+
+
+def _try(*words: str) -> str | None:
+    """Run unshare(1) with ``words`` after its own options; say what it says where it fails."""
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
     try:
         result = subprocess.run(
-            trial,
+            [*UNSHARE, *words],
             check=False,
             capture_output=True,
             text=True,
@@ -124,11 +146,7 @@ def rootless_refusal() -> str | None:
         return "unshare did not answer within 5 s"
     if result.returncode == 0:
         return None
-    for knob, bad, remedy in _KNOBS:
-        path_ = Path("/proc/sys") / knob
-        if path_.exists() and path_.read_text().strip() == bad:
-            return f"{knob.replace('/', '.')} is {bad} (remedy: {remedy}, or use sudo)"
-    return result.stderr.strip() or "user namespaces are not allowed"
+    return result.stderr.strip() or "namespaces are not allowed"
 
 
 _KNOBS = (

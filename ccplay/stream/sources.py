@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from ccplay.errors import LabError, RecordingError, WireError
+from ccplay.errors import ROOT_REMEDY, LabError, RecordingError, WireError
 from ccplay.files.reading import open_regular
 from ccplay.model.commands import AnyCommand, Build
 from ccplay.model.events import AnyEvent, Building, Ended
@@ -21,7 +21,12 @@ from ccplay.stream.wire import UnknownEvent
 _KILLED = "unshare: sigprocmask"
 """What unshare(1) says, instead of anything helpful, where a signal ended what it had started."""
 
+_REFUSED = "unshare: unshare failed"
+"""What it says where it may make no namespaces."""
+
 _CHUNK = 1 << 16
+_LONGEST_WORDS = 2_000
+"""Bytes that are kept of a line meant for people."""
 _TURN_S = 0.01
 """So long a replay is read before others have their turn."""
 
@@ -96,7 +101,7 @@ class LabSource:
                     event = wire.decode_event(line)
                 except WireError as error:
                     # What is no event is somebody's talk: an ssh banner, a warning of sudo's.
-                    self._last_words.append(line.decode(errors="replace").strip() or str(error))
+                    self._last_words.append(_text(line).strip() or str(error))
                     continue
                 ended = ended or isinstance(event, Ended)
                 yield event
@@ -114,7 +119,7 @@ class LabSource:
 
     async def _heard(self, process: asyncio.subprocess.Process) -> AsyncGenerator[bytes | Building]:
         """Yield the lines of stdout; before the first, each second, how far a guest has booted."""
-        lines, begun = _lines(process), time.monotonic()
+        lines, begun = _lines(process.stdout, wire.LONGEST_LINE), time.monotonic()
         first = asyncio.ensure_future(anext(lines, None))
         try:
             while self._boots and not (await asyncio.wait({first}, timeout=_BEAT_S))[0]:
@@ -176,13 +181,12 @@ class LabSource:
             await process.wait()
 
     async def _listen_to_stderr(self, process: asyncio.subprocess.Process) -> None:
-        if process.stderr is not None:
-            async for line in process.stderr:
-                words = line.decode(errors="replace").rstrip()
-                if words == wire.GUEST_RUNS:
-                    self._boots = "the virtual machine runs, the lab starts in it"
-                else:
-                    self._last_words.append(words)
+        async for line in _lines(process.stderr, _LONGEST_WORDS, last=True):
+            words = _text(line).rstrip()
+            if words == wire.GUEST_RUNS:
+                self._boots = "the virtual machine runs, the lab starts in it"
+            else:
+                self._last_words.append(words)
 
     def _obituary(self, code: int) -> str:
         words = [wire.printable(each) for each in self._last_words if each]
@@ -190,21 +194,37 @@ class LabSource:
         for each in reversed(words):
             if each.startswith(wire.LAB_SAYS):
                 return each.removeprefix(wire.LAB_SAYS)
+        for each in words:
+            if each.startswith(_REFUSED):
+                return (
+                    f"no lab can start here, it needs namespaces of its own: {each} ({ROOT_REMEDY})"
+                )
         if any(each.startswith(_KILLED) for each in words):
             return "the lab was killed by a signal from outside"
         how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
         return f"the lab ended {how}" + (f": {words[-1]}" if words else "")
 
 
-async def _lines(process: asyncio.subprocess.Process) -> AsyncIterator[bytes]:
-    """Yield the lines of stdout; one cut short by the end is dropped."""
-    if process.stdout is None:
-        return
-    rest = b""
-    while chunk := await process.stdout.read(_CHUNK):
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            yield line
+def _text(line: bytes) -> str:
+    return line[:_LONGEST_WORDS].decode(errors="replace")
+
+
+async def _lines(
+    stream: asyncio.StreamReader | None, longest: int, *, last: bool = False
+) -> AsyncIterator[bytes]:
+    """Yield lines, each cut to its ``longest`` bytes, and the ``last`` one without an end or not.
+
+    The other side may be a stranger's machine: a line that never ends takes no more memory.
+    """
+    rest = bytearray()
+    while stream is not None and (chunk := await stream.read(_CHUNK)):
+        first, *others = chunk.split(b"\n")
+        rest += first[: max(longest - len(rest), 0)]
+        for other in others:
+            yield bytes(rest)
+            rest = bytearray(other[:longest])
+    if last and rest:
+        yield bytes(rest)
 
 
 async def _drop(process: asyncio.subprocess.Process) -> None:

@@ -30,6 +30,8 @@ _LONGEST_OTHER = 1 << 20
 
 _MOST_PARTS = 1 << 18
 """Arrays and objects of a line: each takes up to thirty times its bytes. A row of sweeps is one."""
+LONGEST_COMMAND = 4 << 20
+"""Bytes of a command's line: a network with ten thousand names reserved takes half of it."""
 
 LAB_SAYS = "ccplay lab: "
 """How a lab begins the line on stderr that says why it ends."""
@@ -108,6 +110,8 @@ def decode_event(line: bytes) -> AnyEvent | UnknownEvent:
 
 def decode_command(line: bytes) -> AnyCommand:
     """Read one line of a lab's input. Raises ``WireError`` for anything but a command."""
+    if len(line) > LONGEST_COMMAND:
+        raise WireError(f"a command has at most {LONGEST_COMMAND:,} bytes: {_shorten(line[:100])}")
     try:
         return _commands.decode(line)
     except _NOT_JSON as error:

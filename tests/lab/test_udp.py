@@ -19,6 +19,7 @@ from ccplay.model.network import Topology
 from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
 from ccplay.state.lab_state import LabState
 from tests.lab.conftest import running
+from tests.lab.namespaced import call
 from tests.lab.test_captures import needs_tcpdump, only_file, packets_in
 from tests.lab.test_captures import running as capturing
 from tests.lab.test_traffic import kill, says
@@ -157,3 +158,14 @@ async def test_it_says_why_it_died() -> None:
         await kill(lab, "iperf3", "-u")
         await lab.until(lambda state: over(state, "u1"))
         assert lab.state.udp["u1"].error == "iperf3 was killed by SIGKILL"
+
+
+@physical
+def test_an_iperf3_that_does_not_stop_in_time_is_ended_by_the_labs_clock() -> None:
+    """1 Mbit/s in packets of 500 bytes are 250 a second; 0.02 s more or less is the machine's."""
+    told = call("tests.lab.traffic_cases:udp_of_a_newer_iperf3", 1.0)
+    assert told.get("error") is None
+    assert told["duration_s"] == pytest.approx(1.0, abs=0.02)
+    assert told["sent"] == pytest.approx(250, abs=5)
+    assert told["received"] >= 0.9 * told["sent"]
+    assert told.get("under_way", 0) == 0

@@ -12,11 +12,11 @@ import msgspec
 from ccplay.lab import capabilities
 from ccplay.lab.network import building
 from ccplay.lab.probe.probe import Probe
-from ccplay.lab.traffic import congestion
+from ccplay.lab.traffic import congestion, iperf
 from ccplay.lab.traffic.traffic import Traffic
 from ccplay.model.base import Event
-from ccplay.model.commands import StartFlow
-from ccplay.model.events import FlowEnded, FlowStarted
+from ccplay.model.commands import StartFlow, StartUdp
+from ccplay.model.events import FlowEnded, FlowStarted, UdpEnded
 from ccplay.model.network import Topology
 from ccplay.model.topologies import plan
 
@@ -52,6 +52,25 @@ async def switch(flow_cc: str, later_cc: str, next_cc: str) -> list[str]:
     assert sum(isinstance(each, FlowStarted) for each in events) == 2
     assert [each.error for each in events if isinstance(each, FlowEnded)] == [None, None]
     return said
+
+
+async def udp_of_a_newer_iperf3(seconds: float) -> Any:
+    """Send UDP as where iperf3 does not stop in time; return what became of it."""
+    iperf._looks = False
+    built = building.build(plan(Topology(kind="dumbbell", pairs=1)), lambda *_: None)
+    over: asyncio.Future[UdpEnded] = asyncio.get_running_loop().create_future()
+
+    def take(event: Event) -> None:
+        if isinstance(event, UdpEnded):
+            over.set_result(event)
+
+    probe = Probe(built.namespaces, [])
+    traffic = Traffic(built.namespace, probe, take, time.monotonic, built.network)
+    await traffic.start_udp(StartUdp(packet_bytes=500, duration_s=seconds))
+    ended = await over
+    await traffic.close()
+    probe.close()
+    return msgspec.to_builtins(ended)
 
 
 async def _sweep(probe: Probe) -> None:

@@ -10,6 +10,7 @@ from ccplay.analysis.metrics import measurable, merits
 from ccplay.analysis.summary import summarise
 from ccplay.errors import ScenarioError
 from ccplay.lab.links.filters import udp_packets
+from ccplay.lab.traffic.iperf import looks_after_each_packet
 from ccplay.lab.traffic.udp import Account, client_argv
 from ccplay.model.commands import StartUdp, StopUdp
 from ccplay.model.events import InterfaceCounters, UdpEnded, UdpStarted
@@ -46,11 +47,28 @@ def test_each_end_is_asked_for_what_it_alone_knows() -> None:
 
 def test_iperf3_sends_the_rate_in_packets_of_the_size() -> None:
     command = StartUdp(rate_bps=1_000_000, duration_s=3.0)
-    line = " ".join(client_argv(command, "10.0.1.2", 5202, 10_007))
+    line = " ".join(client_argv(command, "10.0.1.2", 5202, 10_007, itself=True))
     assert "iperf3 -c 10.0.1.2 -p 5202 --cport 10007 -u" in line
     # 366 packets take 3 s; its own -t knows whole seconds only.
     assert "-b 1000000 -l 1024 -n 374784" in line
-    assert client_argv(StartUdp(), "10.0.1.2", 5202, 10_007)[-2:] == ["-t", "0"]
+    for endless, itself in ((StartUdp(), True), (command, False)):
+        argv = client_argv(endless, "10.0.1.2", 5202, 10_007, itself=itself)
+        assert argv[-2:] == ["-t", "0"]
+
+
+@pytest.mark.parametrize(
+    ("said", "looks"),
+    [
+        ("iperf 3.12 (cJSON 1.7.15)", True),
+        ("iperf 3.9 (cJSON 1.7.13)", True),
+        ("iperf 3.16 (cJSON 1.7.15)", False),
+        ("iperf 3.18 (cJSON 1.7.15)", False),
+        ("iperf 4.0", False),
+        ("what?", False),
+    ],
+)
+def test_an_iperf3_with_threads_is_ended_by_the_labs_own_clock(said: str, looks: bool) -> None:
+    assert looks_after_each_packet(said) is looks
 
 
 def test_filters_know_its_packets_and_the_connection_that_steers_it() -> None:

@@ -36,7 +36,10 @@ FIELDS: tuple[tuple[str, str, int], ...] = (
 )
 """What is read of ``tcp_info``: our name, ``struct`` code, offset in it (Linux 4.19 and later)."""
 
-_PLACES = {name: (code, offset) for name, code, offset in FIELDS} | {"segs_in": ("I", 140)}
+_PLACES = {name: (code, offset) for name, code, offset in FIELDS} | {
+    "segs_in": ("I", 140),
+    "busy_time": ("Q", 168),
+}
 
 _INFO_SIZE = 208
 """How much of ``tcp_info`` that is; kernels may have more of it."""
@@ -104,7 +107,7 @@ class Connection:
         return self.cookie == cookie
 
     def field(self, name: str) -> int:
-        """Return one of ``FIELDS``, or ``segs_in``, as read last."""
+        """Return one of ``FIELDS``, ``segs_in`` or ``busy_time``, as read last."""
         code, offset = _PLACES[name]
         value: int = struct.unpack_from("=" + code, self.info, offset)[0]
         return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -15,11 +16,15 @@ from ccplay.lab.queues.statistics import QdiscSocket
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
 from ccplay.model.values import INFINITE_SSTHRESH
 
-_INFINITE_RATE = (1 << 64) - 1
-"""``~0``: nothing limits the socket's pacing."""
+_MOST_RATE = 1 << 50
+"""Bytes per second. ``~0`` is a socket that nothing limits; an algorithm may set what is as
+meaningless, and no reader takes it."""
 
 _OPTIONS, _OPTION_ECN = 5, 8
 """Where ``tcp_info`` has ``tcpi_options``, and ``TCPI_OPT_ECN``."""
+
+_LONGEST_REST_S = 0.002
+"""For a reading that was interrupted took longer than the next one will."""
 
 _UNKNOWN_RTT = (1 << 32) - 1
 """``~0``: no RTT has been measured yet."""
@@ -36,6 +41,12 @@ class Counters(NamedTuple):
     """Of payload, what was sent again included."""
     ecn: bool = False
     """Agreed by both ends."""
+    window: int = 0
+    """Bytes that it may have outstanding now: of its cwnd, or what it has where that is more."""
+    busy_s: float = 0.0
+    """How long data was outstanding, in whole ticks of the kernel."""
+    least_rtt_s: float = 0.0
+    """0 where none has been measured yet."""
 
 
 class Probe:
@@ -45,11 +56,14 @@ class Probe:
         self,
         namespaces: Mapping[str, Namespace],
         queues: Sequence[tuple[str, Namespace, str]],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """``namespaces`` are all nodes by name; ``queues`` are the bottlenecks.
 
-        Of each: the link, the namespace of the node whose egress it is, its interface.
+        Of each: the link, the namespace of the node whose egress it is, its interface. ``clock``
+        gives the seconds of ``read_at``.
         """
+        self._clock = clock
         self.after_sweep: list[Callable[[], None]] = []
         """Called in every sweep when all is read, before the sweep is returned."""
         self._namespaces = namespaces
@@ -115,6 +129,12 @@ class Probe:
             total_retrans=connection.field("total_retrans"),
             bytes_sent=connection.field("bytes_sent"),
             ecn=bool(connection.info[_OPTIONS] & _OPTION_ECN),
+            window=max(connection.field("cwnd"), connection.field("unacked"))
+            * connection.field("mss"),
+            busy_s=connection.field("busy_time") * 1e-6,
+            least_rtt_s=0.0
+            if (rtt := connection.field("min_rtt_us")) == _UNKNOWN_RTT
+            else rtt * 1e-6,
         )
 
     def connections(self, name: str) -> list[Connection]:
@@ -124,19 +144,36 @@ class Probe:
     def refresh(self, name: str) -> None:
         """Read the node of the tracked ``name`` now, so that ``counters`` are of this moment."""
         host, _ = self._where[name]
-        host.socket.dump(host.wanted)
+        self._read(host)
+
+    def glance(self, name: str) -> None:
+        """Do the same unless it was done just now: reading takes a fifth of the lab's time."""
+        host, _ = self._where[name]
+        if self._clock() - host.read_at > min(4 * host.took_s, _LONGEST_REST_S):
+            self._read(host)
+
+    def read_at(self, name: str) -> float:
+        """Return when the node of the tracked ``name`` was read last."""
+        return self._where[name][0].read_at
 
     def sweep(self, t: float) -> Sweep:
         """Read everything once. Raises ``OSError`` where the kernel refuses."""
         found: list[Connection] = []
         for host in self._hosts.values():
             if host.wanted:
-                found += host.socket.dump(host.wanted)
+                found += self._read(host)
         samples = _tcp_samples(found)
         sweep = Sweep(t=t, tcp=samples, qdisc=self._qdisc_samples(), own=self._own(found))
         for callback in tuple(self.after_sweep):
             callback()
         return sweep
+
+    def _read(self, host: _Host) -> list[Connection]:
+        begun = self._clock()
+        found = host.socket.dump(host.wanted)
+        host.read_at = self._clock()
+        host.took_s = host.read_at - begun
+        return found
 
     def _own(self, found: list[Connection]) -> dict[str, list[int | None]]:
         """Return what algorithms say of themselves, and the delay of flows that are monitored.
@@ -150,7 +187,7 @@ class Probe:
                 if (shown := library.shown.get(each.cc)) is not None and each.cookie is not None:
                     for name, value in shown.read(each.cookie).items():
                         own.setdefault(name, [None] * len(found))[at] = value
-        if self._delays:
+        if self._delays and found:
             own["monitor_one_way_delay_us"] = [
                 self._delays[each.name]() if each.name in self._delays else None for each in found
             ]
@@ -182,6 +219,8 @@ class _Host:
 
     socket: DiagSocket
     wanted: dict[bytes, Connection] = field(default_factory=dict)
+    read_at: float = 0.0
+    took_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -200,11 +239,10 @@ def _tcp_samples(found: list[Connection]) -> TcpSamples | None:
     thresholds: list[int | None] = [*fields.pop("ssthresh")]
     if INFINITE_SSTHRESH in thresholds:
         thresholds = [None if each == INFINITE_SSTHRESH else each for each in thresholds]
-    for name, unknown in (("pacing_rate", _INFINITE_RATE), ("min_rtt_us", _UNKNOWN_RTT)):
-        if unknown in fields[name]:
-            fields[name] = [0 if each == unknown else each for each in fields[name]]
+    if _UNKNOWN_RTT in fields["min_rtt_us"]:
+        fields["min_rtt_us"] = [0 if e == _UNKNOWN_RTT else e for e in fields["min_rtt_us"]]
     for name in ("pacing_rate", "delivery_rate"):
-        fields[name] = [each << 3 for each in fields[name]]
+        fields[name] = [each << 3 if each < _MOST_RATE else 0 for each in fields[name]]
     return TcpSamples(
         flow=[each.name for each in found],
         cc=[_CC_NAMES[each.cc] for each in found],

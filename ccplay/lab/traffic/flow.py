@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Callable
 from functools import partial
 
@@ -13,6 +14,14 @@ from ccplay.lab.network.bypass import Bypass
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.probe.probe import Counters, Probe
 from ccplay.lab.traffic import congestion
+from ccplay.lab.traffic.moments import (
+    CLOSE_S,
+    Reading,
+    look_after_s,
+    look_for_opening_after_s,
+    opening,
+    reaching,
+)
 from ccplay.lab.traffic.monitoring import Watched
 from ccplay.lab.traffic.ports import Ports
 from ccplay.lab.traffic.program import Program
@@ -27,6 +36,9 @@ sets it within a millisecond, but the machine may be busy."""
 
 _FIRST_WORDS = 38
 """Bytes that a connection carries before both ends agree to begin: iperf3's cookie, and the SYN."""
+
+_NETLINK_S = 0.01
+"""What the end of a bypass may take of the lab's time."""
 
 _NOTHING = Counters(cc="", bytes_acked=0, total_retrans=0)
 
@@ -60,8 +72,14 @@ class Flow:
             self.name if number == 1 else f"{self.name}/{number}"
             for number in range(1, command.streams + 1)
         ]
-        self._seen: float | None = None
+        self._read = Reading(0.0, 0)
+        """The newest: before the first one of all connections when they were not yet open."""
+        self._known: list[Counters] = []
         self._opened: float | None = None
+        self._told = False
+        """Whether ``FlowStarted`` has been emitted."""
+        self._settled = False
+        """Whether no sweep brings anything new any more but samples."""
         self._stopped: float | None = None
         self._come_to: list[Counters] = []
         self._monitored: Monitored | None = None
@@ -69,6 +87,7 @@ class Flow:
         self._programs: list[Program] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._timer: asyncio.TimerHandle | None = None
+        self._looking: asyncio.TimerHandle | None = None
 
     @property
     def asks_for_ecn(self) -> bool:
@@ -78,7 +97,7 @@ class Flow:
     @property
     def opening_under(self) -> str | None:
         """Which algorithm its connections have asked for; None once they are open, or ended."""
-        return None if self._opened is not None or self.ended.is_set() else self._command.cc
+        return None if self._told or self.ended.is_set() else self._command.cc
 
     async def start(self, receiver: Namespace, address: str, sender: Namespace) -> None:
         """Start both programs; ``FlowStarted`` comes once the connections are open.
@@ -99,34 +118,77 @@ class Flow:
         # Where that is not to be had it starts some round trips later.
         with contextlib.suppress(UnsupportedError):
             self._bypass.open(self.src, self.dst, self.port)
+        self._started = self._clock()
+        self._read = Reading(self._started, 0)
         client = await Program.start(sender, self._client_argv(address))
         client.ignore_output()
         self._programs.append(client)
         self._tasks.append(asyncio.create_task(self._attend(server, client)))
+        self._look_again(CLOSE_S)
 
     def watch(self) -> None:
-        """Take a sweep into account: the connections may be open, the limit may be reached."""
-        if self.ended.is_set() or self._stopped is not None:
+        """Take a sweep into account: the connections may be open. Its limit is looked after."""
+        if not self._settled and not self._over:
+            self._take_reading()
+
+    @property
+    def _over(self) -> bool:
+        return self.ended.is_set() or self._stopped is not None
+
+    @property
+    def _is_near(self) -> bool:
+        """Whether it may reach its limit so soon that nothing else may take time now."""
+        return self._until_limit_s() < _NETLINK_S
+
+    def _until_limit_s(self) -> float:
+        """Return how long it takes until then at the least; endless where it has no limit."""
+        if self._command.bytes is None:
+            return math.inf
+        return look_after_s(
+            self._command.bytes - self._read.acked,
+            sum(each.window for each in self._known),
+            min(each.least_rtt_s for each in self._known),
+        )
+
+    def _take_reading(self) -> None:
+        before, t = self._read, self._probe.read_at(self.name)
+        if t <= before.t:
             return
         counters = [self._probe.counters(stream) for stream in self._streams]
-        known = [each for each in counters if each is not None]
+        self._known = known = [each for each in counters if each is not None]
+        self._read = now = Reading(t, sum(each.bytes_acked for each in known))
         if len(known) < len(counters):
             return
         if self._opened is None:
-            if not self._has_its_algorithm(known[0].cc):
-                return
-            self._open(known[0])
-        if any(each.bytes_acked > _FIRST_WORDS for each in known):
+            self._opened = opening(before.t, now.t, min(each.busy_s for each in known))
+        if not self._told and self._has_its_algorithm(known[0].cc):
+            self._tell_start(known[0])
+        if any(each.bytes_acked > _FIRST_WORDS for each in known) and not self._is_near:
             self._end_bypass()
+            self._settled = self._told
         limit = self._command.bytes
-        if limit is not None and sum(each.bytes_acked for each in known) >= limit:
-            self.begin_stop()
+        if limit is not None and now.acked >= limit:
+            self._end_at(max(reaching(limit, before, now), self._opened), known)
+
+    def _look(self) -> None:
+        """Read the flow between two sweeps, and again whenever more may have happened."""
+        if self._over:
+            return
+        with contextlib.suppress(OSError):
+            self._probe.glance(self.name)
+            self._take_reading()
+        if not self._told:
+            self._look_again(look_for_opening_after_s(self._clock() - self._started))
+        elif self._command.bytes is not None:
+            self._look_again(self._until_limit_s())
+
+    def _look_again(self, after_s: float) -> None:
+        self._looking = asyncio.get_running_loop().call_later(after_s, self._look)
 
     def _has_its_algorithm(self, cc: str) -> bool:
         """Say whether iperf3 has set what was asked for: it does so just after it has connected."""
-        asked, now = self._command.cc, self._clock()
-        self._seen = now if self._seen is None else self._seen
-        if asked is None or now - self._seen > _PATIENCE_S:
+        asked = self._command.cc
+        if asked is None or self._opened is None or self._read.t - self._opened > _PATIENCE_S:
             return True
         return cc in (congestion.called(asked), f"{asked}-reno")
 
@@ -135,7 +197,7 @@ class Flow:
 
         Raises ``UnsupportedError`` or ``CommandError``.
         """
-        if self._opened is None:
+        if not self._told:
             congestion.require(cc)
             self._next_cc = cc
         else:
@@ -145,32 +207,44 @@ class Flow:
     async def stop(self) -> None:
         """End the flow and wait until it has."""
         self.begin_stop()
+        # What counts has been read: its last words are not worth waiting for.
+        self._programs[-1].kill()
         await self.ended.wait()
 
     def begin_stop(self) -> None:
         """End the flow, and don't wait; what has been acknowledged by now is what counts."""
-        if self._stopped is None and not self.ended.is_set():
-            self._probe.refresh(self.name)
-            counters = self._probe.counters(self.name)
-            if self._opened is None and counters is not None:
-                # Stopped before any sweep saw it, but it did run.
-                self._open(counters)
-            self._stopped, self._come_to = self._clock(), self._counters()
-            self._monitored = self.watched.so_far() if self.watched else None
-            self._tasks.append(asyncio.create_task(self._stop_client()))
+        if self._over:
+            return
+        self._probe.glance(self.name)
+        self._take_reading()
+        if self._opened is None and self._known:
+            # Not all of its connections are open, but it did run.
+            self._opened = self._read.t
+        if self._stopped is None:
+            self._end_at(self._read.t, self._counters())
+
+    def _end_at(self, moment: float, counters: list[Counters]) -> None:
+        """End the flow, which had come so far by then; its limit may lie a little before."""
+        if not self._told and self._opened is not None:
+            # It ran, if only for so short that its algorithm has not been seen.
+            self._tell_start(counters[0])
+        self._stopped, self._come_to = moment, counters
+        self._monitored = self.watched.so_far() if self.watched else None
+        self._tasks.append(asyncio.create_task(self._stop_client()))
 
     async def _stop_client(self) -> None:
         await self._programs[-1].stop()
 
-    def _open(self, counters: Counters) -> None:
-        self._opened, cc = self._clock(), counters.cc
+    def _tell_start(self, counters: Counters) -> None:
+        assert self._opened is not None  # noqa: S101
+        self._told = True
         self._emit(
             FlowStarted(
                 t=self._opened,
                 flow=self.name,
                 src=self.src,
                 dst=self.dst,
-                cc=cc,
+                cc=counters.cc,
                 port=self.port,
                 streams=len(self._streams),
                 ecn=counters.ecn,
@@ -186,10 +260,11 @@ class Flow:
         why = congestion.NEED_ECN.get((asked or "").removesuffix(SUFFIX))
         if why is not None and not counters.ecn:
             # The kernel's own turns into Reno by name, ours keeps its name and is never marked.
-            self._tell("warning", f"flow {self.name} runs {cc!r} as Reno does: {why}")
+            self._tell("warning", f"flow {self.name} runs {counters.cc!r} as Reno does: {why}")
         if self._command.duration_s is not None:
+            left_s = self._opened + self._command.duration_s - self._clock()
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(self._command.duration_s, self.begin_stop)
+            self._timer = loop.call_later(max(left_s, 0.0), self.begin_stop)
         if self._next_cc is not None:
             try:
                 self.switch(self._next_cc)
@@ -219,10 +294,12 @@ class Flow:
         server.kill()
         await server.wait()
         self._end_bypass()
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._looking):
+            if timer is not None:
+                timer.cancel()
         end = self._stopped if self._stopped is not None else self._clock()
         counters = self._come_to or self._counters()
+        acked = sum(each.bytes_acked for each in counters)
         for stream in self._streams:
             self._probe.untrack(stream)
         if self.watched is not None:
@@ -232,7 +309,7 @@ class Flow:
             FlowEnded(
                 t=self._clock(),
                 flow=self.name,
-                bytes=sum(each.bytes_acked for each in counters),
+                bytes=acked if self._command.bytes is None else min(acked, self._command.bytes),
                 duration_s=end - self._opened if self._opened is not None else 0.0,
                 retransmits=sum(each.total_retrans for each in counters),
                 sent=sum(each.bytes_sent for each in counters),

@@ -23,7 +23,7 @@ from ccplay.lab.traffic.monitoring import Monitoring, Watched
 from ccplay.lab.traffic.ping import Ping
 from ccplay.lab.traffic.ports import Ports
 from ccplay.lab.traffic.udp import Udp
-from ccplay.model.base import Event
+from ccplay.model.base import LONGEST_NAME, Event
 from ccplay.model.commands import (
     StartDownload,
     StartFlow,
@@ -367,6 +367,9 @@ class Traffic:
             raise CommandError(f"the name {name!r} is taken: another {kind} has or had it")
         if not name.isprintable() or not name or set(name) & set("/ "):
             raise CommandError(f"{kind} {name!r}: a name has neither spaces nor '/'")
+        if len(name) > LONGEST_NAME:
+            short = f"{name[:20]}…"
+            raise CommandError(f"{kind} {short!r}: a name has at most {LONGEST_NAME} characters")
         return name
 
 

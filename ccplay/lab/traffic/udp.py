@@ -10,6 +10,7 @@ from collections.abc import Callable
 from ccplay.errors import LabError, UnsupportedError
 from ccplay.lab.network.bypass import Bypass
 from ccplay.lab.network.netns import Namespace
+from ccplay.lab.traffic.iperf import stops_in_time
 from ccplay.lab.traffic.monitoring import Watched
 from ccplay.lab.traffic.program import Program
 from ccplay.model.base import Event
@@ -39,19 +40,20 @@ _SAMPLE_S = 1.0
 """How often it is told what the monitor has seen: so long a mean rate and loss are taken over."""
 
 
-def client_argv(command: StartUdp, address: str, port: int, sport: int) -> list[str]:
-    """Return the sender's command line; without a duration it sends until it is stopped."""
-    limit = ("-i", "0", "-t", "0")
-    if command.duration_s is not None:
+def client_argv(
+    command: StartUdp, address: str, port: int, sport: int, *, itself: bool
+) -> list[str]:
+    """Return the sender's command line; it ends ``itself`` after its duration, or when stopped."""
+    limit = ("-t", "0")
+    if itself and command.duration_s is not None:
         # Its own -t knows whole seconds only.
         packets = round(command.rate_bps / 8 * command.duration_s / command.packet_bytes)
-        # Newer ones (3.18) look whether all is sent only when they report: as often as they can.
-        limit = ("-n", str(max(packets, 1) * command.packet_bytes), "-i", "0.1")
+        limit = ("-n", str(max(packets, 1) * command.packet_bytes))
     return [
         # Or it keeps to itself, until its end, that it has begun to send.
         *("stdbuf", "-oL"),
         *("iperf3", "-c", address, "-p", str(port), "--cport", str(sport)),
-        *("-u", "--forceflush"),
+        *("-u", "--forceflush", "-i", "0"),
         *("-b", str(command.rate_bps), "-l", str(command.packet_bytes)),
         *limit,
     ]
@@ -112,6 +114,7 @@ class Udp:
         self._stopped: float | None = None
         self._drained = True
         self._sampling: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     async def start(self, receiver: Namespace, address: str, sender: Namespace) -> None:
         """Start both programs; ``UdpStarted`` comes when the first packets are sent.
@@ -144,7 +147,10 @@ class Udp:
         # Where that is not to be had it starts some round trips later.
         with contextlib.suppress(UnsupportedError):
             self._bypass.open(self.src, self.dst, self.port)
-        argv = client_argv(self._command, self._address, self.port, self.sport)
+        self._ends_itself = await stops_in_time()
+        argv = client_argv(
+            self._command, self._address, self.port, self.sport, itself=self._ends_itself
+        )
         self._client = await Program.start(self._sender, argv, "iperf3")
         self._reading = [
             asyncio.create_task(self._read(self._client, "sender")),
@@ -213,6 +219,8 @@ class Udp:
         loop = asyncio.get_running_loop()
         self._agreed = loop.call_later(min(_AGREED_S, shortest_s), self._end_bypass)
         self._sends.set()
+        if self._command.duration_s is not None and not self._ends_itself:
+            self._timer = loop.call_later(self._command.duration_s, self.begin_stop)
         if self.watched is not None:
             self._sampling = asyncio.create_task(self._sample(self.watched))
         self._emit(
@@ -243,6 +251,8 @@ class Udp:
         sending_s = end - self._started if self._started is not None else 0.0
         under_way = 0 if self._drained else max((account.sent or 0) - account.reached, 0)
         self._end_bypass()
+        if self._timer is not None:
+            self._timer.cancel()
         if self._sampling is not None:
             self._sampling.cancel()
         self.ended.set()

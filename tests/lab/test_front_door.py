@@ -1,0 +1,126 @@
+"""What a lab does with what it can't take: endless lines, and machines that allow no namespaces."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ccplay.errors import LabError
+from ccplay.model.commands import Build, Mark
+from ccplay.model.events import Applied, Failed
+from ccplay.session import launch
+from ccplay.stream import wire
+from ccplay.stream.sources import LabSource
+
+NEEDED = "no lab can start here, it needs namespaces of its own: "
+_CLONE_NEWUSER = 0x10000000
+
+
+def ccplay_lab(
+    before: Sequence[str] = (), stdin: bytes = b""
+) -> subprocess.CompletedProcess[bytes]:
+    """Run ``ccplay lab`` until its stdin ends."""
+    argv = [*before, sys.executable, "-m", "ccplay", "lab"]
+    return subprocess.run(argv, input=stdin, capture_output=True, check=False, timeout=120)
+
+
+def test_a_line_of_any_length_is_refused_and_the_next_one_obeyed() -> None:
+    after = Mark(text="after")
+    endless = b"x" * (wire.LONGEST_COMMAND + (1 << 20)) + b"\n"
+    done = ccplay_lab(stdin=wire.encode(Build()) + endless + wire.encode(after).rstrip())
+    events = [wire.decode_event(line) for line in done.stdout.splitlines()]
+    (refused,) = [each for each in events if isinstance(each, Failed)]
+    assert refused.message.startswith("a command has at most 4,194,304 bytes: xxx")
+    assert [each.command for each in events if isinstance(each, Applied)] == [after]
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_an_endless_first_line_is_refused() -> None:
+    done = ccplay_lab(stdin=b"x" * (wire.LONGEST_COMMAND + 9))
+    assert done.stderr.startswith(b"ccplay lab: a command has at most 4,194,304 bytes")
+    assert done.stderr.count(b"\n") == 1
+    assert done.returncode == 7
+
+
+async def words_of(argv: Sequence[str]) -> str:
+    """Return why a lab did not live."""
+    with pytest.raises(LabError) as caught:
+        async for _ in LabSource(argv, Build()).events():
+            pass
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("stream", [1, 2])
+async def test_what_a_far_host_says_may_be_of_any_length(stream: int) -> None:
+    """An endless line is cut; the one that says why is found all the same."""
+    say = f"head -c 3000000 /dev/zero | tr '\\0' x >&{stream}; echo >&{stream}"
+    found = await words_of(["sh", "-c", f"{say}; echo 'ccplay lab: no room' >&2; exit 5"])
+    assert found == "no room"
+    found = await words_of(["sh", "-c", f"{say}; exit 5"])
+    assert found.startswith("the lab ended with exit code 5: xxx")
+    assert len(found) < 3_000
+
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give up what root may do")
+
+
+@needs_root
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="no setpriv")
+async def test_root_without_its_capabilities_hears_what_to_do() -> None:
+    """As in a container. A screen starts unshare(1) itself, so what that says is explained."""
+    confined = ["setpriv", "--bounding-set", "-sys_admin"]
+    said = f"{NEEDED}unshare: unshare failed: Operation not permitted ({launch.ROOT_REMEDY})"
+    done = ccplay_lab(confined)
+    assert done.stderr.decode() == f"ccplay: {said}\n"
+    assert done.returncode == LabError.exit_code
+    assert await words_of([*confined, *launch.inner_argv()]) == said
+
+
+@needs_root
+def test_a_user_without_user_namespaces_hears_what_to_do() -> None:
+    """Where the machine allows none of them; in a user namespace that is its own business."""
+    done = ccplay_lab([sys.executable, __file__])
+    remedy = "user.max_user_namespaces is 0 (remedy: sysctl user.max_user_namespaces=10000"
+    assert done.stderr.decode() == f"ccplay: {NEEDED}{remedy}, or use sudo)\n"
+    assert done.returncode == LabError.exit_code
+
+
+def test_the_server_alone_touches_nothing() -> None:
+    """As root, outside of any namespaces of its own, it would mount over the host's /run."""
+    mounted = Path("/proc/self/mounts").read_text()
+    argv = [sys.executable, "-m", "ccplay.lab"]
+    done = subprocess.run(
+        argv, input=msgspec.json.encode(Build()), capture_output=True, check=False, timeout=60
+    )
+    said = b"ccplay lab: a lab needs namespaces of its own: start it with 'ccplay lab'\n"
+    assert (done.stderr, done.stdout) == (said, b"")
+    assert Path("/proc/self/mounts").read_text() == mounted
+
+
+def main() -> None:
+    """Turn into an ordinary user that can make no user namespaces, and run a command as it."""
+    there, here = os.pipe()
+    if (child := os.fork()) == 0:
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.unshare(_CLONE_NEWUSER) != 0:
+            os._exit(99)
+        os.write(here, b"x")
+        while Path("/proc/self/uid_map").read_text() == "":
+            os.sched_yield()
+        Path("/proc/sys/user/max_user_namespaces").write_text("0")
+        os.execv(sys.argv[1], sys.argv[1:])
+    os.read(there, 1)
+    Path(f"/proc/{child}/uid_map").write_text("1000 0 1\n")
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+
+if __name__ == "__main__":
+    main()
