@@ -78,15 +78,16 @@ def _command(result: Result, repeats: int) -> str:
 def _of_recording(path: Path) -> Material:
     state = read_recording(path)
     name = wire.printable(path.stem)
+    title = (state.hello.title if state.hello else "") or name
     measured = summarise(state, name, checkpoint=_checkpoint(state))
     run = Run(measured, path, slug_of(name))
     return Material(
         name=name,
-        title=name,
+        title=title,
         about="",
-        result=of_results([measured], title=name, machine=machine(state), usual=usual),
+        result=of_results([measured], title=title, machine=machine(state), usual=usual),
         runs=[run],
-        scenario_text=_written(state, name),
+        scenario_text=_written(state, title),
         command=shlex.join(["ccplay", "run", f"{name}.toml"]),
         abouts={},
     )
