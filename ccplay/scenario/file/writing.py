@@ -60,7 +60,7 @@ def write(state: LabState, *, title: str = "", until: float | None = None) -> st
             f"title = {_toml(spelling.line(printable(title)) if title.strip() else 'A session')}",
             f"duration = {_toml(spelling.seconds(duration_s))}",
             "",
-            *_network(build),
+            *network(build),
             "\n",
         ]
     )
@@ -136,7 +136,8 @@ def _guess(state: LabState, topology: Topology, ready_at: float) -> Build:
     )
 
 
-def _network(build: Build) -> Iterator[str]:
+def network(build: Build) -> Iterator[str]:
+    """Yield the lines of a scenario file that make a network."""
     kind, pairs = build.topology.kind, build.topology.pairs
     topology: dict[str, Plain] = {"kind": kind}
     if kind == "dumbbell":
