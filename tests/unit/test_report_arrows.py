@@ -46,10 +46,8 @@ def test_an_interval_that_leaves_the_frame_ends_in_arrows() -> None:
     assert found.cut
     figure = drawn(found)
     low, high = figure.axes[0].get_ylim()
-    found_at = {
-        line.get_marker(): float(np.asarray(line.get_ydata())[0]) for line in arrows(figure)
-    }
-    assert found_at == {markers.CARETUP: high, markers.CARETDOWN: low}
+    ends = {line.get_marker(): float(np.asarray(line.get_ydata())[0]) for line in arrows(figure)}
+    assert ends == {markers.CARETUP: high, markers.CARETDOWN: low}
     assert "arrows: intervals that go on beyond the frame" in _caption(found)
 
 

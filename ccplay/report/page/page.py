@@ -60,6 +60,8 @@ class Shown:
     events: list[tuple[float, str]]
     hello: Hello | None
     links: dict[str, LinkChanged]
+    network: str
+    """The drawing of its network, as SVG; empty for none."""
 
 
 def render(
@@ -117,11 +119,24 @@ def render(
         tables=sections.grids(result),
         table_names=table_names,
         machine=sections.machine(material, first.hello if first else None),
+        drawing=_drawn(first_case, first) if first else None,
         network=sections.network(first_case, first.hello, first.links) if first else None,
         health=sections.health(result),
         kept=sum(each.health.trustworthy for each in (*result.cases, *result.discarded)),
         links=_links,
     )
+
+
+DRAWING = "network.svg"
+"""The drawing of the network as a file, among the figures."""
+
+
+def _drawn(case: str, shown: Shown) -> dict[str, object] | None:
+    """Return the drawing of the network of a case; None where there is none."""
+    if not shown.network:
+        return None
+    text = f"The network of the case {case}, when it stood"
+    return {"svg": _labelled(shown.network, text), "caption": text, "files": [DRAWING]}
 
 
 def _marked(picture: Picture) -> dict[str, object]:
