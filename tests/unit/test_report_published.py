@@ -53,6 +53,12 @@ def test_how_near_ours_is_to_what_was_published() -> None:
     )
 
 
+def test_of_a_single_figure_nothing_is_farthest() -> None:
+    single = agreement(experiment())
+    assert single.startswith("What was published ")
+    assert "farthest" not in single
+
+
 def test_nothing_is_said_where_nothing_was_published() -> None:
     result = experiment()
     bare = [replace(each, published=[]) for each in result.statistics]

@@ -28,7 +28,8 @@ def agreement(result: Result) -> str:
         return ""
     (case, figure), difference = max(differing.items(), key=lambda pair: abs(pair[1]))
     beside = f"{abs(difference) * 100:.0f} % {'above' if difference > 0 else 'below'} it"
-    farthest = f"ours is farthest off, {beside}, for {words(figure).text} ({case})."
+    off = f"farthest off, {beside}," if len(differing) > 1 else beside
+    farthest = f"ours is {off} for {words(figure).text} ({case})."
     inside = [each.within for each in findings(result) if each.within is not None]
     if not inside:
         return f"Of what was published, {farthest}"
