@@ -1,5 +1,8 @@
 """One tree of exceptions, each kind with the exit code that the command ends with."""
 
+ROOT_REMEDY = "remedy: as root, with CAP_SYS_ADMIN; in a container: start it with --privileged"
+"""What to do where unshare(1) refuses namespaces to root."""
+
 
 class CcplayError(Exception):
     """Anything that ccplay tells its user about: what failed, on what, what to do.

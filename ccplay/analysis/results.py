@@ -282,6 +282,8 @@ class PublishedResult(msgspec.Struct, frozen=True, kw_only=True):
     figure: str
     values: list[float]
     note: str
+    source: str = ""
+    """Who measured it, and where it can be read, as the scenario has it."""
 
 
 class CaseStatistics(msgspec.Struct, frozen=True, kw_only=True):

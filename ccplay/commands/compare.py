@@ -41,9 +41,9 @@ def run(arguments: argparse.Namespace) -> int:
     from ccplay.report.data.comparison import compare
     from ccplay.stream import wire
 
-    one, other = (gather([path]).result for path in paths)
+    one, other = (gather([path]) for path in paths)
     names = wire.printable(str(paths[0])), wire.printable(str(paths[1]))
-    comparison = compare(one, other, names)
+    comparison = compare(one.result, other.result, names, (one.made_of, other.made_of))
     if arguments.json:
         sys.stdout.write(wire.encode_value(comparison).decode() + "\n")
         return 0
@@ -52,7 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
     from ccplay.report.terminal.comparison_table import show
 
     # Two runs fill a page with all that they measured; a matrix would fill a book.
-    show(comparison, Console(), every=arguments.all or recordings)
+    every = arguments.all or recordings
+    show(comparison, Console(), every=every, counters=arguments.all)
     return 0
 
 

@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     session = Session(
         options.lab_opener(arguments, grace_s=_GRACE_S)(build),
         title=case.title,
-        sinks=[Recorder(arguments.record)] if arguments.record else [],
+        sinks=[Recorder(arguments.record, case.title)] if arguments.record else [],
         script=script,
     )
     return show(session, arguments)

@@ -12,9 +12,17 @@ from ccplay.analysis.summary import machine, summarise
 from ccplay.errors import CcplayError, UsageError
 from ccplay.experiment.grouping import usual
 from ccplay.experiment.plan import slug_of
-from ccplay.experiment.store import SCENARIO, read_run_directory, recording_of, scenario_of
+from ccplay.experiment.store import (
+    SCENARIO,
+    ran_of,
+    read_run_directory,
+    recording_of,
+    scenario_of,
+)
+from ccplay.report.data import settings
 from ccplay.report.data.material import Material, Run, combined, of_results
 from ccplay.report.data.scene import scene
+from ccplay.report.data.settings import Settings
 from ccplay.scenario.file import writing
 from ccplay.scenario.file.reading import load
 from ccplay.state.lab_state import LabState
@@ -53,7 +61,19 @@ def _of_directory(path: Path) -> Material:
         scenario_text=text,
         command=_command(result, repeats),
         abouts=abouts,
+        made_of=_made_of(path, result),
     )
+
+
+def _made_of(path: Path, result: Result) -> dict[str, Settings]:
+    """Return the settings of each case's first run, where it is known what that was made of."""
+    found: dict[str, Settings] = {}
+    for run in result.cases:
+        made = None if run.name in found else ran_of(path, run)
+        if made is not None:
+            steps = [(each.at_s, each.after, each.command) for each in made.timeline]
+            found[run.name] = settings.of_run(made.build, steps)
+    return found
 
 
 def _said(path: Path) -> tuple[str, dict[str, str], int]:
@@ -78,17 +98,19 @@ def _command(result: Result, repeats: int) -> str:
 def _of_recording(path: Path) -> Material:
     state = read_recording(path)
     name = wire.printable(path.stem)
+    title = (state.hello.title if state.hello else "") or name
     measured = summarise(state, name, checkpoint=_checkpoint(state))
     run = Run(measured, path, slug_of(name))
     return Material(
         name=name,
-        title=name,
+        title=title,
         about="",
-        result=of_results([measured], title=name, machine=machine(state), usual=usual),
+        result=of_results([measured], title=title, machine=machine(state), usual=usual),
         runs=[run],
-        scenario_text=_written(state, name),
+        scenario_text=_written(state, title),
         command=shlex.join(["ccplay", "run", f"{name}.toml"]),
         abouts={},
+        made_of={name: settings.of_recording(state)},
     )
 
 

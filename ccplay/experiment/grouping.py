@@ -98,7 +98,12 @@ class Gathering:
             },
             reported=list(case.figures or usual(figures)),
             published=[
-                PublishedResult(figure=each.figure, values=list(each.values), note=each.note)
+                PublishedResult(
+                    figure=each.figure,
+                    values=list(each.values),
+                    note=each.note,
+                    source=case.published_in,
+                )
                 for each in case.published
             ],
         )

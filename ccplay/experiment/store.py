@@ -198,11 +198,30 @@ def recording_of(path: Path, run: CaseResult) -> Path | None:
 
     A stranger's directory may name files elsewhere: nothing outside of it is ever returned.
     """
-    folder, _, name = (run.recording or "").partition("/")
+    found = _inside(path, run.recording)
+    return found if found and found.is_file() and not found.is_symlink() else None
+
+
+def _inside(path: Path, recording: str | None) -> Path | None:
+    folder, _, name = (recording or "").partition("/")
     if folder != RUNS or not name or "/" in name or name in (".", ".."):
         return None
-    found = path / RUNS / name
-    return found if found.is_file() and not found.is_symlink() else None
+    return path / RUNS / name
+
+
+def ran_of(path: Path, run: CaseResult) -> Ran | None:
+    """Return what a run in the directory ``path`` was made of; None where nobody kept it.
+
+    Raises ``RecordingError`` for a file that is none of ours.
+    """
+    recording = _inside(path, run.recording)
+    kept = recording.with_suffix(".json") if recording else None
+    if kept is None or not kept.is_file() or kept.is_symlink():
+        return None
+    try:
+        return _decode(kept.read_bytes(), Kept, kept).ran
+    except OSError as error:
+        raise RecordingError(f"{kept}: {error.strerror}") from None
 
 
 def scenario_of(path: Path) -> str:

@@ -100,7 +100,7 @@ class Trial:
         session = Session(
             source,
             title=self._case.title,
-            sinks=[Recorder(record)] if record else [],
+            sinks=[Recorder(record, self._case.title)] if record else [],
             script=self,
         )
         self._session, self.state = session, session.state

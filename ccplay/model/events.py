@@ -27,6 +27,8 @@ class Hello(Event, frozen=True):
     network: Network
     build: Build | None = None
     """What was asked for; None in recordings made before it was kept."""
+    title: Annotated[str, msgspec.Meta(max_length=500)] = ""
+    """What was run, in its scenario's words; a recorder adds it, a lab leaves it empty."""
 
 
 class Building(Event, frozen=True):

@@ -35,6 +35,7 @@ VALUES: dict[str, Callable[[Any], Any]] = {
     "balanced": quantities.flag,
     "sampling": quantities.sampling,
     "seed": quantities.seed,
+    "published_in": quantities.text,
 }
 """The single values of a case, and how each is read."""
 TABLES = ("topology", "links", "hosts", "timeline", "figures", "expect", "published")
@@ -147,6 +148,7 @@ def _case(node: Node, reader: Reader) -> Case:
         figures=read_figures(table.get("figures"), reader),
         expect=read_expect(table.get("expect"), reader),
         published=read_published(table.get("published"), reader),
+        published_in=value("published_in", ""),
     )
     _check_ends(case, table, reader)
     return case

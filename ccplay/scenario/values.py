@@ -83,6 +83,8 @@ class Case:
     """Those to report first; see ``Expectation.figure``."""
     expect: tuple[Expectation, ...] = ()
     published: tuple[Published, ...] = ()
+    published_in: str = ""
+    """Who measured that, and where it can be read."""
 
     @property
     def sizes(self) -> dict[str, int]:

@@ -33,9 +33,13 @@ class Recorder:
     their block ends, so that reading gives the state that the stream gave.
     """
 
-    def __init__(self, path: Path) -> None:
-        """Create ``path``. Raises ``RecordingError`` where that can't be, or would lose one."""
+    def __init__(self, path: Path, title: str = "") -> None:
+        """Create ``path``; ``title`` is kept in its first line.
+
+        Raises ``RecordingError`` where that can't be, or would lose one.
+        """
         self._path = path
+        self._title = title
         self._block: list[Sweep] = []
         try:
             self._file: BinaryIO = writing.create(path)
@@ -76,7 +80,9 @@ class Recorder:
             return
         self._end_block()
         if isinstance(event, Hello):
-            event = msgspec.structs.replace(event, format=wire.FORMAT)
+            event = msgspec.structs.replace(
+                event, format=wire.FORMAT, title=self._title or event.title
+            )
         self._file.write(wire.encode(event))
         self._file.flush()
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ccplay.errors import LabError
+from ccplay.errors import ROOT_REMEDY, LabError
 from ccplay.model.commands import Build, Mark
 from ccplay.model.events import Applied, Failed
 from ccplay.session import launch
@@ -77,7 +77,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give up
 async def test_root_without_its_capabilities_hears_what_to_do() -> None:
     """As in a container. A screen starts unshare(1) itself, so what that says is explained."""
     confined = ["setpriv", "--bounding-set", "-sys_admin"]
-    said = f"{NEEDED}unshare: unshare failed: Operation not permitted ({launch.ROOT_REMEDY})"
+    said = f"{NEEDED}unshare: unshare failed: Operation not permitted ({ROOT_REMEDY})"
     done = ccplay_lab(confined)
     assert done.stderr.decode() == f"ccplay: {said}\n"
     assert done.returncode == LabError.exit_code

@@ -112,7 +112,9 @@ def test_a_recording_yields_a_whole_report(
 def test_of_runs_that_are_all_drawn_the_page_shows_those_it_names() -> None:
     """With ``--all`` too it is the run closest to the median, as the caption says."""
     made = material(experiment())
-    drawn = {run.slug: page.Shown(f"<svg id={run.slug}>", [], [], None, {}) for run in made.runs}
+    drawn = {
+        run.slug: page.Shown(f"<svg id={run.slug}>", [], [], None, {}, "") for run in made.runs
+    }
     text = page.render(made, charts=[], shown=drawn, table_names=[], font_face="", links={})
     named = {run.slug for case in made.result.statistics if (run := made.representative(case))}
     assert {slug for slug in drawn if f"id={slug}>" in text} == named
@@ -220,3 +222,14 @@ def test_a_reason_that_several_cases_share_is_told_once() -> None:
     shared = [found.statistics[0], case_statistics(HOSTILE, second, PUBLISHED)]
     (note,) = sections.notes(msgspec.structs.replace(found, statistics=shared))
     assert note.startswith("reno <b> and 1 more, ")
+
+
+def test_the_page_draws_the_network(tmp_path: Path) -> None:
+    assert main(["report", str(PLAYGROUND), "--to", str(tmp_path / "report")]) == 0
+    text = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+    figure = text.partition('<figure class="network">')[2].partition("</figure>")[0]
+    assert "pfifo 100 pkt" in figure
+    assert 'role="img" aria-label="The network of the case playground, when it stood"' in figure
+    drawn = ET.parse(tmp_path / "report" / "figures" / "network.svg").getroot()
+    assert drawn.tag.endswith("svg")
+    assert '<a href="figures/network.svg">' in figure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -14,8 +15,12 @@ from ccplay.report.data.published import common, own, values
 from ccplay.report.terminal.amounts import Unit, unit
 from ccplay.report.terminal.repeats_table import by_family
 
-FAR = 1.8
+_FAR = 1.8
 """Intervals that end further out than so many times the greatest point are cut."""
+_MARGIN = 1.06
+"""Beyond what is drawn, so that nothing touches the frame."""
+_FOLDS = 3.0
+"""Ratios further from 1 than this are drawn on a scale of doublings."""
 _RATIO = "checkpoint.ratio"
 MOST_GROUPS = 6
 """With more categories than this each has one bar in a panel."""
@@ -97,14 +102,43 @@ class Chart:
         ]
 
     @property
-    def highs(self) -> list[float]:
-        """Where the intervals end."""
-        return [m.statistic.high for m in self._marks if m.statistic.high is not None]
+    def doublings(self) -> range | None:
+        """The powers of two that the value axis goes over, where ratios differ by much.
+
+        On such a scale twice and half are alike. None where the scale is linear.
+        """
+        points = [value / self.unit.scale for value in self.points]
+        if self.reference is None or not self.drawn_along or min(points) <= 0:
+            return None
+        top = max(*points, self.reference)
+        if max(top, 1 / min(points)) <= _FOLDS:
+            return None
+        low = math.floor(math.log2(min(points)) - 0.3)
+        return range(low, math.ceil(math.log2(top) + 0.3) + 1)
+
+    @property
+    def frame(self) -> tuple[float, float]:
+        """The least and the greatest value, in the chart's unit, that there is room for."""
+        if self.doublings is not None:
+            return 2.0 ** self.doublings[0], 2.0 ** self.doublings[-1]
+        top = max(
+            max(self.points) / self.unit.scale, 0.0 if self.reference is None else self.reference
+        )
+        highs = [
+            m.statistic.high / self.unit.scale for m in self._marks if m.statistic.high is not None
+        ]
+        return 0.0, min(max([top, *highs]), _FAR * top) * _MARGIN or 1.0
 
     @property
     def cut(self) -> bool:
-        """Whether an interval is so much wider than all that was measured that it is cut."""
-        return any(high > FAR * max(self.points) for high in self.highs)
+        """Whether an interval leaves the frame."""
+        low, high = (end * self.unit.scale for end in self.frame)
+        return any(
+            m.statistic.low is not None
+            and m.statistic.high is not None
+            and (m.statistic.low < low or m.statistic.high > high)
+            for m in self._marks
+        )
 
     @property
     def runs(self) -> tuple[int, int]:

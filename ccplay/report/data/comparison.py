@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from ccplay.analysis.results import CaseStatistics, Result
 from ccplay.analysis.statistics import Statistic, student_t
 from ccplay.errors import UsageError
+from ccplay.report.data.naming import words
+from ccplay.report.data.settings import Setting, Settings, differing
 from ccplay.scenario.file.mistakes import quote
 
 FORMAT = 1
@@ -44,6 +46,10 @@ class CaseComparison(msgspec.Struct, frozen=True, kw_only=True):
     runs_b: int
     untrustworthy: int
     """How many of these runs had a lab that could not keep time."""
+    settings: list[Setting] = []
+    """What differs in what both were made of, as far as that is known."""
+    verdict: str = ""
+    """What the reported figures say, in one sentence."""
     reported: list[str]
     """The figures that most want to see."""
     figures: list[Difference]
@@ -62,10 +68,16 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     only_b: list[str] = []
 
 
-def compare(a: Result, b: Result, names: tuple[str, str]) -> Comparison:
+def compare(
+    a: Result,
+    b: Result,
+    names: tuple[str, str],
+    made_of: tuple[Mapping[str, Settings], Mapping[str, Settings]] = ({}, {}),
+) -> Comparison:
     """Compare two experiments, case by case of the same name, or the only ones that they have.
 
-    Raises ``UsageError`` where no case of one has its like in the other.
+    ``made_of`` has the settings of each experiment's cases, by name. Raises ``UsageError`` where
+    no case of one has its like in the other.
     """
     mine, theirs = ({case.name: case for case in each.statistics} for each in (a, b))
     pairs = [(case, theirs[name]) for name, case in mine.items() if name in theirs]
@@ -79,7 +91,7 @@ def compare(a: Result, b: Result, names: tuple[str, str]) -> Comparison:
     return Comparison(
         a=names[0],
         b=names[1],
-        cases=[_compare(one, other) for one, other in pairs],
+        cases=[_compare(one, other, made_of) for one, other in pairs],
         only_a=[name for name in mine if name not in {one.name for one, _ in pairs}],
         only_b=[name for name in theirs if name not in {other.name for _, other in pairs}],
     )
@@ -103,16 +115,25 @@ def welch(a: Statistic, b: Statistic) -> tuple[float, float] | None:
     return difference - half, difference + half
 
 
-def _compare(a: CaseStatistics, b: CaseStatistics) -> CaseComparison:
-    figures = dict.fromkeys([*a.figures, *b.figures])
+def _compare(
+    a: CaseStatistics,
+    b: CaseStatistics,
+    made_of: tuple[Mapping[str, Settings], Mapping[str, Settings]],
+) -> CaseComparison:
+    names = dict.fromkeys([*a.figures, *b.figures])
+    figures = [_differ(each, a.figures.get(each), b.figures.get(each)) for each in names]
+    reported = list(dict.fromkeys([*a.reported, *b.reported]))
+    mine, theirs = made_of[0].get(a.name), made_of[1].get(b.name)
     return CaseComparison(
         a=a.name,
         b=b.name,
         runs_a=a.runs,
         runs_b=b.runs,
         untrustworthy=a.untrustworthy + b.untrustworthy,
-        reported=list(dict.fromkeys([*a.reported, *b.reported])),
-        figures=[_differ(each, a.figures.get(each), b.figures.get(each)) for each in figures],
+        settings=differing(mine, theirs) if mine and theirs else [],
+        verdict=verdict([each for each in figures if each.figure in reported]),
+        reported=reported,
+        figures=figures,
     )
 
 
@@ -131,6 +152,62 @@ def _differ(figure: str, a: Statistic | None, b: Statistic | None) -> Difference
         high=interval and interval[1],
         clear=None if interval is None else not interval[0] <= 0 <= interval[1],
     )
+
+
+_NAMED = 3
+"""So many figures are named in a verdict."""
+_DOUBLE = 99.5
+"""Percent: from here on a factor says more."""
+
+
+def verdict(figures: Sequence[Difference]) -> str:
+    """Say in one sentence what the figures of a case mean; empty where none can be compared."""
+    known = [each for each in figures if each.difference is not None]
+    if not known:
+        return ""
+    repeated = [each for each in known if each.clear is not None]
+    clear = _greatest(each for each in repeated if each.clear)
+    if clear:
+        rest = len(repeated) - len(clear)
+        others = f"; {rest} of {len(repeated)} figures do not differ clearly" if rest else ""
+        return f"Clearly different: in B {_changes(clear)}{others}."
+    if len(repeated) == 1:
+        return f"{_the(repeated[0].figure).capitalize()} does not differ clearly."
+    if repeated:
+        return f"None of the {len(repeated)} figures differs clearly."
+    changed = _greatest(each for each in known if each.difference)
+    if not changed:
+        return "No figure differs."
+    return f"In B {_changes(changed)}; without repeats on both sides this may be chance."
+
+
+def _greatest(figures: Iterable[Difference]) -> list[Difference]:
+    return sorted(figures, key=lambda each: -abs(each.percent or 0.0))
+
+
+def _changes(figures: Sequence[Difference]) -> str:
+    """Return how some figures change: ``the goodput of flow 1 is 12 % higher and …``."""
+    first, *others = figures[:_NAMED]
+    said = [f"{_the(first.figure)} is {_change(first)}"]
+    said += [f"{_the(each.figure)} {_change(each)}" for each in others]
+    last = said.pop() if len(said) > 1 else ""
+    rest = len(figures) - _NAMED
+    if rest > 0:
+        return f"{', '.join([*said, last])} ({rest} more differ)"
+    return f"{', '.join(said)} and {last}" if last else said[0]
+
+
+def _change(each: Difference) -> str:
+    much = each.percent is not None and abs(each.percent) >= _DOUBLE
+    if much and each.a and each.b and each.b.mean / each.a.mean > 0:
+        return f"{each.b.mean / each.a.mean:.2g} times as high"
+    by = "" if each.percent is None else f"{abs(each.percent):.2g} % "
+    return f"{by}{'higher' if (each.difference or 0.0) > 0 else 'lower'}"
+
+
+def _the(figure: str) -> str:
+    text = words(figure).text
+    return text if text[:1].isupper() else f"the {text}"
 
 
 def _listed(names: Iterable[str]) -> str:

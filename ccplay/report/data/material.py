@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -12,6 +12,7 @@ import msgspec
 from ccplay.analysis.metrics import merits
 from ccplay.analysis.results import CaseResult, CaseStatistics, Machine, Result
 from ccplay.analysis.statistics import statistic
+from ccplay.report.data.settings import Settings
 from ccplay.report.terminal.repeats_table import family_of
 
 Parameter = str | int | float | bool
@@ -43,6 +44,8 @@ class Material:
     """What to type to have the same again."""
     abouts: Mapping[str, str]
     """What the file says of each case, by its name."""
+    made_of: Mapping[str, Settings] = field(default_factory=dict)
+    """By case the settings of its first run, for comparisons."""
 
     def runs_of(self, case: CaseStatistics) -> list[Run]:
         """Return the runs of a case."""

@@ -24,6 +24,15 @@ def own(case: CaseStatistics, family: Sequence[CaseStatistics]) -> list[Publishe
     return [each for each in case.published if each not in shared]
 
 
+def sources(cases: Sequence[CaseStatistics]) -> dict[str, list[str]]:
+    """Return where what was published of these cases can be read, each with its cases' names."""
+    found: dict[str, list[str]] = {}
+    for case in cases:
+        for source in dict.fromkeys(each.source for each in case.published if each.source):
+            found.setdefault(source, []).append(case.name)
+    return found
+
+
 def values(published: Sequence[PublishedResult], figure: str) -> list[float]:
     """Return all readings of a figure."""
     return [value for each in published if each.figure == figure for value in each.values]

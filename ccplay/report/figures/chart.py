@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import matplotlib as mpl
+from matplotlib import markers
 from matplotlib.axes import Axes
+from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
-from ccplay.report.data.charts import FAR, Chart, Line, Mark
+from ccplay.report.data.charts import Chart, Line, Mark
 from ccplay.report.data.material import CASES, Parameter, say
 from ccplay.report.figures import style
 from ccplay.report.figures.style import Ink, Inks
@@ -25,15 +27,22 @@ _HEIGHT_IN = 2.0
 _ROW_IN = 0.14
 _PANEL_GAP_IN = 0.22
 _DECADE = 10
-_FOLDS = 3.0
-"""Ratios further from 1 than this are drawn on a scale of doublings."""
+_INTERVAL = "_interval"
+"""Labels the confidence intervals; one that begins so is in no legend."""
+_UP, _DOWN = markers.CARETUP, markers.CARETDOWN
+_LEFT, _RIGHT = markers.CARETLEFT, markers.CARETRIGHT
 _FOUR = 4
 _VALUE_IN = 0.3
 """What is kept free behind the longest bar for its value,"""
 _OURS_IN = 0.22
 """and for saying that it is ours, where published ones stand before it."""
-_ERROR: dict[str, Any] = {"elinewidth": 0.8, "capsize": 2.2, "capthick": 0.8}
-_SPREAD: dict[str, Any] = {"elinewidth": 3.0, "capsize": 0, "alpha": 0.35}
+_ERROR: dict[str, Any] = {
+    "elinewidth": 0.8,
+    "capsize": 2.2,
+    "capthick": 0.8,
+    "label": _INTERVAL,
+}
+_SPREAD: dict[str, Any] = {"elinewidth": 3.0, "capsize": 0, "alpha": 0.35, "label": "_spread"}
 _COMMON: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 0.9}
 _PUBLISHED: dict[str, Any] = {
     "linestyle": "",
@@ -103,7 +112,9 @@ def _lines(chart: Chart, inks: Inks) -> Figure:
         axes.xaxis.set_minor_formatter(NullFormatter())
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.set_xlabel(_axis_label(chart.axis.name, unit), labelpad=1.5)
-    _values(panels, chart, bars=False)
+    _values(panels, chart)
+    for axes in panels:
+        _arrows(axes, upright=True)
     return figure
 
 
@@ -180,9 +191,11 @@ def _bars(chart: Chart, inks: Inks) -> Figure:
             _common(axes, chart, line, style.INK, upright=upright)
         _categories(axes, chart, names, upright=upright)
     if upright:
-        _values(panels, chart, bars=True)
+        _values(panels, chart)
     else:
         _below(figure, panels, chart.value_label)
+    for axes in panels:
+        _arrows(axes, upright=upright)
     return figure
 
 
@@ -266,11 +279,9 @@ def _categories(axes: Axes, chart: Chart, names: Sequence[str], *, upright: bool
     axes.set_ylim(len(names) - 0.45, -0.55)
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")
-    top = max(chart.points) / chart.unit.scale
-    widest = max([*chart.highs, *chart.points]) / chart.unit.scale
     value_in = _VALUE_IN + _OURS_IN if chart.published else _VALUE_IN
-    room = 1.05 if chart.runs[1] > 1 else 1.05 + value_in / _width_in(axes)
-    axes.set_xlim(0, min(widest, FAR * top) * room or 1)
+    room = 1.0 if chart.runs[1] > 1 else 1.0 + value_in / _width_in(axes)
+    axes.set_xlim(0, chart.frame[1] * room)
     ticks = 6 if len(chart.panels) == 1 else 4
     axes.xaxis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 2.5, 5, 10]))
     if chart.reference is not None:
@@ -349,22 +360,16 @@ def _common(axes: Axes, chart: Chart, line: Line, colour: str, *, upright: bool)
         )
 
 
-def _values(panels: Sequence[Axes], chart: Chart, *, bars: bool) -> None:
+def _values(panels: Sequence[Axes], chart: Chart) -> None:
     """Finish the value axes: one scale for all panels, from zero, with its unit.
 
     Ratios that differ by much are drawn as lines on a scale on which twice and half are alike.
     """
-    points = [value / chart.unit.scale for value in chart.points]
-    top = max([*points, chart.reference or 0.0])
-    highs = [value / chart.unit.scale for value in chart.highs]
-    if chart.reference is not None and not bars and min(points) > 0:
-        folds = max(top, 1 / min(points))
-        if folds > _FOLDS:
-            _folds(panels, min(points), top)
     for axes in panels:
-        if axes.get_yscale() != "log":
-            # An interval that is far wider than all that was measured is cut.
-            axes.set_ylim(0, min(max([top, *highs]), FAR * top) * 1.06 or 1)
+        axes.set_ylim(*chart.frame)
+        if chart.doublings is not None:
+            _double(axes, chart.doublings)
+        else:
             axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
         place, figure = axes.get_position(), axes.get_figure(root=True)
         width = figure.get_size_inches()[0] if figure else 1.0
@@ -375,16 +380,31 @@ def _values(panels: Sequence[Axes], chart: Chart, *, bars: bool) -> None:
             axes.axhline(chart.reference, color=style.INK, linewidth=0.7, zorder=1.5)
 
 
-def _folds(panels: Sequence[Axes], least: float, greatest: float) -> None:
-    """Put value axes on a scale of doublings, around all that was measured."""
-    low, high = math.floor(math.log2(least) - 0.3), math.ceil(math.log2(greatest) + 0.3)
-    ticks = [2.0**power for power in range(low, high + 1)]
-    for axes in panels:
-        axes.set_yscale("log", base=2, nonpositive="clip")
-        axes.set_ylim(ticks[0], ticks[-1])
-        axes.yaxis.set_major_locator(FixedLocator(ticks))
-        axes.yaxis.set_minor_locator(NullLocator())
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+def _double(axes: Axes, powers: range) -> None:
+    """Put a value axis on a scale of doublings."""
+    axes.set_yscale("log", base=2, nonpositive="clip")
+    axes.yaxis.set_major_locator(FixedLocator([2.0**power for power in powers]))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+def _arrows(axes: Axes, *, upright: bool) -> None:
+    """Point out of the frame where an interval leaves it."""
+    along = 1 if upright else 0
+    least, greatest = axes.get_ylim() if upright else axes.get_xlim()
+    for container in axes.containers:
+        if not isinstance(container, ErrorbarContainer) or container.get_label() != _INTERVAL:
+            continue
+        for bars in container.lines[2]:
+            style_of: dict[str, Any] = {"color": bars.get_color()[0], "markersize": 4, "zorder": 6}
+            # A single run has no interval, and no ends.
+            for first, last in filter(len, bars.get_segments()):
+                if first[along] < least:
+                    at = (first[0], least) if upright else (least, first[1])
+                    axes.plot(*at, marker=_DOWN if upright else _LEFT, **style_of)
+                if last[along] > greatest:
+                    at = (last[0], greatest) if upright else (greatest, last[1])
+                    axes.plot(*at, marker=_UP if upright else _RIGHT, **style_of)
 
 
 def _errors(marks: Sequence[Mark], scale: float) -> list[list[float]]:

@@ -34,6 +34,16 @@ class Finding:
         theirs = sum(self.published) / len(self.published)
         return self.statistic.mean / theirs - 1 if theirs else None
 
+    @property
+    def within(self) -> bool | None:
+        """Whether the published mean lies in the confidence interval of ours; None without one."""
+        if self.statistic is None or not self.published:
+            return None
+        low, high = self.statistic.low, self.statistic.high
+        if low is None or high is None:
+            return None
+        return low <= sum(self.published) / len(self.published) <= high
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:

@@ -52,7 +52,7 @@ def _caption(each: Chart) -> str:
         interval = f"thin bars: 95 % confidence interval of the mean (Student's t, {counts})"
         parts = [f"Means; {bars}{interval}; dots: single runs"]
     if each.cut:
-        parts.append("intervals that leave the frame are cut")
+        parts.append("arrows: intervals that go on beyond the frame")
     if each.published:
         parts.append("diamonds: what was published")
     if each.published_of_all:

@@ -14,6 +14,7 @@ from markupsafe import Markup
 from ccplay import __version__
 from ccplay.analysis.results import CaseStatistics
 from ccplay.model.events import Hello, LinkChanged
+from ccplay.report.data import agreement
 from ccplay.report.data.material import Material, Run, say, slug
 from ccplay.report.data.naming import words
 from ccplay.report.page import sections
@@ -59,6 +60,8 @@ class Shown:
     events: list[tuple[float, str]]
     hello: Hello | None
     links: dict[str, LinkChanged]
+    network: str
+    """The drawing of its network, as SVG; empty for none."""
 
 
 def render(
@@ -103,6 +106,8 @@ def render(
         families=sections.families(result),
         has_published=any(each.published for each in findings(result)),
         has_spread=any(f.n > 1 for case in result.statistics for f in case.figures.values()),
+        agreement=agreement.agreement(result),
+        citations=agreement.citations(result),
         notes=sections.notes(result),
         troubles=sections.troubles(result),
         checks=checks,
@@ -114,11 +119,24 @@ def render(
         tables=sections.grids(result),
         table_names=table_names,
         machine=sections.machine(material, first.hello if first else None),
+        drawing=_drawn(first_case, first) if first else None,
         network=sections.network(first_case, first.hello, first.links) if first else None,
         health=sections.health(result),
         kept=sum(each.health.trustworthy for each in (*result.cases, *result.discarded)),
         links=_links,
     )
+
+
+DRAWING = "network.svg"
+"""The drawing of the network as a file, among the figures."""
+
+
+def _drawn(case: str, shown: Shown) -> dict[str, object] | None:
+    """Return the drawing of the network of a case; None where there is none."""
+    if not shown.network:
+        return None
+    text = f"The network of the case {case}, when it stood"
+    return {"svg": _labelled(shown.network, text), "caption": text, "files": [DRAWING]}
 
 
 def _marked(picture: Picture) -> dict[str, object]:

@@ -20,14 +20,16 @@ import msgspec
 from ccplay.analysis.results import CaseResult
 from ccplay.errors import CcplayError, RecordingError, UsageError
 from ccplay.files import writing
+from ccplay.report.data.graph import graph
 from ccplay.report.data.material import Material, slug
 from ccplay.report.data.naming import in_order
 from ccplay.report.data.tables import Table, tables
 from ccplay.report.figures import fonts
 from ccplay.report.figures.files import Saved
 from ccplay.report.figures.job import Drawn, Job, Overview, draw, draw_overview
+from ccplay.report.page import network_drawing
 from ccplay.report.page.overviews import overviews
-from ccplay.report.page.page import Picture, Shown, render
+from ccplay.report.page.page import DRAWING, Picture, Shown, render
 
 MANIFEST = ".ccplay-report.json"
 """Lists what a report consists of: what may be deleted when it is made anew."""
@@ -106,6 +108,8 @@ def _fill(material: Material, folder: Path, out: Path, tell: Teller, *, every: b
     for table in found:
         _write_table(table, table_folder)
     shown = {job.slug: _shown(each) for job, each in zip(jobs, drawn, strict=True) if job.full}
+    if (first := next(iter(shown.values()), None)) and first.network:
+        (figures / DRAWING).write_text(first.network, encoding="utf-8")
     page = render(
         material,
         charts=[_picture(each, made) for each, made in zip(planned, saved, strict=True)],
@@ -156,7 +160,9 @@ def _picture(overview: Overview, saved: Saved) -> Picture:
 
 def _shown(drawn: Drawn) -> Shown:
     events = [(max(each.t - drawn.start, 0.0), each.text) for each in drawn.events]
-    return Shown(drawn.svg, drawn.files, events, drawn.hello, drawn.links)
+    found = graph(drawn.hello.network, drawn.links) if drawn.hello else None
+    network = network_drawing.draw(found) if found else ""
+    return Shown(drawn.svg, drawn.files, events, drawn.hello, drawn.links, network)
 
 
 def _links(material: Material, drawn: Sequence[Drawn], out: Path) -> dict[str, tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 
@@ -13,6 +14,7 @@ from rich.text import Text
 from ccplay.analysis.statistics import CONFIDENCE, Statistic
 from ccplay.report.data.comparison import CaseComparison, Comparison, Difference
 from ccplay.report.data.naming import words
+from ccplay.report.data.settings import Setting
 from ccplay.report.terminal.amounts import Unit, unit
 
 _UNKNOWN = "–"
@@ -24,20 +26,39 @@ _WIDE = 100
 _SHARES = ("loss", "utilisation")
 """What is a share of 1 in a result, and is read as a percentage."""
 
+_CARRIED = re.compile(r"interfaces\..*\.(sent|received)(_bytes)?")
+"""What interfaces count of traffic; drops and losses are none of it."""
+
 _HUGE = 1000
 """Percent: beyond this a factor says more."""
 
 
-def show(comparison: Comparison, console: Console, *, every: bool = False) -> None:
-    """Print a comparison: the figures that most want to see, or ``every`` one."""
+def show(
+    comparison: Comparison, console: Console, *, every: bool = False, counters: bool = True
+) -> None:
+    """Print a comparison: the figures that most want to see, or ``every`` one.
+
+    Without ``counters`` what interfaces carried is left out: the queues' figures have it.
+    """
     for line in _head(comparison):
         console.print(line)
+    settings = {tuple(case.settings) for case in comparison.cases}
+    common = settings.pop() if len(settings) == 1 else ()
+    if common:
+        console.print()
+        console.print(_settings(common))
     for case in comparison.cases:
         console.print()
         # Of two recordings the lines above say all.
         named = len(comparison.cases) > 1 or case.a == case.b or case.runs_a > 1
         gap = 2 if console.width >= _WIDE else 1
-        for part in _case(case, gap, named=named, every=every):
+        shown = [
+            each
+            for each in case.figures
+            if each.figure in case.reported
+            or ((every or not case.reported) and (counters or not _CARRIED.fullmatch(each.figure)))
+        ]
+        for part in _case(case, gap, common, named=named, shown=shown):
             console.print(part)
     for name, cases in (("A", comparison.only_a), ("B", comparison.only_b)):
         if cases:
@@ -49,7 +70,23 @@ def _head(comparison: Comparison) -> Iterator[Text]:
         yield Text.assemble((f"{name}  ", "bold"), what)
 
 
-def _case(case: CaseComparison, gap: int, *, named: bool, every: bool) -> Iterator[RenderableType]:
+def _settings(settings: Sequence[Setting]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for head in ("set differently", "A", "B"):
+        table.add_column(head, overflow="fold")
+    for each in settings:
+        table.add_row(Text(each.name), *(Text(text or _UNKNOWN) for text in (each.a, each.b)))
+    return table
+
+
+def _case(
+    case: CaseComparison,
+    gap: int,
+    common: Sequence[Setting],
+    *,
+    named: bool,
+    shown: Sequence[Difference],
+) -> Iterator[RenderableType]:
     repeated = case.runs_a > 1 or case.runs_b > 1
     if named:
         name = case.a if case.a == case.b else f"{case.a} (A), {case.b} (B)"
@@ -57,8 +94,10 @@ def _case(case: CaseComparison, gap: int, *, named: bool, every: bool) -> Iterat
         if repeated:
             line.append(f"  {case.runs_a} and {case.runs_b} runs", style="dim")
         yield line
-    wanted = set(case.reported)
-    shown = [each for each in case.figures if every or not wanted or each.figure in wanted]
+    if case.settings and not common:
+        yield Padding(_settings(case.settings), (0, 0, 1, 2))
+    if case.verdict:
+        yield Padding(Text(case.verdict), (0, 0, 0, 2))
     differing = [each for each in shown if each.difference != 0]
     if differing:
         yield Padding(_table(differing, gap, repeated=repeated), (0, 0, 0, 2))

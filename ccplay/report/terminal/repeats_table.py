@@ -11,7 +11,7 @@ from rich.text import Text
 
 from ccplay.analysis.results import CaseResult, CaseStatistics, PublishedResult, Result
 from ccplay.analysis.statistics import CONFIDENCE
-from ccplay.report.data.published import common, own, values
+from ccplay.report.data.published import common, own, sources, values
 from ccplay.report.data.verdicts import Verdict, run_name, verdicts
 from ccplay.report.terminal.amounts import Unit, unit
 from ccplay.report.terminal.column_heads import GAP, Column, deal, table
@@ -178,7 +178,8 @@ def _remarks(cases: Sequence[CaseStatistics], runs: Sequence[CaseResult]) -> lis
         for each in case.published
         if each.note
     )
-    told: list[RenderableType] = [_line(line, "dim") for line in notes]
+    told: list[RenderableType] = [_line(f"published: {each}", "dim") for each in sources(cases)]
+    told += [_line(line, "dim") for line in notes]
     for run in runs:
         name = run_name(run)
         told += [_line(f"{name}: error: {error}", "red") for error in run.errors]

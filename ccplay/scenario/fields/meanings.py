@@ -22,6 +22,7 @@ FILE = {
     "figures": "Those to report first, named by their place in the result",
     "expect": "What figures must be, and why: a check of every run",
     "published": "What others have measured, to be put beside ours",
+    "published_in": "Who measured that, and where it can be read: reports cite it",
     "matrix": 'Every case is run at every point: NAME = { path = …, values = […] } or "PATH" = […]',
     "case": "Runs, each in a lab of its own; each says only what differs from the rest",
     "name": "What this case is called",

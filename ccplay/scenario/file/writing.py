@@ -61,7 +61,7 @@ def write(state: LabState, *, title: str = "", until: float | None = None) -> st
             f"title = {_toml(spelling.line(printable(title)) if title.strip() else 'A session')}",
             f"duration = {_toml(spelling.seconds(duration_s))}",
             "",
-            *_network(build),
+            *network(build),
             "\n",
         ]
     )
@@ -157,7 +157,8 @@ def _guess(state: LabState, topology: Topology, ready_at: float) -> Build:
     )
 
 
-def _network(build: Build) -> Iterator[str]:
+def network(build: Build) -> Iterator[str]:
+    """Yield the lines of a scenario file that make a network."""
     kind = build.topology.kind
     topology: dict[str, Plain] = {"kind": kind}
     for each in TOPOLOGIES[kind].parameters if kind in TOPOLOGIES else ():
@@ -240,9 +241,9 @@ def _refused(
         found = _Refusals()
         node = grow([dict(steps[number]) for number in kept], ("timeline",))
         drafts = read_timeline(node, duration_s, Reader(found))
-        network = plan(build.topology)
-        check_timeline(drafts, network, found)
-        check_classes(drafts, build.links, network, found)
+        planned = plan(build.topology)
+        check_timeline(drafts, planned, found)
+        check_classes(drafts, build.links, planned, found)
         if not found.why:
             return refused
         # What refers to a step that is left out is refused in the next round.

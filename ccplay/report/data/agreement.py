@@ -1,0 +1,40 @@
+"""How near what was measured is to what others published, and who they are."""
+
+from __future__ import annotations
+
+from ccplay.analysis.results import Result
+from ccplay.report.data.naming import words
+from ccplay.report.data.published import sources
+from ccplay.report.page.findings import findings
+from ccplay.report.terminal.repeats_table import some_of
+
+
+def citations(result: Result) -> list[str]:
+    """Return what "published" refers to; of which cases, where several have their own."""
+    found = sources(result.statistics)
+    if len(found) == 1:
+        return list(found)
+    return [f"{some_of(names, result.statistics)}: {source}" for source, names in found.items()]
+
+
+def agreement(result: Result) -> str:
+    """Say in one sentence how near ours are to what was published; empty where nothing was."""
+    differing = {
+        (each.case.name, each.figure): each.difference
+        for each in findings(result)
+        if each.difference is not None
+    }
+    if not differing:
+        return ""
+    (case, figure), difference = max(differing.items(), key=lambda pair: abs(pair[1]))
+    beside = f"{abs(difference) * 100:.0f} % {'above' if difference > 0 else 'below'} it"
+    off = f"farthest off, {beside}," if len(differing) > 1 else beside
+    farthest = f"ours is {off} for {words(figure).text} ({case})."
+    inside = [each.within for each in findings(result) if each.within is not None]
+    if not inside:
+        return f"Of what was published, {farthest}"
+    if len(inside) == 1:
+        lies = "lies" if inside[0] else "does not lie"
+        return f"What was published {lies} in the 95 % confidence interval of ours; {farthest}"
+    held = f"{sum(inside)} of {len(inside)} published figures lie"
+    return f"{held} in the 95 % confidence intervals of ours; {farthest}"

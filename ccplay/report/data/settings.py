@@ -1,0 +1,119 @@
+"""What two runs were made of, laid beside each other: every setting that differs."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from ccplay.model.commands import AnyCommand, Build
+from ccplay.model.events import Applied
+from ccplay.scenario.file import writing
+from ccplay.scenario.file.mistakes import spell
+from ccplay.state.lab_state import LabState
+
+Settings = Mapping[str, str]
+"""By its place in a scenario file, or by step and key, what a run was made with."""
+
+_NEAR_S = 0.1
+"""Moments that differ by less are the same: a command takes as long as a program takes to start."""
+_END_S = 1.0
+"""What is stopped so shortly before the end was stopped because of it."""
+_FILLED_IN = ("src", "dst")
+"""What the lab chooses where a scenario leaves it out."""
+_SUBJECTS = ("flow", "ping", "download", "udp", "capture", "host", "link")
+_MOMENT = "at"
+
+
+class Setting(msgspec.Struct, frozen=True, kw_only=True):
+    """A setting that differs."""
+
+    name: str
+    """``links.bottleneck.queue.limit``; of a step ``start-flow 1, cc``."""
+    a: str | None
+    """Null where A does not have it; so is ``b``."""
+    b: str | None
+
+
+def of_run(build: Build, steps: Iterable[tuple[float, str | None, AnyCommand]]) -> Settings:
+    """Return the settings of a network and of what was done in it.
+
+    A step is its moment in seconds, what it counts from (None: from the start) and its command.
+    """
+    found = dict(_flat(tomllib.loads("\n".join(writing.network(build))), ()))
+    seen: dict[str, int] = {}
+    for at_s, after, command in steps:
+        said = writing.step(Applied(t=at_s, command=command), 0.0)
+        del said[_MOMENT]
+        name = " ".join(
+            [str(said.pop("do")), *(str(said.pop(key)) for key in _SUBJECTS if key in said)]
+        )
+        seen[name] = number = seen.get(name, 0) + 1
+        name += f" #{number}" if number > 1 else ""
+        said[_MOMENT] = f"{at_s:.3f} s" + (f" after {after}" if after else "")
+        found |= {f"{name}, {key}": text for key, text in _flat(said, ())}
+    return found
+
+
+def of_recording(state: LabState) -> Settings:
+    """Return the settings of a recorded session; none where its network never stood."""
+    ready_at = state.ready_at
+    if state.hello is None or state.hello.build is None or ready_at is None:
+        return {}
+    done = [
+        (each.t - each.took_s - ready_at, None, each.command)
+        for each in state.applied
+        if not each.renewed
+        and not (
+            str(each.command.__struct_config__.tag).startswith("stop-")
+            and each.t > state.now - _END_S
+        )
+    ]
+    return of_run(state.hello.build, done)
+
+
+def differing(a: Settings, b: Settings) -> list[Setting]:
+    """Return the settings that differ, in the order of A; a step that one lacks is one setting."""
+    found = []
+    lone: dict[str, None] = {}
+    steps_a, steps_b = ({name.partition(", ")[0] for name in each} for each in (a, b))
+    for name in dict.fromkeys([*a, *b]):
+        step, _, key = name.partition(", ")
+        if step not in steps_a or step not in steps_b:
+            lone[step] = None
+        elif not _alike(key, a.get(name), b.get(name)):
+            found.append(Setting(name=name, a=a.get(name), b=b.get(name)))
+    return found + [Setting(name=step, a=_whole(step, a), b=_whole(step, b)) for step in lone]
+
+
+def _alike(key: str, one: str | None, other: str | None) -> bool:
+    if key in _FILLED_IN and (one is None or other is None):
+        return True
+    if key == _MOMENT and one is not None and other is not None:
+        (t, _, after), (u, _, behind) = one.partition(" s"), other.partition(" s")
+        return after == behind and abs(float(t) - float(u)) < _NEAR_S
+    return one == other
+
+
+def _whole(step: str, settings: Settings) -> str | None:
+    """Return all that a step says, or a setting's value; None where there is no such."""
+    parts = {
+        name.removeprefix(step).removeprefix(", "): text
+        for name, text in settings.items()
+        if name == step or name.startswith(f"{step}, ")
+    }
+    if not parts:
+        return None
+    return ", ".join(f"{key} {text}".strip() for key, text in parts.items())
+
+
+def _flat(value: Any, place: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _flat(inner, (*place, key))
+    elif isinstance(value, str):
+        yield spell(place), value
+    else:
+        yield spell(place), msgspec.json.encode(value).decode()

@@ -1,0 +1,167 @@
+"""A graph of hosts and routers as SVG: plain shapes and text, legible on paper as on a screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from xml.sax.saxutils import escape
+
+from ccplay.report.data.graph import Edge, Graph, Vertex
+
+_LETTER = 6.7
+"""Pixels that a letter of the labels takes, rather too many."""
+_FONT = 12
+_LINE = 15
+_ROW = 52
+_GAP = 46
+"""Between the end of a label and a node."""
+_LEAST = 150
+"""Between columns."""
+_ABOVE = 92
+"""Between rows of routers."""
+_MARGIN = 14
+_NODE = 28
+"""How high a node is."""
+_BOX = (30, 14)
+"""The sign of an observed queue."""
+_INK, _MUTED, _LINK, _QUEUE, _SOFT = "#1a1a1a", "#5a5a5a", "#8a8a8a", "#3d4f61", "#c9d3dc"
+
+
+def draw(graph: Graph) -> str:
+    """Return a graph as an SVG element."""
+    across, down = _steps(graph)
+    xs = [vertex.x * across for vertex in graph.vertices]
+    ys = [vertex.y * down for vertex in graph.vertices]
+    left = min(x - _width(v) / 2 for x, v in zip(xs, graph.vertices, strict=True)) - _MARGIN
+    right = max(x + _width(v) / 2 for x, v in zip(xs, graph.vertices, strict=True)) + _MARGIN
+    top, bottom = min(ys) - _NODE - _MARGIN, max(ys) + _NODE + _MARGIN
+    note = f"All links without a label: {graph.note}" if graph.note else ""
+    right = max(right, left + _LETTER * len(note) + 2 * _MARGIN)
+    bottom += 2 * _LINE if note else 0
+    at = {v.name: (x - left, y - top) for v, x, y in zip(graph.vertices, xs, ys, strict=True)}
+    parts = [
+        *(_line(edge, at) for edge in graph.edges),
+        *(part for edge in graph.edges for part in _said(edge, at)),
+        *(part for vertex in graph.vertices for part in _vertex(vertex, *at[vertex.name])),
+    ]
+    if note:
+        parts.append(_text(_MARGIN, bottom - top - _LINE, note, _MUTED, anchor="start"))
+    width, height = round(right - left), round(bottom - top)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+        f'width="{width}" height="{height}" style="max-width:{width}px" '
+        f'font-family="DejaVu Sans, Helvetica, Arial, sans-serif" font-size="{_FONT}">'
+        f"{''.join(parts)}</svg>\n"
+    )
+
+
+def _steps(graph: Graph) -> tuple[float, float]:
+    """Return how many pixels a step to the right and one down are."""
+    flat = all(vertex.y == 0 for vertex in graph.vertices if vertex.router)
+    longest = max((_length(edge) for edge in graph.edges), default=0.0)
+    widest = max(map(_width, graph.vertices))
+    if flat:
+        return max(longest + widest + _GAP, _LEAST), _ROW
+    labelled = any(edge.labels or edge.queues for edge in graph.edges)
+    return max(widest + 24, longest if labelled else 0.0), _ABOVE
+
+
+def _length(edge: Edge) -> float:
+    lines = [*(line for each in edge.labels for line in _lines(each)), *edge.queues.values()]
+    room = (_BOX[0] + 8) * len(edge.queues)
+    return max(_LETTER * max(map(len, lines), default=0), room)
+
+
+def _lines(label: str) -> list[str]:
+    """Break a label where it lists things: two a line."""
+    parts = label.split(", ")
+    return [", ".join(parts[start : start + 2]) for start in range(0, len(parts), 2)]
+
+
+def _width(vertex: Vertex) -> float:
+    return max(_LETTER * len(vertex.name) + 14, _NODE if vertex.router else 36)
+
+
+# --- shapes ---------------------------------------------------------------------------------------
+
+
+def _vertex(vertex: Vertex, x: float, y: float) -> Iterator[str]:
+    wide = _width(vertex)
+    round_by = _NODE / 2 if vertex.router else 3
+    fill = _INK if vertex.router else "#ffffff"
+    yield (
+        f'<rect x="{x - wide / 2:.1f}" y="{y - _NODE / 2:.1f}" width="{wide:.1f}" '
+        f'height="{_NODE}" rx="{round_by:g}" fill="{fill}" stroke="{_INK}" stroke-width="1.2"/>'
+    )
+    yield _text(x, y + _FONT * 0.36, vertex.name, "#ffffff" if vertex.router else _INK, bold=True)
+
+
+def _line(edge: Edge, at: dict[str, tuple[float, float]]) -> str:
+    (x, y), (u, v) = at[edge.a], at[edge.b]
+    return (
+        f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{u:.1f}" y2="{v:.1f}" '
+        f'stroke="{_QUEUE if edge.queues else _LINK}" '
+        f'stroke-width="{2.6 if edge.queues else 1.4}"/>'
+    )
+
+
+def _said(edge: Edge, at: dict[str, tuple[float, float]]) -> Iterator[str]:
+    """Write what a link does, and draw its queues; on a slanting link, both stand on the line."""
+    (x, y), (u, v) = at[edge.a], at[edge.b]
+    level = y == v
+    lines = [line for label in edge.labels for line in _lines(label)]
+    above = _LINE * (len(lines) - 1)
+    top = (y + v) / 2 + (_FONT * 0.36 - above / 2 if not level else -above - 13)
+    if lines and not level:
+        yield _paper((x + u) / 2, (y + v) / 2, lines)
+    for number, line in enumerate(lines):
+        yield _text((x + u) / 2, top + number * _LINE, line, _MUTED)
+    for sender, text in edge.queues.items():
+        box = _beside(at[sender], at[edge.b if sender == edge.a else edge.a])
+        yield from _observed(*box)
+        if not level:
+            yield _text(box[0] + _BOX[0] / 2 + 4, box[1] + 4, text, _QUEUE, anchor="start")
+    for number, text in enumerate(dict.fromkeys(edge.queues.values()) if level else ()):
+        yield _text((x + u) / 2, y + _BOX[1] + 7 + number * _LINE, text, _QUEUE)
+
+
+def _beside(sender: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+    """Return the place on a link just behind the node that sends."""
+    dx, dy = other[0] - sender[0], other[1] - sender[1]
+    share = 42 / max((dx * dx + dy * dy) ** 0.5, 1.0)
+    return sender[0] + dx * share, sender[1] + dy * share
+
+
+def _observed(x: float, y: float) -> Iterator[str]:
+    """Draw a queue: a box, and packets in it."""
+    wide, high = _BOX
+    left, top = x - wide / 2, y - high / 2
+    yield (
+        f'<rect x="{left:.1f}" y="{top:.1f}" width="{wide}" height="{high}" '
+        f'fill="#ffffff" stroke="{_QUEUE}" stroke-width="1.2"/>'
+    )
+    for slot in range(4):
+        yield (
+            f'<rect x="{left + 3 + slot * 6.4:.1f}" y="{top + 3:.1f}" width="4.6" '
+            f'height="{high - 6}" fill="{_SOFT if slot == 0 else _QUEUE}"/>'
+        )
+
+
+def _paper(x: float, y: float, lines: list[str]) -> str:
+    """Clear the place of a label on a line."""
+    wide, high = _LETTER * max(map(len, lines)), _LINE * len(lines) + 2
+    return (
+        f'<rect x="{x - wide / 2:.1f}" y="{y - high / 2:.1f}" width="{wide:.1f}" '
+        f'height="{high}" fill="#ffffff"/>'
+    )
+
+
+def _text(
+    x: float, y: float, text: str, colour: str, *, bold: bool = False, anchor: str = "middle"
+) -> str:
+    weight = (
+        ' font-weight="600"' if bold else ' paint-order="stroke" stroke="#ffffff" stroke-width="4"'
+    )
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}"{weight}>'
+        f"{escape(text)}</text>"
+    )

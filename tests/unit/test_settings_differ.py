@@ -1,0 +1,120 @@
+"""A comparison begins with what was set differently, and ends in a sentence that holds."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from msgspec.structs import replace
+from rich.console import Console
+
+from ccplay.analysis.statistics import statistic
+from ccplay.model.commands import AnyCommand, Build, SetLink, StartFlow, StopFlow
+from ccplay.model.events import Applied
+from ccplay.model.network import Topology
+from ccplay.model.values import LinkSetting, Qdisc
+from ccplay.report.data.comparison import Difference, compare, verdict
+from ccplay.report.data.settings import Setting, differing, of_recording, of_run
+from ccplay.report.terminal.comparison_table import show
+from ccplay.state.lab_state import LabState
+from tests.ui.synthetic import stream
+from tests.unit.test_comparison import result
+
+
+def build(limit: int) -> Build:
+    queue = Qdisc(kind="pfifo", options={"limit": limit})
+    link = LinkSetting(rate=8_000_000, qdisc=queue)
+    return Build(topology=Topology(kind="linear"), links={"bottleneck": link})
+
+
+def test_a_setting_is_named_as_the_command_line_would_set_it() -> None:
+    found = differing(of_run(build(25), []), of_run(build(100), []))
+    assert found == [Setting(name="links.bottleneck.queue.limit", a="25", b="100")]
+
+
+def test_steps_are_compared_by_what_they_do() -> None:
+    one: list[tuple[float, str | None, AnyCommand]] = [
+        (1.0, None, StartFlow(flow="1", src="h1", dst="h2", cc="reno")),
+        (4.0, None, SetLink(rate=1_000_000)),
+    ]
+    # The moments of two runs differ by what starting a program takes; src is the lab's choice.
+    two: list[tuple[float, str | None, AnyCommand]] = [(1.04, None, StartFlow(flow="1", cc="bbr"))]
+    assert differing(of_run(build(25), one), of_run(build(25), two)) == [
+        Setting(name="start-flow 1, cc", a="reno", b="bbr"),
+        Setting(name="set-link", a="rate 1 Mbit/s, at 4.000 s", b=None),
+    ]
+    late: list[tuple[float, str | None, AnyCommand]] = [(1.5, None, one[0][2]), one[1]]
+    found = differing(of_run(build(25), one), of_run(build(25), late))
+    assert found == [Setting(name="start-flow 1, at", a="1.000 s", b="1.500 s")]
+
+
+def test_what_the_end_stopped_is_no_setting() -> None:
+    state = LabState()
+    for event in stream(seconds=5):
+        state.apply(event)
+    assert state.hello is not None
+    state.hello = replace(state.hello, build=build(25))
+    before = dict(of_recording(state))
+    assert before["links.bottleneck.queue.limit"] == "25"
+    state.apply(Applied(t=state.now, command=StopFlow(flow="1")))
+    assert of_recording(state) == before
+
+
+def test_the_table_begins_with_them() -> None:
+    one, two = result(a={"jain": [1.0]}), result(a={"jain": [0.5]})
+    made_of = ({"a": of_run(build(25), [])}, {"a": of_run(build(100), [])})
+    out = io.StringIO()
+    show(compare(one, two, ("A", "B"), made_of), Console(file=out, width=80))
+    lines = [line.split() for line in out.getvalue().splitlines()]
+    assert lines.index(["links.bottleneck.queue.limit", "25", "100"]) < 6
+    assert "Jain's index is 50 % lower; without repeats on both sides" in out.getvalue()
+
+
+def test_what_interfaces_carried_is_left_to_all() -> None:
+    figures = ("interfaces.h1-eth0.dropped", "interfaces.h1-eth0.sent_bytes")
+    one, two = (result(a={each: [value] for each in figures}) for value in (1.0, 2.0))
+    out = io.StringIO()
+    show(compare(one, two, ("A", "B")), Console(file=out, width=80), every=True, counters=False)
+    assert "dropped" in out.getvalue()
+    assert "bytes sent" not in out.getvalue()
+    assert "1 more figure with --all" in out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "said"),
+    [
+        (
+            [1.0, 1.1, 0.9],
+            [5.0, 5.1, 4.9],
+            "Clearly different: in B Jain's index is 5 times as high.",
+        ),
+        ([1.0, 1.2, 0.9], [1.1, 1.0, 1.2], "Jain's index does not differ clearly."),
+        ([1.0], [1.0], "No figure differs."),
+        (
+            [1.0],
+            [0.9],
+            "In B Jain's index is 10 % lower; without repeats on both sides this may be chance.",
+        ),
+    ],
+)
+def test_a_verdict_is_one_sentence(one: list[float], two: list[float], said: str) -> None:
+    assert (
+        compare(result(a={"jain": one}), result(a={"jain": two}), ("", "")).cases[0].verdict == said
+    )
+
+
+def test_a_verdict_names_the_greatest_first_and_counts_the_rest() -> None:
+    def differs(figure: str, percent: float) -> Difference:
+        mean = statistic([1.0, 1.0])
+        other = statistic([1 + percent / 100] * 2)
+        return Difference(
+            figure=figure, a=mean, b=other, difference=percent / 100, percent=percent,
+            low=0.0, high=0.0, clear=True,
+        )  # fmt: skip
+
+    names = [f"flows.{n}.goodput_bps" for n in range(1, 5)]
+    found = verdict([differs(name, 10.0 * n) for n, name in enumerate(names, 1)])
+    assert found == (
+        "Clearly different: in B the goodput of flow 4 is 40 % higher, the goodput of flow 3 30 % "
+        "higher, the goodput of flow 2 20 % higher (1 more differ)."
+    )
