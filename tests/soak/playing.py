@@ -39,6 +39,11 @@ class Hands:
             self._do_something()
         self.memory.look(self._terminal, time.monotonic() - begun)
 
+    def type_ahead(self) -> None:
+        """Press keys before there is a screen to take them."""
+        for _ in range(self._chance.randint(1, 10)):
+            self._hammer()
+
     def _do_something(self) -> None:
         chance = self._chance
         deeds = (self._press, self._hammer, self._resize, self._stall, self._kill, self._suspend)

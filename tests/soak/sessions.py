@@ -38,7 +38,8 @@ READ_S = 180.0
 _RUN = """\
 title = "Soak"
 duration = "{seconds} s"
-links.bottleneck = {{ rate = "{rate} Mbit/s", delay = "{delay} ms" }}
+links.bottleneck.rate = "{rate} Mbit/s"
+links.bottleneck.delay = "{delay} ms"
 links.bottleneck.queue = {{ kind = "pfifo", limit = {limit} }}
 timeline = [
   {{ at = "0 s", do = "start-ping", ping = "p1" }},
@@ -104,8 +105,9 @@ class Session:
         terminal = Terminal(words, self.folder, self.chance.choice(("leader", "shell")))
         traces = Traces(terminal.marker)
         hands = Hands(terminal, self.chance, self.tally.counts)
-        # One in five begins to type before there is a screen.
-        if self.chance.random() < 0.8 and not terminal.shown(START_S):
+        if self.chance.random() < 0.2:
+            hands.type_ahead()
+        if not terminal.shown(START_S):
             self._fail(terminal, "no screen", how.name)
         hands.play(seconds)
         traces.look()
@@ -133,7 +135,7 @@ class Session:
         while not victims(terminal.marker, "lab") and time.monotonic() < deadline:
             time.sleep(0.02)
         if how is not ending.FINISHED:
-            terminal.code(seconds / 4)
+            how = ending.FINISHED if terminal.code(seconds / 4) == 0 else how
         traces.look()
         self.tally.counts["runs without a screen"] += 1
         self._end(terminal, traces, how, RUN_S if how is ending.FINISHED else END_S)
@@ -189,6 +191,9 @@ class Session:
         except (CcplayError, ArithmeticError, LookupError, TypeError, ValueError) as error:
             said = f"{type(error).__name__}: {error}"
             self._note("a recording can't be read", str(recording), said)
+        if state.ready_at is None:
+            # Ended before anything could be done in it.
+            return
         tries = [
             ["script", str(recording)],
             ["export", str(recording), "--to", str(self.folder / "data")],
