@@ -111,7 +111,7 @@ class Session:
             self._fail(terminal, "no screen", how.name)
         hands.play(seconds)
         traces.look()
-        if terminal.code() is not None and hands.leaving_allowed:
+        if terminal.code() == 0 and hands.leaving_allowed and terminal.complaint is None:
             how = ending.LEFT
         self.tally.keep(hands.memory)
         self.tally.counts[f"screens ({'replay' if words[0] == 'replay' else 'live'})"] += 1
