@@ -233,6 +233,13 @@ class Network(Value, frozen=True, dict=True):
         return leaving
 
     @cached_property
+    def _arriving(self) -> dict[str, list[Link]]:
+        arriving: dict[str, list[Link]] = {}
+        for link in self.links:
+            arriving.setdefault(link.dst, []).append(link)
+        return arriving
+
+    @cached_property
     def _distances(self) -> dict[str, dict[str, int]]:
         return {}
 
@@ -243,10 +250,10 @@ class Network(Value, frozen=True, dict=True):
             for node in queue:
                 if node != dst and node not in self.routers:
                     continue
-                for link in self._leaving.get(node, ()):
-                    if link.dst not in hops:
-                        hops[link.dst] = hops[node] + 1
-                        queue.append(link.dst)
+                for link in self._arriving.get(node, ()):
+                    if link.src not in hops:
+                        hops[link.src] = hops[node] + 1
+                        queue.append(link.src)
             self._distances[dst] = hops
         return self._distances[dst]
 

@@ -574,7 +574,7 @@ class LabState:
         self.applied.append(event)
         command = event.command
         if isinstance(command, Mark | ChangeMark | RemoveMark):
-            self._marked(event.t, command)
+            self._marked(event, command)
             return
         text = describe(command)
         if isinstance(command, StopUdp) and command.udp in self.udp:
@@ -586,16 +586,15 @@ class LabState:
                 text = f"flow {command.flow} goes on with the new {command.cc}"
             elif before == command.cc:
                 text = f"flow {command.flow} stays with {command.cc}"
-        if event.late_s > MOST_LATE_S:
-            text += f", {event.late_s:.1f} s late"
-        self._write(event.t, "applied", text)
+        self._write(event.t, "applied", text + _lateness(event))
 
-    def _marked(self, t: float, command: Mark | ChangeMark | RemoveMark) -> None:
+    def _marked(self, event: Applied, command: Mark | ChangeMark | RemoveMark) -> None:
         if isinstance(command, Mark):
-            at = t if command.at is None else command.at
+            at = event.t if command.at is None else command.at
             if command.name is not None:
                 self._marks[command.name] = len(self.log)
-            self.log.append(Entry(at, "mark", command.text, command.name or ""))
+            text = command.text + _lateness(event)
+            self.log.append(Entry(at, "mark", text, command.name or ""))
             return
         row = self._marks.get(command.name)
         if row is None:
@@ -605,7 +604,7 @@ class LabState:
         if isinstance(command, RemoveMark):
             del self._marks[command.name]
             text = f"mark {was.text!r} at {format_clock(was.t)} is removed"
-            self.log[row] = Entry(t, "info", text)
+            self.log[row] = Entry(event.t, "info", text)
         else:
             text = was.text if command.text is None else command.text
             at = was.t if command.at is None else command.at
@@ -634,6 +633,11 @@ class LabState:
 
 _SPOILING_NOTHING = (TraceFlow, UntraceFlow, StopFlow, StopDownload, StopPing, StopUdp)
 """A trace only adds to what is sampled, and what can't be stopped has just ended by itself."""
+
+
+def _lateness(event: Applied) -> str:
+    """Return how late a step of the timeline took effect; empty within the tolerance."""
+    return f", {event.late_s:.1f} s late" if event.late_s > MOST_LATE_S else ""
 
 
 def _extend(

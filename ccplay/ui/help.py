@@ -10,12 +10,12 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import ActiveBinding, Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from ccplay.model.wording import CA_STATES
 from ccplay.ui.cells.glyphs import UNICODE, Glyphs
 from ccplay.ui.keys import GROUPS, bindings_of, group_of, wording
+from ccplay.ui.modal import Modal
 
 _STATES = (
     "all is well: cwnd grows",
@@ -44,7 +44,7 @@ def grouped(bindings: Iterable[tuple[str, ActiveBinding]]) -> dict[str, list[Key
     }
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(Modal[None]):
     """Everything on one page; any of escape, enter, q and ? leaves."""
 
     DEFAULT_CSS = """

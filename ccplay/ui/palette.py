@@ -11,7 +11,7 @@ from typing import Protocol, TypeAlias, cast
 from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.markup import escape
-from textual.widgets import Input
+from textual.widgets import Button, Input
 from textual.worker import WorkerError
 
 from ccplay.model.base import Option
@@ -41,6 +41,7 @@ from ccplay.state.lab_state import LabState
 from ccplay.ui.dialogs.captures import capture_choices
 from ccplay.ui.dialogs.hosts import next_sender, running_flows
 from ccplay.ui.keys import bindings_of, wording
+from ccplay.ui.modal import Modal
 from ccplay.ui.themes import Look
 from ccplay.ui.view import tracing_problem
 from ccplay.units import format_rate, format_size, parse_rate, parse_ratio, parse_time_us
@@ -141,7 +142,7 @@ def _is_number(text: str) -> bool:
     return text.replace(".", "", 1).isdecimal()
 
 
-class Palette(CommandPalette):
+class Palette(CommandPalette, Modal[None]):
     """Textual's palette with nothing but ours in it, and without its emoji."""
 
     DEFAULT_CSS = """
@@ -153,9 +154,19 @@ class Palette(CommandPalette):
         hint = "what shall happen?  also: queue pfifo 37, rate 7 Mbit/s, mark hello"
         super().__init__([LabProvider], placeholder=hint)
 
+    def _select_or_command(self, event: Input.Submitted | Button.Pressed | None = None) -> None:
+        """Run the chosen line once, however often it was chosen before the palette is gone."""
+        if not self.answered:
+            super()._select_or_command(event)
+
     async def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Wait until the list answers all that was typed: enter is for that, not for less."""
-        del event
+        """Wait until the list answers all that was typed: enter is for that, not for less.
+
+        A second enter, which may come before the palette is gone, runs nothing again.
+        """
+        if self._selected_command is not None:
+            event.prevent_default()
+            return
         for worker in list(self.workers):
             if worker.group == self._GATHER_COMMANDS_GROUP:
                 with contextlib.suppress(WorkerError):

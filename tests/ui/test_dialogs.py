@@ -409,3 +409,16 @@ async def still(pilot: Pilot[None]) -> None:
     """Stop what blinks, or pictures would depend on the moment."""
     for field in pilot.app.screen.query(Input):
         field.cursor_blink = False
+
+
+async def test_enter_twice_at_once_asks_for_one_thing() -> None:
+    """The second one may arrive while the dialog leaves."""
+    app = Stage(lab(), FlowDialog)
+    async with app.run_test() as pilot:
+        await pilot.pause()
+        for key in ("enter", "enter"):
+            app.post_message(Key(key, None))
+        await pilot.pause()
+        assert app.screen is app.backdrop
+    assert len(app.answers) == 1
+    assert isinstance(app.answers[0], StartFlow)

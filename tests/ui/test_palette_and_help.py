@@ -239,3 +239,29 @@ async def test_the_help_scrolls_to_its_end_on_a_small_screen() -> None:
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=str)
 def test_how_the_help_looks(snap_compare: Callable[..., bool], size: tuple[int, int]) -> None:
     assert snap_compare(Stage(lab()), press=["question_mark"], terminal_size=size)
+
+
+async def test_enter_twice_at_once_runs_one_line_of_the_palette() -> None:
+    app = Stage(lab())
+    async with app.run_test() as pilot:
+        await pilot.press("ctrl+p", *"stop", "space", *"flow", "space", "1")
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        for key in ("enter", "enter"):
+            app.post_message(Key(key, None))
+        while not app.backdrop.session.sent:
+            await pilot.pause()
+        await pilot.pause()
+        assert app.screen is app.backdrop
+    assert app.backdrop.session.sent == [StopFlow(flow="1")]
+
+
+async def test_the_help_is_left_once() -> None:
+    app = Stage(lab())
+    async with app.run_test() as pilot:
+        await pilot.press("question_mark")
+
+        for key in ("escape", "enter", "q"):
+            app.post_message(Key(key, None))
+        await pilot.pause()
+        assert app.screen is app.backdrop

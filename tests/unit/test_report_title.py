@@ -55,5 +55,5 @@ def test_a_strangers_title_is_text_of_some_length(tmp_path: Path) -> None:
         b'{"event":"hello"', b'{"event":"hello","title":"%s"' % (b"x" * 501)
     )
     (tmp_path / "long.ccplay").write_bytes(line)
-    with pytest.raises(RecordingError, match="not a ccplay recording"):
+    with pytest.raises(RecordingError, match=r"500 - at `\$\.title`"):
         gather([tmp_path / "long.ccplay"])

@@ -109,7 +109,7 @@ def _fill(material: Material, folder: Path, out: Path, tell: Teller, *, every: b
         _write_table(table, table_folder)
     shown = {job.slug: _shown(each) for job, each in zip(jobs, drawn, strict=True) if job.full}
     if (first := next(iter(shown.values()), None)) and first.network:
-        (figures / DRAWING).write_text(first.network, encoding="utf-8")
+        writing.write(figures / DRAWING, first.network)
     page = render(
         material,
         charts=[_picture(each, made) for each, made in zip(planned, saved, strict=True)],

@@ -11,7 +11,6 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.events import DescendantFocus, Key
 from textual.message_pump import MessagePump
-from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 
@@ -22,11 +21,12 @@ from ccplay.state.lab_state import LabState
 from ccplay.ui.cells.glyphs import UNICODE, Glyphs
 from ccplay.ui.dialogs.fields import Field, Label
 from ccplay.ui.dialogs.menu import Menu
+from ccplay.ui.modal import Modal
 
 Answer = TypeVar("Answer")
 
 
-class Question(ModalScreen[Answer | None], Generic[Answer]):
+class Question(Modal[Answer | None], Generic[Answer]):
     """Ask for something: enter answers, escape leaves without."""
 
     DEFAULT_CSS = """

@@ -1,0 +1,24 @@
+"""A modal screen that is left once, however fast the keys come."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from textual.await_complete import AwaitComplete
+from textual.screen import ModalScreen
+
+Answer = TypeVar("Answer")
+
+
+class Modal(ModalScreen[Answer]):
+    """A modal screen whose first dismissal counts; Textual fails at a second one."""
+
+    answered = False
+    """Whether it has been dismissed: keys that were pressed meanwhile may still arrive."""
+
+    def dismiss(self, result: Answer | None = None) -> AwaitComplete:
+        """Leave with ``result``, unless that has been done."""
+        if self.answered:
+            return AwaitComplete()
+        self.answered = True
+        return super().dismiss(result)

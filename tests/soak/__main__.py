@@ -1,0 +1,77 @@
+"""``python -m tests.soak``: random keys, commands, kills and resizes against the real program.
+
+Some sessions are long, and their memory is watched; the others are short and end in many ways:
+screens, replays, runs without a screen. What they recorded is read back. Counts, memory and every
+failure are printed at the end; the exit code is 1 where there was a failure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+from tests.soak.sessions import Session
+from tests.soak.tally import Tally
+from tests.soak.terminal import ROOT
+
+_LONG_EVERY, _LONG = 12, 1 / 6
+"""Which sessions are long ones, and what part of the whole time each of them takes."""
+
+_SHIPPED = ROOT / "tests" / "ui" / "recordings" / "playground.ccplay"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=60.0, help="how long (default 60)")
+    parser.add_argument("--seed", type=int, help="of all that is random (default: a new one)")
+    parser.add_argument("--session", type=int, metavar="N", help="only this session of the seed")
+    arguments = parser.parse_args()
+    tally = Tally(random.randrange(10**6) if arguments.seed is None else arguments.seed)
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+    folder = Path(tempfile.mkdtemp(prefix="ccplay-soak-"))
+    try:
+        _soak(tally, folder, arguments.minutes * 60, arguments.session)
+    except KeyboardInterrupt:
+        console.print("interrupted")
+    print(file=sys.stderr)
+    tally.show(console)
+    if tally.failures:
+        console.print(f"the files of the sessions that failed are in {folder}")
+        return 1
+    shutil.rmtree(folder)
+    return 0
+
+
+def _soak(tally: Tally, folder: Path, seconds: float, only: int | None) -> None:
+    begun, number, latest = time.monotonic(), only or 0, _SHIPPED
+    while time.monotonic() < begun + seconds:
+        session = Session(number, tally, folder / f"session-{number}")
+        session.folder.mkdir()
+        shutil.copy(latest, session.earlier)
+        failed = len(tally.failures)
+        if number % _LONG_EVERY == 0:
+            session.long(seconds * _LONG)
+        else:
+            session.short()
+        tally.counts["sessions"] += 1
+        if session.recording.exists():
+            latest = folder / "latest.ccplay"
+            shutil.copy(session.recording, latest)
+        if len(tally.failures) == failed:
+            shutil.rmtree(session.folder)
+        said = f"{number + 1} sessions, {len(tally.failures)} failures"
+        print(f"\r{said}", end="", file=sys.stderr, flush=True)
+        number += 1
+        if only is not None:
+            return
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+"""What is done to a program while it runs: keys, resizes, stalls, kills, Ctrl-Z."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import time
+from collections import Counter
+
+import psutil
+
+from tests.lab.test_leaks import marked, victims
+from tests.soak import keys
+from tests.soak.tally import Memory
+from tests.soak.terminal import Terminal
+
+_SMALLEST, _LARGEST = (20, 5), (250, 70)
+_SAMPLE_S = 1.0
+
+
+class Hands:
+    """Somebody at the terminal, whose whims come from ``chance``."""
+
+    def __init__(self, terminal: Terminal, chance: random.Random, counts: Counter[str]) -> None:
+        self._terminal = terminal
+        self._chance = chance
+        self._counts = counts
+        self.memory = Memory()
+        self.leaving_allowed = False
+        """Whether one of the keys may have ended the program: the palette knows ``Quit``."""
+
+    def play(self, seconds: float) -> None:
+        """Do one thing after the other for so long, or until the program ends."""
+        begun = sampled = time.monotonic()
+        while (now := time.monotonic()) < begun + seconds and self._terminal.code() is None:
+            if now > sampled + _SAMPLE_S:
+                self.memory.look(self._terminal, now - begun)
+                sampled = now
+            self._do_something()
+        self.memory.look(self._terminal, time.monotonic() - begun)
+
+    def type_ahead(self) -> None:
+        """Press keys before there is a screen to take them."""
+        for _ in range(self._chance.randint(1, 10)):
+            self._hammer()
+
+    def _do_something(self) -> None:
+        chance = self._chance
+        deeds = (self._press, self._hammer, self._resize, self._stall, self._kill, self._suspend)
+        chance.choices(deeds, (60, 10, 6, 1, 2, 1))[0]()
+        self._terminal.code(chance.choice((0.0, 0.01, 0.1, 0.5)))
+
+    def _press(self) -> None:
+        pressed = keys.some(self._chance)
+        self.leaving_allowed = self.leaving_allowed or pressed.startswith(keys.PALETTE)
+        self._terminal.press(pressed)
+        self._counts["keys"] += len(pressed)
+
+    def _hammer(self) -> None:
+        """One key many times, as fast as a held key repeats and faster."""
+        pressed = self._chance.choice(keys.BOUND) * self._chance.randint(5, 60)
+        self._terminal.press(pressed)
+        self._counts["keys"] += len(pressed)
+
+    def _resize(self) -> None:
+        for _ in range(self._chance.choice((1, 1, 1, 20))):
+            self._terminal.resize(
+                self._chance.randint(_SMALLEST[0], _LARGEST[0]),
+                self._chance.randint(_SMALLEST[1], _LARGEST[1]),
+            )
+            self._counts["resizes"] += 1
+
+    def _stall(self) -> None:
+        self._terminal.stall()
+        self._counts["stalls"] += 1
+        self._terminal.code(self._chance.uniform(0.5, 6.0))
+        self._terminal.read_on()
+
+    def _suspend(self) -> None:
+        if self._terminal.kind == "shell" and self._terminal.suspend():
+            self._counts["suspended"] += 1
+            time.sleep(self._chance.uniform(0.1, 2.0))
+            self._terminal.resume()
+
+    def _kill(self) -> None:
+        """Kill a part without which the lab lives on."""
+        part = self._chance.choice(("delay line", "iperf3", "ping", "wget"))
+        found = victims(self._terminal.marker, part) or self._running(part)
+        if found:
+            with contextlib.suppress(psutil.Error):
+                self._chance.choice(found).kill()
+                self._counts[f"killed: {part}"] += 1
+
+    def _running(self, name: str) -> list[psutil.Process]:
+        found = []
+        for each in marked(self._terminal.marker):
+            with contextlib.suppress(psutil.Error):
+                if each.name() == name:
+                    found.append(each)
+        return found

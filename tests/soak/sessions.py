@@ -1,0 +1,227 @@
+"""A session: a live screen, a replay or a run without a screen; its end, and its recording."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from ccplay.errors import CcplayError
+from ccplay.model.commands import Build
+from ccplay.model.events import Applied
+from ccplay.state.lab_state import LabState
+from ccplay.stream.sources import recorded_events
+from tests.lab.test_leaks import victims
+from tests.soak import ending
+from tests.soak.ending import Ending
+from tests.soak.leaks import Traces
+from tests.soak.playing import Hands
+from tests.soak.tally import Failure, Tally
+from tests.soak.terminal import ROOT, Terminal
+
+START_S = 30.0
+"""A first paint or a lab takes a second; a machine that runs other labs takes more."""
+
+END_S = 5.0
+"""Whatever happens, it ends within 2 s; with the same reserve."""
+
+RUN_S = 90.0
+"""A run of some seconds, of which one may be made again for want of CPU time, up to three times."""
+
+READ_S = 180.0
+
+_RUN = """\
+title = "Soak"
+duration = "{seconds} s"
+links.bottleneck.rate = "{rate} Mbit/s"
+links.bottleneck.delay = "{delay} ms"
+links.bottleneck.queue = {{ kind = "pfifo", limit = {limit} }}
+timeline = [
+  {{ at = "0 s", do = "start-ping", ping = "p1" }},
+  {{ at = "0.5 s", do = "start-flow", flow = "1", src = "s1", cc = "cubic" }},
+  {{ at = "1 s", do = "start-udp", udp = "u1", rate = "1 Mbit/s" }},
+  {{ at = "2 s", do = "set-link", loss = "0.5 %" }},
+]
+"""
+
+
+@dataclass
+class Session:
+    """One session of a soak; it depends on the seed, its number and what it finds to replay."""
+
+    number: int
+    tally: Tally
+    folder: Path
+
+    def __post_init__(self) -> None:
+        self.chance = random.Random(f"{self.tally.seed}-{self.number}")
+
+    def long(self, seconds: float) -> None:
+        """Have a live screen for so long, and quit it."""
+        self._screen(seconds, ending.OF_SCREENS[0])
+
+    def short(self) -> None:
+        """Have a session of any kind, with any end."""
+        chance = self.chance
+        seconds = chance.uniform(1.0, 30.0)
+        match chance.choices(("screen", "replay", "run"), (6, 2, 2))[0]:
+            case "screen":
+                self._screen(seconds, chance.choice(ending.OF_SCREENS))
+            case "replay":
+                self._replay(seconds)
+            case _:
+                self._headless(seconds)
+
+    @property
+    def recording(self) -> Path:
+        """Where this session records to."""
+        return self.folder / "session.ccplay"
+
+    @property
+    def earlier(self) -> Path:
+        """A recording of an earlier session, there from the start: for replays and ghosts."""
+        return self.folder / "earlier.ccplay"
+
+    # --- kinds of sessions ------------------------------------------------------------------
+
+    def _screen(self, seconds: float, how: Ending) -> None:
+        scenario = self.chance.choice(("playground", "playground", "bufferbloat", "race"))
+        words = [scenario, "--record", str(self.recording)]
+        words += self.chance.choice(([], [], ["--ascii"], ["--theme", "light"], ["--hz", "200"]))
+        self._on_a_screen(words, seconds, how)
+        self._read_back()
+
+    def _replay(self, seconds: float) -> None:
+        words = ["replay", str(self.earlier), "--speed", self.chance.choice(("1", "4", "100"))]
+        words += self.chance.choice(([], ["--at", "3"], ["--ghost", str(self.earlier)]))
+        self._on_a_screen(words, seconds, self.chance.choice(ending.OF_REPLAYS))
+
+    def _on_a_screen(self, words: list[str], seconds: float, how: Ending) -> None:
+        terminal = Terminal(words, self.folder, self.chance.choice(("leader", "shell")))
+        traces = Traces(terminal.marker)
+        hands = Hands(terminal, self.chance, self.tally.counts)
+        if self.chance.random() < 0.2:
+            hands.type_ahead()
+        if not terminal.shown(START_S):
+            self._fail(terminal, "no screen", how.name)
+        hands.play(seconds)
+        traces.look()
+        if terminal.code() == 0 and hands.leaving_allowed and terminal.complaint is None:
+            how = ending.LEFT
+        self.tally.keep(hands.memory)
+        self.tally.counts[f"screens ({'replay' if words[0] == 'replay' else 'live'})"] += 1
+        self._end(terminal, traces, how, END_S)
+
+    def _headless(self, seconds: float) -> None:
+        chance, scenario = self.chance, self.folder / "soak.toml"
+        scenario.write_text(
+            _RUN.format(
+                seconds=chance.randint(3, 8),
+                rate=chance.choice((1, 10, 50)),
+                delay=chance.choice((0, 5, 50)),
+                limit=chance.choice((5, 50, 500)),
+            )
+        )
+        how, kind = chance.choice(ending.OF_RUNS), chance.choice(("leader", "shell"))
+        words = ["run", str(scenario), "--record", str(self.recording)]
+        terminal = Terminal(words, self.folder, kind)
+        traces = Traces(terminal.marker)
+        deadline = time.monotonic() + START_S
+        while not victims(terminal.marker, "lab") and time.monotonic() < deadline:
+            time.sleep(0.02)
+        if how is not ending.FINISHED:
+            how = ending.FINISHED if terminal.code(seconds / 4) == 0 else how
+        traces.look()
+        self.tally.counts["runs without a screen"] += 1
+        self._end(terminal, traces, how, RUN_S if how is ending.FINISHED else END_S)
+        self._read_back()
+
+    # --- what must hold afterwards ----------------------------------------------------------
+
+    def _end(self, terminal: Terminal, traces: Traces, how: Ending, within_s: float) -> None:
+        early = terminal.code()
+        how.do(terminal)
+        begun = time.monotonic()
+        code = terminal.code(within_s)
+        self.tally.ends_s[how.name].append(time.monotonic() - begun)
+        left = traces.left() if code is not None else []
+        terminal.read_on()
+        if code is None:
+            self._fail(terminal, f"goes on {within_s:.0f} s after: {how.name}", how.name)
+        elif early is not None and not how.itself:
+            self._fail(terminal, f"ended by itself with exit code {early}", how.name)
+        elif not how.right(code):
+            self._fail(terminal, f"exit code {code} after: {how.name}", how.name)
+        if terminal.complaint is not None:
+            self._fail(terminal, f"wrote {terminal.complaint.decode()!r}", how.name)
+        if left:
+            self.tally.counts["leaks"] += len(left)
+            self._fail(terminal, f"left behind: {', '.join(left[:5])}", how.name)
+        if how.whole and code is not None and not _is_whole(self.recording):
+            self._fail(terminal, "the last line of the recording is cut short", how.name)
+        traces.end()
+        terminal.code(START_S)
+        terminal.close()
+        self.tally.counts["bytes painted"] += terminal.written
+
+    def _fail(self, terminal: Terminal, what: str, how: str) -> None:
+        said = f"{terminal.kind}: ccplay {' '.join(terminal.words)}; ended by {how}"
+        (self.folder / "screen.txt").write_text(terminal.text())
+        self._note(what, said, terminal.text()[-1200:])
+
+    def _note(self, what: str, how: str, said: str) -> None:
+        self.tally.failures.append(Failure(self.number, what, how, said))
+
+    def _read_back(self) -> None:
+        """Have the state, the script, every sample, and now and then a report of a recording."""
+        recording = self.recording
+        if not recording.exists() or not recording.stat().st_size:
+            return
+        state = LabState()
+        try:
+            for event in recorded_events(recording):
+                state.apply(event)
+                if isinstance(event, Applied) and not isinstance(event.command, Build):
+                    self.tally.counts["commands that took effect"] += 1
+        except (CcplayError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+            said = f"{type(error).__name__}: {error}"
+            self._note("a recording can't be read", str(recording), said)
+        if state.ready_at is None:
+            # Ended before anything could be done in it.
+            return
+        tries = [
+            ["script", str(recording)],
+            ["export", str(recording), "--to", str(self.folder / "data")],
+        ]
+        if self.chance.random() < 0.25:
+            tries.append(["report", str(recording), "--to", str(self.folder / "report")])
+        for words in tries:
+            self._check(words)
+        self.tally.counts["recordings read back"] += 1
+
+    def _check(self, words: list[str]) -> None:
+        said = f"not done within {READ_S:.0f} s"
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            done = subprocess.run(
+                [sys.executable, "-m", "ccplay", *words],
+                check=False,
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                capture_output=True,
+                text=True,
+                timeout=READ_S,
+            )
+            said = done.stderr[-1200:]
+            if done.returncode == 0 and "Traceback" not in said:
+                return
+        self._note(f"ccplay {words[0]} fails", " ".join(words), said)
+
+
+def _is_whole(recording: Path) -> bool:
+    if not recording.exists() or not recording.stat().st_size:
+        return True
+    return recording.read_bytes().endswith(b"\n")

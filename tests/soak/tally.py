@@ -1,0 +1,138 @@
+"""The counts of a soak, the memory of its programs, and the tables at its end."""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+from tests.lab.test_leaks import victims
+from tests.soak.terminal import Terminal
+
+_SETTLED = 0.3
+"""The part of a session after which a program has loaded what it needs."""
+
+_SLOPE_S = 60.0
+"""Growth of a shorter session says nothing of an hour."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A program at one moment: seconds since its start, resident bytes, open files."""
+
+    t: float
+    rss: int
+    files: int
+
+
+@dataclass
+class Memory:
+    """The screen and the lab of one session, over time."""
+
+    samples: dict[str, list[Sample]] = field(default_factory=lambda: defaultdict(list))
+
+    def look(self, terminal: Terminal, t: float) -> None:
+        """Take a sample of both."""
+        self._take("screen", terminal.program(), t)
+        labs = victims(terminal.marker, "lab")
+        # The first is the parent of what it has forked for a moment.
+        self._take("lab", min(labs, key=lambda each: each.pid, default=None), t)
+
+    def _take(self, name: str, process: psutil.Process | None, t: float) -> None:
+        with contextlib.suppress(psutil.Error, OSError):
+            if process is not None:
+                rss, files = process.memory_info().rss, process.num_fds()
+                self.samples[name].append(Sample(t, rss, files))
+
+    @property
+    def seconds(self) -> float:
+        """How long it was watched."""
+        return max((each[-1].t for each in self.samples.values()), default=0.0)
+
+
+@dataclass
+class Failure:
+    """What went wrong, and how to see it again."""
+
+    session: int
+    what: str
+    how: str
+    screen: str
+
+
+@dataclass
+class Tally:
+    """Everything that is counted."""
+
+    seed: int
+    counts: Counter[str] = field(default_factory=Counter)
+    ends_s: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    """By the way a session was ended, how long its program took to go."""
+    longest: Memory = field(default_factory=Memory)
+    failures: list[Failure] = field(default_factory=list)
+
+    def keep(self, memory: Memory) -> None:
+        """Keep the memory of the longest session."""
+        if memory.seconds > self.longest.seconds:
+            self.longest = memory
+
+    def show(self, console: Console) -> None:
+        """Print all tables, failures last."""
+        console.print(self._counted(), self._ended(), self._remembered())
+        for each in self.failures:
+            console.rule(f"session {each.session}: {each.what}", style="red")
+            console.print(each.how, soft_wrap=True)
+            console.print(
+                f"again: python -m tests.soak --seed {self.seed} --session {each.session}"
+            )
+            console.print(each.screen, markup=False, soft_wrap=True, style="dim")
+
+    def _counted(self) -> Table:
+        table = Table("what", "count", title=f"soak, seed {self.seed}")
+        for name, count in sorted(self.counts.items()):
+            table.add_row(name, f"{count:,}")
+        table.add_row("failures", str(len(self.failures)))
+        table.columns[1].justify = "right"
+        return table
+
+    def _ended(self) -> Table:
+        table = Table("ended by", "sessions", "median s", "slowest s", title="until it is gone")
+        for name, took in sorted(self.ends_s.items()):
+            median = f"{statistics.median(took):.2f}"
+            table.add_row(name, str(len(took)), median, f"{max(took):.2f}")
+        return table
+
+    def _remembered(self) -> Table:
+        title = f"the longest session, {self.longest.seconds / 60:.1f} min"
+        heads = ("program", "RSS start", "settled", "end", "growth per hour", "files", "at the end")
+        table = Table(*heads, title=title)
+        for name, samples in self.longest.samples.items():
+            settled = [each for each in samples if each.t >= _SETTLED * self.longest.seconds]
+            table.add_row(
+                name,
+                _mb(samples[0].rss),
+                _mb(settled[0].rss),
+                _mb(samples[-1].rss),
+                _growth(settled),
+                f"{samples[0].files}, at most {max(each.files for each in samples)}",
+                str(samples[-1].files),
+            )
+        return table
+
+
+def _growth(samples: list[Sample]) -> str:
+    if len(samples) < 3 or samples[-1].t - samples[0].t < _SLOPE_S:
+        return "too short"
+    slope = statistics.linear_regression(
+        [each.t for each in samples], [each.rss for each in samples]
+    ).slope
+    return _mb(slope * 3600)
+
+
+def _mb(value: float) -> str:
+    return f"{value / 1e6:.1f} MB"
