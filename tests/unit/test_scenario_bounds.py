@@ -122,7 +122,8 @@ for path in map(Path, sys.argv[1:]):
         assert len(str(error)) < 20_000
     took[path.stem] = time.process_time() - began
 # Not ru_maxrss: that counts what the parent had when it forked.
-print(json.dumps([took, int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])]))
+peak = re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())
+print(json.dumps([took, int(peak[1])]))
 """
 
 
