@@ -17,6 +17,9 @@ from tests.soak.terminal import Terminal
 _SMALLEST, _LARGEST = (20, 5), (250, 70)
 _SAMPLE_S = 1.0
 
+_SUSPENDED_S = 10.0
+"""Keys that were typed before Ctrl-Z may keep a program busy; some states do not take it."""
+
 
 class Hands:
     """Somebody at the terminal, whose whims come from ``chance``."""
@@ -77,10 +80,20 @@ class Hands:
         self._terminal.read_on()
 
     def _suspend(self) -> None:
-        if self._terminal.kind == "shell" and self._terminal.suspend():
+        """Press Ctrl-Z, and ``fg`` some time later."""
+        self._terminal.suspend()
+        if self._terminal.kind == "shell" and self._soon_suspended():
             self._counts["suspended"] += 1
             time.sleep(self._chance.uniform(0.1, 2.0))
             self._terminal.resume()
+
+    def _soon_suspended(self) -> bool:
+        deadline = time.monotonic() + _SUSPENDED_S
+        while not self._terminal.suspended:
+            if time.monotonic() > deadline or self._terminal.code() is not None:
+                return False
+            time.sleep(0.02)
+        return True
 
     def _kill(self) -> None:
         """Kill a part without which the lab lives on."""

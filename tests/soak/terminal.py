@@ -99,16 +99,16 @@ class Terminal:
             self._reader.join()
             os.close(self._end)
 
-    def suspend(self) -> bool:
-        """Press Ctrl-Z; return whether the program was stopped by it."""
+    def suspend(self) -> None:
+        """Press Ctrl-Z; keys that were typed before it may keep the program busy for a while."""
         self.press(b"\x1a")
-        deadline = time.monotonic() + 1.0
-        while time.monotonic() < deadline:
-            with contextlib.suppress(psutil.Error):
-                program = self.program()
-                if program and program.status() == psutil.STATUS_STOPPED:
-                    return True
-            time.sleep(0.02)
+
+    @property
+    def suspended(self) -> bool:
+        """Whether the program is stopped, and its terminal the shell's."""
+        with contextlib.suppress(psutil.Error):
+            if program := self.program():
+                return program.status() == psutil.STATUS_STOPPED
         return False
 
     def resume(self) -> None:
@@ -124,6 +124,13 @@ class Terminal:
             if self.kind == "leader":
                 return process
             return next(iter(process.children()), None)
+        return None
+
+    def screen(self) -> psutil.Process | None:
+        """Return the process behind it, which draws and records, None where there is none."""
+        with contextlib.suppress(psutil.Error):
+            if program := self.program():
+                return next(iter(program.children()), None)
         return None
 
     def code(self, within_s: float = 0.0) -> int | None:
