@@ -29,7 +29,7 @@ START_S = 30.0
 """A first paint or a lab takes a second; a machine that runs other labs takes more."""
 
 END_S = 5.0
-"""Whatever happens, it ends within 2 s; with a reserve, and what it queues for a CPU on top."""
+"""Whatever happens, it ends within 2 s; with a reserve, and what a busy machine takes on top."""
 
 RUN_S = 90.0
 """A run of some seconds, of which one may be made again for want of CPU time, up to three times."""
@@ -111,6 +111,8 @@ class Session:
         if not terminal.shown(START_S):
             self._fail(terminal, "no screen", how.name)
         hands.play(seconds)
+        if hands.fault:
+            self._fail(terminal, hands.fault, how.name)
         traces.look()
         if terminal.code() == 0 and hands.leaving_allowed and terminal.complaint is None:
             how = ending.LEFT
@@ -146,15 +148,15 @@ class Session:
 
     def _end(self, terminal: Terminal, traces: Traces, how: Ending, within_s: float) -> None:
         early = terminal.code()
-        patience = Patience(terminal)
+        patience = Patience()
         how.do(terminal)
-        begun = time.monotonic()
-        code = patience.code(within_s)
-        self.tally.ends_s[how.name].append(time.monotonic() - begun)
+        code = patience.code(terminal, within_s)
+        self.tally.ends_s[how.name].append(patience.took_s)
         left = traces.left() if code is not None else []
         terminal.read_on()
         if code is None:
-            took = f"{time.monotonic() - begun:.0f} s ({patience.queued_s:.0f} s without a CPU)"
+            took = f"{patience.took_s:.0f} s, {patience.lacked_s:.0f} of them on a busy machine,"
+            terminal.abort()
             self._fail(terminal, f"goes on {took} after: {how.name}", how.name)
         elif early is not None and not how.itself:
             self._fail(terminal, f"ended by itself with exit code {early}", how.name)
@@ -178,7 +180,10 @@ class Session:
         self._note(what, said, terminal.text()[-1200:])
 
     def _note(self, what: str, how: str, said: str) -> None:
-        self.tally.failures.append(Failure(self.number, what, how, said))
+        failure = Failure(self.number, what, how, said)
+        self.tally.failures.append(failure)
+        with (self.folder / "failures.txt").open("a") as file:
+            file.write(f"{what}\n{how}\n{said}\n\n")
 
     def _read_back(self) -> None:
         """Have the state, the script, every sample, and now and then a report of a recording."""

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.lab.test_leaks import MARKER
+from tests.lab.test_leaks import MARKER, marked
 
 SHOWN = b"\x1b[?1049h"
 """What a program writes when it takes the whole terminal."""
@@ -60,6 +60,7 @@ class Terminal:
                 MARKER: self.marker,
                 "TERM": "xterm-256color",
                 "PYTHONPATH": str(ROOT),
+                "PYTHONFAULTHANDLER": "1",
             },
             start_new_session=True,
         )
@@ -114,6 +115,20 @@ class Terminal:
     def resume(self) -> None:
         """Have the shell resume it in the foreground."""
         self._process.send_signal(signal.SIGUSR1)
+
+    @property
+    def takes_keys(self) -> bool:
+        """Whether the program has the terminal to itself; else Ctrl-C is a signal."""
+        return not termios.tcgetattr(self._end)[3] & termios.ISIG
+
+    def abort(self) -> None:
+        """Have each of its Python processes write where it is, and end."""
+        for process in marked(self.marker):
+            with contextlib.suppress(psutil.Error):
+                if any(word.startswith("ccplay") for word in process.cmdline()):
+                    process.send_signal(signal.SIGABRT)
+        self.read_on()
+        self.code(2.0)
 
     # --- what becomes of it -----------------------------------------------------------------
 
