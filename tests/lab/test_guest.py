@@ -66,7 +66,7 @@ def _check(capture: Path) -> None:
 def test_a_guest_dies_with_a_killed_starter(tmp_path: Path) -> None:
     """Also while it boots, when nobody in it would see that its stdin has ended."""
     script = (
-        "import subprocess, sys; from ccplay import launch; from pathlib import Path\n"
+        "import subprocess, sys; from ccplay.session import launch; from pathlib import Path\n"
         f"argv = launch.guest_argv(Path({str(tmp_path)!r}))\n"
         "pid = subprocess.Popen(argv, stdin=subprocess.PIPE).pid\n"
         # What runs before QEMU is what binds it to us.

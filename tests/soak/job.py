@@ -43,7 +43,7 @@ def main() -> int:
         signal.sigwait([signal.SIGUSR1])
         termios.tcsetattr(TERMINAL, termios.TCSADRAIN, own)
         os.tcsetpgrp(TERMINAL, job)
-        os.kill(job, signal.SIGCONT)
+        os.killpg(job, signal.SIGCONT)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import contextlib
 import random
 import time
 from collections import Counter
+from collections.abc import Callable
 
 import psutil
 
@@ -17,6 +18,9 @@ from tests.soak.terminal import Terminal
 _SMALLEST, _LARGEST = (20, 5), (250, 70)
 _SAMPLE_S = 1.0
 
+_SOON_S = 20.0
+"""Keys that were typed before Ctrl-Z may keep a program busy, and so may the machine."""
+
 
 class Hands:
     """Somebody at the terminal, whose whims come from ``chance``."""
@@ -26,6 +30,8 @@ class Hands:
         self._chance = chance
         self._counts = counts
         self.memory = Memory()
+        self.fault: str | None = None
+        """What the program did not do that it should have."""
         self.leaving_allowed = False
         """Whether one of the keys may have ended the program: the palette knows ``Quit``."""
 
@@ -77,10 +83,24 @@ class Hands:
         self._terminal.read_on()
 
     def _suspend(self) -> None:
-        if self._terminal.kind == "shell" and self._terminal.suspend():
-            self._counts["suspended"] += 1
-            time.sleep(self._chance.uniform(0.1, 2.0))
-            self._terminal.resume()
+        """Press Ctrl-Z, and ``fg`` some time later."""
+        self._terminal.suspend()
+        if self._terminal.kind != "shell" or not self._soon(lambda: self._terminal.suspended):
+            return
+        self._counts["suspended"] += 1
+        time.sleep(self._chance.uniform(0.1, 2.0))
+        self._terminal.resume()
+        # Until then a Ctrl-C ends it, as it would end any program.
+        if not self._soon(lambda: self._terminal.takes_keys) and self._terminal.code() is None:
+            self.fault = f"does not show itself again {_SOON_S:.0f} s after fg"
+
+    def _soon(self, condition: Callable[[], bool]) -> bool:
+        deadline = time.monotonic() + _SOON_S
+        while not condition():
+            if time.monotonic() > deadline or self._terminal.code() is not None:
+                return False
+            time.sleep(0.02)
+        return True
 
     def _kill(self) -> None:
         """Kill a part without which the lab lives on."""

@@ -38,7 +38,7 @@ class Memory:
 
     def look(self, terminal: Terminal, t: float) -> None:
         """Take a sample of both."""
-        self._take("screen", terminal.program(), t)
+        self._take("screen", terminal.screen(), t)
         labs = victims(terminal.marker, "lab")
         # The first is the parent of what it has forked for a moment.
         self._take("lab", min(labs, key=lambda each: each.pid, default=None), t)

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.lab.test_leaks import MARKER
+from tests.lab.test_leaks import MARKER, marked
 
 SHOWN = b"\x1b[?1049h"
 """What a program writes when it takes the whole terminal."""
@@ -60,6 +60,7 @@ class Terminal:
                 MARKER: self.marker,
                 "TERM": "xterm-256color",
                 "PYTHONPATH": str(ROOT),
+                "PYTHONFAULTHANDLER": "1",
             },
             start_new_session=True,
         )
@@ -99,21 +100,35 @@ class Terminal:
             self._reader.join()
             os.close(self._end)
 
-    def suspend(self) -> bool:
-        """Press Ctrl-Z; return whether the program was stopped by it."""
+    def suspend(self) -> None:
+        """Press Ctrl-Z; keys that were typed before it may keep the program busy for a while."""
         self.press(b"\x1a")
-        deadline = time.monotonic() + 1.0
-        while time.monotonic() < deadline:
-            with contextlib.suppress(psutil.Error):
-                program = self.program()
-                if program and program.status() == psutil.STATUS_STOPPED:
-                    return True
-            time.sleep(0.02)
+
+    @property
+    def suspended(self) -> bool:
+        """Whether the program is stopped, and its terminal the shell's."""
+        with contextlib.suppress(psutil.Error):
+            if program := self.program():
+                return program.status() == psutil.STATUS_STOPPED
         return False
 
     def resume(self) -> None:
         """Have the shell resume it in the foreground."""
         self._process.send_signal(signal.SIGUSR1)
+
+    @property
+    def takes_keys(self) -> bool:
+        """Whether the program has the terminal to itself; else Ctrl-C is a signal."""
+        return not termios.tcgetattr(self._end)[3] & termios.ISIG
+
+    def abort(self) -> None:
+        """Have each of its Python processes write where it is, and end."""
+        for process in marked(self.marker):
+            with contextlib.suppress(psutil.Error):
+                if any(word.startswith("ccplay") for word in process.cmdline()):
+                    process.send_signal(signal.SIGABRT)
+        self.read_on()
+        self.code(2.0)
 
     # --- what becomes of it -----------------------------------------------------------------
 
@@ -124,6 +139,13 @@ class Terminal:
             if self.kind == "leader":
                 return process
             return next(iter(process.children()), None)
+        return None
+
+    def screen(self) -> psutil.Process | None:
+        """Return the process behind it, which draws and records, None where there is none."""
+        with contextlib.suppress(psutil.Error):
+            if program := self.program():
+                return next(iter(program.children()), None)
         return None
 
     def code(self, within_s: float = 0.0) -> int | None:
