@@ -16,7 +16,10 @@ from ccplay.session import launch
 from tests.lab.rides import Path, Ridden, Ride, rides
 
 _missing = boot.lack()
-pytestmark = pytest.mark.skipif(_missing is not None, reason=f"{_missing}")
+pytestmark = [
+    pytest.mark.skipif(_missing is not None, reason=f"{_missing}"),
+    pytest.mark.xdist_group("guest rides"),
+]
 
 PLAIN = Path()
 LONG = Path(delay_us=50_000)
