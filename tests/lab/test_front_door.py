@@ -33,7 +33,7 @@ def ccplay_lab(
 
 
 def test_a_line_of_any_length_is_refused_and_the_next_one_obeyed() -> None:
-    after = Mark(text="after")
+    after = Mark(text="after", name="m1")
     endless = b"x" * (wire.LONGEST_COMMAND + (1 << 20)) + b"\n"
     done = ccplay_lab(stdin=wire.encode(Build()) + endless + wire.encode(after).rstrip())
     events = [wire.decode_event(line) for line in done.stdout.splitlines()]

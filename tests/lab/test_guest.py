@@ -19,6 +19,7 @@ from ccplay.model.network import Topology
 from ccplay.session import launch
 from ccplay.stream.sources import LabSource
 from tests.lab.conftest import RunningLab
+from tests.lab.trust import physical
 
 _missing = boot.lack()
 pytestmark = pytest.mark.skipif(_missing is not None, reason=f"{_missing}")
@@ -27,6 +28,7 @@ _EMULATED_S = 180.0
 """So long booting, or clang, may take in an emulated guest on a busy machine; 25 s where idle."""
 
 
+@physical
 async def test_own_algorithms_are_edited_here_and_captures_come_out(tmp_path: Path) -> None:
     """The folder has a space and a comma, as folders of users do."""
     folder = tmp_path / "my, own"
@@ -66,7 +68,7 @@ def _check(capture: Path) -> None:
 def test_a_guest_dies_with_a_killed_starter(tmp_path: Path) -> None:
     """Also while it boots, when nobody in it would see that its stdin has ended."""
     script = (
-        "import subprocess, sys; from ccplay import launch; from pathlib import Path\n"
+        "import subprocess, sys; from ccplay.session import launch; from pathlib import Path\n"
         f"argv = launch.guest_argv(Path({str(tmp_path)!r}))\n"
         "pid = subprocess.Popen(argv, stdin=subprocess.PIPE).pid\n"
         # What runs before QEMU is what binds it to us.

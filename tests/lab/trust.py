@@ -52,7 +52,10 @@ def starved(health: HealthResult) -> bool:
 
 
 def physical(test: Test) -> Test:
-    """Let a test of physics fail only where its labs kept time and no test ran beside it."""
+    """Let a test of physics fail only where its labs kept time and no test ran beside it.
+
+    Also for tests with a bound on seconds: what runs beside them counts as little for those.
+    """
 
     @functools.wraps(test)
     async def tried(*args: Any, **named: Any) -> None:
