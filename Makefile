@@ -25,7 +25,7 @@ play: $(VENV)/ready
 	@$(BIN)/ccplay
 
 test: $(VENV)/dev algorithms
-	$(SUDO) $(BIN)/pytest
+	$(SUDO) $(BIN)/python -m tests
 
 lint: $(VENV)/dev
 	$(BIN)/ruff format --check .

@@ -1,8 +1,12 @@
-"""What holds for all tests."""
+"""What holds for all tests, and the two passes of ``python -m tests``."""
 
 import signal
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.lab import trust
 
 # The same examples on every machine, however slow it is.
 settings.register_profile(
@@ -12,3 +16,48 @@ settings.load_profile("anywhere")
 
 # A shell starts jobs in the background with SIGINT ignored, and every program here inherits that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+_again: set[str] = set()
+"""The tests of physics that failed beside others."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("ccplay")
+    group.addoption(
+        "--again",
+        type=Path,
+        metavar="FILE",
+        help="tests run side by side: write the tests of physics that fail to FILE, one a line",
+    )
+    group.addoption(
+        "--only", type=Path, metavar="FILE", help="run exactly the tests that FILE names"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    trust.side_by_side = config.getoption("again") is not None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Choose by name: a command line of hundreds of names could be too long."""
+    if (file := config.getoption("only")) is not None:
+        wanted = set(file.read_text().splitlines())
+        if missing := wanted - {item.nodeid for item in items}:
+            raise pytest.UsageError(f"no such tests: {', '.join(sorted(missing))}")
+        config.hook.pytest_deselected(items=[i for i in items if i.nodeid not in wanted])
+        items[:] = [item for item in items if item.nodeid in wanted]
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.skipped and isinstance(report.longrepr, tuple):
+        _, _, reason = report.longrepr
+        if reason.endswith(trust.AGAIN_ALONE):
+            # xdist adds "@" and the group to the names of grouped tests.
+            _again.add(report.nodeid.partition("@")[0])
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write the names where the tests are reported: not in a worker, which has only its share."""
+    file = session.config.getoption("again")
+    if file is not None and not hasattr(session.config, "workerinput"):
+        file.write_text("".join(f"{name}\n" for name in sorted(_again)))

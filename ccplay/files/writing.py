@@ -10,7 +10,6 @@ import contextlib
 import errno
 import os
 import re
-import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -100,7 +99,7 @@ class Directory:
         earlier = self._refuse_oddities(name)
         if earlier is not None and not replace:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
-        passing = f".ccplay-{secrets.token_hex(8)}"
+        passing = f".ccplay-{os.urandom(8).hex()}"
         try:
             with self.create(passing) as file:
                 if earlier is not None and stat.S_ISREG(earlier.st_mode) and is_safe(earlier):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from ccplay.model.base import Option
 from ccplay.model.values import Qdisc
@@ -172,6 +171,8 @@ def thresholds(options: Mapping[str, Option]) -> tuple[int, int]:
 
 def did_you_mean(word: str, known: list[str] | tuple[str, ...]) -> str:
     """Return ``; did you mean 'pfifo'?``, or what is known where nothing is near."""
+    from difflib import get_close_matches  # noqa: PLC0415 - labs start without it
+
     if near := get_close_matches(word.lower(), known, n=1):
         return f"; did you mean {near[0]!r}?"
     return f" (known: {', '.join(known)})"

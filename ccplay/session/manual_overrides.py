@@ -21,8 +21,6 @@ from ccplay.model.commands import (
 )
 from ccplay.model.network import Network
 from ccplay.model.wording import describe
-from ccplay.scenario.fields.network import directions
-from ccplay.scenario.rules.timeline import stopped_by
 from ccplay.session.due_steps import DueStep
 
 _Thing: TypeAlias = tuple[str, str]
@@ -84,6 +82,8 @@ def _parted(
 
 def _sets(command: AnyCommand, network: Network) -> set[_Thing]:
     """Return what a command sets, or ends."""
+    from ccplay.scenario.fields.network import directions  # noqa: PLC0415 - paint first
+
     match command:
         case SetCongestionControl(flow=None, host=host):
             return {("host", host or "")}
@@ -108,5 +108,7 @@ def _needs(command: AnyCommand) -> set[_Thing]:
     """Return the traffic that must run for a step."""
     if isinstance(command, SetCongestionControl | TraceFlow | UntraceFlow):
         return {("traffic", command.flow)} if command.flow else set()
+    from ccplay.scenario.rules.timeline import stopped_by  # noqa: PLC0415 - paint first
+
     stopped = stopped_by(command)
     return set() if stopped is None else {("traffic", stopped)}

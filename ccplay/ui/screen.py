@@ -43,7 +43,6 @@ from ccplay.model.commands import (
 )
 from ccplay.model.network import Network
 from ccplay.model.wording import describe
-from ccplay.scenario.rules.own_algorithms import rerun
 from ccplay.session.session import Session
 from ccplay.state.lab_state import LabState
 from ccplay.ui import selection
@@ -533,6 +532,8 @@ class MainScreen(Screen[None]):
 
     def _saved(self, path: Path | None) -> None:
         if path is not None:
+            from ccplay.scenario.rules.own_algorithms import rerun  # noqa: PLC0415 - paint first
+
             command = rerun(path, self.session.state, self.ccplay.lab_words)
             self.app.notify(
                 f"saved {path}; to do the same again: {command}", timeout=10, markup=False

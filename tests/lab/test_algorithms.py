@@ -23,7 +23,10 @@ from tests.lab.rides import ride as one_ride
 from tests.lab.trust import physical
 
 _missing = lack()
-pytestmark = pytest.mark.skipif(_missing is not None, reason=f"{_missing}")
+pytestmark = [
+    pytest.mark.skipif(_missing is not None, reason=f"{_missing}"),
+    pytest.mark.xdist_group("rides"),
+]
 
 PLAIN = Path()
 DEEP = Path(limit=200)

@@ -13,6 +13,8 @@ import pytest
 from ccplay.analysis.trust import HealthResult
 from tests.lab.trust import note, physical, starved
 
+pytestmark = pytest.mark.xdist_group("bufferbloat")
+
 BASE_RTT_MS = 20.0
 RATE_BPS = 1.5e6
 FRAME_BITS = 1514 * 8

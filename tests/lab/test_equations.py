@@ -18,7 +18,10 @@ from ccplay.bpf.support import lack
 from tests.lab.native import CWR, LOSS, Connection, compiled
 
 _missing = lack()
-pytestmark = pytest.mark.skipif(_missing is not None, reason=f"{_missing}")
+pytestmark = [
+    pytest.mark.skipif(_missing is not None, reason=f"{_missing}"),
+    pytest.mark.xdist_group("equations"),
+]
 
 Start: TypeAlias = Callable[..., Connection]
 

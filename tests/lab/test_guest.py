@@ -19,6 +19,7 @@ from ccplay.model.network import Topology
 from ccplay.session import launch
 from ccplay.stream.sources import LabSource
 from tests.lab.conftest import RunningLab
+from tests.lab.trust import physical
 
 _missing = boot.lack()
 pytestmark = pytest.mark.skipif(_missing is not None, reason=f"{_missing}")
@@ -27,6 +28,7 @@ _EMULATED_S = 180.0
 """So long booting, or clang, may take in an emulated guest on a busy machine; 25 s where idle."""
 
 
+@physical
 async def test_own_algorithms_are_edited_here_and_captures_come_out(tmp_path: Path) -> None:
     """The folder has a space and a comma, as folders of users do."""
     folder = tmp_path / "my, own"

@@ -16,7 +16,10 @@ from ccplay.session import launch
 from tests.lab.rides import Path, Ridden, Ride, rides
 
 _missing = boot.lack()
-pytestmark = pytest.mark.skipif(_missing is not None, reason=f"{_missing}")
+pytestmark = [
+    pytest.mark.skipif(_missing is not None, reason=f"{_missing}"),
+    pytest.mark.xdist_group("guest rides"),
+]
 
 PLAIN = Path()
 LONG = Path(delay_us=50_000)
@@ -43,10 +46,10 @@ START_S = {"vegas": 3.0, "westwood": 4.0, "htcp": 11.0, "dctcp": 4.0}
 
 @pytest.fixture(scope="module")
 def ridden() -> Ridden:
-    """Run all once, each in a guest of its own, one after the other."""
+    """Run all once, each in a guest of its own: none has more than one CPU to emulate."""
     names = [(cc, *PATHS[module]) for module, ours in OURS.items() for cc in (module, ours)]
     wanted = {cc: (cc, path, seconds) for cc, path, seconds in names}
-    return asyncio.run(rides(wanted, at_once=1, argv=launch.guest_argv(paced=False)))
+    return asyncio.run(rides(wanted, at_once=2, argv=launch.guest_argv(paced=False)))
 
 
 def both(ridden: Ridden, module: str) -> tuple[Ride, Ride]:

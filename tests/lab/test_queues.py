@@ -13,6 +13,8 @@ from tests.lab.trust import physical
 
 CASES = "tests.lab.queue_cases"
 
+pytestmark = pytest.mark.xdist_group("queues")
+
 CHOICES: dict[str, list[dict[str, Option]]] = {
     "pfifo": [{"limit": 100}, {"limit": 20}],
     "bfifo": [{"limit": 150_000}, {"limit": 30_000}],

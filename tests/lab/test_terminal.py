@@ -26,6 +26,7 @@ from ccplay.state.recorded import read_recording
 from ccplay.stream.sources import LabSource
 from ccplay.stream.wire import decode_event
 from tests.lab.test_leaks import MARKER, marked, victims
+from tests.lab.trust import physical
 from tests.terminals import ENTERS, LEAVES, OnTerminal, on_terminal, until
 
 STEPS = 6
@@ -128,6 +129,7 @@ def stall(shown: OnTerminal, run: Run) -> None:
         ("make", "stalled"),
     ],
 )
+@physical
 def test_a_closed_terminal_ends_screen_and_lab(run: Run, parent: str, state: str) -> None:
     """Of the programs on a terminal the kernel signals its session's leader only, here make."""
     run.parent = parent
@@ -149,6 +151,7 @@ def test_a_closed_terminal_ends_screen_and_lab(run: Run, parent: str, state: str
         shown.ended(ENDS_S)
 
 
+@physical
 def test_a_stalled_terminal_delays_no_step_and_is_drawn_whole_afterwards(run: Run) -> None:
     with on_terminal(run.argv, size=(50, 160), environment={MARKER: run.marker}) as shown:
         stall(shown, run)
@@ -164,6 +167,7 @@ def test_a_stalled_terminal_delays_no_step_and_is_drawn_whole_afterwards(run: Ru
 
 
 @pytest.mark.parametrize("parent", ["", "make"])
+@physical
 def test_a_signal_ends_the_screen_on_a_stalled_terminal_too(run: Run, parent: str) -> None:
     run.parent = parent
     with on_terminal(run.argv, environment={MARKER: run.marker}) as shown:
@@ -179,6 +183,7 @@ def test_a_signal_ends_the_screen_on_a_stalled_terminal_too(run: Run, parent: st
 
 
 @pytest.mark.parametrize("parent", ["", "make"])
+@physical
 def test_ctrl_z_gives_the_terminal_to_the_shell_while_the_lab_goes_on(
     run: Run, parent: str
 ) -> None:
@@ -206,6 +211,7 @@ def test_ctrl_z_gives_the_terminal_to_the_shell_while_the_lab_goes_on(
     nothing_is_left_of(run)
 
 
+@physical
 def test_a_screen_whose_lab_was_killed_is_no_success(run: Run) -> None:
     with on_terminal(run.argv, environment={MARKER: run.marker}) as shown:
         shown.read_until(b"step 0")
@@ -218,6 +224,7 @@ def test_a_screen_whose_lab_was_killed_is_no_success(run: Run) -> None:
     assert b"ccplay: the lab ended by signal 9" in rest
 
 
+@physical
 def test_a_lab_that_hangs_is_not_waited_for(run: Run) -> None:
     with on_terminal(run.argv, environment={MARKER: run.marker}) as shown:
         shown.read_until(b"step 0")
@@ -228,6 +235,7 @@ def test_a_lab_that_hangs_is_not_waited_for(run: Run) -> None:
     nothing_is_left_of(run)
 
 
+@physical
 async def test_a_busy_lab_ends_at_once_though_nobody_reads_its_events() -> None:
     source = LabSource(launch.lab_argv(), Build(topology=Topology(kind="linear"), sample_hz=200))
     events = source.events()

@@ -2,6 +2,7 @@
 
 A bound on physics is no wider for it: a test that fails is only excused where a lab that ran in it
 did not keep time by its own judgement, and is skipped with that reason where none ever did.
+Where tests run side by side, one that fails is tried again alone, see ``tests.__main__``.
 """
 
 from __future__ import annotations
@@ -19,6 +20,12 @@ import pytest
 from ccplay.analysis.trust import MOST_STEAL, HealthResult, for_want_of_cpu
 
 ATTEMPTS = 3
+
+AGAIN_ALONE = "to be tried again, alone"
+"""The reason of a skip that the next pass takes back."""
+
+side_by_side = False
+"""Whether other tests run at the same time; those of physics that fail are tried again alone."""
 
 _TOO_FEW = (StatisticsError, ArithmeticError, LookupError)
 """What comes of a mean of nothing, and of the last one of none."""
@@ -45,11 +52,14 @@ def starved(health: HealthResult) -> bool:
 
 
 def physical(test: Test) -> Test:
-    """Let a test of physics fail only where its labs kept time."""
+    """Let a test of physics fail only where its labs kept time and no test ran beside it.
+
+    Also for tests with a bound on seconds: what runs beside them counts as little for those.
+    """
 
     @functools.wraps(test)
     async def tried(*args: Any, **named: Any) -> None:
-        for _ in range(ATTEMPTS):
+        for _ in range(_attempts()):
             with _excused():
                 await test(*args, **named)
                 return
@@ -57,13 +67,18 @@ def physical(test: Test) -> Test:
 
     @functools.wraps(test)
     def tried_at_once(*args: Any, **named: Any) -> None:
-        for _ in range(ATTEMPTS):
+        for _ in range(_attempts()):
             with _excused():
                 test(*args, **named)
                 return
         _give_up(test)
 
-    return cast("Test", tried if inspect.iscoroutinefunction(test) else tried_at_once)
+    chosen = tried if inspect.iscoroutinefunction(test) else tried_at_once
+    return cast("Test", pytest.mark.physical(chosen))
+
+
+def _attempts() -> int:
+    return 1 if side_by_side else ATTEMPTS
 
 
 @contextmanager
@@ -72,11 +87,13 @@ def _excused() -> Iterator[None]:
     try:
         yield
     except (AssertionError, *_TOO_FEW):
-        if not any(map(starved, _noted)):
+        if not side_by_side and not any(map(starved, _noted)):
             raise
 
 
 def _give_up(test: Callable[..., Any]) -> None:
+    if side_by_side:
+        pytest.skip(AGAIN_ALONE)
     reasons = dict.fromkeys(reason for each in filter(starved, _noted) for reason in each.reasons)
     why = f"too busy a machine, {ATTEMPTS} times: {', '.join(reasons)}"
     pytest.skip(f"{test.__name__}: {why}")

@@ -9,13 +9,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
 
 from ccplay.errors import CommandError, LabError, UnsupportedError
 from ccplay.lab.capture import tools
-from ccplay.lab.capture.writer import News, Order
 from ccplay.lab.network.building import mac
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.traffic.program import Program
@@ -25,6 +25,9 @@ from ccplay.model.events import CaptureEnded, CaptureStarted
 from ccplay.model.network import Link, Network
 from ccplay.model.values import CAPTURE_LIMITS
 from ccplay.units import format_size
+
+if TYPE_CHECKING:
+    from ccplay.lab.capture.writer import News, Order
 
 MOST_CAPTURES = 64
 """In a session: each may take its bound of a disk."""
@@ -76,6 +79,8 @@ class Captures:
 
         Raises ``CommandError``, ``UnsupportedError`` and ``LabError``.
         """
+        from ccplay.lab.capture.writer import Order  # noqa: PLC0415 - labs start without it
+
         command = replace(command, link=link.name, capture=self._new_name(command.capture))
         _check(command)
         program = tools.program(link.interface, command.snaplen)
@@ -174,6 +179,8 @@ class _Capture:
         await self._attending
 
     async def _attend(self) -> None:
+        from ccplay.lab.capture.writer import News  # noqa: PLC0415 - labs start without it
+
         last: News | None = None
         async for line in self._program.lines():
             last = msgspec.json.decode(line, type=News)

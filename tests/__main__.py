@@ -1,0 +1,89 @@
+"""``python -m tests``: run every test, side by side where that spoils nothing.
+
+Labs wait for their packets more than they compute, so several run at a time, and the tests that
+only compute have what they leave of the processors. A test of physics that fails beside others is
+not judged by that: it is tried again afterwards, alone, and held to the same bounds.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import IO
+
+LABS_PER_CPU = 2.5
+"""Labs at a time and CPU: each needs about a quarter of one."""
+
+_IDLE = 19
+"""The nice value of what is to run in the gaps only, see sched(7)."""
+
+
+class Pass:
+    """One run of pytest: its name, whether it passed, and the line that it ended with."""
+
+    def __init__(self, name: str, *arguments: str, nice: int = 0, quiet: bool = False) -> None:
+        """Start it; ``quiet`` holds its output back until ``end``."""
+        self.name = name
+        self.last = ""
+        self._held: list[str] | None = [] if quiet else None
+        cache = f"cache_dir=.pytest_cache/{name.replace(' ', '-')}"
+        argv = [sys.executable, "-m", "pytest", "-o", cache, *arguments]
+        # The tests' own processes must not think that somebody waits for colours.
+        self._process = subprocess.Popen(
+            ["nice", "-n", str(nice), *argv], stdout=subprocess.PIPE, text=True
+        )
+        assert self._process.stdout is not None
+        self._reader = threading.Thread(target=self._read, args=(self._process.stdout,))
+        self._reader.start()
+
+    def _read(self, output: IO[str]) -> None:
+        for line in output:
+            self.last = line.strip(" =\n") or self.last
+            if self._held is None:
+                print(line, end="", flush=True)
+            else:
+                self._held.append(line)
+
+    def end(self) -> bool:
+        """Wait for its end, print what was held back, and return whether all passed."""
+        self._reader.join()
+        code = self._process.wait()
+        print("".join(self._held or ()), end="", flush=True)
+        return code == 0
+
+
+def main() -> int:
+    began = time.monotonic()
+    cpus = len(os.sched_getaffinity(0))
+    with tempfile.TemporaryDirectory() as folder:
+        again = Path(folder) / "again"
+        again.touch()
+        labs = [*("-n", str(round(cpus * LABS_PER_CPU))), "--dist", "loadgroup"]
+        passes = [
+            Pass("labs", "tests/lab", *labs, "--again", str(again)),
+            Pass(
+                "screens and units",
+                *("tests/unit", "tests/ui", "-n", str(cpus), "--dist", "loadfile"),
+                nice=_IDLE,
+                quiet=True,
+            ),
+        ]
+        passed = [each.end() for each in passes]
+        if again.read_text():
+            passes.append(Pass("again alone", "tests/lab", "--only", str(again)))
+            passed.append(passes[-1].end())
+    width = max(len(each.name) for each in passes)
+    for each, good in zip(passes, passed, strict=True):
+        print(f"{each.name:{width}}  {'passed' if good else 'FAILED'}: {each.last}")
+    took = f"{(time.monotonic() - began) / 60:.1f} minutes"
+    print(f"all tests passed in {took}" if all(passed) else f"tests FAILED, after {took}")
+    return 0 if all(passed) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
