@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ccplay.state.lab_state import LabState
+from ccplay.state.lab_state import LabState, Ping
 
 MOST_DELAY_OFF = 0.05
 """Share of the base RTT,"""
@@ -50,7 +50,7 @@ def _least_rtts(state: LabState) -> Iterator[tuple[str, str, str, float]]:
         # The kernel's minimum never grows but over five minutes; the newest is the least.
         if least := flow.series["min_rtt_us"].last:
             yield f"flow {flow.name}", flow.src, flow.dst, least
-    for ping in state.pings.values():
+    for ping in state.of(Ping).values():
         if (extremes := ping.rtt_us.extremes(ping.rtt_us.first, ping.rtt_us.end)) is not None:
             yield f"ping {ping.name}", ping.src, ping.dst, extremes[0]
 

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import msgspec
 
-from ccplay.analysis.results import (
-    CaseResult,
-    DownloadResult,
-    FlowResult,
-    PingResult,
-    QueueResult,
-    UdpResult,
-)
+from ccplay.analysis.results import CaseResult
 from ccplay.errors import ScenarioError
-from ccplay.model.commands import StartDownload, StartFlow, StartPing, StartUdp
+from ccplay.model.traffic import TRAFFIC, started_by
 from ccplay.scenario.file.mistakes import did_you_mean, quote
 from ccplay.scenario.values import Case, Scenario
 
@@ -25,13 +18,11 @@ NOT_MERITS = frozenset(
 )
 """What a result says besides: where it stands and whether to trust it, not how good it is."""
 
+_GROUPS = {kind.group for kind in TRAFFIC} | {"queues"}
 _MEMBERS: dict[str, type[msgspec.Struct]] = {
-    "flows": FlowResult,
-    "queues": QueueResult,
-    "pings": PingResult,
-    "downloads": DownloadResult,
-    "udp": UdpResult,
+    name: get_args(hint)[0] for name, hint in get_type_hints(CaseResult).items() if name in _GROUPS
 }
+"""By its key the result of one flow, queue, ping …"""
 
 
 def merits(result: CaseResult) -> dict[str, float]:
@@ -59,17 +50,11 @@ def check_figures(scenario: Scenario) -> None:
 def measurable(case: Case) -> list[str]:
     """Return the figures that a run of a case may have, but for those that a lab names."""
     figures = [name for name in _fields(CaseResult) if name not in _MEMBERS]
-    names: dict[str, list[str]] = {"flows": [], "pings": [], "downloads": [], "udp": []}
+    names: dict[str, list[str]] = {kind.group: [] for kind in TRAFFIC}
     for step in case.timeline:
-        match step.command:
-            case StartFlow(flow=str(name)):
-                names["flows"].append(name)
-            case StartPing(ping=str(name)):
-                names["pings"].append(name)
-            case StartDownload(download=str(name)):
-                names["downloads"].append(name)
-            case StartUdp(udp=str(name)):
-                names["udp"].append(name)
+        kind = started_by(step.command)
+        if kind is not None and (name := kind.name_of(step.command)) is not None:
+            names[kind.group].append(name)
     for group, members in names.items():
         for name in members:
             figures += [f"{group}.{name}.{field}" for field in _fields(_MEMBERS[group])]

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from ccplay.state.lab_state import Flow, LabState, Queue, Udp
+from ccplay.model.traffic import KINDS
+from ccplay.state.lab_state import LabState, Queue, Traffic
+
+
+def filling(state: LabState) -> list[Traffic]:
+    """Return the traffic that sends enough to fill a queue."""
+    return [each for each in state.traffic.values() if KINDS[each.kind].fills]
 
 
 def while_traffic_ran(state: LabState) -> tuple[float, float]:
     """Return from when to when: first start to last end, all of a session without traffic."""
-    traffic: list[Flow | Udp] = [*state.flows.values(), *state.udp.values()]
+    traffic = filling(state)
     start = min((each.started for each in traffic), default=0.0)
     ends = (state.now if each.ended is None else each.ended for each in traffic)
     return start, max(ends, default=state.now)
@@ -48,7 +54,7 @@ def utilisation(state: LabState, queue: Queue) -> float | None:
     carried = queue.series["bytes"]
     first, last = state.sweeps.at_or_after(start), state.sweeps.before_or_at(end)
     since, until = carried.latest(first), carried.latest(last)
-    if not (state.flows or state.udp) or since is None or until is None or last <= first:
+    if not filling(state) or since is None or until is None or last <= first:
         return None
     could = _capacity(state, queue.link, state.sweeps.time(first), state.sweeps.time(last))
     return round(8 * (until - since) / could, 4) if could else None

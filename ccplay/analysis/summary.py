@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from statistics import fmean
 from typing import Any
 
 from ccplay.analysis.checkpoint import Checkpoint
 from ccplay.analysis.fairness import converged_s, fairness
-from ccplay.analysis.percentiles import percentile
 from ccplay.analysis.queueing import loss, occupancy, queueing_delays_us, utilisation
 from ccplay.analysis.results import (
     CaseResult,
@@ -25,9 +25,12 @@ from ccplay.analysis.results import (
 from ccplay.analysis.trust import judge
 from ccplay.model.commands import StartFlow
 from ccplay.model.events import Hello
+from ccplay.model.traffic import KINDS, TRAFFIC
 from ccplay.model.values import Monitored
-from ccplay.state.lab_state import Download, Flow, LabState, Ping, Queue, Udp
+from ccplay.state.lab_state import Download, Flow, LabState, Ping, Queue, Traffic, Udp
+from ccplay.state.percentiles import percentile
 from ccplay.state.series import Series
+from ccplay.state.traffic import Measured
 
 
 def summarise(
@@ -41,20 +44,15 @@ def summarise(
     """Return what a session, live or recorded, has measured until now."""
     start = state.ready_at or 0.0
     sizes = _sizes(state)
-    flows = [
-        _flow(state, sizes.get(flow.name), list(state.streams[flow.name].values()))
-        for flow in state.flows.values()
-        if flow.kind == "flow" and flow.parent == flow.name
-    ]
+    traffic: dict[str, Any] = {kind.group: [] for kind in TRAFFIC}
+    for each in state.traffic.values():
+        traffic[KINDS[each.kind].group].append(_traffic(state, each, sizes))
     return CaseResult(
         name=name,
         duration_s=round(state.now - start, 3),
         interrupted=interrupted,
-        flows=flows,
         queues=[_queue(state, queue) for queue in _queues(state)],
-        pings=[_ping(ping) for ping in state.pings.values()],
-        downloads=[_download(state, each) for each in state.downloads.values()],
-        udp=[_udp(each) for each in state.udp.values()],
+        **traffic,
         interfaces=_interfaces(state),
         checkpoint=checkpoint,
         jain=fairness(state),
@@ -62,6 +60,23 @@ def summarise(
         health=judge(state),
         errors=[*(entry.text for entry in state.log if entry.kind == "error"), *errors],
     )
+
+
+def _traffic(state: LabState, each: Traffic, sizes: Mapping[str | None, int | None]) -> object:
+    """Return the result of one flow, download, ping …; a kind may give its own."""
+    match each:
+        case Flow():
+            streams = list(state.streams[each.name].values())
+            return _flow(state, sizes.get(each.name), streams)
+        case Download():
+            return _download(state, each)
+        case Ping():
+            return _ping(each)
+        case Udp():
+            return _udp(each)
+        case Measured():
+            return each.result()
+    raise TypeError(f"nothing sums up a {each.kind}")
 
 
 def machine(state: LabState) -> Machine | None:

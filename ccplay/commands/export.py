@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from ccplay.errors import UsageError
+from ccplay.model.traffic import TRAFFIC
 from ccplay.visible import tell
 
 _ABOUT = """\
@@ -57,7 +58,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--table",
         choices=(
-            *("tcp", "variables", "trace", "ca-states", "queues", "pings", "downloads", "udp"),
+            *("tcp", "variables", "trace", "ca-states", "queues"),
+            *(kind.plural for kind in TRAFFIC if kind.exported is not None),
             *("monitor", "interfaces", "events", "health"),
         ),
         help="only this one (default: all into a directory, tcp into a file or to stdout)",

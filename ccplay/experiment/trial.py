@@ -10,7 +10,8 @@ from ccplay.analysis.checkpoint import Checkpoint, checkpoint
 from ccplay.analysis.results import CaseResult
 from ccplay.analysis.summary import summarise
 from ccplay.errors import CcplayError, LabError
-from ccplay.model.commands import AnyCommand, StopDownload, StopFlow, StopPing, StopUdp
+from ccplay.model.commands import StopFlow, StopTraffic
+from ccplay.model.traffic import KINDS, TRAFFIC
 from ccplay.model.wording import describe
 from ccplay.scenario.rules.support import check_against
 from ccplay.scenario.values import Case, Scenario
@@ -186,12 +187,8 @@ def _listed(steps: list[str], fate: str) -> list[str]:
     return errors
 
 
-def _running(state: LabState) -> list[AnyCommand]:
-    """Return the commands that end all traffic which still runs."""
-    flows = [each for each in state.flows.values() if each.kind == "flow" and each.running]
-    return [
-        *(StopFlow(flow=each.name) for each in flows if each.parent == each.name),
-        *(StopDownload(download=each.name) for each in state.downloads.values() if not each.ended),
-        *(StopPing(ping=each.name) for each in state.pings.values() if not each.ended),
-        *(StopUdp(udp=each.name) for each in state.udp.values() if not each.ended),
-    ]
+def _running(state: LabState) -> list[StopTraffic]:
+    """Return the commands that end all traffic which still runs, kind by kind."""
+    running = [each for each in state.traffic.values() if each.ended is None]
+    running.sort(key=lambda each: TRAFFIC.index(KINDS[each.kind]))
+    return [KINDS[each.kind].stopping(each.name) for each in running]

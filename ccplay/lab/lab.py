@@ -16,6 +16,7 @@ from ccplay.errors import CcplayError, CommandError, LabError
 from ccplay.lab import capabilities
 from ccplay.lab.capture.captures import Captures, Place
 from ccplay.lab.health import Timekeeper
+from ccplay.lab.links.planned import planned
 from ccplay.lab.links.shaping import Shaper, delay_engine
 from ccplay.lab.marks import Marks
 from ccplay.lab.network import building
@@ -38,22 +39,16 @@ from ccplay.model.commands import (
     SetLink,
     SetQdisc,
     StartCapture,
-    StartDownload,
-    StartFlow,
-    StartPing,
-    StartUdp,
+    StartTraffic,
     StopCapture,
-    StopDownload,
-    StopFlow,
-    StopPing,
-    StopUdp,
+    StopTraffic,
     TraceFlow,
     UntraceFlow,
 )
 from ccplay.model.events import Applied, Building, HostChanged, LinkChanged, Log, Ready
-from ccplay.model.network import Link, Network
+from ccplay.model.network import Network
 from ccplay.model.topologies import plan
-from ccplay.model.values import SAMPLE_HZ, Capabilities, LinkSetting, Qdisc
+from ccplay.model.values import SAMPLE_HZ, Capabilities, LinkSetting
 
 DEFAULT_CC = "cubic"
 """What hosts use where nothing is said: Linux's own default, whatever this host's is."""
@@ -63,11 +58,6 @@ _LOOK_S = 0.1
 
 _OPENING_S = 3.0
 """How long a new algorithm waits for connections that open under the old one."""
-
-DEFAULT_BOTTLENECK = LinkSetting(
-    rate=10_000_000, delay_us=10_000, qdisc=Qdisc(kind="pfifo", options={"limit": 100})
-)
-"""Each way of the link under study, where nothing is said."""
 
 
 class Lab:
@@ -131,7 +121,7 @@ class Lab:
         await self._stack.aclose()
 
     async def _raise_network(self) -> None:
-        settings = self._planned_links()
+        settings = planned(self.network, self._build.links)
         name = next(each.name for each in self.capabilities.delay_engines if each.available)
         engine = delay_engine(name, self._tell, self._build.seed)
         self._stack.push_async_callback(engine.close)
@@ -240,15 +230,16 @@ class Lab:
 
         Raises ``CommandError`` or ``UnsupportedError`` saying what there is instead.
         """
-        if isinstance(command, StartFlow | StartDownload | SetCongestionControl) and command.cc:
-            await congestion.prepare(command.cc, self._tell)
+        if cc := getattr(command, "cc", None):
+            await congestion.prepare(cc, self._tell)
+        if isinstance(command, StartTraffic):
+            return await self._traffic.start(command)
+        if isinstance(command, StopTraffic):
+            self._traffic.stop(command)
+            return command
         match command:
             case Build():
                 raise CommandError("the network stands already: start another lab")
-            case StartFlow() | StartDownload() | StartPing() | StartUdp():
-                return await self._traffic.start(command)
-            case StopFlow() | StopDownload() | StopPing() | StopUdp():
-                self._traffic.stop(command)
             case SetCongestionControl():
                 await self._set_congestion_control(command)
             case StartCapture():
@@ -364,28 +355,6 @@ class Lab:
         """Tell the probe which queues a link has now, and what counts marks there."""
         self._probe.name_classes(link, self._shaper.classes(link))
         self._probe.count_marks(link, self._shaper.marks(link))
-
-    def _planned_links(self) -> list[tuple[Link, LinkSetting]]:
-        """Every link that is to do something, with all that was said of it merged."""
-        settings = dict.fromkeys(self.network.observed, DEFAULT_BOTTLENECK)
-        for name, said in self._build.links.items():
-            if said.mtu is not None and "->" in name:
-                both = name.replace("->", "-")
-                raise CommandError(f"link {name}: an MTU is of both directions: {both}")
-            for link in self.network.resolve(name):
-                settings[link.name] = merge(settings.get(link.name, LinkSetting()), said)
-        return [(self.network.link(name), setting) for name, setting in settings.items()]
-
-
-def merge(before: LinkSetting, said: LinkSetting) -> LinkSetting:
-    """Return ``before`` with every field that ``said`` does not leave open."""
-    fields = {name: getattr(before, name) for name in LinkSetting.__struct_fields__}
-    fields |= {
-        name: value
-        for name in LinkSetting.__struct_fields__
-        if (value := getattr(said, name)) is not None
-    }
-    return LinkSetting(**fields)
 
 
 def _setting(command: SetLink) -> LinkSetting:

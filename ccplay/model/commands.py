@@ -220,16 +220,13 @@ class RemoveMark(Command, frozen=True):
     name: Name
 
 
+StartTraffic: TypeAlias = StartFlow | StartDownload | StartPing | StartUdp
+StopTraffic: TypeAlias = StopFlow | StopDownload | StopPing | StopUdp
+
 AnyCommand: TypeAlias = (
     Build
-    | StartFlow
-    | StopFlow
-    | StartDownload
-    | StopDownload
-    | StartPing
-    | StopPing
-    | StartUdp
-    | StopUdp
+    | StartTraffic
+    | StopTraffic
     | SetCongestionControl
     | SetQdisc
     | SetClasses

@@ -9,9 +9,6 @@ from ccplay.model.base import FEW, MANY, Count, Duration, Option, Value
 SAMPLE_HZ = (10.0, 200.0)
 """The least and the most sweeps a second."""
 
-TRAFFIC_KINDS = ("flows", "downloads", "pings", "udp")
-"""Words that stand for all traffic of a kind where a class says what it takes."""
-
 CAPTURE_LIMITS = (10_000, 1_000_000_000)
 """The least and the most bytes that a capture's file may be bounded to."""
 
@@ -45,7 +42,7 @@ class TrafficClass(Value, frozen=True):
     share: float
     """Of the link's rate, 0 to 1: what it is sure of. It borrows what the others leave."""
     traffic: Annotated[list[str], MANY] = []
-    """Names of flows, downloads, pings and UDP, or all of a kind: one of ``TRAFFIC_KINDS``."""
+    """Names of traffic, or all of a kind: the plural of one of ``traffic.TRAFFIC``."""
     qdisc: Qdisc | None = None
     """Its queue; None takes the link's own."""
 

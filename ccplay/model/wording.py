@@ -15,21 +15,16 @@ from ccplay.model.commands import (
     SetLink,
     SetQdisc,
     StartCapture,
-    StartDownload,
-    StartFlow,
-    StartPing,
-    StartUdp,
+    StartTraffic,
     StopCapture,
-    StopDownload,
-    StopFlow,
-    StopPing,
-    StopUdp,
+    StopTraffic,
     TraceFlow,
     UntraceFlow,
 )
 from ccplay.model.disciplines import DISCIPLINES, Parameter
+from ccplay.model.traffic import started_by, stopped_by
 from ccplay.model.values import LinkSetting, Monitored, Qdisc, TrafficClass
-from ccplay.units import format_clock, format_rate, format_ratio, format_size, format_time_us
+from ccplay.units import format_clock, format_rate, format_ratio, format_time_us
 
 _OfMarks: TypeAlias = Mark | ChangeMark | RemoveMark
 
@@ -104,26 +99,9 @@ def one_way(monitored: Monitored | None) -> str:
 
 def describe(command: AnyCommand) -> str:
     """Say what a command does, in one short line."""
+    if isinstance(command, StartTraffic | StopTraffic):
+        return _describe_traffic(command)
     match command:
-        case StartFlow():
-            cc = f"{command.cc or 'default'}{' with ECN' if command.ecn else ''}"
-            return f"{_named('flow', command.flow)} starts: {cc}, {_path(command)}"
-        case StopFlow():
-            return f"flow {command.flow} stops"
-        case StartDownload():
-            size = format_size(command.bytes)
-            return f"{_named('download', command.download)} starts: {size}, {_path(command)}"
-        case StopDownload():
-            return f"download {command.download} stops"
-        case StartPing():
-            return f"{_named('ping', command.ping)} starts: {_path(command)}"
-        case StopPing():
-            return f"ping {command.ping} stops"
-        case StartUdp():
-            rate = format_rate(command.rate_bps)
-            return f"{_named('UDP', command.udp)} starts: {rate}, {_path(command)}"
-        case StopUdp():
-            return f"UDP {command.udp} stops"
         case SetCongestionControl(flow=None):
             return f"{command.host}: new connections use {command.cc}"
         case SetCongestionControl():
@@ -133,6 +111,15 @@ def describe(command: AnyCommand) -> str:
         case UntraceFlow():
             return f"flow {command.flow} is traced no more"
     return _describe_network(command)
+
+
+def _describe_traffic(command: StartTraffic | StopTraffic) -> str:
+    if isinstance(command, StartTraffic) and (kind := started_by(command)) is not None:
+        path = f"{command.src or 'the first sender'} → {command.dst or 'its receiver'}"
+        what = ", ".join(filter(None, (kind.gist(command), path)))
+        return f"{_named(kind.word, kind.name_of(command))} starts: {what}"
+    stopped = stopped_by(command)
+    return "" if stopped is None else f"{stopped.word} {stopped.name_of(command)} stops"
 
 
 def _describe_network(
@@ -165,7 +152,3 @@ def _describe_network(
 def _named(kind: str, name: str | None) -> str:
     """Return what traffic is called; what it is where the lab has yet to name it."""
     return kind if name is None else f"{kind} {name}"
-
-
-def _path(command: StartFlow | StartDownload | StartPing | StartUdp) -> str:
-    return f"{command.src or 'the first sender'} → {command.dst or 'its receiver'}"

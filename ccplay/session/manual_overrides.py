@@ -20,6 +20,7 @@ from ccplay.model.commands import (
     UntraceFlow,
 )
 from ccplay.model.network import Network
+from ccplay.model.traffic import stopped_by
 from ccplay.model.wording import describe
 from ccplay.session.due_steps import DueStep
 
@@ -108,7 +109,5 @@ def _needs(command: AnyCommand) -> set[_Thing]:
     """Return the traffic that must run for a step."""
     if isinstance(command, SetCongestionControl | TraceFlow | UntraceFlow):
         return {("traffic", command.flow)} if command.flow else set()
-    from ccplay.scenario.rules.timeline import stopped_by  # noqa: PLC0415 - paint first
-
-    stopped = stopped_by(command)
-    return set() if stopped is None else {("traffic", stopped)}
+    kind = stopped_by(command)
+    return set() if kind is None else {("traffic", kind.name_of(command) or "")}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ccplay.model.commands import Build, TraceFlow
-from ccplay.scenario.rules.timeline import is_limited, stopped_by, traffic_of
+from ccplay.model.traffic import started_by, stopped_by
 from ccplay.scenario.values import Step
 from ccplay.session.due_steps import DueStep
 from ccplay.state.lab_state import LabState
@@ -21,20 +21,23 @@ class Script:
 
     def __init__(self, timeline: Sequence[Step]) -> None:
         self._waiting = list(timeline)
-        stopped = {stopped_by(step.command) for step in timeline}
-        traffic = [(traffic_of(step.command), is_limited(step.command)) for step in timeline]
+        commands = [step.command for step in timeline]
+        stopped = {kind.name_of(each) for each in commands if (kind := stopped_by(each))}
         self._ending = [
-            started[1]
-            for started, limited in traffic
-            if started and (limited or started[1] in stopped)
+            name
+            for each in commands
+            if (kind := started_by(each)) is not None
+            and (name := kind.name_of(each)) is not None
+            and (kind.ends(each) or name in stopped)
         ]
 
     @property
     def names(self) -> list[str]:
         """The names of all traffic that waits to be started, in the order of the file."""
         in_order = sorted(self._waiting, key=lambda step: step.number)
-        started = [traffic_of(step.command) for step in in_order]
-        return [each[1] for each in started if each]
+        commands = [step.command for step in in_order]
+        started = [kind.name_of(each) for each in commands if (kind := started_by(each))]
+        return [name for name in started if name is not None]
 
     def foretold(self, build: Build) -> Build:
         """Return ``build`` with all that the lab should know of the timeline beforehand.
@@ -82,7 +85,5 @@ class Script:
 
 def ended_at(state: LabState, name: str) -> float | None:
     """Return when traffic of this name ended; None where it runs or was never started."""
-    for traffic in (state.flows, state.downloads, state.pings, state.udp):
-        if (found := traffic.get(name)) is not None:
-            return found.ended
-    return None
+    found = state.traffic.get(name)
+    return None if found is None else found.ended

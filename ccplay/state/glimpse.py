@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from ccplay.errors import RecordingError, WireError
+from ccplay.model.traffic import PROGRESS
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
 from ccplay.stream.limits import Bounds
@@ -17,8 +18,8 @@ BEFORE_S, AFTER_S = 60.0, 30.0
 _SAMPLES = tuple(
     f'{{"event":"{kind}"'.encode()
     for kind in (
-        *("sweep", "sweeps", "trace-samples", "ca-state-changed"),
-        *("ping-sample", "udp-sample", "download-progress", "health"),
+        *("sweep", "sweeps", "trace-samples", "ca-state-changed", "health"),
+        *(each.__struct_config__.tag for each in PROGRESS),
     )
 )
 """How the lines begin that make nearly all of a recording."""

@@ -6,8 +6,9 @@ from collections.abc import Hashable, Iterable
 
 from ccplay.errors import WireError
 from ccplay.model.base import Event
-from ccplay.model.events import DownloadStarted, FlowStarted, PingStarted, UdpStarted
+from ccplay.model.events import FlowStarted
 from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TraceSamples
+from ccplay.model.traffic import STARTED
 
 MOST_TRANSFERS = 10_000
 """Flows' streams, downloads, pings and UDP."""
@@ -105,7 +106,7 @@ class Bounds:
     def _other(self, event: Event) -> None:
         if isinstance(event, FlowStarted):
             self._transfers += event.streams
-        elif isinstance(event, DownloadStarted | PingStarted | UdpStarted):
+        elif isinstance(event, STARTED):
             self._transfers += 1
         if self._transfers > MOST_TRANSFERS:
-            raise WireError(f"more than {MOST_TRANSFERS} flows, downloads, pings and UDP")
+            raise WireError(f"traffic of more than {MOST_TRANSFERS} names")

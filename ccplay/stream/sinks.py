@@ -10,8 +10,10 @@ import msgspec
 
 from ccplay.errors import RecordingError
 from ccplay.files import writing
-from ccplay.model.events import AnyEvent, DownloadProgress, Health, Hello, PingSample, UdpSample
+from ccplay.model.base import Event
+from ccplay.model.events import AnyEvent, Health, Hello
 from ccplay.model.samples import CaStateChanged, Sweep, TraceSamples
+from ccplay.model.traffic import PROGRESS
 from ccplay.stream import sweep_codec, wire
 from ccplay.stream.wire import UnknownEvent
 
@@ -96,5 +98,5 @@ class Recorder:
 _BLOCK_S = 2.0
 """What a crash of ours may cost; longer blocks are hardly shorter to keep or to read."""
 
-_ALONGSIDE = (PingSample, UdpSample, DownloadProgress, Health, TraceSamples, CaStateChanged)
+_ALONGSIDE: tuple[type[Event], ...] = (*PROGRESS, Health, TraceSamples, CaStateChanged)
 """Samples of their own: it does not matter which sweeps come before and which after them."""

@@ -22,19 +22,14 @@ from ccplay.model.commands import (
     SetLink,
     SetQdisc,
     StartCapture,
-    StartDownload,
     StartFlow,
-    StartPing,
-    StartUdp,
     StopCapture,
-    StopDownload,
     StopFlow,
-    StopPing,
-    StopUdp,
     TraceFlow,
     UntraceFlow,
 )
 from ccplay.model.disciplines import DISCIPLINES, validate
+from ccplay.model.traffic import KINDS, TRAFFIC
 from ccplay.model.values import Qdisc
 from ccplay.model.wording import describe, describe_qdisc
 from ccplay.state.lab_state import LabState
@@ -44,7 +39,7 @@ from ccplay.ui.keys import bindings_of, wording
 from ccplay.ui.modal import Modal
 from ccplay.ui.themes import Look
 from ccplay.ui.view import tracing_problem
-from ccplay.units import format_rate, format_size, parse_rate, parse_ratio, parse_time_us
+from ccplay.units import parse_rate, parse_ratio, parse_time_us
 
 RATES = ("1 Mbit/s", "1.5 Mbit/s", "5 Mbit/s", "10 Mbit/s", "20 Mbit/s", "50 Mbit/s", "100 Mbit/s")
 DELAYS = ("0 ms", "5 ms", "10 ms", "20 ms", "50 ms", "100 ms", "200 ms")
@@ -304,25 +299,19 @@ def _traffic(state: LabState) -> Iterator[Entry]:
                 yield Entry(text, "its default", SetCongestionControl(cc=cc, host=host))
     first = network.hosts[0]
     last = network.peer(first)
-    yield Entry("ping", f"{first} → {last}", StartPing(src=first, dst=last))
     monitor = any(each.available for each in state.hello.capabilities.monitors)
-    cross = StartUdp(src=first, dst=last, monitor=monitor)
-    text = f"{format_rate(cross.rate_bps)} in {cross.packet_bytes} byte packets, {first} → {last}"
-    yield Entry("cross traffic by UDP", text, cross)
-    fetch = StartDownload(src=first, dst=last)
-    yield Entry("download", f"{format_size(fetch.bytes)} with wget, {first} → {last}", fetch)
-    for ping in state.pings.values():
-        if ping.ended is None:
-            yield Entry(
-                f"stop ping {ping.name}", f"{ping.src} → {ping.dst}", StopPing(ping=ping.name)
-            )
-    for udp in state.udp.values():
-        if udp.ended is None:
-            yield Entry(f"stop UDP {udp.name}", f"{udp.src} → {udp.dst}", StopUdp(udp=udp.name))
-    for each in state.downloads.values():
-        if each.ended is None:
-            stop = StopDownload(download=each.name)
-            yield Entry(f"stop download {each.name}", f"{each.src} → {each.dst}", stop)
+    for kind in TRAFFIC:
+        if kind.offer:
+            start = kind.starting(src=first, dst=last, monitor=monitor)
+            path = f"{first} → {last}"
+            about = ", ".join(filter(None, (kind.offer_gist(start), path)))
+            yield Entry(kind.offer, about, start)
+    for each in state.traffic.values():
+        kind = KINDS[each.kind]
+        # Those of flows stand beside what else can be done with each.
+        if each.ended is None and kind.offer:
+            text = f"stop {kind.word} {each.name}"
+            yield Entry(text, f"{each.src} → {each.dst}", kind.stopping(each.name))
 
 
 def _captures(state: LabState) -> Iterator[Entry]:

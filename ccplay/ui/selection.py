@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
-from ccplay.model.commands import StopDownload, StopFlow, StopPing, StopUdp
-from ccplay.state.lab_state import Flow, Ping, Udp
+from ccplay.model.commands import StopTraffic
+from ccplay.model.traffic import KINDS
+from ccplay.state.lab_state import Flow, Traffic
 from ccplay.ui.view import View
-
-Traffic: TypeAlias = Flow | Udp | Ping
-Stop: TypeAlias = StopFlow | StopDownload | StopUdp | StopPing
 
 
 def choices(view: View) -> dict[str, Traffic]:
     """Return what stands in the table by name, top down; of several of a name the first."""
     found: dict[str, Traffic] = {}
-    for each in (*view.listed(), *view.datagrams()):
+    for each in (*view.listed(), *view.others()):
         found.setdefault(each.name, each)
     return found
 
@@ -42,13 +38,8 @@ def kept(view: View) -> str | None:
     return next((flow.name for flow in view.listed()), None)
 
 
-def stop(traffic: Traffic) -> Stop:
+def stop(traffic: Traffic) -> StopTraffic:
     """Return what stops it."""
-    match traffic:
-        case Udp():
-            return StopUdp(udp=traffic.name)
-        case Ping():
-            return StopPing(ping=traffic.name)
-        case Flow(kind="download"):
-            return StopDownload(download=traffic.name)
-    return StopFlow(flow=traffic.parent)
+    # Of a flow with several streams each is in the table.
+    name = traffic.parent if isinstance(traffic, Flow) else traffic.name
+    return KINDS[traffic.kind].stopping(name)

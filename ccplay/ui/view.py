@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from ccplay.analysis.theory import Theory
 from ccplay.model.events import LinkChanged
 from ccplay.model.network import Network
+from ccplay.model.traffic import KINDS, TRAFFIC
 from ccplay.session.session import Session
 from ccplay.state.base_rtt import base_rtt
-from ccplay.state.lab_state import Entry, Flow, LabState, Ping, Queue, Udp
+from ccplay.state.lab_state import Entry, Flow, LabState, Ping, Queue, Traffic
 from ccplay.ui.cells.glyphs import Glyphs
 from ccplay.ui.playhead import Playhead
 from ccplay.ui.plots.ghosts import Ghost
@@ -139,12 +140,16 @@ class View:
 
     def pings(self) -> list[Ping]:
         """Return the pings that run, or ended just now."""
-        return [each for each in self.state.pings.values() if _runs(each, self.t, LINGER_S)]
+        return [each for each in self.state.of(Ping).values() if _runs(each, self.t, LINGER_S)]
 
-    def datagrams(self) -> list[Udp | Ping]:
-        """Return what else the table lists, below the flows: cross traffic, then pings."""
-        udp = [each for each in self.state.udp.values() if _runs(each, self.t, LINGER_S)]
-        return [*udp, *self.pings()]
+    def others(self) -> list[Traffic]:
+        """Return what else the table lists below the flows, kind by kind, pings last."""
+        listed = [
+            each
+            for each in self.state.traffic.values()
+            if not KINDS[each.kind].connection and _runs(each, self.t, LINGER_S)
+        ]
+        return sorted(listed, key=lambda each: TRAFFIC.index(KINDS[each.kind]), reverse=True)
 
     def entries(self, most: int) -> list[Entry]:
         """Return the last lines of the event log at the moment shown."""
@@ -212,5 +217,5 @@ def goodput(flow: Flow, tick: int, over_s: float = 1.0) -> float | None:
     return (now - before) * 8 / (timeline.time(tick) - timeline.time(since))
 
 
-def _runs(each: Flow | Ping | Udp, t: float, linger_s: float = 0.0) -> bool:
+def _runs(each: Traffic, t: float, linger_s: float = 0.0) -> bool:
     return each.started <= t and (each.ended is None or t < each.ended + linger_s)

@@ -18,7 +18,7 @@ from ccplay.model.commands import (
 )
 from ccplay.model.network import Topology
 from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
-from ccplay.state.lab_state import LabState
+from ccplay.state.lab_state import Download, LabState, Ping
 from tests.lab.conftest import RunningLab, running
 from tests.lab.namespaced import call
 from tests.lab.trust import physical
@@ -67,16 +67,16 @@ async def loaded(lab: RunningLab, queue: str) -> None:
 async def rtts_ms(lab: RunningLab, name: str) -> float:
     """Return the median RTT of ten pings."""
     lab.send(StartPing(ping=name, count=10, interval_s=0.1))
-    await lab.until(lambda state: name in state.pings and state.pings[name].ended)
-    series = lab.state.pings[name].rtt_us
+    await lab.until(lambda state: name in state.of(Ping) and state.of(Ping)[name].ended)
+    series = lab.state.of(Ping)[name].rtt_us
     found = [each for each in series.values(0, series.end) if each == each]
     return median(found) / 1000
 
 
 async def page_s(lab: RunningLab, name: str) -> float:
     lab.send(StartDownload(download=name, bytes=PAGE))
-    await lab.until(lambda state: name in state.downloads and state.downloads[name].ended)
-    download = lab.state.downloads[name]
+    await lab.until(lambda state: name in state.of(Download) and state.of(Download)[name].ended)
+    download = lab.state.of(Download)[name]
     assert download.error is None
     assert download.duration_s is not None
     return download.duration_s
@@ -193,7 +193,7 @@ async def test_a_name_goes_before_a_kind_and_what_is_unnamed_to_the_last() -> No
     rest = TrafficClass(name="rest", share=0.5)
     async with running(build(first, second, rest)) as lab:
         lab.send(StartPing(ping="p1", count=3, interval_s=0.1))
-        await lab.until(lambda state: "p1" in state.pings and state.pings["p1"].ended)
+        await lab.until(lambda state: "p1" in state.of(Ping) and state.of(Ping)["p1"].ended)
         await lab.swept()
 
         def packets(name: str) -> float:
@@ -222,13 +222,13 @@ async def test_downloads_from_one_server_are_told_apart() -> None:
         lab.send(StartDownload(download="w2", bytes=PAGE), StartDownload(download="w1", bytes=PAGE))
         names = ("w1", "w2")
         await lab.until(
-            lambda state: all(n in state.downloads and state.downloads[n].ended for n in names)
+            lambda state: all((w := state.find(Download, n)) and w.ended for n in names)
         )
         await lab.swept()
         for queue in ("r->h2 first", "r->h2 rest"):
             own = lab.state.queues[queue].series["bytes"].last or 0
             assert PAGE <= own <= PAGE * 1.15
-        seconds = [lab.state.downloads[name].duration_s or 0 for name in names]
+        seconds = [lab.state.of(Download)[name].duration_s or 0 for name in names]
         # Three quarters of the rate take 1.3 s, and both together 1.9 s at the least.
         assert seconds[0] < seconds[1]
 

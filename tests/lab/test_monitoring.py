@@ -14,7 +14,7 @@ from ccplay.model.commands import Build, StartFlow, StartUdp
 from ccplay.model.network import Topology
 from ccplay.model.values import LinkSetting, Monitored, Qdisc
 from ccplay.session import launch
-from ccplay.state.lab_state import LabState
+from ccplay.state.lab_state import LabState, Udp
 from ccplay.state.monitor_rates import DELAY, LOSS, RECEIVED
 from ccplay.stream.sources import LabSource
 from tests.lab.conftest import RunningLab, running
@@ -46,7 +46,7 @@ def build(*, limit: int = LIMIT, loss: float | None = None, **both: int) -> Buil
 
 
 def seen(state: LabState, name: str) -> Monitored:
-    found = (state.udp if name in state.udp else state.flows)[name].monitored
+    found = (state.of(Udp) if name in state.of(Udp) else state.flows)[name].monitored
     assert found is not None
     assert found.delay_min_us is not None
     assert found.delay_max_us is not None
@@ -110,8 +110,8 @@ async def test_what_becomes_of_cross_traffic_is_told_while_it_runs() -> None:
     rate, limit = 1_000_000, 20
     async with running(build(limit=limit, rate=rate)) as lab:
         lab.send(StartUdp(monitor=True, rate_bps=2 * rate))
-        await lab.until(lambda state: "u1" in state.udp and state.udp["u1"].timeline.end > 2)
-        udp = lab.state.udp["u1"]
+        await lab.until(lambda state: (u := state.find(Udp, "u1")) and u.timeline.end > 2)
+        udp = lab.state.of(Udp)["u1"]
         assert udp.ended is None
         # The third second, when the queue has long been full.
         received, loss, delay_us = (udp.seen[name].at(2) for name in (RECEIVED, LOSS, DELAY))
@@ -129,7 +129,7 @@ async def test_fragments_count_as_the_packet_that_they_are_of() -> None:
     async with running(build(mtu=400, loss=0.1)) as lab:
         lab.send(StartUdp(monitor=True, rate_bps=RATE // 10, duration_s=1.0))
         await lab.until(lambda state: over(state, "u1"))
-        udp, told = seen(lab.state, "u1"), lab.state.udp["u1"]
+        udp, told = seen(lab.state, "u1"), lab.state.of(Udp)["u1"]
         assert udp.sent == told.sent == 122
         # iperf3 leaves unread what had come while it waited for its turn, as it hears of the end.
         assert 0.9 * udp.received <= told.received <= udp.received
@@ -185,7 +185,7 @@ async def test_where_it_is_not_to_be_had_the_flow_runs_and_it_is_said() -> None:
         await lab.until(lambda state: over(state, "u1"))
         why = "one-way delays are not measured: BPF programs need root"
         assert sum(why in each.text for each in lab.state.log) == 1
-        assert lab.state.flows["1"].monitored is lab.state.udp["u1"].monitored is None
-        assert lab.state.flows["1"].error is lab.state.udp["u1"].error is None
+        assert lab.state.flows["1"].monitored is lab.state.of(Udp)["u1"].monitored is None
+        assert lab.state.flows["1"].error is lab.state.of(Udp)["u1"].error is None
     finally:
         await lab.close()

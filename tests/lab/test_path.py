@@ -11,7 +11,7 @@ from ccplay.model.events import PingEnded, PingSample
 from ccplay.model.network import Topology
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.session import launch
-from ccplay.state.lab_state import LabState
+from ccplay.state.lab_state import LabState, Ping, Udp
 from ccplay.stream.sources import LabSource
 from tests.lab.conftest import RunningLab, running
 from tests.lab.test_traffic import end_of
@@ -39,8 +39,8 @@ async def test_segments_fit_the_mtu_and_it_is_told() -> None:
         assert lab.state.flows["1"].mss == 400 - HEADERS
         # Datagrams that are longer go in fragments, and arrive whole.
         lab.send(StartUdp(packet_bytes=1024, duration_s=0.4))
-        await lab.until(lambda state: "u1" in state.udp and state.udp["u1"].ended)
-        udp = lab.state.udp["u1"]
+        await lab.until(lambda state: "u1" in state.of(Udp) and state.of(Udp)["u1"].ended)
+        udp = lab.state.of(Udp)["u1"]
         assert udp.sent == 49
         # iperf3 leaves unread what had come while it waited for its turn, as it hears of the end.
         assert 0.8 * udp.sent <= udp.received <= udp.sent
@@ -67,8 +67,8 @@ async def test_each_hop_adds_its_delay_both_ways() -> None:
     )
     async with running(build) as lab:
         lab.send(StartPing(count=10, interval_s=0.1))
-        await lab.until(lambda state: "p1" in state.pings and state.pings["p1"].ended)
-        answers = lab.state.pings["p1"].rtt_us
+        await lab.until(lambda state: "p1" in state.of(Ping) and state.of(Ping)["p1"].ended)
+        answers = lab.state.of(Ping)["p1"].rtt_us
         times = sorted(answers.values(answers.first, answers.end))
         assert len(times) == 10
         # Four hops; 98 bytes on the wire take 0.5 ms at 2 and 10 Mbit/s both ways. Never less;
@@ -110,7 +110,7 @@ async def lost_pings(seed: int) -> list[int]:
         # After the last one ping(8) waits for two round trips only, which may be too short for a
         # busy machine: what is said of ten more decides on the first hundred.
         lab.send(StartPing(count=110, interval_s=0.01))
-        await lab.until(lambda state: "p1" in state.pings and state.pings["p1"].ended)
+        await lab.until(lambda state: "p1" in state.of(Ping) and state.of(Ping)["p1"].ended)
     finally:
         await lab.close()
     assert answers.sent == 110

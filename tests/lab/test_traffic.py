@@ -21,7 +21,7 @@ from ccplay.model.commands import (
 from ccplay.model.events import DownloadProgress
 from ccplay.model.network import Topology
 from ccplay.model.values import LinkSetting, Qdisc
-from ccplay.state.lab_state import LabState
+from ccplay.state.lab_state import Download, LabState, Ping
 from tests.lab.conftest import RunningLab, running
 from tests.lab.trust import physical
 
@@ -107,7 +107,7 @@ async def test_a_flow_opens_within_a_round_trip_or_so_where_the_queue_is_full() 
             StartPing(interval_s=0.2),
         )
         # 100 packets wait 0.6 s at 2 Mbit/s; the least that CUBIC leaves of them is 70 %.
-        await lab.until(lambda state: "p1" in state.pings and rtt_s(state) > 0.4)
+        await lab.until(lambda state: "p1" in state.of(Ping) and rtt_s(state) > 0.4)
         lab.send(StartFlow(cc="reno"))
         await lab.until(lambda state: flow_is_open(state, "2"))
         applied = next(
@@ -123,7 +123,7 @@ async def test_a_flow_opens_within_a_round_trip_or_so_where_the_queue_is_full() 
 
 def rtt_s(state: LabState) -> float:
     """Return what the newest ping took."""
-    return (state.pings["p1"].rtt_us.last or 0.0) / 1e6
+    return (state.of(Ping)["p1"].rtt_us.last or 0.0) / 1e6
 
 
 async def test_a_flow_ends_after_its_bytes() -> None:
@@ -185,8 +185,8 @@ async def test_a_download_is_sampled_and_told_of() -> None:
     seen = Progress()
     async with running(BUILD, seen) as lab:
         lab.send(StartDownload(bytes=SIZE, cc="reno"))
-        await lab.until(lambda state: "w1" in state.downloads and state.downloads["w1"].ended)
-        download = lab.state.downloads["w1"]
+        await lab.until(lambda state: "w1" in state.of(Download) and state.of(Download)["w1"].ended)
+        download = lab.state.of(Download)["w1"]
         assert download.error is None
         assert download.bytes == SIZE
         assert seen.bytes
@@ -203,8 +203,8 @@ async def test_a_download_is_sampled_and_told_of() -> None:
 async def test_pings_come_back_and_are_counted() -> None:
     async with running(BUILD) as lab:
         lab.send(StartPing(count=3, interval_s=0.1))
-        await lab.until(lambda state: "p1" in state.pings and state.pings["p1"].ended)
-        ping = lab.state.pings["p1"]
+        await lab.until(lambda state: "p1" in state.of(Ping) and state.of(Ping)["p1"].ended)
+        ping = lab.state.of(Ping)["p1"]
         assert (ping.sent, ping.lost, ping.error) == (3, 0, None)
 
 
@@ -233,12 +233,12 @@ async def test_a_flow_that_dies_says_why(words: tuple[str, ...], reason: str) ->
 async def test_a_ping_and_a_download_that_die_say_why() -> None:
     async with running(BUILD) as lab:
         lab.send(StartPing(), StartDownload(bytes=100_000_000))
-        await lab.until(lambda state: "p1" in state.pings and flow_is_open(state, "w1"))
+        await lab.until(lambda state: "p1" in state.of(Ping) and flow_is_open(state, "w1"))
         await kill(lab, "ping", "-n")
         await kill(lab, "wget", "--no-config")
-        await lab.until(lambda state: state.pings["p1"].ended and state.downloads["w1"].ended)
-        assert lab.state.pings["p1"].error == "ping was killed by SIGKILL"
-        assert lab.state.downloads["w1"].error == "wget was killed by SIGKILL"
+        await lab.until(lambda state: state.of(Ping)["p1"].ended and state.of(Download)["w1"].ended)
+        assert lab.state.of(Ping)["p1"].error == "ping was killed by SIGKILL"
+        assert lab.state.of(Download)["w1"].error == "wget was killed by SIGKILL"
 
 
 async def test_a_command_that_does_not_fit_is_refused_with_what_there_is() -> None:

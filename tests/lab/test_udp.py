@@ -17,7 +17,7 @@ from ccplay.model.commands import (
 )
 from ccplay.model.network import Topology
 from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
-from ccplay.state.lab_state import LabState
+from ccplay.state.lab_state import LabState, Udp
 from tests.lab.conftest import running
 from tests.lab.namespaced import call
 from tests.lab.test_captures import needs_tcpdump, only_file, packets_in
@@ -35,7 +35,7 @@ def build(*classes: TrafficClass, limit: int = 50) -> Build:
 
 
 def over(state: LabState, *names: str) -> bool:
-    return all(name in state.udp and state.udp[name].ended is not None for name in names)
+    return all(name in state.of(Udp) and state.of(Udp)[name].ended is not None for name in names)
 
 
 @physical
@@ -43,7 +43,7 @@ async def test_it_sends_at_its_rate_and_all_of_it_arrives() -> None:
     async with running(build()) as lab:
         lab.send(StartUdp(packet_bytes=500, duration_s=1.0))
         await lab.until(lambda state: over(state, "u1"))
-        udp = lab.state.udp["u1"]
+        udp = lab.state.of(Udp)["u1"]
         assert udp.error is None
         assert udp.sent == 250
         # iperf3 leaves unread what had come while it waited for its turn, as it hears of the end.
@@ -68,7 +68,7 @@ async def test_more_than_the_link_carries_is_lost_and_a_stop_tells_it() -> None:
         await lab.until(dropping)
         lab.send(StopUdp(udp="a"))
         await lab.until(lambda state: over(state, "a"))
-        udp = lab.state.udp["a"]
+        udp = lab.state.of(Udp)["a"]
         assert udp.error is None
         assert udp.jitter_us is not None
         # Half is too much, and the headers; the queue takes some at first, and keeps some at last.
@@ -85,7 +85,7 @@ async def test_the_end_of_a_session_waits_for_no_queue() -> None:
     async with running(build(limit=1000)) as lab:
         lab.send(StartUdp(rate_bps=2 * RATE))
         await lab.until(lambda state: (queued(state) or 0) > 500)
-    udp = lab.state.udp["u1"]
+    udp = lab.state.of(Udp)["u1"]
     assert udp.error is None
     # Both ends are told at once. While the receiver takes a second to heed it, 235 arrive.
     assert udp.under_way > 200
@@ -101,7 +101,7 @@ async def test_it_starts_and_ends_on_time_where_the_queue_is_full() -> None:
         await lab.until(lambda state: (queued(state) or 0) > 45)
         lab.send(StartUdp(rate_bps=200_000, duration_s=1.0))
         await lab.until(lambda state: over(state, "u1"))
-        udp, (*_, applied) = lab.state.udp["u1"], lab.state.applied
+        udp, (*_, applied) = lab.state.of(Udp)["u1"], lab.state.applied
         asked = applied.t - applied.took_s
         # 30 ms for two programs to start; ten times that on a busy machine, but no round trip.
         assert udp.started - asked < 0.35
@@ -141,7 +141,7 @@ async def test_classes_know_it() -> None:
         lab.send(StartUdp(rate_bps=RATE, duration_s=2.0))
         await lab.until(lambda state: over(state, "u1"))
         await lab.swept()
-        udp = lab.state.udp["u1"]
+        udp = lab.state.of(Udp)["u1"]
         assert udp.duration_s is not None
         received_bps = udp.received * udp.packet_bytes * 8 / udp.duration_s
         # A fifth, and what waits in its queue at the end: 50 packets over 2 s.
@@ -154,10 +154,10 @@ async def test_classes_know_it() -> None:
 async def test_it_says_why_it_died() -> None:
     async with running(build()) as lab:
         lab.send(StartUdp())
-        await lab.until(lambda state: "u1" in state.udp)
+        await lab.until(lambda state: "u1" in state.of(Udp))
         await kill(lab, "iperf3", "-u")
         await lab.until(lambda state: over(state, "u1"))
-        assert lab.state.udp["u1"].error == "iperf3 was killed by SIGKILL"
+        assert lab.state.of(Udp)["u1"].error == "iperf3 was killed by SIGKILL"
 
 
 @physical

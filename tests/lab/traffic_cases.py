@@ -36,13 +36,13 @@ async def switch(flow_cc: str, later_cc: str, next_cc: str) -> list[str]:
     traffic = Traffic(built.namespace, probe, events.append, time.monotonic, built.network)
     sweeping = asyncio.create_task(_sweep(probe))
     said = []
-    await traffic.start_flow(StartFlow(cc=flow_cc))
+    await traffic.start(StartFlow(cc=flow_cc))
     said.append(await _cc_of(probe, "1", flow_cc))
     traffic.switch_flow("1", later_cc)
     said.append(await _cc_of(probe, "1", later_cc))
     congestion.set_host_default(host, next_cc)
     said.append(congestion.host_default(host))
-    said.append((await traffic.start_flow(StartFlow())).cc or "")
+    said.append((await traffic.start(StartFlow())).cc or "")
     said.append(await _cc_of(probe, "2", next_cc))
     await traffic.close()
     sweeping.cancel()
@@ -66,7 +66,7 @@ async def udp_of_a_newer_iperf3(seconds: float) -> Any:
 
     probe = Probe(built.namespaces, [])
     traffic = Traffic(built.namespace, probe, take, time.monotonic, built.network)
-    await traffic.start_udp(StartUdp(packet_bytes=500, duration_s=seconds))
+    await traffic.start(StartUdp(packet_bytes=500, duration_s=seconds))
     ended = await over
     await traffic.close()
     probe.close()

@@ -15,13 +15,13 @@ from ccplay.guest import boot
 from ccplay.model.commands import SetLink, SetQdisc, StartDownload, StartFlow, StartPing
 from ccplay.model.network import Topology
 from ccplay.model.topologies import plan
+from ccplay.model.traffic import is_limited, stopped_by
 from ccplay.model.values import Capabilities, Feature, Qdisc
 from ccplay.scenario.fields.network import link_problem
 from ccplay.scenario.file.library import find, shipped
 from ccplay.scenario.file.reading import load, parse
 from ccplay.scenario.file.tree import grow, overlay, plain
 from ccplay.scenario.rules.support import check_against
-from ccplay.scenario.rules.timeline import is_limited, stopped_by
 
 HEAD = 'title = "T"\nduration = "60 s"\ntopology.kind = "linear"\n'
 PATH = Path("t.toml")

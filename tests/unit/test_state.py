@@ -23,7 +23,7 @@ from ccplay.model.events import (
 )
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
 from ccplay.model.values import LinkSetting
-from ccplay.state.lab_state import LabState
+from ccplay.state.lab_state import Download, LabState, Ping
 from ccplay.stream.wire import UnknownEvent
 
 
@@ -130,7 +130,7 @@ def test_a_lost_ping_is_a_gap_and_counted() -> None:
         PingSample(t=0.2, ping="p1", seq=1, rtt_us=20_000),
         PingSample(t=0.4, ping="p1", seq=2, rtt_us=None),
     )
-    ping = state.pings["p1"]
+    ping = state.of(Ping)["p1"]
     assert (ping.sent, ping.lost) == (2, 1)
     assert ping.rtt_us.values(0, 2) == [20_000]
 
@@ -144,7 +144,7 @@ def test_a_download_has_tcp_samples_of_its_own() -> None:
     flow = state.flows["w1"]
     assert flow.kind == "download"
     assert (state.cc_at(flow, 0.05), state.cc_at(flow, 0.3)) == ("cubic", "reno")
-    assert state.downloads["w1"].duration_s == 0.4
+    assert state.of(Download)["w1"].duration_s == 0.4
 
 
 def test_marks_and_failures_are_in_the_log() -> None:

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from ccplay.analysis.percentiles import percentile
 from ccplay.analysis.results import Result
 from ccplay.analysis.summary import machine, summarise
 from ccplay.model.events import (
@@ -31,6 +30,7 @@ from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
 from ccplay.model.values import Capabilities, LinkSetting, Qdisc
 from ccplay.report.terminal.table import show
 from ccplay.state.lab_state import LabState
+from ccplay.state.percentiles import percentile
 from ccplay.stream import wire
 
 HELLO = Hello(

@@ -58,9 +58,9 @@ from ccplay.model.events import (
 )
 from ccplay.model.network import Network, Topology
 from ccplay.model.topologies import plan
+from ccplay.model.traffic import TRAFFIC, is_limited, started_by
 from ccplay.model.values import (
     CAPTURE_LIMITS,
-    TRAFFIC_KINDS,
     Capabilities,
     LinkSetting,
     Qdisc,
@@ -73,7 +73,6 @@ from ccplay.scenario.file.reading import load, parse
 from ccplay.scenario.file.writing import write
 from ccplay.scenario.rules.captures import LARGEST_CAPTURE
 from ccplay.scenario.rules.own_algorithms import admitted, rerun
-from ccplay.scenario.rules.timeline import is_limited, traffic_of
 from ccplay.scenario.values import Case
 from ccplay.session.timeline import Script
 from ccplay.state.lab_state import LabState
@@ -158,7 +157,7 @@ algorithms = st.sampled_from(read.CONGESTION_CONTROLS)
 @st.composite
 def classes(draw: st.DrawFn) -> list[TrafficClass]:
     """Draw a few that share a rate, all traffic in one of them at the most."""
-    takes = draw(st.permutations([*TRAFFIC_KINDS, "1", "w1", "p1"]))
+    takes = draw(st.permutations([*(kind.plural for kind in TRAFFIC), "1", "w1", "p1"]))
     number = draw(st.integers(0, 3))
     return [
         TrafficClass(
@@ -373,7 +372,7 @@ def outcome(t: float, command: AnyCommand) -> Iterator[AnyEvent]:
             ended = FlowEnded(t=t, flow=command.flow, bytes=1, duration_s=2.0, retransmits=0)
         case _:
             return
-    if traffic_of(command) is None or is_limited(command):
+    if started_by(command) is None or is_limited(command):
         yield ended
 
 

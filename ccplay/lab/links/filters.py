@@ -53,7 +53,7 @@ class Packets:
     """What runs under a name, and how its packets are known, in either direction."""
 
     kind: str
-    """One of ``TRAFFIC_KINDS``, see ``model.values``."""
+    """The plural of a kind of traffic, see ``model.traffic``."""
     name: str
     matches: tuple[Keys, ...]
 

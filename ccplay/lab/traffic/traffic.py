@@ -1,68 +1,26 @@
-"""All traffic of the lab: starts, stops and lists flows, downloads, pings and UDP by name."""
+"""All traffic of the lab by name: starts it, stops it, and finds its connections."""
 
 from __future__ import annotations
 
 import asyncio
-import socket
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Protocol, TypeAlias, TypeVar
+from collections.abc import Callable, Iterable
+from typing import TypeVar, cast
 
 from msgspec.structs import replace
 
 from ccplay.errors import CommandError
-from ccplay.lab.links.filters import Packets, echo_packets, tcp_packets, udp_packets
-from ccplay.lab.network.bypass import Bypass
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.probe.probe import Probe
-from ccplay.lab.traffic import congestion, ecn
-from ccplay.lab.traffic.download import Download, WebServer
-from ccplay.lab.traffic.flow import Flow
-from ccplay.lab.traffic.monitor import Stream
-from ccplay.lab.traffic.monitoring import Monitoring, Watched
-from ccplay.lab.traffic.ping import Ping
-from ccplay.lab.traffic.ports import Ports
-from ccplay.lab.traffic.udp import Udp
+from ccplay.lab.traffic.site import Classifier, Connected, Runner, Site
+from ccplay.lab.traffic.starting import STARTERS
 from ccplay.model.base import LONGEST_NAME, Event
-from ccplay.model.commands import (
-    StartDownload,
-    StartFlow,
-    StartPing,
-    StartUdp,
-    StopDownload,
-    StopFlow,
-    StopPing,
-    StopUdp,
-)
-from ccplay.model.events import DownloadEnded, FlowEnded, Log, PingEnded, UdpEnded
+from ccplay.model.commands import StartTraffic, StopTraffic
 from ccplay.model.network import Network
+from ccplay.model.traffic import TRAFFIC, TrafficKind, started_by, stopped_by
 
-MAX_STREAMS = 128
-"""iperf3's own limit."""
+S = TypeVar("S", bound=StartTraffic)
 
-UDP_PACKETS = (16, 65_507)
-"""Bytes of payload: iperf3 numbers its packets in the first 16, and IPv4 carries no more."""
-
-UDP_RATES = (1_000, 1_000_000_000)
-"""Bits of payload a second."""
-
-MIN_PING_INTERVAL_S = 0.01
-"""Faster pings would cost more than they tell."""
-
-Start: TypeAlias = StartFlow | StartDownload | StartPing | StartUdp
-Stop: TypeAlias = StopFlow | StopDownload | StopPing | StopUdp
-
-T = TypeVar("T", bound=Flow | Download | Ping | Udp)
-
-
-class Classifier(Protocol):
-    """Who leads packets into classes; ``shaping.Shaper`` does."""
-
-    def admit(self, packets: Packets) -> None:
-        """Take note of traffic before its first packet. Raises ``LabError``."""
-
-    def dismiss(self, kind: str, name: str) -> None:
-        """Forget traffic that has ended."""
+_ENDS = {kind.ended: kind for kind in TRAFFIC}
 
 
 class Traffic:
@@ -87,191 +45,65 @@ class Traffic:
         ``classifier`` hears of packets before there are any. Names that are ``reserved`` must be
         asked for.
         """
-        self._classifier = classifier
         self._reserved = set(reserved)
-        self._namespace = namespace
-        self._probe, self._emit, self._clock = probe, emit, clock
-        self._network = network
-        self._ports = Ports()
-        self._flows: dict[str, Flow] = {}
-        self._downloads: dict[str, Download] = {}
-        self._pings: dict[str, Ping] = {}
-        self._udp: dict[str, Udp] = {}
-        self._bypass = Bypass(network, namespace)
-        self._servers: dict[str, WebServer] = {}
-        self._monitoring = Monitoring(lambda text: emit(Log(t=clock(), level="warning", text=text)))
+        self._probe, self._emit, self._network = probe, emit, network
+        self._site = Site(namespace, probe, self._tell, clock, network, classifier=classifier)
+        self._runners: dict[str, Runner] = {}
+        self._kinds: dict[str, TrafficKind] = {}
+        """By name what has been started, also what is about to start."""
         probe.after_sweep.append(self._watch)
 
-    async def start(self, command: Start) -> Start:
+    async def start(self, command: S) -> S:
         """Start traffic and return ``command`` with every name filled in.
 
         Raises ``CommandError``, ``UnsupportedError``, ``LabError``.
         """
-        match command:
-            case StartFlow():
-                return await self.start_flow(command)
-            case StartDownload():
-                return await self.start_download(command)
-            case StartPing():
-                return await self.start_ping(command)
-            case StartUdp():
-                return await self.start_udp(command)
+        if (kind := started_by(command)) is None:
+            raise CommandError("this starts no traffic")
+        src, dst = self._path(command.src, command.dst)
+        name = self._new_name(kind, kind.name_of(command))
+        command = replace(command, **{kind.field: name}, src=src, dst=dst)
+        self._kinds[name] = kind
+        try:
+            command, self._runners[name] = await STARTERS[kind.name](command, self._site)
+        except BaseException:
+            del self._kinds[name]
+            raise
+        return command
 
-    def stop(self, command: Stop) -> None:
+    def stop(self, command: StopTraffic) -> None:
         """End traffic; news of its end follow.
 
         Raises ``CommandError`` where none of this name runs.
         """
-        match command:
-            case StopFlow(flow=name):
-                _running("flow", name, self._flows).begin_stop()
-            case StopDownload(download=name):
-                _running("download", name, self._downloads).begin_stop()
-            case StopPing(ping=name):
-                _running("ping", name, self._pings).begin_stop()
-            case StopUdp(udp=name):
-                _running("udp", name, self._udp).begin_stop()
-
-    # --- flows ------------------------------------------------------------------------------
-
-    async def start_flow(self, command: StartFlow) -> StartFlow:
-        """Start iperf3 and return ``command`` with every name filled in.
-
-        Returns once iperf3 runs; ``FlowStarted`` follows when its connections are open. Raises
-        ``CommandError``, ``UnsupportedError``, ``LabError``.
-        """
-        src, dst = self._path(command.src, command.dst)
-        name = self._new_name("flow", command.flow, [*self._flows, *self._downloads, *self._udp])
-        if not 1 <= command.streams <= MAX_STREAMS:
-            raise CommandError(f"flow {name}: streams are 1 to {MAX_STREAMS}")
-        _require_positive(f"flow {name}", bytes=command.bytes, duration_s=command.duration_s)
-        cc = self._choose_cc(src, command.cc)
-        filled = replace(command, flow=name, src=src, dst=dst, cc=cc)
-        flow = Flow(filled, self._ports, self._probe, self._tell, self._clock, bypass=self._bypass)
-        address = self._network.address(dst)
-        if command.ecn:
-            ecn.ask_for_ecn(self._namespace(src), flow.port)
-        if command.monitor:
-            streams = [Stream(socket.IPPROTO_TCP, sport, flow.port) for sport in flow.sports]
-            flow.watched = await self._watched(src, dst, streams)
-        with self._admitted(tcp_packets("flows", name, address, flow.port)):
-            await flow.start(self._namespace(dst), address, self._namespace(src))
-        self._flows[name] = flow
-        return filled
+        if (kind := stopped_by(command)) is not None:
+            self._running(kind.name_of(command) or "", (kind,)).begin_stop()
 
     def switch_flow(self, name: str, cc: str) -> None:
         """Change the congestion control of a running flow or download.
 
         Raises ``CommandError`` or ``UnsupportedError``.
         """
-        _running("flow", name, self._sampled).switch(cc)
+        self._connected(name).switch(cc)
 
     def sender(self, name: str) -> tuple[Namespace, range]:
         """Return where a running flow or download sends from: the node, and its ports there.
 
         Raises ``CommandError`` where none of this name runs.
         """
-        found = _running("flow", name, self._sampled)
-        return self._namespace(found.src), found.sports
+        found = self._connected(name)
+        return self._site.namespace(found.src), found.sports
 
     def runs(self, name: str) -> bool:
         """Say whether a flow or download of this name runs."""
         found = self._sampled.get(name)
         return found is not None and not found.ended.is_set()
 
-    @property
-    def _sampled(self) -> dict[str, Flow | Download]:
-        return {**self._flows, **self._downloads}
-
-    # --- downloads --------------------------------------------------------------------------
-
-    async def start_download(self, command: StartDownload) -> StartDownload:
-        """Start wget and return ``command`` with every name filled in.
-
-        Raises ``CommandError``, ``UnsupportedError``, ``LabError``.
-        """
-        src, dst = self._path(command.src, command.dst)
-        name = self._new_name(
-            "download", command.download, [*self._flows, *self._downloads, *self._udp]
-        )
-        _require_positive(f"download {name}", bytes=command.bytes)
-        cc = self._choose_cc(src, command.cc)
-        filled = replace(command, download=name, src=src, dst=dst, cc=cc)
-        server = self._servers.get(src)
-        if server is None or server.ended:
-            server = await WebServer.start(self._namespace(src), self._served)
-            self._servers[src] = server
-        port, address = self._ports.web(), self._network.address(src)
-        download = Download(filled, server, self._probe, self._tell, self._clock, port=port)
-        self._downloads[name] = download
-        with self._admitted(tcp_packets("downloads", name, address, port)):
-            await download.start(self._namespace(dst), address)
-        return filled
-
-    def _served(self, name: str, port: int) -> None:
-        if name in self._downloads:
-            self._downloads[name].served_on(port)
-
-    # --- pings ------------------------------------------------------------------------------
-
-    async def start_ping(self, command: StartPing) -> StartPing:
-        """Start ping(8) and return ``command`` with every name filled in.
-
-        Raises ``CommandError`` or ``LabError``.
-        """
-        src, dst = self._path(command.src, command.dst)
-        name = self._new_name("ping", command.ping, [*self._pings, *self._udp])
-        _require_positive(f"ping {name}", count=command.count)
-        if command.interval_s < MIN_PING_INTERVAL_S:
-            raise CommandError(f"ping {name}: interval_s is {MIN_PING_INTERVAL_S} or more")
-        filled = replace(command, ping=name, src=src, dst=dst)
-        identifier = self._ports.echo()
-        ping = Ping(filled, self._tell, self._clock, identifier=identifier)
-        with self._admitted(echo_packets(name, identifier)):
-            await ping.start(self._namespace(src), self._network.address(dst))
-        self._pings[name] = ping
-        return filled
-
-    # --- cross traffic ----------------------------------------------------------------------
-
-    async def start_udp(self, command: StartUdp) -> StartUdp:
-        """Start iperf3 and return ``command`` with every name filled in.
-
-        Returns once iperf3 runs; ``UdpStarted`` follows when it sends. Raises ``CommandError``
-        or ``LabError``.
-        """
-        src, dst = self._path(command.src, command.dst)
-        taken = [*self._flows, *self._downloads, *self._pings, *self._udp]
-        name = self._new_name("udp", command.udp, taken)
-        _require_positive(f"UDP {name}", duration_s=command.duration_s)
-        for what, value, (low, high) in (
-            ("rate_bps", command.rate_bps, UDP_RATES),
-            ("packet_bytes", command.packet_bytes, UDP_PACKETS),
-        ):
-            if not low <= value <= high:
-                raise CommandError(f"UDP {name}: {what} goes from {low} to {high}, not {value}")
-        filled = replace(command, udp=name, src=src, dst=dst)
-        port, (sport,) = self._ports.server(), self._ports.senders(1)
-        udp = Udp(filled, self._tell, self._clock, self._bypass, port=port, sport=sport)
-        if command.monitor:
-            streams = [Stream(socket.IPPROTO_UDP, sport, port)]
-            udp.watched = await self._watched(src, dst, streams)
-        address = self._network.address(dst)
-        with self._admitted(udp_packets(name, address, udp.port)):
-            await udp.start(self._namespace(dst), address, self._namespace(src))
-        self._udp[name] = udp
-        return filled
-
-    async def _watched(self, src: str, dst: str, streams: Sequence[Stream]) -> Watched | None:
-        """Follow packets before there are any; None where that is not possible."""
-        return await self._monitoring.watch(self._namespace(src), self._namespace(dst), streams)
-
     def under(self, cc: str) -> list[str]:
         """Return the running flows and downloads whose connection uses ``cc``."""
-        sampled: dict[str, Flow | Download] = {**self._flows, **self._downloads}
         found = {
             name: self._probe.counters(name)
-            for name, each in sampled.items()
+            for name, each in self._sampled.items()
             if not each.ended.is_set()
         }
         return [name for name, now in found.items() if now is not None and now.cc == cc]
@@ -280,64 +112,45 @@ class Traffic:
         """Say whether a connection under ``cc`` is about to open."""
         return any(each.opening_under == cc for each in self._sampled.values())
 
-    # --- all --------------------------------------------------------------------------------
+    async def close(self) -> None:
+        """End everything, and wait until it has."""
+        running = [each for each in self._runners.values() if not each.ended.is_set()]
+        await asyncio.gather(*(each.stop() for each in running))
+        self._probe.after_sweep.remove(self._watch)
+        await self._site.close()
 
-    @contextmanager
-    def _admitted(self, packets: Packets) -> Generator[None]:
-        """Lead packets into their class before the first one is sent."""
-        if self._classifier is not None:
-            self._classifier.admit(packets)
-        try:
-            yield
-        except BaseException:
-            self._dismiss(packets.kind, packets.name)
-            raise
+    @property
+    def _sampled(self) -> dict[str, Connected]:
+        return {
+            name: cast("Connected", each)
+            for name, each in self._runners.items()
+            if self._kinds[name].connection
+        }
 
-    def _dismiss(self, kind: str, name: str) -> None:
-        if self._classifier is not None:
-            self._classifier.dismiss(kind, name)
+    def _connected(self, name: str) -> Connected:
+        kinds = tuple(kind for kind in TRAFFIC if kind.connection)
+        return cast("Connected", self._running(name, kinds))
+
+    def _running(self, name: str, kinds: tuple[TrafficKind, ...]) -> Runner:
+        """Return what runs under ``name``. Raises ``CommandError`` naming what does instead."""
+        things = {key: each for key, each in self._runners.items() if self._kinds[key] in kinds}
+        thing = things.get(name)
+        if thing is None or thing.ended.is_set():
+            there = [each for each, other in things.items() if not other.ended.is_set()]
+            word = kinds[0].word
+            state = f"no {word} {name!r}" if thing is None else f"{word} {name!r} has ended"
+            raise CommandError(f"{state}; running: {', '.join(there) or 'none'}")
+        return thing
 
     def _tell(self, event: Event) -> None:
         """Pass an event on; traffic that has ended needs no class any more."""
-        match event:
-            case FlowEnded():
-                self._dismiss("flows", event.flow)
-                if (flow := self._flows.get(event.flow)) is not None and flow.asks_for_ecn:
-                    ecn.ask_no_more(self._namespace(flow.src), flow.port)
-            case DownloadEnded():
-                self._dismiss("downloads", event.download)
-            case PingEnded():
-                self._dismiss("pings", event.ping)
-            case UdpEnded():
-                self._dismiss("udp", event.udp)
+        if (kind := _ENDS.get(type(event))) is not None:
+            self._site.dismiss(kind.plural, kind.name_of(event) or "")
         self._emit(event)
 
-    async def close(self) -> None:
-        """End everything, and wait until it has."""
-        everything: list[Flow | Download | Ping | Udp] = [
-            *self._flows.values(),
-            *self._downloads.values(),
-            *self._pings.values(),
-            *self._udp.values(),
-        ]
-        await asyncio.gather(
-            *(each.stop() for each in everything if not each.ended.is_set()),
-        )
-        await asyncio.gather(*(server.stop() for server in self._servers.values()))
-        self._probe.after_sweep.remove(self._watch)
-        self._monitoring.close()
-
     def _watch(self) -> None:
-        for flow in self._flows.values():
-            flow.watch()
-        for download in self._downloads.values():
-            download.watch()
-
-    def _choose_cc(self, src: str, cc: str | None) -> str:
-        if cc is None:
-            return congestion.host_default(self._namespace(src))
-        congestion.require(cc)
-        return congestion.called(cc)
+        for each in self._sampled.values():
+            each.watch()
 
     def _path(self, src: str | None, dst: str | None) -> tuple[str, str]:
         """Fill in what is missing: the first sender, and the peer of ``src``."""
@@ -353,37 +166,21 @@ class Traffic:
         if name not in self._network.hosts:
             raise CommandError(f"no host {name!r}; hosts: {', '.join(self._network.hosts)}")
 
-    def _new_name(self, kind: str, name: str | None, taken: Iterable[str]) -> str:
-        names = set(taken)
+    def _new_name(self, kind: TrafficKind, name: str | None) -> str:
         if name is None:
-            prefix = {"flow": "", "download": "w", "ping": "p", "udp": "u"}[kind]
-            avoided = names | self._reserved
+            avoided = self._kinds.keys() | self._reserved
             return next(
                 free
                 for number in range(1, len(avoided) + 2)
-                if (free := f"{prefix}{number}") not in avoided
+                if (free := f"{kind.prefix}{number}") not in avoided
             )
-        if name in names:
-            raise CommandError(f"the name {name!r} is taken: another {kind} has or had it")
+        if (holder := self._kinds.get(name)) is not None:
+            raise CommandError(f"the name {name!r} is taken: another {holder.word} has or had it")
         if not name.isprintable() or not name or set(name) & set("/ "):
-            raise CommandError(f"{kind} {name!r}: a name has neither spaces nor '/'")
+            raise CommandError(f"{kind.word} {name!r}: a name has neither spaces nor '/'")
         if len(name) > LONGEST_NAME:
             short = f"{name[:20]}…"
-            raise CommandError(f"{kind} {short!r}: a name has at most {LONGEST_NAME} characters")
+            raise CommandError(
+                f"{kind.word} {short!r}: a name has at most {LONGEST_NAME} characters"
+            )
         return name
-
-
-def _running(kind: str, name: str, things: Mapping[str, T]) -> T:
-    """Return what runs under ``name``. Raises ``CommandError`` naming what does instead."""
-    thing = things.get(name)
-    if thing is None or thing.ended.is_set():
-        there = [each for each, other in things.items() if not other.ended.is_set()]
-        state = f"no {kind} {name!r}" if thing is None else f"{kind} {name!r} has ended"
-        raise CommandError(f"{state}; running: {', '.join(there) or 'none'}")
-    return thing
-
-
-def _require_positive(what: str, **limits: float | None) -> None:
-    for name, value in limits.items():
-        if value is not None and value <= 0:
-            raise CommandError(f"{what}: {name} must be more than 0, not {value:g}")

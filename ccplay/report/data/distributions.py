@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ccplay.analysis.queueing import queueing_delays_us
-from ccplay.state.lab_state import LabState
+from ccplay.state.lab_state import LabState, Ping
 
 POINTS = 400
 """So many quantiles stand for the values of a run."""
@@ -83,7 +83,7 @@ def distributions(state: LabState) -> dict[str, Distribution]:
     ]
     pings = [
         value * 1e-3
-        for ping in state.pings.values()
+        for ping in state.of(Ping).values()
         for value in ping.rtt_us.values(0, ping.rtt_us.end)
     ]
     found = {"rtt": distribution(srtt), "ping": distribution(pings)}

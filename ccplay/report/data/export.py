@@ -12,8 +12,9 @@ from typing import Any, BinaryIO, Protocol, TextIO
 
 from ccplay.errors import RecordingError, UsageError
 from ccplay.files import writing
+from ccplay.model.traffic import Cells
 from ccplay.report.data.material import Material
-from ccplay.report.data.samples import TABLES, Batch, Kind, Schema, batches, schemas
+from ccplay.report.data.samples import TABLES, Batch, Schema, batches, schemas
 from ccplay.report.data.tables import harmless
 
 FORMATS = ("csv", "parquet")
@@ -128,7 +129,7 @@ class _Csv:
 
 def _parquet(file: BinaryIO, schema: Schema) -> _Sink:
     arrow, parquet = _pyarrow()
-    types: dict[Kind, Any] = {
+    types: dict[Cells, Any] = {
         "text": arrow.dictionary(arrow.int32(), arrow.string()),
         "whole": arrow.int64(),
         "real": arrow.float64(),

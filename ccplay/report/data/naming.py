@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ccplay.model.traffic import TRAFFIC
+
 _QUANTITIES = {
     "goodput_bps": "goodput",
     "rate_bps": "download rate",
@@ -53,12 +55,9 @@ _COUNTED = {
     "marks": "packets",
 }
 _GROUPS = {
-    "flows": "flow",
     "queues": "queue",
-    "pings": "ping",
-    "downloads": "download",
-    "udp": "UDP",
     "interfaces": "interface",
+    **{kind.group: kind.word for kind in TRAFFIC},
 }
 
 

@@ -6,20 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import itemgetter
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
-from ccplay.model.base import Row
+from ccplay.model.base import Event, Row
 from ccplay.model.events import (
-    DownloadProgress,
     FlowEnded,
     Health,
     InterfaceCounters,
-    PingSample,
     Ready,
     UdpEnded,
     UdpSample,
 )
 from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TcpRows, TraceSamples
+from ccplay.model.traffic import TRAFFIC, Cells
 from ccplay.model.values import Monitored
 from ccplay.model.variables import variable
 from ccplay.model.wording import CA_STATES
@@ -28,7 +27,6 @@ from ccplay.state.lab_state import LabState, Udp
 from ccplay.stream import sweep_codec
 from ccplay.stream.sources import recorded_events
 
-Kind: TypeAlias = Literal["text", "whole", "real", "flag"]
 Batch: TypeAlias = dict[str, Sequence[Any]]
 """Some rows of a table, column by column."""
 
@@ -38,10 +36,10 @@ class Schema:
     """A table: its columns and what they hold, in their order."""
 
     name: str
-    columns: Mapping[str, Kind]
+    columns: Mapping[str, Cells]
 
 
-_TCP: dict[str, tuple[str, Kind]] = {
+_TCP: dict[str, tuple[str, Cells]] = {
     "flow": ("flow", "text"),
     "cc": ("cc", "text"),
     "ca_state": ("ca_state", "text"),
@@ -62,7 +60,7 @@ _TCP: dict[str, tuple[str, Kind]] = {
     "delivered_ce": ("delivered_ce_segments", "whole"),
 }
 """Fields of ``TcpSamples`` and their columns; the kernel's words, with units."""
-_QDISC: dict[str, tuple[str, Kind]] = {
+_QDISC: dict[str, tuple[str, Cells]] = {
     "link": ("link", "text"),
     "kind": ("qdisc", "text"),
     "backlog": ("backlog_bytes", "whole"),
@@ -74,7 +72,7 @@ _QDISC: dict[str, tuple[str, Kind]] = {
     "bytes": ("sent_bytes", "whole"),
     "packets": ("sent_packets", "whole"),
 }
-_HEALTH: dict[str, Kind] = {
+_HEALTH: dict[str, Cells] = {
     "ticks": "whole",
     "missed": "whole",
     "late_p50_us": "real",
@@ -87,7 +85,7 @@ _HEALTH: dict[str, Kind] = {
     "delay_late_p99_us": "real",
     "events_dropped": "whole",
 }
-_OWN: dict[str, dict[str, Kind]] = {
+_OWN: dict[str, dict[str, Cells]] = {
     "tcp": dict(_TCP.values()),
     "queues": dict(_QDISC.values()),
     "trace": {
@@ -98,15 +96,10 @@ _OWN: dict[str, dict[str, Kind]] = {
         "snd_wnd_bytes": "whole",
     },
     "ca-states": {"flow": "text", "ca_state": "text"},
-    "pings": {"ping": "text", "seq": "whole", "rtt_us": "real"},
-    "downloads": {"download": "text", "bytes": "whole"},
-    "udp": {
-        "udp": "text",
-        "sent_packets": "whole",
-        "received_packets": "whole",
-        "under_way_packets": "whole",
-        "jitter_us": "real",
-        "duration_s": "real",
+    **{
+        kind.plural: dict(kind.exported.columns.values())
+        for kind in TRAFFIC
+        if kind.exported is not None
     },
     "monitor": {
         "flow": "text",
@@ -132,9 +125,14 @@ _OWN: dict[str, dict[str, Kind]] = {
     "variables": {"flow": "text", "cc": "text", "variable": "text", "value": "real"},
     "health": _HEALTH,
 }
+_EXPORTED: dict[type, tuple[str, Mapping[str, tuple[str, Cells]]]] = {
+    kind.exported.event: (kind.plural, kind.exported.columns)
+    for kind in TRAFFIC
+    if kind.exported is not None
+}
 TABLES = tuple(_OWN)
 """Their names."""
-_RUN: dict[str, Kind] = {"run": "text", "case": "text", "repeat": "whole"}
+_RUN: dict[str, Cells] = {"run": "text", "case": "text", "repeat": "whole"}
 
 
 def schemas(material: Material) -> dict[str, Schema]:
@@ -146,7 +144,7 @@ def schemas(material: Material) -> dict[str, Schema]:
     }
 
 
-def _parameters(material: Material) -> dict[str, Kind]:
+def _parameters(material: Material) -> dict[str, Cells]:
     """Return the axes of the matrix, each with what all its values can be."""
     values: dict[str, list[object]] = {}
     for run in material.runs:
@@ -161,11 +159,11 @@ def _axis(name: str) -> str:
     return f"parameter {name}" if name in taken else name
 
 
-def _apart(own: dict[str, Kind], first: dict[str, Kind]) -> dict[str, Kind]:
+def _apart(own: dict[str, Cells], first: dict[str, Cells]) -> dict[str, Cells]:
     return {name: kind for name, kind in own.items() if name not in first}
 
 
-def _kind(values: Sequence[object]) -> Kind:
+def _kind(values: Sequence[object]) -> Cells:
     if all(isinstance(value, bool) for value in values):
         return "flag"
     if any(isinstance(value, bool | str) for value in values):
@@ -201,7 +199,7 @@ def batches(material: Material, tables: Sequence[str] = TABLES) -> Iterator[tupl
             yield name, whole
 
 
-def _as(value: object, kind: Kind) -> object:
+def _as(value: object, kind: Cells) -> object:
     if value is None or kind != "text":
         return value
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -249,31 +247,41 @@ def _rows(event: object, start: float, state: LabState) -> dict[str, Batch]:
             rows = {"trace": _traced(event, start)}
         case CaStateChanged():
             rows = {"ca-states": _row("ca-states", event.flow, _state(event.ca_state))}
-        case PingSample():
-            rows = {"pings": _row("pings", event.ping, event.seq, event.rtt_us)}
-        case DownloadProgress():
-            rows = {"downloads": _row("downloads", event.download, event.bytes)}
         case Health():
             rows = {"health": _row("health", *(getattr(event, field) for field in _HEALTH))}
         case FlowEnded():
             rows = _monitored(event.flow, event.monitored)
-        case UdpSample() if event.udp in state.udp:
-            rows = {"variables": _seen(state.udp[event.udp])}
+        case UdpSample() if (udp := state.find(Udp, event.udp)) is not None:
+            rows = {"variables": _seen(udp)}
         case UdpEnded():
-            counts = (event.sent, event.received, event.under_way)
-            rows = {"udp": _row("udp", event.udp, *counts, event.jitter_us, event.duration_s)}
-            rows |= _monitored(event.udp, event.monitored)
+            rows = _monitored(event.udp, event.monitored)
         case InterfaceCounters():
             columns = [getattr(event, each.removesuffix("_packets")) for each in _OWN["interfaces"]]
             # A stranger's recording may have columns of any length.
             whole = zip(*zip(*columns, strict=False), strict=True)
             rows = {"interfaces": dict(zip(_OWN["interfaces"], map(list, whole), strict=False))}
         case _:
-            return {}
+            rows = {}
+    if type(event) in _EXPORTED:
+        table, fields = _EXPORTED[type(event)]
+        rows[table] = _of_traffic(event, fields)
+    if not rows or not isinstance(event, Event):
+        return {}
     rows = {name: row for name, row in rows.items() if row}
     t = round(event.t - start, 6)
     return {
         name: {"t_s": [t] * len(next(iter(rows[name].values()))), **rows[name]} for name in rows
+    }
+
+
+def _of_traffic(event: object, columns: Mapping[str, tuple[str, Cells]]) -> Batch:
+    """Return what an event tells of traffic: a row, or as many as its lists have items."""
+    cells = {column: getattr(event, field) for field, (column, _) in columns.items()}
+    lists = [cell for cell in cells.values() if isinstance(cell, list)]
+    rows = min(map(len, lists)) if lists else 1
+    return {
+        column: cell[:rows] if isinstance(cell, list) else [cell] * rows
+        for column, cell in cells.items()
     }
 
 
@@ -337,7 +345,7 @@ def _unpacked(
     times: Sequence[float],
     names: Mapping[str, Sequence[str]],
     fields: Mapping[str, Sequence[Any]],
-    columns: Mapping[str, tuple[str, Kind]],
+    columns: Mapping[str, tuple[str, Cells]],
 ) -> Batch:
     """Return the rows of a block, sweep by sweep."""
     members = len(next(iter(names.values())))

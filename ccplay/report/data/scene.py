@@ -51,12 +51,12 @@ class Scene:
     @property
     def pings(self) -> list[Ping]:
         """Pings that were answered at least once."""
-        return [each for each in self.state.pings.values() if each.rtt_us.end > 0]
+        return [each for each in self.state.of(Ping).values() if each.rtt_us.end > 0]
 
     @property
     def udp(self) -> list[Udp]:
         """Cross traffic, in the order of its start."""
-        return list(self.state.udp.values())
+        return list(self.state.of(Udp).values())
 
     def in_bytes(self, link: str) -> bool:
         """Whether a queue's limit counts bytes, whatever its discipline was; else packets."""
@@ -107,8 +107,7 @@ def scene(state: LabState, finish: Finish | None = None) -> Scene:
         if isinstance(each.command, StartFlow) and each.command.flow and each.command.bytes
     }
     span = max((each.ended or state.now for each in state.flows.values()), default=state.now)
-    others: list[Ping | Udp] = [*state.pings.values(), *state.udp.values()]
-    last = max([span, *(each.ended or state.now for each in others)])
+    last = max([span, *(each.ended or state.now for each in state.traffic.values())])
     return Scene(
         state=state,
         start=start,

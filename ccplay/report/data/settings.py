@@ -10,6 +10,7 @@ import msgspec
 
 from ccplay.model.commands import AnyCommand, Build
 from ccplay.model.events import Applied
+from ccplay.model.traffic import TRAFFIC
 from ccplay.scenario.file import writing
 from ccplay.scenario.file.mistakes import spell
 from ccplay.state.lab_state import LabState
@@ -23,7 +24,7 @@ _END_S = 1.0
 """What is stopped so shortly before the end was stopped because of it."""
 _FILLED_IN = ("src", "dst")
 """What the lab chooses where a scenario leaves it out."""
-_SUBJECTS = ("flow", "ping", "download", "udp", "capture", "host", "link")
+_SUBJECTS = (*(kind.name for kind in TRAFFIC), "capture", "host", "link")
 _MOMENT = "at"
 
 

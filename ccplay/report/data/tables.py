@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from ccplay.analysis.results import CaseResult, Result
+from ccplay.model.traffic import TRAFFIC
 from ccplay.report.data.verdicts import verdicts
 from ccplay.report.page.findings import findings, readings
 
@@ -92,7 +93,8 @@ def tables(result: Result) -> list[Table]:
     return [each for each in found if each.rows]
 
 
-_MEMBERS = ("flows", "queues", "pings", "downloads", "udp", "interfaces")
+_LISTS = {"queues", "interfaces", *(kind.group for kind in TRAFFIC)}
+_MEMBERS = tuple(name for name in CaseResult.__struct_fields__ if name in _LISTS)
 
 
 def _findings(result: Result) -> list[dict[str, Cell]]:

@@ -21,8 +21,10 @@ from ccplay.analysis.results import (
     Result,
     UdpResult,
 )
+from ccplay.model.traffic import TRAFFIC
 from ccplay.report.terminal.misbehaviour import misbehaviours
 from ccplay.report.terminal.repeats_table import check_lines, family_tables, in_families
+from ccplay.state.traffic import Tabled
 from ccplay.units import format_rate, format_ratio, format_size
 
 _UNKNOWN = "–"
@@ -55,10 +57,20 @@ def case_table(case: CaseResult) -> RenderableType:
         _pings(case.pings),
         _downloads(case.downloads),
         _udp(case.udp),
+        *(
+            _table(results[0].heads, [row for each in results for row in each.rows()])
+            for results in tabled(case)
+        ),
     )
     body = [Padding(table, (1, 0, 0, 2)) for table in tables if table is not None]
     race = [] if case.checkpoint is None else [_checkpoint(case.checkpoint)]
     return Group(head, *body, *race, *_remarks(case))
+
+
+def tabled(case: CaseResult) -> list[list[Tabled]]:
+    """Return the results of the kinds of traffic that tell their own rows, kind by kind."""
+    groups = (getattr(case, kind.group) for kind in TRAFFIC)
+    return [group for group in groups if group and hasattr(group[0], "rows")]
 
 
 def _checkpoint(at: Checkpoint) -> Padding:

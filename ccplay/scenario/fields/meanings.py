@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Annotated, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from ccplay.model.traffic import TRAFFIC
+
 FILE = {
     "title": "One line, for people",
     "about": "What it shows, for people",
@@ -32,10 +38,7 @@ STEP = {
     "at": "When, counted from the moment the network stands, or from the end of what after names",
     "after": "Wait until the traffic of this name has ended",
     "do": "What to do",
-    "flow": "The name of the flow",
-    "download": "The name of the download",
-    "ping": "The name of the ping",
-    "udp": "The name of the cross traffic",
+    **{kind.name: kind.meaning_of_name for kind in TRAFFIC},
     "src": "The host that sends; for a download the web server",
     "dst": "The host that receives",
     "host": "The host whose new connections change",
@@ -61,6 +64,15 @@ STEP = {
     "text": "A remark on the time axis",
     "kind": "The queue discipline",
     "classes": "Several queues that share the link's rate; an empty list is one queue",
+}
+
+STEP |= {
+    name: note.description
+    for kind in TRAFFIC
+    for name, hint in get_type_hints(kind.start, include_extras=True).items()
+    if get_origin(hint) is Annotated
+    for note in get_args(hint)[1:]
+    if isinstance(note, msgspec.Meta) and note.description and name not in STEP
 }
 
 LINK = {key: STEP[key] for key in ("delay", "jitter", "loss", "mark", "classes")} | {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -17,18 +17,11 @@ from ccplay.model.commands import (
     SetLink,
     SetQdisc,
     StartCapture,
-    StartDownload,
-    StartFlow,
-    StartPing,
-    StartUdp,
     StopCapture,
-    StopDownload,
-    StopFlow,
-    StopPing,
-    StopUdp,
     TraceFlow,
     UntraceFlow,
 )
+from ccplay.model.traffic import TRAFFIC
 from ccplay.scenario.fields import quantities
 from ccplay.scenario.fields.classes import read_classes
 from ccplay.scenario.fields.queues import read_qdisc
@@ -37,22 +30,16 @@ from ccplay.scenario.file.tree import Node, Reader
 
 MOST_STEPS = 10_000
 
-ACTIONS: dict[str, type[Command]] = {
-    str(kind.__struct_config__.tag): kind
-    for kind in (
-        *(StartFlow, StopFlow, StartDownload, StopDownload, StartPing, StopPing),
-        *(StartUdp, StopUdp),
-        *(SetCongestionControl, SetQdisc, SetClasses, SetLink, StartCapture, StopCapture),
-        *(TraceFlow, UntraceFlow, Mark),
-    )
-}
+_COMMANDS: tuple[type[Command], ...] = (
+    *(command for kind in TRAFFIC for command in (kind.start, kind.stop)),
+    *(SetCongestionControl, SetQdisc, SetClasses, SetLink, StartCapture, StopCapture),
+    *(TraceFlow, UntraceFlow, Mark),
+)
+ACTIONS = {str(kind.__struct_config__.tag): kind for kind in _COMMANDS}
 """What a step can ``do``, by the word for it."""
 
 FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "flow": ("flow", quantities.name),
-    "download": ("download", quantities.name),
-    "ping": ("ping", quantities.name),
-    "udp": ("udp", quantities.name),
+    **{kind.field: (kind.name, quantities.name) for kind in TRAFFIC},
     "src": ("src", quantities.name),
     "dst": ("dst", quantities.name),
     "host": ("host", quantities.name),
@@ -79,6 +66,27 @@ FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "text": ("text", quantities.text),
 }
 """By a command's field: its key in a file, and how it is read."""
+
+
+def _reader_of(hint: Any) -> Callable[[Any], Any] | None:
+    """Return what reads a field of this type: one of some words, or a whole number with bounds."""
+    if get_origin(hint) is Annotated:
+        plain, *notes = get_args(hint)
+        meta = next((each for each in notes if isinstance(each, msgspec.Meta)), None)
+        if plain is int and meta is not None and meta.ge is not None and meta.le is not None:
+            return quantities.Whole(int(meta.ge), int(meta.le))
+        return _reader_of(plain)
+    if get_origin(hint) is Literal:
+        return quantities.Choice("word", get_args(hint))
+    return None
+
+
+FIELDS |= {
+    name: (name, read)
+    for kind in TRAFFIC
+    for name, hint in get_type_hints(kind.start, include_extras=True).items()
+    if name not in FIELDS and (read := _reader_of(hint)) is not None
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,38 +12,18 @@ from ccplay.model.commands import (
     AnyCommand,
     SetCongestionControl,
     SetLink,
-    StartDownload,
-    StartFlow,
-    StartPing,
-    StartUdp,
-    StopDownload,
-    StopFlow,
-    StopPing,
-    StopUdp,
     TraceFlow,
     UntraceFlow,
 )
 from ccplay.model.network import Network
+from ccplay.model.traffic import KINDS, TRAFFIC, TrafficKind, started_by, stopped_by
 from ccplay.scenario.fields.network import host_problem, is_observed, link_problem
 from ccplay.scenario.fields.timeline import Draft
 from ccplay.scenario.file.mistakes import Mistakes, did_you_mean, quote, spell
 from ccplay.scenario.rules.captures import check_captures
 from ccplay.scenario.values import Step
 
-_STARTS: dict[type, str] = {
-    StartFlow: "flow",
-    StartDownload: "download",
-    StartPing: "ping",
-    StartUdp: "udp",
-}
-_STOPS: dict[type, str] = {
-    StopFlow: "flow",
-    StopDownload: "download",
-    StopPing: "ping",
-    StopUdp: "udp",
-}
-_PREFIXES = {"flow": "", "download": "w", "ping": "p", "udp": "u"}
-_TRACEABLE = ("flow", "download")
+_TRACEABLE = tuple(kind for kind in TRAFFIC if kind.connection)
 """What a trace's ``flow`` may be."""
 
 
@@ -67,64 +47,40 @@ def check_timeline(
     return tuple(_step(draft, number) for number, draft in enumerate(drafts))
 
 
-def traffic_of(command: object) -> tuple[str, str] | None:
-    """Return ``("flow", name)`` of a command that starts traffic, else None."""
-    kind = _STARTS.get(type(command))
-    return None if kind is None else (kind, getattr(command, kind))
-
-
-def stopped_by(command: object) -> str | None:
-    """Return the name of the traffic that a command stops, else None."""
-    kind = _STOPS.get(type(command))
-    return None if kind is None else getattr(command, kind)
-
-
-def is_limited(command: object) -> bool:
-    """Whether the traffic that a command starts ends by itself."""
-    match command:
-        case StartFlow():
-            return command.bytes is not None or command.duration_s is not None
-        case StartPing():
-            return command.count is not None
-        case StartUdp():
-            return command.duration_s is not None
-    return isinstance(command, StartDownload)
-
-
 def _step(draft: Draft, number: int) -> Step:
     command: AnyCommand = draft.command  # type: ignore[assignment]
     return Step(draft.at_s, command, draft.after, spell(draft.place), number)
 
 
 def _name_traffic(drafts: list[Draft]) -> list[Draft]:
-    """Name what has no name: flows ``1``, ``2`` …; ``w1`` downloads, ``p1`` pings, ``u1`` UDP …."""
-    taken = {started[1] for draft in drafts if (started := traffic_of(draft.command))}
-    free = {kind: filterfalse(taken.__contains__, _names(kind)) for kind in _PREFIXES}
+    """Name what has no name: its kind's prefix and the first number that is free, from 1."""
+    taken = {kind.name_of(draft.command) for draft in drafts if (kind := started_by(draft.command))}
+    free = {kind: filterfalse(taken.__contains__, _names(kind)) for kind in TRAFFIC}
     named = []
     for draft in drafts:
-        started = traffic_of(draft.command)
-        if started is not None and started[1] is None:
-            command = msgspec.structs.replace(draft.command, **{started[0]: next(free[started[0]])})
+        kind = started_by(draft.command)
+        if kind is not None and kind.name_of(draft.command) is None:
+            command = msgspec.structs.replace(draft.command, **{kind.field: next(free[kind])})
             named.append(Draft(draft.place, draft.at_s, draft.after, command))
         else:
             named.append(draft)
     return named
 
 
-def _names(kind: str) -> Iterator[str]:
-    return (f"{_PREFIXES[kind]}{number}" for number in count(1))
+def _names(kind: TrafficKind) -> Iterator[str]:
+    return (f"{kind.prefix}{number}" for number in count(1))
 
 
 def _traffic(drafts: list[Draft], mistakes: Mistakes) -> dict[str, Draft]:
     """Return by name what starts traffic. One name can't mean two things, ended or not."""
     traffic: dict[str, Draft] = {}
     for draft in drafts:
-        if (started := traffic_of(draft.command)) is None:
+        kind = started_by(draft.command)
+        if kind is None or (name := kind.name_of(draft.command)) is None:
             continue
-        kind, name = started
         if name in traffic:
             first = spell(traffic[name].place)
-            mistakes.add(draft.at(kind), f"the name {quote(name)} is taken by {first}")
+            mistakes.add(draft.at(kind.field), f"the name {quote(name)} is taken by {first}")
         else:
             traffic[name] = draft
     return traffic
@@ -159,44 +115,41 @@ def _check_references(draft: Draft, traffic: dict[str, Draft], mistakes: Mistake
         mistakes.add(draft.place, "needs either a flow to switch or a host, and not both")
     for kind, name in _references(command):
         kinds = _TRACEABLE if isinstance(command, TraceFlow | UntraceFlow) else (kind,)
-        if name not in traffic or _kind(traffic[name]) not in kinds:
-            known = (n for n, each in traffic.items() if _kind(each) in kinds)
-            what = f"no {kind} {quote(name)} is ever started"
-            mistakes.add(draft.at(kind), what + did_you_mean(name, known))
+        if name not in traffic or started_by(traffic[name].command) not in kinds:
+            known = (n for n, each in traffic.items() if started_by(each.command) in kinds)
+            what = f"no {kind.name} {quote(name)} is ever started"
+            mistakes.add(draft.at(kind.field), what + did_you_mean(name, known))
         elif not draft.after and not traffic[name].after and draft.at_s < traffic[name].at_s:
-            begins = f"{kind} {quote(name)} starts only at {traffic[name].at_s:g} s"
-            mistakes.add(draft.at(kind), f"at {draft.at_s:g} s is too early: {begins}")
+            begins = f"{kind.name} {quote(name)} starts only at {traffic[name].at_s:g} s"
+            mistakes.add(draft.at(kind.field), f"at {draft.at_s:g} s is too early: {begins}")
 
 
-def _kind(draft: Draft) -> str:
-    return _STARTS[type(draft.command)]
-
-
-def _references(command: Command) -> Iterator[tuple[str, str]]:
+def _references(command: Command) -> Iterator[tuple[TrafficKind, str]]:
     """Yield the traffic that a command expects to run."""
-    if (kind := _STOPS.get(type(command))) is not None:
-        yield kind, getattr(command, kind)
+    if (kind := stopped_by(command)) is not None and (name := kind.name_of(command)) is not None:
+        yield kind, name
     elif isinstance(command, SetCongestionControl | TraceFlow | UntraceFlow) and command.flow:
-        yield "flow", command.flow
+        yield KINDS["flow"], command.flow
 
 
 def _check_waits(drafts: list[Draft], traffic: dict[str, Draft], mistakes: Mistakes) -> None:
     """Every ``after`` must name traffic that is started, and whose end can come before."""
-    stopped = {name for draft in drafts if (name := stopped_by(draft.command)) is not None}
+    stopped = {
+        kind.name_of(draft.command) for draft in drafts if (kind := stopped_by(draft.command))
+    }
     comes: set[str] = set()
     for draft in drafts:
         if draft.after is None:
             continue
         place = (*draft.place, "after")
         awaited = traffic.get(draft.after)
-        if awaited is None:
+        kind = started_by(awaited.command) if awaited is not None else None
+        if awaited is None or kind is None:
             text = f"nothing named {quote(draft.after)} is ever started"
             mistakes.add(place, text + did_you_mean(draft.after, traffic))
-        elif not is_limited(awaited.command) and draft.after not in stopped:
-            limit = {"flow": "bytes, a duration", "ping": "a count", "udp": "a duration"}[
-                _kind(awaited)
-            ]
-            text = f"{_kind(awaited)} {quote(draft.after)} never ends: give it {limit} or a stop"
+        elif not kind.ends(awaited.command) and draft.after not in stopped:
+            limit = kind.limit_words
+            text = f"{kind.name} {quote(draft.after)} never ends: give it {limit} or a stop"
             mistakes.add(place, text)
         elif _waits_for_itself(draft, traffic, comes):
             mistakes.add(place, "waits in a circle: it would never happen")

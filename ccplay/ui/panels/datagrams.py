@@ -1,10 +1,11 @@
-"""A row of the table for what has no connection: cross traffic by UDP, or a ping."""
+"""A row of the table for traffic that is no single connection: UDP, pings, short flows."""
 
 from __future__ import annotations
 
 from ccplay.model.wording import describe_loss
-from ccplay.state.lab_state import Ping, Udp
+from ccplay.state.lab_state import Ping, Traffic, Udp
 from ccplay.state.monitor_rates import DELAY, LOSS, RECEIVED
+from ccplay.state.traffic import Measured
 from ccplay.ui.cells.sheet import Run, first_fitting, fit
 from ccplay.ui.panels.columns import Columns
 from ccplay.ui.selection import selection
@@ -12,16 +13,19 @@ from ccplay.ui.view import View
 from ccplay.units import format_part, format_rate, format_ratio, format_time_us
 
 
-def row(view: View, each: Udp | Ping, cells: Columns) -> list[Run]:
+def row(view: View, each: Traffic, cells: Columns) -> list[Run]:
     """Return the row of one of them."""
     glyphs = view.glyphs
     chosen = selection(view) is each
     over = each.ended is not None and each.ended <= view.t
-    if isinstance(each, Udp):
-        said = _fate(each, cells) if over else _udp(each, cells, view.t)
-        ink = view.ink("text")
-    else:
-        said, ink = _ping(view, each, cells, over=over), view.ink("ping")
+    said, ink = "", view.ink("text")
+    match each:
+        case Udp():
+            said = _fate(each, cells) if over else _udp(each, cells, view.t)
+        case Ping():
+            said, ink = _ping(view, each, cells, over=over), view.ink("ping")
+        case Measured():
+            said = first_fitting(cells.rest, *each.lines(view.t))
     bold, words = "bold " if chosen else "", view.ink("muted" if over else "text")
     return [
         (glyphs.chosen if chosen else " ", f"bold {view.ink('cursor')}"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ccplay.model.variables import say
 from ccplay.model.wording import one_way
-from ccplay.state.lab_state import Flow
+from ccplay.state.lab_state import Download, Flow
 from ccplay.ui.cells.sheet import Row, Run, first_fitting, fit
 from ccplay.ui.panels import datagrams
 from ccplay.ui.panels.columns import Columns, columns
@@ -26,11 +26,11 @@ def rows(view: View, width: int, height: int) -> list[Row]:
     state = view.state
     cells = _columns(view, width)
     head = _head(view, cells)
-    if not (state.flows or state.udp or state.pings) and view.session.live:
+    if not state.traffic and view.session.live:
         return [head, (), [(f"   {_HINT if cells.wide else _SHORT_HINT}", view.ink("muted"))]]
     room = height - 1
     flows = [(flow.name, _flow(view, flow, cells)) for flow in view.listed()]
-    others = [(each.name, datagrams.row(view, each, cells)) for each in view.datagrams()]
+    others = [(each.name, datagrams.row(view, each, cells)) for each in view.others()]
     for flow, tick in view.ghosts()[: max(room - len(flows) - len(others), 0)]:
         names = [name for name, _ in flows]
         at = names.index(flow.name) + 1 if flow.name in names else len(names)
@@ -54,7 +54,7 @@ def _columns(view: View, width: int) -> Columns:
     """Return the columns for what is in the table now."""
     flows = view.listed()
     ghosts = [flow for flow, _ in view.ghosts()]
-    names = [each.name for each in (*flows, *ghosts, *view.datagrams())]
+    names = [each.name for each in (*flows, *ghosts, *view.others())]
     algorithms = [view.state.cc_at(flow, view.t) for flow in flows if flow.kind == "flow"]
     algorithms += [view.ghost_cc(flow) or flow.kind for flow in ghosts]
     return columns(width, names, algorithms)
@@ -152,7 +152,7 @@ def _values(flow: Flow, tick: int, cells: Columns) -> str:
 
 
 def _download(view: View, flow: Flow, width: int, ink: str) -> list[Run]:
-    download = view.state.downloads.get(flow.name)
+    download = view.state.find(Download, flow.name)
     if download is None:
         return [("", ink)]
     if download.ended is not None and download.ended <= view.t:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ccplay.analysis.windows import credible
-from ccplay.state.lab_state import Flow, LabState, Queue
+from ccplay.state.lab_state import Flow, LabState, Ping, Queue
 from ccplay.state.series import Series
 from ccplay.ui.cells.sheet import Run
 from ccplay.ui.plots.ghosts import Ghost
@@ -79,7 +79,7 @@ def pings(view: View) -> list[ShiftedTrace]:
     pen = Pen(view.ghost_ink("ping"), "signs", mark=view.glyphs.answer, under=True)
     return [
         ShiftedTrace(DotTrace(ping.rtt_us, pen, 1e-3), shift, ghost.first, ghost.last)
-        for ping in ghost.state.pings.values()
+        for ping in ghost.state.of(Ping).values()
     ]
 
 

@@ -11,7 +11,7 @@ from ccplay.analysis.windows import credible
 from ccplay.model.values import Qdisc
 from ccplay.model.variables import variable as meaning
 from ccplay.model.wording import limit_unit
-from ccplay.state.lab_state import Flow
+from ccplay.state.lab_state import Flow, Ping
 from ccplay.ui.plots import ghost_plots, theory
 from ccplay.ui.plots import variable_choice as own
 from ccplay.ui.plots.plot import Inks, Picture
@@ -109,7 +109,7 @@ def rtt(view: View) -> Picture:
     """Return round-trip times, in milliseconds."""
     names = _flows_from_bottom_to_top(view)
     traces: list[Trace] = []
-    for ping in view.state.pings.values():
+    for ping in view.state.of(Ping).values():
         if ping.started < view.playhead.until:
             pen = Pen(view.ink("ping"), "dots", ascii=":")
             traces.append(DotTrace(ping.rtt_us, pen, 1e-3))

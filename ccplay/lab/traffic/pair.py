@@ -1,0 +1,83 @@
+"""Traffic by a program of our own: one process that receives, one that sends and reports lines."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ccplay.errors import LabError
+from ccplay.lab.network.netns import Namespace
+from ccplay.lab.traffic.program import Program
+
+REPORT_S = 0.5
+"""Seconds between two reports of what the sender has written."""
+
+
+class Pair:
+    """Both processes. They end when the sender does, by ``stop`` or because one dies."""
+
+    def __init__(
+        self,
+        src: str,
+        dst: str,
+        on_line: Callable[[str], None],
+        on_report: Callable[[], None],
+        on_end: Callable[[str | None], None],
+    ) -> None:
+        """``on_line`` takes each line of the sender, ``on_report`` comes every ``REPORT_S``.
+
+        ``on_end`` comes once, after all lines, with why the sender died where nobody asked for it.
+        """
+        self.src, self.dst = src, dst
+        self.ended = asyncio.Event()
+        self._on_line, self._on_report, self._on_end = on_line, on_report, on_end
+        self._asked = False
+
+    async def start(
+        self,
+        script: Path,
+        receiver: tuple[Namespace, Sequence[str]],
+        sender: tuple[Namespace, Sequence[str]],
+    ) -> None:
+        """Start ``script`` in both hosts with their arguments; it imports nothing of ccplay.
+
+        The receiver writes ``ready`` once it listens. Raises ``LabError`` where it does not.
+        """
+        # -I: nothing from the surroundings; -S: no site-packages, which take a while to find.
+        argv = [sys.executable, "-I", "-S", str(script)]
+        self._receiver = await Program.start(receiver[0], [*argv, *receiver[1]], script.stem)
+        if not await self._receiver.says("ready"):
+            await self._receiver.stop()
+            raise LabError(f"{script.stem}: {self._receiver.last_words()}")
+        self._receiver.ignore_output()
+        self._sender = await Program.start(sender[0], [*argv, *sender[1]], script.stem)
+        self._attending = asyncio.create_task(self._attend())
+
+    def begin_stop(self) -> None:
+        """End it, and don't wait."""
+        if not self._asked:
+            self._asked = True
+            self._stopping = asyncio.create_task(self._sender.stop())
+
+    async def stop(self) -> None:
+        """End it and wait until it has."""
+        self.begin_stop()
+        await self.ended.wait()
+
+    async def _attend(self) -> None:
+        reporting = asyncio.create_task(self._report())
+        async for line in self._sender.lines():
+            self._on_line(line)
+        status = await self._sender.wait()
+        reporting.cancel()
+        await self._receiver.stop()
+        self._on_report()
+        self.ended.set()
+        self._on_end(self._sender.last_words() if status and not self._asked else None)
+
+    async def _report(self) -> None:
+        while True:
+            await asyncio.sleep(REPORT_S)
+            self._on_report()

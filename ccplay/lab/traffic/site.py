@@ -1,0 +1,157 @@
+"""What traffic needs of the lab to start: hosts, ports, the probe, classes, monitors."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import Protocol
+
+from ccplay.errors import CommandError
+from ccplay.lab.links.filters import Packets
+from ccplay.lab.network.bypass import Bypass
+from ccplay.lab.network.netns import Namespace
+from ccplay.lab.probe.probe import Probe
+from ccplay.lab.traffic import congestion
+from ccplay.lab.traffic.download import WebServer
+from ccplay.lab.traffic.monitor import Stream
+from ccplay.lab.traffic.monitoring import Monitoring, Watched
+from ccplay.lab.traffic.ports import Ports
+from ccplay.model.base import Event
+from ccplay.model.events import Log
+from ccplay.model.network import Network
+
+
+class Classifier(Protocol):
+    """Who leads packets into classes; ``shaping.Shaper`` does."""
+
+    def admit(self, packets: Packets) -> None:
+        """Take note of traffic before its first packet. Raises ``LabError``."""
+
+    def dismiss(self, kind: str, name: str) -> None:
+        """Forget traffic that has ended."""
+
+
+class Runner(Protocol):
+    """Running traffic of any kind."""
+
+    src: str
+    dst: str
+    ended: asyncio.Event
+
+    def begin_stop(self) -> None:
+        """End it, and don't wait; the event of its end follows."""
+
+    async def stop(self) -> None:
+        """End it and wait until it has."""
+
+
+class Connected(Runner, Protocol):
+    """Running traffic that is one set of sampled TCP connections: a flow, or a download."""
+
+    sports: range
+    """The ports that it sends from."""
+
+    @property
+    def opening_under(self) -> str | None:
+        """Which algorithm its connections have asked for; None once they are open, or ended."""
+
+    def switch(self, cc: str) -> None:
+        """Change its congestion control. Raises ``CommandError`` or ``UnsupportedError``."""
+
+    def watch(self) -> None:
+        """Take a sweep into account."""
+
+
+class Site:
+    """The network as traffic meets it. ``emit`` takes every event, at times of ``clock``."""
+
+    def __init__(
+        self,
+        namespace: Callable[[str], Namespace],
+        probe: Probe,
+        emit: Callable[[Event], None],
+        clock: Callable[[], float],
+        network: Network,
+        *,
+        classifier: Classifier | None,
+    ) -> None:
+        """``classifier`` hears of packets before there are any."""
+        self.namespace, self.probe, self.emit, self.clock = namespace, probe, emit, clock
+        self.network = network
+        self.ports = Ports()
+        self.bypass = Bypass(network, namespace)
+        self._classifier = classifier
+        self._servers: dict[str, WebServer] = {}
+        self._serving: dict[str, Callable[[int], None]] = {}
+        self._monitoring = Monitoring(lambda text: emit(Log(t=clock(), level="warning", text=text)))
+
+    def address(self, host: str) -> str:
+        """Return a host's IP address."""
+        return self.network.address(host)
+
+    def choose_cc(self, src: str, cc: str | None) -> str:
+        """Return the algorithm that ``cc`` means; None is the default of the sending host.
+
+        Raises ``UnsupportedError`` where the kernel lacks it.
+        """
+        if cc is None:
+            return congestion.host_default(self.namespace(src))
+        congestion.require(cc)
+        return congestion.called(cc)
+
+    async def watched(self, src: str, dst: str, streams: Sequence[Stream]) -> Watched | None:
+        """Follow packets before there are any; None where that is not possible."""
+        return await self._monitoring.watch(self.namespace(src), self.namespace(dst), streams)
+
+    async def web_server(
+        self, host: str, download: str, served_on: Callable[[int], None]
+    ) -> WebServer:
+        """Return the web server of a host, which calls ``served_on`` with the download's port.
+
+        Raises ``LabError`` where it does not start.
+        """
+        self._serving[download] = served_on
+        server = self._servers.get(host)
+        if server is None or server.ended:
+            server = await WebServer.start(self.namespace(host), self._served)
+            self._servers[host] = server
+        return server
+
+    @contextmanager
+    def admitted(self, packets: Packets) -> Generator[None]:
+        """Lead packets into their class before the first one is sent."""
+        if self._classifier is not None:
+            self._classifier.admit(packets)
+        try:
+            yield
+        except BaseException:
+            self.dismiss(packets.kind, packets.name)
+            raise
+
+    def dismiss(self, kind: str, name: str) -> None:
+        """Forget the packets of traffic that has ended."""
+        if self._classifier is not None:
+            self._classifier.dismiss(kind, name)
+
+    async def close(self) -> None:
+        """End what all traffic shares."""
+        await asyncio.gather(*(server.stop() for server in self._servers.values()))
+        self._monitoring.close()
+
+    def _served(self, name: str, port: int) -> None:
+        if name in self._serving:
+            self._serving[name](port)
+
+
+def require_positive(what: str, **limits: float | None) -> None:
+    """Raise ``CommandError`` for a limit that is not more than 0."""
+    for name, value in limits.items():
+        if value is not None and value <= 0:
+            raise CommandError(f"{what}: {name} must be more than 0, not {value:g}")
+
+
+def require_within(what: str, name: str, value: float, low: float, high: float) -> None:
+    """Raise ``CommandError`` for a value that is not between two bounds."""
+    if not low <= value <= high:
+        raise CommandError(f"{what}: {name} goes from {low} to {high}, not {value}")

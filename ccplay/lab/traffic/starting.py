@@ -1,0 +1,119 @@
+"""How each kind of traffic is started: one function a kind, in one table.
+
+Each takes a command that has its name and both hosts, checks what else it asks for and returns the
+command as it was carried out, with what runs. All raise ``CommandError``, ``UnsupportedError`` or
+``LabError``.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias
+
+from msgspec.structs import replace
+
+from ccplay.errors import CommandError
+from ccplay.lab.links.filters import echo_packets, tcp_packets, udp_packets
+from ccplay.lab.traffic import ecn
+from ccplay.lab.traffic.download import Download
+from ccplay.lab.traffic.flow import Flow
+from ccplay.lab.traffic.monitor import Stream
+from ccplay.lab.traffic.ping import Ping
+from ccplay.lab.traffic.site import Runner, Site, require_positive, require_within
+from ccplay.lab.traffic.udp import Udp
+from ccplay.model.base import Event
+from ccplay.model.commands import StartDownload, StartFlow, StartPing, StartUdp
+from ccplay.model.events import FlowEnded
+
+MAX_STREAMS = 128
+"""iperf3's own limit."""
+
+UDP_PACKETS = (16, 65_507)
+"""Bytes of payload: iperf3 numbers its packets in the first 16, and IPv4 carries no more."""
+
+UDP_RATES = (1_000, 1_000_000_000)
+"""Bits of payload a second."""
+
+MIN_PING_INTERVAL_S = 0.01
+"""Faster pings would cost more than they tell."""
+
+
+async def _flow(command: StartFlow, site: Site) -> tuple[StartFlow, Flow]:
+    """Return once iperf3 runs; ``FlowStarted`` follows when its connections are open."""
+    name, src, dst = command.flow or "", command.src or "", command.dst or ""
+    if not 1 <= command.streams <= MAX_STREAMS:
+        raise CommandError(f"flow {name}: streams are 1 to {MAX_STREAMS}")
+    require_positive(f"flow {name}", bytes=command.bytes, duration_s=command.duration_s)
+    command = replace(command, cc=site.choose_cc(src, command.cc))
+
+    def emit(event: Event) -> None:
+        if isinstance(event, FlowEnded) and flow.asks_for_ecn:
+            ecn.ask_no_more(site.namespace(src), flow.port)
+        site.emit(event)
+
+    flow = Flow(command, site.ports, site.probe, emit, site.clock, bypass=site.bypass)
+    if command.ecn:
+        ecn.ask_for_ecn(site.namespace(src), flow.port)
+    if command.monitor:
+        streams = [Stream(socket.IPPROTO_TCP, sport, flow.port) for sport in flow.sports]
+        flow.watched = await site.watched(src, dst, streams)
+    address = site.address(dst)
+    with site.admitted(tcp_packets("flows", name, address, flow.port)):
+        await flow.start(site.namespace(dst), address, site.namespace(src))
+    return command, flow
+
+
+async def _download(command: StartDownload, site: Site) -> tuple[StartDownload, Download]:
+    name, src, dst = command.download or "", command.src or "", command.dst or ""
+    require_positive(f"download {name}", bytes=command.bytes)
+    command = replace(command, cc=site.choose_cc(src, command.cc))
+
+    def served_on(port: int) -> None:
+        download.served_on(port)
+
+    server = await site.web_server(src, name, served_on)
+    port, address = site.ports.web(), site.address(src)
+    download = Download(command, server, site.probe, site.emit, site.clock, port=port)
+    with site.admitted(tcp_packets("downloads", name, address, port)):
+        await download.start(site.namespace(dst), address)
+    return command, download
+
+
+async def _ping(command: StartPing, site: Site) -> tuple[StartPing, Ping]:
+    name, src, dst = command.ping or "", command.src or "", command.dst or ""
+    require_positive(f"ping {name}", count=command.count)
+    if command.interval_s < MIN_PING_INTERVAL_S:
+        raise CommandError(f"ping {name}: interval_s is {MIN_PING_INTERVAL_S} or more")
+    identifier = site.ports.echo()
+    ping = Ping(command, site.emit, site.clock, identifier=identifier)
+    with site.admitted(echo_packets(name, identifier)):
+        await ping.start(site.namespace(src), site.address(dst))
+    return command, ping
+
+
+async def _udp(command: StartUdp, site: Site) -> tuple[StartUdp, Udp]:
+    """Return once iperf3 runs; ``UdpStarted`` follows when it sends."""
+    name, src, dst = command.udp or "", command.src or "", command.dst or ""
+    require_positive(f"UDP {name}", duration_s=command.duration_s)
+    require_within(f"UDP {name}", "rate_bps", command.rate_bps, *UDP_RATES)
+    require_within(f"UDP {name}", "packet_bytes", command.packet_bytes, *UDP_PACKETS)
+    port, (sport,) = site.ports.server(), site.ports.senders(1)
+    udp = Udp(command, site.emit, site.clock, site.bypass, port=port, sport=sport)
+    if command.monitor:
+        udp.watched = await site.watched(src, dst, [Stream(socket.IPPROTO_UDP, sport, port)])
+    address = site.address(dst)
+    with site.admitted(udp_packets(name, address, udp.port)):
+        await udp.start(site.namespace(dst), address, site.namespace(src))
+    return command, udp
+
+
+_Starter: TypeAlias = Callable[[Any, Site], Awaitable[tuple[Any, Runner]]]
+
+STARTERS: dict[str, _Starter] = {
+    "flow": _flow,
+    "download": _download,
+    "ping": _ping,
+    "udp": _udp,
+}
+"""By the name of a kind of traffic."""

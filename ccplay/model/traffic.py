@@ -1,0 +1,239 @@
+"""The kinds of traffic, one description each: every stage of the program iterates over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from ccplay.model.base import Command, Event
+from ccplay.model.commands import (
+    StartDownload,
+    StartFlow,
+    StartPing,
+    StartTraffic,
+    StartUdp,
+    StopDownload,
+    StopFlow,
+    StopPing,
+    StopTraffic,
+    StopUdp,
+)
+from ccplay.model.events import (
+    DownloadEnded,
+    DownloadProgress,
+    DownloadStarted,
+    FlowEnded,
+    FlowStarted,
+    PingEnded,
+    PingSample,
+    PingStarted,
+    UdpEnded,
+    UdpSample,
+    UdpStarted,
+)
+from ccplay.units import format_rate, format_size
+
+Cells: TypeAlias = Literal["text", "whole", "real", "flag"]
+"""What a column of a table of samples holds."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Samples:
+    """What is measured of a kind of traffic while it runs, and the table that it is exported to."""
+
+    event: type[Event]
+    columns: Mapping[str, tuple[str, Cells]]
+    """By field of the event: the column and what it holds. Lists are one row an item."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrafficKind:
+    """What a kind of traffic is called, what starts it, and what ends it."""
+
+    name: str
+    """Of one: ``flow``. The command's field that names it is called so, with underscores."""
+    plural: str
+    """What classes of links call all of the kind: ``flows``."""
+    prefix: str
+    """Before the number of one that nobody has named: ``p`` gives ``p1``, ``p2`` …"""
+    start: type[Command]
+    stop: type[Command]
+    started: type[Event]
+    ended: type[Event]
+    limits: tuple[str, ...] = ()
+    """Fields of ``start`` any of which makes it end by itself."""
+    always_ends: bool = False
+    """Whether it ends by itself whatever ``start`` has."""
+    limit_words: str = ""
+    """What to give one that never ends, in a scenario's words."""
+    connection: bool = False
+    """Whether it is one set of TCP connections that are sampled, traced and switched."""
+    fills: bool = True
+    """Whether it sends enough to fill a queue."""
+    progress: tuple[type[Event], ...] = ()
+    """Events that come while it runs, at moments of their own between the sweeps."""
+    exported: Samples | None = None
+    label: str = ""
+    """What people call one; empty: its name."""
+    about: str = ""
+    """The same in a sentence: ``cross traffic``; empty: its label."""
+    gist: Callable[[Any], str] = lambda _: ""
+    """What the event log has of a start besides its path."""
+    offer: str = ""
+    """The palette's line that starts one; empty: none does, or one for each algorithm."""
+    offer_gist: Callable[[Any], str] = lambda _: ""
+    """What the palette has of it besides its path."""
+
+    @property
+    def field(self) -> str:
+        """The field of its commands and events that names one: ``flow``, ``short_flows``."""
+        return self.name.replace("-", "_")
+
+    @property
+    def group(self) -> str:
+        """The key of its results: ``flows``, ``short_flows``."""
+        return self.plural.replace("-", "_")
+
+    @property
+    def meaning_of_name(self) -> str:
+        """What its name in a scenario means, in a line."""
+        return f"The name of the {self.about or self.word}"
+
+    @property
+    def word(self) -> str:
+        """What people call one: ``flow``, ``UDP``."""
+        return self.label or self.name
+
+    def name_of(self, subject: object) -> str | None:
+        """Return the name in one of its commands or events."""
+        name: str | None = getattr(subject, self.field)
+        return name
+
+    def ends(self, start: object) -> bool:
+        """Whether what a command starts ends by itself."""
+        limits = (getattr(start, each) for each in self.limits)
+        return self.always_ends or any(each is not None for each in limits)
+
+    def stopping(self, name: str) -> StopTraffic:
+        """Return the command that stops the one of this name."""
+        command: StopTraffic = self.stop(**{self.field: name})  # type: ignore[assignment]
+        return command
+
+    def starting(self, **fields: Any) -> StartTraffic:
+        """Return a command that starts one, with these of its fields that it has."""
+        known = {key: value for key, value in fields.items() if key in self.start.__struct_fields__}
+        command: StartTraffic = self.start(**known)  # type: ignore[assignment]
+        return command
+
+
+def _of_flow(command: StartFlow) -> str:
+    return f"{command.cc or 'default'}{' with ECN' if command.ecn else ''}"
+
+
+TRAFFIC: tuple[TrafficKind, ...] = (
+    TrafficKind(
+        name="flow",
+        plural="flows",
+        prefix="",
+        start=StartFlow,
+        stop=StopFlow,
+        started=FlowStarted,
+        ended=FlowEnded,
+        limits=("bytes", "duration_s"),
+        limit_words="bytes, a duration",
+        connection=True,
+        gist=_of_flow,
+    ),
+    TrafficKind(
+        name="download",
+        plural="downloads",
+        prefix="w",
+        start=StartDownload,
+        stop=StopDownload,
+        started=DownloadStarted,
+        ended=DownloadEnded,
+        always_ends=True,
+        connection=True,
+        progress=(DownloadProgress,),
+        exported=Samples(
+            DownloadProgress, {"download": ("download", "text"), "bytes": ("bytes", "whole")}
+        ),
+        gist=lambda command: format_size(command.bytes),
+        offer="download",
+        offer_gist=lambda command: f"{format_size(command.bytes)} with wget",
+    ),
+    TrafficKind(
+        name="ping",
+        plural="pings",
+        prefix="p",
+        start=StartPing,
+        stop=StopPing,
+        started=PingStarted,
+        ended=PingEnded,
+        limits=("count",),
+        limit_words="a count",
+        fills=False,
+        progress=(PingSample,),
+        exported=Samples(
+            PingSample,
+            {"ping": ("ping", "text"), "seq": ("seq", "whole"), "rtt_us": ("rtt_us", "real")},
+        ),
+        offer="ping",
+    ),
+    TrafficKind(
+        name="udp",
+        plural="udp",
+        prefix="u",
+        start=StartUdp,
+        stop=StopUdp,
+        started=UdpStarted,
+        ended=UdpEnded,
+        limits=("duration_s",),
+        limit_words="a duration",
+        progress=(UdpSample,),
+        exported=Samples(
+            UdpEnded,
+            {
+                "udp": ("udp", "text"),
+                "sent": ("sent_packets", "whole"),
+                "received": ("received_packets", "whole"),
+                "under_way": ("under_way_packets", "whole"),
+                "jitter_us": ("jitter_us", "real"),
+                "duration_s": ("duration_s", "real"),
+            },
+        ),
+        label="UDP",
+        about="cross traffic",
+        gist=lambda command: format_rate(command.rate_bps),
+        offer="cross traffic by UDP",
+        offer_gist=lambda c: f"{format_rate(c.rate_bps)} in {c.packet_bytes} byte packets",
+    ),
+)
+"""Every kind of traffic, in the order of tables and results."""
+
+KINDS = {kind.name: kind for kind in TRAFFIC}
+"""By name."""
+
+_STARTS: dict[type, TrafficKind] = {kind.start: kind for kind in TRAFFIC}
+_STOPS: dict[type, TrafficKind] = {kind.stop: kind for kind in TRAFFIC}
+STARTED = tuple(kind.started for kind in TRAFFIC)
+"""The events that begin traffic."""
+PROGRESS = tuple(event for kind in TRAFFIC for event in kind.progress)
+"""The events that come while traffic runs."""
+
+
+def started_by(command: object) -> TrafficKind | None:
+    """Return the kind of traffic that a command starts; None where it starts none."""
+    return _STARTS.get(type(command))
+
+
+def stopped_by(command: object) -> TrafficKind | None:
+    """Return the kind of traffic that a command stops; None where it stops none."""
+    return _STOPS.get(type(command))
+
+
+def is_limited(command: object) -> bool:
+    """Whether a command starts traffic that ends by itself."""
+    kind = started_by(command)
+    return kind is not None and kind.ends(command)

@@ -1,0 +1,217 @@
+"""TCP connections that are sampled: the streams of flows, and those of downloads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ccplay.model.events import (
+    DownloadStarted,
+    FlowEnded,
+    FlowStarted,
+    Misbehaved,
+    TraceEnded,
+    TraceLost,
+    TraceStarted,
+)
+from ccplay.model.samples import CaStateChanged, TraceSamples
+from ccplay.model.values import MOST_VARIABLES, Monitored
+from ccplay.model.wording import one_way
+from ccplay.state.series import Series, Timeline
+from ccplay.state.trace import Trace
+from ccplay.state.traffic import Handlers, TrafficState
+
+FLOW_SERIES = (
+    "ca_state",
+    "cwnd",
+    "ssthresh",
+    "srtt_us",
+    "min_rtt_us",
+    "unacked",
+    "total_retrans",
+    "pacing_rate",
+    "delivery_rate",
+    "bytes_acked",
+)
+"""Fields of ``TcpSamples`` that are kept over time for every flow."""
+
+
+@dataclass(slots=True)
+class Flow:
+    """A TCP connection that is sampled: a stream of a flow, or a download's."""
+
+    name: str
+    src: str
+    dst: str
+    cc: str
+    kind: str
+    """``flow`` or ``download``."""
+    started: float
+    series: dict[str, Series]
+    mss: int = 0
+    acked: int = 0
+    """Payload acknowledged at the newest sweep, exact where a series is rounded."""
+    sent: int = 0
+    """Payload sent by then, what was sent again included; at the end that of all streams."""
+    ecn: bool = False
+    """Both ends have agreed on ECN."""
+    ended: float | None = None
+    error: str | None = None
+    bytes: int = 0
+    duration_s: float = 0.0
+    retransmits: int = 0
+    monitored: Monitored | None = None
+    """What became of the packets of all streams; None before the end, or where nobody asked."""
+    cc_changes: list[tuple[float, str]] = field(default_factory=list)
+    """When which algorithm began, first one included."""
+    trace: Trace | None = None
+    """None where it never was traced."""
+    own: dict[str, Series] = field(default_factory=dict)
+    """What its algorithms have said of themselves, by the names of ``Sweep.own``."""
+    misbehaved: list[Misbehaved] = field(default_factory=list)
+    """When an algorithm began to do it no good, and when that was over, oldest first."""
+
+    @property
+    def parent(self) -> str:
+        """The flow that this stream belongs to: ``1`` for ``1/2`` and for itself."""
+        return self.name.partition("/")[0]
+
+    @property
+    def running(self) -> bool:
+        """Whether the flow has not ended."""
+        return self.ended is None
+
+    def wrong_at(self, t: float) -> str:
+        """Return what its algorithm did wrong at ``t``; nothing where all was well, or over."""
+        then = [each.wrong for each in self.misbehaved if each.t <= t]
+        over = self.ended is not None and self.ended <= t
+        return then[-1] if then and not over else ""
+
+    def learn(self, t: float, cc: str, mss: int, acked: int, sent: int) -> None:
+        """Take in what a sweep at ``t`` says of the flow as it is now."""
+        self.mss, self.sent = mss, sent
+        # tcp_info counts the SYN too.
+        self.acked = max(acked - 1, 0)
+        if self.cc != cc:
+            self.cc = cc
+            self.cc_changes.append((t, cc))
+
+
+class Connections(TrafficState):
+    """All connections of a session, and what is sampled of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sweeps = Timeline()
+        self.flows: dict[str, Flow] = {}
+        """Every sampled connection: streams ``1``, ``1/2`` … of flows, and those of downloads."""
+        self.streams: dict[str, dict[str, Flow]] = {}
+        """Connections by the name of their flow or download, then by their own."""
+        self.places: dict[str, int] = {}
+        """Of each connection its number, from 0, in the order of ``flows``."""
+        self.traced: set[str] = set()
+        """Flows and downloads that are traced now."""
+        self.untold = 0
+        """Segments that are missing from those traces, and from any that they overlap with."""
+
+    def open(self, name: str, kind: str, event: FlowStarted | DownloadStarted) -> Flow:
+        """Keep a connection that opens."""
+        series = {each: Series(self.sweeps) for each in FLOW_SERIES}
+        flow = Flow(name, event.src, event.dst, event.cc, kind, event.t, series)
+        if event.cc:
+            flow.cc_changes.append((event.t, event.cc))
+        self.flows[name] = flow
+        self.streams.setdefault(flow.parent, {})[name] = flow
+        self.places.setdefault(name, len(self.places))
+        return flow
+
+    def variable(self, name: str, variable: str) -> Series | None:
+        """Return the series of a flow's variable; None where it has too many, or is not known."""
+        if (flow := self.flows.get(name)) is None:
+            return None
+        if variable not in flow.own and len(flow.own) < MOST_VARIABLES:
+            flow.own[variable] = Series(self.sweeps)
+        return flow.own.get(variable)
+
+    def cc_at(self, flow: Flow, t: float) -> str:
+        """Return the congestion control of ``flow`` at ``t``."""
+        cc = flow.cc_changes[0][1] if flow.cc_changes else flow.cc
+        for since, name in flow.cc_changes:
+            if since > t:
+                break
+            cc = name
+        return cc
+
+
+def _flow_started(state: Connections, event: FlowStarted) -> None:
+    for stream in range(1, event.streams + 1):
+        name = event.flow if stream == 1 else f"{event.flow}/{stream}"
+        flow = state.open(name, "flow", event)
+        flow.ecn = event.ecn
+        if stream == 1:
+            state.add(flow)
+
+
+def _flow_ended(state: Connections, event: FlowEnded) -> None:
+    for flow in state.streams.get(event.flow, {}).values():
+        if flow.running:
+            flow.ended, flow.error = event.t, event.error
+    if (first := state.flows.get(event.flow)) is not None:
+        first.bytes, first.duration_s = event.bytes, event.duration_s
+        first.retransmits = event.retransmits
+        first.sent = max(event.sent, first.sent)
+        first.monitored = event.monitored
+    if event.error:
+        state.write(event.t, "error", f"flow {event.flow} died: {event.error}")
+    else:
+        state.write(event.t, "traffic", f"flow {event.flow} ended{one_way(event.monitored)}")
+
+
+def _misbehaved(state: Connections, event: Misbehaved) -> None:
+    if (flow := state.flows.get(event.flow)) is not None:
+        flow.misbehaved.append(event)
+    if event.wrong:
+        text = f"flow {event.flow}: {event.cc} {event.wrong}"
+        state.write(event.t, "warning", f"{text}: look at its program, or switch it")
+
+
+def _trace_started(state: Connections, event: TraceStarted) -> None:
+    state.traced.add(event.flow)
+
+
+def _trace_ended(state: Connections, event: TraceEnded) -> None:
+    state.traced.discard(event.flow)
+    text = f"flow {event.flow} was traced: {event.segments:,} segments"
+    if state.untold and not state.traced:
+        text += f"; {state.untold:,} were missed, all traces together"
+        state.untold = 0
+    state.write(event.t, "info", text)
+
+
+def _trace_lost(state: Connections, event: TraceLost) -> None:
+    if not state.untold:
+        state.write(event.t, "warning", "the kernel does not tell every segment it traces")
+    state.untold += event.segments
+
+
+def _trace_samples(state: Connections, event: TraceSamples) -> None:
+    if (flow := state.flows.get(event.flow)) is not None:
+        flow.trace = flow.trace or Trace()
+        flow.trace.add(event)
+
+
+def _ca_state_changed(state: Connections, event: CaStateChanged) -> None:
+    if (flow := state.flows.get(event.flow)) is not None:
+        flow.trace = flow.trace or Trace()
+        flow.trace.change(event)
+
+
+HANDLERS: Handlers = {
+    FlowStarted: _flow_started,
+    FlowEnded: _flow_ended,
+    Misbehaved: _misbehaved,
+    TraceStarted: _trace_started,
+    TraceEnded: _trace_ended,
+    TraceLost: _trace_lost,
+    TraceSamples: _trace_samples,
+    CaStateChanged: _ca_state_changed,
+}

@@ -1,0 +1,68 @@
+"""The event log: what was done, what happened and what was remarked, line by line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ccplay.model.commands import ChangeMark, Mark, RemoveMark
+from ccplay.model.events import MOST_LATE_S, Applied
+from ccplay.units import format_clock
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of the event log."""
+
+    t: float
+    kind: str
+    """``applied``, ``mark``, ``traffic``, ``file``, ``info``, ``warning`` or ``error``."""
+    text: str
+    name: str = ""
+    """What commands call it, where it is a mark of one's own."""
+
+    @property
+    def is_mark(self) -> bool:
+        """Whether it is drawn through the plots: a cause that an effect may follow."""
+        return self.kind in ("applied", "mark")
+
+
+class EventLog:
+    """The lines of a session."""
+
+    def __init__(self) -> None:
+        self.log: list[Entry] = []
+        """In the order of arrival; a mark may stand at an earlier moment than what came before."""
+        self._marks: dict[str, int] = {}
+        """By name the line of the log that a mark is."""
+
+    def write(self, t: float, kind: str, text: str) -> None:
+        """Add a line."""
+        self.log.append(Entry(t, kind, text))
+
+    def mark(self, event: Applied, command: Mark | ChangeMark | RemoveMark) -> None:
+        """Add, change or remove a mark."""
+        if isinstance(command, Mark):
+            at = event.t if command.at is None else command.at
+            if command.name is not None:
+                self._marks[command.name] = len(self.log)
+            text = command.text + lateness(event)
+            self.log.append(Entry(at, "mark", text, command.name or ""))
+            return
+        row = self._marks.get(command.name)
+        if row is None:
+            return
+        # In its place: readers count on what they have seen of the log.
+        was = self.log[row]
+        if isinstance(command, RemoveMark):
+            del self._marks[command.name]
+            text = f"mark {was.text!r} at {format_clock(was.t)} is removed"
+            self.log[row] = Entry(event.t, "info", text)
+        else:
+            text = was.text if command.text is None else command.text
+            at = was.t if command.at is None else command.at
+            self.log[row] = replace(was, t=at, text=text)
+
+
+def lateness(event: Applied) -> str:
+    """Return how late a step of the timeline took effect; empty within the tolerance."""
+    return f", {event.late_s:.1f} s late" if event.late_s > MOST_LATE_S else ""

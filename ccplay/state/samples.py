@@ -1,0 +1,138 @@
+"""Samples over time: what each sweep says of connections and queues, kept in series."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ccplay.model.base import Row
+from ccplay.model.samples import QdiscRows, QdiscSamples, Sweep, Sweeps, TcpRows, TcpSamples
+from ccplay.state.connections import FLOW_SERIES, Connections
+from ccplay.state.series import Series
+from ccplay.state.traffic import Handlers
+from ccplay.stream import sweep_codec
+
+QUEUE_SERIES = ("backlog", "qlen", "drops", "ecn_marks", "bytes", "packets")
+"""Fields of ``QdiscSamples`` that are kept over time for every queue."""
+
+
+@dataclass(slots=True)
+class Queue:
+    """The queue of one direction of a link, over time."""
+
+    link: str
+    kind: str
+    series: dict[str, Series]
+
+
+class Sampled(Connections):
+    """All that is sampled: connections and queues."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+        """``t`` of the newest event."""
+        self.queues: dict[str, Queue] = {}
+
+    def queue(self, link: str, kind: str) -> Queue:
+        """Return the queue of a direction, which is of this kind now."""
+        queue = self.queues.get(link)
+        if queue is None:
+            series = {name: Series(self.sweeps) for name in QUEUE_SERIES}
+            queue = self.queues[link] = Queue(link, kind, series)
+        queue.kind = kind
+        return queue
+
+
+def _sweep(state: Sampled, event: Sweep) -> None:
+    tick = state.sweeps.append(event.t)
+    if event.tcp is not None:
+        _tcp(state, tick, event.t, event.tcp)
+        _own(state, tick, event.tcp.flow, event.own)
+    if event.qdisc is not None:
+        _qdisc(state, tick, event.qdisc)
+
+
+def _tcp(state: Sampled, tick: int, t: float, samples: TcpSamples) -> None:
+    flows = [state.flows.get(name) for name in samples.flow]
+    for name in FLOW_SERIES:
+        for flow, value in zip(flows, getattr(samples, name), strict=True):
+            if flow is not None:
+                flow.series[name].put(tick, value)
+    counts = (samples.mss, samples.bytes_acked, samples.bytes_sent)
+    for flow, cc, *lasts in zip(flows, samples.cc, *counts, strict=True):
+        if flow is not None:
+            flow.learn(t, cc, *lasts)
+
+
+def _own(
+    state: Sampled, tick: int, names: Sequence[str], own: Mapping[str, Sequence[int | None]]
+) -> None:
+    for variable, values in own.items():
+        for name, value in zip(names, values, strict=True):
+            if value is not None and (series := state.variable(name, variable)) is not None:
+                series.put(tick, value)
+
+
+def _qdisc(state: Sampled, tick: int, samples: QdiscSamples) -> None:
+    for row, link in enumerate(samples.link):
+        series = state.queue(link, samples.kind[row]).series
+        for name in QUEUE_SERIES:
+            series[name].put(tick, getattr(samples, name)[row])
+
+
+def _sweeps(state: Sampled, event: Sweeps) -> None:
+    moments = sweep_codec.moments(event)
+    tick = state.sweeps.extend(moments)
+    if event.tcp is not None:
+        _tcp_rows(state, tick, event.t, event.tcp, len(moments))
+        _own_rows(state, tick, event.tcp.flow, event.own, len(moments))
+    if event.qdisc is not None:
+        _qdisc_rows(state, tick, event.qdisc, len(moments))
+    state.now = max(state.now, moments[-1])
+
+
+def _tcp_rows(state: Sampled, tick: int, t: float, rows: TcpRows, sweeps: int) -> None:
+    flows = [state.flows.get(name) for name in rows.flow]
+    series = [None if flow is None else flow.series for flow in flows]
+    _extend(series, FLOW_SERIES, tick, rows.fields, sweeps)
+    nothing = [0] * len(flows)
+    names = ("mss", "bytes_acked", "bytes_sent")
+    counts = (rows.fields.get(name, nothing) for name in names)
+    for flow, cc, *lasts in zip(flows, rows.cc, *counts, strict=True):
+        if flow is not None:
+            flow.learn(t, cc, *(sweep_codec.last(row) or 0 for row in lasts))
+
+
+def _own_rows(
+    state: Sampled, tick: int, names: Sequence[str], own: Mapping[str, Sequence[Row]], sweeps: int
+) -> None:
+    for variable, rows in own.items():
+        for name, row in zip(names, rows, strict=True):
+            if row is not None and (series := state.variable(name, variable)) is not None:
+                series.extend(tick, *sweep_codec.floats([row], sweeps))
+
+
+def _qdisc_rows(state: Sampled, tick: int, rows: QdiscRows, sweeps: int) -> None:
+    queues = [state.queue(*each) for each in zip(rows.link, rows.kind, strict=True)]
+    _extend([queue.series for queue in queues], QUEUE_SERIES, tick, rows.fields, sweeps)
+
+
+def _extend(
+    owners: Sequence[dict[str, Series] | None],
+    names: Sequence[str],
+    tick: int,
+    fields: dict[str, list[Row]],
+    sweeps: int,
+) -> None:
+    """Give the series of each flow or queue what the rows of a block say."""
+    for name in names:
+        if name in fields:
+            for series, floats in zip(
+                owners, sweep_codec.floats(fields[name], sweeps), strict=True
+            ):
+                if series is not None:
+                    series[name].extend(tick, floats)
+
+
+HANDLERS: Handlers = {Sweep: _sweep, Sweeps: _sweeps}

@@ -1,0 +1,99 @@
+"""What is known of traffic: each by its name, and the event log that its end is written to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+
+from ccplay.state.event_log import EventLog
+
+
+class Traffic(Protocol):
+    """What every kind of traffic has in common."""
+
+    @property
+    def kind(self) -> str:
+        """The name of its ``TrafficKind``."""
+
+    @property
+    def name(self) -> str:
+        """What commands call it."""
+
+    @property
+    def src(self) -> str:
+        """The host that sends."""
+
+    @property
+    def dst(self) -> str:
+        """The host that receives."""
+
+    @property
+    def started(self) -> float:
+        """Seconds since the start of the stream."""
+
+    @property
+    def ended(self) -> float | None:
+        """As ``started``; None while it runs."""
+
+    @property
+    def error(self) -> str | None:
+        """Why it ended, where nobody asked for it."""
+
+
+@runtime_checkable
+class Measured(Protocol):
+    """Traffic that tells by itself what the stages after it show."""
+
+    def lines(self, t: float) -> tuple[str, ...]:
+        """Return what the screen has of it at ``t``: the same in several lengths, longest first."""
+
+    def result(self) -> Tabled:
+        """Return its member of the result."""
+
+
+class Tabled(Protocol):
+    """The result of traffic with its own rows of a table."""
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """The columns' titles."""
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Return the rows, in words."""
+
+
+T = TypeVar("T", bound=Traffic)
+
+
+class TrafficState(EventLog):
+    """All traffic of a session by name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.traffic: dict[str, Traffic] = {}
+        """Everything that was started, in its order.
+
+        In recordings of 0.1 two kinds may have one name: the later one stands under
+        ``KIND NAME``, which no command can name.
+        """
+
+    def of(self, kind: type[T]) -> dict[str, T]:
+        """Return all traffic of a class by name, in the order of its start."""
+        return {each.name: each for each in self.traffic.values() if isinstance(each, kind)}
+
+    def add(self, traffic: Traffic) -> None:
+        """Keep traffic that has started."""
+        known = self.traffic.get(traffic.name)
+        apart = known is not None and known.kind != traffic.kind
+        self.traffic[f"{traffic.kind} {traffic.name}" if apart else traffic.name] = traffic
+
+    def find(self, kind: type[T], name: str) -> T | None:
+        """Return the traffic of a class that has this name."""
+        found = self.traffic.get(name)
+        if found is None or isinstance(found, kind):
+            return found
+        return self.of(kind).get(name)
+
+
+Handlers: TypeAlias = dict[type, Callable[[Any, Any], None]]
+"""By type of event: what it does to the state."""
