@@ -1,14 +1,54 @@
-"""Which variable of algorithms the right-hand plot shows in the place of RTT."""
+"""The plots of values that algorithms have of their own, and which of them replaces RTT."""
 
 from __future__ import annotations
 
 from ccplay.model.variables import variable
 from ccplay.state.lab_state import Flow
 from ccplay.state.series import Series
-from ccplay.ui.plots import ghost_plots
+from ccplay.ui.cells.sheet import Run
+from ccplay.ui.plots import flow_traces, ghost_plots
+from ccplay.ui.plots.plot import Plot
+from ccplay.ui.plots.traces import SeriesTrace
 from ccplay.ui.view import View
 
 BPF = ".bpf"
+
+_LEAST = {"ms": 2.0, "segments": 8.0}
+_LEAST_FRACTION = 0.1
+"""Axes never end below these."""
+
+
+def plot(view: View, name: str) -> Plot:
+    """Return the plot of a variable: of every flow whose algorithm has it."""
+    what, (unit, factor) = variable(name), axis(view, name)
+
+    def traces(view: View) -> list[SeriesTrace]:
+        known = {each: view.state.flows[each].own.get(name) for each in flow_traces.names(view)}
+        return [
+            SeriesTrace(series, flow_traces.pen(view, each), factor, view.interval)
+            for each, series in known.items()
+            if series is not None
+        ]
+
+    def value(flow: Flow) -> float | None:
+        known = flow.own[name].at(view.tick) if name in flow.own else None
+        return None if known is None else known * factor
+
+    def numbers(view: View, width: int) -> list[Run]:
+        del width
+        runs = flow_traces.values(view, value, what.write)
+        return runs + ghost_plots.flow_values(view, name, factor, what.write, own=True)
+
+    return Plot(
+        name=name,
+        title=what.title,
+        unit=lambda _: unit,
+        help=f"{what.words}, as the algorithm itself has it",
+        traces=traces,
+        numbers=numbers,
+        ghost=lambda view: ghost_plots.flows(view, name, factor, own=True),
+        least=_LEAST_FRACTION if what.one else _LEAST.get(unit, 1.0),
+    )
 
 
 def shown(view: View) -> str | None:
