@@ -20,7 +20,7 @@ from ccplay.ui.app import CcplayApp
 from ccplay.ui.cells.sheet import Sheet
 from ccplay.ui.dialogs.ghost import GhostDialog
 from ccplay.ui.plots.canvas import GUTTER, Canvas
-from ccplay.ui.plots.table import PLOTS, plot_at
+from ccplay.ui.plots.table import DEFAULT, plot_at
 from ccplay.ui.screen import MainScreen
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import live, playing, until
@@ -74,7 +74,7 @@ def inks_of(app: CcplayApp, name: str) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("name", list(PLOTS))
+@pytest.mark.parametrize("name", DEFAULT)
 async def test_the_ghost_has_colours_of_its_own_in_every_plot(earlier: Path, name: str) -> None:
     async with haunted(earlier) as (app, _):
         view = app.main.view
