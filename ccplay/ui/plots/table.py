@@ -7,9 +7,10 @@ from ccplay.ui.plots.cwnd import CWND
 from ccplay.ui.plots.plot import Plot
 from ccplay.ui.plots.queue import QUEUE
 from ccplay.ui.plots.rtt import RTT
+from ccplay.ui.plots.throughput import THROUGHPUT
 from ccplay.ui.view import View
 
-PLOTS: dict[str, Plot] = {plot.name: plot for plot in (CWND, QUEUE, RTT)}
+PLOTS: dict[str, Plot] = {plot.name: plot for plot in (CWND, QUEUE, RTT, THROUGHPUT)}
 """By their names; values of algorithms and queues come on top, see ``own_values``."""
 
 DEFAULT = ("cwnd", "queue", "rtt")
