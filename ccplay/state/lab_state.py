@@ -155,6 +155,8 @@ class Queue:
     link: str
     kind: str
     series: dict[str, Series]
+    own: dict[str, Series] = field(default_factory=dict)
+    """What its disciplines have reported of themselves, by the names of ``Sweep.queue_own``."""
 
 
 @dataclass(slots=True)
@@ -328,9 +330,10 @@ class LabState:
         tick = self.sweeps.append(event.t)
         if event.tcp is not None:
             self._tcp(tick, event.t, event.tcp)
-            self._own(tick, event.tcp.flow, event.own)
+            self._own(tick, self._flows(event.tcp.flow), event.own)
         if event.qdisc is not None:
             self._qdisc(tick, event.qdisc)
+            self._own(tick, self._queues(event.qdisc.link), event.queue_own)
 
     def _tcp(self, tick: int, t: float, samples: TcpSamples) -> None:
         flows = [self.flows.get(name) for name in samples.flow]
@@ -343,21 +346,30 @@ class LabState:
             if flow is not None:
                 flow.learn(t, cc, *lasts)
 
+    def _flows(self, names: Sequence[str]) -> list[Flow | None]:
+        return [self.flows.get(name) for name in names]
+
+    def _queues(self, links: Sequence[str]) -> list[Queue | None]:
+        return [self.queues.get(link) for link in links]
+
     def _own(
-        self, tick: int, names: Sequence[str], own: Mapping[str, Sequence[int | None]]
+        self,
+        tick: int,
+        subjects: Sequence[Flow | Queue | None],
+        own: Mapping[str, Sequence[int | None]],
     ) -> None:
         for variable, values in own.items():
-            for name, value in zip(names, values, strict=True):
-                if value is not None and (series := self._variable(name, variable)) is not None:
+            for subject, value in zip(subjects, values, strict=True):
+                if value is not None and (series := self._variable(subject, variable)) is not None:
                     series.put(tick, value)
 
-    def _variable(self, name: str, variable: str) -> Series | None:
-        """Return the series of a flow's variable; None where it has too many, or is not known."""
-        if (flow := self.flows.get(name)) is None:
+    def _variable(self, subject: Flow | Queue | None, variable: str) -> Series | None:
+        """Return the series of a variable; None where the subject has too many, or is unknown."""
+        if subject is None:
             return None
-        if variable not in flow.own and len(flow.own) < MOST_VARIABLES:
-            flow.own[variable] = Series(self.sweeps)
-        return flow.own.get(variable)
+        if variable not in subject.own and len(subject.own) < MOST_VARIABLES:
+            subject.own[variable] = Series(self.sweeps)
+        return subject.own.get(variable)
 
     def _qdisc(self, tick: int, samples: QdiscSamples) -> None:
         for row, link in enumerate(samples.link):
@@ -370,9 +382,11 @@ class LabState:
         tick = self.sweeps.extend(moments)
         if event.tcp is not None:
             self._tcp_rows(tick, event.t, event.tcp, len(moments))
-            self._own_rows(tick, event.tcp.flow, event.own, len(moments))
+            self._own_rows(tick, self._flows(event.tcp.flow), event.own, len(moments))
         if event.qdisc is not None:
             self._qdisc_rows(tick, event.qdisc, len(moments))
+            queues = self._queues(event.qdisc.link)
+            self._own_rows(tick, queues, event.queue_own, len(moments))
         self.now = max(self.now, moments[-1])
 
     def _tcp_rows(self, tick: int, t: float, rows: TcpRows, sweeps: int) -> None:
@@ -387,11 +401,15 @@ class LabState:
                 flow.learn(t, cc, *(sweep_codec.last(row) or 0 for row in lasts))
 
     def _own_rows(
-        self, tick: int, names: Sequence[str], own: Mapping[str, Sequence[Row]], sweeps: int
+        self,
+        tick: int,
+        subjects: Sequence[Flow | Queue | None],
+        own: Mapping[str, Sequence[Row]],
+        sweeps: int,
     ) -> None:
         for variable, rows in own.items():
-            for name, row in zip(names, rows, strict=True):
-                if row is not None and (series := self._variable(name, variable)) is not None:
+            for subject, row in zip(subjects, rows, strict=True):
+                if row is not None and (series := self._variable(subject, variable)) is not None:
                     series.extend(tick, *sweep_codec.floats([row], sweeps))
 
     def _qdisc_rows(self, tick: int, rows: QdiscRows, sweeps: int) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import errno
 import socket
 import struct
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ccplay.lab.network import dumps
@@ -54,6 +55,19 @@ _CAKE_TINS, _CAKE_TIN_MARKS = 10, 8
 """``TCA_CAKE_STATS_TIN_STATS`` and ``TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS``."""
 
 
+_OWN: dict[str, dict[str, int]] = {
+    "codel": {"codel_count": 4, "codel_ldelay_us": 12, "codel_dropping": 28},
+    "fq_codel": {
+        "fq_codel_new_flows": 20,
+        "fq_codel_old_flows": 24,
+        "fq_codel_memory_bytes": 32,
+    },
+}
+"""Where in ``tc_KIND_xstats`` stand the words that a discipline reports of itself."""
+
+_NOTHING: Mapping[str, int] = MappingProxyType({})
+
+
 class QdiscCounters(NamedTuple):
     """What the kernel counts for one queue since it was installed."""
 
@@ -67,6 +81,8 @@ class QdiscCounters(NamedTuple):
     requeues: int
     overlimits: int
     ecn_marks: int | None
+    own: Mapping[str, int] = _NOTHING
+    """What the discipline reports of itself, as ``Sweep.queue_own`` names it."""
 
 
 class QdiscSocket:
@@ -134,9 +150,9 @@ class QdiscSocket:
             marks = _cake_marks(data, position + layout.app, position + layout.app_end)
         elif layout.marks:
             marks = sum(_U32.unpack_from(data, position + at)[0] for at in layout.marks)
-        return QdiscCounters(
-            handle, layout.kind, size, packets, qlen, backlog, drops, requeues, overlimits, marks
-        )
+        own = {name: _U32.unpack_from(data, position + at)[0] for name, at in layout.own}
+        counts = (size, packets, qlen, backlog, drops, requeues, overlimits)
+        return QdiscCounters(handle, layout.kind, *counts, marks, own)
 
 
 class _Layout(NamedTuple):
@@ -148,6 +164,7 @@ class _Layout(NamedTuple):
     app: int
     app_end: int
     marks: tuple[int, ...]
+    own: tuple[tuple[str, int], ...]
 
 
 def _learn(data: bytes, position: int, length: int) -> _Layout:
@@ -159,6 +176,11 @@ def _learn(data: bytes, position: int, length: int) -> _Layout:
     stats = _walk(data, *attributes[_TCA_STATS2])
     app, app_end = stats.get(_STATS_APP, (position, position))
     marks = tuple(app - position + at for at in _MARKS.get(kind, ()) if app + at + 4 <= app_end)
+    own = tuple(
+        (name, app - position + at)
+        for name, at in _OWN.get(kind, {}).items()
+        if app + at + 4 <= app_end
+    )
     return _Layout(
         kind,
         stats[_STATS_BASIC][0] - position,
@@ -166,6 +188,7 @@ def _learn(data: bytes, position: int, length: int) -> _Layout:
         app - position,
         app_end - position,
         marks,
+        own,
     )
 
 

@@ -1,4 +1,4 @@
-"""The plots of values that algorithms have of their own, and which of them replaces RTT."""
+"""The plots of values that algorithms and disciplines report of themselves; one replaces RTT."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ccplay.state.series import Series
 from ccplay.ui.cells.sheet import Run
 from ccplay.ui.plots import flow_traces, ghost_plots
 from ccplay.ui.plots.plot import Plot
-from ccplay.ui.plots.traces import SeriesTrace
+from ccplay.ui.plots.traces import Pen, SeriesTrace
 from ccplay.ui.view import View
 
 BPF = ".bpf"
@@ -19,16 +19,20 @@ _LEAST_FRACTION = 0.1
 
 
 def plot(view: View, name: str) -> Plot:
-    """Return the plot of a variable: of every flow whose algorithm has it."""
+    """Return the plot of a variable: of every flow or of the shown queue, whichever has it."""
     what, (unit, factor) = variable(name), axis(view, name)
 
     def traces(view: View) -> list[SeriesTrace]:
         known = {each: view.state.flows[each].own.get(name) for each in flow_traces.names(view)}
-        return [
+        traces = [
             SeriesTrace(series, flow_traces.pen(view, each), factor, view.interval)
             for each, series in known.items()
             if series is not None
         ]
+        if (series := _of_queue(view).get(name)) is not None:
+            pen = Pen(view.ink("queue"), ascii="#")
+            traces.append(SeriesTrace(series, pen, factor, view.interval))
+        return traces
 
     def value(flow: Flow) -> float | None:
         known = flow.own[name].at(view.tick) if name in flow.own else None
@@ -37,13 +41,16 @@ def plot(view: View, name: str) -> Plot:
     def numbers(view: View, width: int) -> list[Run]:
         del width
         runs = flow_traces.values(view, value, what.write)
+        of_queue = _of_queue(view).get(name)
+        if of_queue is not None and (number := of_queue.at(view.tick)) is not None:
+            runs.append((f" {what.write(number * factor)}", f"bold {view.ink('queue')}"))
         return runs + ghost_plots.flow_values(view, name, factor, what.write, own=True)
 
     return Plot(
         name=name,
         title=what.title,
         unit=lambda _: unit,
-        help=f"{what.words}, as the algorithm itself has it",
+        help=f"{what.words}, as {what.algorithm or 'the algorithm'} itself reports it",
         traces=traces,
         numbers=numbers,
         ghost=lambda view: ghost_plots.flows(view, name, factor, own=True),
@@ -57,12 +64,13 @@ def shown(view: View) -> str | None:
 
 
 def choices(view: View) -> list[str | None]:
-    """Return what there is to choose from: RTT, then what algorithms tell.
+    """Return what there is to choose from: RTT, then what algorithms and disciplines report.
 
-    The selected flow's come first, then what only the ghost tells.
+    The selected flow's come first, then the shown queue's, then what only the ghost has.
     """
     flow = view.state.flows.get(view.selected or "")
     told = [name for name in flow.own if _tells(view, flow, name)] if flow else []
+    told += [name for name, series in _of_queue(view).items() if _in_window(view, series)]
     return [None, *dict.fromkeys([*told, *ghost_plots.variables(view)])]
 
 
@@ -86,14 +94,25 @@ def silence(view: View) -> str:
 
 
 def _tellers(view: View, name: str) -> list[Series]:
-    """Return the variable's series of all flows that tell it within the window, ghosts last."""
+    """Return the variable's series that have a value in the window, ghosts' last."""
     flows = [flow.own[name] for flow in view.state.flows.values() if _tells(view, flow, name)]
-    return flows + ghost_plots.variables(view).get(name, [])
+    queue = [each for own, each in _of_queue(view).items() if own == name]
+    shown = [each for each in queue if _in_window(view, each)]
+    return flows + shown + ghost_plots.variables(view).get(name, [])
+
+
+def _of_queue(view: View) -> dict[str, Series]:
+    """Return what the disciplines of the shown queue have reported of themselves."""
+    return {} if view.queue is None else view.queue.own
 
 
 def _tells(view: View, flow: Flow, name: str) -> bool:
-    if (series := flow.own.get(name)) is None:
-        return False
+    series = flow.own.get(name)
+    return series is not None and _in_window(view, series)
+
+
+def _in_window(view: View, series: Series) -> bool:
+    """Whether the window has any value of a series."""
     timeline = series.timeline
     start, end = (timeline.at_or_after(t) for t in (view.playhead.left, view.playhead.until))
     return series.extremes(start, end) is not None
