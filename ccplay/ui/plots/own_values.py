@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ccplay.model.variables import variable
-from ccplay.state.lab_state import Flow
+from ccplay.state.lab_state import Flow, Queue
 from ccplay.state.series import Series
 from ccplay.ui.cells.sheet import Run
 from ccplay.ui.plots import flow_traces, ghost_plots
@@ -19,7 +19,7 @@ _LEAST_FRACTION = 0.1
 
 
 def plot(view: View, name: str) -> Plot:
-    """Return the plot of a variable: of every flow or of the shown queue, whichever has it."""
+    """Return the plot of a variable, of all flows and queues of the shown link that have it."""
     what, (unit, factor) = variable(name), axis(view, name)
 
     def traces(view: View) -> list[SeriesTrace]:
@@ -29,9 +29,10 @@ def plot(view: View, name: str) -> Plot:
             for each, series in known.items()
             if series is not None
         ]
-        if (series := _of_queue(view).get(name)) is not None:
-            pen = Pen(view.ink("queue"), ascii="#")
-            traces.append(SeriesTrace(series, pen, factor, view.interval))
+        for at, queue in enumerate(_queues(view, name)):
+            letter = _class(queue)[:1]
+            pen = Pen(view.ink("queue"), mark=letter, lane=at * 5 % 12, ascii=letter or "#")
+            traces.append(SeriesTrace(queue.own[name], pen, factor, view.interval))
         return traces
 
     def value(flow: Flow) -> float | None:
@@ -41,9 +42,10 @@ def plot(view: View, name: str) -> Plot:
     def numbers(view: View, width: int) -> list[Run]:
         del width
         runs = flow_traces.values(view, value, what.write)
-        of_queue = _of_queue(view).get(name)
-        if of_queue is not None and (number := of_queue.at(view.tick)) is not None:
-            runs.append((f" {what.write(number * factor)}", f"bold {view.ink('queue')}"))
+        for queue in _queues(view, name):
+            if (number := queue.own[name].at(view.tick)) is not None:
+                text = f"{_class(queue)} {what.write(number * factor)}".lstrip()
+                runs.append((f" {text}", f"bold {view.ink('queue')}"))
         return runs + ghost_plots.flow_values(view, name, factor, what.write, own=True)
 
     return Plot(
@@ -70,7 +72,12 @@ def choices(view: View) -> list[str | None]:
     """
     flow = view.state.flows.get(view.selected or "")
     told = [name for name in flow.own if _tells(view, flow, name)] if flow else []
-    told += [name for name, series in _of_queue(view).items() if _in_window(view, series)]
+    told += [
+        name
+        for queue in _queues(view)
+        for name, series in queue.own.items()
+        if _in_window(view, series)
+    ]
     return [None, *dict.fromkeys([*told, *ghost_plots.variables(view)])]
 
 
@@ -96,14 +103,21 @@ def silence(view: View) -> str:
 def _tellers(view: View, name: str) -> list[Series]:
     """Return the variable's series that have a value in the window, ghosts' last."""
     flows = [flow.own[name] for flow in view.state.flows.values() if _tells(view, flow, name)]
-    queue = [each for own, each in _of_queue(view).items() if own == name]
-    shown = [each for each in queue if _in_window(view, each)]
+    queues = [queue.own[name] for queue in _queues(view, name)]
+    shown = [each for each in queues if _in_window(view, each)]
     return flows + shown + ghost_plots.variables(view).get(name, [])
 
 
-def _of_queue(view: View) -> dict[str, Series]:
-    """Return what the disciplines of the shown queue have reported of themselves."""
-    return {} if view.queue is None else view.queue.own
+def _queues(view: View, name: str = "") -> list[Queue]:
+    """Return the queues of the shown link, classes included; those with one variable."""
+    queues = view.state.queues.values()
+    own = [each for each in queues if each.link.partition(" ")[0] == view.link]
+    return [each for each in own if not name or name in each.own]
+
+
+def _class(queue: Queue) -> str:
+    """Return the class that a queue is of; empty for the link's own."""
+    return queue.link.partition(" ")[2]
 
 
 def _tells(view: View, flow: Flow, name: str) -> bool:
