@@ -40,6 +40,12 @@ _QUEUE = struct.Struct("=IIIII")
 
 _REQUEST = struct.pack("=IHHII20x", 36, _RTM_GETQDISC, dumps.REQUEST, 1, 0)
 
+_RTM_NEWTCLASS, _RTM_GETTCLASS = 40, 42
+_CLASS_REQUEST = struct.Struct("=IHHII4xi12x")
+"""Of one interface; the dump of disciplines has those of all."""
+_CLASS_OWN = {"htb_lends_packets": 0, "htb_borrows_packets": 4}
+"""Where in ``tc_htb_xstats`` a class counts what it sent at its own rate, and what above it."""
+
 _MARKS: dict[str, tuple[int, ...]] = {
     "codel": (24, 32),
     "fq_codel": (12, 28),
@@ -104,7 +110,27 @@ class QdiscSocket:
         self._socket.send(_REQUEST)
         while self._take(self._socket.recv(1 << 16), interfaces, roots, found):
             pass
+        for interface, queues in found.items():
+            if len(queues) > 1:
+                self._take_classes(interface, queues)
         return found
+
+    def _take_classes(self, interface: int, queues: dict[int, QdiscCounters]) -> None:
+        """Add to each queue what HTB reports of the class above it."""
+        self._socket.send(_CLASS_REQUEST.pack(36, _RTM_GETTCLASS, dumps.REQUEST, 1, 0, interface))
+        more = True
+        while more:
+            data, position = self._socket.recv(1 << 16), 0
+            while more and position < len(data):
+                length, message = struct.unpack_from("=IH", data, position)
+                if message != _RTM_NEWTCLASS:
+                    more = dumps.goes_on(data, position, message, "rtnetlink")
+                    break
+                _, _, _, handle, _ = _MESSAGE.unpack_from(data, position)
+                if (queue := queues.get(handle)) is not None:
+                    own = _class_own(data, position, length)
+                    queues[handle] = queue._replace(own={**queue.own, **own})
+                position += (length + 3) & ~3
 
     def close(self) -> None:
         """Close the socket."""
@@ -190,6 +216,14 @@ def _learn(data: bytes, position: int, length: int) -> _Layout:
         marks,
         own,
     )
+
+
+def _class_own(data: bytes, position: int, length: int) -> dict[str, int]:
+    attributes = _walk(data, position + _ATTRIBUTES, position + length)
+    stats = _walk(data, *attributes.get(_TCA_STATS2, (0, 0)))
+    begin, end = stats.get(_STATS_APP, (0, 0))
+    known = {name: begin + at for name, at in _CLASS_OWN.items() if begin + at + 4 <= end}
+    return {name: _U32.unpack_from(data, at)[0] for name, at in known.items()}
 
 
 def _walk(data: bytes, at: int, end: int) -> dict[int, tuple[int, int]]:
