@@ -70,6 +70,13 @@ class Sweep(Event, frozen=True):
     unit; see ``variables``. Of a flow that is monitored there is ``monitor_one_way_delay_us``
     beside them: the mean of what has arrived since the sweep before.
     """
+    queue_own: dict[Variable, list[Count | None]] = {}
+    """What disciplines report of themselves: by name a list over the queues of ``qdisc``.
+
+    None where a queue's discipline has no such variable. A name is the discipline's, then the
+    kernel's word, then the unit: those of ``tc_codel_xstats`` and others in
+    include/uapi/linux/pkt_sched.h. The row with the sums of a link's classes has none.
+    """
 
 
 class TcpRows(Value, frozen=True):
@@ -99,6 +106,7 @@ class Sweeps(Event, frozen=True):
     tcp: TcpRows | None = None
     qdisc: QdiscRows | None = None
     own: dict[Variable, list[Row]] = {}
+    queue_own: dict[Variable, list[Row]] = {}
 
 
 class TraceSamples(Event, frozen=True):

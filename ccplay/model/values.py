@@ -16,7 +16,7 @@ MOST_MARK = 10_000
 """A link marks from no more packets on."""
 
 MOST_VARIABLES = 16
-"""A flow has no more of its own."""
+"""A flow, or a queue, has no more of its own."""
 
 INFINITE_SSTHRESH = 0x7FFFFFFF
 """``TCP_INFINITE_SSTHRESH`` of include/net/tcp.h; it travels as None."""

@@ -1,7 +1,7 @@
-"""The variables of algorithms in words: what ``Sweep.own`` names, with scale and unit.
+"""Variables in words, with scale and unit: what ``Sweep.own`` and ``Sweep.queue_own`` name.
 
-A name is the algorithm's, then what it is, then its unit: ``_us``, ``_bps``, ``_segments``, or a
-number that counts as 1, such as ``htcp_beta_1000``.
+A name is the algorithm's or the discipline's, then what it is, then its unit: ``_us``, ``_bps``,
+``_segments``, ``_packets``, ``_bytes``, or a number that counts as 1, such as ``htcp_beta_1000``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ccplay.units import format_rate
 _KERNELS = {"bbr_pacing_gain": 256, "bbr_cwnd_gain": 256, "dctcp_alpha": 1024}
 """What counts as 1 in fractions of the kernel's own, whose names don't say."""
 
-_UNITS = ("us", "bps", "segments")
+_UNITS = ("us", "bps", "segments", "packets", "bytes")
 _ONE = re.compile(r"[1-9]\d{2,}")
 
 
@@ -30,7 +30,7 @@ class Variable:
     words: str
     """What it is."""
     unit: str
-    """``us``, ``bps``, ``segments`` or none."""
+    """``us``, ``bps``, ``segments``, ``packets``, ``bytes`` or none."""
     one: int | None
     """What counts as 1 of a fraction; None where it is none."""
 

@@ -14,7 +14,7 @@ from ccplay.model.events import (
     TraceStarted,
 )
 from ccplay.model.samples import CaStateChanged, TraceSamples
-from ccplay.model.values import MOST_VARIABLES, Monitored
+from ccplay.model.values import Monitored
 from ccplay.model.wording import one_way
 from ccplay.state.series import Series, Timeline
 from ccplay.state.trace import Trace
@@ -123,14 +123,6 @@ class Connections(TrafficState):
         self.streams.setdefault(flow.parent, {})[name] = flow
         self.places.setdefault(name, len(self.places))
         return flow
-
-    def variable(self, name: str, variable: str) -> Series | None:
-        """Return the series of a flow's variable; None where it has too many, or is not known."""
-        if (flow := self.flows.get(name)) is None:
-            return None
-        if variable not in flow.own and len(flow.own) < MOST_VARIABLES:
-            flow.own[variable] = Series(self.sweeps)
-        return flow.own.get(variable)
 
     def cc_at(self, flow: Flow, t: float) -> str:
         """Return the congestion control of ``flow`` at ``t``."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ccplay.model.base import Row
 from ccplay.model.samples import QdiscRows, QdiscSamples, Sweep, Sweeps, TcpRows, TcpSamples
-from ccplay.state.connections import FLOW_SERIES, Connections
+from ccplay.model.values import MOST_VARIABLES
+from ccplay.state.connections import FLOW_SERIES, Connections, Flow
 from ccplay.state.series import Series
 from ccplay.state.traffic import Handlers
 from ccplay.stream import sweep_codec
@@ -23,6 +24,8 @@ class Queue:
     link: str
     kind: str
     series: dict[str, Series]
+    own: dict[str, Series] = field(default_factory=dict)
+    """What its disciplines have reported of themselves, by the names of ``Sweep.queue_own``."""
 
 
 class Sampled(Connections):
@@ -48,9 +51,10 @@ def _sweep(state: Sampled, event: Sweep) -> None:
     tick = state.sweeps.append(event.t)
     if event.tcp is not None:
         _tcp(state, tick, event.t, event.tcp)
-        _own(state, tick, event.tcp.flow, event.own)
+        _own(state, tick, [state.flows.get(name) for name in event.tcp.flow], event.own)
     if event.qdisc is not None:
         _qdisc(state, tick, event.qdisc)
+        _own(state, tick, [state.queues.get(link) for link in event.qdisc.link], event.queue_own)
 
 
 def _tcp(state: Sampled, tick: int, t: float, samples: TcpSamples) -> None:
@@ -66,12 +70,24 @@ def _tcp(state: Sampled, tick: int, t: float, samples: TcpSamples) -> None:
 
 
 def _own(
-    state: Sampled, tick: int, names: Sequence[str], own: Mapping[str, Sequence[int | None]]
+    state: Sampled,
+    tick: int,
+    subjects: Sequence[Flow | Queue | None],
+    own: Mapping[str, Sequence[int | None]],
 ) -> None:
     for variable, values in own.items():
-        for name, value in zip(names, values, strict=True):
-            if value is not None and (series := state.variable(name, variable)) is not None:
+        for subject, value in zip(subjects, values, strict=True):
+            if value is not None and (series := _variable(state, subject, variable)) is not None:
                 series.put(tick, value)
+
+
+def _variable(state: Sampled, subject: Flow | Queue | None, variable: str) -> Series | None:
+    """Return the series of a variable; None where the subject has too many, or is unknown."""
+    if subject is None:
+        return None
+    if variable not in subject.own and len(subject.own) < MOST_VARIABLES:
+        subject.own[variable] = Series(state.sweeps)
+    return subject.own.get(variable)
 
 
 def _qdisc(state: Sampled, tick: int, samples: QdiscSamples) -> None:
@@ -86,9 +102,12 @@ def _sweeps(state: Sampled, event: Sweeps) -> None:
     tick = state.sweeps.extend(moments)
     if event.tcp is not None:
         _tcp_rows(state, tick, event.t, event.tcp, len(moments))
-        _own_rows(state, tick, event.tcp.flow, event.own, len(moments))
+        flows = [state.flows.get(name) for name in event.tcp.flow]
+        _own_rows(state, tick, flows, event.own, len(moments))
     if event.qdisc is not None:
         _qdisc_rows(state, tick, event.qdisc, len(moments))
+        queues = [state.queues.get(link) for link in event.qdisc.link]
+        _own_rows(state, tick, queues, event.queue_own, len(moments))
     state.now = max(state.now, moments[-1])
 
 
@@ -105,11 +124,15 @@ def _tcp_rows(state: Sampled, tick: int, t: float, rows: TcpRows, sweeps: int) -
 
 
 def _own_rows(
-    state: Sampled, tick: int, names: Sequence[str], own: Mapping[str, Sequence[Row]], sweeps: int
+    state: Sampled,
+    tick: int,
+    subjects: Sequence[Flow | Queue | None],
+    own: Mapping[str, Sequence[Row]],
+    sweeps: int,
 ) -> None:
     for variable, rows in own.items():
-        for name, row in zip(names, rows, strict=True):
-            if row is not None and (series := state.variable(name, variable)) is not None:
+        for subject, row in zip(subjects, rows, strict=True):
+            if row is not None and (series := _variable(state, subject, variable)) is not None:
                 series.extend(tick, *sweep_codec.floats([row], sweeps))
 
 

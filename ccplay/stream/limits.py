@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from ccplay.errors import WireError
 from ccplay.model.base import Event
@@ -65,16 +65,13 @@ class Bounds:
         until = self._ticks + sweeps
         if event.tcp is not None:
             self._keep(event.tcp.flow, until, OF_FLOW)
-            for name, rows in event.own.items():
-                known = zip(event.tcp.flow, rows, strict=True)
-                self._keep(
-                    ((flow, name) for flow, row in known if row is not None), until, _OF_VARIABLE
-                )
+            self._keep_own(event.tcp.flow, event.own, until)
         if event.qdisc is not None:
             self._queues.update(event.qdisc.link)
             if len(self._queues) > MOST_QUEUES:
                 raise WireError(f"more than {MOST_QUEUES:,} queues")
             self._keep(event.qdisc.link, until, OF_QUEUE)
+            self._keep_own(event.qdisc.link, event.queue_own, until)
         self._ticks = until
         self._check_bytes()
 
@@ -86,6 +83,14 @@ class Bounds:
         self._traced[key] = event.t + sum(after_us) / 1e6
         self._bytes += (len(after_us) + 1) * OF_SEGMENT
         self._check_bytes()
+
+    def _keep_own(
+        self, members: Sequence[str], own: Mapping[str, Sequence[object]], until: int
+    ) -> None:
+        for name, rows in own.items():
+            known = zip(members, rows, strict=True)
+            keys = ((member, name) for member, row in known if row is not None)
+            self._keep(keys, until, _OF_VARIABLE)
 
     def _keep(self, keys: Iterable[Hashable], until: int, size: int) -> None:
         """Count what series of ``size`` bytes a tick have up to a tick, gaps included."""

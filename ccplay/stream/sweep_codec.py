@@ -53,6 +53,7 @@ def pack(block: Sequence[Sweep]) -> Sweeps:
         tcp=_tcp_rows([sweep.tcp for sweep in block if sweep.tcp is not None]),
         qdisc=_qdisc_rows([sweep.qdisc for sweep in block if sweep.qdisc is not None]),
         own=_own_rows([sweep.own for sweep in block]),
+        queue_own=_own_rows([sweep.queue_own for sweep in block]),
     )
 
 
@@ -67,8 +68,10 @@ def check(block: Sweeps) -> None:
     if block.qdisc is not None:
         _check_rows(block.qdisc.link, block.qdisc.kind, block.qdisc.fields, sweeps)
     flows = len(block.tcp.flow) if block.tcp else 0
-    _check_fields(flows, block.own, sweeps)
-    _check_variables(block.own, flows)
+    queues = len(block.qdisc.link) if block.qdisc else 0
+    for own, members in ((block.own, flows), (block.queue_own, queues)):
+        _check_fields(members, own, sweeps)
+        _check_variables(own, members)
 
 
 def check_sweep(sweep: Sweep) -> None:
@@ -84,10 +87,12 @@ def check_sweep(sweep: Sweep) -> None:
             if len(getattr(samples, field)) != len(names):
                 raise WireError(f"{field}: not one for each of {len(names)} flows or links")
     flows = len(sweep.tcp.flow) if sweep.tcp else 0
-    for name, values in sweep.own.items():
-        if len(values) != flows:
-            raise WireError(f"{name}: not one for each of {flows} flows or links")
-    _check_variables(sweep.own, flows)
+    queues = len(sweep.qdisc.link) if sweep.qdisc else 0
+    for own, members in ((sweep.own, flows), (sweep.queue_own, queues)):
+        for name, values in own.items():
+            if len(values) != members:
+                raise WireError(f"{name}: not one for each of {members} flows or links")
+        _check_variables(own, members)
 
 
 def check_trace(samples: TraceSamples) -> None:
@@ -155,6 +160,7 @@ def _shape(sweep: Sweep) -> tuple[Collection[str] | None, ...]:
         sweep.qdisc.link if sweep.qdisc else None,
         sweep.qdisc.kind if sweep.qdisc else None,
         sweep.own.keys(),
+        sweep.queue_own.keys(),
     )
 
 
@@ -261,10 +267,12 @@ def _counts(row: Sequence[int | None]) -> Iterable[int]:
     return accumulate(steps, initial=0)
 
 
-def _check_variables(own: Collection[str], flows: int) -> None:
+def _check_variables(own: Collection[str], members: int) -> None:
     # Where there are no flows, labs once named the variables that monitors were to give.
-    if len(own) > (most := MOST_VARIABLES * max(flows, 1)):
-        raise WireError(f"{len(own)} variables of algorithms; at most {most} are read")
+    if len(own) > (most := MOST_VARIABLES * max(members, 1)):
+        raise WireError(
+            f"{len(own)} variables of algorithms or disciplines; at most {most} are read"
+        )
 
 
 def _check_names(names: list[str]) -> None:

@@ -16,6 +16,7 @@ from ccplay.model.wording import CA_STATES
 from ccplay.ui.cells.glyphs import UNICODE, Glyphs
 from ccplay.ui.keys import GROUPS, bindings_of, group_of, wording
 from ccplay.ui.modal import Modal
+from ccplay.ui.plots.table import PLOTS
 
 _STATES = (
     "all is well: cwnd grows",
@@ -111,9 +112,9 @@ def _section(title: str, lines: Sequence[Keys], glyphs: Glyphs) -> Vertical:
 def _explanations(glyphs: Glyphs) -> list[tuple[str, list[Keys]]]:
     return [
         (
-            "The three plots share one time axis",
+            "The plots share one time axis",
             [
-                ("cwnd", "segments that a flow may have under way, unacknowledged"),
+                *((plot.title, plot.help) for plot in PLOTS.values()),
                 (
                     f"{glyphs.dotted * 2} ssthresh",
                     "below it cwnd doubles each round trip, above it creeps",
@@ -122,9 +123,7 @@ def _explanations(glyphs: Glyphs) -> list[tuple[str, list[Keys]]]:
                     "W R theory",
                     "where CUBIC's W(t) and Reno's line have cwnd, since it was cut last (y)",
                 ),
-                ("queue", "packets that wait before the bottleneck; a line shows its limit"),
                 (f"{glyphs.drop} drop", "a packet found no room, or was dropped on purpose"),
-                ("RTT", "each flow's smoothed round trip, and ping's from outside"),
                 ("base RTT", "the least seen: the path itself; what is above waits in queues"),
                 ("values", "what algorithms tell of themselves, in the place of RTT (v)"),
                 (f"{glyphs.dashed_vertical} mark", "a change took effect here: look right of it"),

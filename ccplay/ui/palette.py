@@ -37,8 +37,9 @@ from ccplay.ui.dialogs.captures import capture_choices
 from ccplay.ui.dialogs.hosts import next_sender, running_flows
 from ccplay.ui.keys import bindings_of, wording
 from ccplay.ui.modal import Modal
+from ccplay.ui.plots.band import Band
 from ccplay.ui.themes import Look
-from ccplay.ui.view import tracing_problem
+from ccplay.ui.view import View, tracing_problem
 from ccplay.units import parse_rate, parse_ratio, parse_time_us
 
 RATES = ("1 Mbit/s", "1.5 Mbit/s", "5 Mbit/s", "10 Mbit/s", "20 Mbit/s", "50 Mbit/s", "100 Mbit/s")
@@ -73,6 +74,14 @@ class _Asking(Protocol):
     @property
     def marks(self) -> _Marks:
         """The marks that it shows."""
+
+    @property
+    def plots(self) -> Band:
+        """The plots that it shows."""
+
+    @property
+    def view(self) -> View:
+        """What they are drawn from."""
 
     def ask(self, command: AnyCommand) -> object:
         """Hand a command to the lab."""
@@ -213,6 +222,7 @@ class LabProvider(Provider):
             yield entry.text, entry.help, self._sending(entry.command)
         if self._lab.live:
             yield from self._asking.marks.offers()
+        yield from self._asking.plots.offers(self._asking.view)
         for name, title in self._themes():
             yield f"theme: {name}", title, self._choosing(name)
 

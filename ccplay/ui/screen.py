@@ -1,4 +1,4 @@
-"""The main screen: the network, what flows, three plots on one time axis, what happened.
+"""The main screen: the network, what flows, plots on one time axis, what happened.
 
 ::
 
@@ -21,45 +21,29 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar
 
-import msgspec
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.screen import ModalScreen, Screen
 
-from ccplay.errors import CcplayError
-from ccplay.files import writing
-from ccplay.model.commands import (
-    AnyCommand,
-    ChangeMark,
-    Mark,
-    RemoveMark,
-    StopCapture,
-    TraceFlow,
-    UntraceFlow,
-)
 from ccplay.model.network import Network
-from ccplay.model.wording import describe
 from ccplay.session.session import Session
 from ccplay.state.lab_state import LabState
 from ccplay.ui import selection
-from ccplay.ui.cells.glyphs import ASCII, UNICODE
+from ccplay.ui.actions.lab import LabActions
+from ccplay.ui.actions.look import LookActions
+from ccplay.ui.actions.playback import PlaybackActions
+from ccplay.ui.actions.saving import SavingActions
 from ccplay.ui.cells.sheet import Row, Sheet
 from ccplay.ui.marks import Marks
 from ccplay.ui.panels import banner, flows, footer, header, log, network, receiver, ribbon
 from ccplay.ui.playhead import Playhead
-from ccplay.ui.plots import pictures, titles, variable_choice
+from ccplay.ui.plots.band import Band
 from ccplay.ui.plots.ghosts import Choice, Ghosts
-from ccplay.ui.plots.plot import Plot
-from ccplay.ui.plots.theory import Overlay, lack
-from ccplay.ui.view import View, tracing_problem
-from ccplay.units import format_clock
-
-if TYPE_CHECKING:
-    from ccplay.ui.app import CcplayApp
+from ccplay.ui.plots.theory import Overlay
+from ccplay.ui.view import View
 
 LEAST = (80, 24)
 """The smallest terminal that all parts fit in."""
@@ -67,21 +51,14 @@ LEAST = (80, 24)
 _NUMBERS_HZ = 4.0
 """Numbers change no oftener, or nobody could read them."""
 
-_STEP = 1 / 60
-_LEAP = 1 / 6
-"""Of the window's width, what the scrubbing keys move by."""
-
 _SHEETS = ("header", "banner", "network", "flows", "ribbon", "events", "footer", "too-small")
-
-_PLOTS = ("cwnd", "queue", "rtt")
-"""The plots from left to right."""
 
 _VALUES = "Values of algorithms in place of RTT (V backwards)"
 
 LIVE_ONLY = ("dialog", "mark", "stop", "capture", "trace")
 
 
-class MainScreen(Screen[None]):
+class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions):
     """Draws the session at the playhead; asks for commands and never assumes their success."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -139,50 +116,20 @@ class MainScreen(Screen[None]):
         super().__init__()
         self.session = session
         self.ghosts = Ghosts(session.state)
-        """What lies under the session, or is being read to."""
         self.overlay = Overlay()
-        """The theory that lies over the selected flow's cwnd."""
         self._first_ghost = Choice(ghost) if ghost else None
         self.playhead = Playhead(recorded=session.recorded, t=start_at, speed=speed)
         self._fps = fps
         self._sheets = {name: Sheet(id=name) for name in _SHEETS}
-        self._plots = {name: Plot(id=name) for name in _PLOTS}
-        self._bands = {name: Horizontal(id=name) for name in ("top", "plots", "bottom")}
-        self._selected: str | None = None
-        self._observed = 0
-        self._variable: str | None = None
-        self._bottom = log.rows
+        self._bands = {name: Horizontal(id=name) for name in ("top", "bottom")}
+        self.plots = Band(id="plots")
         self._drawn_at = time.monotonic()
         self._numbers_at = 0.0
         self._told = 0
         self._ribbon = ribbon.Ribbon()
         self._network: Network | None = None
         self._state = session.state
-        self._sent = ""
         self.marks = Marks(self)
-
-    @property
-    def ccplay(self) -> CcplayApp:
-        """The app, which holds look and glyphs."""
-        return cast("CcplayApp", self.app)
-
-    @property
-    def view(self) -> View:
-        """What the panels are drawn from, now."""
-        app = self.ccplay
-        return View(
-            self.session,
-            self.playhead,
-            app.look,
-            app.glyphs,
-            self._selected,
-            self._observed,
-            self._variable,
-            self.ghosts.shown,
-            self.ghosts.reading,
-            self.overlay.of(self.session.state.flows.get(self._selected or "")),
-            self.marks.notice or self._sent,
-        )
 
     def compose(self) -> ComposeResult:
         """Make the parts."""
@@ -191,8 +138,7 @@ class MainScreen(Screen[None]):
         with self._bands["top"]:
             yield self._sheets["network"]
             yield self._sheets["flows"]
-        with self._bands["plots"]:
-            yield from self._plots.values()
+        yield self.plots
         with self._bands["bottom"]:
             yield self._sheets["ribbon"]
             yield self._sheets["events"]
@@ -205,7 +151,7 @@ class MainScreen(Screen[None]):
         self.playhead.running = True
         self.set_interval(1 / self._fps, self.draw)
         if self._first_ghost is not None:
-            self._lay(self._first_ghost)
+            self.lay(self._first_ghost)
 
     def on_resize(self, event: events.Resize) -> None:
         """Give every part its place."""
@@ -222,9 +168,7 @@ class MainScreen(Screen[None]):
         self._sheets["flows"].styles.width = table
         self._sheets["network"].styles.width = width - table
         third = width // 3
-        self._plots["cwnd"].styles.width = third
-        self._plots["queue"].styles.width = third
-        self._plots["rtt"].styles.width = width - 2 * third
+        self.plots.lay_out(width)
         self._sheets["ribbon"].styles.width = third
         self._sheets["events"].styles.width = width - third
 
@@ -270,10 +214,8 @@ class MainScreen(Screen[None]):
             self._draw_plots(self.view)
 
     def _draw_plots(self, view: View) -> None:
-        if self.has_class("-small"):
-            return
-        for name, draw in pictures.PICTURES.items():
-            self._plots[name].draw(draw(view))
+        if not self.has_class("-small"):
+            self.plots.draw(view)
 
     def _draw_numbers(self, view: View) -> None:
         if self.has_class("-small"):
@@ -281,19 +223,18 @@ class MainScreen(Screen[None]):
             self._show("too-small", lambda *_: [[(said_so, "")]])
             return
         if view.playhead.running:
-            self._sent = ""
+            self.sent = ""
         said = banner.rows(view, self.size.width)
         self.set_class(bool(said), "-banner")
+        bottom = receiver.rows if self.shows_receiver else log.rows
         self._show("header", lambda width, _: header.rows(view, width))
         self._show("banner", lambda *_: said)
         self._show("network", lambda width, height: network.rows(view, width, height))
         self._show("flows", lambda width, height: flows.rows(view, width, height))
         self._show("ribbon", lambda width, height: self._ribbon.rows(view, width, height))
-        self._show("events", lambda width, height: self._bottom(view, width, height))
+        self._show("events", lambda width, height: bottom(view, width, height))
         self._show("footer", lambda width, _: footer.rows(view, width))
-        for name, title in titles.TITLES.items():
-            plot = self._plots[name]
-            plot.title(*title(view, plot.width - 2))
+        self.plots.draw_titles(view)
 
     def _show(self, name: str, rows: Callable[[int, int], list[Row]]) -> None:
         sheet = self._sheets[name]
@@ -302,8 +243,8 @@ class MainScreen(Screen[None]):
 
     def _choose(self) -> bool:
         """Keep the selection on something that is in the table; say whether it moved."""
-        before, self._selected = self._selected, selection.kept(self.view)
-        return self._selected != before
+        before, self.selected = self.selected, selection.kept(self.view)
+        return self.selected != before
 
     def _tell(self) -> None:
         """Raise a toast for what failed since the last time, and for where files are."""
@@ -328,222 +269,6 @@ class MainScreen(Screen[None]):
         if action == "speed":
             return self.session.recorded
         return True
-
-    def action_dialog(self, name: str) -> None:
-        """Ask what to do, then ask the lab for it."""
-        if self.session.state.phase != "ready":
-            self.app.notify("The network is still being built.", severity="warning")
-            return
-        from ccplay.ui import dialogs  # noqa: PLC0415 - first paint shall not wait for it
-
-        dialog: Callable[..., ModalScreen[AnyCommand | None]] = getattr(dialogs, name)
-        self.app.push_screen(dialog(self.session.state, self._selected), self._asked)
-
-    def _asked(self, command: AnyCommand | None) -> None:
-        if command is not None:
-            self.ask(command)
-        self.redraw()
-
-    def ask(self, command: AnyCommand) -> None:
-        """Hand a command to the lab: a new mark at the moment shown, all else of now.
-
-        Where the moment shown is not now, say when it was sent.
-        """
-        head, self._sent = self.playhead, ""
-        if not head.running and isinstance(command, Mark) and command.at is None:
-            command = msgspec.structs.replace(command, at=head.t)
-        elif not head.running and not isinstance(command, Mark | ChangeMark | RemoveMark):
-            at = format_clock(self.session.state.now)
-            self._sent = f"sent to the live lab at {at} (end goes there): {describe(command)}"
-        self.session.send(command)
-        self.redraw()
-
-    def action_mark(self) -> None:
-        """Mark the moment shown, or change the mark that the cursor stands on."""
-        if self.session.state.phase != "ready":
-            self.app.notify("The network is still being built.", severity="warning")
-            return
-        columns = max(self._plots["cwnd"].columns, 1)
-        self.marks.press(self.playhead.width * max(_STEP, 1 / columns))
-
-    def action_put_mark(self) -> None:
-        """Let the mark that is carried stand at the cursor."""
-        self.marks.put_down()
-
-    def action_leave_mark(self) -> None:
-        """Leave the mark that is carried where it was."""
-        self.marks.leave()
-
-    def action_ghost(self) -> None:
-        """Ask which earlier run shall lie under this one."""
-        if self.session.state.ready_at is None:
-            self.app.notify("The network is still being built.", severity="warning")
-            return
-        from ccplay.ui.dialogs.ghost import GhostDialog  # noqa: PLC0415 - as above
-
-        self.app.push_screen(GhostDialog(self.view), self._lay)
-
-    def _lay(self, choice: Choice | None) -> None:
-        if choice is not None:
-            self.run_worker(self._summon(choice), group="ghost", exclusive=True)
-
-    async def _summon(self, choice: Choice) -> None:
-        try:
-            await self.ghosts.choose(choice)
-        except CcplayError as error:
-            self.app.notify(str(error), severity="error", timeout=8, markup=False)
-        if choice.waits_since is not None and self.session.live:
-            self.action_seek_end()
-        self.redraw()
-
-    def action_stop(self) -> None:
-        """Stop what is selected."""
-        chosen = selection.selection(self.view)
-        if chosen is None or chosen.ended is not None:
-            said = "Nothing that runs is selected: choose with ↑↓."
-            self.app.notify(self.ccplay.glyphs.translate(said), severity="warning")
-        else:
-            self.ask(selection.stop(chosen))
-
-    def action_capture(self) -> None:
-        """Ask which link's packets to capture; where some are being captured, end that."""
-        if running := list(self.session.state.captures):
-            self.ask(StopCapture(capture=running[-1]))
-        else:
-            self.action_dialog("CaptureDialog")
-
-    def action_trace(self) -> None:
-        """Have every ACK of the selected flow told of, or no more."""
-        state = self.session.state
-        flow = state.flows.get(self._selected or "")
-        if flow is None or not flow.running:
-            self.app.notify("No running flow is selected.", severity="warning")
-        elif flow.parent in state.traced:
-            self.ask(UntraceFlow(flow=flow.parent))
-        elif problem := tracing_problem(state):
-            said = f"flow {flow.parent} is sampled, not traced: {problem}"
-            self.app.notify(said, severity="warning", timeout=8, markup=False)
-        else:
-            self.ask(TraceFlow(flow=flow.parent))
-
-    def action_theory(self) -> None:
-        """Lay CUBIC's W(t) and Reno's line over the selected flow's cwnd, or take them away."""
-        self.overlay.shown = not self.overlay.shown
-        if self.overlay.shown and (said := lack(self.view)):
-            self.app.notify(said, severity="warning", markup=False)
-        self.redraw()
-
-    def action_freeze(self) -> None:
-        """Stop the picture, or go on."""
-        self.playhead.toggle(self.session.state.now)
-        self.redraw()
-
-    def action_scrub(self, steps: int) -> None:
-        """Move by a little."""
-        self._move(steps * self.playhead.width * _STEP)
-
-    def action_scrub_far(self, steps: int) -> None:
-        """Move by much."""
-        self._move(steps * self.playhead.width * _LEAP)
-
-    def _move(self, seconds: float) -> None:
-        self.playhead.scrub(seconds, self.session.state.now)
-        self.redraw()
-
-    def action_seek_start(self) -> None:
-        """Go to the start."""
-        self.playhead.jump(0.0, self.session.state.now)
-        self.redraw()
-
-    def action_seek_end(self) -> None:
-        """Go to the end; a live session runs on."""
-        self.playhead.jump(self.session.state.now, self.session.state.now)
-        self.playhead.running = not self.session.done
-        self.redraw()
-
-    def action_zoom(self, steps: int) -> None:
-        """Show a shorter or a longer stretch of time."""
-        self.playhead.zoom(steps, self.session.state.now)
-        self.redraw()
-
-    def action_speed(self, steps: int) -> None:
-        """Play slower or faster."""
-        self.playhead.change_speed(steps)
-        self.redraw()
-
-    def action_select_flow(self, steps: int) -> None:
-        """Select the next in the table, or the one before."""
-        self._selected = selection.beside(self.view, steps)
-        self.redraw()
-
-    def action_other_queue(self) -> None:
-        """Show the queue of the bottleneck's other direction."""
-        self._observed += 1
-        self.redraw()
-
-    def action_variable(self, steps: int) -> None:
-        """Let the third plot show what else the selected flow's algorithm tells, or RTT again."""
-        view = self.view
-        choices, now = variable_choice.choices(view), variable_choice.shown(view)
-        if choices == [now]:
-            self.app.notify(variable_choice.silence(view), timeout=8, markup=False)
-            return
-        at = choices.index(now) if now in choices else 0
-        self._variable = choices[(at + steps) % len(choices)]
-        self.redraw()
-
-    def action_next_look(self) -> None:
-        """Switch to the next theme."""
-        names = list(self.ccplay.looks)
-        at = names.index(self.ccplay.look.name)
-        self.ccplay.use_look(names[(at + 1) % len(names)])
-
-    def action_ascii(self) -> None:
-        """Draw with plain ASCII, or with Unicode again."""
-        self.ccplay.use_glyphs(UNICODE if self.ccplay.glyphs is ASCII else ASCII)
-
-    def action_picture(self) -> None:
-        """Save what is on the screen as an SVG picture in the current folder."""
-        t = self.playhead.t
-        name = f"ccplay-{int(t // 60):02d}m{t % 60:04.1f}s"
-        drawn = self.app.export_screenshot()
-        try:
-            path = writing.write_numbered(Path(), name, ".svg", drawn)
-        except OSError as error:
-            said = f"can't save {name}.svg: {error.strerror}"
-            self.app.notify(said, severity="error", markup=False)
-        else:
-            self.app.notify(f"saved {path}", markup=False)
-
-    def action_receiver(self) -> None:
-        """Show the receiver's table in place of the events, or those again."""
-        self._bottom = log.rows if self._bottom is receiver.rows else receiver.rows
-        self.redraw()
-
-    def action_save_scenario(self) -> None:
-        """Ask for a file, and write what was done in the session into it as a scenario."""
-        if self.session.state.ready_at is None:
-            self.app.notify("The network is still being built.", severity="warning")
-            return
-        from ccplay.ui.dialogs.saving import SaveDialog  # noqa: PLC0415 - as above
-
-        dialog = SaveDialog(self.session.state, self.playhead, self.session.title)
-        self.app.push_screen(dialog, self._saved)
-
-    def _saved(self, path: Path | None) -> None:
-        if path is not None:
-            from ccplay.scenario.rules.own_algorithms import rerun  # noqa: PLC0415 - paint first
-
-            command = rerun(path, self.session.state, self.ccplay.lab_words)
-            self.app.notify(
-                f"saved {path}; to do the same again: {command}", timeout=10, markup=False
-            )
-
-    def action_help(self) -> None:
-        """Show all keys and what the screen means."""
-        from ccplay.ui.help import HelpScreen  # noqa: PLC0415 - first paint shall not wait for it
-
-        self.app.push_screen(HelpScreen())
 
 
 _TOO_SMALL = "ccplay needs {}x{} cells; this terminal has {}x{}."

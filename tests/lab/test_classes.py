@@ -128,6 +128,21 @@ async def test_each_class_has_its_share_and_borrows_what_others_leave() -> None:
 
 
 @physical
+async def test_htb_reports_what_a_class_sends_at_its_own_rate_and_what_it_borrows() -> None:
+    async with running(build(BULK, INTERACTIVE)) as lab:
+        await loaded(lab, "r->h2 bulk")
+        await carried(lab, "r->h2 bulk", 2.0)
+        bulk, interactive = (lab.state.queues[f"r->h2 {name}"] for name in ("bulk", "interactive"))
+        counts = [bulk.own[f"htb_{name}_packets"].last or 0 for name in ("lends", "borrows")]
+        # Alone it sends half of its packets with what the other class leaves, but for bursts.
+        assert counts[1] == pytest.approx(sum(counts) / 2, rel=0.3)
+        # Some sweeps lie between the two dumps at most; 124 packets a second leave the link.
+        assert sum(counts) == pytest.approx(bulk.series["packets"].last or 0, abs=20)
+        assert not interactive.own["htb_borrows_packets"].last
+        assert not lab.state.queues["r->h2"].own, "classes are not added up"
+
+
+@physical
 async def test_one_queue_becomes_two_and_one_again_while_a_flow_runs() -> None:
     """The link's counters go on, the flow too, and the ping feels each change."""
     async with running(build()) as lab:

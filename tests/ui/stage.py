@@ -39,6 +39,13 @@ class NoMarks:
         return ()
 
 
+class NoPlots:
+    """The plots of a screen without any."""
+
+    def offers(self, _view: object) -> tuple[()]:
+        return ()
+
+
 class Backdrop(Screen[None]):
     """Has keys, and a lab."""
 
@@ -62,6 +69,8 @@ class Backdrop(Screen[None]):
         self.session = Lab(state)
         self.done: list[str] = []
         self.marks = NoMarks()
+        self.plots = NoPlots()
+        self.view = None
 
     def compose(self) -> ComposeResult:
         yield Static("\n".join("· " * 100 for _ in range(60)))

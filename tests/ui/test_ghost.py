@@ -19,8 +19,8 @@ from ccplay.stream.sources import ReplaySource
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.cells.sheet import Sheet
 from ccplay.ui.dialogs.ghost import GhostDialog
-from ccplay.ui.plots.pictures import PICTURES
-from ccplay.ui.plots.plot import GUTTER, Plot
+from ccplay.ui.plots.canvas import GUTTER, Canvas
+from ccplay.ui.plots.table import DEFAULT, plot_at
 from ccplay.ui.screen import MainScreen
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import live, playing, until
@@ -68,13 +68,13 @@ async def test_the_ghost_is_named_and_its_values_are_told(earlier: Path) -> None
 
 def inks_of(app: CcplayApp, name: str) -> set[str]:
     """The colours of a plot's dots."""
-    plot = app.main.query_one(f"#{name}", Plot)
+    plot = app.main.query_one(f"#{name}", Canvas)
     return {
         ink for row in plot._cells[1:-1] for char, ink in row[GUTTER:] if "⠀" < char <= "\u28ff"
     }
 
 
-@pytest.mark.parametrize("name", list(PICTURES))
+@pytest.mark.parametrize("name", DEFAULT)
 async def test_the_ghost_has_colours_of_its_own_in_every_plot(earlier: Path, name: str) -> None:
     async with haunted(earlier) as (app, _):
         view = app.main.view
@@ -89,17 +89,17 @@ async def test_no_cell_of_the_session_is_changed_by_a_ghost_under_it(earlier: Pa
     """With the axes the same, what is live looks as it did."""
     async with haunted(earlier) as (app, _):
         screen = app.main
-        plot = screen.query_one("#cwnd", Plot)
+        plot = screen.query_one("#cwnd", Canvas)
         live_inks = {screen.view.flow_ink(name) for name in ("1", "2")}
         with_ghost = _cells_in(plot, live_inks)
         screen.ghosts.shown = None
         # The axis stays as it is: it shrinks with reluctance, and the ghost's peak was near.
         plot.picture = None
-        plot.draw(PICTURES["cwnd"](screen.view))
+        plot.draw(plot_at(screen.view, "cwnd").picture(screen.view))
         assert with_ghost == _cells_in(plot, live_inks)
 
 
-def _cells_in(plot: Plot, inks: set[str]) -> dict[tuple[int, int], str]:
+def _cells_in(plot: Canvas, inks: set[str]) -> dict[tuple[int, int], str]:
     return {
         (x, y): char
         for y, row in enumerate(plot._cells[1:-1])
@@ -111,7 +111,7 @@ def _cells_in(plot: Plot, inks: set[str]) -> dict[tuple[int, int], str]:
 async def test_what_was_done_in_the_ghost_is_marked_at_the_foot(earlier: Path) -> None:
     """The queue changed at 22 s: after the cursor, so that only the ghost can tell of it."""
     async with haunted(earlier) as (app, _):
-        plot = app.main.query_one("#queue", Plot)
+        plot = app.main.query_one("#queue", Canvas)
         x = GUTTER + plot._column(22.0)
         assert plot._cells[plot.lines][x] == ("┊", app.main.view.ghost_ink("mark"))
         assert plot._cells[1][x][0] != "┊"
@@ -123,7 +123,7 @@ async def test_the_axis_has_room_for_the_ghost(tmp_path: Path) -> None:
     async with haunted(ghost, SyntheticSource(stream(busy=False))) as (app, _):
         app.main.playhead.jump(0.1, 30.0)
         app.main.redraw()
-        assert app.main.query_one("#queue", Plot).scale.top >= 100
+        assert app.main.query_one("#queue", Canvas).scale.top >= 100
 
 
 @pytest.mark.parametrize("cells", [False, True])
@@ -134,13 +134,13 @@ async def test_drawing_piece_by_piece_ends_like_drawing_at_once(earlier: Path, c
         screen = app.main
         head = screen.playhead
         head.width, head.speed, head.t, head.left = 30.0, 1.0, 0.0, 0.0
-        for plot in screen.query(Plot):
+        for plot in screen.query(Canvas):
             plot.blank(plot.width, plot.height)
         for step in range(1, 390):
             head.running = True
             head.advance(40.0, 0.1, done=True)
-            for plot in screen.query(Plot):
-                drawn = PICTURES[plot.id or ""](screen.view)
+            for plot in screen.query(Canvas):
+                drawn = plot_at(screen.view, plot.id or "").picture(screen.view)
                 plot.draw(drawn)
                 if step % 97 == 0:
                     piecewise = [list(row) for row in plot._cells[1:]]

@@ -18,8 +18,8 @@ from ccplay.model.events import AnyEvent, Ended, Failed
 from ccplay.session.session import Session
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.cells.sheet import Sheet
-from ccplay.ui.plots.pictures import PICTURES
-from ccplay.ui.plots.plot import Plot
+from ccplay.ui.plots.canvas import Canvas
+from ccplay.ui.plots.table import plot_at
 from ccplay.ui.screen import MainScreen
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.view import text_of
@@ -223,21 +223,21 @@ async def test_drawing_piece_by_piece_ends_like_drawing_at_once(cells: bool, wid
         screen = app.main
         head = screen.playhead
         head.width, head.speed, head.t = width, 1.0, 0.0
-        for plot in screen.query(Plot):
+        for plot in screen.query(Canvas):
             plot.blank(plot.width, plot.height)
         for step in range(1, 390):
             head.running = True
             head.advance(40.0, 0.1, done=True)
             if step % 97 == 0:
-                for plot in screen.query(Plot):
-                    drawn = PICTURES[plot.id or ""](screen.view)
+                for plot in screen.query(Canvas):
+                    drawn = plot_at(screen.view, plot.id or "").picture(screen.view)
                     plot.draw(drawn)
                     piecewise = [list(row) for row in plot._cells[1:]]
                     plot.picture = None
                     plot.draw(drawn)
                     assert plot._cells[1:] == piecewise, (plot.id, head.t)
-            for plot in screen.query(Plot):
-                plot.draw(PICTURES[plot.id or ""](screen.view))
+            for plot in screen.query(Canvas):
+                plot.draw(plot_at(screen.view, plot.id or "").picture(screen.view))
 
 
 async def test_a_frame_without_news_repaints_nothing() -> None:

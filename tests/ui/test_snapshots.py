@@ -14,7 +14,7 @@ from ccplay.session.session import Session
 from ccplay.stream.sources import ReplaySource, Source
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.cells.sheet import Sheet
-from ccplay.ui.plots.plot import Plot
+from ccplay.ui.plots.canvas import Canvas
 from tests.ui.synthetic import SyntheticSource, stream
 
 SnapCompare = Callable[..., bool]
@@ -42,7 +42,7 @@ def at(app: CcplayApp, t: float) -> Callable[[Pilot[int]], Awaitable[None]]:
         head = app.main.playhead
         head.jump(t, app.session.state.now)
         head.left, head.seen = head._page(t), t
-        for plot in app.main.query(Plot):
+        for plot in app.main.query(Canvas):
             # The axes remember what was shown before, which depends on the clock.
             plot.blank(plot.width, plot.height)
         app.main.redraw()

@@ -15,8 +15,8 @@ from ccplay.stream import wire
 from ccplay.stream.sources import ReplaySource
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.cells.sheet import Sheet
-from ccplay.ui.plots.pictures import PICTURES
-from ccplay.ui.plots.plot import Plot
+from ccplay.ui.plots.canvas import Canvas
+from ccplay.ui.plots.table import plot_at
 from ccplay.ui.plots.theory import lack
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import live, playing, until
@@ -35,8 +35,8 @@ async def frozen(t: float = 13.5, **options: Any) -> AsyncIterator[tuple[CcplayA
         yield app, pilot
 
 
-def cwnd_plot(app: CcplayApp) -> Plot:
-    return app.main.query_one("#cwnd", Plot)
+def cwnd_plot(app: CcplayApp) -> Canvas:
+    return app.main.query_one("#cwnd", Canvas)
 
 
 def title(app: CcplayApp) -> str:
@@ -109,7 +109,7 @@ async def test_a_curve_far_above_what_was_measured_is_not_shown() -> None:
         for tick in range(epoch.tick, theory.cubic.end):
             theory.cubic._values[tick - theory.cubic.first] = 1e6
         plot.picture = None
-        plot.draw(PICTURES["cwnd"](app.main.view))
+        plot.draw(plot_at(app.main.view, "cwnd").picture(app.main.view))
         assert plot.scale.top <= 250
 
 
@@ -124,7 +124,7 @@ async def test_drawing_piece_by_piece_ends_like_drawing_at_once(cells: bool) -> 
         for step in range(1, 390):
             head.running = True
             head.advance(40.0, 0.1, done=True)
-            drawn = PICTURES["cwnd"](app.main.view)
+            drawn = plot_at(app.main.view, "cwnd").picture(app.main.view)
             plot.draw(drawn)
             if step % 97 == 0:
                 piecewise = [list(row) for row in plot._cells[1:]]

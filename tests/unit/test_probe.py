@@ -162,7 +162,52 @@ def test_marks_are_read_where_the_discipline_counts_them(
     kernel = QdiscSocket(lambda *_: Answers(message, DONE))
     found = kernel.dump({3})[3][0xFFFFFFFF]
     kernel.close()
-    assert found == QdiscCounters(0x100000, kind, 5000, 5, 4, 6000, 3, 2, 1, marks)
+    assert found._replace(own={}) == QdiscCounters(
+        0x100000, kind, 5000, 5, 4, 6000, 3, 2, 1, marks, {}
+    )
+    reported = {
+        "codel": {"codel_count": 9, "codel_ldelay_us": 9, "codel_dropping": 1},
+        "fq_codel": {"fq_codel_new_flows": 9, "fq_codel_old_flows": 9, "fq_codel_memory_bytes": 9},
+    }
+    assert found.own == reported.get(kind, {})
+
+
+def qdisc(kind: str, handle: int, parent: int) -> bytes:
+    """What the kernel says of one discipline of interface 3."""
+    stats = attribute(1, struct.pack("=QII", 5000, 5, 0)) + attribute(3, words(4, 6000, 3, 2, 1))
+    body = attribute(1, kind.encode() + b"\0") + attribute(7, stats)
+    header = struct.pack("=IHHII", 36 + len(body), 36, 2, 1, 0)
+    return header + struct.pack("=IiIII", 0, 3, handle, parent, 0) + body
+
+
+def htb_class(handle: int, lends: int, borrows: int) -> bytes:
+    """The same of a class; ``struct tc_htb_xstats`` begins with lends and borrows."""
+    xstats = words(lends, borrows, 0, 9, 9)
+    body = attribute(1, b"htb\0") + attribute(7, attribute(4, xstats))
+    header = struct.pack("=IHHII", 36 + len(body), 40, 2, 1, 0)
+    return header + struct.pack("=IiIII", 0, 3, handle, 0x10001, 0) + body
+
+
+def test_classes_have_what_htb_reports_of_them() -> None:
+    root, one, two = (
+        qdisc("htb", 0x10000, 0xFFFFFFFF),
+        qdisc("pfifo", 0x100000, 0x10010),
+        qdisc("pfifo", 0x110000, 0x10011),
+    )
+    classes = htb_class(0x10001, 7, 7) + htb_class(0x10010, 3, 2) + htb_class(0x10011, 9, 0)
+    kernel = QdiscSocket(lambda *_: Answers(root + one + two, DONE, classes, DONE))
+    found = kernel.dump({3})[3]
+    kernel.close()
+    assert {handle: queue.own for handle, queue in found.items()} == {
+        0x10010: {"htb_lends_packets": 3, "htb_borrows_packets": 2},
+        0x10011: {"htb_lends_packets": 9, "htb_borrows_packets": 0},
+    }
+
+
+def test_a_link_with_one_queue_is_asked_once() -> None:
+    kernel = QdiscSocket(lambda *_: Answers(record(HTB_AND_PFIFO), DONE))
+    assert kernel.dump({3})[3][0x10001].own == {}
+    kernel.close()
 
 
 def counters(handle: int, size: int, drops: int) -> QdiscCounters:

@@ -163,7 +163,8 @@ class Probe:
             if host.wanted:
                 found += self._read(host)
         samples = _tcp_samples(found)
-        sweep = Sweep(t=t, tcp=samples, qdisc=self._qdisc_samples(), own=self._own(found))
+        qdisc, queue_own = self._qdisc_samples()
+        sweep = Sweep(t=t, tcp=samples, qdisc=qdisc, own=self._own(found), queue_own=queue_own)
         for callback in tuple(self.after_sweep):
             callback()
         return sweep
@@ -200,17 +201,22 @@ class Probe:
         for router in self._routers.values():
             router.socket.close()
 
-    def _qdisc_samples(self) -> QdiscSamples | None:
+    def _qdisc_samples(self) -> tuple[QdiscSamples | None, dict[str, list[int | None]]]:
+        """Return every queue's row, and what disciplines report of themselves beside it."""
         rows: list[Row] = []
+        own: list[Mapping[str, int]] = []
         for router in self._routers.values():
             found = router.socket.dump(router.queues)
             for index, queues in router.queues.items():
                 if (now := found.get(index)) is not None:
                     rows += queues.rows(now)
+                    own += queues.own(now)
         if not rows:
-            return None
+            return None, {}
         fields = [list(column) for column in zip(*rows, strict=True)]
-        return QdiscSamples(**dict(zip(QdiscSamples.__struct_fields__, fields, strict=True)))
+        samples = QdiscSamples(**dict(zip(QdiscSamples.__struct_fields__, fields, strict=True)))
+        names = dict.fromkeys(name for each in own for name in each)
+        return samples, {name: [each.get(name) for each in own] for name in names}
 
 
 @dataclass(slots=True)

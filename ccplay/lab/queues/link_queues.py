@@ -42,6 +42,16 @@ class LinkQueues:
             rows.append(_row(f"{self._link} {name}", now.kind, (now,), (counter,)))
         return rows
 
+    def own(self, found: Mapping[int, QdiscCounters]) -> list[Mapping[str, int]]:
+        """Return what the discipline of each of those rows reports of itself.
+
+        Disciplines of classes are not added up: the link's own row has nothing.
+        """
+        if not self.names:
+            return [next(iter(found.values())).own]
+        named = [found[each].own for each in self.names if each in found]
+        return [{}, *named] if named else []
+
     def _own_row(self, kind: str, readings: Iterable[QdiscCounters]) -> Row:
         marks = None if self.marks is None else self.marks()
         return _row(self._link, kind, readings, self._counters.values(), marks)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import errno
 import socket
 import struct
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ccplay.lab.network import dumps
@@ -39,6 +40,12 @@ _QUEUE = struct.Struct("=IIIII")
 
 _REQUEST = struct.pack("=IHHII20x", 36, _RTM_GETQDISC, dumps.REQUEST, 1, 0)
 
+_RTM_NEWTCLASS, _RTM_GETTCLASS = 40, 42
+_CLASS_REQUEST = struct.Struct("=IHHII4xi12x")
+"""Of one interface; the dump of disciplines has those of all."""
+_CLASS_OWN = {"htb_lends_packets": 0, "htb_borrows_packets": 4}
+"""Where in ``tc_htb_xstats`` a class counts what it sent at its own rate, and what above it."""
+
 _MARKS: dict[str, tuple[int, ...]] = {
     "codel": (24, 32),
     "fq_codel": (12, 28),
@@ -54,6 +61,19 @@ _CAKE_TINS, _CAKE_TIN_MARKS = 10, 8
 """``TCA_CAKE_STATS_TIN_STATS`` and ``TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS``."""
 
 
+_OWN: dict[str, dict[str, int]] = {
+    "codel": {"codel_count": 4, "codel_ldelay_us": 12, "codel_dropping": 28},
+    "fq_codel": {
+        "fq_codel_new_flows": 20,
+        "fq_codel_old_flows": 24,
+        "fq_codel_memory_bytes": 32,
+    },
+}
+"""Where in ``tc_KIND_xstats`` stand the words that a discipline reports of itself."""
+
+_NOTHING: Mapping[str, int] = MappingProxyType({})
+
+
 class QdiscCounters(NamedTuple):
     """What the kernel counts for one queue since it was installed."""
 
@@ -67,6 +87,8 @@ class QdiscCounters(NamedTuple):
     requeues: int
     overlimits: int
     ecn_marks: int | None
+    own: Mapping[str, int] = _NOTHING
+    """What the discipline reports of itself, as ``Sweep.queue_own`` names it."""
 
 
 class QdiscSocket:
@@ -88,7 +110,27 @@ class QdiscSocket:
         self._socket.send(_REQUEST)
         while self._take(self._socket.recv(1 << 16), interfaces, roots, found):
             pass
+        for interface, queues in found.items():
+            if len(queues) > 1:
+                self._take_classes(interface, queues)
         return found
+
+    def _take_classes(self, interface: int, queues: dict[int, QdiscCounters]) -> None:
+        """Add to each queue what HTB reports of the class above it."""
+        self._socket.send(_CLASS_REQUEST.pack(36, _RTM_GETTCLASS, dumps.REQUEST, 1, 0, interface))
+        more = True
+        while more:
+            data, position = self._socket.recv(1 << 16), 0
+            while more and position < len(data):
+                length, message = struct.unpack_from("=IH", data, position)
+                if message != _RTM_NEWTCLASS:
+                    more = dumps.goes_on(data, position, message, "rtnetlink")
+                    break
+                _, _, _, handle, _ = _MESSAGE.unpack_from(data, position)
+                if (queue := queues.get(handle)) is not None:
+                    own = _class_own(data, position, length)
+                    queues[handle] = queue._replace(own={**queue.own, **own})
+                position += (length + 3) & ~3
 
     def close(self) -> None:
         """Close the socket."""
@@ -134,9 +176,9 @@ class QdiscSocket:
             marks = _cake_marks(data, position + layout.app, position + layout.app_end)
         elif layout.marks:
             marks = sum(_U32.unpack_from(data, position + at)[0] for at in layout.marks)
-        return QdiscCounters(
-            handle, layout.kind, size, packets, qlen, backlog, drops, requeues, overlimits, marks
-        )
+        own = {name: _U32.unpack_from(data, position + at)[0] for name, at in layout.own}
+        counts = (size, packets, qlen, backlog, drops, requeues, overlimits)
+        return QdiscCounters(handle, layout.kind, *counts, marks, own)
 
 
 class _Layout(NamedTuple):
@@ -148,6 +190,7 @@ class _Layout(NamedTuple):
     app: int
     app_end: int
     marks: tuple[int, ...]
+    own: tuple[tuple[str, int], ...]
 
 
 def _learn(data: bytes, position: int, length: int) -> _Layout:
@@ -159,6 +202,11 @@ def _learn(data: bytes, position: int, length: int) -> _Layout:
     stats = _walk(data, *attributes[_TCA_STATS2])
     app, app_end = stats.get(_STATS_APP, (position, position))
     marks = tuple(app - position + at for at in _MARKS.get(kind, ()) if app + at + 4 <= app_end)
+    own = tuple(
+        (name, app - position + at)
+        for name, at in _OWN.get(kind, {}).items()
+        if app + at + 4 <= app_end
+    )
     return _Layout(
         kind,
         stats[_STATS_BASIC][0] - position,
@@ -166,7 +214,16 @@ def _learn(data: bytes, position: int, length: int) -> _Layout:
         app - position,
         app_end - position,
         marks,
+        own,
     )
+
+
+def _class_own(data: bytes, position: int, length: int) -> dict[str, int]:
+    attributes = _walk(data, position + _ATTRIBUTES, position + length)
+    stats = _walk(data, *attributes.get(_TCA_STATS2, (0, 0)))
+    begin, end = stats.get(_STATS_APP, (0, 0))
+    known = {name: begin + at for name, at in _CLASS_OWN.items() if begin + at + 4 <= end}
+    return {name: _U32.unpack_from(data, at)[0] for name, at in known.items()}
 
 
 def _walk(data: bytes, at: int, end: int) -> dict[int, tuple[int, int]]:

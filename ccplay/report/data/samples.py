@@ -17,7 +17,7 @@ from ccplay.model.events import (
     UdpEnded,
     UdpSample,
 )
-from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TcpRows, TraceSamples
+from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TraceSamples
 from ccplay.model.traffic import TRAFFIC, Cells
 from ccplay.model.values import Monitored
 from ccplay.model.variables import variable
@@ -123,6 +123,7 @@ _OWN: dict[str, dict[str, Cells]] = {
     },
     "events": {"kind": "text", "text": "text"},
     "variables": {"flow": "text", "cc": "text", "variable": "text", "value": "real"},
+    "queue-variables": {"link": "text", "qdisc": "text", "variable": "text", "value": "real"},
     "health": _HEALTH,
 }
 _EXPORTED: dict[type, tuple[str, Mapping[str, tuple[str, Cells]]]] = {
@@ -323,21 +324,30 @@ def _sweeps(event: Sweeps | Sweep, start: float) -> Iterator[tuple[str, Batch]]:
         own = {"link": block.qdisc.link, "kind": block.qdisc.kind}
         yield "queues", _unpacked(times, own, block.qdisc.fields, _QDISC)
     if block.tcp is not None and block.own:
-        yield "variables", _variables(times, block.tcp, block.own)
+        members = list(zip(block.tcp.flow, block.tcp.cc, strict=True))
+        yield "variables", _variables("variables", times, members, block.own)
+    if block.qdisc is not None and block.queue_own:
+        members = list(zip(block.qdisc.link, block.qdisc.kind, strict=True))
+        yield "queue-variables", _variables("queue-variables", times, members, block.queue_own)
 
 
-def _variables(times: Sequence[float], tcp: TcpRows, own: Mapping[str, Sequence[Row]]) -> Batch:
-    """Return a row for each variable that is known of a flow, sweep by sweep."""
+def _variables(
+    table: str,
+    times: Sequence[float],
+    members: Sequence[tuple[str, str]],
+    own: Mapping[str, Sequence[Row]],
+) -> Batch:
+    """Return a row for each variable that is known of a flow or queue, sweep by sweep."""
     found = [
-        (t, flow, cc, what.name, what.real(value))
+        (t, *member, what.name, what.real(value))
         for name, rows in own.items()
         for what in (variable(name),)
-        for flow, cc, row in zip(tcp.flow, tcp.cc, rows, strict=True)
+        for member, row in zip(members, rows, strict=True)
         for t, value in zip(times, _counts(row, len(times)), strict=True)
         if value is not None
     ]
     found.sort(key=itemgetter(0))
-    names = ("t_s", "flow", "cc", "variable", "value")
+    names = ("t_s", *_OWN[table])
     return {column: [row[at] for row in found] for at, column in enumerate(names)}
 
 

@@ -293,7 +293,7 @@ def _queue(scene: Scene, queue: Queue, *, alone: bool) -> Panel:
         return handles
 
     label = "queue (kB)" if in_bytes else "queue (packets)"
-    title = f"queue {_arrow(queue.link)}"
+    title = queue_label(queue.link)
     return Panel(name, title, label, 1.05, draw, counts=not in_bytes)
 
 
@@ -309,8 +309,9 @@ def _area(axes: Axes, line: curves.Curve) -> None:
             part = []
 
 
-def _arrow(link: str) -> str:
-    return link.replace("->", " → ")
+def queue_label(link: str) -> str:
+    """Say which queue it is: ``queue r1 → r2``."""
+    return f"queue {link.replace('->', ' → ')}"
 
 
 def _ticks(axes: Axes, moments: Sequence[float], colour: str, place: float) -> None:

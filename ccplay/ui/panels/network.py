@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from ccplay.model.network import Link, Network
 from ccplay.model.wording import describe_link
 from ccplay.ui.cells.sheet import Row, Run, fit
-from ccplay.ui.plots.pictures import counts_bytes
+from ccplay.ui.plots.queue import counts_bytes
 from ccplay.ui.view import View
 
 _NARROW = 50

@@ -10,7 +10,7 @@ from ccplay.state.series import Series
 from ccplay.ui.cells.sheet import Run
 from ccplay.ui.plots.ghosts import Ghost
 from ccplay.ui.plots.scale import whole
-from ccplay.ui.plots.traces import DotTrace, Pen, SeriesTrace, ShiftedTrace
+from ccplay.ui.plots.traces import DotTrace, Pen, SeriesTrace, ShiftedTrace, Trace
 from ccplay.ui.view import View
 
 _WIDE = 100
@@ -22,25 +22,36 @@ _CROWD = 3
 
 def flows(view: View, field: str, factor: float = 1.0, *, own: bool = False) -> list[ShiftedTrace]:
     """Return one value of the ghost's flows; ``own``: of those that their algorithms tell."""
+
+    def trace(flow: Flow, pen: Pen, interval: float) -> Trace | None:
+        series = (flow.own if own else flow.series).get(field)
+        if series is None:
+            return None
+        return SeriesTrace(series, pen, factor, interval, most=credible(field))
+
+    return flow_traces(view, trace)
+
+
+def flow_traces(
+    view: View, trace: Callable[[Flow, Pen, float], Trace | None]
+) -> list[ShiftedTrace]:
+    """Return what ``trace`` makes of the ghost's flows, their pens and the seconds of a sweep."""
     ghost, shift = view.ghost, view.shift
     if ghost is None or shift is None:
         return []
-    traces = []
+    found = []
     for flow in _flows(view, ghost, shift):
-        if (series := (flow.own if own else flow.series).get(field)) is None:
-            continue
-        number = view.ghost_number(flow.name)
         pen = Pen(
             view.ghost_flow_ink(flow.name),
             "sparse",
             mark=view.ghost_flow_mark(flow.name),
-            lane=(number * 5 + 2) % 12,
+            lane=(view.ghost_number(flow.name) * 5 + 2) % 12,
             ascii=view.glyphs.ghost,
             under=True,
         )
-        trace = SeriesTrace(series, pen, factor, _interval(ghost.state), most=credible(field))
-        traces.append(ShiftedTrace(trace, shift, ghost.first, ghost.last))
-    return traces
+        if (drawn := trace(flow, pen, _interval(ghost.state))) is not None:
+            found.append(ShiftedTrace(drawn, shift, ghost.first, ghost.last))
+    return found
 
 
 def variables(view: View) -> dict[str, list[Series]]:
@@ -104,13 +115,24 @@ def flow_values(
     own: bool = False,
 ) -> list[Run]:
     """Return one value of each of the ghost's flows at the moment shown, the selected first."""
-    runs = []
-    found = sorted(view.ghosts(), key=lambda pair: pair[0].name != view.selected)
-    for flow, tick in found:
+
+    def value(flow: Flow, tick: int) -> float | None:
         series = (flow.own if own else flow.series).get(field)
-        if series is not None and (value := series.at(tick)) is not None:
+        found = None if series is None else series.at(tick)
+        return None if found is None else found * factor
+
+    return values(view, value, write)
+
+
+def values(
+    view: View, value: Callable[[Flow, int], float | None], write: Callable[[float], str] = whole
+) -> list[Run]:
+    """Return what ``value`` makes of each of the ghost's flows at its tick."""
+    runs = []
+    for flow, tick in sorted(view.ghosts(), key=lambda pair: pair[0].name != view.selected):
+        if (number := value(flow, tick)) is not None:
             sign = view.glyphs.ghost + view.ghost_flow_mark(flow.name)
-            runs.append((f" {sign} {write(value * factor)}", view.ink("muted")))
+            runs.append((f" {sign} {write(number)}", view.ink("muted")))
     return runs
 
 

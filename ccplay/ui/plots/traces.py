@@ -200,7 +200,7 @@ class ShiftedTrace:
     It is known up to the right edge already.
     """
 
-    trace: SeriesTrace | DotTrace
+    trace: Trace
     shift: float
     """Seconds from its own moments to those of the plot."""
     first: float

@@ -1,0 +1,1 @@
+"""What the main screen's keys do, by subject; nothing here draws."""

@@ -1,0 +1,72 @@
+"""What every group of the main screen's actions works on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from textual.screen import Screen
+
+from ccplay.session.session import Session
+from ccplay.ui.marks import Marks
+from ccplay.ui.playhead import Playhead
+from ccplay.ui.plots.band import Band
+from ccplay.ui.plots.ghosts import Ghosts
+from ccplay.ui.plots.theory import Overlay
+from ccplay.ui.view import View
+
+if TYPE_CHECKING:
+    from ccplay.ui.app import CcplayApp
+
+
+class Actions(Screen[None]):
+    """The session on the screen, and what a person has chosen to see of it."""
+
+    session: Session
+    playhead: Playhead
+    marks: Marks
+    ghosts: Ghosts
+    """What lies under the session, or is being read to."""
+    plots: Band
+    overlay: Overlay
+    """The theory that lies over the selected flow's cwnd."""
+    selected: str | None = None
+    """What of the table keys act on."""
+    observed: int = 0
+    """Which of the observed queues is shown, counted round and round."""
+    variable: str | None = None
+    """Which value of algorithms replaces RTT; None is RTT itself."""
+    sent: str = ""
+    """What was sent to the live lab while an earlier moment is shown."""
+
+    @property
+    def ccplay(self) -> CcplayApp:
+        """The app, which holds look and glyphs."""
+        return cast("CcplayApp", self.app)
+
+    @property
+    def view(self) -> View:
+        """What the panels are drawn from, now."""
+        app = self.ccplay
+        return View(
+            self.session,
+            self.playhead,
+            app.look,
+            app.glyphs,
+            self.selected,
+            self.observed,
+            self.variable,
+            self.ghosts.shown,
+            self.ghosts.reading,
+            self.overlay.of(self.session.state.flows.get(self.selected or "")),
+            self.marks.notice or self.sent,
+        )
+
+    def redraw(self) -> None:
+        """Draw at once."""
+        raise NotImplementedError
+
+    def is_ready(self, *, ready: bool) -> bool:
+        """Return ``ready``; where it is false, notify that the network is not built yet."""
+        if not ready:
+            self.app.notify("The network is still being built.", severity="warning")
+        return ready

@@ -1,0 +1,100 @@
+"""Keys that ask the lab for something, and those that mark a moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+from textual.screen import ModalScreen
+
+from ccplay.model.commands import (
+    AnyCommand,
+    ChangeMark,
+    Mark,
+    RemoveMark,
+    StopCapture,
+    TraceFlow,
+    UntraceFlow,
+)
+from ccplay.model.wording import describe
+from ccplay.ui import selection
+from ccplay.ui.actions.base import Actions
+from ccplay.ui.actions.playback import STEP
+from ccplay.ui.view import tracing_problem
+from ccplay.units import format_clock
+
+
+class LabActions(Actions):
+    """The keys of traffic, network and marks."""
+
+    def action_dialog(self, name: str) -> None:
+        """Ask what to do, then ask the lab for it."""
+        if not self.is_ready(ready=self.session.state.phase == "ready"):
+            return
+        from ccplay.ui import dialogs  # noqa: PLC0415 - first paint shall not wait for it
+
+        dialog: Callable[..., ModalScreen[AnyCommand | None]] = getattr(dialogs, name)
+        self.app.push_screen(dialog(self.session.state, self.selected), self._asked)
+
+    def _asked(self, command: AnyCommand | None) -> None:
+        if command is not None:
+            self.ask(command)
+        self.redraw()
+
+    def ask(self, command: AnyCommand) -> None:
+        """Hand a command to the lab: a new mark at the moment shown, all else of now.
+
+        Where the moment shown is not now, say when it was sent.
+        """
+        head, self.sent = self.playhead, ""
+        if not head.running and isinstance(command, Mark) and command.at is None:
+            command = msgspec.structs.replace(command, at=head.t)
+        elif not head.running and not isinstance(command, Mark | ChangeMark | RemoveMark):
+            at = format_clock(self.session.state.now)
+            self.sent = f"sent to the live lab at {at} (end goes there): {describe(command)}"
+        self.session.send(command)
+        self.redraw()
+
+    def action_mark(self) -> None:
+        """Mark the moment shown, or change the mark that the cursor stands on."""
+        if not self.is_ready(ready=self.session.state.phase == "ready"):
+            return
+        self.marks.press(self.playhead.width * max(STEP, 1 / self.plots.columns))
+
+    def action_put_mark(self) -> None:
+        """Let the mark that is carried stand at the cursor."""
+        self.marks.put_down()
+
+    def action_leave_mark(self) -> None:
+        """Leave the mark that is carried where it was."""
+        self.marks.leave()
+
+    def action_stop(self) -> None:
+        """Stop what is selected."""
+        chosen = selection.selection(self.view)
+        if chosen is None or chosen.ended is not None:
+            said = "Nothing that runs is selected: choose with ↑↓."
+            self.app.notify(self.ccplay.glyphs.translate(said), severity="warning")
+        else:
+            self.ask(selection.stop(chosen))
+
+    def action_capture(self) -> None:
+        """Ask which link's packets to capture; where some are being captured, end that."""
+        if running := list(self.session.state.captures):
+            self.ask(StopCapture(capture=running[-1]))
+        else:
+            self.action_dialog("CaptureDialog")
+
+    def action_trace(self) -> None:
+        """Have every ACK of the selected flow told of, or no more."""
+        state = self.session.state
+        flow = state.flows.get(self.selected or "")
+        if flow is None or not flow.running:
+            self.app.notify("No running flow is selected.", severity="warning")
+        elif flow.parent in state.traced:
+            self.ask(UntraceFlow(flow=flow.parent))
+        elif problem := tracing_problem(state):
+            said = f"flow {flow.parent} is sampled, not traced: {problem}"
+            self.app.notify(said, severity="warning", timeout=8, markup=False)
+        else:
+            self.ask(TraceFlow(flow=flow.parent))

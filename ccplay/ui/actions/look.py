@@ -1,0 +1,90 @@
+"""Keys that choose what is seen of the session, and how."""
+
+from __future__ import annotations
+
+from ccplay.errors import CcplayError
+from ccplay.ui import selection
+from ccplay.ui.actions.base import Actions
+from ccplay.ui.cells.glyphs import ASCII, UNICODE
+from ccplay.ui.plots import own_values
+from ccplay.ui.plots.ghosts import Choice
+from ccplay.ui.plots.theory import lack
+
+
+class LookActions(Actions):
+    """The keys of the selection, of what plots show, of ghosts and of the look."""
+
+    shows_receiver: bool = False
+    """Whether the receiver's table stands in place of the events."""
+
+    def action_select_flow(self, steps: int) -> None:
+        """Select the next in the table, or the one before."""
+        self.selected = selection.beside(self.view, steps)
+        self.redraw()
+
+    def action_other_queue(self) -> None:
+        """Show the queue of the bottleneck's other direction."""
+        self.observed += 1
+        self.redraw()
+
+    def action_variable(self, steps: int) -> None:
+        """Replace RTT by a value of the selected flow's algorithm, or show RTT again."""
+        view = self.view
+        choices, now = own_values.choices(view), own_values.shown(view)
+        if choices == [now]:
+            self.app.notify(own_values.silence(view), timeout=8, markup=False)
+            return
+        at = choices.index(now) if now in choices else 0
+        self.variable = choices[(at + steps) % len(choices)]
+        self.redraw()
+
+    def action_next_look(self) -> None:
+        """Switch to the next theme."""
+        names = list(self.ccplay.looks)
+        at = names.index(self.ccplay.look.name)
+        self.ccplay.use_look(names[(at + 1) % len(names)])
+
+    def action_ascii(self) -> None:
+        """Draw with plain ASCII, or with Unicode again."""
+        self.ccplay.use_glyphs(UNICODE if self.ccplay.glyphs is ASCII else ASCII)
+
+    def action_theory(self) -> None:
+        """Lay CUBIC's W(t) and Reno's line over the selected flow's cwnd, or take them away."""
+        self.overlay.shown = not self.overlay.shown
+        if self.overlay.shown and (said := lack(self.view)):
+            self.app.notify(said, severity="warning", markup=False)
+        self.redraw()
+
+    def action_receiver(self) -> None:
+        """Show the receiver's table in place of the events, or those again."""
+        self.shows_receiver = not self.shows_receiver
+        self.redraw()
+
+    def action_ghost(self) -> None:
+        """Ask which earlier run shall lie under this one."""
+        if not self.is_ready(ready=self.session.state.ready_at is not None):
+            return
+        from ccplay.ui.dialogs.ghost import GhostDialog  # noqa: PLC0415 - first paint shall not wait for it
+
+        self.app.push_screen(GhostDialog(self.view), self.lay)
+
+    def lay(self, choice: Choice | None) -> None:
+        """Lay an earlier run under this one; None leaves all as it is."""
+        if choice is not None:
+            self.run_worker(self._summon(choice), group="ghost", exclusive=True)
+
+    async def _summon(self, choice: Choice) -> None:
+        try:
+            await self.ghosts.choose(choice)
+        except CcplayError as error:
+            self.app.notify(str(error), severity="error", timeout=8, markup=False)
+        if choice.waits_since is not None and self.session.live:
+            self.playhead.jump(self.session.state.now, self.session.state.now)
+            self.playhead.running = not self.session.done
+        self.redraw()
+
+    def action_help(self) -> None:
+        """Show all keys and what the screen means."""
+        from ccplay.ui.help import HelpScreen  # noqa: PLC0415 - first paint shall not wait for it
+
+        self.app.push_screen(HelpScreen())

@@ -1,0 +1,89 @@
+"""The row of plots on the screen: the chosen ones, as many as the terminal has room for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.widget import Widget
+
+from ccplay.ui.plots import own_values
+from ccplay.ui.plots.canvas import Canvas
+from ccplay.ui.plots.table import DEFAULT, PLOTS, plot_at, room, toggled
+from ccplay.ui.view import View
+
+
+class Band(Horizontal):
+    """Plots side by side on one time axis."""
+
+    def __init__(self, *, id: str) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self.chosen: tuple[str, ...] = DEFAULT
+        """Names from left to right; what has no room at the right is not shown."""
+        self._room = len(DEFAULT)
+        self._screen_width = 0
+        # One that was taken away is only hidden: it may come back at once.
+        self._canvases = {name: Canvas(id=name) for name in DEFAULT}
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The names of those that have room."""
+        return self.chosen[: self._room]
+
+    @property
+    def columns(self) -> int:
+        """How many cells of time the first plot has."""
+        return self._canvases[self.chosen[0]].columns
+
+    def compose(self) -> ComposeResult:
+        """Make the canvases."""
+        yield from self._canvases.values()
+
+    def lay_out(self, width: int) -> None:
+        """Share a screen of ``width`` cells evenly."""
+        self._screen_width, self._room = width, room(width)
+        shown = self.shown
+        each = width // len(shown)
+        for name, canvas in self._canvases.items():
+            canvas.display = name in shown
+            last = name == shown[-1]
+            canvas.styles.width = width - each * (len(shown) - 1) if last else each
+
+    def toggle(self, name: str) -> None:
+        """Show a plot, in place of the last where there is no room for one more, or hide it."""
+        self.chosen = toggled(self.chosen, name, self._room)
+        if name not in self._canvases:
+            # What algorithms call their values is theirs.
+            canvas = Canvas(id=name if name in PLOTS else f"own-{name}")
+            self._canvases[name] = canvas
+            self.mount(canvas)
+        order = [*self.chosen, *(each for each in self._canvases if each not in self.chosen)]
+        places: dict[Widget, int] = {self._canvases[name]: at for at, name in enumerate(order)}
+        self.sort_children(key=lambda canvas: places[canvas])
+        self.lay_out(self._screen_width)
+
+    def draw(self, view: View) -> None:
+        """Draw what changed."""
+        for name in self.shown:
+            self._canvases[name].draw(plot_at(view, name).picture(view))
+
+    def draw_titles(self, view: View) -> None:
+        """Draw the title lines."""
+        for name in self.shown:
+            canvas = self._canvases[name]
+            canvas.title(*plot_at(view, name).title_row(view, canvas.width - 2))
+
+    def offers(self, view: View) -> Iterator[tuple[str, str, Callable[[], object]]]:
+        """Yield what the palette offers for each plot: a text, its meaning, and what it runs."""
+        own = [name for name in own_values.choices(view) if name is not None]
+        for name in dict.fromkeys([*PLOTS, *own, *self.shown]):
+            plot = PLOTS.get(name) or own_values.plot(view, name)
+            if name in self.shown:
+                what = "take it away"
+            elif len(self.shown) < self._room:
+                what = "beside the others"
+            else:
+                what = f"in place of {plot_at(view, self.shown[-1]).title}"
+            yield f"plot: {plot.title}", f"{what}: {plot.help}", partial(self.toggle, name)

@@ -1,0 +1,46 @@
+"""One column of a plot's cells, as the dots of traces fall into it."""
+
+from __future__ import annotations
+
+from ccplay.ui.cells.sheet import Run
+from ccplay.ui.plots.traces import Pen
+
+_BRAILLE = 0x2800
+
+
+class Column:
+    """The cells of one column as traces draw into them, from the top."""
+
+    __slots__ = ("_bits", "_inks", "_signs", "lines")
+
+    def __init__(self, lines: int) -> None:
+        self._bits = [0] * lines
+        self._inks = [""] * lines
+        self._signs = [""] * lines
+        self.lines: set[int] = set()
+        """Those with anything in them."""
+
+    def has_room(self, line: int, pen: Pen, x: int) -> bool:
+        """Say whether a dashed pen may draw there: on no mark, over others in every other dash."""
+        if line not in self.lines or self._inks[line] == pen.ink:
+            return True
+        return not self._signs[line] and (x - pen.lane) % 4 == 0
+
+    def dot(self, line: int, bit: int, ink: str) -> None:
+        """Add a dot to a braille cell; the last one gives it its colour."""
+        self._bits[line] |= bit
+        self._signs[line] = ""
+        self._inks[line] = ink
+        self.lines.add(line)
+
+    def sign(self, line: int, sign: str, ink: str) -> None:
+        """Put a character in place of what was there."""
+        self._bits[line] = 0
+        self._signs[line] = sign
+        self._inks[line] = ink
+        self.lines.add(line)
+
+    def cover(self, cells: list[Run]) -> None:
+        """Draw over ``cells``."""
+        for line in self.lines:
+            cells[line] = (self._signs[line] or chr(_BRAILLE + self._bits[line]), self._inks[line])

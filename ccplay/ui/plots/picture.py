@@ -1,0 +1,58 @@
+"""What a canvas shows at one moment: traces over a window of time, marks and colours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ccplay.ui.cells.glyphs import UNICODE, Glyphs
+from ccplay.ui.plots.traces import CountTrace, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Inks:
+    """The colours of what is not a trace."""
+
+    axis: str = ""
+    grid: str = ""
+    text: str = ""
+    muted: str = ""
+    mark: str = ""
+    cursor: str = ""
+    ghost: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """All that a plot shows at one moment."""
+
+    left: float
+    """The moment at the left edge, in seconds."""
+    width: float
+    """Seconds from edge to edge."""
+    until: float
+    """Nothing later than this is drawn."""
+    traces: tuple[Trace, ...] = ()
+    """From the bottom to the top; those that lie under all others first."""
+    counts: tuple[CountTrace, ...] = ()
+    marks: tuple[float, ...] = ()
+    """Moments at which a command took effect."""
+    ghost_marks: tuple[float, ...] = ()
+    """The same in an earlier run that lies under this one."""
+    cursor: float | None = None
+    hint: tuple[str, ...] = ()
+    """Shown in the middle."""
+    least: float = 1.0
+    """The value axis never ends below this."""
+    glyphs: Glyphs = UNICODE
+    inks: Inks = field(default_factory=Inks)
+
+    def same_page(self, other: Picture | None) -> bool:
+        """Say whether what ``other`` drew still stands, but for its newest columns."""
+        return (
+            other is not None
+            and (self.left, self.width, self.hint) == (other.left, other.width, other.hint)
+            and (self.traces, self.counts, self.inks) == (other.traces, other.counts, other.inks)
+            and self.ghost_marks == other.ghost_marks
+            and self.glyphs is other.glyphs
+            and self.until >= other.until
+        )

@@ -1,0 +1,43 @@
+"""The plots that there are, in the order of choice, and which of them the screen shows."""
+
+from __future__ import annotations
+
+from ccplay.ui.plots import own_values
+from ccplay.ui.plots.cwnd import CWND
+from ccplay.ui.plots.plot import Plot
+from ccplay.ui.plots.queue import QUEUE
+from ccplay.ui.plots.rtt import RTT
+from ccplay.ui.plots.throughput import THROUGHPUT
+from ccplay.ui.view import View
+
+PLOTS: dict[str, Plot] = {plot.name: plot for plot in (CWND, QUEUE, RTT, THROUGHPUT)}
+"""By their names; values of algorithms and queues come on top, see ``own_values``."""
+
+DEFAULT = ("cwnd", "queue", "rtt")
+"""Shown from the beginning, from left to right."""
+
+LEAST_WIDTH = 26
+"""Cells that a plot needs for its axis and the numbers in its title."""
+
+
+def plot_at(view: View, name: str) -> Plot:
+    """Return what the place of a plot shows: in the place of RTT a chosen value of algorithms."""
+    if name == RTT.name and (own := own_values.shown(view)) is not None:
+        return own_values.plot(view, own)
+    return PLOTS[name] if name in PLOTS else own_values.plot(view, name)
+
+
+def room(width: int) -> int:
+    """Return how many plots stand side by side on a screen of ``width`` cells."""
+    return max(width // LEAST_WIDTH, 1)
+
+
+def toggled(chosen: tuple[str, ...], name: str, room: int) -> tuple[str, ...]:
+    """Return the plots shown after one was chosen: taken away where it is there, else put last.
+
+    Where there is no room for one more it replaces the last. The only plot stays.
+    """
+    shown = chosen[:room]
+    if name in shown:
+        return tuple(each for each in shown if each != name) or shown
+    return (*shown[: room - 1], name)
