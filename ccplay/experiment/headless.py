@@ -52,7 +52,7 @@ async def run(scenario: Scenario, open_source: Callable[[Build], Source], manner
     single = manner.jobs == 1 and all(case.repeats == 1 for case in chosen.cases)
     if manner.record is not None and not single:
         raise UsageError(
-            "--record keeps one run of a case: keep all with --out DIR, or ask for --repeats 1"
+            "--record keeps a single run of a case: use --out DIR to keep all, or --repeats 1"
         )
     stop = asyncio.Event()
     with contextlib.ExitStack() as stack:

@@ -81,8 +81,8 @@ def _figure(case: Case, scenario: Scenario, manner: Manner) -> str:
     name = f"case {quote(case.name)}"
     if figure is None:
         raise ScenarioError(
-            f"{scenario.path.name}: figures: {name} names none, of which the first would be made "
-            "sure: name one here, or with --figure checkpoint.ratio"
+            f"{scenario.path.name}: figures: {name} has none for --until-ci to watch: "
+            "name one here, or with --figure checkpoint.ratio"
         )
     if figure not in (known := measurable(case)) and not figure.startswith("queues."):
         hint = did_you_mean(figure, known)

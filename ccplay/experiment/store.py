@@ -132,7 +132,7 @@ class Store:
             return
         if there := [each for each in self._folder.names() if not each.startswith(f".{RESULT}")]:
             raise UsageError(
-                f"{self._path} is no run directory (it has {quote(there[0])}): "
+                f"{self._path} is not a run directory (it contains {quote(there[0])}): "
                 "name a new or an empty one (--out)"
             )
         # First of all: it is what makes this directory ours.
@@ -149,12 +149,12 @@ class Store:
             result = kept.result
             what = f"{self._path}: case {quote(result.name)}"
             if result.name not in cases:
-                raise UsageError(f"{what} is not in {self.scenario.path.name} any more: {_OTHER}")
+                raise UsageError(f"{what} is no longer in {self.scenario.path.name}: {_OTHER}")
             run = Run(cases[result.name], result.repeat)
             now = ran(run.played)
             if kept.sha256 != now.sha256:
                 raise UsageError(
-                    f"{what}, run {run.repeat} was another: {difference(kept.ran, now)}; "
+                    f"{what}, run {run.repeat} had other settings: {difference(kept.ran, now)}; "
                     f"undo the change, or {_OTHER}"
                 )
             self.finished[run.key] = kept
@@ -180,7 +180,8 @@ def read_run_directory(path: Path) -> Result:
             content = file.read()
     except FileNotFoundError:
         raise RecordingError(
-            f"{path} is no run directory: it has no {RESULT} (ccplay run SCENARIO --out makes one)"
+            f"{path} is not a run directory: it has no {RESULT} "
+            "(ccplay run SCENARIO --out DIR makes one)"
         ) from None
     except OSError as error:
         raise RecordingError(f"{path / RESULT}: {error.strerror}") from None
@@ -236,4 +237,4 @@ def _decode(content: bytes, kind: type[_T], path: Path) -> _T:
     try:
         return msgspec.convert(wire.printable_value(msgspec.json.decode(content)), kind)
     except msgspec.MsgspecError as error:
-        raise RecordingError(f"{path}: not what ccplay writes: {error}") from None
+        raise RecordingError(f"{path}: not a file of ccplay: {error}") from None

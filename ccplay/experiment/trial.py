@@ -116,16 +116,16 @@ class Trial:
         if self._refusal is not None:
             raise self._refusal
         if session.state.hello is None and not stop.is_set():
-            raise LabError(session.error or "the lab said nothing")
+            raise LabError(session.error or "the lab ended without reporting anything")
         self._watch(session.state)
         errors = [session.error] if session.error else []
-        errors += ["the lab fell silent"] if silent else []
+        errors += ["the lab stopped responding"] if silent else []
         self.died = bool(errors)
         interrupted = stop.is_set()
         ended_early = self._case.until == "first" and self._checkpoint is not None
         if not interrupted and not errors:
             never = [] if ended_early else self._script.waiting
-            errors += _listed([step.place for step in never], "never came")
+            errors += _listed([step.place for step in never], "was never due")
             undone = [_named(session.state, each) for each in session.unanswered if each.place]
             errors += _listed(undone, "did not take effect before the end")
         return summarise(

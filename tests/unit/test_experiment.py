@@ -151,7 +151,7 @@ async def test_a_run_in_which_something_failed_is_kept_and_run_again(
     for _ in range(2):
         code, result, _ = await run(text, manner)
         assert code == 1
-        assert result["cases"][0]["errors"] == ["timeline[2] never came"]
+        assert result["cases"][0]["errors"] == ["timeline[2] was never due"]
         assert (
             json.loads((tmp_path / "out" / "result.json").read_text())["cases"] == result["cases"]
         )
@@ -202,9 +202,9 @@ async def test_a_first_lab_that_does_not_start_ends_those_beside_it(run: Run) ->
 @pytest.mark.parametrize(
     ("manner", "kind", "told"),
     [
-        (Manner(repeats=2, record=Path("x")), UsageError, "--record keeps one run of a case"),
-        (Manner(jobs=2, record=Path("x")), UsageError, "--record keeps one run of a case"),
-        (Manner(until_ci=0.1), ScenarioError, "mine.toml: figures: case .* names none"),
+        (Manner(repeats=2, record=Path("x")), UsageError, "--record keeps a single run of a case"),
+        (Manner(jobs=2, record=Path("x")), UsageError, "--record keeps a single run of a case"),
+        (Manner(until_ci=0.1), ScenarioError, "mine.toml: figures: case .* has none"),
         (Manner(until_ci=0.1, figure="jian"), UsageError, 'did you mean "jain"'),
         (Manner(cases=["z"]), UsageError, "has no case"),
     ],
