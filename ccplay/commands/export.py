@@ -12,7 +12,7 @@ from ccplay.visible import tell
 _ABOUT = """\
 RUN is a directory written by `ccplay run --out`, or a recording; several are exported together.
 Every row is a sample: run, case, repeat, the parameters of the matrix, t_s (seconds since the
-network was ready, as in the figures), then the table's own columns. Column names end in their units.
+network was ready, as in the figures), then the columns of the table, whose names end in units.
 
   tcp        tcp_info of every connection, at every sample
   queues     every observed queue, at every sample
