@@ -1,4 +1,4 @@
-"""What repeated measurements say together: mean, spread, and how sure the mean is."""
+"""Statistics of measurements: mean, spread, confidence interval and percentiles."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Statistic(msgspec.Struct, frozen=True, kw_only=True):
     n: int
     mean: float
     sd: float | None
-    """Of the sample (n - 1); null for a single value, as are ``low`` and ``high``."""
+    """Standard deviation of the sample (n - 1); null for one value, as ``low`` and ``high`` are."""
     low: float | None
     high: float | None
 
@@ -77,3 +77,18 @@ def _within(t: float, freedom: int) -> float:
     if odd:
         return 2 / math.pi * (angle + math.sin(angle) * total)
     return math.sin(angle) * total
+
+
+def percentile(values: Sequence[float], percent: float) -> float | None:
+    """Return the percentile of ``values``, None where there are none; 0 is the least of them.
+
+    Between two values it is linear, as in most tools: Hyndman and Fan, "Sample Quantiles in
+    Statistical Packages", 1996, definition 7.
+    """
+    if not values:
+        return None
+    ordered = sorted(values)
+    position = (len(ordered) - 1) * percent / 100
+    below = int(position)
+    above = min(below + 1, len(ordered) - 1)
+    return round(ordered[below] + (ordered[above] - ordered[below]) * (position - below), 6)

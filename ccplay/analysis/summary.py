@@ -8,7 +8,6 @@ from typing import Any
 
 from ccplay.analysis.checkpoint import Checkpoint
 from ccplay.analysis.fairness import converged_s, fairness
-from ccplay.analysis.percentiles import percentile
 from ccplay.analysis.queueing import loss, occupancy, queueing_delays_us, utilisation
 from ccplay.analysis.results import (
     CaseResult,
@@ -22,6 +21,7 @@ from ccplay.analysis.results import (
     Switch,
     UdpResult,
 )
+from ccplay.analysis.statistics import percentile
 from ccplay.analysis.trust import judge
 from ccplay.model.commands import StartFlow
 from ccplay.model.events import Hello

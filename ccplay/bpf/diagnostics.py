@@ -11,7 +11,7 @@ from ccplay.bpf.build import BuildError
 from ccplay.bpf.libbpf import LoadError
 
 
-class Complaint(NamedTuple):
+class Diagnostic(NamedTuple):
     """One error in a source."""
 
     line: int | None
@@ -67,7 +67,7 @@ _UNNAMED = "it is defined, but the table CONGESTION_CONTROL does not name it"
 _REQUIRED = "SSTHRESH, UNDO_CWND and CONG_AVOID must all be there, and be named in the table"
 
 
-def complaints(source: Path, error: BuildError | LoadError) -> list[Complaint]:
+def diagnostics(source: Path, error: BuildError | LoadError) -> list[Diagnostic]:
     """Return the errors of ``source``, at least one."""
     if isinstance(error, BuildError):
         # One mistake may break several things of its line.
@@ -75,17 +75,17 @@ def complaints(source: Path, error: BuildError | LoadError) -> list[Complaint]:
         found = list({(each.line, each.hint or each.words): each for each in every}.values())
     else:
         found = list(_of_kernel(source.name, error))
-    return found or [Complaint(None, str(error), "")]
+    return found or [Diagnostic(None, str(error), "")]
 
 
 def summed_up(source: Path, error: BuildError | LoadError) -> str:
     """Return the first error on one line: ``mine.bpf.c:49: no write support …: …``."""
-    first = complaints(source, error)[0]
+    first = diagnostics(source, error)[0]
     place = source.name if first.line is None else f"{source.name}:{first.line}"
     return ": ".join(each for each in (place, first.words, first.hint) if each)
 
 
-def _of_clang(name: str, said: list[str]) -> Iterator[Complaint]:
+def _of_clang(name: str, said: list[str]) -> Iterator[Diagnostic]:
     located = re.compile(rf"^{re.escape(name)}:(\d+):\d+: (?:fatal )?error: (.*?)(?: \[-W\S+\])?$")
     included = re.compile(rf"^In file included from {re.escape(name)}:(\d+):")
     inside = re.compile(rf"source location for {re.escape(name)}:([1-9]\d*):")
@@ -99,19 +99,19 @@ def _of_clang(name: str, said: list[str]) -> Iterator[Complaint]:
                 if deeper := inside.search(note):
                     line = int(deeper[1])
                     break
-            yield Complaint(line, words, _hint(words, _CLANG_HINTS))
+            yield Diagnostic(line, words, _hint(words, _CLANG_HINTS))
         elif match := included.match(text):
             # The header that it names, or one that that includes in its turn.
             words = next(
                 (note.partition("error: ")[2] for note in said[at:] if "error: " in note), ""
             )
             if words:
-                yield Complaint(int(match[1]), words, _hint(words, _CLANG_HINTS))
+                yield Diagnostic(int(match[1]), words, _hint(words, _CLANG_HINTS))
         elif match := re.match(r"Error at line (\d+): (Unsupport signed division)", text):
-            yield Complaint(int(match[1]), match[2], _hint(match[2], _CLANG_HINTS))
+            yield Diagnostic(int(match[1]), match[2], _hint(match[2], _CLANG_HINTS))
 
 
-def _of_kernel(name: str, error: LoadError) -> Iterator[Complaint]:
+def _of_kernel(name: str, error: LoadError) -> Iterator[Diagnostic]:
     lines = error.log.splitlines()
     place = re.compile(rf"^;.*@ {re.escape(name)}:(\d+)")
     line: int | None = None
@@ -123,14 +123,14 @@ def _of_kernel(name: str, error: LoadError) -> Iterator[Complaint]:
             # A line of ccplay_cc.h, which the one of ours that is next to come has called.
             inside = line is not None
         elif match := re.search(r"'(\w+)': not found in kernel", text):
-            yield Complaint(None, text.removeprefix("libbpf: "), _hint(text, _VERIFIER_HINTS))
+            yield Diagnostic(None, text.removeprefix("libbpf: "), _hint(text, _VERIFIER_HINTS))
         elif text.startswith("processed ") and (words := _reason(lines[:at])):
             words += " (in what comes next, or in what that calls)" * inside
-            yield Complaint(line, words, _hint(words, _VERIFIER_HINTS))
+            yield Diagnostic(line, words, _hint(words, _VERIFIER_HINTS))
         elif match := re.search(r"prog 'cc_(\w+)': failed to load: -524", text):
-            yield Complaint(None, f"{match[1].upper()} belongs to nothing", _UNNAMED)
+            yield Diagnostic(None, f"{match[1].upper()} belongs to nothing", _UNNAMED)
     if "to register" in str(error):
-        yield Complaint(None, str(error), _REQUIRED)
+        yield Diagnostic(None, str(error), _REQUIRED)
 
 
 def _reason(lines: list[str]) -> str:

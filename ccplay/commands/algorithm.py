@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ccplay.visible import printable, put, tell
 
 if TYPE_CHECKING:
-    from ccplay.bpf.diagnostics import Complaint
+    from ccplay.bpf.diagnostics import Diagnostic
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +53,7 @@ def _new(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> int:
     from ccplay.bpf.build import BuildError, build
-    from ccplay.bpf.diagnostics import complaints
+    from ccplay.bpf.diagnostics import diagnostics
     from ccplay.bpf.libbpf import LoadError
     from ccplay.bpf.own_files import no_file, own_algorithms
     from ccplay.bpf.registry import try_out
@@ -74,23 +74,23 @@ def _check(arguments: argparse.Namespace) -> int:
             raise UnsupportedError(f"not checked by the kernel: {missing.reason}; {missing.remedy}")
         try_out(image, name)
     except (BuildError, LoadError) as error:
-        for complaint in complaints(path, error):
-            print("\n".join(map(printable, _told(path, complaint))))
+        for diagnostic in diagnostics(path, error):
+            print("\n".join(map(printable, _told(path, diagnostic))))
         return 1
     print(f"{path.name}: accepted by the kernel; choose it as {name!r}")
     return 0
 
 
-def _told(path: Path, complaint: Complaint) -> list[str]:
+def _told(path: Path, diagnostic: Diagnostic) -> list[str]:
     """Return the lines of a diagnostic: its text, the source line and what it means."""
-    place = path.name if complaint.line is None else f"{path.name}:{complaint.line}"
-    said = [f"{place}: {complaint.words}"]
+    place = path.name if diagnostic.line is None else f"{path.name}:{diagnostic.line}"
+    said = [f"{place}: {diagnostic.words}"]
     # Lines as clang counts them: form feeds end none.
     lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
-    if complaint.line is not None and complaint.line <= len(lines):
-        said.append(f"    {lines[complaint.line - 1].strip()}")
-    if complaint.hint:
-        said.append(f"  {complaint.hint}")
+    if diagnostic.line is not None and diagnostic.line <= len(lines):
+        said.append(f"    {lines[diagnostic.line - 1].strip()}")
+    if diagnostic.hint:
+        said.append(f"  {diagnostic.hint}")
     return said
 
 

@@ -12,7 +12,7 @@ from ccplay.commands import options, report
 from ccplay.visible import tell
 
 if TYPE_CHECKING:
-    from ccplay.experiment.run_options import Manner
+    from ccplay.experiment.run_options import RunOptions
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -72,15 +72,15 @@ def run(arguments: argparse.Namespace) -> int:
 
     from ccplay.experiment import headless
 
-    loaded, manner = options.load_scenario(arguments), _manner(arguments)
+    loaded, wanted = options.load_scenario(arguments), _run_options(arguments)
     wants_report = getattr(arguments, "report", False)
     if wants_report:
         # Before an hour of runs, not after it.
         report.check_libraries()
     _try_algorithms(arguments)
-    code = asyncio.run(headless.run(loaded, options.lab_opener(arguments), manner))
-    if wants_report and manner.out is not None and code < headless.KILLED:
-        tell(str(report.make([manner.out], manner.out / report.FOLDER)))
+    code = asyncio.run(headless.run(loaded, options.lab_opener(arguments), wanted))
+    if wants_report and wanted.out is not None and code < headless.KILLED:
+        tell(str(report.make([wanted.out], wanted.out / report.FOLDER)))
     return code
 
 
@@ -109,11 +109,11 @@ def _try_algorithms(arguments: argparse.Namespace) -> None:
             raise CcplayError(summed_up(path, error)) from None
 
 
-def _manner(arguments: argparse.Namespace) -> Manner:
+def _run_options(arguments: argparse.Namespace) -> RunOptions:
     """Return the run options of this command line. Raises ``UsageError``."""
     from ccplay.errors import UsageError
     from ccplay.experiment.agenda import MOST_REPEATS
-    from ccplay.experiment.run_options import Manner
+    from ccplay.experiment.run_options import RunOptions
 
     said = {name: getattr(arguments, name, None) for name in ("until_ci", "figure", "max_repeats")}
     if said["until_ci"] is None and (said["figure"] or said["max_repeats"]):
@@ -123,7 +123,7 @@ def _manner(arguments: argparse.Namespace) -> Manner:
         raise UsageError("--report needs a run directory: name one with --out DIR")
     if out is not None and arguments.record is not None:
         raise UsageError(f"--record is not needed: --out keeps every recording in {out}/runs/")
-    return Manner(
+    return RunOptions(
         cases=arguments.case,
         jobs=getattr(arguments, "jobs", 1),
         repeats=getattr(arguments, "repeats", None),

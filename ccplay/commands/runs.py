@@ -14,7 +14,7 @@ from ccplay.experiment.grouping import usual
 from ccplay.experiment.plan import slug_of
 from ccplay.experiment.store import (
     SCENARIO,
-    ran_of,
+    fingerprint_of,
     read_run_directory,
     recording_of,
     scenario_of,
@@ -69,7 +69,7 @@ def _made_of(path: Path, result: Result) -> dict[str, Settings]:
     """Return the settings of each case's first run, where they were kept."""
     found: dict[str, Settings] = {}
     for run in result.cases:
-        made = None if run.name in found else ran_of(path, run)
+        made = None if run.name in found else fingerprint_of(path, run)
         if made is not None:
             steps = [(each.at_s, each.after, each.command) for each in made.timeline]
             found[run.name] = settings.of_run(made.build, steps)

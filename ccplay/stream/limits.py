@@ -27,7 +27,7 @@ OF_FLOW, OF_QUEUE, OF_SEGMENT, _OF_VARIABLE = 40, 24, 24, 4
 """Bytes that ``LabState`` keeps: per sweep of a flow, queue or variable, and per traced segment."""
 
 
-class Bounds:
+class RecordingLimits:
     """Counts what a recording takes in memory and raises ``WireError`` beyond the limits.
 
     The length of a line says little: a few bytes may stand for many values, and a flow that

@@ -15,7 +15,7 @@ from rich.console import Console
 from ccplay.analysis.results import Result
 from ccplay.errors import LabError, UnsupportedError
 from ccplay.experiment import headless, trial
-from ccplay.experiment.run_options import Manner
+from ccplay.experiment.run_options import RunOptions
 from ccplay.experiment.runner import Experiment
 from ccplay.model.commands import AnyCommand, Build, Mark, StartFlow, StartPing, StopFlow
 from ccplay.model.events import (
@@ -182,7 +182,7 @@ async def test_ctrl_c_prints_what_was_measured(capfd: pytest.CaptureFixture[str]
         return labs[-1]
 
     text = TEXT.replace("20 s", "10 min") + '[[case]]\nname = "a"\n[[case]]\nname = "b"\n'
-    code = await headless.run(parse(text, Path("t.toml")), start, Manner(as_json=True))
+    code = await headless.run(parse(text, Path("t.toml")), start, RunOptions(as_json=True))
     assert code == headless.KILLED + signal.SIGINT
     assert len(labs) == 1
     (case,) = json.loads(capfd.readouterr().out)["cases"]

@@ -35,7 +35,7 @@ from ccplay.stream.limits import (
     OF_FLOW,
     OF_QUEUE,
     OF_SEGMENT,
-    Bounds,
+    RecordingLimits,
 )
 from tests.unit.mutants import mutants, real_lines
 from tests.unit.test_session import HELLO
@@ -163,7 +163,7 @@ def test_a_longer_line_is_not_read_at_all(tmp_path: Path) -> None:
 
 def test_the_bound_counts_what_the_state_keeps() -> None:
     """Values of every flow and queue over two sweeps of 500, with a gap between them."""
-    state, bounds = LabState(), Bounds()
+    state, bounds = LabState(), RecordingLimits()
     assert 4 * len(FLOW_SERIES) == OF_FLOW
     assert 4 * len(QUEUE_SERIES) == OF_QUEUE
     assert 4 * len(TRACE_SERIES) + 8 == OF_SEGMENT
@@ -207,7 +207,7 @@ def test_a_few_scalars_do_not_fill_the_memory(
 def test_what_real_use_makes_stays_within_the_bounds(
     flows: int, hz: int, seconds: int, variables: int
 ) -> None:
-    bounds, names = Bounds(), [str(n) for n in range(flows)]
+    bounds, names = RecordingLimits(), [str(n) for n in range(flows)]
     qdisc = QdiscRows(link=["a", "b"], kind=["k"] * 2, fields={})
     tcp = TcpRows(flow=names, cc=["x"] * flows, fields={})
     own: dict[str, Any] = {f"v{n}": [1] * flows for n in range(variables)}

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from ccplay.analysis.percentiles import percentile
 from ccplay.analysis.results import Result
+from ccplay.analysis.statistics import percentile
 from ccplay.analysis.summary import machine, summarise
 from ccplay.model.events import (
     DownloadEnded,

@@ -21,7 +21,7 @@ from ccplay.analysis.results import (
     Result,
     UdpResult,
 )
-from ccplay.report.terminal.misbehaviour import misbehaviours
+from ccplay.report.data.verdicts import misbehaviours
 from ccplay.report.terminal.repeats_table import check_lines, family_tables, in_families
 from ccplay.units import format_rate, format_ratio, format_size
 
