@@ -1,4 +1,4 @@
-"""The command ``ccplay``: what its words mean, and nothing heavier until one is said."""
+"""The command line of ``ccplay``; heavy modules are imported only by the command that runs."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _EPILOG = """\
-without a command, ccplay opens the playground; `ccplay FILE.toml` opens a scenario live.
+Without a command, ccplay opens the playground; `ccplay FILE.toml` opens a scenario live.
 
-stdout is data, stderr is talk. Exit codes: 0 done; 1 error, of `ccplay run` also a check that
-failed or traffic that died; 2 wrong command line; 3 scenario refused; 4 recording unreadable;
-5 lab can't start or died; 6 not possible on this kernel; 129 the terminal is gone;
-130 interrupted; 143 ended by SIGTERM. A screen ends with the code of what ended its session.
+Results go to stdout, messages to stderr. Exit codes: 0 done; 1 error, with `ccplay run` also a
+failed check or traffic that died; 2 wrong command line; 3 scenario refused; 4 recording unreadable;
+5 lab can't start or died; 6 not possible on this kernel; 129 terminal closed; 130 interrupted;
+143 ended by SIGTERM. A screen exits with the code of what ended its session.
 """
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
@@ -76,9 +76,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _fill_closed_streams() -> None:
-    """Have /dev/null for each of stdin, stdout and stderr that is closed.
+    """Open /dev/null for each of stdin, stdout and stderr that is closed.
 
-    Else the next file that is opened would get its number, and what is printed.
+    Otherwise the next file opened would get that number, and receive what is printed.
     """
     while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(number, True)
@@ -89,7 +89,7 @@ def _fill_closed_streams() -> None:
 
 
 def _leave_the_current_directory_out() -> None:
-    """Have what we start find no program and no module in the current directory.
+    """Keep child processes from finding programs or modules in the current directory.
 
     It may be a stranger's, and we may be root.
     """
@@ -99,14 +99,14 @@ def _leave_the_current_directory_out() -> None:
 
 
 def _give_up_stdout() -> None:
-    """Lead stdout nowhere: Python would complain once more while it exits."""
+    """Point stdout at /dev/null: Python would complain once more while it exits."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _with_command(words: list[str]) -> list[str]:
-    """Put ``play`` in front where a command line names no command.
+    """Return the words with ``play`` in front where they name no command.
 
-    Raises ``UsageError`` for what was meant as one.
+    Raises ``UsageError`` for a misspelt command.
     """
     if words and (words[0] in _COMMANDS or words[0] in ("-h", "--help", "--version")):
         return words
@@ -120,17 +120,17 @@ def _with_command(words: list[str]) -> list[str]:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong with a command line in one line, and what was meant."""
+    """Reports a wrong command line in one line, with a suggestion."""
 
     def error(self, message: str) -> NoReturn:
-        """End with the reason. What there is, is a page."""
-        said = message.removeprefix("argument ")
-        said = said.replace("the following arguments are required:", "needs")
-        tell(f"{self.prog}: {said} ({self.prog} --help says what there is)")
+        """Exit with the reason; the usage itself would fill a page."""
+        reason = message.removeprefix("argument ")
+        reason = reason.replace("the following arguments are required:", "needs")
+        tell(f"{self.prog}: {reason} (see {self.prog} --help)")
         self.exit(2)
 
     def refuse(self, rest: Sequence[str]) -> NoReturn:
-        """End because of words that are not known."""
+        """Exit because of unknown words."""
         word = next((each for each in rest if each.startswith("-")), rest[0])
         near = get_close_matches(word.partition("=")[0], self._option_string_actions, n=1)
         self.error(f"unknown {word!r}" + (f"; did you mean {near[0]}?" if near else ""))
@@ -153,24 +153,25 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"ccplay {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for name, (command, text) in _COMMANDS.items():
-        own = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
-        own.set_defaults(parser=own)
-        command.add(own)
+        description = text[0].upper() + text[1:] + "."
+        subparser = commands.add_parser(name, help=text, description=description)
+        subparser.set_defaults(parser=subparser)
+        command.add(subparser)
     return parser
 
 
 _COMMANDS = {
     "play": (play, "open a scenario live (the default)"),
     "run": (run, "run a scenario without a screen and print its result"),
-    "list": (listing, "list the scenarios that come with ccplay, and those of this folder"),
+    "list": (listing, "list the scenarios that come with ccplay and those in the current folder"),
     "replay": (replay, "show a recording on the screen, at any speed"),
-    "report": (report, "make figures, tables and a page of what was run"),
-    "export": (export, "write the samples of what was run as tidy CSV or Parquet"),
-    "compare": (compare, "lay two recordings over each other, or compare two experiments"),
-    "script": (script, "write what was done in a recorded session as a scenario"),
-    "algorithm": (algorithm, "begin, check and list congestion controls of one's own"),
+    "report": (report, "write a page with figures and tables about finished runs"),
+    "export": (export, "write the samples of recorded runs as tidy CSV or Parquet"),
+    "compare": (compare, "show two recordings on the same axes, or compare two experiments"),
+    "script": (script, "turn a recorded session into a scenario"),
+    "algorithm": (algorithm, "write, check and list congestion controls as BPF programs"),
     "schema": (schema, "print the JSON Schema of scenario files, for editors"),
-    "doctor": (doctor, "say whether a lab can run here, and what it can do"),
-    "guest": (guest, "bring a full kernel, for --guest: QEMU, and some 100 MB to download"),
-    "lab": (lab, "be a lab: commands on stdin, events on stdout, one JSON a line"),
+    "doctor": (doctor, "report whether a lab can run here and what this kernel supports"),
+    "guest": (guest, "install a full kernel for --guest: needs QEMU, downloads some 100 MB"),
+    "lab": (lab, "run a bare lab: commands on stdin, events on stdout, one JSON object a line"),
 }

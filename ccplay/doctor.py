@@ -1,4 +1,4 @@
-"""Can a lab run here, and what can it do: ``ccplay doctor``."""
+"""Whether a lab can run here and what this kernel supports."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from ccplay.stream.sources import Source
 SECTIONS = (
     ("congestion_controls", "Congestion control"),
     ("qdiscs", "Queue disciplines"),
-    ("classifiers", "Classes at a link"),
+    ("classifiers", "Classes of a link"),
     ("markers", "ECN marks in front of any queue"),
-    ("monitors", "Packets followed from host to host"),
+    ("monitors", "One-way delay and loss of single flows"),
     ("delay_engines", "Delay, jitter and loss"),
-    ("tracepoints", "High resolution"),
+    ("tracepoints", "Traces of every ACK"),
     ("tools", "Programs"),
 )
 """Fields of ``Capabilities`` and the headings over them."""
 
 SMALLEST = Build(topology=Topology(kind="linear"))
-"""The lab that is started to look at a machine."""
+"""The smallest network; a lab of it shows what a machine supports."""
 
 
 async def examine(source: Source) -> Capabilities:
-    """Start a lab, take its first word and end it.
+    """Start a lab and return the capabilities that it reports.
 
-    Raises ``LabError`` where not even that works.
+    Raises ``LabError`` where no lab can start.
     """
     events = source.events()
     try:
@@ -41,11 +41,11 @@ async def examine(source: Source) -> Capabilities:
     finally:
         await events.aclose()  # type: ignore[attr-defined]
         await source.close()
-    raise CcplayError("the lab ended without a word")
+    raise CcplayError("the lab ended without reporting anything")
 
 
 def obstacles(capabilities: Capabilities) -> list[Feature]:
-    """Return what a lab can't run without and this machine lacks."""
+    """Return the required features that this machine lacks."""
     every = [feature for name, _ in SECTIONS for feature in getattr(capabilities, name)]
     missing = [each for each in every if each.required and not each.available]
     if not any(each.available for each in capabilities.delay_engines):
@@ -54,7 +54,7 @@ def obstacles(capabilities: Capabilities) -> list[Feature]:
 
 
 def show(capabilities: Capabilities, console: Console) -> None:
-    """Print what this machine has, and for what it lacks the reason and the remedy."""
+    """Print every feature of this machine; of a missing one also the reason and the remedy."""
     console.print(f"kernel {capabilities.kernel}, {capabilities.privilege}\n")
     for name, heading in SECTIONS:
         table = Table(title=heading, title_justify="left", box=None, pad_edge=False)

@@ -5,7 +5,7 @@ ROOT_REMEDY = "remedy: as root, with CAP_SYS_ADMIN; in a container: start it wit
 
 
 class CcplayError(Exception):
-    """Anything that ccplay tells its user about: what failed, on what, what to do.
+    """An error reported to the user: what failed, on what, what to do.
 
     ``exit_code`` is what the process ends with when ``cli.main`` catches the error.
     """
@@ -22,7 +22,7 @@ class CcplayError(Exception):
 
 
 class UsageError(CcplayError):
-    """The command line asks for something that does not exist or does not fit."""
+    """The command line asks for something that does not exist or is not allowed."""
 
     exit_code = 2
 

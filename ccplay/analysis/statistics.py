@@ -1,4 +1,4 @@
-"""What repeated measurements say together: mean, spread, and how sure the mean is."""
+"""Statistics of measurements: mean, spread, confidence interval."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Statistic(msgspec.Struct, frozen=True, kw_only=True):
     n: int
     mean: float
     sd: float | None
-    """Of the sample (n - 1); null for a single value, as are ``low`` and ``high``."""
+    """Standard deviation of the sample (n - 1); null for one value, as ``low`` and ``high`` are."""
     low: float | None
     high: float | None
 

@@ -1,4 +1,4 @@
-"""From the source of an algorithm to an object file, by clang and bpftool, once for each content.
+"""Compiles an algorithm with clang and bpftool, and keeps the object in a cache.
 
 The object is kept in the user's cache under the SHA-256 of everything that it is made of: source
 and its name, headers, clang's version and options, and the types of this kernel (BTF), for which
@@ -38,18 +38,18 @@ _OPTIONS = (
 _TYPES = "vmlinux.h"
 
 _MOST_KEPT = 64
-"""Objects in the cache, of some 700 kB each."""
+"""Number of objects in the cache, each of some 700 kB."""
 
 _LONGEST = 1 << 20
-"""Bytes of a source; the longest that comes with ccplay has 7000."""
+"""Largest source in bytes; the longest that comes with ccplay has 7000."""
 
 _CLANG_S = 900.0
-"""Less than a second on a PC; more than this is none that will end. The clock of an emulated guest
-leaps to the next timer whenever all wait for the disk, so that minutes pass there."""
+"""Seconds that clang may take. A PC needs less than one; the clock of an emulated guest jumps to
+the next timer whenever everything waits for the disk, so minutes may pass there."""
 
 
 class BuildError(CcplayError):
-    """clang refuses a source; ``said`` is what it says, line by line."""
+    """clang refuses a source; ``said`` has its messages, line by line."""
 
     def __init__(self, source: Path, said: list[str]) -> None:
         errors = [line for line in said if "error:" in line]
@@ -59,9 +59,10 @@ class BuildError(CcplayError):
 
 
 def build(source: Path, told: Callable[[str], None] = lambda _: None) -> tuple[bytes, list[str]]:
-    """Return the object file of ``source``, and what clang has warned of if it was run.
+    """Return the object file of ``source``, and clang's warnings if it was run.
 
-    ``told`` hears what takes a while. Raises ``BuildError``, ``UnsupportedError``, ``CcplayError``.
+    ``told`` receives a message before a slow step.
+    Raises ``BuildError``, ``UnsupportedError``, ``CcplayError``.
     """
     text = _text(source)
     types = _types()
@@ -82,20 +83,22 @@ def build(source: Path, told: Callable[[str], None] = lambda _: None) -> tuple[b
                 cache.forget(".o", _MOST_KEPT)
             return image, said_by_clang
     except OSError as error:
-        raise CcplayError(f"can't keep what is built in {folder}: {error.strerror}") from None
+        raise CcplayError(
+            f"can't write to the cache of algorithms, {folder}: {error.strerror}"
+        ) from None
 
 
 def _text(source: Path) -> bytes:
     try:
         # A pipe would never end.
         if source.exists() and not source.is_file():
-            raise CcplayError(f"can't read {source}: it is no file")
+            raise CcplayError(f"can't read {source}: not a regular file")
         with source.open("rb") as file:
             text = file.read(_LONGEST + 1)
     except OSError as error:
         raise CcplayError(f"can't read {source}: {error.strerror}") from None
     if len(text) > _LONGEST:
-        raise CcplayError(f"{source} is no algorithm: it has more than {_LONGEST >> 20} MiB")
+        raise CcplayError(f"{source} is too large for an algorithm: more than {_LONGEST >> 20} MiB")
     return text
 
 
@@ -122,7 +125,7 @@ def _types() -> str:
     try:
         return _digest(BTF.read_bytes())
     except OSError as error:
-        raise UnsupportedError(f"this kernel does not tell its types: {error}") from None
+        raise UnsupportedError(f"this kernel has no type information (BTF): {error}") from None
 
 
 def _vmlinux_header(types: str) -> Path:

@@ -1,4 +1,4 @@
-"""What the library of BPF programs offers here, each said in the first words of its own file."""
+"""The available BPF congestion controls, each with the summary from its source."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def offers() -> Iterator[Feature]:
 def summary(path: Path) -> str:
     """Return the first sentence of a source's first comment, on one line."""
     if not path.is_file():
-        return "can't be read: it is no file"
+        return "can't be read: not a regular file"
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             text = file.read(4096)
@@ -34,4 +34,4 @@ def summary(path: Path) -> str:
     lines = [line.strip(" \t*") for line in comment[1].splitlines()] if comment else []
     said = "\n".join(line for line in lines if not line.startswith("SPDX-"))
     paragraph = " ".join(said.strip().partition("\n\n")[0].split())
-    return paragraph.removesuffix(".") or "says nothing of itself"
+    return paragraph.removesuffix(".") or "no description"

@@ -1,4 +1,4 @@
-"""What clang and the kernel's verifier find wrong with an algorithm, in plain words, by line."""
+"""Errors of clang and of the kernel's verifier, by source line and in plain words."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from ccplay.bpf.build import BuildError
 from ccplay.bpf.libbpf import LoadError
 
 
-class Complaint(NamedTuple):
-    """One thing that is wrong."""
+class Diagnostic(NamedTuple):
+    """One error in a source."""
 
     line: int | None
-    """Of the source, from 1; None where it is about no line."""
+    """Line of the source, from 1; None where none is known."""
     words: str
-    """As clang or the kernel say it."""
+    """Message of clang or of the kernel."""
     hint: str
-    """In plain words; empty where those are plain already."""
+    """Explanation in plain words; empty where the message is plain already."""
 
 
 _CLANG_HINTS = {
     r"__\w+[sd]f\w*' is not supported": "there is no floating point in the kernel: use whole "
     "numbers, such as thousandths or 1024ths",
-    r"[Ss]igned division": "BPF divides without signs only: make both sides u32 or u64",
+    r"[Ss]igned division": "BPF has only unsigned division: make both sides u32 or u64",
     r"stack limit": "all variables of an operation together have 512 bytes",
     r"call to built-in function": "the kernel has no such function for BPF programs",
-    r"implicit declaration of function|implicitly declaring|undeclared function": "there is no "
-    "such function: ccplay_cc.h has all that there are",
-    r"undeclared identifier 'shown'": 'SHOW tells values that SHOWN("...") names, once, above it',
-    r"redefinition of 'shown": "one SHOWN names all values",
-    r"redefinition of 'cc_": "each operation is there once",
-    r"redefinition of": "the kernel has that name already, or this file: take another",
+    r"implicit declaration of function|implicitly declaring|undeclared function": "no such "
+    "function: ccplay_cc.h declares all that there are",
+    r"undeclared identifier 'shown'": 'SHOW sets values that SHOWN("...") declares, once, above it',
+    r"redefinition of 'shown": "declare all values in one SHOWN",
+    r"redefinition of 'cc_": "define each operation once",
+    r"redefinition of": "the kernel or this file has that name already: choose another",
     r"in 'struct sock'$|passing 'struct sock \*'": "TCP's own is struct tcp_sock: tcp_sk(sk)",
     r"does not return a value": "SSTHRESH and UNDO_CWND return a window",
-    r"104 bytes": "leave something out of the struct, or make it smaller",
-    r"file not found": "the kernel has no C library: ccplay_cc.h is all there is to include",
+    r"104 bytes": "make the struct smaller",
+    r"file not found": "the kernel has no C library: include only ccplay_cc.h",
     r"extraneous closing brace|expected '}'|definition is not allowed|expected identifier$": (
-        "a { or } is missing or too many, here or above"
+        "a { or } is missing or one too many, here or above"
     ),
 }
 
@@ -47,18 +47,17 @@ _VERIFIER_HINTS = {
     r"no write support": "of the socket a program may write snd_cwnd, snd_ssthresh, the pacing "
     "rate and its PRIVATE state only",
     r"invalid variable offset|unbounded|min value|invalid access to|access beyond|outside of": (
-        "what is read or written must be known to lie inside: index by a constant, or in a loop "
-        "whose bounds are constants"
+        "the verifier must see that the access is inside: index by a constant, or in a loop whose "
+        "bounds are constants"
     ),
     r"infinite loop|back-edge|too many|too large|sequence of \d+ jumps|complexity": (
-        "every loop must end after a number of rounds that can be seen: "
-        "for (int i = 0; i < 20; i++)"
+        "the verifier must see that every loop ends: for (int i = 0; i < 20; i++)"
     ),
     r"call stack": "no function may call itself",
-    r"!read_ok": "a variable is read that has not been given a value on every way to here",
-    r"invalid mem access": "this is no pointer that may be followed here, or it may be 0",
+    r"!read_ok": "a variable is read that is not initialised on every path to here",
+    r"invalid mem access": "not a pointer that may be dereferenced here, or it may be NULL",
     r"not found in kernel|calling kernel function|unknown func": (
-        "the kernel lends this function to no congestion control"
+        "congestion controls may not call this kernel function"
     ),
 }
 
@@ -68,25 +67,25 @@ _UNNAMED = "it is defined, but the table CONGESTION_CONTROL does not name it"
 _REQUIRED = "SSTHRESH, UNDO_CWND and CONG_AVOID must all be there, and be named in the table"
 
 
-def complaints(source: Path, error: BuildError | LoadError) -> list[Complaint]:
-    """Return what is wrong with ``source``; at least one complaint."""
+def diagnostics(source: Path, error: BuildError | LoadError) -> list[Diagnostic]:
+    """Return the errors of ``source``, at least one."""
     if isinstance(error, BuildError):
         # One mistake may break several things of its line.
         every = _of_clang(source.name, error.said)
         found = list({(each.line, each.hint or each.words): each for each in every}.values())
     else:
         found = list(_of_kernel(source.name, error))
-    return found or [Complaint(None, str(error), "")]
+    return found or [Diagnostic(None, str(error), "")]
 
 
 def summed_up(source: Path, error: BuildError | LoadError) -> str:
-    """Say the first complaint on one line: ``mine.bpf.c:49: no write support …: …``."""
-    first = complaints(source, error)[0]
+    """Return the first error on one line: ``mine.bpf.c:49: no write support …: …``."""
+    first = diagnostics(source, error)[0]
     place = source.name if first.line is None else f"{source.name}:{first.line}"
     return ": ".join(each for each in (place, first.words, first.hint) if each)
 
 
-def _of_clang(name: str, said: list[str]) -> Iterator[Complaint]:
+def _of_clang(name: str, said: list[str]) -> Iterator[Diagnostic]:
     located = re.compile(rf"^{re.escape(name)}:(\d+):\d+: (?:fatal )?error: (.*?)(?: \[-W\S+\])?$")
     included = re.compile(rf"^In file included from {re.escape(name)}:(\d+):")
     inside = re.compile(rf"source location for {re.escape(name)}:([1-9]\d*):")
@@ -100,19 +99,19 @@ def _of_clang(name: str, said: list[str]) -> Iterator[Complaint]:
                 if deeper := inside.search(note):
                     line = int(deeper[1])
                     break
-            yield Complaint(line, words, _hint(words, _CLANG_HINTS))
+            yield Diagnostic(line, words, _hint(words, _CLANG_HINTS))
         elif match := included.match(text):
             # The header that it names, or one that that includes in its turn.
             words = next(
                 (note.partition("error: ")[2] for note in said[at:] if "error: " in note), ""
             )
             if words:
-                yield Complaint(int(match[1]), words, _hint(words, _CLANG_HINTS))
+                yield Diagnostic(int(match[1]), words, _hint(words, _CLANG_HINTS))
         elif match := re.match(r"Error at line (\d+): (Unsupport signed division)", text):
-            yield Complaint(int(match[1]), match[2], _hint(match[2], _CLANG_HINTS))
+            yield Diagnostic(int(match[1]), match[2], _hint(match[2], _CLANG_HINTS))
 
 
-def _of_kernel(name: str, error: LoadError) -> Iterator[Complaint]:
+def _of_kernel(name: str, error: LoadError) -> Iterator[Diagnostic]:
     lines = error.log.splitlines()
     place = re.compile(rf"^;.*@ {re.escape(name)}:(\d+)")
     line: int | None = None
@@ -124,14 +123,14 @@ def _of_kernel(name: str, error: LoadError) -> Iterator[Complaint]:
             # A line of ccplay_cc.h, which the one of ours that is next to come has called.
             inside = line is not None
         elif match := re.search(r"'(\w+)': not found in kernel", text):
-            yield Complaint(None, text.removeprefix("libbpf: "), _hint(text, _VERIFIER_HINTS))
+            yield Diagnostic(None, text.removeprefix("libbpf: "), _hint(text, _VERIFIER_HINTS))
         elif text.startswith("processed ") and (words := _reason(lines[:at])):
             words += " (in what comes next, or in what that calls)" * inside
-            yield Complaint(line, words, _hint(words, _VERIFIER_HINTS))
+            yield Diagnostic(line, words, _hint(words, _VERIFIER_HINTS))
         elif match := re.search(r"prog 'cc_(\w+)': failed to load: -524", text):
-            yield Complaint(None, f"{match[1].upper()} belongs to nothing", _UNNAMED)
+            yield Diagnostic(None, f"{match[1].upper()} belongs to nothing", _UNNAMED)
     if "to register" in str(error):
-        yield Complaint(None, str(error), _REQUIRED)
+        yield Diagnostic(None, str(error), _REQUIRED)
 
 
 def _reason(lines: list[str]) -> str:

@@ -24,7 +24,9 @@ def own_algorithms(paths: Iterable[Path]) -> dict[str, Path]:
         try:
             check_name(name)
         except UsageError as error:
-            raise UsageError(f"{path} is called after its file, NAME{SUFFIX}.c: {error}") from None
+            raise UsageError(
+                f"{path}: an algorithm is named after its file, NAME{SUFFIX}.c: {error}"
+            ) from None
         if found.setdefault(name, path) != path:
             raise UsageError(f"{path} and {found[name]} are both called {name!r}: rename one")
     return found
@@ -46,7 +48,7 @@ def check_name(name: str) -> None:
     """Raise ``UsageError`` where an algorithm of the user's own can't be called so."""
     if not _NAME.fullmatch(name):
         raise UsageError(
-            f"{name!r} can't be an algorithm's name: up to 15 of a-z, 0-9, '_' and '-'"
+            f"{name!r} is no valid name: use up to 15 characters of a-z, 0-9, '_' and '-'"
         )
     if name in CATALOGUE:
-        raise UsageError(f"Linux has a {name!r} of its own: take another name")
+        raise UsageError(f"Linux has a congestion control {name!r}: choose another name")

@@ -17,26 +17,26 @@ BTF = Path("/sys/kernel/btf/vmlinux")
 """The types of the running kernel."""
 
 _FIRST_KERNEL = (6, 4)
-"""With links for struct_ops, by which an algorithm ends with the process that brought it."""
+"""First kernel whose struct_ops have links, which remove an algorithm when its process ends."""
 
 
 class Lack(NamedTuple):
-    """Something that is missing."""
+    """A missing requirement."""
 
     reason: str
     remedy: str
 
 
 def program(name: str, summary: str, missing: Lack | None) -> Feature:
-    """Return what a BPF program offers, with what it lacks here, if anything."""
+    """Return a BPF program as a feature, with what is missing here, if anything."""
     reason, remedy = missing or ("", "")
     return Feature(name, missing is None, summary, reason, remedy)
 
 
 def lack(kernel: tuple[int, int] = _FIRST_KERNEL) -> Lack | None:
-    """Return what keeps BPF programs from working here; None where nothing is known to.
+    """Return the first missing requirement of BPF programs; None where they should work.
 
-    ``kernel`` is the first that has what they need, and that ends them with the lab.
+    ``kernel`` is the oldest version that supports them and removes them with the lab.
     """
     if not is_root():
         # Congestion controls belong to the host, so a user namespace's root may not add any.
@@ -44,9 +44,13 @@ def lack(kernel: tuple[int, int] = _FIRST_KERNEL) -> Lack | None:
     release = os.uname().release
     if tuple(map(int, re.findall(r"\d+", release)[:2])) < kernel:
         wanted = ".".join(map(str, kernel))
-        return Lack(f"Linux {release} is too old for them", f"Linux {wanted} or newer")
+        return Lack(
+            f"Linux {release} is too old for BPF programs of ccplay", f"Linux {wanted} or newer"
+        )
     if not BTF.exists():
-        return Lack("this kernel does not tell its types", "a kernel with CONFIG_DEBUG_INFO_BTF")
+        return Lack(
+            "this kernel has no type information (BTF)", "a kernel with CONFIG_DEBUG_INFO_BTF"
+        )
     if missing := [each for each in TOOLS if find_tool(each) is None]:
         verb = "is" if len(missing) == 1 else "are"
         return Lack(

@@ -1,4 +1,4 @@
-"""The subcommands of ``ccplay``, one file each: their options, and what they run.
+"""The subcommands of ``ccplay``, one file each, with their options.
 
-Heavy imports stand inside the functions, so that ``--help`` is instant.
+Heavy imports stand inside functions, so that ``--help`` is instant.
 """

@@ -1,4 +1,4 @@
-"""``ccplay algorithm``: congestion controls as BPF programs: list, begin and check them."""
+"""``ccplay algorithm``: write, check and list congestion controls as BPF programs."""
 
 from __future__ import annotations
 
@@ -11,21 +11,25 @@ from typing import TYPE_CHECKING
 from ccplay.visible import printable, put, tell
 
 if TYPE_CHECKING:
-    from ccplay.bpf.diagnostics import Complaint
+    from ccplay.bpf.diagnostics import Diagnostic
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the words of this command."""
     actions = parser.add_subparsers(required=True)
-    new = actions.add_parser("new", help="write NAME.bpf.c, a commented template, here")
-    new.add_argument("name", metavar="NAME", help="up to 15 of a-z, 0-9, '_' and '-'")
+    new = actions.add_parser(
+        "new", help="write a commented template, NAME.bpf.c, into the current folder"
+    )
+    new.add_argument("name", metavar="NAME", help="up to 15 characters of a-z, 0-9, '_' and '-'")
     new.set_defaults(run=_new)
     check = actions.add_parser(
-        "check", help="compile it and have the kernel check it; say what is wrong, by line"
+        "check", help="compile FILE, load it into the kernel, and report errors by line"
     )
     check.add_argument("file", type=Path, metavar="FILE")
     check.set_defaults(run=_check)
-    listing = actions.add_parser("list", help="say which there are, and where their sources lie")
+    listing = actions.add_parser(
+        "list", help="list those that come with ccplay, and where their sources are"
+    )
     listing.set_defaults(run=_list)
 
 
@@ -49,7 +53,7 @@ def _new(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> int:
     from ccplay.bpf.build import BuildError, build
-    from ccplay.bpf.diagnostics import complaints
+    from ccplay.bpf.diagnostics import diagnostics
     from ccplay.bpf.libbpf import LoadError
     from ccplay.bpf.own_files import no_file, own_algorithms
     from ccplay.bpf.registry import try_out
@@ -65,30 +69,28 @@ def _check(arguments: argparse.Namespace) -> int:
         for warning in dict.fromkeys(each for each in warnings if each.startswith(path.name)):
             if "warning:" in warning:
                 print(printable(warning))
-        print(f"{printable(path.name)}: clang compiles it")
+        print(f"{printable(path.name)}: compiled by clang")
         if (missing := lack()) is not None:
-            raise UnsupportedError(
-                f"the kernel has not checked it: {missing.reason}; {missing.remedy}"
-            )
+            raise UnsupportedError(f"not checked by the kernel: {missing.reason}; {missing.remedy}")
         try_out(image, name)
     except (BuildError, LoadError) as error:
-        for complaint in complaints(path, error):
-            print("\n".join(map(printable, _told(path, complaint))))
+        for diagnostic in diagnostics(path, error):
+            print("\n".join(map(printable, _told(path, diagnostic))))
         return 1
-    print(f"{path.name}: the kernel takes it; choose it as {name!r}")
+    print(f"{path.name}: accepted by the kernel; choose it as {name!r}")
     return 0
 
 
-def _told(path: Path, complaint: Complaint) -> list[str]:
-    """Return the lines of a complaint: it, its line of the source and what it means."""
-    place = path.name if complaint.line is None else f"{path.name}:{complaint.line}"
-    said = [f"{place}: {complaint.words}"]
+def _told(path: Path, diagnostic: Diagnostic) -> list[str]:
+    """Return the lines of a diagnostic: its text, the source line and what it means."""
+    place = path.name if diagnostic.line is None else f"{path.name}:{diagnostic.line}"
+    said = [f"{place}: {diagnostic.words}"]
     # Lines as clang counts them: form feeds end none.
     lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
-    if complaint.line is not None and complaint.line <= len(lines):
-        said.append(f"    {lines[complaint.line - 1].strip()}")
-    if complaint.hint:
-        said.append(f"  {complaint.hint}")
+    if diagnostic.line is not None and diagnostic.line <= len(lines):
+        said.append(f"    {lines[diagnostic.line - 1].strip()}")
+    if diagnostic.hint:
+        said.append(f"  {diagnostic.hint}")
     return said
 
 
@@ -101,5 +103,5 @@ def _list(_: argparse.Namespace) -> int:
         print(f"{name:18} {summary(path)}")
     tell(f"sources: {ALGORITHMS}")
     if (missing := lack()) is not None:
-        tell(f"not to be used here: {missing.reason} ({missing.remedy})")
+        tell(f"not available here: {missing.reason} ({missing.remedy})")
     return 0

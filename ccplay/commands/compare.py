@@ -1,4 +1,4 @@
-"""``ccplay compare``: two recordings over each other, or two experiments figure by figure."""
+"""``ccplay compare``: two recordings on the same axes, or the metrics of two experiments."""
 
 from __future__ import annotations
 
@@ -16,15 +16,19 @@ def add(parser: argparse.ArgumentParser) -> None:
             name,
             type=Path,
             metavar=name.upper(),
-            help="a recording, or a directory that run --out made",
+            help="a recording, or a run directory (ccplay run --out)",
         )
     parser.add_argument(
-        "--table", action="store_true", help="print the figures also where there is a terminal"
+        "--table", action="store_true", help="print tables even where there is a terminal"
     )
-    parser.add_argument("--all", action="store_true", help="print every figure")
+    parser.add_argument("--all", action="store_true", help="print every metric")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
-        "--speed", type=options.positive, default=1.0, help="times as fast (default 1)"
+        "--speed",
+        type=options.positive,
+        default=1.0,
+        metavar="N",
+        help="play N times as fast (default 1)",
     )
     options.add_screen(parser)
     parser.set_defaults(run=run)

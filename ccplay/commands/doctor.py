@@ -1,4 +1,4 @@
-"""``ccplay doctor``: what can run here."""
+"""``ccplay doctor``: whether a lab can run here and what this kernel supports."""
 
 from __future__ import annotations
 
@@ -32,5 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
         console = Console()
         doctor.show(capabilities, console)
         if not arguments.guest and not all(each.available for each in capabilities.qdiscs):
-            console.print("Under a full kernel more can: make guest, then ccplay --guest.")
+            console.print(
+                "A full kernel in a virtual machine supports more: make guest, then ccplay --guest."
+            )
     return LabError.exit_code if doctor.obstacles(capabilities) else 0

@@ -11,23 +11,23 @@ from ccplay.model.traffic import TRAFFIC
 from ccplay.visible import tell
 
 _ABOUT = """\
-RUN is a directory that `ccplay run --out` wrote, or one or several recordings. Every table has one
-row a sample: run, case, repeat, the parameters of the matrix, t_s (seconds since the network stood,
-as in the figures), then the table's own columns, whose names end in their units.
+RUN is a directory written by `ccplay run --out`, or a recording; several are exported together.
+Every row is a sample: run, case, repeat, the parameters of the matrix, t_s (seconds since the
+network was ready, as in the figures), then the columns of the table, whose names end in units.
 
-  tcp        tcp_info of every connection at every sweep
-  queues     every sampled queue at every sweep
-  pings      every answer; rtt_us is empty for one that did not come
-  downloads  bytes that had arrived
-  udp        what each cross traffic sent and received, at its end
-  monitor    what of a monitored flow arrived and how long it took, at its end
-  interfaces what every interface carried and dropped, at the end
-  trace      of traced flows what the kernel held when each ACK came
-  ca-states  of traced flows the moment of each change of congestion state
-  events     what was done and what happened, in words
-  variables  what algorithms say of themselves: BBR's bandwidth and gains; and what monitors see
-             while it runs: one-way delay, of cross traffic rate and loss too, each second
-  health     how well the lab kept time, each second
+  tcp        tcp_info of every connection, at every sample
+  queues     every observed queue, at every sample
+  pings      every reply; rtt_us is empty where none arrived
+  downloads  bytes received so far
+  udp        packets sent and received by UDP cross traffic, at its end
+  monitor    packets received and one-way delay of monitored traffic, at its end
+  interfaces packets and drops of every interface, at the end
+  trace      cwnd, ssthresh and srtt of traced flows, at every ACK
+  ca-states  changes of the congestion state of traced flows
+  events     commands and events in words
+  variables  variables of algorithms, such as BBR's bandwidth and gains; of monitored traffic the
+             one-way delay each second, of monitored UDP also rate and loss
+  health     timing of the lab, each second
 
   ccplay export results/ --to data/                     every table as data/TABLE.csv
   ccplay export results/ --to data/ --format parquet    the same as Parquet
@@ -37,23 +37,25 @@ as in the figures), then the table's own columns, whose names end in their units
 
 
 _NOT_OURS = ("json", "ods", "tsv", "txt", "xls", "xlsx")
-"""Endings of tables that nobody means a directory by."""
+"""Endings of file formats that ccplay does not write; such a name is no directory either."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the words of this command."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _ABOUT
-    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="see below")
+    parser.add_argument(
+        "runs", nargs="+", type=Path, metavar="RUN", help="run directories or recordings, see below"
+    )
     parser.add_argument(
         "--to",
         "--out",
         type=Path,
         metavar="DIR|FILE",
-        help="a directory for all tables, or a file (.csv, .parquet) for one; default: stdout",
+        help="a directory for all tables, or a file (.csv, .parquet) for one (default: stdout)",
     )
     parser.add_argument(
-        "--format", choices=("csv", "parquet"), help="default csv, or what FILE ends with"
+        "--format", choices=("csv", "parquet"), help="default: the ending of FILE, or csv"
     )
     parser.add_argument(
         "--table",
@@ -62,7 +64,7 @@ def add(parser: argparse.ArgumentParser) -> None:
             *(kind.plural for kind in TRAFFIC if kind.exported is not None),
             *("monitor", "interfaces", "events", "health"),
         ),
-        help="only this one (default: all into a directory, tcp into a file or to stdout)",
+        help="write only this table (default: all into a directory; tcp into a file or to stdout)",
     )
     parser.set_defaults(run=run)
 
@@ -77,7 +79,9 @@ def run(arguments: argparse.Namespace) -> int:
     kind, to, table = arguments.format, arguments.to, arguments.table
     if to is None:
         if kind == "parquet":
-            raise UsageError("Parquet goes into files: name them with --to")
+            raise UsageError(
+                "Parquet can't be written to stdout: name a file or directory with --to"
+            )
         export.print_table(gather(arguments.runs), table or "tcp")
         return 0
     ending = to.suffix.lstrip(".").lower()

@@ -1,4 +1,4 @@
-"""The process that a shell sees of a screen: it can be stopped while the one behind it goes on."""
+"""The process that a shell controls for a screen; it can stop while the session continues."""
 
 from __future__ import annotations
 

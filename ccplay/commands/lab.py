@@ -1,4 +1,4 @@
-"""``ccplay lab``: be the privileged side of the pipe."""
+"""``ccplay lab``: the privileged side of the pipe."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from ccplay.errors import CcplayError, LabError
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the words of this command."""
-    parser.add_argument("--captures", type=Path, metavar="DIR", help="where packet captures go")
     parser.add_argument(
-        "--machine", default="", metavar="NAME", help="put in front of the paths that it tells"
+        "--captures", type=Path, metavar="DIR", help="directory for packet captures"
+    )
+    parser.add_argument(
+        "--machine", default="", metavar="NAME", help="prefix for the paths that it reports"
     )
     parser.add_argument(
         "--algorithm", action="append", default=[], type=Path, metavar="FILE", help="see play"
@@ -26,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ccplay.session import launch
 
     if (refusal := launch.refusal()) is not None:
-        raise LabError(f"no lab can start here, it needs namespaces of its own: {refusal}")
+        raise LabError(f"a lab can't start here, because it needs its own namespaces: {refusal}")
     argv = launch.inner_argv(arguments.captures, arguments.machine, arguments.algorithm)
     try:
         os.execvp(argv[0], argv)  # noqa: S606 - no shell is the point

@@ -1,4 +1,4 @@
-"""Options that several commands share, and how a command line wants its labs to be started."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEFAULT_SCENARIO = "playground"
 
 
 def add_scenario(parser: argparse.ArgumentParser) -> None:
-    """Add the scenario and what may be said about it."""
+    """Add the scenario and the options that modify it."""
     parser.add_argument(
         "scenario",
         nargs="?",
@@ -30,7 +30,7 @@ def add_scenario(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="only this case, or those with this in their names, such as '50 ms'; may be repeated",
+        help="run only the cases whose names contain this, such as '50 ms'; may be repeated",
     )
     parser.add_argument(
         "--set",
@@ -38,28 +38,29 @@ def add_scenario(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="settings",
         metavar="PATH=VALUE",
-        help='say it over the file, such as links.bottleneck.rate="5 Mbit/s"; may be repeated',
+        help='override a value of the file, such as links.bottleneck.rate="5 Mbit/s"; '
+        "may be repeated",
     )
-    parser.add_argument("--record", type=Path, metavar="FILE", help="keep the whole stream")
+    parser.add_argument("--record", type=Path, metavar="FILE", help="record every event")
     parser.add_argument(
         "--capture",
         action="append",
         default=[],
         metavar="LINK",
-        help="capture the packets of this link, such as bottleneck, from the start; pcapng, "
-        "50 MB at the most; may be repeated",
+        help="capture the packets of this link, such as bottleneck, from the start, as pcapng of "
+        "up to 50 MB; may be repeated",
     )
     parser.add_argument(
         "--captures",
         type=Path,
         metavar="DIR",
-        help="where captures go: a directory of the lab's machine (default: the current one there, "
-        "or with --out DIR its runs/)",
+        help="directory for captures, on the lab's machine (default: the current one there; with "
+        "--out DIR, DIR/runs/)",
     )
 
 
 def load_scenario(arguments: argparse.Namespace) -> Scenario:
-    """Read the scenario that a command line names, with what was set. Raises ``ScenarioError``."""
+    """Read the scenario that a command line names, with its ``--set``. Raises ``ScenarioError``."""
     from ccplay.scenario.file.library import find
     from ccplay.scenario.file.reading import load
     from ccplay.scenario.rules.captures import captured
@@ -81,42 +82,42 @@ def add_lab(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=Path,
         metavar="FILE",
-        help="a congestion control of your own, NAME.bpf.c, to choose as NAME; a file of the lab's "
-        "machine; may be repeated",
+        help="offer your own congestion control NAME.bpf.c as NAME; a file on the lab's machine; "
+        "may be repeated",
     )
     parser.add_argument(
-        "--hz", type=hertz, help="sweeps a second, 10 to 200 (default 50, or the scenario's)"
+        "--hz", type=hertz, help="samples per second, 10 to 200 (default: the scenario's, or 50)"
     )
 
 
 def add_place(parser: argparse.ArgumentParser) -> None:
-    """Add where the lab runs, when not on this machine's own kernel."""
+    """Add where the lab runs, if not on this machine's kernel."""
     place = parser.add_mutually_exclusive_group()
     place.add_argument("--host", help="run the lab on another machine, over ssh")
     place.add_argument(
         "--guest",
         action="store_true",
-        help="run it under a full kernel, in a virtual machine (ccplay guest brings it)",
+        help="run the lab under a full kernel in a virtual machine (see ccplay guest)",
     )
 
 
 def add_screen(parser: argparse.ArgumentParser) -> None:
     """Add how the screen looks."""
-    parser.add_argument("--theme", help="dark, light, … (t changes it while it runs)")
+    parser.add_argument("--theme", help="dark, light, … (the key t changes it)")
     parser.add_argument("--ascii", action="store_true", help="draw with plain ASCII only")
 
 
 def add_ghost(parser: argparse.ArgumentParser) -> None:
-    """Add what lies under the plots."""
+    """Add the recording drawn under the plots."""
     parser.add_argument(
-        "--ghost", type=Path, metavar="FILE", help="lay this recording under the plots"
+        "--ghost", type=Path, metavar="FILE", help="draw this recording under the plots"
     )
 
 
 def lab_opener(
     arguments: argparse.Namespace, *, grace_s: float = 10.0
 ) -> Callable[[Build], Source]:
-    """Return how this command line wants labs to be started; ``grace_s``, see ``LabSource``."""
+    """Return what starts a lab as this command line asks; ``grace_s`` as in ``LabSource``."""
     import msgspec
 
     from ccplay.session import launch
@@ -138,7 +139,7 @@ def lab_opener(
 
 
 def lab_words(arguments: argparse.Namespace) -> list[str]:
-    """Return what this command line says of labs, to be said again."""
+    """Return the words of this command line that select the lab, for a command that repeats it."""
     host, files = getattr(arguments, "host", None), getattr(arguments, "algorithm", [])
     words = ["--host", host] if host else []
     words += ["--guest"] if getattr(arguments, "guest", False) else []
@@ -146,9 +147,9 @@ def lab_words(arguments: argparse.Namespace) -> list[str]:
 
 
 def _algorithms(arguments: argparse.Namespace) -> dict[str, str]:
-    """Return the user's own algorithms by name, with the SHA-256 of their sources.
+    """Return the user's algorithms by name, with the SHA-256 of their sources.
 
-    A file of another machine has none. Raises ``UsageError``.
+    The digest of a file on another machine is empty. Raises ``UsageError``.
     """
     said: list[Path] = getattr(arguments, "algorithm", [])
     if not said:
@@ -177,7 +178,7 @@ def _content(path: Path) -> bytes:
 
 
 def _captures(arguments: argparse.Namespace) -> Path | None:
-    """Return where captures go, None where nobody said. Raises ``UsageError``."""
+    """Return the directory for captures, None for the default. Raises ``UsageError``."""
     from ccplay.errors import UsageError
 
     said: Path | None = getattr(arguments, "captures", None)
@@ -185,7 +186,7 @@ def _captures(arguments: argparse.Namespace) -> Path | None:
     if said is None and out is not None and arguments.host is None:
         return out / "runs"
     if said is not None and arguments.host is None and not said.is_dir():
-        raise UsageError(f"--captures {said}: there is no such directory")
+        raise UsageError(f"--captures {said}: no such directory")
     return said
 
 

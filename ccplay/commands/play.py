@@ -1,4 +1,4 @@
-"""``ccplay play``: a scenario live on the screen, or without a terminal run headless."""
+"""``ccplay play``: a scenario live on the screen, or headless without a terminal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ccplay.commands.screen import has_terminal, show
 from ccplay.errors import UsageError
 
 _GRACE_S = 1.5
-"""A screen that is closed, or whose terminal is, ends with its lab within two seconds."""
+"""Seconds until a closed screen kills its lab; screen and lab end within two seconds."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
     if not has_terminal():
         if arguments.ghost:
-            raise UsageError("a ghost needs a terminal to be drawn on")
+            raise UsageError("--ghost needs a terminal")
         return run_headless(arguments)
     from ccplay.session.session import Session
     from ccplay.session.timeline import Script

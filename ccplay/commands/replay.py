@@ -13,12 +13,22 @@ from ccplay.errors import UsageError
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the words of this command."""
-    parser.add_argument("recording", type=Path, metavar="FILE", help="made with --record")
     parser.add_argument(
-        "--speed", type=options.positive, default=1.0, help="times as fast (default 1)"
+        "recording", type=Path, metavar="FILE", help="a recording, made with --record"
     )
     parser.add_argument(
-        "--at", type=options.seconds, default=0.0, help="start then: 90 (seconds), or 1:30"
+        "--speed",
+        type=options.positive,
+        default=1.0,
+        metavar="N",
+        help="play N times as fast (default 1)",
+    )
+    parser.add_argument(
+        "--at",
+        type=options.seconds,
+        default=0.0,
+        metavar="T",
+        help="start at T: 90 (seconds), or 1:30",
     )
     options.add_screen(parser)
     options.add_ghost(parser)
@@ -34,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     check_recording(arguments.recording)
     if not has_terminal():
-        raise UsageError("replay needs a terminal: stdin to read keys from, stdout to draw on")
+        raise UsageError("replay needs a terminal: it reads keys from stdin and draws on stdout")
     title = wire.printable(arguments.recording.name)
     source = ReplaySource(arguments.recording)
     early = partial(glimpse, arguments.recording, arguments.at) if arguments.at else None

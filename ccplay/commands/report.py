@@ -1,4 +1,4 @@
-"""``ccplay report``: figures, tables and a page of what was run."""
+"""``ccplay report``: a page with figures and tables about finished runs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from ccplay.report.data.material import Material
 
 FOLDER = "report"
-"""Where in a run directory its report is."""
+"""Name of the report's directory within a run directory."""
 
 _ABOUT = """\
-RUN is a directory that `ccplay run --out` wrote, or one or several recordings. The report
-is a directory: index.html (a page that needs nothing else), figures/ (SVG, PDF, PNG) and tables/
-(Markdown, CSV, JSON). The page has the run of each case that is closest to the median. With up to
-8 cases that one comes in every format, and panel by panel too; all others are one SVG each.
+RUN is a directory written by `ccplay run --out`, or a recording; several are reported together.
+The report is a directory with index.html (a self-contained page), figures/ (SVG, PDF, PNG) and
+tables/ (Markdown, CSV, JSON). The page shows, of each case, the run closest to the median. With up
+to 8 cases that run is drawn in every format, and also panel by panel; every other run is one SVG.
 """
 
 
@@ -29,19 +29,21 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add the words of this command."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _ABOUT
-    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="see below")
+    parser.add_argument(
+        "runs", nargs="+", type=Path, metavar="RUN", help="run directories or recordings, see below"
+    )
     parser.add_argument(
         "--out",
         "--to",
         type=Path,
         metavar="DIR",
-        help="where the report goes (default: report in the run's directory; for a recording "
-        "FILE-report beside it)",
+        help="directory of the report (default: report/ in the run directory, FILE-report beside "
+        "a recording)",
     )
     parser.add_argument(
         "--all",
         action="store_true",
-        help="draw every run in every format, and panel by panel",
+        help="draw every run in every format, also panel by panel",
     )
     parser.set_defaults(run=run)
 
@@ -54,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def check_libraries() -> None:
-    """Raise ``UsageError`` where what draws a report is not installed."""
+    """Raise ``UsageError`` where a library that draws reports is not installed."""
     try:
         import ccplay.report.page.writing  # noqa: F401 - to see whether it can be
     except ModuleNotFoundError as error:
@@ -62,7 +64,7 @@ def check_libraries() -> None:
 
 
 def make(runs: list[Path], out: Path, *, every: bool = False) -> Path:
-    """Write the report of ``runs`` into ``out``, telling of it on stderr; return its page."""
+    """Write the report of ``runs`` into ``out``, with progress on stderr; return its page."""
     check_libraries()
     from ccplay.commands.runs import gather
     from ccplay.report.page.writing import write
@@ -83,7 +85,7 @@ def _default_out(first: Path) -> Path:
 
 
 def _tell(done: int, total: int, what: str) -> None:
-    """Say on stderr how far it is: one line that changes, where that is a terminal."""
+    """Show progress on one line of stderr, if that is a terminal."""
     if sys.stderr.isatty():
         print(f"\r\033[K{done} of {total} {what}", end="", file=sys.stderr, flush=True)
 

@@ -12,7 +12,7 @@ from ccplay.commands import options, report
 from ccplay.visible import tell
 
 if TYPE_CHECKING:
-    from ccplay.experiment.run_options import Manner
+    from ccplay.experiment.run_options import RunOptions
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -23,33 +23,44 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--out",
         type=Path,
         metavar="DIR",
-        help="keep every run there; the same command again goes on where it was broken off",
+        help="keep every run in DIR; the same command resumes an interrupted experiment",
     )
     parser.add_argument(
-        "--jobs", type=options.count, default=1, metavar="N", help="labs side by side (default 1)"
+        "--jobs",
+        type=options.count,
+        default=1,
+        metavar="N",
+        help="run N labs in parallel (default 1)",
     )
     often = parser.add_mutually_exclusive_group()
-    often.add_argument("--repeats", type=options.count, metavar="N", help="run every case so often")
+    often.add_argument("--repeats", type=options.count, metavar="N", help="run every case N times")
     often.add_argument(
         "--until-ci",
         type=options.share,
         metavar="SHARE",
-        help="repeat until half the 95%% confidence interval is at most this share of the mean, "
-        "such as 5%%",
+        help="repeat until the half width of the 95%% confidence interval is at most this share of "
+        "the mean, such as 5%%",
     )
     parser.add_argument(
-        "--figure", metavar="PATH", help="of this figure (default: the first of the scenario's)"
+        "--figure",
+        metavar="PATH",
+        help="the metric that --until-ci watches (default: the scenario's first)",
     )
     parser.add_argument(
-        "--max-repeats", type=options.count, metavar="N", help="but at most so often (default 100)"
+        "--max-repeats",
+        type=options.count,
+        metavar="N",
+        help="stop --until-ci after N repeats (default 100)",
     )
     parser.add_argument(
         "--receiver",
         action="store_true",
-        help="tell every second what each flow has brought, and the checkpoint of a race",
+        help="print each second what every flow has delivered, and the checkpoint of a race",
     )
     parser.add_argument(
-        "--report", action="store_true", help="then write DIR/report/, as ccplay report DIR does"
+        "--report",
+        action="store_true",
+        help="afterwards write DIR/report/, as ccplay report DIR does",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
@@ -61,22 +72,22 @@ def run(arguments: argparse.Namespace) -> int:
 
     from ccplay.experiment import headless
 
-    loaded, manner = options.load_scenario(arguments), _manner(arguments)
+    loaded, wanted = options.load_scenario(arguments), _run_options(arguments)
     wants_report = getattr(arguments, "report", False)
     if wants_report:
-        # Not found out only after an hour of runs.
+        # Before an hour of runs, not after it.
         report.check_libraries()
     _try_algorithms(arguments)
-    code = asyncio.run(headless.run(loaded, options.lab_opener(arguments), manner))
-    if wants_report and manner.out is not None and code < headless.KILLED:
-        tell(str(report.make([manner.out], manner.out / report.FOLDER)))
+    code = asyncio.run(headless.run(loaded, options.lab_opener(arguments), wanted))
+    if wants_report and wanted.out is not None and code < headless.KILLED:
+        tell(str(report.make([wanted.out], wanted.out / report.FOLDER)))
     return code
 
 
 def _try_algorithms(arguments: argparse.Namespace) -> None:
-    """Have this kernel take the user's own algorithms once, for a mistake would spoil every run.
+    """Build and load the user's algorithms once, since a mistake would spoil every run.
 
-    And what is built now keeps no flow waiting. Raises ``CcplayError`` with the mistake.
+    It also spares the first flow the wait. Raises ``CcplayError`` with the mistake.
     """
     if not arguments.algorithm or arguments.guest or arguments.host is not None:
         return
@@ -98,21 +109,21 @@ def _try_algorithms(arguments: argparse.Namespace) -> None:
             raise CcplayError(summed_up(path, error)) from None
 
 
-def _manner(arguments: argparse.Namespace) -> Manner:
-    """Return how this command line wants its scenario to be run. Raises ``UsageError``."""
+def _run_options(arguments: argparse.Namespace) -> RunOptions:
+    """Return the run options of this command line. Raises ``UsageError``."""
     from ccplay.errors import UsageError
     from ccplay.experiment.agenda import MOST_REPEATS
-    from ccplay.experiment.run_options import Manner
+    from ccplay.experiment.run_options import RunOptions
 
     said = {name: getattr(arguments, name, None) for name in ("until_ci", "figure", "max_repeats")}
     if said["until_ci"] is None and (said["figure"] or said["max_repeats"]):
-        raise UsageError("--figure and --max-repeats belong to --until-ci")
+        raise UsageError("--figure and --max-repeats need --until-ci")
     out = getattr(arguments, "out", None)
     if out is None and getattr(arguments, "report", False):
-        raise UsageError("--report is made of a run directory: name one with --out DIR")
+        raise UsageError("--report needs a run directory: name one with --out DIR")
     if out is not None and arguments.record is not None:
         raise UsageError(f"--record is not needed: --out keeps every recording in {out}/runs/")
-    return Manner(
+    return RunOptions(
         cases=arguments.case,
         jobs=getattr(arguments, "jobs", 1),
         repeats=getattr(arguments, "repeats", None),

@@ -1,4 +1,4 @@
-"""The runs that a command line names: run directories and recordings, read."""
+"""Reads the run directories and recordings that a command line names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ccplay.experiment.grouping import usual
 from ccplay.experiment.plan import slug_of
 from ccplay.experiment.store import (
     SCENARIO,
-    ran_of,
+    fingerprint_of,
     read_run_directory,
     recording_of,
     scenario_of,
@@ -31,9 +31,9 @@ from ccplay.stream import wire
 
 
 def gather(paths: Sequence[Path]) -> Material:
-    """Return what there is in run directories and recordings, several as one experiment.
+    """Return the runs of run directories and recordings, several as one experiment.
 
-    Raises ``RecordingError`` for what can't be read, ``UsageError`` for what has no runs.
+    Raises ``RecordingError`` for an unreadable path, ``UsageError`` for one without runs.
     """
     found = [_of_directory(path) if path.is_dir() else _of_recording(path) for path in paths]
     for material, path in zip(found, paths, strict=True):
@@ -49,7 +49,7 @@ def _of_directory(path: Path) -> Material:
     runs = []
     for each in result.cases:
         recording = recording_of(path, each)
-        # One that is empty was broken off before its first line.
+        # An empty one was interrupted before its first line.
         kept = recording if recording is not None and recording.stat().st_size else None
         runs.append(Run(each, kept, f"{slug_of(each.name)}-{each.repeat}"))
     return Material(
@@ -66,10 +66,10 @@ def _of_directory(path: Path) -> Material:
 
 
 def _made_of(path: Path, result: Result) -> dict[str, Settings]:
-    """Return the settings of each case's first run, where it is known what that was made of."""
+    """Return the settings of each case's first run, where they were kept."""
     found: dict[str, Settings] = {}
     for run in result.cases:
-        made = None if run.name in found else ran_of(path, run)
+        made = None if run.name in found else fingerprint_of(path, run)
         if made is not None:
             steps = [(each.at_s, each.after, each.command) for each in made.timeline]
             found[run.name] = settings.of_run(made.build, steps)
@@ -77,7 +77,7 @@ def _made_of(path: Path, result: Result) -> dict[str, Settings]:
 
 
 def _said(path: Path) -> tuple[str, dict[str, str], int]:
-    """Return what a scenario says of itself and its cases; nothing where we can't read it."""
+    """Return ``about`` of a scenario and of its cases, and its repeats; nothing if unreadable."""
     try:
         loaded = load(path)
     except CcplayError:
@@ -87,7 +87,7 @@ def _said(path: Path) -> tuple[str, dict[str, str], int]:
 
 
 def _command(result: Result, repeats: int) -> str:
-    """Return what to type to have the same runs again."""
+    """Return the command that repeats these runs."""
     words = ["ccplay", "run", f"{result.scenario}.toml", "--out", "results"]
     most = max((each.repeat for each in result.cases), default=1)
     if repeats and most != repeats:
@@ -140,7 +140,7 @@ def _checkpoint(state: LabState) -> Checkpoint | None:
 
 
 def _distinct(runs: Sequence[Run]) -> list[Run]:
-    """Return runs of which no two have one slug."""
+    """Return the runs with unique slugs."""
     seen: dict[str, int] = {}
     distinct = []
     for run in runs:

@@ -1,4 +1,4 @@
-"""``ccplay script``: what was done in a recorded session, as a scenario."""
+"""``ccplay script``: a recorded session as a scenario."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from ccplay.visible import tell
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the words of this command."""
-    parser.add_argument("recording", type=Path, metavar="FILE", help="made with --record")
+    parser.add_argument(
+        "recording", type=Path, metavar="FILE", help="a recording, made with --record"
+    )
     parser.add_argument(
         "--until",
         type=options.seconds,
-        metavar="S",
-        help="only what was done by then: 90 (seconds), or 1:30",
+        metavar="T",
+        help="leave out what happened after T: 90 (seconds), or 1:30",
     )
-    parser.add_argument("--title", help="of the scenario (default: the recording's name)")
+    parser.add_argument("--title", help="title of the scenario (default: the recording's name)")
     parser.add_argument(
-        "--to", "--out", type=Path, metavar="FILE", help="write there, not to stdout"
+        "--to", "--out", type=Path, metavar="FILE", help="write to FILE instead of stdout"
     )
     parser.set_defaults(run=run)
 
@@ -43,5 +45,5 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     with writing.explained(to, UsageError):
         writing.write(to, text)
-    tell(f"to do the same again: {rerun(to, state)}")
+    tell(f"to repeat it: {rerun(to, state)}")
     return 0

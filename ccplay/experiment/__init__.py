@@ -1,5 +1,5 @@
-"""An experiment: the runs of a scenario, side by side, kept, gone on with and summed up.
+"""An experiment: the runs of a scenario, executed in parallel, kept, resumed and summed up.
 
-``plan`` says what is run, ``trial`` runs one, ``pool`` several at a time, ``agenda`` how often;
-``store`` keeps them in a directory, ``gather`` sums them up, ``conduct`` does all of it.
+``plan`` lists the runs, ``trial`` executes one, ``pool`` several in parallel, ``agenda`` decides
+how often; ``store`` keeps them in a directory, ``grouping`` sums them up, ``runner`` drives all of it.
 """

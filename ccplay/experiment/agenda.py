@@ -1,4 +1,4 @@
-"""How often each case is run: so many times, or until a figure is known well enough."""
+"""How often each case is run: a fixed number of times, or until a metric is known well enough."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from ccplay.experiment.plan import Run
 from ccplay.scenario.values import Case
 
 LEAST_REPEATS = 3
-"""Of fewer the spread says next to nothing: Student's t of one degree of freedom is 12.7."""
+"""Least number of repeats; of two the interval is useless, since Student's t is 12.7."""
 MOST_REPEATS = 100
-"""Where nobody says otherwise."""
+"""Default of ``--max-repeats``."""
 
 
 class Agenda(Protocol):
-    """Decides what is run next."""
+    """Decides which run is next."""
 
     def next(self) -> Run | None:
         """Return what to start now; None where nothing is left, or an outcome must come first."""
 
     def take(self, result: CaseResult) -> None:
-        """Hear the outcome of a run."""
+        """Receive the result of a run."""
 
     def waiting(self) -> list[Case]:
         """Return the case of every run that will be started, as far as is known."""
 
 
 class Planned:
-    """A plan, but for the runs that are finished already."""
+    """The runs of a plan that are not finished."""
 
     def __init__(self, runs: Iterable[Run], finished: Collection[tuple[str, int]] = ()) -> None:
         self._runs = deque(run for run in runs if run.key not in finished)
@@ -54,14 +54,14 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """How well a figure is to be known."""
+    """The precision that a metric has to reach."""
 
     share: float
-    """Half the width of the 95 % confidence interval over the mean, at the most."""
+    """Half width of the 95 % confidence interval over the mean, at most."""
     figures: dict[str, str]
-    """Which figure, by case."""
+    """Metric by case."""
     most: int = MOST_REPEATS
-    """Repeats of a case, at the most."""
+    """Repeats of a case, at most."""
 
     def reached(self, values: Sequence[float]) -> bool:
         """Whether the mean of these values is known well enough."""
@@ -81,7 +81,7 @@ class Goal:
 
 @dataclass(slots=True)
 class _Progress:
-    """How far a case has come."""
+    """The runs and values of a case so far."""
 
     case: Case
     begun: set[int] = field(default_factory=set)
@@ -90,10 +90,10 @@ class _Progress:
 
 
 class UntilSure:
-    """Every case again and again until its figure is known well enough, at most so often.
+    """Repeats every case until its metric is known well enough or the limit is reached.
 
-    With several jobs a case is run ahead of its outcomes, but never to more than twice of what
-    it has: what is run too often is kept and counted all the same.
+    With several jobs a case is run ahead of its results, but at most to twice their number; extra
+    runs are kept and counted.
     """
 
     def __init__(self, cases: Sequence[Case], goal: Goal, finished: Iterable[CaseResult]) -> None:
@@ -142,7 +142,7 @@ class UntilSure:
         if progress.ended < least:
             wanted = least
         elif not values or self.goal.reached(values):
-            # What three runs could not measure no fourth will.
+            # A fourth run won't measure what three could not.
             wanted = 0
         else:
             guess = progress.ended - len(values) + self.goal.guess(values)

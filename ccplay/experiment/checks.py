@@ -1,4 +1,4 @@
-"""Whether what a run measured is what its case expects."""
+"""Checks what a run measured against the expectations of its case."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ccplay.scenario.values import Case, Expectation
 
 
 def check(case: Case, result: CaseResult) -> list[Check]:
-    """Return every expectation of the case, held or not; a figure that is missing did not hold."""
+    """Return every expectation of the case, held or not; a metric not measured has failed."""
     if result.interrupted or not case.expect:
         return []
     measured = merits(result)

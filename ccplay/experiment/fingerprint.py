@@ -1,4 +1,4 @@
-"""What a run was made of: all that decides what happens in it, and nothing else."""
+"""The fingerprint of a run: every setting that determines what happens in it."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from ccplay.scenario.file.mistakes import spell
 from ccplay.scenario.values import Case
 
 
-class RanStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A command and its moment; see ``scenario.Step``."""
+class FingerprintStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A command and its moment, as in ``scenario.Step``."""
 
     at_s: float
     after: str | None = None
     command: AnyCommand
 
 
-class Ran(msgspec.Struct, frozen=True, kw_only=True):
-    """A case as it was played; its names, figures and expectations change nothing of that."""
+class Fingerprint(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings of a case as played, without names, figures and expectations."""
 
     build: Build
-    timeline: list[RanStep]
+    timeline: list[FingerprintStep]
     until: str
     duration_s: float
 
     @property
     def sha256(self) -> str:
-        """The digest of its JSON: two runs of one digest are repeats of the same."""
+        """The digest of its JSON; runs with equal digests are repeats of each other."""
         return hashlib.sha256(msgspec.json.encode(self)).hexdigest()
 
 
-def ran(case: Case) -> Ran:
-    """Return what a case is made of. ``case`` is a repeat as it is played."""
-    return Ran(
+def fingerprint(case: Case) -> Fingerprint:
+    """Return the fingerprint of ``case``, a repeat as it is played."""
+    return Fingerprint(
         build=case.build,
         timeline=[
-            RanStep(at_s=step.at_s, after=step.after, command=step.command)
+            FingerprintStep(at_s=step.at_s, after=step.after, command=step.command)
             for step in case.timeline
         ],
         until=case.until,
@@ -48,10 +48,10 @@ def ran(case: Case) -> Ran:
     )
 
 
-def difference(before: Ran, now: Ran) -> str:
-    """Say the first thing in which two differ: ``build.seed was 1, is 2``."""
+def difference(before: Fingerprint, now: Fingerprint) -> str:
+    """Return the first difference in words: ``build.seed was 1, is 2``."""
     first = next(_differences(msgspec.to_builtins(before), msgspec.to_builtins(now), ()), None)
-    return first or "the order of its links or hosts has changed"
+    return first or "the order of links or hosts changed"
 
 
 def _differences(before: Any, now: Any, place: tuple[str | int, ...]) -> Iterator[str]:
@@ -70,5 +70,5 @@ def _differences(before: Any, now: Any, place: tuple[str | int, ...]) -> Iterato
 def _shown(value: Any) -> str:
     if isinstance(value, list):
         return f"{len(value)} steps"
-    text = "not said" if value is None else msgspec.json.encode(value).decode()
+    text = "not given" if value is None else msgspec.json.encode(value).decode()
     return text if len(text) <= 60 else text[:57] + "..."

@@ -1,4 +1,4 @@
-"""How long an experiment will still take, guessed from the runs that it has seen."""
+"""Estimates the time left in an experiment from its finished runs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from ccplay.scenario.values import Case
 
 _AROUND_S = 2.0
-"""What a lab takes to start and to end, until one has been seen."""
+"""Seconds that a lab takes to start and end, until one was measured."""
 
 
 class Forecast:
-    """What each case took so far."""
+    """Duration of finished runs by case."""
 
     def __init__(self) -> None:
         self._took: dict[str, list[float]] = {}

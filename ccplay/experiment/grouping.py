@@ -1,4 +1,4 @@
-"""Many runs as one result: grouped by case, with what they say together."""
+"""Groups runs by case into one result with statistics."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from rich.console import Console
 from ccplay.analysis.results import Result
 from ccplay.errors import UsageError
 from ccplay.experiment.agenda import UntilSure
-from ccplay.experiment.run_options import Manner, as_wished, goal_of
+from ccplay.experiment.run_options import RunOptions, goal_of, with_options
 from ccplay.experiment.runner import Experiment
 from ccplay.experiment.store import Store
 from ccplay.model.commands import Build
@@ -39,30 +39,32 @@ _PATIENCE_S = 2.0
 """How long the result waits for who reads the progress of its runs on another terminal or pipe."""
 
 
-async def run(scenario: Scenario, open_source: Callable[[Build], Source], manner: Manner) -> int:
+async def run(
+    scenario: Scenario, open_source: Callable[[Build], Source], wanted: RunOptions
+) -> int:
     """Run a scenario and print the result; return the exit code.
 
     Progress goes to stderr, where nobody has to read it, then the result to stdout. Ctrl-C ends
     the labs in an orderly way and prints what was measured so far. Raises ``CcplayError`` where
     nothing could be measured at all.
     """
-    whole = as_wished(scenario, manner)
-    chosen = whole.only(manner.cases)
-    goal = goal_of(chosen, manner)
-    single = manner.jobs == 1 and all(case.repeats == 1 for case in chosen.cases)
-    if manner.record is not None and not single:
+    whole = with_options(scenario, wanted)
+    chosen = whole.only(wanted.cases)
+    goal = goal_of(chosen, wanted)
+    single = wanted.jobs == 1 and all(case.repeats == 1 for case in chosen.cases)
+    if wanted.record is not None and not single:
         raise UsageError(
-            "--record keeps one run of a case: keep all with --out DIR, or ask for --repeats 1"
+            "--record keeps a single run of a case: use --out DIR to keep all, or --repeats 1"
         )
     stop = asyncio.Event()
     with contextlib.ExitStack() as stack:
         store = None
-        if manner.out is not None:
-            store = stack.enter_context(Store(manner.out, whole))
+        if wanted.out is not None:
+            store = stack.enter_context(Store(wanted.out, whole))
         printer = stack.enter_context(Printer(2, sys.stderr.encoding, _patience_s()))
         console = Console(file=cast("IO[str]", printer))
         teller = stack.enter_context(
-            Teller(console, len(chosen.cases), story=single, receiver=manner.receiver)
+            Teller(console, len(chosen.cases), story=single, receiver=wanted.receiver)
         )
         # Last, so that signals end a wait for the reader again.
         signals = stack.enter_context(_signals(stop, partial(_suspend, teller, printer)))
@@ -71,14 +73,14 @@ async def run(scenario: Scenario, open_source: Callable[[Build], Source], manner
             open_source,
             stop,
             teller,
-            jobs=manner.jobs,
+            jobs=wanted.jobs,
             goal=goal,
             store=store,
-            record=manner.record,
+            record=wanted.record,
         )
         result = await experiment.measure()
-    _print(result, manner)
-    for line in _last_words(experiment, result, manner, stopped=stop.is_set()):
+    _print(result, wanted)
+    for line in _last_words(experiment, result, wanted, stopped=stop.is_set()):
         tell(line)
     if signals:
         return KILLED + signals[0]
@@ -91,8 +93,8 @@ def _patience_s() -> float | None:
     return None if os.path.sameopenfile(1, 2) else _PATIENCE_S
 
 
-def _print(result: Result, manner: Manner) -> None:
-    if manner.as_json:
+def _print(result: Result, wanted: RunOptions) -> None:
+    if wanted.as_json:
         sys.stdout.write(wire.encode_value(result).decode() + "\n")
     else:
         show(result, Console())
@@ -100,13 +102,13 @@ def _print(result: Result, manner: Manner) -> None:
 
 
 def _last_words(
-    experiment: Experiment, result: Result, manner: Manner, *, stopped: bool
+    experiment: Experiment, result: Result, wanted: RunOptions, *, stopped: bool
 ) -> Iterator[str]:
     """Say what is kept, and what is not as it should be."""
-    if stopped and manner.out is not None:
-        done, total = experiment.account.progress
-        yield f"{done} of {total} runs are kept in {manner.out}; this goes on with the others:"
-        yield f"  {manner.command}"
+    if stopped and wanted.out is not None:
+        done, total = experiment.tracker.progress
+        yield f"{done} of {total} runs are kept in {wanted.out}; this goes on with the others:"
+        yield f"  {wanted.command}"
     elif not stopped and isinstance(experiment.agenda, UntilSure):
         yield from _unsure(experiment.agenda)
     if failed := _failed_checks(result):

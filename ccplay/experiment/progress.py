@@ -1,4 +1,4 @@
-"""What is told of an experiment while it runs: what runs, what is done, how long it will take."""
+"""Progress of an experiment: running and finished runs, and the time left."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from ccplay.analysis.metrics import merits
 from ccplay.experiment.forecast import Forecast
 from ccplay.experiment.plan import Run
 from ccplay.experiment.pool import Outcome
+from ccplay.report.data.verdicts import misbehaviours
 from ccplay.report.terminal.amounts import write
-from ccplay.report.terminal.misbehaviour import misbehaviours
 from ccplay.report.terminal.progress import Lane, Teller, roughly
 from ccplay.scenario.values import Case
 from ccplay.state.lab_state import LabState
@@ -18,13 +18,13 @@ from ccplay.state.lab_state import LabState
 _TELL_EVERY_S = 0.5
 
 
-class Account:
-    """Keeps count of the runs, and tells a ``Teller``."""
+class ProgressTracker:
+    """Counts runs and reports them to a ``Teller``."""
 
     def __init__(
         self, teller: Teller, outlook: Callable[[], tuple[Sequence[Case], int]], done: int
     ) -> None:
-        """``outlook`` returns what waits to be run, and how many run at a time."""
+        """``outlook`` returns the runs to come and how many run in parallel."""
         self.forecast = Forecast()
         self._teller = teller
         self._outlook = outlook
@@ -35,12 +35,12 @@ class Account:
 
     @property
     def progress(self) -> tuple[int, int]:
-        """How many runs are done, and how many there are to be, as far as is known."""
+        """Number of finished runs, and of all runs as far as known."""
         coming = len(self._running) + len(self._outlook()[0])
         return self._done, self._done + self._broken + coming
 
     def open(self) -> None:
-        """Say what is going to happen."""
+        """Report what will be run."""
         waiting, jobs = self._outlook()
         if self._teller.story or not waiting:
             return

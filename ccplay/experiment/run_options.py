@@ -16,7 +16,7 @@ from ccplay.scenario.values import Case, Scenario
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manner:
+class RunOptions:
     """What is wished for a run of a scenario."""
 
     cases: Sequence[str] = ()
@@ -44,19 +44,19 @@ class Manner:
     """What to type to go on after Ctrl-C."""
 
 
-def as_wished(scenario: Scenario, manner: Manner) -> Scenario:
+def with_options(scenario: Scenario, wanted: RunOptions) -> Scenario:
     """Return a scenario with the repeats and sweeps that are wished.
 
     Raises ``ScenarioError`` where it names a figure that nothing measures.
     """
     check_figures(scenario)
-    often = manner.repeats if manner.until_ci is None else manner.most
+    often = wanted.repeats if wanted.until_ci is None else wanted.most
     return replace(
-        scenario, cases=tuple(_as_wished(case, often, manner.hz) for case in scenario.cases)
+        scenario, cases=tuple(_with_options(case, often, wanted.hz) for case in scenario.cases)
     )
 
 
-def _as_wished(case: Case, repeats: int | None, hz: float | None) -> Case:
+def _with_options(case: Case, repeats: int | None, hz: float | None) -> Case:
     return replace(
         case,
         repeats=repeats or case.repeats,
@@ -64,25 +64,25 @@ def _as_wished(case: Case, repeats: int | None, hz: float | None) -> Case:
     )
 
 
-def goal_of(scenario: Scenario, manner: Manner) -> Goal | None:
+def goal_of(scenario: Scenario, wanted: RunOptions) -> Goal | None:
     """Return what the means of a scenario's cases are to reach.
 
     Raises ``ScenarioError`` where a case does not say which figure, ``UsageError`` where the
     command line names one that it does not measure.
     """
-    if manner.until_ci is None:
+    if wanted.until_ci is None:
         return None
-    figures = {case.name: _figure(case, scenario, manner) for case in scenario.cases}
-    return Goal(manner.until_ci, figures, manner.most)
+    figures = {case.name: _figure(case, scenario, wanted) for case in scenario.cases}
+    return Goal(wanted.until_ci, figures, wanted.most)
 
 
-def _figure(case: Case, scenario: Scenario, manner: Manner) -> str:
-    figure = manner.figure or next(iter(case.figures), None)
+def _figure(case: Case, scenario: Scenario, wanted: RunOptions) -> str:
+    figure = wanted.figure or next(iter(case.figures), None)
     name = f"case {quote(case.name)}"
     if figure is None:
         raise ScenarioError(
-            f"{scenario.path.name}: figures: {name} names none, of which the first would be made "
-            "sure: name one here, or with --figure checkpoint.ratio"
+            f"{scenario.path.name}: figures: {name} has none for --until-ci to watch: "
+            "name one here, or with --figure checkpoint.ratio"
         )
     if figure not in (known := measurable(case)) and not figure.startswith("queues."):
         hint = did_you_mean(figure, known)

@@ -17,7 +17,7 @@ from ccplay.experiment.checks import check
 from ccplay.experiment.grouping import Gathering
 from ccplay.experiment.plan import Run, plan, slug_of
 from ccplay.experiment.pool import MOST_ATTEMPTS, Attempt, Outcome, Pool
-from ccplay.experiment.progress import Account
+from ccplay.experiment.progress import ProgressTracker
 from ccplay.experiment.standstill import standstills
 from ccplay.experiment.store import Store
 from ccplay.experiment.trial import Trial
@@ -61,10 +61,10 @@ class Experiment:
         )
         chosen = {case.name for case in scenario.cases}
         done = sum(name in chosen for name, _ in finished)
-        self.account = Account(teller, self._outlook, done)
+        self.tracker = ProgressTracker(teller, self._outlook, done)
         again = jobs > 1 or store is not None or len(runs) > len(scenario.cases)
         attempts = MOST_ATTEMPTS if again else 1
-        self._pool = Pool(self.agenda, jobs, stop, attempts=attempts, tell=self.account.warn)
+        self._pool = Pool(self.agenda, jobs, stop, attempts=attempts, tell=self.tracker.warn)
         self._gathering = Gathering(store.scenario if store else scenario)
         self._trials: set[Trial] = set()
         if store is not None:
@@ -76,7 +76,7 @@ class Experiment:
         Raises ``LabError`` where no lab came to life at all, ``UnsupportedError`` where this
         kernel lacks what the scenario asks for.
         """
-        self.account.open()
+        self.tracker.open()
         async with standstills(self._stood_still):
             await self._pool.run(self._measure, self._settle)
         if self._store is not None:
@@ -100,22 +100,22 @@ class Experiment:
             self._gathering.add(_labelled(case, kept.result))
             self._gathering.discarded += kept.discarded
             self._gathering.machine = self._gathering.machine or kept.machine
-            self.account.forecast.learn(case, kept.took_s)
+            self.tracker.forecast.learn(case, kept.took_s)
 
     async def _measure(self, attempt: Attempt) -> Outcome:
         """Make one attempt at a run."""
         run = attempt.run
-        lane = self.account.begin(run, attempt.number)
+        lane = self.tracker.begin(run, attempt.number)
         try:
             async with self._pool.turn() as end_turn:
                 trial = Trial(self._scenario, run.played, partial(self._watch, lane, end_turn))
                 result = await self._play(trial, run)
         finally:
-            took_s = self.account.end(run, lane)
+            took_s = self.tracker.end(run, lane)
         self._know(machine(trial.state))
         whole = not result.interrupted and not trial.died
         if whole:
-            self.account.forecast.learn(run.case, took_s)
+            self.tracker.forecast.learn(run.case, took_s)
         result = msgspec.structs.replace(result, repeat=run.repeat, attempt=attempt.number)
         return Outcome(
             _labelled(run.case, result), whole=whole, took_s=took_s, machine=machine(trial.state)
@@ -142,7 +142,7 @@ class Experiment:
         """See a run's state after every event."""
         if state.ready_at is not None:
             end_turn()
-        self.account.watch(lane, state)
+        self.tracker.watch(lane, state)
 
     def _settle(self, attempt: Attempt, outcome: Outcome) -> None:
         """Take in the last attempt at a run."""
@@ -157,13 +157,13 @@ class Experiment:
         self._gathering.add(result, whole=outcome.whole)
         if self._store is not None:
             self._store.sum_up(self._gathering.result(whole_only=True))
-        self.account.settle(attempt.run, outcome)
+        self.tracker.settle(attempt.run, outcome)
 
     def _know(self, where: Machine | None) -> None:
         """Note where a lab ran, and say so where earlier ones ran elsewhere."""
         known = self._gathering.machine
         if where is not None and known is not None and where.kernel != known.kernel:
-            self.account.warn(f"earlier runs were on Linux {known.kernel}, not {where.kernel}")
+            self.tracker.warn(f"earlier runs were on Linux {known.kernel}, not {where.kernel}")
         self._gathering.machine = known or where
 
     def _build(self, run: Run) -> Build:

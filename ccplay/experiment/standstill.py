@@ -1,4 +1,4 @@
-"""Noticing that this process stood still: suspended with Ctrl-Z or SIGSTOP, or starved."""
+"""Detects that this process stood still: suspended with Ctrl-Z or SIGSTOP, or starved."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 
 _BEAT_S = 0.1
 MOST_STANDSTILL_S = 1.0
-"""Longer ones are noticed. Labs go on meanwhile, and no step of a timeline can come."""
+"""Seconds; longer standstills are reported, since labs continue without their timeline."""
 
 
 @contextlib.asynccontextmanager

@@ -18,7 +18,7 @@ from ccplay.analysis import results
 from ccplay.analysis.results import CaseResult, Machine, Result
 from ccplay.errors import RecordingError, UsageError
 from ccplay.experiment.files import Folder
-from ccplay.experiment.fingerprint import Ran, difference, ran
+from ccplay.experiment.fingerprint import Fingerprint, difference, fingerprint
 from ccplay.experiment.plan import Run, slugs
 from ccplay.files.reading import open_regular
 from ccplay.scenario.file.mistakes import quote
@@ -40,8 +40,8 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 
     format: int = FORMAT
     sha256: str
-    """Of ``ran``."""
-    ran: Ran
+    """Digest of ``ran``."""
+    ran: Fingerprint
     machine: Machine | None
     took_s: float
     """By the clock on the wall, the lab's start and end included."""
@@ -98,7 +98,7 @@ class Store:
         discarded: list[CaseResult],
     ) -> None:
         """Make a run a finished one. Raises ``RecordingError``."""
-        made_of = ran(run.played)
+        made_of = fingerprint(run.played)
         kept = Kept(
             sha256=made_of.sha256,
             ran=made_of,
@@ -132,7 +132,7 @@ class Store:
             return
         if there := [each for each in self._folder.names() if not each.startswith(f".{RESULT}")]:
             raise UsageError(
-                f"{self._path} is no run directory (it has {quote(there[0])}): "
+                f"{self._path} is not a run directory (it contains {quote(there[0])}): "
                 "name a new or an empty one (--out)"
             )
         # First of all: it is what makes this directory ours.
@@ -149,12 +149,12 @@ class Store:
             result = kept.result
             what = f"{self._path}: case {quote(result.name)}"
             if result.name not in cases:
-                raise UsageError(f"{what} is not in {self.scenario.path.name} any more: {_OTHER}")
+                raise UsageError(f"{what} is no longer in {self.scenario.path.name}: {_OTHER}")
             run = Run(cases[result.name], result.repeat)
-            now = ran(run.played)
+            now = fingerprint(run.played)
             if kept.sha256 != now.sha256:
                 raise UsageError(
-                    f"{what}, run {run.repeat} was another: {difference(kept.ran, now)}; "
+                    f"{what}, run {run.repeat} had other settings: {difference(kept.ran, now)}; "
                     f"undo the change, or {_OTHER}"
                 )
             self.finished[run.key] = kept
@@ -180,7 +180,8 @@ def read_run_directory(path: Path) -> Result:
             content = file.read()
     except FileNotFoundError:
         raise RecordingError(
-            f"{path} is no run directory: it has no {RESULT} (ccplay run SCENARIO --out makes one)"
+            f"{path} is not a run directory: it has no {RESULT} "
+            "(ccplay run SCENARIO --out DIR makes one)"
         ) from None
     except OSError as error:
         raise RecordingError(f"{path / RESULT}: {error.strerror}") from None
@@ -209,7 +210,7 @@ def _inside(path: Path, recording: str | None) -> Path | None:
     return path / RUNS / name
 
 
-def ran_of(path: Path, run: CaseResult) -> Ran | None:
+def fingerprint_of(path: Path, run: CaseResult) -> Fingerprint | None:
     """Return what a run in the directory ``path`` was made of; None where nobody kept it.
 
     Raises ``RecordingError`` for a file that is none of ours.
@@ -236,4 +237,4 @@ def _decode(content: bytes, kind: type[_T], path: Path) -> _T:
     try:
         return msgspec.convert(wire.printable_value(msgspec.json.decode(content)), kind)
     except msgspec.MsgspecError as error:
-        raise RecordingError(f"{path}: not what ccplay writes: {error}") from None
+        raise RecordingError(f"{path}: not a file of ccplay: {error}") from None

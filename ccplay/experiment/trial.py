@@ -23,17 +23,17 @@ from ccplay.stream.sinks import Recorder
 from ccplay.stream.sources import Source
 
 _SILENCE_LIMIT_S = 180.0
-"""Without any event. An emulated guest boots for half a minute, on a busy machine for two."""
+"""Seconds without an event. An emulated guest boots in half a minute, on a busy machine in two."""
 _STOP_LIMIT_S = 10.0
-"""What still runs ends within a second, but cross traffic not before the queue that it filled."""
+"""Seconds to stop traffic: one for flows, but cross traffic first drains the queue it filled."""
 _NAMED = 3
-"""Steps that are named where many were not carried out."""
+"""Number of missed steps that are named; the rest is counted."""
 _HASTE_S = 1.0
-"""Where somebody wants to leave, or nothing answers."""
+"""Seconds to stop traffic when the user interrupts or the lab does not respond."""
 
 
 class Trial:
-    """One run under way. The session asks it at every event what is due."""
+    """One run. At every event the session asks it for the steps that are due."""
 
     def __init__(self, scenario: Scenario, case: Case, watch: Callable[[LabState], None]) -> None:
         """``watch`` sees the state after every event; ``case`` is the repeat as it is played."""
@@ -117,16 +117,16 @@ class Trial:
         if self._refusal is not None:
             raise self._refusal
         if session.state.hello is None and not stop.is_set():
-            raise LabError(session.error or "the lab said nothing")
+            raise LabError(session.error or "the lab ended without reporting anything")
         self._watch(session.state)
         errors = [session.error] if session.error else []
-        errors += ["the lab fell silent"] if silent else []
+        errors += ["the lab stopped responding"] if silent else []
         self.died = bool(errors)
         interrupted = stop.is_set()
         ended_early = self._case.until == "first" and self._checkpoint is not None
         if not interrupted and not errors:
             never = [] if ended_early else self._script.waiting
-            errors += _listed([step.place for step in never], "never came")
+            errors += _listed([step.place for step in never], "was never due")
             undone = [_named(session.state, each) for each in session.unanswered if each.place]
             errors += _listed(undone, "did not take effect before the end")
         return summarise(

@@ -31,7 +31,7 @@ class Cache:
         try:
             found = os.fstat(self._directory.descriptor)
             if not trusts(found.st_uid):
-                raise PermissionError(errno.EPERM, "it belongs to somebody else")
+                raise PermissionError(errno.EPERM, "it belongs to another user")
             if not is_safe(found):
                 safe = stat.S_IMODE(found.st_mode) & ~(stat.S_IWGRP | stat.S_IWOTH)
                 os.fchmod(self._directory.descriptor, safe)

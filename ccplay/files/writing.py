@@ -160,7 +160,7 @@ def create_numbered(folder: Path, stem: str, suffix: str) -> tuple[Path, BinaryI
     for path in _numbered(folder, stem, suffix):
         with contextlib.suppress(FileExistsError):
             return path, create(path)
-    raise FileExistsError(errno.EEXIST, f"{stem}{suffix} and all names after it are taken")
+    raise FileExistsError(errno.EEXIST, f"{stem}{suffix} and all its numbered names exist already")
 
 
 def write_numbered(folder: Path, stem: str, suffix: str, content: bytes | str) -> Path:
@@ -169,7 +169,7 @@ def write_numbered(folder: Path, stem: str, suffix: str, content: bytes | str) -
         with contextlib.suppress(FileExistsError):
             write(path, content)
             return path
-    raise FileExistsError(errno.EEXIST, f"{stem}{suffix} and all names after it are taken")
+    raise FileExistsError(errno.EEXIST, f"{stem}{suffix} and all its numbered names exist already")
 
 
 def _numbered(folder: Path, stem: str, suffix: str) -> Iterator[Path]:
@@ -259,7 +259,7 @@ def _walk(path: Path, *, make: bool) -> int:
             try:
                 symlinks += 1
                 if not trusts(found.st_uid):
-                    raise OSError(errno.EACCES, f"{name} is a symlink of somebody else's")
+                    raise OSError(errno.EACCES, f"{name} is another user's symlink")
                 if symlinks > _MOST_SYMLINKS:
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
                 left += reversed(Path(os.readlink("", dir_fd=there)).parts)

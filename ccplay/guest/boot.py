@@ -118,12 +118,12 @@ def _share(tag: str, folder: Path, option: str = "") -> list[str]:
 
 
 def _told(words: Sequence[str]) -> str:
-    """Return what init is to do, a word a line."""
+    """Return the command of init, one word per line."""
     if "\n" in "".join(words):
-        raise LabError(f"a guest can't be told of names with line ends: {' '.join(words)!r}")
+        raise LabError(f"a guest can't use names with line breaks: {' '.join(words)!r}")
     return _spelt("".join(f"{word}\n" for word in words))
 
 
 def _spelt(text: object) -> str:
-    """Return a value in QEMU's words, where a comma is spelt twice."""
+    """Return a value as QEMU's options take it, with commas doubled."""
     return str(text).replace(",", ",,")

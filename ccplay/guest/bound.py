@@ -1,4 +1,4 @@
-"""A program that dies with whoever started it: PID of the starter, PROGRAM, its arguments."""
+"""Runs a program that dies with its starter. Its arguments: the starter's PID, then the program."""
 
 import ctypes
 import os
@@ -10,7 +10,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
-    """Become the program, unless its starter is dead already, who would be waited for in vain."""
+    """Replace this process by the program, unless the starter is dead already."""
     starter, *argv = sys.argv[1:]
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() == int(starter):

@@ -1,4 +1,4 @@
-"""What a guest consists of, by size and digest, so that it is seen to be whole before it runs."""
+"""The list of a guest's files with size and digest, checked before the guest runs."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def seal(folder: Path) -> None:
 
 
 def flaw(folder: Path, read: tuple[Path, ...] | None = None) -> str | None:
-    """Say what in the folder of a guest is not as it was made, or may be a stranger's.
+    """Return the first file of a guest that was changed or that others may write; None if intact.
 
-    ``read`` are the files whose content is read, too; None is all of them.
+    The content is checked only of the files in ``read``; None is all of them.
     """
     try:
         return _flaw(folder, read)

@@ -1,4 +1,4 @@
-"""Making the guest ready: a kernel is brought, its ramdisk made, and both are seen to boot."""
+"""Installs the guest: downloads a kernel, makes its ramdisk, and boots it once."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from ccplay.guest.ramdisk import ramdisk
 from ccplay.units import format_size
 
 _KVM_S, _EMULATED_S = 20.0, 180.0
-"""So long a first boot may take; KVM may be there and never come back."""
+"""Seconds that a first boot may take; KVM may be present and never return."""
 
 _ROOM = 500_000_000
-"""Bytes. Debian's takes 125 MB, its packages 100 MB beside it; as much again for larger ones."""
+"""Free bytes needed. Debian's kernel takes 125 MB and its packages 100 MB; others may be larger."""
 
-_REMEDY = "make room, or set XDG_CACHE_HOME to another place"
+_REMEDY = "free some space, or set XDG_CACHE_HOME to another directory"
 
 
 def fetch(tell: Callable[[str], None]) -> None:
-    """Bring what ``boot`` needs, where it is not there; ``tell`` hears of each step.
+    """Install what ``boot`` needs and is missing; ``tell`` receives a line about each step.
 
     Raises ``CcplayError``.
     """
@@ -35,17 +35,17 @@ def fetch(tell: Callable[[str], None]) -> None:
     try:
         if (wrong := flaw(FOLDER)) is not None:
             if FOLDER.exists():
-                tell(f"the guest in {FOLDER} is made anew: {wrong}")
+                tell(f"replacing the guest in {FOLDER}: {wrong}")
             _bring(tell)
         elif not RAMDISK.exists():
             _make_ramdisk(FOLDER)
             seal(FOLDER)
         if not boot.seen_to_work():
-            tell("booting it")
+            tell("booting it once")
             writing.write(ACCELERATOR, _accelerator(), replace=True)
     except OSError as error:
         raise CcplayError(
-            f"can't keep the guest in {FOLDER}: {error.strerror} ({_REMEDY})"
+            f"can't write the guest to {FOLDER}: {error.strerror} ({_REMEDY})"
         ) from None
     tell(f"Linux {_release()} is ready in {FOLDER}")
 
@@ -55,7 +55,7 @@ def _bring(tell: Callable[[str], None]) -> None:
     writing.make_directory(FOLDER.parent)
     if shutil.disk_usage(FOLDER.parent).free < _ROOM:
         room = format_size(_ROOM)
-        raise CcplayError(f"the guest takes {room}, which {FOLDER.parent} has not ({_REMEDY})")
+        raise CcplayError(f"the guest needs {room} of free space in {FOLDER.parent} ({_REMEDY})")
     tell(f"downloading Linux {release} from the package sources (some 100 MB) and unpacking it")
     with tempfile.TemporaryDirectory(dir=FOLDER.parent) as name:
         folder = Path(name) / "guest"
@@ -78,7 +78,7 @@ def _make_ramdisk(folder: Path) -> None:
 
 
 def _accelerator() -> str:
-    """Return which way of running the processor boots the guest. Raises ``LabError``."""
+    """Return the accelerator that boots the guest. Raises ``LabError``."""
     if os.access("/dev/kvm", os.R_OK | os.W_OK) and _boots("kvm", _KVM_S):
         return "kvm"
     if _boots("tcg", _EMULATED_S):

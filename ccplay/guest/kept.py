@@ -1,4 +1,4 @@
-"""Where the guest's kernel is kept: in the user's cache, apart from the machine's own."""
+"""Paths of the guest's files in the user's cache."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from platformdirs import user_cache_path
 
 
 def folder() -> Path:
-    """Return the user's; where root has none, that of the one who became root by sudo(8)."""
+    """Return the user's guest folder; where root has none, that of sudo's caller."""
     own, user = user_cache_path("ccplay") / "guest", os.environ.get("SUDO_USER")
     if own.is_dir() or not user:
         return own
@@ -23,10 +23,10 @@ FOLDER = folder()
 KERNEL = FOLDER / "vmlinuz"
 MODULES = FOLDER / "lib" / "modules"
 ACCELERATOR = FOLDER / "accelerator"
-"""Names one of ``ACCELERATORS``, whichever was seen to boot; written last."""
+"""File with the accelerator of ``ACCELERATORS`` that booted the guest; written last."""
 
 ACCELERATORS = ("kvm", "tcg")
 
 INIT = Path(__file__).parent / "init"
 RAMDISK = FOLDER / f"ramdisk-{sha256(INIT.read_bytes()).hexdigest()[:8]}"
-"""By the first process in it, which another version of ccplay may have otherwise."""
+"""Ramdisk, named by the digest of its init, which may differ between versions of ccplay."""

@@ -1,4 +1,4 @@
-"""A kernel of the distribution's, with all its modules: unpacked, never installed."""
+"""Downloads and unpacks a kernel of the distribution with all its modules."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ccplay.guest.tools import run
 _IMAGE = re.compile(
     r"^linux-image-(\d[\d.]*(?:[+~]\w+)?(?:-\d+)?-(?:amd64|generic)) ", re.MULTILINE
 )
-"""No kernels for clouds, which lack modules, and none for real time."""
+"""Names of kernel packages, but not of cloud kernels, which lack modules, or of real-time ones."""
 
 _FIRST = (6, 4)
-"""With links for struct_ops, by which BPF algorithms end with the lab."""
+"""First kernel whose struct_ops have links, which remove BPF algorithms with the lab."""
 
 
 def newest() -> str:
@@ -28,13 +28,13 @@ def newest() -> str:
     if release is None:
         wanted = ".".join(map(str, _FIRST))
         raise UnsupportedError(
-            f"the package sources offer no kernel {wanted} or newer (apt-get update)"
+            f"the package sources have no kernel {wanted} or newer (try apt-get update)"
         )
     return release
 
 
 def newest_of(offered: str) -> str | None:
-    """Return the newest that will do of what apt-cache(8) lists; None where there is none."""
+    """Return the newest usable kernel in a listing of apt-cache(8); None where there is none."""
     releases = [each for each in _IMAGE.findall(offered) if _numbers(each)[:2] >= _FIRST]
     return max(releases, key=_numbers, default=None)
 
@@ -54,7 +54,7 @@ def bring(release: str, folder: Path) -> None:
 
 
 def _settle(release: str, folder: Path) -> None:
-    """Put things where they are kept, however the distribution lays out its packages."""
+    """Move files to one layout, whatever the distribution's packages use."""
     for found in (folder / "usr" / "lib" / "modules", folder / "usr" / "bin" / "busybox"):
         if found.exists():
             kept = folder / found.relative_to(folder / "usr")

@@ -1,4 +1,4 @@
-"""The first files of a guest: what it takes to reach the files of the machine."""
+"""The guest's ramdisk: what it needs to mount the host's files."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ccplay.guest.kept import INIT
 from ccplay.guest.tools import run
 
 _NEEDED = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay", "qemu_fw_cfg")
-"""Modules without which there are no files, nor words; a kernel may have some of them built in."""
+"""Modules for files and consoles; a kernel may have some of them built in."""
 
 _MODPROBE = '#!/bin/sh\nexec chroot /lab /sbin/modprobe "$@"\n'
-"""What the kernel itself runs for a module, in the place where it looks for it."""
+"""Script that the kernel runs to load a module."""
 
 _UNPACKERS = {".xz": ["xz", "-dc"], ".zst": ["zstd", "-dc"], ".gz": ["gzip", "-dc"]}
 

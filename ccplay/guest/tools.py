@@ -1,4 +1,4 @@
-"""Programs of the machine that making and booting a guest takes."""
+"""Programs of the host that build and boot a guest."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _PACKAGES = {
     "depmod": "kmod",
     "xz": "xz-utils",
 }
-"""Debian's and Ubuntu's, where they are called otherwise."""
+"""Packages of Debian and Ubuntu whose names differ from the program's."""
 
 
 def find(name: str) -> str:
-    """Return where a program is. Raises ``UnsupportedError`` with the package that brings it."""
+    """Return where a program is. Raises ``UnsupportedError`` with its package."""
     path = find_tool(name)
     if path is None:
         package = _PACKAGES.get(name, name)

@@ -66,10 +66,10 @@ def guest_argv(
     try:
         make_directory(kept)
     except OSError as error:
-        raise LabError(f"nothing can be kept in {kept}: {error.strerror}") from None
+        raise LabError(f"can't write captures to {kept}: {error.strerror}") from None
     lent = dict.fromkeys([place, *(file.absolute().parent for file in algorithms), kept])
     if Path("/") in lent:
-        raise LabError("a guest may not write to /: start it, with its files, in another directory")
+        raise LabError("a guest may not write to /: start ccplay in another directory")
     told = ("sh", "-c", 'echo "$0" >&2; exec "$@"', GUEST_RUNS)
     lab = [*told, *UNSHARE, *_PYTHON, *_server(place, "", algorithms)]
     return boot.argv([*boot.environment(), *lab], list(lent), paced=paced)

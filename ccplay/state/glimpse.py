@@ -9,7 +9,7 @@ from ccplay.errors import RecordingError, WireError
 from ccplay.model.traffic import PROGRESS
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
-from ccplay.stream.limits import Bounds
+from ccplay.stream.limits import RecordingLimits
 from ccplay.stream.sources import complete_lines
 
 BEFORE_S, AFTER_S = 60.0, 30.0
@@ -37,7 +37,7 @@ def glimpse(path: Path, t: float) -> LabState | None:
     What was built, started, changed and remarked until then is there, as in the whole state. None
     where that can't be told: the whole recording has to be read, and says why.
     """
-    state, bounds = LabState(), Bounds()
+    state, bounds = LabState(), RecordingLimits()
     try:
         with path.open("rb") as file:
             state.apply(wire.decode_hello(next(complete_lines(file)), str(path)))

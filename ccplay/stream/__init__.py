@@ -1,4 +1,4 @@
-"""The stream of events: as JSON lines, from a lab or a recording, to a file.
+"""The stream of events: its JSON lines, its sources (labs, recordings) and its sinks.
 
-It knows nothing of what the events mean to a session.
+Nothing here knows what events mean to a session.
 """

@@ -1,4 +1,4 @@
-"""Bounds: what a recording may ask of whoever reads it."""
+"""Limits on the memory that reading a recording may take."""
 
 from __future__ import annotations
 
@@ -11,29 +11,28 @@ from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TraceSamples
 from ccplay.model.traffic import STARTED
 
 MOST_TRANSFERS = 10_000
-"""Flows' streams, downloads, pings and UDP."""
+"""Number of flows (each stream counts), downloads, pings and UDP together."""
 
 MOST_QUEUES = 1000
-"""Those of a network's links and of their classes."""
+"""Number of queues, of links and of their classes."""
 
 MOST_BYTES = 1 << 30
-"""Of samples that are kept. An hour of 8 flows at 200 Hz takes a quarter of it, or 0.6 with 16
-variables of every flow's algorithm; a minute of 1,000 flows at 200 Hz half of it, an hour of 128
-streams at 50 Hz 0.9.
+"""Bytes of samples kept in memory. An hour of 8 flows at 200 Hz takes a quarter of it, or 0.6 with
+16 variables of every flow's algorithm; a minute of 1,000 flows at 200 Hz takes half of it.
 """
 
 KEPT = 1 << 20
-"""So many sweeps of one flow are kept at the most; see ``series.Timeline``."""
+"""Number of sweeps kept of one flow; see ``series.Timeline``."""
 
 OF_FLOW, OF_QUEUE, OF_SEGMENT, _OF_VARIABLE = 40, 24, 24, 4
-"""Bytes that ``LabState`` keeps of a sweep for each flow and queue, of a segment of a trace."""
+"""Bytes that ``LabState`` keeps: per sweep of a flow, queue or variable, and per traced segment."""
 
 
-class Bounds:
-    """Follows a recording and raises ``WireError`` where it goes too far for this machine.
+class RecordingLimits:
+    """Counts what a recording takes in memory and raises ``WireError`` beyond the limits.
 
-    What counts is what is made of it, not its length: a line of a few bytes may stand for many
-    values, and a flow that comes back after a long time for a long gap.
+    The length of a line says little: a few bytes may stand for many values, and a flow that
+    returns after a long time for a long gap.
     """
 
     def __init__(self) -> None:
@@ -47,7 +46,7 @@ class Bounds:
         self._traced: dict[tuple[str, type], float] = {}
 
     def check(self, event: object) -> None:
-        """Take the next event into account."""
+        """Count the next event."""
         if isinstance(event, Sweep):
             self._sweep(event, 1, event.t)
         elif isinstance(event, Sweeps):
@@ -105,7 +104,7 @@ class Bounds:
     def _check_bytes(self) -> None:
         if self._bytes > MOST_BYTES:
             raise WireError(
-                f"more samples than fit into {MOST_BYTES >> 30} GiB of memory; no more are read"
+                f"more samples than {MOST_BYTES >> 30} GiB of memory hold, which is the limit"
             )
 
     def _other(self, event: Event) -> None:

@@ -1,4 +1,4 @@
-"""Where a session's events go besides the state: a recording."""
+"""Sinks: what receives a session's events besides the state."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ccplay.stream.wire import UnknownEvent
 
 
 class Sink(Protocol):
-    """Something that wants every event. One that raises ``CcplayError`` is dropped, with a word."""
+    """Receives every event. A sink that raises ``CcplayError`` is reported and dropped."""
 
     def put(self, event: AnyEvent | UnknownEvent) -> None:
         """Take one event."""
@@ -46,7 +46,9 @@ class Recorder:
         try:
             self._file: BinaryIO = writing.create(path)
         except FileExistsError:
-            raise RecordingError(f"{path} exists: remove it, or record to another name") from None
+            raise RecordingError(
+                f"{path} exists already: delete it, or name another file"
+            ) from None
         except OSError as error:
             raise RecordingError(f"can't record to {path}: {error.strerror}") from None
 
@@ -96,7 +98,7 @@ class Recorder:
 
 
 _BLOCK_S = 2.0
-"""What a crash of ours may cost; longer blocks are hardly shorter to keep or to read."""
+"""Seconds of a block, which a crash may lose; longer blocks hardly save space."""
 
 _ALONGSIDE: tuple[type[Event], ...] = (*PROGRESS, Health, TraceSamples, CaStateChanged)
-"""Samples of their own: it does not matter which sweeps come before and which after them."""
+"""Events whose order relative to sweeps does not matter."""

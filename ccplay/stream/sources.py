@@ -15,7 +15,7 @@ from ccplay.files.reading import open_regular
 from ccplay.model.commands import AnyCommand, Build
 from ccplay.model.events import AnyEvent, Building, Ended
 from ccplay.stream import wire
-from ccplay.stream.limits import Bounds
+from ccplay.stream.limits import RecordingLimits
 from ccplay.stream.wire import UnknownEvent
 
 _KILLED = "unshare: sigprocmask"
@@ -244,7 +244,7 @@ def recorded_events(path: Path) -> Iterator[AnyEvent | UnknownEvent]:
     Raises ``RecordingError``, with file and line, for a file that can't be read, is no recording
     or would lead its reader astray: it may be a stranger's.
     """
-    bounds = Bounds()
+    bounds = RecordingLimits()
     number = 0
     try:
         with open_regular(path) as file:

@@ -61,7 +61,7 @@ def check(block: Sweeps) -> None:
     """Raise ``WireError`` where the parts of a block do not fit each other."""
     sweeps = len(block.after_us) + 1
     if sweeps > LONGEST:
-        raise WireError(f"{sweeps} sweeps in a block; at most {LONGEST} are read")
+        raise WireError(f"{sweeps} sweeps in a block; the limit is {LONGEST}")
     if block.tcp is not None:
         _check_rows(block.tcp.flow, block.tcp.cc, block.tcp.fields, sweeps)
         _check_states(block.tcp.fields.get("ca_state", ()))
@@ -99,7 +99,7 @@ def check_trace(samples: TraceSamples) -> None:
     """Raise ``WireError`` where the fields of a trace do not fit each other."""
     segments = len(samples.after_us) + 1
     if segments > LONGEST:
-        raise WireError(f"{segments} segments at once; at most {LONGEST} are read")
+        raise WireError(f"{segments} segments at once; the limit is {LONGEST}")
     fields = {name: [getattr(samples, name)] for name in TRACE_FIELDS}
     _check_rows([samples.flow], [""], fields, segments)
 
@@ -258,7 +258,7 @@ def _check_states(rows: Sequence[Row]) -> None:
             known = row.values() if isinstance(row, dict) else (row,)
             state = max((each for each in known if each is not None), default=0)
         if state > LAST_CA_STATE:
-            raise WireError(f"ca_state {state} is none of 0 to {LAST_CA_STATE}")
+            raise WireError(f"ca_state {state} is not 0 to {LAST_CA_STATE}")
 
 
 def _counts(row: Sequence[int | None]) -> Iterable[int]:
@@ -270,9 +270,7 @@ def _counts(row: Sequence[int | None]) -> Iterable[int]:
 def _check_variables(own: Collection[str], members: int) -> None:
     # Where there are no flows, labs once named the variables that monitors were to give.
     if len(own) > (most := MOST_VARIABLES * max(members, 1)):
-        raise WireError(
-            f"{len(own)} variables of algorithms or disciplines; at most {most} are read"
-        )
+        raise WireError(f"{len(own)} variables of algorithms or disciplines; the limit is {most}")
 
 
 def _check_names(names: list[str]) -> None:

@@ -156,9 +156,9 @@ def _check_size(line: bytes) -> None:
     sweeps = line.startswith(b'{"event":"sweep') and b"\\" not in line
     most = LONGEST_LINE if sweeps else _LONGEST_OTHER
     if len(line) > most:
-        raise WireError(f"a line of {len(line):,} bytes; at most {most:,} are read")
+        raise WireError(f"a line of {len(line):,} bytes; the limit is {most:,}")
     if (parts := line.count(b"[") + line.count(b"{")) > _MOST_PARTS:
-        raise WireError(f"{parts:,} arrays and objects in a line; at most {_MOST_PARTS:,} are read")
+        raise WireError(f"{parts:,} arrays and objects in a line; the limit is {_MOST_PARTS:,}")
 
 
 def _is_printable(line: bytes) -> bool:

@@ -1,4 +1,4 @@
-"""The help screen: the keys of the screen below it, and how to read what that draws."""
+"""The help screen: the keys of the main screen and how to read its plots."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from ccplay.ui.modal import Modal
 from ccplay.ui.plots.table import PLOTS
 
 _STATES = (
-    "all is well: cwnd grows",
-    "something came out of order: wait whether it is loss",
-    "told of congestion (ECN or a full local queue): cwnd shrinks",
-    "loss seen by duplicate ACKs: resending, cwnd cut",
-    "no ACK in time: all is resent, cwnd starts from 1",
+    "no congestion: cwnd grows",
+    "a SACK or duplicate ACK arrived: loss or reordering?",
+    "congestion reported by ECN or a local queue: cwnd shrinks",
+    "loss detected by duplicate ACKs: retransmitting, cwnd cut",
+    "retransmission timeout: cwnd starts again from 1",
 )
 
 Keys = tuple[str, str]
-"""A key as people write it, and what it does."""
+"""A key as it is displayed, and what it does."""
 
 
 def grouped(bindings: Iterable[tuple[str, ActiveBinding]]) -> dict[str, list[Keys]]:
-    """Return keys and what they do by group; several keys of one effect share a line."""
+    """Return keys and their effects by group; keys with one effect share a line."""
     groups: dict[str, dict[str, list[str]]] = {group: {} for group in GROUPS}
     for key, active in bindings:
         lines = groups[group_of(active.binding.action)]
@@ -46,7 +46,7 @@ def grouped(bindings: Iterable[tuple[str, ActiveBinding]]) -> dict[str, list[Key
 
 
 class HelpScreen(Modal[None]):
-    """Everything on one page; any of escape, enter, q and ? leaves."""
+    """One page with everything; escape, enter, q and ? leave it."""
 
     DEFAULT_CSS = """
     HelpScreen {
@@ -72,7 +72,7 @@ class HelpScreen(Modal[None]):
     ]
 
     def compose(self) -> ComposeResult:
-        """Put the keys first, then how to read the plots."""
+        """Compose the keys first, then how to read the plots."""
         glyphs: Glyphs = getattr(self.app, "glyphs", UNICODE)
         self.set_class(glyphs.name == "ascii", "ascii")
         groups = list(grouped(self._keys_below()).items())
@@ -117,35 +117,41 @@ def _explanations(glyphs: Glyphs) -> list[tuple[str, list[Keys]]]:
                 *((plot.title, plot.help) for plot in PLOTS.values()),
                 (
                     f"{glyphs.dotted * 2} ssthresh",
-                    "below it cwnd doubles each round trip, above it creeps",
+                    "below it cwnd doubles each round trip, above it cwnd grows slowly",
                 ),
                 (
                     "W R theory",
-                    "where CUBIC's W(t) and Reno's line have cwnd, since it was cut last (y)",
+                    "cwnd as CUBIC's W(t) and Reno's line predict it since the last reduction (y)",
                 ),
-                (f"{glyphs.drop} drop", "a packet found no room, or was dropped on purpose"),
-                ("base RTT", "the least seen: the path itself; what is above waits in queues"),
-                ("values", "what algorithms tell of themselves, in the place of RTT (v)"),
-                (f"{glyphs.dashed_vertical} mark", "a change took effect here: look right of it"),
+                (
+                    f"{glyphs.drop} drop",
+                    "the queue dropped a packet: it was full, or the discipline chose to",
+                ),
+                (
+                    "base RTT",
+                    "RTT of the selected flow's path with empty queues; the rest is queueing delay",
+                ),
+                ("values", "variables of the algorithm in place of RTT (v)"),
+                (f"{glyphs.dashed_vertical} mark", "a change took effect here"),
                 (
                     f"{glyphs.traced} traced",
-                    "every ACK of the flow is told of (h): zoom in (+)",
+                    "every ACK of the flow is recorded (h): zoom in (+)",
                 ),
-                (f"{glyphs.ghost * 2} ghost", "an earlier run, dimmed, lies under this one (g)"),
+                (f"{glyphs.ghost * 2} ghost", "an earlier run, dimmed, under this one (g)"),
             ],
         ),
         (
-            "The ribbon is what the kernel thinks of a flow",
+            "The ribbon is the kernel's congestion state of a flow",
             [
                 (f"{step} {name}", meaning)
                 for step, name, meaning in zip(glyphs.ribbon, CA_STATES, _STATES, strict=True)
             ],
         ),
         (
-            "Flows have a colour and a mark each",
+            "Each flow has a colour and a symbol",
             [
-                (" ".join(glyphs.flow_marks[:8]), "flows 1 to 8, in plots and table alike"),
-                ("UDP", "what of it arrives, its loss and mean delay one way, over a second"),
+                (" ".join(glyphs.flow_marks[:8]), "flows 1 to 8, in plots and table"),
+                ("UDP", "received rate, loss and mean one-way delay, over the last second"),
             ],
         ),
     ]

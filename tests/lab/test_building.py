@@ -9,7 +9,7 @@ import pytest
 
 from ccplay.assets import ALGORITHMS
 from ccplay.bpf.build import BuildError, build
-from ccplay.bpf.diagnostics import complaints
+from ccplay.bpf.diagnostics import diagnostics
 from ccplay.bpf.libbpf import LoadError
 from ccplay.bpf.registry import register
 from ccplay.bpf.support import lack
@@ -56,8 +56,8 @@ def test_the_line_of_a_mistake_is_found_under_any_name(tmp_path: Path) -> None:
         image, _ = build(source)
         with pytest.raises(LoadError) as refusal:
             register(image, name)
-        (complaint,) = complaints(source, refusal.value)
-        assert complaint.line == 1 + TEMPLATE[: TEMPLATE.index(CUT)].count("\n")
+        (diagnostic,) = diagnostics(source, refusal.value)
+        assert diagnostic.line == 1 + TEMPLATE[: TEMPLATE.index(CUT)].count("\n")
 
 
 def test_an_endless_loop_is_refused_in_few_words(tmp_path: Path) -> None:
@@ -69,9 +69,9 @@ def test_an_endless_loop_is_refused_in_few_words(tmp_path: Path) -> None:
     with pytest.raises(LoadError) as refusal:
         register(image, "mine")
     assert len(refusal.value.log) < 2_000_000
-    (complaint,) = complaints(source, refusal.value)
-    assert complaint.line
-    assert "every loop must end" in complaint.hint
+    (diagnostic,) = diagnostics(source, refusal.value)
+    assert diagnostic.line
+    assert "every loop must end" in diagnostic.hint
 
 
 def test_a_mistake_is_told_before_anything_runs(

@@ -117,7 +117,7 @@ async def test_a_session_by_hand_runs_again(tmp_path: Path) -> None:
 
     twice = tmp_path / "twice.toml"
     code, talk = await ccplay("script", recording, "--to", twice)
-    assert (code, talk) == (0, f"to do the same again: ccplay run {twice}\n")
+    assert (code, talk) == (0, f"to repeat it: ccplay run {twice}\n")
     case = load(twice).case()
     assert case.build == BUILD
     assert [each.command for each in case.timeline] == [said(each.command) for _, each in played]

@@ -11,7 +11,7 @@ import pytest
 from ccplay.assets import ALGORITHMS, algorithms
 from ccplay.bpf.build import BuildError
 from ccplay.bpf.catalogue import summary
-from ccplay.bpf.diagnostics import Complaint, complaints
+from ccplay.bpf.diagnostics import Diagnostic, diagnostics
 from ccplay.bpf.libbpf import LoadError
 from ccplay.bpf.loaded import Library, is_ours
 from ccplay.bpf.own_files import own_algorithms
@@ -49,9 +49,9 @@ FLOATS = [
 
 
 def test_the_verifiers_complaint_has_its_line_and_plain_words() -> None:
-    (complaint,) = complaints(SOURCE, LoadError("the kernel refuses to load it", VERIFIER))
-    assert (complaint.line, complaint.words) == (49, "no write support to tcp_sock at off 1680")
-    assert "may write snd_cwnd" in complaint.hint
+    (diagnostic,) = diagnostics(SOURCE, LoadError("the kernel refuses to load it", VERIFIER))
+    assert (diagnostic.line, diagnostic.words) == (49, "no write support to tcp_sock at off 1680")
+    assert "may write snd_cwnd" in diagnostic.hint
 
 
 def test_what_the_verifier_knew_then_is_not_its_complaint() -> None:
@@ -59,15 +59,15 @@ def test_what_the_verifier_knew_then_is_not_its_complaint() -> None:
         "no write support to tcp_sock at off 1680",
         "infinite loop detected at insn 52\ncur state: R0=scalar()\nold state: R0=scalar()",
     )
-    (complaint,) = complaints(SOURCE, LoadError("the kernel refuses to load it", loop))
-    assert (complaint.line, complaint.words) == (49, "infinite loop detected at insn 52")
-    assert "every loop must end" in complaint.hint
+    (diagnostic,) = diagnostics(SOURCE, LoadError("the kernel refuses to load it", loop))
+    assert (diagnostic.line, diagnostic.words) == (49, "infinite loop detected at insn 52")
+    assert "every loop ends" in diagnostic.hint
 
 
 def test_floating_point_is_told_once_where_it_is_written() -> None:
-    (complaint,) = complaints(SOURCE, BuildError(SOURCE, FLOATS))
-    assert complaint.line == 48
-    assert "no floating point" in complaint.hint
+    (diagnostic,) = diagnostics(SOURCE, BuildError(SOURCE, FLOATS))
+    assert diagnostic.line == 48
+    assert "no floating point" in diagnostic.hint
 
 
 def test_a_line_of_the_header_is_told_by_the_one_before_it() -> None:
@@ -75,9 +75,9 @@ def test_a_line_of_the_header_is_told_by_the_one_before_it() -> None:
     called = VERIFIER.replace(
         ";  @ mine.bpf.c:49", ";  @ mine.bpf.c:49\n2: (b7) r2 = 0\n; set @ ccplay_cc.h:220"
     )
-    (complaint,) = complaints(SOURCE, LoadError("the kernel refuses to load it", called))
-    assert complaint.line == 49
-    assert complaint.words.endswith("(in what comes next, or in what that calls)")
+    (diagnostic,) = diagnostics(SOURCE, LoadError("the kernel refuses to load it", called))
+    assert diagnostic.line == 49
+    assert diagnostic.words.endswith("(in what comes next, or in what that calls)")
 
 
 def test_a_header_that_is_not_there_is_told_where_it_is_included() -> None:
@@ -85,16 +85,16 @@ def test_a_header_that_is_not_there_is_told_where_it_is_included() -> None:
         "In file included from mine.bpf.c:18:",
         "/usr/include/stdio.h:27:10: fatal error: 'bits/libc-header-start.h' file not found",
     ]
-    (complaint,) = complaints(SOURCE, BuildError(SOURCE, said))
-    assert complaint.line == 18
-    assert "no C library" in complaint.hint
+    (diagnostic,) = diagnostics(SOURCE, BuildError(SOURCE, said))
+    assert diagnostic.line == 18
+    assert "no C library" in diagnostic.hint
 
 
 def test_an_unknown_function_is_told_where_to_find_those_that_are_known() -> None:
     said = "mine.bpf.c:47:2: error: implicit declaration of function 'more' [-Werror,-Wimplicit]"
-    (complaint,) = complaints(SOURCE, BuildError(SOURCE, [said]))
-    assert complaint.words == "implicit declaration of function 'more'"
-    assert "ccplay_cc.h" in complaint.hint
+    (diagnostic,) = diagnostics(SOURCE, BuildError(SOURCE, [said]))
+    assert diagnostic.words == "implicit declaration of function 'more'"
+    assert "ccplay_cc.h" in diagnostic.hint
 
 
 @pytest.mark.parametrize(
@@ -104,17 +104,17 @@ def test_an_unknown_function_is_told_where_to_find_those_that_are_known() -> Non
         ("use of undeclared identifier 'shown'", "SHOWN("),
         ("redefinition of 'shown_names'", "one SHOWN"),
         ("redefinition of 'cc_ssthresh_body'", "each operation"),
-        ("redefinition of 'bbr'", "take another"),
+        ("redefinition of 'bbr'", "choose another"),
         ("no member named 'snd_cwnd' in 'struct sock'", "tcp_sk(sk)"),
         ("no member named 'cwnd' in 'struct tcp_sock'", ""),
         ("non-void function does not return a value", "return a window"),
     ],
 )
 def test_clangs_words_become_plain(words: str, hint: str) -> None:
-    (complaint,) = complaints(SOURCE, BuildError(SOURCE, [f"mine.bpf.c:4:1: error: {words}"]))
-    assert complaint.words == words
-    assert hint in complaint.hint
-    assert bool(hint) == bool(complaint.hint)
+    (diagnostic,) = diagnostics(SOURCE, BuildError(SOURCE, [f"mine.bpf.c:4:1: error: {words}"]))
+    assert diagnostic.words == words
+    assert hint in diagnostic.hint
+    assert bool(hint) == bool(diagnostic.hint)
 
 
 @pytest.mark.parametrize(
@@ -131,10 +131,10 @@ def test_clangs_words_become_plain(words: str, hint: str) -> None:
     ],
 )
 def test_every_mistake_is_told(error: BuildError | LoadError, line: int | None, word: str) -> None:
-    (complaint,) = complaints(SOURCE, error)
-    assert isinstance(complaint, Complaint)
-    assert complaint.line == line
-    assert word in complaint.words
+    (diagnostic,) = diagnostics(SOURCE, error)
+    assert isinstance(diagnostic, Diagnostic)
+    assert diagnostic.line == line
+    assert word in diagnostic.words
 
 
 def test_every_source_says_what_it_is_and_where_it_comes_from() -> None:

@@ -68,7 +68,7 @@ def test_a_locale_without_unicode_gets_plain_ascii(encoding: str, able: bool) ->
         ),
         (
             "run --algorithm ./no.txt",
-            "no.txt is called after its file, NAME.bpf.c: 'no.txt' can't be",
+            "no.txt: an algorithm is named after its file, NAME.bpf.c: 'no.txt' is no valid",
         ),
         ("algorithm check mine", "ccplay: mine: there is no such file; did you mean mine.bpf.c?"),
         (

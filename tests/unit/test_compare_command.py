@@ -79,7 +79,7 @@ def test_a_recording_and_the_only_case_of_a_directory(
     ("words", "code", "said"),
     [
         (["a.ccplay", "none.ccplay"], 4, "none.ccplay: No such file"),
-        (["one", "."], 4, "no run directory"),
+        (["one", "."], 4, "not a run directory"),
     ],
 )
 def test_what_can_t_be_compared_is_refused(

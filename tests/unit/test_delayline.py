@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ccplay.lab.delay import line as delayline
-from ccplay.lab.delay.engines import Path
-from ccplay.lab.delay.line import Held, Lateness, Order
+from ccplay.lab.delay.engines import Impairment
+from ccplay.lab.delay.line import Held, Lateness
+from ccplay.lab.delay.messages import Order
 from ccplay.model.values import LinkSetting
 
 
@@ -118,7 +119,7 @@ def test_lateness_percentiles() -> None:
 
 
 def test_a_path_changes_only_where_something_is_said() -> None:
-    path = Path(delay_us=5, jitter_us=2, loss=0.1)
-    assert path.changed(LinkSetting(loss=0.0)) == Path(delay_us=5, jitter_us=2)
+    path = Impairment(delay_us=5, jitter_us=2, loss=0.1)
+    assert path.changed(LinkSetting(loss=0.0)) == Impairment(delay_us=5, jitter_us=2)
     assert path
-    assert not Path()
+    assert not Impairment()

@@ -9,7 +9,7 @@ import pytest
 
 from ccplay.errors import LabError, ScenarioError, UnsupportedError, UsageError
 from ccplay.experiment import headless
-from ccplay.experiment.run_options import Manner
+from ccplay.experiment.run_options import RunOptions
 from ccplay.experiment.store import read_run_directory
 from ccplay.model.commands import Build
 from ccplay.model.events import AnyEvent, Ready
@@ -51,7 +51,9 @@ class Run:
         self.labs: list[Build] = []
         self._capfd = capfd
 
-    async def __call__(self, text: str, manner: Manner, *first: Callable[[Build], Source]) -> Done:
+    async def __call__(
+        self, text: str, wanted: RunOptions, *first: Callable[[Build], Source]
+    ) -> Done:
         """Return exit code, result and talk. The ``first`` labs are of these kinds."""
         self.path.write_text(text)
         kinds = iter(first)
@@ -60,7 +62,7 @@ class Run:
             self.labs.append(build)
             return next(kinds, Watched)(build)
 
-        code = await headless.run(parse(text, self.path), start, manner)
+        code = await headless.run(parse(text, self.path), start, wanted)
         told = self._capfd.readouterr()
         return code, json.loads(told.out) if told.out else None, told.err
 
@@ -71,7 +73,7 @@ def run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Run:
 
 
 async def test_every_repeat_has_a_seed_of_its_own(run: Run) -> None:
-    code, result, _ = await run(TEXT, Manner(repeats=3, as_json=True))
+    code, result, _ = await run(TEXT, RunOptions(repeats=3, as_json=True))
     assert code == 0
     assert [build.seed for build in run.labs] == [1, 2, 3]
     assert [case["repeat"] for case in result["cases"]] == [1, 2, 3]
@@ -79,7 +81,7 @@ async def test_every_repeat_has_a_seed_of_its_own(run: Run) -> None:
 
 
 async def test_what_can_not_be_trusted_is_run_again_and_told(run: Run) -> None:
-    code, result, told = await run(TEXT, Manner(repeats=2, as_json=True), Starved)
+    code, result, told = await run(TEXT, RunOptions(repeats=2, as_json=True), Starved)
     assert code == 0
     assert [case["attempt"] for case in result["cases"]] == [2, 1]
     assert [case["health"]["trustworthy"] for case in result["discarded"]] == [False]
@@ -88,13 +90,13 @@ async def test_what_can_not_be_trusted_is_run_again_and_told(run: Run) -> None:
 
 async def test_a_case_that_is_run_again_keeps_its_number(run: Run, tmp_path: Path) -> None:
     text = TEXT + '[[case]]\nname = "a"\n[[case]]\nname = "b"\n'
-    _, _, told = await run(text, Manner(out=tmp_path / "out", as_json=True), Starved)
+    _, _, told = await run(text, RunOptions(out=tmp_path / "out", as_json=True), Starved)
     numbered = [line for line in told.splitlines() if line.startswith("case ")]
     assert numbered == ["case 1 of 2: a", "case 1 of 2: a, again", "case 2 of 2: b"]
 
 
 async def test_a_single_run_is_only_marked(run: Run) -> None:
-    _, result, _ = await run(TEXT, Manner(as_json=True), Starved)
+    _, result, _ = await run(TEXT, RunOptions(as_json=True), Starved)
     assert len(run.labs) == 1
     assert result["cases"][0]["health"]["trustworthy"] is False
     assert result["statistics"][0]["untrustworthy"] == 1
@@ -103,15 +105,15 @@ async def test_a_single_run_is_only_marked(run: Run) -> None:
 async def test_it_repeats_until_the_mean_is_sure(run: Run) -> None:
     """Three pings that all took 20 ms could not be surer."""
     text = 'figures = ["pings.p1.p50_ms"]\n' + TEXT
-    code, result, told = await run(text, Manner(until_ci=0.05, as_json=True, jobs=2))
+    code, result, told = await run(text, RunOptions(until_ci=0.05, as_json=True, jobs=2))
     assert code == 0
     assert result["statistics"][0]["figures"]["pings.p1.p50_ms"]["n"] == 3
     assert "not sure" not in told
 
 
 async def test_what_never_gets_sure_is_told(run: Run) -> None:
-    manner = Manner(until_ci=0.05, figure="flows.1.fct_s", as_json=True)
-    code, result, told = await run(TEXT, manner)
+    wanted = RunOptions(until_ci=0.05, figure="flows.1.fct_s", as_json=True)
+    code, result, told = await run(TEXT, wanted)
     assert code == 0
     assert len(result["cases"]) == 3
     assert "flows.1.fct_s was not measured often enough" in told
@@ -121,7 +123,7 @@ async def test_a_check_that_fails_is_the_exit_code(run: Run) -> None:
     expect = (
         'expect = [{ figure = "pings.p1.p50_ms", value = 10, tolerance = "10 %", why = "x" }]\n'
     )
-    code, result, told = await run(expect + TEXT, Manner(as_json=True))
+    code, result, told = await run(expect + TEXT, RunOptions(as_json=True))
     assert code == 1
     assert result["cases"][0]["checks"][0]["ok"] is False
     assert told.splitlines()[-1].startswith("1 of 1 checks failed; the first: ")
@@ -130,12 +132,12 @@ async def test_a_check_that_fails_is_the_exit_code(run: Run) -> None:
 
 async def test_a_lab_that_died_is_told_but_not_kept(run: Run, tmp_path: Path) -> None:
     """It is run again by the same command."""
-    manner = Manner(repeats=2, out=tmp_path / "out", as_json=True)
-    code, result, _ = await run(TEXT, manner, Watched, Dying)
+    wanted = RunOptions(repeats=2, out=tmp_path / "out", as_json=True)
+    code, result, _ = await run(TEXT, wanted, Watched, Dying)
     assert code == 1
     assert result["cases"][1]["errors"] == ["the lab ended by signal 9"]
     assert len(json.loads((tmp_path / "out" / "result.json").read_text())["cases"]) == 1
-    code, result, _ = await run(TEXT, manner)
+    code, result, _ = await run(TEXT, wanted)
     assert code == 0
     assert len(run.labs) == 3
     recordings = [case["recording"] for case in result["cases"]]
@@ -146,12 +148,12 @@ async def test_a_run_in_which_something_failed_is_kept_and_run_again(
     run: Run, tmp_path: Path
 ) -> None:
     """A full disk or a dead iperf3 is a reason to try again, not to forget that it was so."""
-    manner = Manner(out=tmp_path / "out", as_json=True)
+    wanted = RunOptions(out=tmp_path / "out", as_json=True)
     text = TEXT.replace('after = "p1", at = "1 s"', 'after = "p1", at = "19 s"')
     for _ in range(2):
-        code, result, _ = await run(text, manner)
+        code, result, _ = await run(text, wanted)
         assert code == 1
-        assert result["cases"][0]["errors"] == ["timeline[2] never came"]
+        assert result["cases"][0]["errors"] == ["timeline[2] was never due"]
         assert (
             json.loads((tmp_path / "out" / "result.json").read_text())["cases"] == result["cases"]
         )
@@ -159,10 +161,10 @@ async def test_a_run_in_which_something_failed_is_kept_and_run_again(
 
 
 async def test_today_s_expectations_judge_what_was_kept(run: Run, tmp_path: Path) -> None:
-    manner = Manner(out=tmp_path / "out", as_json=True)
-    assert (await run(TEXT, manner))[0] == 0
+    wanted = RunOptions(out=tmp_path / "out", as_json=True)
+    assert (await run(TEXT, wanted))[0] == 0
     expect = 'expect = [{ figure = "pings.p1.p50_ms", at_most = 10, why = "x" }]\n'
-    code, result, _ = await run(expect + TEXT, manner)
+    code, result, _ = await run(expect + TEXT, wanted)
     assert code == 1
     assert result["cases"][0]["checks"][0]["value"] == 20.0
     assert len(run.labs) == 1
@@ -173,8 +175,8 @@ async def test_today_s_expectations_judge_what_was_kept(run: Run, tmp_path: Path
 async def test_cases_outside_of_a_choice_stay_in_the_result(run: Run, tmp_path: Path) -> None:
     text = TEXT + '[[case]]\nname = "a"\n[[case]]\nname = "b"\n'
     for name in "ba":
-        manner = Manner(cases=[name], out=tmp_path / "out", as_json=True)
-        _, result, _ = await run(text, manner)
+        wanted = RunOptions(cases=[name], out=tmp_path / "out", as_json=True)
+        _, result, _ = await run(text, wanted)
     assert [case["name"] for case in result["cases"]] == ["a", "b"]
     assert len(run.labs) == 2
 
@@ -182,11 +184,11 @@ async def test_cases_outside_of_a_choice_stay_in_the_result(run: Run, tmp_path: 
 async def test_what_the_kernel_lacks_ends_it_even_where_there_are_results(
     run: Run, tmp_path: Path
 ) -> None:
-    manner = Manner(out=tmp_path / "out", as_json=True)
+    wanted = RunOptions(out=tmp_path / "out", as_json=True)
     text = TEXT + '[[case]]\nname = "a"\n'
-    await run(text, manner)
+    await run(text, wanted)
     with pytest.raises(UnsupportedError):
-        await run(text + '[[case]]\nname = "b"\nhosts.h1.cc = "vegas"\n', manner)
+        await run(text + '[[case]]\nname = "b"\nhosts.h1.cc = "vegas"\n', wanted)
 
 
 async def test_a_first_lab_that_does_not_start_ends_those_beside_it(run: Run) -> None:
@@ -196,22 +198,26 @@ async def test_a_first_lab_that_does_not_start_ends_those_beside_it(run: Run) ->
             yield
 
     with pytest.raises(LabError, match="can't start"):
-        await run(TEXT, Manner(repeats=3, jobs=3), Watched, Stillborn)
+        await run(TEXT, RunOptions(repeats=3, jobs=3), Watched, Stillborn)
 
 
 @pytest.mark.parametrize(
-    ("manner", "kind", "told"),
+    ("wanted", "kind", "told"),
     [
-        (Manner(repeats=2, record=Path("x")), UsageError, "--record keeps one run of a case"),
-        (Manner(jobs=2, record=Path("x")), UsageError, "--record keeps one run of a case"),
-        (Manner(until_ci=0.1), ScenarioError, "mine.toml: figures: case .* names none"),
-        (Manner(until_ci=0.1, figure="jian"), UsageError, 'did you mean "jain"'),
-        (Manner(cases=["z"]), UsageError, "has no case"),
+        (
+            RunOptions(repeats=2, record=Path("x")),
+            UsageError,
+            "--record keeps a single run",
+        ),
+        (RunOptions(jobs=2, record=Path("x")), UsageError, "--record keeps a single run"),
+        (RunOptions(until_ci=0.1), ScenarioError, "mine.toml: figures: case .* has none"),
+        (RunOptions(until_ci=0.1, figure="jian"), UsageError, 'did you mean "jain"'),
+        (RunOptions(cases=["z"]), UsageError, "has no case"),
     ],
 )
 async def test_what_does_not_fit_is_refused_before_anything_starts(
-    run: Run, manner: Manner, kind: type[Exception], told: str
+    run: Run, wanted: RunOptions, kind: type[Exception], told: str
 ) -> None:
     with pytest.raises(kind, match=told):
-        await run(TEXT, manner)
+        await run(TEXT, wanted)
     assert run.labs == []

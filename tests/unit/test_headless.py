@@ -15,7 +15,7 @@ from rich.console import Console
 from ccplay.analysis.results import Result
 from ccplay.errors import LabError, UnsupportedError
 from ccplay.experiment import headless, trial
-from ccplay.experiment.run_options import Manner
+from ccplay.experiment.run_options import RunOptions
 from ccplay.experiment.runner import Experiment
 from ccplay.model.commands import AnyCommand, Build, Mark, StartFlow, StartPing, StopFlow
 from ccplay.model.events import (
@@ -182,7 +182,7 @@ async def test_ctrl_c_prints_what_was_measured(capfd: pytest.CaptureFixture[str]
         return labs[-1]
 
     text = TEXT.replace("20 s", "10 min") + '[[case]]\nname = "a"\n[[case]]\nname = "b"\n'
-    code = await headless.run(parse(text, Path("t.toml")), start, Manner(as_json=True))
+    code = await headless.run(parse(text, Path("t.toml")), start, RunOptions(as_json=True))
     assert code == headless.KILLED + signal.SIGINT
     assert len(labs) == 1
     (case,) = json.loads(capfd.readouterr().out)["cases"]
@@ -222,7 +222,7 @@ async def test_a_lab_is_silent_only_where_nothing_comes(monkeypatch: pytest.Monk
     scenario = parse(TEXT, Path("t.toml"))
     assert (await measure(scenario, SlowLab)).cases[0].errors == []
     silent = await measure(scenario, lambda build: SlowLab(build, silent_from=5.0))
-    assert silent.cases[0].errors == ["the lab fell silent"]
+    assert silent.cases[0].errors == ["the lab stopped responding"]
 
 
 async def test_a_lab_that_does_not_start_ends_the_run_unless_there_are_results() -> None:
@@ -253,7 +253,7 @@ async def test_a_kernel_that_lacks_something_stops_the_run_at_once() -> None:
 async def test_a_step_that_never_came_is_told() -> None:
     text = TEXT.replace('after = "p1", at = "1 s"', 'after = "p1", at = "19 s"')
     result = await measure(parse(text, Path("t.toml")), QuickLab)
-    assert result.cases[0].errors == ["timeline[2] never came"]
+    assert result.cases[0].errors == ["timeline[2] was never due"]
 
 
 async def test_steps_that_the_lab_did_not_get_to_are_errors_that_name_them(
@@ -274,7 +274,7 @@ async def test_steps_that_the_lab_did_not_get_to_are_errors_that_name_them(
     monkeypatch.setattr(trial, "_STOP_LIMIT_S", 0.1)
     result = await measure(parse(text, Path("t.toml")), Stuck)
     assert result.cases[0].errors == [
-        "timeline[2] never came",
+        "timeline[2] was never due",
         *(
             f"timeline[{n + 3}], {describe(Mark(text=str(n)))} at 1.5 s, "
             "did not take effect before the end"

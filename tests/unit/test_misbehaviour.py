@@ -10,8 +10,8 @@ from ccplay.analysis.summary import summarise
 from ccplay.lab.traffic.misbehaviour import PATIENCE_S, Watchdog
 from ccplay.model.events import FlowStarted, Log, Misbehaved
 from ccplay.model.samples import TcpSamples
+from ccplay.report.data.verdicts import misbehaviours
 from ccplay.report.page.sections import troubles
-from ccplay.report.terminal.misbehaviour import misbehaviours
 from ccplay.report.terminal.table import case_table
 from ccplay.state.lab_state import LabState
 

@@ -25,7 +25,7 @@ from ccplay.model.events import (
 from ccplay.model.values import Monitored
 from ccplay.report.data.naming import words
 from ccplay.report.data.samples import batches
-from ccplay.report.page.sections import grids
+from ccplay.report.page.run_tables import grids
 from ccplay.report.terminal.table import case_table
 from ccplay.scenario.file.reading import parse
 from ccplay.state.lab_state import LabState

@@ -7,15 +7,20 @@ import struct
 import pytest
 from pyroute2.netlink.rtnl.tcmsg import tcmsg
 
-from ccplay.lab.delay.engines import Path
+from ccplay.lab.delay.engines import Impairment
 from ccplay.lab.delay.netem import netem_request, path_of
 
 
 @pytest.mark.parametrize(
     "path",
-    [Path(), Path(delay_us=10_000), Path(delay_us=20_001, jitter_us=5_000), Path(loss=0.02)],
+    [
+        Impairment(),
+        Impairment(delay_us=10_000),
+        Impairment(delay_us=20_001, jitter_us=5_000),
+        Impairment(loss=0.02),
+    ],
 )
-def test_a_path_survives_the_way_through_netlink(path: Path) -> None:
+def test_a_path_survives_the_way_through_netlink(path: Impairment) -> None:
     request = netem_request(1, path, seed=2**63 + 5)
     request.encode()
     received = tcmsg(request.data)

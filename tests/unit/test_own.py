@@ -135,7 +135,7 @@ MANY: dict[str, list[int | None]] = {f"v{n}": [1] for n in range(MOST_VARIABLES 
     ("own", "reason"),
     [
         ({"bbr_bw_bps": [1, 2]}, "not one for each of 1"),
-        (MANY, "at most 16"),
+        (MANY, "the limit is 16"),
         ({"Any Name": [1]}, "own"),
         ({"bbr_bw_bps": [-1]}, "own"),
     ],

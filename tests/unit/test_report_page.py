@@ -132,7 +132,7 @@ def test_files_of_others_are_not_overwritten(tmp_path: Path) -> None:
     out = tmp_path / "report"
     out.mkdir()
     (out / "thesis.tex").write_text("mine")
-    with pytest.raises(UsageError, match="no report put there"):
+    with pytest.raises(UsageError, match="not from a report"):
         writing.write(material(experiment()), out, quiet)
     assert (out / "thesis.tex").read_text() == "mine"
 
@@ -149,7 +149,7 @@ def test_a_file_put_into_a_report_is_not_deleted(hostile: Path, tmp_path: Path) 
 def test_a_symlink_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "report").symlink_to(tmp_path / "real")
-    with pytest.raises(UsageError, match="no directory"):
+    with pytest.raises(UsageError, match="not a directory"):
         writing.write(material(experiment()), tmp_path / "report", quiet)
 
 
@@ -167,7 +167,7 @@ def test_what_is_no_recording_is_refused(
     assert main(["report", str(tmp_path / "notes.txt")]) == 4
     assert "not a ccplay recording" in capsys.readouterr().err
     assert main(["report", str(tmp_path)]) == 4
-    assert "no run directory" in capsys.readouterr().err
+    assert "not a run directory" in capsys.readouterr().err
 
 
 def test_checks_are_a_line_an_expectation_and_only_failures_are_told_one_by_one(

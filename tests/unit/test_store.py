@@ -88,7 +88,7 @@ def test_what_the_command_line_said_stands_above_the_scenario(tmp_path: Path) ->
     [
         (("limit = 50", "limit = 20"), r'a", run 1 .*qdisc.options.limit was 50, is 20'),
         (('"20 s"', '"30 s"'), "duration_s was 20.0, is 30.0"),
-        (('name = "a"', 'name = "c"'), 'case "a" is not in mine.toml any more'),
+        (('name = "a"', 'name = "c"'), 'case "a" is no longer in mine.toml'),
         (('at = "0 s"', 'at = "1 s"'), r"timeline\[0\].at_s was 0.0, is 1.0"),
     ],
 )
@@ -117,7 +117,7 @@ def test_another_scenario_or_anything_else_is_refused(tmp_path: Path) -> None:
     other = scenario(tmp_path, name="other")
     with pytest.raises(UsageError, match='has runs of "mine", not of "other"'):
         Store(tmp_path / "out", other).__enter__()
-    with pytest.raises(UsageError, match="is no run directory"):
+    with pytest.raises(UsageError, match="is not a run directory"):
         Store(tmp_path, other).__enter__()
     assert not (tmp_path / "runs").exists()
 
@@ -126,7 +126,7 @@ def test_two_can_not_write_one_directory(tmp_path: Path) -> None:
     mine = scenario(tmp_path)
     with (
         Store(tmp_path / "out", mine),
-        pytest.raises(UsageError, match="another ccplay is at work"),
+        pytest.raises(UsageError, match="in use by another ccplay"),
         Store(tmp_path / "out", mine),
     ):
         pass
@@ -173,8 +173,8 @@ def test_a_run_directory_names_no_file_outside_of_itself(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (None, "is no run directory"),
-        ("{", "not what ccplay writes"),
+        (None, "is not a run directory"),
+        ("{", "not a file of ccplay"),
         ('{"format": 99, "scenario": "x", "title": "", "machine": null, "cases": []}', "update"),
     ],
 )

@@ -35,7 +35,7 @@ from ccplay.stream.limits import (
     OF_FLOW,
     OF_QUEUE,
     OF_SEGMENT,
-    Bounds,
+    RecordingLimits,
 )
 from tests.unit.mutants import mutants, real_lines
 from tests.unit.test_session import HELLO
@@ -72,10 +72,10 @@ def hello(**changes: object) -> bytes:
 @pytest.mark.parametrize(
     ("record", "reason"),
     [
-        (of_flow("ca_state", 7), "ca_state 7 is none of 0 to 4"),
-        (of_flow("ca_state", [4, 0, 1, 0]), "ca_state 5 is none"),
-        (of_flow("ca_state", {"0": 0, "2": 5}), "ca_state 5 is none"),
-        (of_flow("ca_state", [None, 3, None, 2]), "ca_state 5 is none"),
+        (of_flow("ca_state", 7), "ca_state 7 is not 0 to 4"),
+        (of_flow("ca_state", [4, 0, 1, 0]), "ca_state 5 is not 0 to 4"),
+        (of_flow("ca_state", {"0": 0, "2": 5}), "ca_state 5 is not 0 to 4"),
+        (of_flow("ca_state", [None, 3, None, 2]), "ca_state 5 is not 0 to 4"),
         (of_flow("ca_state", [-1, 0, 0, 0]), "ca_state: a count below 0"),
         (of_flow("cwnd", [5, -3, -3, 9]), "cwnd: a count below 0"),
         (of_flow("cwnd", [None, 2, None, -3]), "cwnd: a count below 0"),
@@ -163,7 +163,7 @@ def test_a_longer_line_is_not_read_at_all(tmp_path: Path) -> None:
 
 def test_the_bound_counts_what_the_state_keeps() -> None:
     """Values of every flow and queue over two sweeps of 500, with a gap between them."""
-    state, bounds = LabState(), Bounds()
+    state, bounds = LabState(), RecordingLimits()
     assert 4 * len(FLOW_SERIES) == OF_FLOW
     assert 4 * len(QUEUE_SERIES) == OF_QUEUE
     assert 4 * len(TRACE_SERIES) + 8 == OF_SEGMENT
@@ -193,7 +193,7 @@ def test_a_few_scalars_do_not_fill_the_memory(
     tcp = {"flow": ["1"], "cc": ["x"], "fields": {"cwnd": [0]}}
     many = ({"event": "sweeps", "t": n, "after_us": [1] * 999, "tcp": tcp} for n in range(1, 50))
     # A megabyte has room for 26 blocks of a flow's 40 bytes a sweep.
-    with pytest.raises(RecordingError, match="x:29: more samples than fit into"):
+    with pytest.raises(RecordingError, match="x:29: more samples than 0 GiB of memory hold"):
         read_recording(recording(tmp_path / "x", [flow(1), *many]))
 
 
@@ -207,7 +207,7 @@ def test_a_few_scalars_do_not_fill_the_memory(
 def test_what_real_use_makes_stays_within_the_bounds(
     flows: int, hz: int, seconds: int, variables: int
 ) -> None:
-    bounds, names = Bounds(), [str(n) for n in range(flows)]
+    bounds, names = RecordingLimits(), [str(n) for n in range(flows)]
     qdisc = QdiscRows(link=["a", "b"], kind=["k"] * 2, fields={})
     tcp = TcpRows(flow=names, cc=["x"] * flows, fields={})
     own: dict[str, Any] = {f"v{n}": [1] * flows for n in range(variables)}

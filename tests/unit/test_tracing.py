@@ -10,7 +10,7 @@ import pytest
 from ccplay.errors import ScenarioError, WireError
 from ccplay.lab.probe import tracing
 from ccplay.lab.probe.tracer import Told, complete
-from ccplay.lab.probe.tracing import Account
+from ccplay.lab.probe.tracing import SegmentCount
 from ccplay.model.commands import Build, StartFlow, TraceFlow, UntraceFlow
 from ccplay.model.events import Failed, FlowStarted, TraceEnded, TraceLost, TraceStarted
 from ccplay.model.samples import CaStateChanged, TraceSamples
@@ -19,7 +19,7 @@ from ccplay.scenario.values import Step
 from ccplay.session.timeline import Script
 from ccplay.state.lab_state import LabState
 from ccplay.stream import sweep_codec, wire
-from ccplay.stream.limits import Bounds
+from ccplay.stream.limits import RecordingLimits
 
 STARTED = FlowStarted(t=1.0, flow="1", src="h1", dst="h2", cc="cubic", port=5201)
 
@@ -75,27 +75,27 @@ def counted(*counts: tuple[int, int]) -> list[Told]:
 
 def test_what_was_never_told_is_known_from_the_kernels_count() -> None:
     """What came before the trace is not missing, nor what waits for the socket, nor merged ACKs."""
-    account = Account()
-    account.take(counted((3, 1), (6, 1), (6, 2)))
-    assert account.missing(at_the_end=False) == 0
-    account.take([])
+    count = SegmentCount()
+    count.take(counted((3, 1), (6, 1), (6, 2)))
+    assert count.missing(at_the_end=False) == 0
+    count.take([])
     # Three are missing, and one waits until it is told.
-    account.take(counted((11, 1), (11, 1)))
-    assert account.missing(at_the_end=False) == 3
-    assert account.missing(at_the_end=False) == 0
-    account.take(counted((12, 1), (15, 1)))
-    assert account.missing(at_the_end=False) == 0
-    assert account.missing(at_the_end=True) == 0
-    account.take(counted((17, 1)))
-    assert account.missing(at_the_end=True) == 3
-    assert account.told == 9
+    count.take(counted((11, 1), (11, 1)))
+    assert count.missing(at_the_end=False) == 3
+    assert count.missing(at_the_end=False) == 0
+    count.take(counted((12, 1), (15, 1)))
+    assert count.missing(at_the_end=False) == 0
+    assert count.missing(at_the_end=True) == 0
+    count.take(counted((17, 1)))
+    assert count.missing(at_the_end=True) == 3
+    assert count.told == 9
 
 
 def test_a_short_trace_is_counted_at_its_end() -> None:
-    account = Account()
-    account.take(counted((3, 1), (4, 1)))
-    account.take(counted((7, 1)))
-    assert account.missing(at_the_end=True) == 2
+    count = SegmentCount()
+    count.take(counted((3, 1), (4, 1)))
+    count.take(counted((7, 1)))
+    assert count.missing(at_the_end=True) == 2
 
 
 def test_what_is_traced_becomes_series_of_their_own() -> None:
@@ -165,7 +165,7 @@ def test_a_hostile_batch_is_refused(line: bytes, why: str) -> None:
 
 
 def test_a_trace_that_goes_back_in_time_is_refused() -> None:
-    bounds = Bounds()
+    bounds = RecordingLimits()
     bounds.check(samples(2.0, [10, 11]))
     bounds.check(samples(1.0, [10], flow="2"))
     with pytest.raises(WireError, match="flow 1 goes back"):

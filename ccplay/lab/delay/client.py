@@ -12,8 +12,8 @@ import msgspec
 
 from ccplay.assets import find_tool
 from ccplay.errors import LabError
-from ccplay.lab.delay.engines import Arrival, Path, Tell
-from ccplay.lab.delay.line import News, Order
+from ccplay.lab.delay.engines import Arrival, Impairment, Tell
+from ccplay.lab.delay.messages import News, Order
 
 _ANSWER_S = 20.0
 """How long an order may go unanswered. It takes milliseconds, but what has just been started has to
@@ -64,7 +64,7 @@ class LineDelay:
             if self._process is None:
                 await self._start()
 
-    async def set(self, arrival: Arrival, path: Path) -> Path:
+    async def set(self, arrival: Arrival, path: Impairment) -> Impairment:
         """Do ``path`` to the packets of a link from now on.
 
         Raises ``LabError`` where the delay line or iptables fails.

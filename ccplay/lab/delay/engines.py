@@ -27,16 +27,16 @@ class Arrival:
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
-    """What happens to packets on their way."""
+class Impairment:
+    """Delay, jitter and loss of a link's direction."""
 
     delay_us: int = 0
     jitter_us: int = 0
     loss: float = 0.0
 
-    def changed(self, setting: LinkSetting) -> Path:
-        """Return the path with what a setting says of it."""
-        return Path(
+    def changed(self, setting: LinkSetting) -> Impairment:
+        """Return this impairment with the fields that a setting gives."""
+        return Impairment(
             delay_us=self.delay_us if setting.delay_us is None else setting.delay_us,
             jitter_us=self.jitter_us if setting.jitter_us is None else setting.jitter_us,
             loss=self.loss if setting.loss is None else setting.loss,
@@ -67,7 +67,7 @@ class DelayEngine(Protocol):
     async def prepare(self) -> None:
         """Begin to start processes, so that the first ``set`` need not wait for them."""
 
-    async def set(self, arrival: Arrival, path: Path) -> Path:
+    async def set(self, arrival: Arrival, path: Impairment) -> Impairment:
         """Do ``path`` to the packets of a link from now on, and return what holds.
 
         Raises ``LabError`` where that can't be.

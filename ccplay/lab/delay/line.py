@@ -1,17 +1,16 @@
 """The delay line: propagation delay, jitter and loss where the kernel has no netem.
 
-A process of its own, ``python -m ccplay.lab.delayline``. Every link that is to be delayed has a
-netfilter queue in its receiver's namespace. A packet's number is noted with the moment at which it
-is due, and one verdict lets all go that are, never one before its moment: no RTT is less than the
-links' delays. Packets never overtake each other: jitter moves a packet's moment, but to no earlier
-than that of the packet before it.
+A process of its own, ``python -m ccplay.lab.delay.line``. Every delayed link has a netfilter
+queue in its receiver's namespace. It notes when each packet is due and releases all due
+packets with one verdict, never one early: no RTT is below the links' delays. Packets never overtake each
+other: jitter moves a packet's moment, but not before that of the packet ahead.
 
-The kernel notes when a packet came in, so its number need not be read at once: while packets are
-under way, all that came is read together every few milliseconds, and between two wake-ups of a link
-lies a moment. Wake-ups are what costs; this halves them at 10 Mbit/s and more beyond.
+The kernel timestamps arrivals, so packets need not be read at once: while some are in flight, new
+ones are read together every few milliseconds, and wake-ups of a link keep a distance. Wake-ups are
+the main cost; this halves them at 10 Mbit/s and saves more beyond.
 
-Orders come on stdin as JSON lines, news go to stdout: ``ready`` and ``drained`` with the number of
-the queue, and every second ``Lateness``. The process ends with its stdin, or its parent.
+Orders arrive on stdin as JSON lines, news leave on stdout. The process ends with its stdin, or with
+its parent.
 """
 
 from __future__ import annotations
@@ -30,60 +29,24 @@ from collections import deque
 
 import msgspec
 
+from ccplay.lab.delay.messages import News, Order
 from ccplay.lab.delay.nfqueue import PacketQueue
 from ccplay.lab.network.netns import Namespace
 
 _SO_TIMESTAMP = 29
 
 _MOMENT_S = 200e-6
-"""So late a packet may be for the sake of going with others: a link's wake-ups are so far apart."""
+"""Seconds between two wake-ups of a link, and so the most that a packet is late for batching."""
 
 _READ_EVERY_S = 5e-3
-"""How long packets wait to be read while others are under way, at the most."""
+"""Seconds that packets wait to be read while others are in flight, at most."""
 
 _CREDIBLE_S = 1.0
-"""An arrival noted longer ago than this was noted by a clock that has been set since."""
-
-
-class Order(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What to do with a queue: hold packets so long, or with ``end`` drain it, then close it."""
-
-    queue: int
-    pid: int = 0
-    """A process of the namespace."""
-    delay_us: int = 0
-    jitter_us: int = 0
-    loss: float = 0.0
-    seed: int = 0
-    end: str = ""
-    """``drain`` lets packets pass at once, ``close`` gives the queue back."""
-    count: bool = False
-    """Only tell how many packets it has lost."""
-
-
-class News(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the delay line has to say: of a queue, or every second of its own punctuality."""
-
-    ready: int = 0
-    """The number of a queue that takes packets now."""
-    drained: int = 0
-    """The number of a queue that holds nothing any more."""
-    failed: int = 0
-    """The number of a queue that can't be had."""
-    reason: str = ""
-    counted: int = 0
-    """The number of a queue that has lost ``lost`` packets in all."""
-    late_p50_us: float | None = None
-    """How long after their moment packets were let go; None where none was."""
-    late_p99_us: float | None = None
-    packets: int = 0
-    """Released over the second."""
-    lost: int = 0
-    """Dropped on purpose over the second, by all queues, or by the one ``counted``."""
+"""Seconds; an older timestamp was taken before the clock was set, and is ignored."""
 
 
 class Held:
-    """The packets of one link under way."""
+    """The packets of one link in flight."""
 
     def __init__(self, order: Order) -> None:
         self.queue = PacketQueue(Namespace(f"queue {order.queue}", order.pid), order.queue)

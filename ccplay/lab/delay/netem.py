@@ -12,7 +12,7 @@ from typing import Any
 
 from ccplay.errors import LabError
 from ccplay.lab.delay import redirects
-from ccplay.lab.delay.engines import Arrival, Path
+from ccplay.lab.delay.engines import Arrival, Impairment
 from ccplay.lab.network.interfaces import dropped
 from ccplay.lab.network.netlink import (
     RTM_NEWLINK,
@@ -61,7 +61,7 @@ class NetemDelay:
     async def prepare(self) -> None:
         """Do nothing: the kernel is ready."""
 
-    async def set(self, arrival: Arrival, path: Path) -> Path:
+    async def set(self, arrival: Arrival, path: Impairment) -> Impairment:
         """Do ``path`` to arriving packets and return what the kernel has of it.
 
         Raises ``LabError`` where the kernel lacks netem, ifb or mirred.
@@ -117,13 +117,13 @@ def make_ifb(routes: RouteSocket, arrival: Arrival) -> int:
 def _divert(routes: RouteSocket, arrival: Arrival) -> int:
     index = make_ifb(routes, arrival)
     # netem goes in first, or the packets of the first moment would not be delayed.
-    _set_netem(routes, index, Path())
+    _set_netem(routes, index, Impairment())
     source = arrival.namespace.interface_index(arrival.interface)
     routes.request(divert_requests(source, index), "redirection to ifb")
     return index
 
 
-def _set_netem(routes: RouteSocket, index: int, path: Path, seed: int = 0) -> None:
+def _set_netem(routes: RouteSocket, index: int, path: Impairment, seed: int = 0) -> None:
     try:
         routes.request([netem_request(index, path, seed)], "netem")
     except NetlinkError as error:
@@ -132,7 +132,7 @@ def _set_netem(routes: RouteSocket, index: int, path: Path, seed: int = 0) -> No
         raise
 
 
-def netem_request(index: int, path: Path, seed: int = 0) -> Any:
+def netem_request(index: int, path: Impairment, seed: int = 0) -> Any:
     """Return what makes netem the root of interface ``index``, or changes it in place.
 
     ``seed`` decides which packets are lost; before Linux 6.7 the kernel overlooks it.
@@ -152,16 +152,16 @@ def netem_request(index: int, path: Path, seed: int = 0) -> Any:
     return traffic_control(RTM_NEWQDISC, flags, index, attributes, parent=TC_H_ROOT, handle=0x10000)
 
 
-def _read_netem(routes: RouteSocket, index: int) -> Path:
+def _read_netem(routes: RouteSocket, index: int) -> Impairment:
     kind, held = qdiscs.find(routes, index, TC_H_ROOT)
     if kind != "netem":
         raise LabError(f"asked the kernel for netem, and it has {kind or 'none'}")
     return path_of(held)
 
 
-def path_of(held: Any) -> Path:
+def path_of(held: Any) -> Impairment:
     """Return what netem's decoded options do to packets."""
-    return Path(
+    return Impairment(
         delay_us=round(held["delay"] / tick_in_usec),
         jitter_us=round(held["jitter"] / tick_in_usec),
         loss=round(held["loss"] / (2**32 - 1), 6),

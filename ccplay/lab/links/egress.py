@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable
 
 from ccplay.errors import CommandError, LabError
-from ccplay.lab.delay.engines import Arrival, Path
+from ccplay.lab.delay.engines import Arrival, Impairment
 from ccplay.lab.links import filters, htb, offloads
 from ccplay.lab.links.classes import FIRST_HANDLE, SharedQueue, choose
 from ccplay.lab.links.filters import Packets
@@ -33,7 +33,7 @@ class Egress:
     def __init__(self, link: Link, arrival: Arrival, routes: RouteSocket, index: int) -> None:
         self.link = link
         self.arrival = arrival
-        self.path = Path()
+        self.path = Impairment()
         self.rate = 0
         self.mtu: int | None = None
         """None as long as nobody has asked for one."""

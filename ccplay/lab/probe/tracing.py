@@ -21,18 +21,18 @@ from ccplay.model.values import INFINITE_SSTHRESH
 from ccplay.stream import sweep_codec
 
 _LINGER_S = 1.0
-"""When a flow has ended, its last ACKs may still be under way."""
+"""Seconds to wait for the last ACKs of a flow that has ended."""
 
 _TELL_MISSING_S = 1.0
 
 
 @dataclass(slots=True)
-class Account:
-    """What was told of a connection, and what not, by the kernel's own count of its segments.
+class SegmentCount:
+    """Segments of a connection that the trace reported, and those it missed.
 
-    That runs ahead by what waits for the socket, but now and then nothing does. So the least by
-    which it ran ahead in a while, over the least in the first one, was never told. What was missed
-    before the first record or after the last one can't be known.
+    The kernel's count of segments is ahead of ours by those that wait for the socket, and now and
+    then none waits. So the smallest lead of an interval, less that of the first interval, is the
+    number missed. What was missed before the first record or after the last is unknown.
     """
 
     told: int = 0
@@ -76,7 +76,7 @@ class _Trace:
     senders: frozenset[Sender]
     connections: list[Connection] = field(default_factory=list)
     """Empty before it is known which are its own."""
-    accounts: dict[str, Account] = field(default_factory=lambda: defaultdict(Account))
+    counts: dict[str, SegmentCount] = field(default_factory=lambda: defaultdict(SegmentCount))
     """By the connection's name."""
     until: float = 0.0
     """When it ends unless the flow still runs."""
@@ -186,7 +186,7 @@ class Tracing:
         if self._tracer is not None:
             self._tracer.listen(self._senders())
         self._tell_missing(trace, at_the_end=True)
-        told = sum(each.told for each in trace.accounts.values())
+        told = sum(each.told for each in trace.counts.values())
         self._emit(TraceEnded(t=self._clock(), flow=trace.flow, segments=told))
 
     def _tell(self, trace: _Trace, connection: Connection) -> None:
@@ -196,17 +196,17 @@ class Tracing:
         segments = [each for each in records if each.segments]
         for at in range(0, len(segments), sweep_codec.LONGEST):
             self._emit(samples(name, segments[at : at + sweep_codec.LONGEST], self._epoch_us))
-        account = trace.accounts[name]
-        account.take(records)
+        count = trace.counts[name]
+        count.take(records)
         for each in records:
-            if each.ca_state != account.ca_state:
-                account.ca_state = each.ca_state
+            if each.ca_state != count.ca_state:
+                count.ca_state = each.ca_state
                 t = (each.ns // 1000 - self._epoch_us) / 1e6
                 self._emit(CaStateChanged(t=t, flow=name, ca_state=each.ca_state))
 
     def _tell_missing(self, trace: _Trace, *, at_the_end: bool) -> None:
-        accounts = trace.accounts.values()
-        if missed := sum(each.missing(at_the_end=at_the_end) for each in accounts):
+        counts = trace.counts.values()
+        if missed := sum(each.missing(at_the_end=at_the_end) for each in counts):
             self._emit(TraceLost(t=self._clock(), segments=missed))
 
 

@@ -53,7 +53,7 @@ def export_one(material: Material, to: Path, kind: str, table: str) -> int:
     _refuse_existing(to)
     rows = _write(material, {table: to}, kind)
     if not rows:
-        raise UsageError(f"there are no rows of {table} in these recordings")
+        raise UsageError(f"these recordings have no samples for the table {table}")
     return rows[table]
 
 
@@ -66,7 +66,7 @@ def print_table(material: Material, table: str) -> None:
 
 def _refuse_existing(path: Path) -> None:
     if path.exists() or path.is_symlink():
-        raise UsageError(f"{path} exists already: name another place, or delete it")
+        raise UsageError(f"{path} exists already: name another file, or delete it")
 
 
 def _write(material: Material, paths: Mapping[str, Path], kind: str) -> dict[str, int]:

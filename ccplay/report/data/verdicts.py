@@ -1,4 +1,4 @@
-"""What became of a scenario's expectations: in how many runs each held, and where it did not."""
+"""Verdicts on runs: which expectations held, and which algorithms misbehaved."""
 
 from __future__ import annotations
 
@@ -66,3 +66,17 @@ def run_name(run: CaseResult) -> str:
 
 def _value(check: Check) -> str:
     return "missing" if check.value is None else write(check.figure, check.value)
+
+
+def misbehaviours(run: CaseResult) -> list[str]:
+    """Return what algorithms did wrong: ``flow 1: mine keeps cwnd at 1, from 3.2 s on``."""
+    told = dict.fromkeys(
+        f"flow {flow.id}: {each.cc} {each.wrong}, {_when(each.t, each.until)}"
+        for flow in run.flows
+        for each in flow.misbehaved
+    )
+    return list(told)
+
+
+def _when(t: float, until: float | None) -> str:
+    return f"from {t:.1f} s on" if until is None else f"from {t:.1f} to {until:.1f} s"

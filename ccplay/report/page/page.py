@@ -17,7 +17,7 @@ from ccplay.model.events import Hello, LinkChanged
 from ccplay.report.data import agreement
 from ccplay.report.data.material import Material, Run, say, slug
 from ccplay.report.data.naming import words
-from ccplay.report.page import sections
+from ccplay.report.page import machine, run_tables, sections
 from ccplay.report.page.findings import Column, columns, findings
 from ccplay.report.terminal.repeats_table import by_family
 
@@ -116,12 +116,12 @@ def render(
         cases=cases,
         index=_index(result.statistics, anchors),
         long_table=_LONG,
-        tables=sections.grids(result),
+        tables=run_tables.grids(result),
         table_names=table_names,
-        machine=sections.machine(material, first.hello if first else None),
+        machine=machine.machine(material, first.hello if first else None),
         drawing=_drawn(first_case, first) if first else None,
-        network=sections.network(first_case, first.hello, first.links) if first else None,
-        health=sections.health(result),
+        network=machine.network(first_case, first.hello, first.links) if first else None,
+        health=run_tables.health(result),
         kept=sum(each.health.trustworthy for each in (*result.cases, *result.discarded)),
         links=_links,
     )

@@ -67,21 +67,21 @@ def write(material: Material, out: Path, tell: Teller, *, every: bool = False) -
     except OSError as error:
         raise RecordingError(f"can't write {out}: {error.strerror}") from None
     except BrokenProcessPool:
-        raise CcplayError("a process that drew figures was killed: is memory short?") from None
+        raise CcplayError("a process that draws figures was killed: out of memory?") from None
     return out / "index.html"
 
 
 def _claim(out: Path) -> None:
     """Raise ``UsageError`` where ``out`` has files that no report of ours has put there."""
     if out.is_symlink() or (out.exists() and not out.is_dir()):
-        raise UsageError(f"{out} is no directory: name another with --out")
+        raise UsageError(f"{out} is not a directory: name another with --out")
     if not out.exists() or not any(out.iterdir()):
         return
     try:
         ours = set(msgspec.json.decode((out / MANIFEST).read_bytes(), type=list[str]))
     except (OSError, msgspec.MsgspecError):
         raise UsageError(
-            f"{out} has files that no report put there: name another (--out)"
+            f"{out} contains files that are not from a report: name another directory with --out"
         ) from None
     there = {
         str(Path(folder, name).relative_to(out))
@@ -89,7 +89,9 @@ def _claim(out: Path) -> None:
         for name in names
     }
     if others := sorted(there - ours - {MANIFEST}):
-        raise UsageError(f"{out} has {others[0]!r}, which no report put there: move it away first")
+        raise UsageError(
+            f"{out} contains {others[0]!r}, which is not from a report: move it away first"
+        )
 
 
 def _fill(material: Material, folder: Path, out: Path, tell: Teller, *, every: bool) -> None:

@@ -12,10 +12,9 @@ from rich.text import Text
 from ccplay.analysis.results import CaseResult, CaseStatistics, PublishedResult, Result
 from ccplay.analysis.statistics import CONFIDENCE
 from ccplay.report.data.published import common, own, sources, values
-from ccplay.report.data.verdicts import Verdict, run_name, verdicts
+from ccplay.report.data.verdicts import Verdict, misbehaviours, run_name, verdicts
 from ccplay.report.terminal.amounts import Unit, unit
 from ccplay.report.terminal.column_heads import GAP, Column, deal, table
-from ccplay.report.terminal.misbehaviour import misbehaviours
 
 _UNKNOWN = "–"
 _MOST_TOLD = 3
@@ -24,7 +23,7 @@ _SUFFIXES = ("_bps", "_ms", "_s")
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _CaseRow:
     """A line of a table: what was measured of a case, or what others published."""
 
     case: CaseStatistics
@@ -102,17 +101,17 @@ def _family(cases: Sequence[CaseStatistics], result: Result, width: int) -> Rend
     return Group(*([head] if head.plain else []), *parts, *([Text(), *told] if told else []))
 
 
-def _rows(cases: Sequence[CaseStatistics]) -> Iterator[_Row]:
+def _rows(cases: Sequence[CaseStatistics]) -> Iterator[_CaseRow]:
     """Yield the lines of a table; what was published of all stands once below them."""
     for case in cases:
-        yield _Row(case)
+        yield _CaseRow(case)
         if published := own(case, cases):
-            yield _Row(case, published)
+            yield _CaseRow(case, published)
     if published := common(cases):
-        yield _Row(cases[0], published)
+        yield _CaseRow(cases[0], published)
 
 
-def _labels(rows: Sequence[_Row]) -> list[Column]:
+def _labels(rows: Sequence[_CaseRow]) -> list[Column]:
     """Return what names each row: the values of the matrix, or the case."""
     axes = rows[0].case.parameters
     first, *others = [_label(axis, rows, _value_of(axis)) for axis in axes] or [
@@ -125,11 +124,11 @@ def _labels(rows: Sequence[_Row]) -> list[Column]:
     return [Column(first.head, named), *others]
 
 
-def _label(head: str, rows: Sequence[_Row], say: Callable[[CaseStatistics], str]) -> Column:
+def _label(head: str, rows: Sequence[_CaseRow], say: Callable[[CaseStatistics], str]) -> Column:
     return Column(head, [say(row.case) if row.published is None else "" for row in rows])
 
 
-def _figure(figure: str, cases: Sequence[CaseStatistics], rows: Sequence[_Row]) -> Column:
+def _figure(figure: str, cases: Sequence[CaseStatistics], rows: Sequence[_CaseRow]) -> Column:
     means = [case.figures[figure].mean for case in cases if figure in case.figures]
     fitting = unit(figure, means)
     group, _, last = figure.rpartition(".")
@@ -144,7 +143,7 @@ def _head(name: str, fitting: Unit) -> str:
     return name.removesuffix(ending).replace("_", "\n")
 
 
-def _cell(figure: str, row: _Row, fitting: Unit) -> str:
+def _cell(figure: str, row: _CaseRow, fitting: Unit) -> str:
     """Write what was measured; or what others did, one value or the least and the greatest."""
     if row.published is not None:
         theirs = values(row.published, figure)

@@ -22,7 +22,7 @@ from ccplay.analysis.results import (
     UdpResult,
 )
 from ccplay.model.traffic import TRAFFIC
-from ccplay.report.terminal.misbehaviour import misbehaviours
+from ccplay.report.data.verdicts import misbehaviours
 from ccplay.report.terminal.repeats_table import check_lines, family_tables, in_families
 from ccplay.state.traffic import Tabled
 from ccplay.units import format_rate, format_ratio, format_size

@@ -1,0 +1,76 @@
+"""The machine and the network of a report's runs, as plain rows of text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ccplay.model.events import Hello, LinkChanged
+from ccplay.model.values import Capabilities
+from ccplay.model.wording import describe_link, describe_qdisc
+from ccplay.report.data.material import Material
+from ccplay.report.page.run_tables import UNKNOWN
+
+
+def machine(material: Material, hello: Hello | None) -> list[tuple[str, str]]:
+    """Return where the labs ran: what explains a difference between two results."""
+    found = material.result.machine
+    facts: list[tuple[str, str]] = []
+    if found is not None:
+        facts += [
+            ("kernel", f"Linux {found.kernel}"),
+            ("cores", str(found.cpus) if found.cpus else UNKNOWN),
+            ("privilege", found.privilege),
+            ("delay by", ", ".join(found.delay_engines) or "no link delays"),
+            ("segmentation offloads", "on" if found.offloads else "off"),
+            ("sampling", f"{found.sample_hz:g} sweeps a second"),
+            ("versions", f"ccplay {found.ccplay}, Python {found.python}"),
+        ]
+    if hello is not None:
+        facts += _capabilities(hello.capabilities)
+    return facts
+
+
+def _capabilities(offered: Capabilities) -> list[tuple[str, str]]:
+    kinds = (
+        ("congestion controls", offered.congestion_controls),
+        ("queue disciplines", offered.qdiscs),
+        ("tools", offered.tools),
+    )
+    return [
+        (name, ", ".join(each.name for each in features if each.available))
+        for name, features in kinds
+        if any(each.available for each in features)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkTable:
+    """What was built."""
+
+    case: str
+    heads: list[str]
+    rows: list[list[str]]
+
+
+def network(case: str, hello: Hello | None, links: dict[str, LinkChanged]) -> NetworkTable | None:
+    """Return every direction of a link and what it did; None where the recording has none."""
+    if hello is None or not links:
+        return None
+    address = {node.name: node.address for node in hello.network.nodes}
+    rows = []
+    for link in hello.network.links:
+        change = links.get(link.name)
+        if change is None:
+            continue
+        setting = change.setting
+        studied = link.name in hello.network.observed[:1]
+        rows.append(
+            [
+                f"{link.src} → {link.dst}" + (" (bottleneck)" if studied else ""),
+                f"{address.get(link.src, '')} → {address.get(link.dst, '')}",
+                describe_link(setting) or "as fast as the machine",
+                describe_qdisc(setting.qdisc) if setting.qdisc else UNKNOWN,
+                change.delay_engine if change.delay_engine != "none" else UNKNOWN,
+            ]
+        )
+    return NetworkTable(case, ["link", "addresses", "rate, delay", "queue", "delay by"], rows)
