@@ -75,9 +75,9 @@ def test_a_queue_keeps_no_more_than_it_may() -> None:
 
 def test_values_of_queues_count_as_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MOST_BYTES", 2 * limits.OF_QUEUE + 4)
-    limits.Bounds().check(sweep(1.0, {"a": [1, None]}))
+    limits.RecordingLimits().check(sweep(1.0, {"a": [1, None]}))
     with pytest.raises(WireError, match="memory"):
-        limits.Bounds().check(sweep(1.0, {"a": [1, 1]}))
+        limits.RecordingLimits().check(sweep(1.0, {"a": [1, 1]}))
 
 
 def test_each_class_has_what_its_own_discipline_reports() -> None:

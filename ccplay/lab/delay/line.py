@@ -1,8 +1,8 @@
 """The delay line: propagation delay, jitter and loss where the kernel has no netem.
 
 A process of its own, ``python -m ccplay.lab.delay.line``. Every delayed link has a netfilter
-queue in its receiver's namespace. It notes when each packet is due and releases all due
-packets with one verdict, never one early: no RTT is below the links' delays. Packets never overtake each
+queue in its receiver's namespace. It notes when each packet is due and releases all due packets
+with one verdict, never one early: no RTT is below the links' delays. Packets never overtake each
 other: jitter moves a packet's moment, but not before that of the packet ahead.
 
 The kernel timestamps arrivals, so packets need not be read at once: while some are in flight, new
