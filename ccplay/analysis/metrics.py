@@ -17,7 +17,7 @@ from ccplay.analysis.results import (
 )
 from ccplay.errors import ScenarioError
 from ccplay.model.commands import StartDownload, StartFlow, StartPing, StartUdp
-from ccplay.scenario.file.mistakes import did_you_mean, quote
+from ccplay.model.quoting import did_you_mean, quote
 from ccplay.scenario.values import Case, Scenario
 
 NOT_MERITS = frozenset(

@@ -35,19 +35,8 @@ from ccplay.model.commands import (
     StopUdp,
 )
 from ccplay.model.events import DownloadEnded, FlowEnded, Log, PingEnded, UdpEnded
+from ccplay.model.fields import check
 from ccplay.model.network import Network
-
-MAX_STREAMS = 128
-"""iperf3's own limit."""
-
-UDP_PACKETS = (16, 65_507)
-"""Bytes of payload: iperf3 numbers its packets in the first 16, and IPv4 carries no more."""
-
-UDP_RATES = (1_000, 1_000_000_000)
-"""Bits of payload a second."""
-
-MIN_PING_INTERVAL_S = 0.01
-"""Faster pings would cost more than they tell."""
 
 Start: TypeAlias = StartFlow | StartDownload | StartPing | StartUdp
 Stop: TypeAlias = StopFlow | StopDownload | StopPing | StopUdp
@@ -142,9 +131,7 @@ class Traffic:
         """
         src, dst = self._path(command.src, command.dst)
         name = self._new_name("flow", command.flow, [*self._flows, *self._downloads, *self._udp])
-        if not 1 <= command.streams <= MAX_STREAMS:
-            raise CommandError(f"flow {name}: streams are 1 to {MAX_STREAMS}")
-        _require_positive(f"flow {name}", bytes=command.bytes, duration_s=command.duration_s)
+        check(command, f"flow {name}")
         cc = self._choose_cc(src, command.cc)
         filled = replace(command, flow=name, src=src, dst=dst, cc=cc)
         flow = Flow(filled, self._ports, self._probe, self._tell, self._clock, bypass=self._bypass)
@@ -194,7 +181,7 @@ class Traffic:
         name = self._new_name(
             "download", command.download, [*self._flows, *self._downloads, *self._udp]
         )
-        _require_positive(f"download {name}", bytes=command.bytes)
+        check(command, f"download {name}")
         cc = self._choose_cc(src, command.cc)
         filled = replace(command, download=name, src=src, dst=dst, cc=cc)
         server = self._servers.get(src)
@@ -221,9 +208,7 @@ class Traffic:
         """
         src, dst = self._path(command.src, command.dst)
         name = self._new_name("ping", command.ping, [*self._pings, *self._udp])
-        _require_positive(f"ping {name}", count=command.count)
-        if command.interval_s < MIN_PING_INTERVAL_S:
-            raise CommandError(f"ping {name}: interval_s is {MIN_PING_INTERVAL_S} or more")
+        check(command, f"ping {name}")
         filled = replace(command, ping=name, src=src, dst=dst)
         identifier = self._ports.echo()
         ping = Ping(filled, self._tell, self._clock, identifier=identifier)
@@ -243,13 +228,7 @@ class Traffic:
         src, dst = self._path(command.src, command.dst)
         taken = [*self._flows, *self._downloads, *self._pings, *self._udp]
         name = self._new_name("udp", command.udp, taken)
-        _require_positive(f"UDP {name}", duration_s=command.duration_s)
-        for what, value, (low, high) in (
-            ("rate_bps", command.rate_bps, UDP_RATES),
-            ("packet_bytes", command.packet_bytes, UDP_PACKETS),
-        ):
-            if not low <= value <= high:
-                raise CommandError(f"UDP {name}: {what} goes from {low} to {high}, not {value}")
+        check(command, f"UDP {name}")
         filled = replace(command, udp=name, src=src, dst=dst)
         port, (sport,) = self._ports.server(), self._ports.senders(1)
         udp = Udp(filled, self._tell, self._clock, self._bypass, port=port, sport=sport)
@@ -381,9 +360,3 @@ def _running(kind: str, name: str, things: Mapping[str, T]) -> T:
         state = f"no {kind} {name!r}" if thing is None else f"{kind} {name!r} has ended"
         raise CommandError(f"{state}; running: {', '.join(there) or 'none'}")
     return thing
-
-
-def _require_positive(what: str, **limits: float | None) -> None:
-    for name, value in limits.items():
-        if value is not None and value <= 0:
-            raise CommandError(f"{what}: {name} must be more than 0, not {value:g}")

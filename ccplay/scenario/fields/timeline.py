@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
-
-import msgspec
 
 from ccplay.model.base import Command
 from ccplay.model.commands import (
@@ -29,10 +25,14 @@ from ccplay.model.commands import (
     TraceFlow,
     UntraceFlow,
 )
-from ccplay.scenario.fields import quantities
+from ccplay.model.fields import Field, fields_of
+from ccplay.model.quantities import SECONDS
+from ccplay.model.quoting import quote
+from ccplay.model.settings import DAY_S
+from ccplay.model.texts import NAME, choice
 from ccplay.scenario.fields.classes import read_classes
 from ccplay.scenario.fields.queues import read_qdisc
-from ccplay.scenario.file.mistakes import Place, quote
+from ccplay.scenario.file.mistakes import Place
 from ccplay.scenario.file.tree import Node, Reader
 
 MOST_STEPS = 10_000
@@ -48,37 +48,14 @@ ACTIONS: dict[str, type[Command]] = {
 }
 """What a step can ``do``, by the word for it."""
 
-FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "flow": ("flow", quantities.name),
-    "download": ("download", quantities.name),
-    "ping": ("ping", quantities.name),
-    "udp": ("udp", quantities.name),
-    "src": ("src", quantities.name),
-    "dst": ("dst", quantities.name),
-    "host": ("host", quantities.name),
-    "cc": ("cc", quantities.congestion_control),
-    "streams": ("streams", quantities.Whole(1, quantities.MOST_STREAMS)),
-    "bytes": ("bytes", quantities.size),
-    "duration_s": ("duration", quantities.duration),
-    "ecn": ("ecn", quantities.flag),
-    "monitor": ("monitor", quantities.flag),
-    "interval_s": ("interval", quantities.interval),
-    "count": ("count", quantities.Whole(1, quantities.MOST_PINGS)),
-    "link": ("link", quantities.text),
-    "rate": ("rate", quantities.rate),
-    "rate_bps": ("rate", quantities.payload_rate),
-    "packet_bytes": ("packet", quantities.packet),
-    "delay_us": ("delay", quantities.delay),
-    "jitter_us": ("jitter", quantities.delay),
-    "loss": ("loss", quantities.loss),
-    "mark": ("mark", quantities.mark),
-    "traffic_class": ("class", quantities.name),
-    "capture": ("capture", quantities.name),
-    "snaplen": ("snaplen", quantities.Whole(64, 65_535)),
-    "max_bytes": ("size", quantities.size),
-    "text": ("text", quantities.text),
-}
-"""By a command's field: its key in a file, and how it is read."""
+_ACTION = choice("action", ACTIONS)
+AT = Field(
+    SECONDS,
+    "When, counted from the moment the network stands, or from the end of what after names",
+    *(0, DAY_S),
+    key="at",
+)
+"""The moment of a step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +69,7 @@ class Draft:
 
     def at(self, field: str) -> Place:
         """Return the place of a command's field."""
-        return (*self.place, FIELDS[field][0])
+        return (*self.place, fields_of(type(self.command))[field].key)
 
 
 def read_timeline(node: Node | None, duration_s: float, reader: Reader) -> list[Draft]:
@@ -118,11 +95,11 @@ def _step(node: Node, duration_s: float, reader: Reader) -> Draft | None:
 
 
 def _moment(place: Place, table: dict[str, Node], reader: Reader) -> tuple[float, str | None]:
-    after = reader.value(table.pop("after", None), quantities.name, None)
+    after = reader.value(table.pop("after", None), NAME.read, None)
     at = table.pop("at", None)
     if at is None and after is None:
         reader.mistakes.add(place, 'at is missing: when to do it, such as at = "2 s"')
-    return reader.value(at, quantities.seconds, 0.0), after
+    return reader.value(at, AT.read, 0.0), after
 
 
 def _command(place: Place, table: dict[str, Node], reader: Reader) -> Command | None:
@@ -130,9 +107,10 @@ def _command(place: Place, table: dict[str, Node], reader: Reader) -> Command | 
     if do is None:
         reader.mistakes.add(place, f"do is missing: one of {', '.join(ACTIONS)}")
         return None
-    action = ACTIONS.get(reader.value(do, quantities.Choice("action", tuple(ACTIONS)), ""))
+    action = ACTIONS.get(reader.value(do, _ACTION.read, ""))
     if action is None:
         return None
+    before = reader.mistakes.count
     values: dict[str, Any] = {}
     if action is SetQdisc:
         own = {key: table.pop(key) for key in list(table) if key not in ("link", "class")}
@@ -141,22 +119,13 @@ def _command(place: Place, table: dict[str, Node], reader: Reader) -> Command | 
         if "classes" not in table:
             reader.mistakes.add(place, "classes is missing: a list of classes, or [] for one queue")
         values["classes"] = read_classes(table.pop("classes", None), reader)
-    fields = _fields(action)
-    known = [FIELDS[name][0] for name in fields if name in FIELDS]
-    given = reader.table(Node(place, table), ("at", "after", "do", *known))
-    for name, required in fields.items():
-        key, read = FIELDS.get(name, (None, None))
-        if key in given and read is not None:
-            values[name] = reader.value(given[key], read, None)
-        elif required and key is not None:
-            reader.mistakes.add(
-                place, f"{key} is missing for {quote(action.__struct_config__.tag)}"
-            )
-    missing = (name for name, required in fields.items() if required and values.get(name) is None)
-    return None if any(missing) else action(**values)
-
-
-@cache
-def _fields(action: type[Command]) -> dict[str, bool]:
-    """Return by its name whether a field of a command is required; msgspec takes 0.1 ms for it."""
-    return {field.name: field.required for field in msgspec.structs.fields(action)}
+    fields = fields_of(action)
+    keys = [field.key for field in fields.values()]
+    given = reader.table(Node(place, table), ("at", "after", "do", *keys))
+    for name, field in fields.items():
+        if field.key in given:
+            values[name] = reader.value(given[field.key], field.read, None)
+        elif field.required:
+            action_name = quote(action.__struct_config__.tag)
+            reader.mistakes.add(place, f"{field.key} is missing for {action_name}")
+    return None if reader.mistakes.count > before else action(**values)
