@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from decimal import Decimal
 
 _LONGEST = 1000
 _NUMBER = re.compile(r"\s*([0-9]+(?:[._][0-9]+)*|\.[0-9]+)\s*(.*?)\s*$")
@@ -122,6 +123,49 @@ def format_clock(seconds: float) -> str:
     return f"{int(seconds) // 60:02d}:{int(seconds) % 60:02d}"
 
 
+def write_rate(bits_per_second: int) -> str:
+    """Write a link's rate: ``1.5 Mbit/s``; 0 is ``unlimited``."""
+    units = ((9, "Gbit/s"), (6, "Mbit/s"), (3, "kbit/s"), (0, "bit/s"))
+    return _shortest(bits_per_second, units, digits=3) if bits_per_second else "unlimited"
+
+
+def write_time_us(microseconds: int) -> str:
+    """Write a short time: ``10 ms``."""
+    units = ((3, "ms"), (0, "us")) if 0 < microseconds < 1000 else ((3, "ms"),)
+    return _shortest(microseconds, units, digits=3)
+
+
+def write_seconds(length: float) -> str:
+    """Write a moment or a duration, to the microsecond: ``12.345 s``."""
+    return f"{_scaled(round(length * 1e6), 6)} s" if abs(length) < 1e9 else f"{length} s"
+
+
+def write_size(amount: int) -> str:
+    """Write a number of bytes: ``10 MB``, ``64 KiB``, ``177669 bytes``."""
+    for scale, unit in ((2**20, "MiB"), (2**10, "KiB")):
+        if amount and amount % scale == 0 and amount % 1000:
+            return f"{amount // scale} {unit}"
+    return _shortest(amount, ((9, "GB"), (6, "MB"), (3, "kB"), (0, "bytes")), digits=1)
+
+
+def write_share(ratio: float) -> str:
+    """Write a share of packets: ``2 %``."""
+    return f"{_scaled(ratio, -2)} %"
+
+
+def write_frequency(hertz: float) -> str:
+    """Write how often something happens: ``50 Hz``."""
+    return f"{_scaled(hertz, 0)} Hz"
+
+
+def show_size(size: int) -> str:
+    """Write a size without losing a byte: ``150 kB``, ``32 MiB``, ``1514 bytes``."""
+    if size and size % 2**20 == 0:
+        return f"{size // 2**20} MiB"
+    exact = parse_size(format_size(size)) == size
+    return format_size(size) if exact else f"{size} bytes"
+
+
 def _parse(text: str, units: dict[str, float] | dict[str, int], expected: str, known: str) -> float:
     # Spaces in a row take quadratic time; the smallest float has some 340 digits.
     match = _NUMBER.match(text) if len(text) <= _LONGEST else None
@@ -145,3 +189,19 @@ def _format(value: float, units: tuple[tuple[float, str], ...]) -> str:
             number = f"{scaled:.{digits}f}"
             return f"{number.rstrip('0').rstrip('.') if '.' in number else number} {unit}"
     raise AssertionError("the last unit takes any value")
+
+
+def _shortest(value: int, units: tuple[tuple[int, str], ...], digits: int) -> str:
+    """Write ``value`` in the largest unit that needs no more than ``digits`` after the point."""
+    for power, unit in units:
+        text = _scaled(value, power)
+        if value >= 10**power and len(text.partition(".")[2]) <= digits:
+            return f"{text} {unit}"
+    power, unit = units[-1]
+    return f"{_scaled(value, power)} {unit}"
+
+
+def _scaled(value: float, power: int) -> str:
+    """Write ``value`` over ten to the ``power``, exactly, without an exponent."""
+    text = f"{Decimal(repr(value)).scaleb(-power):f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -9,8 +9,8 @@ import msgspec
 
 from ccplay.analysis.results import CaseResult
 from ccplay.errors import ScenarioError
+from ccplay.model.quoting import did_you_mean, quote
 from ccplay.model.traffic import TRAFFIC, started_by
-from ccplay.scenario.file.mistakes import did_you_mean, quote
 from ccplay.scenario.values import Case, Scenario
 
 NOT_MERITS = frozenset(

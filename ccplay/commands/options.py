@@ -199,12 +199,14 @@ def _number(text: str) -> float:
 
 def hertz(text: str) -> float:
     """Read a number of sweeps a second. Raises ``ArgumentTypeError``."""
-    from ccplay.model.values import SAMPLE_HZ
+    from ccplay.model.commands import Build
+    from ccplay.model.fields import fields_of
 
-    low, high = SAMPLE_HZ
     value = _number(text)
-    if not low <= value <= high:
-        raise argparse.ArgumentTypeError(f"{text} is not {low:.0f} to {high:.0f}")
+    try:
+        fields_of(Build)["sample_hz"].check(value)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
     return value
 
 

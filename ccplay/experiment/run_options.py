@@ -11,7 +11,7 @@ import msgspec
 from ccplay.analysis.metrics import check_figures, measurable
 from ccplay.errors import ScenarioError, UsageError
 from ccplay.experiment.agenda import MOST_REPEATS, Goal
-from ccplay.scenario.file.mistakes import did_you_mean, quote
+from ccplay.model.quoting import did_you_mean, quote
 from ccplay.scenario.values import Case, Scenario
 
 

@@ -21,7 +21,7 @@ from ccplay.experiment.files import Folder
 from ccplay.experiment.fingerprint import Fingerprint, difference, fingerprint
 from ccplay.experiment.plan import Run, slugs
 from ccplay.files.reading import open_regular
-from ccplay.scenario.file.mistakes import quote
+from ccplay.model.quoting import quote
 from ccplay.scenario.values import Scenario
 from ccplay.stream import wire
 

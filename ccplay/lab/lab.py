@@ -46,9 +46,10 @@ from ccplay.model.commands import (
     UntraceFlow,
 )
 from ccplay.model.events import Applied, Building, HostChanged, LinkChanged, Log, Ready
+from ccplay.model.fields import check
 from ccplay.model.network import Network
 from ccplay.model.topologies import plan
-from ccplay.model.values import SAMPLE_HZ, Capabilities, LinkSetting
+from ccplay.model.values import Capabilities, LinkSetting
 
 DEFAULT_CC = "cubic"
 """What hosts use where nothing is said: Linux's own default, whatever this host's is."""
@@ -90,9 +91,7 @@ class Lab:
 
         Raises ``CommandError`` for an impossible plan.
         """
-        if not SAMPLE_HZ[0] <= build.sample_hz <= SAMPLE_HZ[1]:
-            low, high = SAMPLE_HZ
-            raise CommandError(f"sample_hz must be {low:.0f} to {high:.0f}, not {build.sample_hz}")
+        check(build, "build")
         self._build = build
         self.network = plan(build.topology)
         self.capabilities = capabilities.discover()

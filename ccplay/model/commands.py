@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, TypeAlias
 
+from ccplay.model import settings
 from ccplay.model.base import FEW, MANY, Command, Moment, Name
+from ccplay.model.fields import Field
 from ccplay.model.network import BOTTLENECK, Topology
+from ccplay.model.quantities import (
+    FLAG,
+    FREQUENCY,
+    INTERVAL,
+    OCTETS,
+    PACKET_SIZE,
+    RATE,
+    SIZE,
+    WHOLE,
+)
+from ccplay.model.texts import LINE, NAME
 from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
 
 
@@ -17,7 +31,15 @@ class Build(Command, frozen=True):
     """By name of a link, of a direction, or ``bottleneck``; later entries win."""
     congestion_controls: Annotated[dict[str, str], FEW] = {}
     """Default algorithm of new sockets by host; ``cubic`` where nothing is said."""
-    sample_hz: float = 50.0
+    sample_hz: Annotated[
+        float,
+        Field(
+            FREQUENCY,
+            'How often sockets and queues are read, "10 Hz" to "200 Hz"; 50 Hz by default',
+            *(10, 200),
+            key="sampling",
+        ),
+    ] = 50.0
     seed: int = 1
     """For random loss and jitter."""
     reserved: Annotated[list[str], MANY] = []
@@ -39,102 +61,149 @@ class Build(Command, frozen=True):
 class StartFlow(Command, frozen=True):
     """Start a long-lived iperf3 transfer from ``src`` to ``dst``."""
 
-    flow: str | None = None
+    flow: Annotated[str | None, settings.FLOW] = None
     """Its name; None takes the next free number."""
-    src: str | None = None
+    src: Annotated[str | None, settings.SRC] = None
     """The sending host; None takes the first sender."""
-    dst: str | None = None
+    dst: Annotated[str | None, settings.DST] = None
     """The receiving host; None takes the one opposite ``src``."""
-    cc: str | None = None
+    cc: Annotated[str | None, settings.CC] = None
     """The congestion control; None takes the sending host's default."""
-    streams: int = 1
-    """Parallel connections."""
-    bytes: int | None = None
-    """Stop after so many bytes of payload."""
-    duration_s: float | None = None
-    """Stop after so long."""
-    ecn: bool = False
-    """Ask for ECN as its connections open (RFC 3168); some algorithms ask by themselves."""
-    monitor: bool = False
-    """Follow each of its packets from host to host: one-way delay, what arrives, what is lost."""
+    streams: Annotated[
+        int,
+        # 128 is iperf3's own limit.
+        Field(
+            *(WHOLE, "Parallel connections", 1, 128), label="streams", hint="parallel connections"
+        ),
+    ] = 1
+    bytes: Annotated[int | None, settings.PAYLOAD] = None
+    duration_s: Annotated[
+        float | None, replace(settings.DURATION, label="or after", unset="no limit")
+    ] = None
+    ecn: Annotated[
+        bool,
+        Field(
+            FLAG, "Ask for ECN, so that queues that can mark its packets instead of dropping them"
+        ),
+    ] = False
+    """Some algorithms ask for it by themselves (RFC 3168)."""
+    monitor: Annotated[bool, settings.MONITOR] = False
 
 
 class StopFlow(Command, frozen=True):
     """End a flow."""
 
-    flow: str
+    flow: Annotated[str, settings.FLOW]
 
 
 class StartDownload(Command, frozen=True):
     """Fetch ``bytes`` from a web server on ``src`` with wget on ``dst``."""
 
-    download: str | None = None
-    src: str | None = None
-    dst: str | None = None
-    cc: str | None = None
-    bytes: int = 177_669
+    download: Annotated[str | None, settings.DOWNLOAD] = None
+    src: Annotated[str | None, settings.SRC] = None
+    dst: Annotated[str | None, settings.DST] = None
+    cc: Annotated[str | None, settings.CC] = None
+    bytes: Annotated[
+        int, replace(settings.PAYLOAD, label="size", hint="50 MB, 178 kB", unset="")
+    ] = 177_669
 
 
 class StopDownload(Command, frozen=True):
     """Break a download off."""
 
-    download: str
+    download: Annotated[str, settings.DOWNLOAD]
 
 
 class StartPing(Command, frozen=True):
     """Ping ``dst`` from ``src``."""
 
-    ping: str | None = None
-    src: str | None = None
-    dst: str | None = None
-    interval_s: float = 0.2
-    count: int | None = None
+    ping: Annotated[str | None, settings.PING] = None
+    src: Annotated[str | None, settings.SRC] = None
+    dst: Annotated[str | None, settings.DST] = None
+    interval_s: Annotated[
+        float,
+        Field(
+            INTERVAL,
+            "Time between two pings, 200 ms by default",
+            # ping(8) itself refuses much less, and faster ones cost more than they show.
+            *(0.01, 60),
+            key="interval",
+            label="every",
+            hint="200 ms, 1 s",
+        ),
+    ] = 0.2
+    count: Annotated[
+        int | None,
+        Field(
+            *(WHOLE, "How many pings", 1, 1_000_000),
+            label="how many",
+            hint="pings",
+            unset="until stopped",
+        ),
+    ] = None
 
 
 class StopPing(Command, frozen=True):
     """End a ping."""
 
-    ping: str
+    ping: Annotated[str, settings.PING]
 
 
 class StartUdp(Command, frozen=True):
     """Send UDP packets from ``src`` to ``dst`` at a constant rate: cross traffic."""
 
-    udp: str | None = None
+    udp: Annotated[str | None, settings.UDP] = None
     """Its name; None takes the next free one: ``u1``, ``u2`` …"""
-    src: str | None = None
-    dst: str | None = None
-    rate_bps: int = 1_000_000
-    """Bits of payload a second."""
-    packet_bytes: int = 1024
-    """Payload of each packet; more than fits the links' MTU goes in fragments."""
-    duration_s: float | None = None
-    """Stop after so long."""
-    monitor: bool = False
-    """As of a flow."""
+    src: Annotated[str | None, settings.SRC] = None
+    dst: Annotated[str | None, settings.DST] = None
+    rate_bps: Annotated[
+        int,
+        Field(
+            RATE,
+            "How fast it sends payload",
+            *(1_000, 1_000_000_000),
+            key="rate",
+            label="rate",
+            hint="of payload: 1 kbit/s to 1 Gbit/s",
+        ),
+    ] = 1_000_000
+    packet_bytes: Annotated[
+        int,
+        Field(
+            PACKET_SIZE,
+            "Payload of each packet, 1024 bytes by default",
+            # iperf3 numbers its packets in the first 16, and IPv4 carries no more than 65507.
+            *(16, 65_507),
+            key="packet",
+            label="packets of",
+            hint="payload: 16 to 65507 bytes",
+        ),
+    ] = 1024
+    """More than fits the links' MTU goes in fragments."""
+    duration_s: Annotated[float | None, settings.DURATION] = None
+    monitor: Annotated[bool, settings.MONITOR] = False
 
 
 class StopUdp(Command, frozen=True):
     """End cross traffic."""
 
-    udp: str
+    udp: Annotated[str, settings.UDP]
 
 
 class SetCongestionControl(Command, frozen=True):
     """Switch a running flow, or the default of a host's new sockets; exactly one is named."""
 
-    cc: str
-    flow: str | None = None
-    host: str | None = None
+    cc: Annotated[str, settings.CC]
+    flow: Annotated[str | None, settings.FLOW] = None
+    host: Annotated[str | None, Field(NAME, "The host whose new connections change")] = None
 
 
 class SetQdisc(Command, frozen=True):
     """Replace the queue in front of a link while traffic flows; the rate stays."""
 
     qdisc: Qdisc
-    link: str = BOTTLENECK
-    traffic_class: str | None = None
-    """Whose queue, where the link has classes."""
+    link: Annotated[str, settings.LINK] = BOTTLENECK
+    traffic_class: Annotated[str | None, Field(NAME, "Which class's queue", key="class")] = None
 
 
 class SetClasses(Command, frozen=True):
@@ -144,18 +213,18 @@ class SetClasses(Command, frozen=True):
     """
 
     classes: Annotated[list[TrafficClass], FEW]
-    link: str = BOTTLENECK
+    link: Annotated[str, settings.LINK] = BOTTLENECK
 
 
 class SetLink(Command, frozen=True):
     """Change rate, delay, jitter, loss or marking of a link; the queue stays."""
 
-    link: str = BOTTLENECK
-    rate: int | None = None
-    delay_us: int | None = None
-    jitter_us: int | None = None
-    loss: float | None = None
-    mark: int | None = None
+    link: Annotated[str, settings.LINK] = BOTTLENECK
+    rate: Annotated[int | None, settings.LINK_RATE] = None
+    delay_us: Annotated[int | None, settings.DELAY] = None
+    jitter_us: Annotated[int | None, settings.JITTER] = None
+    loss: Annotated[float | None, settings.LOSS] = None
+    mark: Annotated[int | None, settings.MARK] = None
 
 
 class StartCapture(Command, frozen=True):
@@ -166,19 +235,34 @@ class StartCapture(Command, frozen=True):
     bottleneck's queue, or else at the router.
     """
 
-    link: str = BOTTLENECK
-    capture: str | None = None
+    link: Annotated[str, settings.LINK] = BOTTLENECK
+    capture: Annotated[str | None, settings.CAPTURE] = None
     """Its name; None takes the next free one: ``c1``, ``c2`` …"""
-    snaplen: int = 128
-    """Bytes kept of each packet: all headers, and little more."""
-    max_bytes: int = 50_000_000
-    """The file ends before it would be longer."""
+    snaplen: Annotated[
+        int,
+        Field(
+            *(OCTETS, "Bytes kept of each packet", 64, 65_535),
+            label="per packet",
+            hint="128 B hold all headers",
+        ),
+    ] = 128
+    max_bytes: Annotated[
+        int,
+        Field(
+            SIZE,
+            "The file ends before it would be longer",
+            *(10_000, 1_000_000_000),
+            key="size",
+            label="file up to",
+            hint="pcapng, in the folder of the lab",
+        ),
+    ] = 50_000_000
 
 
 class StopCapture(Command, frozen=True):
     """End a capture."""
 
-    capture: str
+    capture: Annotated[str, settings.CAPTURE]
 
 
 class TraceFlow(Command, frozen=True):
@@ -187,19 +271,19 @@ class TraceFlow(Command, frozen=True):
     ``TraceSamples`` and ``CaStateChanged`` of each of its connections follow.
     """
 
-    flow: str
+    flow: Annotated[str, settings.FLOW]
 
 
 class UntraceFlow(Command, frozen=True):
     """End that; sampling goes on."""
 
-    flow: str
+    flow: Annotated[str, settings.FLOW]
 
 
 class Mark(Command, frozen=True):
     """Put a remark on the time axis."""
 
-    text: str
+    text: Annotated[str, Field(LINE, "A remark on the time axis")]
     at: Moment | None = None
     """The moment that it is about; None: the one at which it takes effect."""
     name: Name | None = None

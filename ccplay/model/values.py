@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from ccplay.model import settings
 from ccplay.model.base import FEW, MANY, Count, Duration, Option, Value
-
-SAMPLE_HZ = (10.0, 200.0)
-"""The least and the most sweeps a second."""
-
-CAPTURE_LIMITS = (10_000, 1_000_000_000)
-"""The least and the most bytes that a capture's file may be bounded to."""
-
-MOST_MARK = 10_000
-"""A link marks from no more packets on."""
+from ccplay.model.fields import Field
+from ccplay.model.quantities import OCTETS, SHARE
+from ccplay.model.texts import NAME
 
 MOST_VARIABLES = 16
 """A flow, or a queue, has no more of its own."""
@@ -38,9 +33,9 @@ class Qdisc(Value, frozen=True):
 class TrafficClass(Value, frozen=True):
     """A queue of its own for some of a link's traffic, with a share of the rate; tc-htb(8)."""
 
-    name: str
-    share: float
-    """Of the link's rate, 0 to 1: what it is sure of. It borrows what the others leave."""
+    name: Annotated[str, Field(NAME, "What it is called")]
+    share: Annotated[float, Field(SHARE, "The part of the link's rate that it is sure of", 0.01, 1)]
+    """It borrows what the others leave."""
     traffic: Annotated[list[str], MANY] = []
     """Names of traffic, or all of a kind: the plural of one of ``traffic.TRAFFIC``."""
     qdisc: Qdisc | None = None
@@ -50,25 +45,27 @@ class TrafficClass(Value, frozen=True):
 class LinkSetting(Value, frozen=True):
     """What one direction of a link does to packets. None leaves a field as it is."""
 
-    rate: int | None = None
-    """Bits per second on the wire, Ethernet header included; 0 is unlimited."""
-    delay_us: int | None = None
-    """Added propagation delay, one way."""
-    jitter_us: int | None = None
-    """Half the width of the uniform variation around the delay."""
-    loss: float | None = None
-    """Probability, 0 to 1, that a packet is lost after the queue."""
+    rate: Annotated[int | None, settings.LINK_RATE] = None
+    delay_us: Annotated[int | None, settings.DELAY] = None
+    jitter_us: Annotated[int | None, settings.JITTER] = None
+    loss: Annotated[float | None, settings.LOSS] = None
     qdisc: Qdisc | None = None
     """The queue in front of the link, where it has no classes."""
     classes: Annotated[list[TrafficClass], FEW] | None = None
     """Several queues that share the rate; the last takes what no class names. Empty: one queue."""
-    mtu: int | None = None
-    """Bytes of the largest IP packet, of both directions at once; 1500 where nothing is said."""
-    mark: int | None = None
-    """Mark packets of ECN flows with CE while so many full packets wait in front of the link.
+    mtu: Annotated[
+        int | None,
+        Field(
+            OCTETS,
+            "Bytes of the largest IP packet, of both directions at once; 1500 by default",
+            # Below 296, Linux does not advertise a segment that fits (route.min_adv_mss, 256).
+            *(296, 1500),
+        ),
+    ] = None
+    mark: Annotated[int | None, settings.MARK] = None
+    """Packets are counted as bytes, each of them as the MTU and its Ethernet header.
 
-    They are counted as bytes, each of them as the MTU and its Ethernet header: with offloads one
-    packet of the queue is up to 45 of the wire. 0 marks none. Disciplines that mark do so besides.
+    With offloads one packet of the queue is up to 45 of the wire. Disciplines mark besides.
     """
 
 

@@ -21,7 +21,8 @@ from ccplay.model.commands import (
     TraceFlow,
     UntraceFlow,
 )
-from ccplay.model.disciplines import DISCIPLINES, Parameter
+from ccplay.model.disciplines import DISCIPLINES
+from ccplay.model.fields import Field
 from ccplay.model.traffic import started_by, stopped_by
 from ccplay.model.values import LinkSetting, Monitored, Qdisc, TrafficClass
 from ccplay.units import format_clock, format_rate, format_ratio, format_time_us
@@ -39,7 +40,7 @@ def describe_qdisc(qdisc: Qdisc) -> str:
     for name, value in sorted(qdisc.options.items(), key=lambda option: option[0] != "limit"):
         # A stranger's recording may have text where a number belongs.
         plain = name not in known or isinstance(value, str)
-        text = str(value) if plain else known[name].write(value)
+        text = str(value) if plain else known[name].show(value)
         if name == "limit":
             words.append(text.replace("packets", "pkt"))
         elif value is True:
@@ -51,10 +52,12 @@ def describe_qdisc(qdisc: Qdisc) -> str:
 
 def limit_unit(kind: str) -> str:
     """Say what the ``limit`` of a kind of queue counts: ``packets`` or ``bytes``."""
-    return next((each.unit for each in _parameters(kind) if each.name == "limit"), "packets")
+    return next(
+        (each.quantity.unit for each in _parameters(kind) if each.name == "limit"), "packets"
+    )
 
 
-def _parameters(kind: str) -> tuple[Parameter, ...]:
+def _parameters(kind: str) -> tuple[Field, ...]:
     return DISCIPLINES[kind].parameters if kind in DISCIPLINES else ()
 
 

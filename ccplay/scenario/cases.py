@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from ccplay.scenario.fields import quantities
+from ccplay.model.commands import Build
+from ccplay.model.fields import Field, fields_of
+from ccplay.model.quantities import FLAG, SECONDS, WHOLE
+from ccplay.model.quoting import quote
+from ccplay.model.settings import DAY_S
+from ccplay.model.texts import LINE, PROSE, choice
 from ccplay.scenario.fields.evidence import read_expect, read_figures, read_published
-from ccplay.scenario.fields.network import read_build
+from ccplay.scenario.fields.network import SEED, read_build
 from ccplay.scenario.fields.timeline import read_timeline
-from ccplay.scenario.file.mistakes import quote
 from ccplay.scenario.file.settings import Setting, lay_over
 from ccplay.scenario.file.tree import Node, Reader, overlay
 from ccplay.scenario.matrix import Point, check_settings, points, read_matrix, size
@@ -26,18 +30,26 @@ MOST_CASES = 1000
 ENDS = ("duration", "all", "first")
 """What can end a case."""
 
-VALUES: dict[str, Callable[[Any], Any]] = {
-    "about": quantities.prose,
-    "duration": quantities.duration,
-    "until": quantities.Choice("end", ENDS),
-    "repeats": quantities.Whole(1, MOST_REPEATS),
-    "jitter": quantities.seconds,
-    "balanced": quantities.flag,
-    "sampling": quantities.sampling,
-    "seed": quantities.seed,
-    "published_in": quantities.text,
+VALUES: dict[str, Field] = {
+    "about": Field(PROSE, "What it shows, for people"),
+    "duration": Field(SECONDS, "How long a run lasts at the most", 1e-6, DAY_S),
+    "until": Field(
+        choice("end", ENDS),
+        '"all": end once all steps are done and all limited traffic has ended; '
+        '"first": once the first flow of a fixed size is done',
+    ),
+    "repeats": Field(WHOLE, "How often every case is run", 1, MOST_REPEATS),
+    "jitter": Field(
+        *(SECONDS, "Each repeat starts each flow later by something random up to this", 0, DAY_S),
+    ),
+    "balanced": Field(
+        FLAG, "Over the repeats, flows that start together take turns at being the first"
+    ),
+    "sampling": fields_of(Build)["sample_hz"],
+    "seed": SEED,
+    "published_in": Field(LINE, "Who measured that, and where it can be read: reports cite it"),
 }
-"""The single values of a case, and how each is read."""
+"""The single values of a case, each described once."""
 TABLES = ("topology", "links", "hosts", "timeline", "figures", "expect", "published")
 CASE_KEYS = (*VALUES, *TABLES)
 """What a case is read from."""
@@ -112,7 +124,7 @@ def _merged(common: Node, cases: Node | None, reader: Reader) -> Iterator[tuple[
         own = reader.table(node, OWN_KEYS)
         if "name" not in own:
             reader.mistakes.add(node.place, "name is missing: what this case is called")
-        name = reader.value(own.pop("name", None), quantities.text, "")
+        name = reader.value(own.pop("name", None), LINE.read, "")
         yield name, overlay(common, Node(node.place, own))
 
 
@@ -123,9 +135,9 @@ def _case(node: Node, reader: Reader) -> Case:
         reader.mistakes.add(node.place, text)
 
     def value(key: str, default: T) -> T:
-        return reader.value(table.get(key), VALUES[key], default)
+        return reader.value(table.get(key), VALUES[key].read, default)
 
-    duration_s = value("duration", float(quantities.LONGEST_S))
+    duration_s = value("duration", float(DAY_S))
     build, names = read_build(table, reader)
     if names is not None:
         check_overruled(table.get("links"), names, reader)

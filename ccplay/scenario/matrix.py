@@ -8,8 +8,10 @@ from itertools import product
 from math import prod
 from typing import Any, TypeAlias
 
-from ccplay.scenario.fields import quantities
-from ccplay.scenario.file.mistakes import Place, quote, spell
+from ccplay.model.quantities import NUMBER
+from ccplay.model.quoting import MisfitError, quote
+from ccplay.model.texts import LINE
+from ccplay.scenario.file.mistakes import Place, spell
 from ccplay.scenario.file.paths import NOWHERE, Path, read_path
 from ccplay.scenario.file.settings import Setting
 from ccplay.scenario.file.tree import Node, Reader
@@ -126,7 +128,7 @@ def _axis(key: str, node: Node, reader: Reader) -> Axis:
         if each not in table:
             reader.mistakes.add(node.place, f"{each} is missing")
     return Axis(
-        name=reader.value(Node(node.place, key), quantities.text, ""),
+        name=reader.value(Node(node.place, key), LINE.read, ""),
         paths=_paths(table.get("path"), reader),
         place=(*node.place, "values"),
         values=_values(table.get("values"), table.get("names"), reader),
@@ -153,7 +155,7 @@ def _values(
     if named and len(names) != len(values):
         text = f"{len(names)} names for {len(values)} values"
         reader.mistakes.add(named.place, text)
-    read: Callable[[Any], Parameter] = quantities.text if named else _label
+    read: Callable[[Any], Parameter] = LINE.read if named else _label
     unnamed: Parameter = ""
     labels = [reader.value(each, read, unnamed) for each in names]
     seen: set[str] = set()
@@ -169,12 +171,12 @@ def _label(value: Any) -> Parameter:
     if isinstance(value, bool):
         return value
     if isinstance(value, int | float):
-        if abs(quantities.number(value)) > LARGEST_WHOLE:
-            raise quantities.MisfitError(f"{quote(value)} is too large")
+        if abs(NUMBER.read(value)) > LARGEST_WHOLE:
+            raise MisfitError(f"{quote(value)} is too large")
         return value
     if isinstance(value, str):
-        return quantities.text(value)
-    raise quantities.MisfitError('has no name of its own: give the axis names = ["…", "…"]')
+        return str(LINE.read(value))
+    raise MisfitError('has no name of its own: give the axis names = ["…", "…"]')
 
 
 def _word(value: Parameter) -> str:

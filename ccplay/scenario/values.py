@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ccplay.errors import UsageError
 from ccplay.model.commands import AnyCommand, Build, StartFlow
-from ccplay.scenario.file.mistakes import did_you_mean, quote
+from ccplay.model.quoting import did_you_mean, quote
 from ccplay.visible import printable
 
 

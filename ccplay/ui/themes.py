@@ -16,7 +16,7 @@ from textual.theme import Theme
 
 from ccplay.assets import assets
 from ccplay.errors import UsageError
-from ccplay.model.disciplines import did_you_mean
+from ccplay.model.quoting import did_you_mean
 
 DEFAULT = "dark"
 """The theme where nobody chose one."""

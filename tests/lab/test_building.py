@@ -14,7 +14,7 @@ from ccplay.bpf.libbpf import LoadError
 from ccplay.bpf.registry import register
 from ccplay.bpf.support import lack
 from ccplay.cli import main
-from ccplay.scenario.fields import quantities
+from ccplay.model import texts
 
 _missing = lack()
 pytestmark = pytest.mark.skipif(_missing is not None, reason=f"{_missing}")
@@ -77,7 +77,7 @@ def test_an_endless_loop_is_refused_in_few_words(tmp_path: Path) -> None:
 def test_a_mistake_is_told_before_anything_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(quantities, "own_algorithms", set())
+    monkeypatch.setattr(texts, "own_algorithms", set())
     source, scenario = tmp_path / "mine.bpf.c", tmp_path / "x.toml"
     source.write_text(TEMPLATE.replace(CUT, "return nonsense(cwnd);"))
     scenario.write_text(

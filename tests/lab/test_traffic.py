@@ -254,14 +254,14 @@ async def test_a_command_that_does_not_fit_is_refused_with_what_there_is() -> No
             StartFlow(flow="a/2"),
             StartPing(interval_s=0.0001),
         )
-        await lab.until(lambda state: says(state, "interval_s"))
+        await lab.until(lambda state: says(state, "interval: must be from 10 ms"))
         for text in (
             "the name 'a' is taken",
             "no flow '7'; running: a",
             "no host 'x1'; hosts: s1, d1",
             "no host 'r1'",
             "congestion control 'cubik' is not in this kernel (has: ",
-            "bytes must be more than 0",
+            "bytes: must be from 1 B",
             "neither spaces nor '/'",
         ):
             assert says(lab.state, text), text

@@ -99,7 +99,7 @@ def pfifo(limit: int) -> SetQdisc:
         (LinkDialog, "enter", None),
         (LinkDialog, "5 M b i t enter", SetLink(rate=5_000_000)),
         (LinkDialog, "tab 4 0 m s down down 2 % enter", SetLink(delay_us=40_000, loss=0.02)),
-        (LinkDialog, "up right down 9 k b i t enter", SetLink(link="r1-r2", rate=9_000)),
+        (LinkDialog, "up right down 9 0 0 k b i t enter", SetLink(link="r1-r2", rate=900_000)),
         (LinkDialog, "tab N o n e tab tab 0 enter", SetLink(delay_us=0, loss=0.0)),
         (PingDialog, "enter", StartPing(src="s1", dst="d1")),
         (
@@ -243,7 +243,7 @@ async def test_bad_input_says_why_and_stays() -> None:
         assert app.answers == []
         assert app.focused is field.input
         assert field.input.value == "xy"
-        assert field.reason == "'xy' is not a rate such as '10 Mbit/s'"
+        assert field.reason == '"xy" is not a rate such as "10 Mbit/s"'
         await pilot.press("end", "backspace", "backspace", "2", "M", "b", "i", "t", "enter")
         await pilot.pause()
         assert app.answers == [SetLink(rate=2_000_000)]
@@ -253,12 +253,18 @@ async def test_bad_input_says_why_and_stays() -> None:
     ("dialog", "keys", "reason"),
     [
         (UdpDialog, "5", '"5" is not a rate such as "1 Mbit/s"'),
-        (UdpDialog, "2 G b i t / s", "rates of UDP go from 1 kbit/s to 1 Gbit/s, not 2 Gbit/s"),
-        (UdpDialog, "tab 7 0 k B", "packets go from 16 B to 65.5 kB, not 70 kB"),
-        (UdpDialog, "tab tab tab tab 0 space s", '"0 s" is no time at all'),
-        (PingDialog, "tab tab 1 m s", "intervals go from 10 ms to 60 s, not 1 ms"),
-        (DownloadDialog, "0 B", "sizes go from 1 B to 1000 GB, not 0 B"),
-        (LinkDialog, " ".join("9" * 400) + " M b i t / s", "that is more than can be counted"),
+        (UdpDialog, "2 G b i t / s", "must be from 1 kbit/s to 1 Gbit/s, not 2 Gbit/s"),
+        (UdpDialog, "tab 7 0 k B", "must be from 16 B to 65507 bytes, not 70 kB"),
+        (UdpDialog, "tab tab tab tab 0 space s", "must be from 1 µs to 24 h, not 0 µs"),
+        (PingDialog, "tab tab 1 m s", "must be from 10 ms to 60 s, not 1 ms"),
+        (DownloadDialog, "0 B", "must be from 1 B to 1000 GB, not 0 B"),
+        (
+            LinkDialog,
+            " ".join("9" * 400) + " M b i t / s",
+            f'"{"9" * 57}..." is not a rate such as "10 Mbit/s"',
+        ),
+        (LinkDialog, "9 k b i t / s", "must be from 100 kbit/s to 1 Gbit/s, not 9 kbit/s"),
+        (LinkDialog, "0 k b i t / s", '"0kbit/s" moves nothing; for no limit write "unlimited"'),
     ],
     ids=lambda value: value[:20] if isinstance(value, str) else None,
 )

@@ -17,8 +17,8 @@ from ccplay.bpf.loaded import Library, is_ours
 from ccplay.bpf.own_files import own_algorithms
 from ccplay.cli import main
 from ccplay.errors import ScenarioError, UsageError
+from ccplay.model import texts
 from ccplay.model.algorithms import CATALOGUE
-from ccplay.scenario.fields import quantities
 from ccplay.scenario.file.reading import load
 from ccplay.scenario.rules.own_algorithms import admit, driven
 from ccplay.session import launch
@@ -185,7 +185,7 @@ def test_a_lab_hears_of_files_on_its_command_line() -> None:
 def test_a_scenario_may_use_the_name_once_it_is_admitted_and_records_the_digest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(quantities, "own_algorithms", set())
+    monkeypatch.setattr(texts, "own_algorithms", set())
     path = tmp_path / "x.toml"
     path.write_text('duration = "1 s"\ntimeline = [{ at = "0 s", do = "start-flow", cc = "mine" }]')
     with pytest.raises(ScenarioError, match="unknown congestion control"):

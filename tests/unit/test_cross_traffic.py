@@ -100,7 +100,7 @@ def test_a_file_says_it_with_units() -> None:
     [
         ('do = "start-udp", rate = "unlimited"', "is not a rate"),
         ('do = "start-udp", rate = 1000000', "has no unit"),
-        ('do = "start-udp", packet = "8 bytes"', "packets go from 16 B"),
+        ('do = "start-udp", packet = "8 bytes"', "must be from 16 B"),
         ('do = "stop-udp", udp = "u1"', 'no udp "u1" is ever started'),
         ('do = "start-udp", dst = "r"', "is a router"),
     ],

@@ -64,7 +64,7 @@ figures = ["drops", "loss"]
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("repeats = 0", "t.toml:3: repeats: must be a whole number from 1 to 1000, not 0"),
+        ("repeats = 0", "t.toml:3: repeats: must be from 1 to 1000, not 0"),
         ("repeats = '3'", "a whole number"),
         ("jitter = 0.1", 'jitter: 0.1 has no unit: write a time such as "20 s"'),
         ("jitter = '61 s'", None),

@@ -9,12 +9,12 @@ from pyroute2.netlink.rtnl import RTM_NEWQDISC
 from pyroute2.netlink.rtnl.tcmsg import tcmsg
 
 from ccplay.errors import CommandError
-from ccplay.lab.links.htb import check_rate
 from ccplay.lab.network.rtnl import traffic_control
 from ccplay.lab.queues.qdiscs import changed, decode, encode, validate
 from ccplay.model.base import Option
 from ccplay.model.disciplines import DISCIPLINES
-from ccplay.model.values import Qdisc
+from ccplay.model.fields import check
+from ccplay.model.values import LinkSetting, Qdisc
 
 EXAMPLES: dict[str, dict[str, Option]] = {
     "pfifo": {"limit": 100},
@@ -70,7 +70,7 @@ def test_options_survive_the_way_through_netlink(kind: str) -> None:
 
 
 def test_an_option_misspelt_is_corrected() -> None:
-    with pytest.raises(CommandError, match="'limt'; did you mean 'limit'"):
+    with pytest.raises(CommandError, match='"limt"; did you mean "limit"'):
         validate(Qdisc(kind="pfifo", options={"limt": 3}))
 
 
@@ -139,7 +139,7 @@ def test_pfifo_holds_100_packets_by_default() -> None:
 @pytest.mark.parametrize("rate", [99_999, 1_000_000_001])
 def test_rates_out_of_range_are_refused(rate: int) -> None:
     with pytest.raises(CommandError, match="100 kbit/s to 1 Gbit/s"):
-        check_rate(rate)
+        check(LinkSetting(rate=rate), "link r->h2")
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ from jsonschema import Draft202012Validator
 from ccplay.assets import assets
 from ccplay.cli import main
 from ccplay.model.disciplines import DISCIPLINES
+from ccplay.model.fields import fields_of
 from ccplay.scenario.fields.schema import schema, text
-from ccplay.scenario.fields.timeline import ACTIONS, FIELDS
+from ccplay.scenario.fields.timeline import ACTIONS
 from ccplay.scenario.file.library import shipped
 
 VALIDATOR = Draft202012Validator(schema())
@@ -61,7 +62,11 @@ def test_a_schema_is_no_scenario() -> None:
 
 def test_it_knows_all_actions_fields_disciplines_and_parameters() -> None:
     found = text()
-    words = [*ACTIONS, *(key for key, _ in FIELDS.values()), *DISCIPLINES]
+    words = [
+        *ACTIONS,
+        *(each.key for action in ACTIONS.values() for each in fields_of(action).values()),
+        *DISCIPLINES,
+    ]
     words += [each.name for kind in DISCIPLINES.values() for each in kind.parameters]
     assert [word for word in words if f'"{word}"' not in found] == []
 

@@ -84,9 +84,9 @@ def test_every_flow_has_a_colour_of_its_own(look: Look) -> None:
     ("wrong", "right", "message"),
     [
         ('"#8b98a5"', '"grey"', "[plot] axis: 'grey' is not a colour such as '#5fb3ff'"),
-        ("grid =", "gird =", "[plot] unknown name 'gird'; did you mean 'grid'?"),
+        ("grid =", "gird =", "[plot] unknown name 'gird'; did you mean \"grid\"?"),
         ("panel =", "# panel =", "[screen] lacks 'panel'"),
-        ("[plot]", "[plots]", "unknown name 'plots'; did you mean 'plot'?"),
+        ("[plot]", "[plots]", "unknown name 'plots'; did you mean \"plot\"?"),
         ("dark = true", "dark = 1", "dark is true or false, not 1"),
         ("flows = [", "flows = []\nca_states = [", "Cannot overwrite a value"),
         ('title = "Dark"', "title = Dark", "at line 1"),

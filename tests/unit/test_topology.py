@@ -21,7 +21,7 @@ def test_linear_has_three_nodes_and_router_queues_under_study() -> None:
     assert network.bottlenecks == ["r->h2", "r->h1"]
 
 
-@pytest.mark.parametrize("pairs", range(PAIRS.low, PAIRS.high + 1))
+@pytest.mark.parametrize("pairs", range(int(PAIRS.low or 0), int(PAIRS.high or 0) + 1))
 def test_dumbbell_is_consistent(pairs: int) -> None:
     network = plan(Topology(kind="dumbbell", pairs=pairs))
     names = [each.name for each in network.nodes]

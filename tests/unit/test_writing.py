@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,7 +39,7 @@ from ccplay.model.commands import (
     TraceFlow,
     UntraceFlow,
 )
-from ccplay.model.disciplines import DISCIPLINES, Parameter, thresholds
+from ccplay.model.disciplines import DISCIPLINES, thresholds
 from ccplay.model.events import (
     AnyEvent,
     Applied,
@@ -56,18 +57,18 @@ from ccplay.model.events import (
     UdpEnded,
     UdpStarted,
 )
+from ccplay.model.fields import Field, fields_of
 from ccplay.model.network import Network, Topology
+from ccplay.model.quantities import RATE, SWITCH
+from ccplay.model.texts import CONGESTION_CONTROLS
 from ccplay.model.topologies import plan
 from ccplay.model.traffic import TRAFFIC, is_limited, started_by
 from ccplay.model.values import (
-    CAPTURE_LIMITS,
     Capabilities,
     LinkSetting,
     Qdisc,
     TrafficClass,
 )
-from ccplay.scenario.fields import quantities as read
-from ccplay.scenario.fields import spelling
 from ccplay.scenario.file.library import find, shipped
 from ccplay.scenario.file.reading import load, parse
 from ccplay.scenario.file.writing import write
@@ -76,10 +77,25 @@ from ccplay.scenario.rules.own_algorithms import admitted, rerun
 from ccplay.scenario.values import Case
 from ccplay.session.timeline import Script
 from ccplay.state.lab_state import LabState
+from ccplay.units import (
+    write_frequency,
+    write_rate,
+    write_seconds,
+    write_share,
+    write_size,
+    write_time_us,
+)
 
 READY_AT = 0.4321
 
-CAPTURES = (CAPTURE_LIMITS[0], LARGEST_CAPTURE)
+
+def between(command: type[msgspec.Struct], name: str) -> st.SearchStrategy[int]:
+    """Draw whole numbers between the bounds of a setting."""
+    field = fields_of(command)[name]
+    return st.integers(int(field.low or 0), int(field.high or 0))
+
+
+CAPTURES = st.integers(int(fields_of(StartCapture)["max_bytes"].low or 0), LARGEST_CAPTURE)
 
 CAPABILITIES = Capabilities(
     kernel="6.18.5",
@@ -121,15 +137,18 @@ def reread(state: LabState, **options: float) -> Case:
 # --- any session ----------------------------------------------------------------------------
 
 
-def values(parameter: Parameter) -> st.SearchStrategy[Option]:
-    if parameter.unit == "flag":
+rates = between(LinkSetting, "rate")
+
+
+def values(parameter: Field) -> st.SearchStrategy[Option]:
+    quantity = parameter.quantity
+    if quantity is SWITCH:
         return st.booleans()
-    if parameter.unit == "choice":
-        return st.sampled_from(parameter.choices)
-    low, high = parameter.low, parameter.high
-    if parameter.unit == "bit/s":
-        low, high = max(low, read.RATES[0]), read.RATES[1]
-    return st.integers(low, high)
+    if "enum" in quantity.shape:
+        return st.sampled_from(quantity.shape["enum"])
+    if quantity is RATE:
+        return rates
+    return st.integers(int(parameter.low or 0), int(parameter.high or 0))
 
 
 @st.composite
@@ -148,10 +167,9 @@ def queues(draw: st.DrawFn) -> Qdisc:
     return Qdisc(kind=discipline.kind, options=options)
 
 
-rates = st.integers(*read.RATES)
 losses = st.floats(0.0, 1.0)
 moments = st.integers(0, 3_600_000).map(lambda ms: ms / 1000)
-algorithms = st.sampled_from(read.CONGESTION_CONTROLS)
+algorithms = st.sampled_from(CONGESTION_CONTROLS)
 
 
 @st.composite
@@ -172,7 +190,7 @@ def classes(draw: st.DrawFn) -> list[TrafficClass]:
 
 @st.composite
 def settings(draw: st.DrawFn) -> LinkSetting:
-    delay = draw(st.none() | st.integers(0, read.LONGEST_DELAY_US))
+    delay = draw(st.none() | between(LinkSetting, "delay_us"))
     rate = draw(st.none() | rates)
     return LinkSetting(
         rate=rate,
@@ -226,14 +244,14 @@ def traffic(draw: st.DrawFn, name: str, network: Network) -> list[AnyCommand]:
                 cc=draw(algorithms),
                 streams=draw(st.integers(1, 128)),
                 ecn=draw(st.booleans()),
-                bytes=draw(st.none() | st.integers(1, read.LARGEST_TRANSFER)),
+                bytes=draw(st.none() | between(StartFlow, "bytes")),
                 duration_s=draw(st.none() | limit),
             )
             switch = SetCongestionControl(cc=draw(algorithms), flow=name)
             trace, untrace = TraceFlow(flow=name), UntraceFlow(flow=name)
             done: list[AnyCommand] = [start, trace, switch, untrace, StopFlow(flow=name)]
         case 1:
-            amount = draw(st.integers(1, read.LARGEST_TRANSFER))
+            amount = draw(between(StartFlow, "bytes"))
             start = StartDownload(
                 download=f"w{name}", src=src, dst=dst, cc=draw(algorithms), bytes=amount
             )
@@ -243,14 +261,14 @@ def traffic(draw: st.DrawFn, name: str, network: Network) -> list[AnyCommand]:
                 udp=f"u{name}",
                 src=src,
                 dst=dst,
-                rate_bps=draw(st.integers(*read.UDP_RATES)),
-                packet_bytes=draw(st.integers(*read.UDP_PACKETS)),
+                rate_bps=draw(between(StartUdp, "rate_bps")),
+                packet_bytes=draw(between(StartUdp, "packet_bytes")),
                 duration_s=draw(st.none() | limit),
             )
             done = [start, StopUdp(udp=f"u{name}")]
         case _:
             gap = draw(st.integers(10_000, 60_000_000)) / 1e6
-            number = draw(st.none() | st.integers(1, read.MOST_PINGS))
+            number = draw(st.none() | between(StartPing, "count"))
             start = StartPing(ping=f"p{name}", src=src, dst=dst, interval_s=gap, count=number)
             done = [start, StopPing(ping=f"p{name}")]
     return done[: draw(st.integers(1, len(done)))]
@@ -266,7 +284,7 @@ def change(draw: st.DrawFn, name: str, network: Network) -> list[AnyCommand]:
             # Where a link has classes, the queue would have to be one of theirs.
             return [SetClasses(classes=[], link=link), SetQdisc(qdisc=draw(queues()), link=link)]
         case 2:
-            times = st.none() | st.integers(0, read.LONGEST_DELAY_US)
+            times = st.none() | between(LinkSetting, "delay_us")
             rate = draw(st.none() | rates)
             loss = draw(losses)
             changed = SetLink(
@@ -284,7 +302,7 @@ def change(draw: st.DrawFn, name: str, network: Network) -> list[AnyCommand]:
                 SetClasses(classes=draw(classes()), link=link),
             ]
         case 4:
-            limit, kept = draw(st.integers(*CAPTURES)), draw(st.integers(64, 65_535))
+            limit, kept = draw(CAPTURES), draw(st.integers(64, 65_535))
             capture: AnyCommand = StartCapture(capture=f"c{name}", snaplen=kept, max_bytes=limit)
             return [capture, StopCapture(capture=f"c{name}")][: draw(st.integers(1, 2))]
     printable = st.characters(categories=("L", "N", "P", "S"))
@@ -627,23 +645,23 @@ def test_a_date_that_is_none_is_left_out(wall_time: float) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (spelling.rate(1_500_000), "1.5 Mbit/s"),
-        (spelling.rate(1_000_000_000), "1 Gbit/s"),
-        (spelling.rate(1_234_567), "1234.567 kbit/s"),
-        (spelling.rate(0), "unlimited"),
-        (spelling.time_us(0), "0 ms"),
-        (spelling.time_us(250), "250 us"),
-        (spelling.time_us(10_000), "10 ms"),
-        (spelling.time_us(2_500_000), "2500 ms"),
-        (spelling.seconds(0.0), "0 s"),
-        (spelling.seconds(86_400.0), "86400 s"),
-        (spelling.size(10_000_000), "10 MB"),
-        (spelling.size(177_669), "177669 bytes"),
-        (spelling.size(65_536), "64 KiB"),
-        (spelling.size(1_048_576), "1 MiB"),
-        (spelling.share(0.07), "7 %"),
-        (spelling.share(1e-7), "0.00001 %"),
-        (spelling.frequency(50.0), "50 Hz"),
+        (write_rate(1_500_000), "1.5 Mbit/s"),
+        (write_rate(1_000_000_000), "1 Gbit/s"),
+        (write_rate(1_234_567), "1234.567 kbit/s"),
+        (write_rate(0), "unlimited"),
+        (write_time_us(0), "0 ms"),
+        (write_time_us(250), "250 us"),
+        (write_time_us(10_000), "10 ms"),
+        (write_time_us(2_500_000), "2500 ms"),
+        (write_seconds(0.0), "0 s"),
+        (write_seconds(86_400.0), "86400 s"),
+        (write_size(10_000_000), "10 MB"),
+        (write_size(177_669), "177669 bytes"),
+        (write_size(65_536), "64 KiB"),
+        (write_size(1_048_576), "1 MiB"),
+        (write_share(0.07), "7 %"),
+        (write_share(1e-7), "0.00001 %"),
+        (write_frequency(50.0), "50 Hz"),
     ],
 )
 def test_quantities_are_written_as_people_do(text: str, expected: str) -> None:

@@ -22,9 +22,8 @@ from ccplay.lab.traffic.program import Program
 from ccplay.model.base import Event
 from ccplay.model.commands import StartCapture
 from ccplay.model.events import CaptureEnded, CaptureStarted
+from ccplay.model.fields import check
 from ccplay.model.network import Link, Network
-from ccplay.model.values import CAPTURE_LIMITS
-from ccplay.units import format_size
 
 if TYPE_CHECKING:
     from ccplay.lab.capture.writer import News, Order
@@ -82,7 +81,7 @@ class Captures:
         from ccplay.lab.capture.writer import Order  # noqa: PLC0415 - labs start without it
 
         command = replace(command, link=link.name, capture=self._new_name(command.capture))
-        _check(command)
+        check(command, "capture")
         program = tools.program(link.interface, command.snaplen)
         if isinstance(program, str):
             raise UnsupportedError(f"capture {command.capture}: {program}")
@@ -205,14 +204,3 @@ class _Capture:
                 error=error,
             )
         )
-
-
-def _check(command: StartCapture) -> None:
-    low, high = CAPTURE_LIMITS
-    if not low <= command.max_bytes <= high:
-        raise CommandError(
-            f"a capture's size goes from {format_size(low)} to {format_size(high)}, "
-            f"not {format_size(command.max_bytes)}"
-        )
-    if not SNAPLENS[0] <= command.snaplen <= SNAPLENS[1]:
-        raise CommandError(f"a snaplen goes from {SNAPLENS[0]} to {SNAPLENS[1]} bytes")

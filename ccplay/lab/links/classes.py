@@ -11,10 +11,10 @@ import msgspec
 from ccplay.errors import CommandError
 from ccplay.lab.links.htb import CLASS
 from ccplay.lab.queues.leaf import Leaf
+from ccplay.model.fields import check
 from ccplay.model.values import TrafficClass
 
 MOST_CLASSES = 8
-LEAST_SHARE = 0.01
 
 FIRST_HANDLE = CLASS + 0xF
 """``1:10``, ``1:11`` … are the classes below ``1:1``."""
@@ -49,9 +49,7 @@ def check_classes(link: str, classes: Sequence[TrafficClass]) -> None:
         if not _NAME.fullmatch(each.name) or each.name in names:
             raise CommandError(f"link {link}: a class needs a name of its own, not {each.name!r}")
         names.add(each.name)
-        if not LEAST_SHARE <= each.share <= 1:
-            low = f"{LEAST_SHARE:.0%}"
-            raise CommandError(f"class {each.name}: a share goes from {low} to 100%")
+        check(each, f"class {each.name}")
         for traffic in each.traffic:
             if (other := taken.setdefault(traffic, each.name)) != each.name:
                 raise CommandError(f"{traffic!r} is in two classes: {other} and {each.name}")

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ccplay.errors import CommandError
 from ccplay.lab.network.netlink import (
     RTM_DELTCLASS,
     RTM_GETTCLASS,
@@ -25,22 +24,9 @@ from ccplay.units import format_rate
 ROOT = 0x1_0000
 CLASS = 0x1_0001
 
-RATES = (100_000, 1_000_000_000)
-"""Lowest and highest rate, bits per second."""
-
 _FRAME = 1514
 _BURST_S = 0.001
 """A timer may fire so late without costing rate; the burst after silence is as long."""
-
-
-def check_rate(rate: int) -> None:
-    """Raise ``CommandError`` for a rate that a link can't have."""
-    low, high = RATES
-    if not low <= rate <= high:
-        raise CommandError(
-            f"a link's rate goes from {format_rate(low)} to {format_rate(high)}, "
-            f"not {format_rate(rate)}"
-        )
 
 
 def set_rate(routes: RouteSocket, index: int, rate: int, *, new: bool) -> None:

@@ -13,9 +13,6 @@ _SIOCGIFMTU, _SIOCSIFMTU = 0x8921, 0x8922
 _REQUEST = struct.Struct("=16si20x")
 """``struct ifreq`` with ``ifr_mtu``."""
 
-MTUS = (296, 1500)
-"""Below, Linux would not tell the other end a segment that fits (``route.min_adv_mss``, 256)."""
-
 
 def set_mtu(namespace: Namespace, interface: str, mtu: int) -> None:
     """Set the MTU of an interface. Raises ``LabError`` where the kernel keeps another."""

@@ -14,23 +14,21 @@ from ccplay.errors import CommandError, LabError
 from ccplay.lab.delay.client import LineDelay
 from ccplay.lab.delay.engines import Arrival, DelayEngine, Tell
 from ccplay.lab.delay.netem import NetemDelay
-from ccplay.lab.links import htb
 from ccplay.lab.links.classes import check_classes
 from ccplay.lab.links.egress import Egress
 from ccplay.lab.links.filters import Packets
-from ccplay.lab.links.mtu import MTUS, set_mtu
+from ccplay.lab.links.mtu import set_mtu
 from ccplay.lab.network.building import BuiltNetwork
 from ccplay.lab.network.interfaces import carried
 from ccplay.lab.network.rtnl import NetlinkError, RouteSocket
 from ccplay.lab.queues import marker, qdiscs
 from ccplay.model.events import InterfaceCounters, LinkChanged
+from ccplay.model.fields import check
 from ccplay.model.network import Link
-from ccplay.model.values import MOST_MARK, LinkSetting, Qdisc
+from ccplay.model.values import LinkSetting, Qdisc
 
 OFFLOADS_ABOVE = 200_000_000
 """Bits per second: above it one core can't carry every frame alone through the path."""
-
-LONGEST_DELAY_US = 10_000_000
 
 
 def delay_engine(name: str, tell: Tell, seed: int) -> DelayEngine:
@@ -189,18 +187,9 @@ class Shaper:
 
         Raises ``CommandError`` or ``UnsupportedError``.
         """
-        if setting.rate == 0:
-            if link.name in self._built.network.observed:
-                raise CommandError(f"link {link.name} is under study and can't be unlimited")
-        elif setting.rate is not None:
-            htb.check_rate(setting.rate)
-        for name, value in (("delay", setting.delay_us), ("jitter", setting.jitter_us)):
-            if value is not None and not 0 <= value <= LONGEST_DELAY_US:
-                raise CommandError(f"a link's {name} goes from 0 to 10 s, not {value} µs")
-        if setting.loss is not None and not 0 <= setting.loss <= 1:
-            raise CommandError(f"a link's loss goes from 0 to 1, not {setting.loss}")
-        if setting.mtu is not None and not MTUS[0] <= setting.mtu <= MTUS[1]:
-            raise CommandError(f"a link's MTU goes from {MTUS[0]} to {MTUS[1]}, not {setting.mtu}")
+        check(setting, f"link {link.name}")
+        if setting.rate == 0 and link.name in self._built.network.observed:
+            raise CommandError(f"link {link.name} is under study and can't be unlimited")
         interface = self._interfaces[link.name]
         if setting.mark:
             self._check_mark(interface, setting)
@@ -223,8 +212,6 @@ class Shaper:
         return setting
 
     def _check_mark(self, interface: Egress, setting: LinkSetting) -> None:
-        if not 0 <= (setting.mark or 0) <= MOST_MARK:
-            raise CommandError(f"a link marks from 0 to {MOST_MARK} packets, not {setting.mark}")
         if not (interface.rate if setting.rate is None else setting.rate):
             raise CommandError(f"link {interface.link.name} has no rate: no queue to mark in")
         marker.require()

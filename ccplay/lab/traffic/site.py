@@ -7,7 +7,6 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
-from ccplay.errors import CommandError
 from ccplay.lab.links.filters import Packets
 from ccplay.lab.network.bypass import Bypass
 from ccplay.lab.network.netns import Namespace
@@ -142,16 +141,3 @@ class Site:
     def _served(self, name: str, port: int) -> None:
         if name in self._serving:
             self._serving[name](port)
-
-
-def require_positive(what: str, **limits: float | None) -> None:
-    """Raise ``CommandError`` for a limit that is not more than 0."""
-    for name, value in limits.items():
-        if value is not None and value <= 0:
-            raise CommandError(f"{what}: {name} must be more than 0, not {value:g}")
-
-
-def require_within(what: str, name: str, value: float, low: float, high: float) -> None:
-    """Raise ``CommandError`` for a value that is not between two bounds."""
-    if not low <= value <= high:
-        raise CommandError(f"{what}: {name} goes from {low} to {high}, not {value}")

@@ -15,6 +15,7 @@ from ccplay.lab.traffic.site import Classifier, Connected, Runner, Site
 from ccplay.lab.traffic.starting import STARTERS
 from ccplay.model.base import LONGEST_NAME, Event
 from ccplay.model.commands import StartTraffic, StopTraffic
+from ccplay.model.fields import check
 from ccplay.model.network import Network
 from ccplay.model.traffic import TRAFFIC, TrafficKind, started_by, stopped_by
 
@@ -62,6 +63,7 @@ class Traffic:
             raise CommandError("this starts no traffic")
         src, dst = self._path(command.src, command.dst)
         name = self._new_name(kind, kind.name_of(command))
+        check(command, f"{kind.word} {name}")
         command = replace(command, **{kind.field: name}, src=src, dst=dst)
         self._kinds[name] = kind
         try:

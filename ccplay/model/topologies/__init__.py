@@ -8,7 +8,7 @@ from __future__ import annotations
 from ccplay.errors import CommandError
 from ccplay.model.network import Network, Topology
 from ccplay.model.topologies import dumbbell, linear, parking_lot
-from ccplay.model.topologies.kind import TopologyKind
+from ccplay.model.topologies.kind import TopologyKind, noun, value
 
 TOPOLOGIES: dict[str, TopologyKind] = {
     each.name: each for each in (linear.KIND, dumbbell.KIND, parking_lot.KIND)
@@ -28,7 +28,7 @@ def plan(topology: Topology) -> Network:
     for name in topology.parameters:
         if name not in [each.name for each in kind.parameters]:
             raise CommandError(f"topology {kind.name} has no parameter {name!r}")
-    return kind.generate(topology, *(each.value(topology) for each in kind.parameters))
+    return kind.generate(topology, *(value(each, topology) for each in kind.parameters))
 
 
 def describe_topology(topology: Topology) -> str:
@@ -37,4 +37,4 @@ def describe_topology(topology: Topology) -> str:
     if kind is None:
         return topology.kind
     counts = [(topology.parameter(each.name, each.default), each) for each in kind.parameters]
-    return ", ".join([kind.name, *(f"{count} {each.noun(count)}" for count, each in counts)])
+    return ", ".join([kind.name, *(f"{count} {noun(each, count)}" for count, each in counts)])

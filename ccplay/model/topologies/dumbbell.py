@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ccplay.model.network import Network, Topology, assemble
-from ccplay.model.topologies.kind import Parameter, TopologyKind
+from ccplay.model.topologies.kind import TopologyKind, parameter
 
-PAIRS = Parameter("pairs", 1, 8, 2, "How many senders, and how many receivers, a dumbbell has")
+PAIRS = parameter("pairs", 1, 8, 2, "How many senders, and how many receivers, a dumbbell has")
 
 
 def dumbbell(topology: Topology, pairs: int) -> Network:

@@ -6,32 +6,29 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ccplay.errors import CommandError
+from ccplay.model.fields import Field
 from ccplay.model.network import Network, Topology
+from ccplay.model.quantities import WHOLE
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """A whole number that a topology takes, such as how many pairs a dumbbell has."""
+def parameter(name: str, low: int, high: int, default: int, meaning: str) -> Field:
+    """Return a whole number that a topology takes; ``name`` is what it counts, in the plural."""
+    return Field(WHOLE, meaning, low, high, default, key=name, name=name)
 
-    name: str
-    """What it counts, in the plural: ``pairs``."""
-    low: int
-    high: int
-    default: int
-    meaning: str
-    """One line that stands alone."""
 
-    def value(self, topology: Topology) -> int:
-        """Return this parameter of ``topology``. Raises ``CommandError`` where out of bounds."""
-        number = topology.parameter(self.name, self.default)
-        if not self.low <= number <= self.high:
-            bounds = f"{self.low} to {self.high}"
-            raise CommandError(f"a {topology.kind} has {bounds} {self.name}, not {number}")
-        return number
+def value(parameter: Field, topology: Topology) -> int:
+    """Return a parameter of ``topology``. Raises ``CommandError`` where out of bounds."""
+    number = topology.parameter(parameter.name, parameter.default)
+    try:
+        parameter.check(number)
+    except ValueError as error:
+        raise CommandError(f"topology {topology.kind}: {parameter.name}: {error}") from None
+    return number
 
-    def noun(self, count: int) -> str:
-        """Return what it counts as a noun: ``pair`` of 1, ``pairs`` of 2."""
-        return self.name.removesuffix("s") if count == 1 else self.name
+
+def noun(parameter: Field, count: int) -> str:
+    """Return what a parameter counts as a noun: ``pair`` of 1, ``pairs`` of 2."""
+    return parameter.name.removesuffix("s") if count == 1 else parameter.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +38,6 @@ class TopologyKind:
     name: str
     summary: str
     """One line, as a drawing in words: ``h1 - r - h2``."""
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[Field, ...]
     generate: Callable[..., Network]
     """Takes the ``Topology``, then the values of ``parameters`` in their order."""

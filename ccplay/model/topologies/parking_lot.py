@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 from ccplay.model.network import Network, Topology, assemble
-from ccplay.model.topologies.kind import Parameter, TopologyKind
+from ccplay.model.topologies.kind import TopologyKind, parameter
 
-HOPS = Parameter("hops", 2, 8, 3, "How many observed links in a row a parking lot has")
+HOPS = parameter("hops", 2, 8, 3, "How many observed links in a row a parking lot has")
 
 
 def parking_lot(topology: Topology, hops: int) -> Network:

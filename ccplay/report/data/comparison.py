@@ -10,9 +10,9 @@ import msgspec
 from ccplay.analysis.results import CaseStatistics, Result
 from ccplay.analysis.statistics import Statistic, student_t
 from ccplay.errors import UsageError
+from ccplay.model.quoting import quote
 from ccplay.report.data.naming import words
 from ccplay.report.data.settings import Setting, Settings, differing
-from ccplay.scenario.file.mistakes import quote
 
 FORMAT = 1
 """Version of a comparison's shape."""

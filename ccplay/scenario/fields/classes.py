@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
+from ccplay.model.fields import fields_of
+from ccplay.model.quantities import Plain
+from ccplay.model.quoting import quote
+from ccplay.model.texts import NAME
 from ccplay.model.values import TrafficClass
-from ccplay.scenario.fields import quantities
-from ccplay.scenario.fields.queues import read_qdisc
-from ccplay.scenario.file.mistakes import quote
+from ccplay.scenario.fields.queues import read_qdisc, write_qdisc
 from ccplay.scenario.file.tree import Node, Reader
 
 MOST_CLASSES = 8
-LEAST_SHARE = 0.01
 KEYS = ("name", "share", "traffic", "queue")
 
 
@@ -36,6 +37,7 @@ def read_classes(node: Node | None, reader: Reader) -> list[TrafficClass] | None
 
 
 def _class(node: Node, reader: Reader, *, is_last: bool) -> TrafficClass:
+    fields = fields_of(TrafficClass)
     table = reader.table(node, KEYS)
     for key, example in (("name", '"bulk"'), ("share", '"50 %"')):
         if key not in table:
@@ -46,9 +48,9 @@ def _class(node: Node, reader: Reader, *, is_last: bool) -> TrafficClass:
         reader.mistakes.add(node.place, text)
     queue = table.get("queue")
     return TrafficClass(
-        name=reader.value(table.get("name"), quantities.name, ""),
-        share=reader.value(table.get("share"), _share, LEAST_SHARE),
-        traffic=[reader.value(each, quantities.name, "") for each in traffic],
+        name=reader.value(table.get("name"), fields["name"].read, ""),
+        share=reader.value(table.get("share"), fields["share"].read, 1.0),
+        traffic=[reader.value(each, NAME.read, "") for each in traffic],
         qdisc=read_qdisc(queue.place, reader.table(queue), reader) if queue else None,
     )
 
@@ -70,11 +72,16 @@ def _check(node: Node, classes: list[TrafficClass], reader: Reader) -> None:
         reader.mistakes.add(node.place, f"the shares add up to {total * 100:.4g} %")
 
 
-def _share(value: Any) -> float:
-    """Read a share of the rate."""
-    share = quantities.loss(value)
-    if not LEAST_SHARE <= share <= 1:
-        raise quantities.MisfitError(
-            f"a class's share goes from {LEAST_SHARE:.0%} to 100%, not {quote(value)}"
-        )
-    return share
+def write_classes(at_link: Sequence[TrafficClass]) -> list[Plain]:
+    """Write the classes of a link; none of them is one queue."""
+    return [_written(each) for each in at_link]
+
+
+def _written(each: TrafficClass) -> dict[str, Plain]:
+    fields = fields_of(TrafficClass)
+    said = {field.key: field.write(getattr(each, name)) for name, field in fields.items()}
+    if each.traffic:
+        said["traffic"] = list(each.traffic)
+    if each.qdisc is not None:
+        said["queue"] = write_qdisc(each.qdisc)
+    return said

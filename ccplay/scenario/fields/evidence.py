@@ -5,29 +5,37 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ccplay.scenario.fields import quantities
-from ccplay.scenario.file.mistakes import quote, spell
+from ccplay.model.quantities import NUMBER
+from ccplay.model.quoting import MisfitError, quote
+from ccplay.model.texts import LINE, PROSE, worded
+from ccplay.scenario.file.mistakes import spell
 from ccplay.scenario.file.tree import Node, Reader, plain
 from ccplay.scenario.values import Expectation, Published
 from ccplay.units import parse_ratio
 
 MOST_FIGURES = 100
-FIGURE = r"[a-z][a-z0-9_]*(\.[A-Za-z0-9_.:/>-]*[A-Za-z0-9_])?"
+FIGURE_PATTERN = r"[a-z][a-z0-9_]*(\.[A-Za-z0-9_.:/>-]*[A-Za-z0-9_])?"
 """The shape of a figure's place in a result: ``flows.1.goodput_bps``, ``queues.r->h2.drops``."""
 
 EXPECTATION_KEYS = ("figure", "value", "tolerance", "at_least", "at_most", "why")
 PUBLISHED_KEYS = ("figure", "values", "note")
 
-_FIGURE = re.compile(FIGURE)
+_FIGURE = re.compile(FIGURE_PATTERN)
 
 
 def figure(value: Any) -> str:
     """Read the name of a figure; whether a run has it is known to who measures."""
     if not isinstance(value, str) or len(value) > 100 or not _FIGURE.fullmatch(value):
-        raise quantities.MisfitError(
+        raise MisfitError(
             f'{quote(value)} is no figure: its place in the result, such as "flows.1.goodput_bps"'
         )
     return value
+
+
+FIGURE = worded(
+    *("figure", "a figure", figure),
+    {"type": "string", "maxLength": 100, "pattern": f"^{FIGURE_PATTERN}$"},
+)
 
 
 def read_figures(node: Node | None, reader: Reader) -> tuple[str, ...]:
@@ -67,9 +75,9 @@ def _expectation(node: Node, reader: Reader) -> Expectation | None:
         if key not in table:
             reader.mistakes.add(node.place, f'{key} is missing, such as {key} = "{example}"')
     name = reader.value(table.get("figure"), figure, "")
-    why = reader.value(table.get("why"), quantities.text, "")
-    low = reader.value(table.get("at_least"), quantities.number, None)
-    high = reader.value(table.get("at_most"), quantities.number, None)
+    why = reader.value(table.get("why"), LINE.read, "")
+    low = reader.value(table.get("at_least"), NUMBER.read, None)
+    high = reader.value(table.get("at_most"), NUMBER.read, None)
     text = _bounds_text(low, high)
     if "value" in table and (low, high) == (None, None):
         low, high, text = _around(table, node, reader)
@@ -93,7 +101,7 @@ def _bounds_text(low: float | None, high: float | None) -> str:
 
 def _around(table: dict[str, Node], node: Node, reader: Reader) -> tuple[float, float, str]:
     """Return the bounds that a value and its tolerance mean, and how to say them."""
-    value = reader.value(table["value"], quantities.number, 0.0)
+    value = reader.value(table["value"], NUMBER.read, 0.0)
     tolerance = table.get("tolerance")
     if tolerance is None:
         reader.mistakes.add(node.place, 'tolerance is missing, such as tolerance = "15 %"')
@@ -106,20 +114,20 @@ def _around(table: dict[str, Node], node: Node, reader: Reader) -> tuple[float, 
 def _tolerance(tolerance: Any, value: float) -> float:
     """Return how far off ``value`` a figure may be."""
     if not isinstance(tolerance, str):
-        width = quantities.number(tolerance)
+        width = float(NUMBER.read(tolerance))
         if width < 0:
-            raise quantities.MisfitError(f"a tolerance of {width:g} allows nothing")
+            raise MisfitError(f"a tolerance of {width:g} allows nothing")
         return width
     try:
         share = parse_ratio(tolerance) if "%" in tolerance else None
     except (ValueError, OverflowError):
         share = None
     if share is None:
-        raise quantities.MisfitError(
+        raise MisfitError(
             f'{quote(tolerance)} is no tolerance: a share such as "15 %", or a plain number'
         )
     if share and not value:
-        raise quantities.MisfitError("a share of 0 is 0: give the tolerance as a plain number")
+        raise MisfitError("a share of 0 is 0: give the tolerance as a plain number")
     return share * abs(value)
 
 
@@ -133,6 +141,6 @@ def _published(node: Node, reader: Reader) -> Published:
         reader.mistakes.add(table["values"].place, "needs one reading or more, such as [0.72]")
     return Published(
         figure=reader.value(table.get("figure"), figure, ""),
-        values=tuple(reader.value(each, quantities.number, 0.0) for each in values),
-        note=reader.value(table.get("note"), quantities.prose, ""),
+        values=tuple(reader.value(each, NUMBER.read, 0.0) for each in values),
+        note=reader.value(table.get("note"), PROSE.read, ""),
     )

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from ccplay.errors import CommandError
 from ccplay.model.commands import Build
+from ccplay.model.fields import Field, fields_of
 from ccplay.model.network import Network, Topology
+from ccplay.model.quantities import WHOLE
+from ccplay.model.quoting import did_you_mean, quote
+from ccplay.model.texts import ALGORITHM, choice
 from ccplay.model.topologies import TOPOLOGIES, plan
 from ccplay.model.values import LinkSetting
-from ccplay.scenario.fields import quantities
 from ccplay.scenario.fields.classes import read_classes
 from ccplay.scenario.fields.queues import read_qdisc
-from ccplay.scenario.file.mistakes import did_you_mean, quote
 from ccplay.scenario.file.tree import Node, Reader
 
-MTU = quantities.Whole(296, 1500)
-
-_KEYS = ("rate", "delay", "jitter", "loss", "mtu", "mark", "queue", "classes")
+SEED = Field(
+    *(WHOLE, "For random loss, delay variation and jitter of starts; each repeat adds one"),
+    *(0, 2**31 - 1),
+)
+_KEYS = (*(each.key for each in fields_of(LinkSetting).values()), "queue", "classes")
+_KIND = choice("topology", TOPOLOGIES)
 
 
 def host_problem(network: Network, host: str) -> str | None:
@@ -63,13 +68,13 @@ def read_build(case: dict[str, Node], reader: Reader) -> tuple[Build, Network | 
             reader.mistakes.add(node.place, problem)
         cc = reader.table(node, ("cc",)).get("cc")
         if cc is not None:
-            hosts[host] = reader.value(cc, quantities.congestion_control, "")
+            hosts[host] = reader.value(cc, ALGORITHM.read, "")
     return Build(
         topology=topology,
         links=links,
         congestion_controls=hosts,
-        sample_hz=reader.value(case.get("sampling"), quantities.sampling, 50.0),
-        seed=reader.value(case.get("seed"), quantities.seed, 1),
+        sample_hz=reader.value(case.get("sampling"), fields_of(Build)["sample_hz"].read, 50.0),
+        seed=reader.value(case.get("seed"), SEED.read, 1),
     ), network
 
 
@@ -96,17 +101,14 @@ def _topology(node: Node | None, reader: Reader) -> Topology:
     every = {each.name: each for kind in TOPOLOGIES.values() for each in kind.parameters}
     table = reader.table(node, ("kind", *every))
     default = Topology()
-    known = quantities.Choice("topology", tuple(TOPOLOGIES))
-    kind = TOPOLOGIES[reader.value(table.get("kind"), known, default.kind)]
+    kind = TOPOLOGIES[reader.value(table.get("kind"), _KIND.read, default.kind)]
     for name in every.keys() & table.keys():
         if every[name] not in kind.parameters:
             having = [each.name for each in TOPOLOGIES.values() if every[name] in each.parameters]
             text = f"only a {' or '.join(quote(each) for each in having)} has {name}"
             reader.mistakes.add(table[name].place, text)
     values = {
-        each.name: reader.value(
-            table[each.name], quantities.Whole(each.low, each.high), each.default
-        )
+        each.name: reader.value(table[each.name], each.read, each.default)
         for each in kind.parameters
         if each.name in table
     }
@@ -117,13 +119,12 @@ def _topology(node: Node | None, reader: Reader) -> Topology:
 def _link(node: Node, reader: Reader) -> LinkSetting:
     table = reader.table(node, _KEYS)
     queue = table.get("queue")
+    values = {
+        name: reader.value(table.get(field.key), field.read, None)
+        for name, field in fields_of(LinkSetting).items()
+    }
     setting = LinkSetting(
-        rate=reader.value(table.get("rate"), quantities.rate, None),
-        delay_us=reader.value(table.get("delay"), quantities.delay, None),
-        jitter_us=reader.value(table.get("jitter"), quantities.delay, None),
-        loss=reader.value(table.get("loss"), quantities.loss, None),
-        mtu=reader.value(table.get("mtu"), MTU, None),
-        mark=reader.value(table.get("mark"), quantities.mark, None),
+        **values,
         qdisc=read_qdisc(queue.place, reader.table(queue), reader) if queue else None,
         classes=read_classes(table.get("classes"), reader),
     )

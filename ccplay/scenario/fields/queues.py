@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ccplay.model.base import Option
 from ccplay.model.disciplines import DISCIPLINES, validate
+from ccplay.model.quantities import Plain
+from ccplay.model.texts import choice
 from ccplay.model.values import Qdisc
-from ccplay.scenario.fields import quantities
-from ccplay.scenario.file.mistakes import Place, quote
+from ccplay.scenario.file.mistakes import Place
 from ccplay.scenario.file.tree import Node, Reader, unknown_key
 
-_NEEDS_UNIT = {"us": "5 ms", "bytes": "150 kB", "bit/s": "10 Mbit/s"}
+_KIND = choice("queue discipline", DISCIPLINES)
 
 
 def read_qdisc(place: Place, table: dict[str, Node], reader: Reader) -> Qdisc | None:
@@ -19,8 +18,7 @@ def read_qdisc(place: Place, table: dict[str, Node], reader: Reader) -> Qdisc | 
     if "kind" not in table:
         reader.mistakes.add(place, 'kind is missing: which queue, such as "pfifo"')
         return None
-    kinds = tuple(DISCIPLINES)
-    kind = reader.value(table["kind"], quantities.Choice("queue discipline", kinds), "")
+    kind = reader.value(table["kind"], _KIND.read, "")
     if not kind:
         return None
     before = reader.mistakes.count
@@ -30,7 +28,7 @@ def read_qdisc(place: Place, table: dict[str, Node], reader: Reader) -> Qdisc | 
         if name == "kind":
             continue
         if name in known:
-            options[name] = reader.value(node, _parameter(kind, name), 0)
+            options[name] = reader.value(node, DISCIPLINES[kind].parameter(name).read, 0)
         else:
             reader.mistakes.add(node.place, f"{kind}: {unknown_key(name, known)}")
     if reader.mistakes.count > before:
@@ -40,19 +38,15 @@ def read_qdisc(place: Place, table: dict[str, Node], reader: Reader) -> Qdisc | 
     )
 
 
-def _parameter(kind: str, name: str) -> Any:
-    parameter = DISCIPLINES[kind].parameter(name)
-
-    def read(value: Any) -> Option:
-        if isinstance(value, str):
-            return parameter.read(value)
-        if parameter.unit in _NEEDS_UNIT and not isinstance(value, bool):
-            example = _NEEDS_UNIT[parameter.unit]
-            raise quantities.MisfitError(
-                f'{quote(value)} has no unit: write it such as "{example}"'
-            )
-        if isinstance(value, float) or not isinstance(value, bool | int):
-            raise quantities.MisfitError(f"{name} can't be {quote(value)}")
-        return parameter.check(value)
-
-    return read
+def write_qdisc(qdisc: Qdisc) -> dict[str, Plain]:
+    """Write a queue discipline: its kind and the parameters that were given."""
+    known = DISCIPLINES[qdisc.kind].parameters if qdisc.kind in DISCIPLINES else ()
+    parameters = {each.name: each for each in known}
+    said: dict[str, Plain] = {"kind": qdisc.kind}
+    for name, value in qdisc.options.items():
+        parameter = parameters.get(name)
+        # A stranger's recording may have text or a flag where a number belongs.
+        said[name] = value
+        if parameter is not None and not isinstance(value, str):
+            said[name] = parameter.write(parameter.quantity.type(value))
+    return said

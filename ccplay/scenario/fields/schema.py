@@ -3,25 +3,49 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-import msgspec
-
+from ccplay.model import settings
 from ccplay.model.base import Command
 from ccplay.model.commands import SetClasses, SetCongestionControl, SetLink, SetQdisc
 from ccplay.model.disciplines import DISCIPLINES, Discipline
+from ccplay.model.fields import Field, fields_of
+from ccplay.model.quantities import (
+    COUNT,
+    FLAG,
+    FREQUENCY,
+    LINK_RATE,
+    NUMBER,
+    QUEUE_SIZE,
+    RATE,
+    SHARE,
+    SIZE,
+    SWITCH,
+    TIME_US,
+    WHOLE,
+    Shape,
+)
+from ccplay.model.texts import ALGORITHM, LINE, NAME, PROSE
 from ccplay.model.topologies import TOPOLOGIES
+from ccplay.model.values import LinkSetting, TrafficClass
 from ccplay.scenario import matrix
 from ccplay.scenario.cases import CASE_KEYS, MOST_CASES, VALUES
-from ccplay.scenario.fields import classes, evidence, meanings, network, quantities, shapes
-from ccplay.scenario.fields.shapes import Shape, parameter_shape, ref, shape, table
-from ccplay.scenario.fields.timeline import ACTIONS, FIELDS, MOST_STEPS
+from ccplay.scenario.fields import classes, evidence, meanings
+from ccplay.scenario.fields.timeline import ACTIONS, AT, MOST_STEPS
+from ccplay.units import PATTERNS
 
-_LINK_FIELDS = ("rate", "delay_us", "jitter_us", "loss", "mark")
 _HOST = "[a-z]+[0-9]+"
 """What topologies call hosts and routers, but for the one router of ``linear``."""
 _SCALAR: Shape = {"type": ["string", "number", "boolean"]}
+
+
+_NAMED = (
+    *(LINE, PROSE, NUMBER, FLAG, NAME, evidence.FIGURE, ALGORITHM, RATE, LINK_RATE, TIME_US, SIZE),
+    *(QUEUE_SIZE, SHARE, FREQUENCY, WHOLE, COUNT, SWITCH),
+)
+"""One quantity of each shape that has a name in the schema."""
 
 
 def text() -> str:
@@ -50,12 +74,42 @@ def schema() -> Shape:
     }
 
 
+def ref(name: str) -> Shape:
+    """Return what stands for a definition of the schema."""
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def table(
+    properties: Mapping[str, Shape],
+    meanings: Mapping[str, str],
+    required: tuple[str, ...] = (),
+    **more: Any,
+) -> Shape:
+    """Return a table that has these keys and no others, each with its meaning."""
+    described = {
+        key: {"description": meanings[key], **each} if key in meanings else each
+        for key, each in properties.items()
+    }
+    needs = {"required": list(required)} if required else {}
+    return {
+        "type": "object",
+        "properties": described,
+        "additionalProperties": False,
+        **needs,
+        **more,
+    }
+
+
+def _described(fields: Iterable[Field]) -> dict[str, Shape]:
+    return {each.key: {"description": each.meaning, **each.shape} for each in fields}
+
+
 def _list(items: Shape, **more: Any) -> Shape:
     return {"type": "array", "items": items, **more}
 
 
 def _case_keys() -> dict[str, Shape]:
-    single = {key: shape(read) for key, read in VALUES.items()}
+    single = _described(replace(field, key=key) for key, field in VALUES.items())
     tables = {
         "topology": ref("topology"),
         "links": _by_name(rf"^(bottleneck|({_HOST}|r)->?({_HOST}|r))$", ref("link")),
@@ -74,18 +128,19 @@ def _by_name(pattern: str, each: Shape) -> Shape:
 
 
 def _definitions() -> dict[str, Shape]:
-    topology: dict[str, Shape] = {"kind": {"enum": list(TOPOLOGIES)}}
+    topology = {"kind": {"enum": list(TOPOLOGIES)}}
+    topology |= _described(each for kind in TOPOLOGIES.values() for each in kind.parameters)
     said = {"kind": "; ".join(f"{each.name} is {each.summary}" for each in TOPOLOGIES.values())}
-    for each in (each for kind in TOPOLOGIES.values() for each in kind.parameters):
-        topology[each.name] = shape(quantities.Whole(each.low, each.high))
-        said[each.name] = each.meaning
-    link = {key: shape(read) for key, read in (FIELDS[field] for field in _LINK_FIELDS)}
-    link |= {"mtu": shape(network.MTU), "queue": ref("queue"), "classes": ref("classes")}
-    taker = {"name": ref("name"), "share": ref("share")}
+    link = _described(fields_of(LinkSetting).values())
+    link |= {"queue": ref("queue"), "classes": ref("classes")}
+    taker = _described(fields_of(TrafficClass).values())
     taker |= {"traffic": _list(ref("name")), "queue": ref("queue")}
-    return shapes.VALUES | {
+    tolerance = {"minimum": 0, "pattern": f"^{PATTERNS['share']}$"}
+    named = {each.name: each.shape for each in _NAMED}
+    return named | {
+        "tolerance": {"type": ["number", "string"], **tolerance},
         "topology": table(topology, said),
-        "host": table({"cc": ref("algorithm")}, meanings.STEP),
+        "host": table(_described([settings.CC]), {}),
         "link": table(link, meanings.LINK),
         "queue": {"anyOf": [_queue(each) for each in DISCIPLINES.values()] + [_changed_queue()]},
         "classes": _list(
@@ -106,11 +161,10 @@ def _queue(discipline: Discipline, **more: Shape) -> Shape:
     """Return a queue of this kind; ``more`` is what else stands in its table."""
     properties = {"kind": {"const": discipline.kind, "description": discipline.summary}}
     for parameter in discipline.parameters:
-        default = (
-            "" if parameter.default is None else f" (default {parameter.write(parameter.default)})"
-        )
-        described = {"description": f"{parameter.meaning}{default}"}
-        properties[parameter.name] = {**described, **parameter_shape(parameter)}
+        default = parameter.default
+        shown = "" if default is None else f" (default {parameter.show(default)})"
+        described = {"description": f"{parameter.meaning}{shown}"}
+        properties[parameter.name] = {**described, **parameter.shape}
     needed = [each.name for each in discipline.parameters if each.required and each.default is None]
     required = ["kind", *needed, *(["do"] if more else [])]
     return table({**more, **properties}, meanings.STEP, tuple(required))
@@ -124,7 +178,7 @@ def _changed_queue() -> Shape:
         for parameter in discipline.parameters:
             there = known.setdefault(parameter.name, [])
             said.setdefault(parameter.name, parameter.meaning)
-            if (each := parameter_shape(parameter)) not in there:
+            if (each := parameter.shape) not in there:
                 there.append(each)
     return table({name: {"anyOf": each} for name, each in known.items()}, said)
 
@@ -132,15 +186,15 @@ def _changed_queue() -> Shape:
 def _steps(action: type[Command]) -> Iterator[Shape]:
     """Yield what a step with this action may be: one, or one for each kind of queue."""
     do = {"const": action.__struct_config__.tag, "description": _summary(action)}
-    moment = {"at": ref("time"), "after": ref("name")}
+    moment = {**_described([AT]), "after": ref("name")}
     when = {"anyOf": [{"required": ["at"]}, {"required": ["after"]}]}
-    fields = [field for field in msgspec.structs.fields(action) if field.name in FIELDS]
-    own = {FIELDS[field.name][0]: shape(FIELDS[field.name][1]) for field in fields}
+    fields = fields_of(action).values()
+    own = _described(fields)
     if action is SetQdisc:
         for discipline in DISCIPLINES.values():
             yield {**_queue(discipline, **moment, do=do, **own), **when}
         return
-    needed = ["do", *(FIELDS[field.name][0] for field in fields if field.required)]
+    needed = ["do", *(field.key for field in fields if field.required)]
     if action is SetClasses:
         own["classes"] = ref("classes")
         needed.append("classes")
@@ -153,8 +207,8 @@ def _one_of_each(action: type[Command]) -> list[Shape]:
     if action is SetCongestionControl:
         return [{"oneOf": [{"required": ["flow"]}, {"required": ["host"]}]}]
     if action is SetLink:
-        keys = [FIELDS[field][0] for field in _LINK_FIELDS]
-        return [{"anyOf": [{"required": [key]} for key in keys]}]
+        fields = [field for name, field in fields_of(action).items() if name != "link"]
+        return [{"anyOf": [{"required": [field.key]} for field in fields]}]
     return []
 
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
-
-import msgspec
+from typing import Any
 
 from ccplay.model.base import Command
 from ccplay.model.commands import (
@@ -21,11 +17,15 @@ from ccplay.model.commands import (
     TraceFlow,
     UntraceFlow,
 )
+from ccplay.model.fields import Field, fields_of
+from ccplay.model.quantities import SECONDS
+from ccplay.model.quoting import quote
+from ccplay.model.settings import DAY_S
+from ccplay.model.texts import NAME, choice
 from ccplay.model.traffic import TRAFFIC
-from ccplay.scenario.fields import quantities
 from ccplay.scenario.fields.classes import read_classes
 from ccplay.scenario.fields.queues import read_qdisc
-from ccplay.scenario.file.mistakes import Place, quote
+from ccplay.scenario.file.mistakes import Place
 from ccplay.scenario.file.tree import Node, Reader
 
 MOST_STEPS = 10_000
@@ -38,55 +38,14 @@ _COMMANDS: tuple[type[Command], ...] = (
 ACTIONS = {str(kind.__struct_config__.tag): kind for kind in _COMMANDS}
 """What a step can ``do``, by the word for it."""
 
-FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    **{kind.field: (kind.name, quantities.name) for kind in TRAFFIC},
-    "src": ("src", quantities.name),
-    "dst": ("dst", quantities.name),
-    "host": ("host", quantities.name),
-    "cc": ("cc", quantities.congestion_control),
-    "streams": ("streams", quantities.Whole(1, quantities.MOST_STREAMS)),
-    "bytes": ("bytes", quantities.size),
-    "duration_s": ("duration", quantities.duration),
-    "ecn": ("ecn", quantities.flag),
-    "monitor": ("monitor", quantities.flag),
-    "interval_s": ("interval", quantities.interval),
-    "count": ("count", quantities.Whole(1, quantities.MOST_PINGS)),
-    "link": ("link", quantities.text),
-    "rate": ("rate", quantities.rate),
-    "rate_bps": ("rate", quantities.payload_rate),
-    "packet_bytes": ("packet", quantities.packet),
-    "delay_us": ("delay", quantities.delay),
-    "jitter_us": ("jitter", quantities.delay),
-    "loss": ("loss", quantities.loss),
-    "mark": ("mark", quantities.mark),
-    "traffic_class": ("class", quantities.name),
-    "capture": ("capture", quantities.name),
-    "snaplen": ("snaplen", quantities.Whole(64, 65_535)),
-    "max_bytes": ("size", quantities.size),
-    "text": ("text", quantities.text),
-}
-"""By a command's field: its key in a file, and how it is read."""
-
-
-def _reader_of(hint: Any) -> Callable[[Any], Any] | None:
-    """Return what reads a field of this type: one of some words, or a whole number with bounds."""
-    if get_origin(hint) is Annotated:
-        plain, *notes = get_args(hint)
-        meta = next((each for each in notes if isinstance(each, msgspec.Meta)), None)
-        if plain is int and meta is not None and meta.ge is not None and meta.le is not None:
-            return quantities.Whole(int(meta.ge), int(meta.le))
-        return _reader_of(plain)
-    if get_origin(hint) is Literal:
-        return quantities.Choice("word", get_args(hint))
-    return None
-
-
-FIELDS |= {
-    name: (name, read)
-    for kind in TRAFFIC
-    for name, hint in get_type_hints(kind.start, include_extras=True).items()
-    if name not in FIELDS and (read := _reader_of(hint)) is not None
-}
+_ACTION = choice("action", ACTIONS)
+AT = Field(
+    SECONDS,
+    "When, counted from the moment the network stands, or from the end of what after names",
+    *(0, DAY_S),
+    key="at",
+)
+"""The moment of a step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +59,7 @@ class Draft:
 
     def at(self, field: str) -> Place:
         """Return the place of a command's field."""
-        return (*self.place, FIELDS[field][0])
+        return (*self.place, fields_of(type(self.command))[field].key)
 
 
 def read_timeline(node: Node | None, duration_s: float, reader: Reader) -> list[Draft]:
@@ -126,11 +85,11 @@ def _step(node: Node, duration_s: float, reader: Reader) -> Draft | None:
 
 
 def _moment(place: Place, table: dict[str, Node], reader: Reader) -> tuple[float, str | None]:
-    after = reader.value(table.pop("after", None), quantities.name, None)
+    after = reader.value(table.pop("after", None), NAME.read, None)
     at = table.pop("at", None)
     if at is None and after is None:
         reader.mistakes.add(place, 'at is missing: when to do it, such as at = "2 s"')
-    return reader.value(at, quantities.seconds, 0.0), after
+    return reader.value(at, AT.read, 0.0), after
 
 
 def _command(place: Place, table: dict[str, Node], reader: Reader) -> Command | None:
@@ -138,9 +97,10 @@ def _command(place: Place, table: dict[str, Node], reader: Reader) -> Command | 
     if do is None:
         reader.mistakes.add(place, f"do is missing: one of {', '.join(ACTIONS)}")
         return None
-    action = ACTIONS.get(reader.value(do, quantities.Choice("action", tuple(ACTIONS)), ""))
+    action = ACTIONS.get(reader.value(do, _ACTION.read, ""))
     if action is None:
         return None
+    before = reader.mistakes.count
     values: dict[str, Any] = {}
     if action is SetQdisc:
         own = {key: table.pop(key) for key in list(table) if key not in ("link", "class")}
@@ -149,22 +109,13 @@ def _command(place: Place, table: dict[str, Node], reader: Reader) -> Command | 
         if "classes" not in table:
             reader.mistakes.add(place, "classes is missing: a list of classes, or [] for one queue")
         values["classes"] = read_classes(table.pop("classes", None), reader)
-    fields = _fields(action)
-    known = [FIELDS[name][0] for name in fields if name in FIELDS]
-    given = reader.table(Node(place, table), ("at", "after", "do", *known))
-    for name, required in fields.items():
-        key, read = FIELDS.get(name, (None, None))
-        if key in given and read is not None:
-            values[name] = reader.value(given[key], read, None)
-        elif required and key is not None:
-            reader.mistakes.add(
-                place, f"{key} is missing for {quote(action.__struct_config__.tag)}"
-            )
-    missing = (name for name, required in fields.items() if required and values.get(name) is None)
-    return None if any(missing) else action(**values)
-
-
-@cache
-def _fields(action: type[Command]) -> dict[str, bool]:
-    """Return by its name whether a field of a command is required; msgspec takes 0.1 ms for it."""
-    return {field.name: field.required for field in msgspec.structs.fields(action)}
+    fields = fields_of(action)
+    keys = [field.key for field in fields.values()]
+    given = reader.table(Node(place, table), ("at", "after", "do", *keys))
+    for name, field in fields.items():
+        if field.key in given:
+            values[name] = reader.value(given[field.key], field.read, None)
+        elif field.required:
+            action_name = quote(action.__struct_config__.tag)
+            reader.mistakes.add(place, f"{field.key} is missing for {action_name}")
+    return None if reader.mistakes.count > before else action(**values)

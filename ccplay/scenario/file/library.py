@@ -8,9 +8,9 @@ from pathlib import Path
 
 from ccplay.assets import assets
 from ccplay.errors import ScenarioError
+from ccplay.model.quoting import did_you_mean, quote
 from ccplay.scenario import bounded
 from ccplay.scenario.cases import TABLES
-from ccplay.scenario.file.mistakes import did_you_mean, quote
 from ccplay.scenario.file.reading import load, read
 from ccplay.visible import printable
 

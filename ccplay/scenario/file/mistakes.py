@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from difflib import get_close_matches
-from functools import lru_cache
-from itertools import islice
 from typing import NoReturn, TypeAlias
 
 from ccplay.errors import ScenarioError
+from ccplay.model.quoting import quote
 from ccplay.scenario.file.lines import locate, nearest
 
 Place: TypeAlias = tuple[str | int, ...]
@@ -26,8 +23,6 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _SHOWN = 20
 _MOST = 100
 """More are not looked for: whoever sent such a file has no use for them."""
-_MOST_KNOWN = 200
-_LONGEST_WORD = 100
 
 
 class Mistakes:
@@ -115,29 +110,3 @@ def _key(part: str) -> str:
         return part
     # A path within a path has quotes of its own.
     return f"'{quote(part)[1:-1]}'" if '"' in part and "'" not in part else quote(part)
-
-
-def quote(value: object) -> str:
-    """Write a value of the file as it may stand there, shortened: ``"cubik"``."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    text = str(value)
-    text = text if len(text) <= 60 else text[:57] + "..."
-    escaped = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
-    return f'"{escaped}"' if isinstance(value, str) else escaped
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return ``; did you mean "cubic"?``, or all that is known where nothing is near."""
-    known = tuple(islice(known, _MOST_KNOWN + 1))
-    if len(word) <= _LONGEST_WORD and (near := _nearest(word.lower(), known[:_MOST_KNOWN])):
-        return f"; did you mean {quote(near[0])}?"
-    names = [quote(each) if "," in each else each for each in known[:_SHOWN]]
-    more = ", …" if len(known) > _SHOWN else ""
-    return f" (there are: {', '.join(names)}{more})" if known else ""
-
-
-@lru_cache(maxsize=1000)
-def _nearest(word: str, known: tuple[str, ...]) -> list[str]:
-    # A mistake in what many cases share is found once in each.
-    return get_close_matches(word, known, n=1)

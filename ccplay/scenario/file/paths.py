@@ -6,9 +6,8 @@ import re
 import tomllib
 from typing import Any, TypeAlias
 
+from ccplay.model.quoting import MisfitError, quote
 from ccplay.scenario.bounded import DEEPEST
-from ccplay.scenario.fields.quantities import MisfitError
-from ccplay.scenario.file.mistakes import quote
 
 Path: TypeAlias = tuple[str, ...]
 """Keys, from the outermost table inwards; members of lists by their number."""

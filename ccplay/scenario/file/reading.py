@@ -9,11 +9,12 @@ from pathlib import Path
 
 from ccplay.errors import ScenarioError
 from ccplay.files.reading import open_regular
+from ccplay.model.quoting import quote
+from ccplay.model.texts import LINE, PROSE
 from ccplay.scenario import bounded
 from ccplay.scenario.bounded import LARGEST_FILE
 from ccplay.scenario.cases import FILE_KEYS, read_cases
-from ccplay.scenario.fields import quantities
-from ccplay.scenario.file.mistakes import Mistakes, quote
+from ccplay.scenario.file.mistakes import Mistakes
 from ccplay.scenario.file.settings import lay_over, read_settings
 from ccplay.scenario.file.tree import Node, Reader, grow
 from ccplay.scenario.values import Scenario
@@ -46,8 +47,8 @@ def _scenario(root: Node, path: Path, settings: Sequence[str], reader: Reader) -
     root = lay_over(root, [each for each in over if each.path[0] == "title"], reader)
     over = [each for each in over if each.path[0] != "title"]
     table = reader.table(root, FILE_KEYS)
-    title = reader.value(table.get("title"), quantities.text, printable(path.stem))
-    about = reader.value(table.get("about"), quantities.prose, "")
+    title = reader.value(table.get("title"), LINE.read, printable(path.stem))
+    about = reader.value(table.get("about"), PROSE.read, "")
     cases = read_cases(table, title, over, reader)
     return Scenario(path, title, about, tuple(cases), tuple(settings))
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ccplay.model.quoting import MisfitError, quote
 from ccplay.scenario import bounded
-from ccplay.scenario.fields.quantities import MisfitError
-from ccplay.scenario.file.mistakes import Mistakes, Place, SetPath, quote
+from ccplay.scenario.file.mistakes import Mistakes, Place, SetPath
 from ccplay.scenario.file.paths import Path, split_setting
 from ccplay.scenario.file.tree import Node, Reader, grow
 

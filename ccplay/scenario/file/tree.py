@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ccplay.scenario.fields.quantities import MisfitError
-from ccplay.scenario.file.mistakes import Mistakes, Place, did_you_mean, quote, spell
+from ccplay.model.quoting import MisfitError, did_you_mean, quote
+from ccplay.scenario.file.mistakes import Mistakes, Place, spell
 from ccplay.scenario.file.paths import Path
 
 T = TypeVar("T")

@@ -7,19 +7,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-import msgspec
 import tomlkit
 from msgspec.structs import replace
 
 from ccplay.errors import RecordingError, ScenarioError
 from ccplay.model.commands import Build, ChangeMark, Mark, RemoveMark, SetClasses, SetQdisc
 from ccplay.model.events import Applied, Hello
+from ccplay.model.fields import fields_of
 from ccplay.model.network import BOTTLENECK, Topology
+from ccplay.model.quantities import Plain
+from ccplay.model.texts import write_line
 from ccplay.model.topologies import TOPOLOGIES, plan
 from ccplay.model.values import LinkSetting
-from ccplay.scenario.fields import spelling
-from ccplay.scenario.fields.spelling import Plain
-from ccplay.scenario.fields.timeline import FIELDS, read_timeline
+from ccplay.scenario.fields.classes import write_classes
+from ccplay.scenario.fields.queues import write_qdisc
+from ccplay.scenario.fields.timeline import read_timeline
 from ccplay.scenario.file.mistakes import Mistakes, Place, spell
 from ccplay.scenario.file.reading import parse
 from ccplay.scenario.file.tree import Reader, grow
@@ -28,14 +30,8 @@ from ccplay.scenario.rules.own_algorithms import admitted
 from ccplay.scenario.rules.timeline import check_timeline
 from ccplay.state.lab_state import LabState
 from ccplay.stream.wire import printable
+from ccplay.units import write_frequency, write_seconds
 
-_LINK_KEYS = {
-    "rate": "rate",
-    "delay_us": "delay",
-    "jitter_us": "jitter",
-    "loss": "loss",
-    "mark": "mark",
-}
 _DEFAULT_CC = "cubic"
 """What a scenario's hosts use where nothing is said."""
 
@@ -58,8 +54,8 @@ def write(state: LabState, *, title: str = "", until: float | None = None) -> st
     steps = [step(each, ready_at) for each in done]
     head = "\n".join(
         [
-            f"title = {_toml(spelling.line(printable(title)) if title.strip() else 'A session')}",
-            f"duration = {_toml(spelling.seconds(duration_s))}",
+            f"title = {_toml(write_line(printable(title)) if title.strip() else 'A session')}",
+            f"duration = {_toml(write_seconds(duration_s))}",
             "",
             *network(build),
             "\n",
@@ -106,21 +102,17 @@ def step(applied: Applied, ready_at: float) -> dict[str, Plain]:
     command = applied.command
     at_s = max(round(_asked_at(applied) - ready_at, 3), 0.0)
     said: dict[str, Plain] = {
-        "at": spelling.seconds(at_s),
+        "at": write_seconds(at_s),
         "do": str(command.__struct_config__.tag),
     }
-    given = {
-        field.name: value
-        for field in msgspec.structs.fields(command)
-        if (value := getattr(command, field.name)) != field.default
-    }
-    for field, (key, read) in FIELDS.items():
-        if field in given:
-            said[key] = spelling.value(read, given[field])
+    for name, field in fields_of(type(command)).items():
+        value = getattr(command, name)
+        if field.required or value != field.default:
+            said[field.key] = field.write(value)
     if isinstance(command, SetQdisc):
-        said |= spelling.queue(command.qdisc)
+        said |= write_qdisc(command.qdisc)
     if isinstance(command, SetClasses):
-        said["classes"] = spelling.classes(command.classes)
+        said["classes"] = write_classes(command.classes)
     return said
 
 
@@ -170,25 +162,23 @@ def network(build: Build) -> Iterator[str]:
         yield f"{spell(('hosts', host, 'cc'))} = {_toml(cc)}"
     default = Build()
     if build.sample_hz != default.sample_hz:
-        yield f"sampling = {_toml(spelling.frequency(build.sample_hz))}"
+        yield f"sampling = {_toml(write_frequency(build.sample_hz))}"
     if build.seed != default.seed:
         yield f"seed = {build.seed}"
 
 
 def _link(setting: LinkSetting) -> str:
-    said: dict[str, Plain] = {
-        key: spelling.value(FIELDS[field][1], value)
-        for field, key in _LINK_KEYS.items()
-        if (value := getattr(setting, field)) is not None
+    said = {
+        field.key: field.write(value)
+        for name, field in fields_of(LinkSetting).items()
+        if (value := getattr(setting, name)) is not None
     }
-    if setting.mtu is not None:
-        said["mtu"] = setting.mtu
     if setting.qdisc is not None:
-        said["queue"] = spelling.queue(setting.qdisc)
+        said["queue"] = write_qdisc(setting.qdisc)
     if setting.classes is None:
         return _toml(said)
     # An inline table may not go over lines, but a list in it may.
-    listed = "".join(f"  {_toml(each)},\n" for each in spelling.classes(setting.classes))
+    listed = "".join(f"  {_toml(each)},\n" for each in write_classes(setting.classes))
     before = _toml(said).removesuffix("}").rstrip()
     return f"{before}{', ' if said else ' '}classes = [\n{listed}] }}"
 

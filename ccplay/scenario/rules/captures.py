@@ -8,13 +8,13 @@ from itertools import count
 
 from ccplay.errors import UsageError
 from ccplay.model.commands import StartCapture, StopCapture
+from ccplay.model.fields import fields_of
+from ccplay.model.quoting import did_you_mean, quote
 from ccplay.model.topologies import plan
-from ccplay.model.values import CAPTURE_LIMITS
 from ccplay.scenario.fields.network import link_problem
 from ccplay.scenario.fields.timeline import Draft
-from ccplay.scenario.file.mistakes import Mistakes, did_you_mean, quote, spell
+from ccplay.scenario.file.mistakes import Mistakes, spell
 from ccplay.scenario.values import Case, Scenario, Step
-from ccplay.units import format_size
 
 MOST_CAPTURES = 16
 LARGEST_CAPTURE = 100_000_000
@@ -50,9 +50,9 @@ def check_captures(drafts: list[Draft], mistakes: Mistakes) -> None:
         mistakes.add(starts[MOST_CAPTURES].place, f"more than {MOST_CAPTURES} captures")
     for draft in starts:
         size = getattr(draft.command, "max_bytes", 0)
-        if not CAPTURE_LIMITS[0] <= size <= LARGEST_CAPTURE:
-            low, high = format_size(CAPTURE_LIMITS[0]), format_size(LARGEST_CAPTURE)
-            mistakes.add(draft.at("max_bytes"), f"a capture's size goes from {low} to {high}")
+        if size > LARGEST_CAPTURE:
+            bounds = replace(fields_of(StartCapture)["max_bytes"], high=LARGEST_CAPTURE).bounds
+            mistakes.add(draft.at("max_bytes"), f"must be from {bounds}")
         name = getattr(draft.command, "capture", None)
         if name in started:
             first = spell(started[name].place)

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 
 from ccplay.model.commands import SetClasses, SetLink, SetQdisc
 from ccplay.model.network import Network
+from ccplay.model.quoting import did_you_mean, quote
 from ccplay.model.values import LinkSetting
 from ccplay.scenario.fields.network import directions
 from ccplay.scenario.fields.timeline import Draft
-from ccplay.scenario.file.mistakes import Mistakes, did_you_mean, quote
+from ccplay.scenario.file.mistakes import Mistakes
 
 
 def check_classes(

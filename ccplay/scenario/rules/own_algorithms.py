@@ -11,26 +11,26 @@ from pathlib import Path
 
 import msgspec
 
-from ccplay.scenario.fields import quantities
+from ccplay.model import texts
 from ccplay.scenario.values import Case, Scenario
 from ccplay.state.lab_state import LabState
 
 
 def admit(names: Iterable[str]) -> None:
     """Let scenarios that are read from now on name these as congestion controls."""
-    quantities.own_algorithms.update(names)
+    texts.own_algorithms.update(names)
 
 
 @contextmanager
 def admitted(names: Iterable[str]) -> Iterator[list[str]]:
     """Let scenarios that are read meanwhile name these; yield those that can be named."""
-    before = set(quantities.own_algorithms)
-    able = [name for name in names if re.fullmatch(quantities.NAME, name)]
+    before = set(texts.own_algorithms)
+    able = [name for name in names if re.fullmatch(texts.NAME_PATTERN, name)]
     admit(able)
     try:
         yield able
     finally:
-        quantities.own_algorithms.intersection_update(before)
+        texts.own_algorithms.intersection_update(before)
 
 
 def rerun(file: Path, state: LabState, said: Sequence[str] = ()) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ccplay.model.network import Network
+from ccplay.model.quoting import quote
 from ccplay.scenario.fields.network import directions
-from ccplay.scenario.file.mistakes import Place, SetPath, quote
+from ccplay.scenario.file.mistakes import Place, SetPath
 from ccplay.scenario.file.tree import Node, Reader
 
 

@@ -16,8 +16,8 @@ from ccplay.model.commands import (
     StartDownload,
     StartFlow,
 )
+from ccplay.model.quoting import quote
 from ccplay.model.values import Capabilities, Feature, TrafficClass
-from ccplay.scenario.file.mistakes import quote
 from ccplay.scenario.values import Case, Scenario
 
 _IN_A_FULL_KERNEL = {"queue discipline", "classifier", "congestion control"}

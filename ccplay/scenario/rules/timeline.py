@@ -16,10 +16,11 @@ from ccplay.model.commands import (
     UntraceFlow,
 )
 from ccplay.model.network import Network
+from ccplay.model.quoting import did_you_mean, quote
 from ccplay.model.traffic import KINDS, TRAFFIC, TrafficKind, started_by, stopped_by
 from ccplay.scenario.fields.network import host_problem, is_observed, link_problem
 from ccplay.scenario.fields.timeline import Draft
-from ccplay.scenario.file.mistakes import Mistakes, did_you_mean, quote, spell
+from ccplay.scenario.file.mistakes import Mistakes, spell
 from ccplay.scenario.rules.captures import check_captures
 from ccplay.scenario.values import Step
 

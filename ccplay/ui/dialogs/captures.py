@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from textual.widget import Widget
 from textual.widgets import Static
 
 from ccplay.model.commands import StartCapture
 from ccplay.model.network import BOTTLENECK, Network
-from ccplay.model.values import CAPTURE_LIMITS, Capabilities
+from ccplay.model.values import Capabilities
 from ccplay.state.lab_state import LabState
 from ccplay.ui.dialogs.base import Dialog, available
-from ccplay.ui.dialogs.fields import Field
+from ccplay.ui.dialogs.fields import entries, typed
 from ccplay.ui.dialogs.menu import Item, Menu
-from ccplay.units import format_size, parse_size
 
 PROGRAMS = ("tcpdump", "dumpcap")
 """One of them must be there."""
-
-_SNAPLENS = (64, 65_535)
 
 
 class CaptureDialog(Dialog):
@@ -37,35 +34,20 @@ class CaptureDialog(Dialog):
         choices = capture_choices(self.network)
         items = [Item(link, link, where, missing) for link, where in choices]
         self.menu = Menu(items, self.glyphs)
-        default = StartCapture()
-        size, kept = format_size(default.max_bytes), format_size(default.snaplen)
-        self.size_of_file = self._field(
-            "file up to", size, _bounded(*CAPTURE_LIMITS), "pcapng, in the folder of the lab"
-        )
-        self.kept = self._field(
-            "per packet", kept, _bounded(*_SNAPLENS), f"{kept} hold all headers"
-        )
+        self.entries = entries(StartCapture, self.glyphs)
 
     def controls(self) -> Iterable[Widget]:
         """Return the list of links, and how much to keep."""
         return (
             self.menu,
             Static(classes="detail", markup=False),
-            self.size_of_file,
-            self.kept,
+            self.entries["max_bytes"],
+            self.entries["snaplen"],
         )
 
     def command(self) -> StartCapture:
         """Return the capture."""
-        default = StartCapture()
-        return StartCapture(
-            link=available(self.menu),
-            max_bytes=self.size_of_file.value or default.max_bytes,
-            snaplen=self.kept.value or default.snaplen,
-        )
-
-    def _field(self, label: str, text: str, read: Callable[[str], int], meaning: str) -> Field[int]:
-        return Field(label, text, read, self.glyphs, optional=text, meaning=meaning)
+        return StartCapture(link=available(self.menu), **typed(self.entries))
 
 
 def capture_choices(network: Network) -> list[tuple[str, str]]:
@@ -88,13 +70,3 @@ def lack(capabilities: Capabilities) -> str:
         return ""
     reasons = "; ".join(f"{tool.name}: {tool.reason}, {tool.remedy}" for tool in programs)
     return f"needs one of two. {reasons}"
-
-
-def _bounded(low: int, high: int) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        size = parse_size(text)
-        if not low <= size <= high:
-            raise ValueError(f"{format_size(low)} to {format_size(high)}, not {format_size(size)}")
-        return size
-
-    return read

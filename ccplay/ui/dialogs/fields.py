@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
+import msgspec
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
@@ -15,6 +16,8 @@ from textual.reactive import reactive
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
+from ccplay.model.fields import Field as Setting
+from ccplay.model.fields import fields_of
 from ccplay.ui.cells.glyphs import Glyphs
 
 T = TypeVar("T")
@@ -117,6 +120,31 @@ class Field(Vertical, Generic[T]):
         self._reason.update(self.glyphs.translate(f"{self.glyphs.missing} {reason}"))
         self.set_class(bool(reason), "wrong")
         return not reason
+
+
+def entry(setting: Setting, glyphs: Glyphs, text: str | None = None) -> Field[Any]:
+    """Return what asks for a setting; it starts with ``text``, or else with the default."""
+    usual = "" if setting.default is None else setting.show(setting.default)
+    return Field(
+        setting.label or setting.name,
+        usual if text is None else text,
+        setting.parse,
+        glyphs,
+        meaning=setting.hint or setting.meaning,
+        optional=usual or setting.unset,
+    )
+
+
+def entries(command: type[msgspec.Struct], glyphs: Glyphs) -> dict[str, Field[Any]]:
+    """Return by name what asks for each setting of a command that has a label."""
+    settings = fields_of(command)
+    return {name: entry(each, glyphs) for name, each in settings.items() if each.label}
+
+
+def typed(fields: Mapping[str, Field[Any]]) -> dict[str, Any]:
+    """Return by name what was typed; what was left empty is left out. Raises ``ValueError``."""
+    values = {name: field.value for name, field in fields.items()}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 class Label(Static):

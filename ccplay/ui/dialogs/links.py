@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import Any
 
 from textual.widget import Widget
 from textual.widgets import Static
 
 from ccplay.model.commands import SetLink
+from ccplay.model.fields import Field as Setting
+from ccplay.model.fields import fields_of
 from ccplay.model.network import BOTTLENECK, Network
-from ccplay.model.values import MOST_MARK, LinkSetting
+from ccplay.model.values import LinkSetting
 from ccplay.state.lab_state import LabState
 from ccplay.ui.dialogs.base import Dialog
 from ccplay.ui.dialogs.fields import Field, Row, Steps
-from ccplay.units import (
-    format_rate,
-    format_ratio,
-    format_time_us,
-    parse_rate,
-    parse_ratio,
-    parse_time_us,
-)
 
-T = TypeVar("T")
-
-UNLIMITED = "unlimited"
+_SETTINGS = {name: each for name, each in fields_of(SetLink).items() if each.label}
 
 NONE = "none"
 """No delay, jitter, loss or marks,"""
@@ -74,25 +66,24 @@ class LinkDialog(Dialog):
         """Offer the bottleneck first."""
         super().__init__(state, selected_flow)
         self.link = Steps(link_choices(self.network), self.glyphs)
-        self.rate = self._field("rate", _rate, "10 Mbit/s; unlimited")
-        time = _or_none(parse_time_us)
-        self.delay = self._field("delay", time, "20 ms, one way, added")
-        self.jitter = self._field("jitter", time, "5 ms, more or less, at random")
-        self.loss = self._field("loss", _or_none(parse_ratio), "1 % of packets, past the queue")
-        self.mark = self._field("mark", _or_none(_packets), "CE from 20 packets on; none: never")
+        self.entries = {
+            name: Field(
+                each.label, "", _or_none(each), self.glyphs, optional="as it is", meaning=each.hint
+            )
+            for name, each in _SETTINGS.items()
+        }
         self.mtu = Static(classes="note", markup=False)
         self._fill()
 
     def controls(self) -> Iterable[Widget]:
         """Which link, then what it does; last what can't be changed."""
-        mark: Widget = self.mark
+        controls: dict[str, Widget] = {**self.entries}
         if why := self._lack_of_marking():
             note = self.glyphs.translate(f"{self.glyphs.missing} {why}")
-            mark = Row("mark", Static(note, classes="note", markup=False))
+            controls["mark"] = Row("mark", Static(note, classes="note", markup=False))
         return (
             Row("link", self.link),
-            *(self.rate, self.delay, self.jitter, self.loss),
-            mark,
+            *controls.values(),
             Row("MTU", self.mtu),
         )
 
@@ -103,29 +94,15 @@ class LinkDialog(Dialog):
 
     def command(self) -> SetLink | None:
         """Return the change, None where nothing was edited."""
-        change = SetLink(
-            link=self.link.value,
-            rate=_edited(self.rate),
-            delay_us=_edited(self.delay),
-            jitter_us=_edited(self.jitter),
-            loss=_edited(self.loss),
-            mark=_edited(self.mark),
-        )
+        edited = {name: each.value for name, each in self.entries.items() if each.changed}
+        change = SetLink(link=self.link.value, **edited)
         return None if change == SetLink(link=self.link.value) else change
-
-    def _field(self, label: str, read: Callable[[str], T], meaning: str) -> Field[T]:
-        return Field(label, "", read, self.glyphs, optional="as it is", meaning=meaning)
 
     def _fill(self) -> None:
         now = setting_now(self.state, self.network, self.link.value)
-        for field, value, write in (
-            (self.rate, now.rate, _write_rate),
-            (self.delay, now.delay_us, _none_or(format_time_us)),
-            (self.jitter, now.jitter_us, _none_or(format_time_us)),
-            (self.loss, now.loss, _none_or(format_ratio)),
-            (self.mark, now.mark, _none_or("{:.0f}".format)),
-        ):
-            field.fill(write(value or 0))
+        for name, field in self.entries.items():
+            value = getattr(now, name) or 0
+            field.fill(NONE if not value and name != "rate" else _SETTINGS[name].show(value))
         self.mtu.update(f"{now.mtu or _ETHERNET} bytes, fixed when the network was built")
 
     def _lack_of_marking(self) -> str:
@@ -135,37 +112,8 @@ class LinkDialog(Dialog):
         return "" if marker.available else f"{marker.reason}: {marker.remedy}"
 
 
-def _edited(field: Field[T]) -> T | None:
-    return field.value if field.changed else None
-
-
-def _or_none(read: Callable[[str], T]) -> Callable[[str], T | int]:
-    """Return how to read a value, or that there shall be none."""
-    return lambda text: 0 if text.lower() in _NOTHING else read(text)
-
-
-def _none_or(write: Callable[[float], str]) -> Callable[[float], str]:
-    """Return how to write a value, or that there is none."""
-    return lambda value: write(value) if value else NONE
-
-
-def _packets(text: str) -> int:
-    number, _, unit = text.partition(" ")
-    if not number.isdecimal() or unit.strip() not in ("", "packet", "packets", "pkt"):
-        raise ValueError(f"{text!r} is no number of packets, such as 20, or none")
-    if int(number) > MOST_MARK:
-        raise ValueError(f"at most {MOST_MARK:,} packets")
-    return int(number)
-
-
-def _rate(text: str) -> int:
-    if text.lower() == UNLIMITED:
-        return 0
-    rate = parse_rate(text)
-    if not rate:
-        raise ValueError(f"{text!r} moves nothing; for no limit write '{UNLIMITED}'")
-    return rate
-
-
-def _write_rate(rate: float) -> str:
-    return format_rate(rate) if rate else UNLIMITED
+def _or_none(setting: Setting) -> Callable[[str], Any]:
+    """Return how to read a setting, or that there shall be none; a rate is never none."""
+    if setting.quantity.unlimited:
+        return setting.parse
+    return lambda text: 0 if text.lower() in _NOTHING else setting.parse(text)

@@ -10,11 +10,12 @@ from textual.widgets import Static
 
 from ccplay.model.base import Option
 from ccplay.model.commands import SetQdisc
-from ccplay.model.disciplines import DISCIPLINES, Parameter, validate
+from ccplay.model.disciplines import DISCIPLINES, validate
+from ccplay.model.fields import Field
 from ccplay.model.values import Qdisc
 from ccplay.state.lab_state import LabState
 from ccplay.ui.dialogs.base import Dialog, available
-from ccplay.ui.dialogs.fields import Field, Row, Steps
+from ccplay.ui.dialogs.fields import Row, Steps, entry, typed
 from ccplay.ui.dialogs.links import link_choices, setting_now
 from ccplay.ui.dialogs.menu import Item, Menu, feature_items
 
@@ -93,18 +94,11 @@ class _Form(Vertical):
     """The parameters of one kind."""
 
     def __init__(self, kind: str, values: dict[str, Option], dialog: QueueDialog) -> None:
+        parameters = DISCIPLINES[kind].parameters
+        self.parameters = {each.name: each for each in parameters}
         self.fields = {
-            each.name: Field(
-                each.name,
-                _text(each, values),
-                each.read,
-                dialog.glyphs,
-                meaning=each.meaning,
-                optional="" if each.required else _unset(each),
-            )
-            for each in DISCIPLINES[kind].parameters
+            each.name: entry(each, dialog.glyphs, _text(each, values)) for each in parameters
         }
-        self.parameters = {each.name: each for each in DISCIPLINES[kind].parameters}
         super().__init__(*self.fields.values())
 
     def fill(self, values: dict[str, Option]) -> None:
@@ -114,16 +108,9 @@ class _Form(Vertical):
 
     def options(self) -> dict[str, Option]:
         """Return what was typed; what was left empty is left to the kernel."""
-        values = {name: field.value for name, field in self.fields.items()}
-        return {name: value for name, value in values.items() if value is not None}
+        return typed(self.fields)
 
 
-def _text(parameter: Parameter, values: dict[str, Option]) -> str:
+def _text(parameter: Field, values: dict[str, Option]) -> str:
     value = values.get(parameter.name, parameter.default if parameter.required else None)
-    return "" if value is None else parameter.write(value)
-
-
-def _unset(parameter: Parameter) -> str:
-    if parameter.default is None:
-        return parameter.unset
-    return parameter.write(parameter.default)
+    return "" if value is None else parameter.show(value)

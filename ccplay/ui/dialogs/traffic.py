@@ -8,21 +8,12 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from ccplay.model.commands import StartDownload, StartFlow, StartPing
-from ccplay.scenario.fields.quantities import (
-    MOST_PINGS,
-    MOST_STREAMS,
-    duration,
-    interval,
-    name,
-    size,
-)
 from ccplay.state.lab_state import LabState
 from ccplay.ui.dialogs.base import available
-from ccplay.ui.dialogs.fields import Field, Row, Steps
+from ccplay.ui.dialogs.fields import Row, Steps, entries, typed
 from ccplay.ui.dialogs.hosts import next_sender
 from ccplay.ui.dialogs.menu import Item, Menu, feature_items
 from ccplay.ui.dialogs.path import MonitorRow, PathDialog
-from ccplay.units import format_time_us
 
 _ECN = (("", "as its algorithm has it"), ("yes", "asks for it: marks instead of losses"))
 
@@ -39,18 +30,9 @@ class FlowDialog(PathDialog):
         hello = state.hello
         super().__init__(state, selected_flow, next_sender(state, hello.network) if hello else "")
         self.menu = Menu(self._items(), self.glyphs)
-        self.streams = Field("streams", "1", _streams, self.glyphs, meaning="parallel connections")
-        self.limit = Field(
-            "stop after", "", size, self.glyphs, optional="no limit", meaning="bytes: 50 MB"
-        )
-        self.duration = Field(
-            "or after", "", duration, self.glyphs, optional="no limit", meaning="time: 30 s"
-        )
+        self.entries = entries(StartFlow, self.glyphs)
         self.ecn = Steps(_ECN, self.glyphs)
         self.monitor = MonitorRow(self.capabilities, self.glyphs)
-        self.name_of_flow = Field(
-            "name", "", name, self.glyphs, optional="the next number", meaning="for yourself"
-        )
 
     def controls(self) -> Iterable[Widget]:
         """Algorithms first: that is what a demonstration changes."""
@@ -59,12 +41,10 @@ class FlowDialog(PathDialog):
             Static(classes="detail", markup=False),
             Row("from", self.source),
             Row("to", self.sink),
-            self.streams,
-            self.limit,
-            self.duration,
+            *(each for name, each in self.entries.items() if name != "flow"),
             Row("ECN", self.ecn),
             self.monitor,
-            self.name_of_flow,
+            self.entries["flow"],
         )
 
     def source_changed(self) -> None:
@@ -75,13 +55,10 @@ class FlowDialog(PathDialog):
         """Return the flow to start."""
         source, sink = self.path()
         return StartFlow(
-            flow=self.name_of_flow.value,
+            **typed(self.entries),
             src=source,
             dst=sink,
             cc=available(self.menu) or None,
-            streams=self.streams.value or 1,
-            bytes=self.limit.value,
-            duration_s=self.duration.value,
             ecn=bool(self.ecn.value),
             monitor=self.monitor.chosen,
         )
@@ -104,8 +81,7 @@ class DownloadDialog(PathDialog):
     def __init__(self, state: LabState, selected_flow: str | None) -> None:
         """Offer the first sender as the server: its data meet the queue under study."""
         super().__init__(state, selected_flow)
-        usual = f"{StartDownload().bytes} bytes"
-        self.bytes = Field("size", usual, size, self.glyphs, meaning="50 MB, 178 kB")
+        self.entries = entries(StartDownload, self.glyphs)
         controls = [Item("", "default"), *feature_items(self.capabilities.congestion_controls)]
         names = [(each.key, each.label) for each in controls if not each.missing]
         self.cc = Steps(names, self.glyphs)
@@ -113,7 +89,7 @@ class DownloadDialog(PathDialog):
     def controls(self) -> Iterable[Widget]:
         """Put the size first, with the focus."""
         return (
-            self.bytes,
+            *self.entries.values(),
             Row("web server", self.source),
             Row("wget on", self.sink),
             Row("congestion", self.cc),
@@ -122,8 +98,8 @@ class DownloadDialog(PathDialog):
     def command(self) -> StartDownload:
         """Return the download to start."""
         source, sink = self.path()
-        amount = self.bytes.value or StartDownload().bytes
-        return StartDownload(src=source, dst=sink, bytes=amount, cc=self.cc.value or None)
+        cc = self.cc.value or None
+        return StartDownload(**typed(self.entries), src=source, dst=sink, cc=cc)
 
 
 class PingDialog(PathDialog):
@@ -135,37 +111,17 @@ class PingDialog(PathDialog):
     def __init__(self, state: LabState, selected_flow: str | None) -> None:
         """Offer the path that the first flow takes too."""
         super().__init__(state, selected_flow)
-        every = format_time_us(StartPing().interval_s * 1e6)
-        self.interval = Field("every", every, interval, self.glyphs, meaning="200 ms, 1 s")
-        self.count = Field(
-            "how many", "", _count, self.glyphs, optional="until stopped", meaning="pings"
-        )
+        self.entries = entries(StartPing, self.glyphs)
 
     def controls(self) -> Iterable[Widget]:
         """Put the path first, then how often."""
         return (
             Row("from", self.source),
             Row("to", self.sink),
-            self.interval,
-            self.count,
+            *self.entries.values(),
         )
 
     def command(self) -> StartPing:
         """Return the ping to start."""
         source, sink = self.path()
-        every = self.interval.value or StartPing().interval_s
-        return StartPing(src=source, dst=sink, interval_s=every, count=self.count.value)
-
-
-def _whole(text: str, what: str, low: int, high: int) -> int:
-    if not text.isdigit() or not low <= int(text) <= high:
-        raise ValueError(f"{text!r} is not {what} from {low} to {high}")
-    return int(text)
-
-
-def _streams(text: str) -> int:
-    return _whole(text, "a number of connections", 1, MOST_STREAMS)
-
-
-def _count(text: str) -> int:
-    return _whole(text, "a number of pings", 1, MOST_PINGS)
+        return StartPing(**typed(self.entries), src=source, dst=sink)

@@ -7,11 +7,9 @@ from collections.abc import Iterable
 from textual.widget import Widget
 
 from ccplay.model.commands import StartUdp
-from ccplay.scenario.fields.quantities import duration, packet, payload_rate
 from ccplay.state.lab_state import LabState
-from ccplay.ui.dialogs.fields import Field, Row
+from ccplay.ui.dialogs.fields import Row, entries, typed
 from ccplay.ui.dialogs.path import MonitorRow, PathDialog
-from ccplay.units import format_rate
 
 
 class UdpDialog(PathDialog):
@@ -24,37 +22,18 @@ class UdpDialog(PathDialog):
     def __init__(self, state: LabState, selected_flow: str | None) -> None:
         """Offer the path that the first flow takes too."""
         super().__init__(state, selected_flow)
-        rate, size = format_rate(StartUdp().rate_bps), f"{StartUdp().packet_bytes} bytes"
-        self.rate = Field(
-            "rate",
-            rate,
-            payload_rate,
-            self.glyphs,
-            optional=rate,
-            meaning="of payload: 1 kbit/s to 1 Gbit/s",
-        )
-        self.packet = Field(
-            "packets of",
-            size,
-            packet,
-            self.glyphs,
-            optional=size,
-            meaning="payload: 16 to 65507 bytes",
-        )
-        self.duration = Field(
-            "stop after", "", duration, self.glyphs, optional="until stopped", meaning="time: 30 s"
-        )
+        self.entries = entries(StartUdp, self.glyphs)
         # Nothing else tells what becomes of it while it runs.
         self.monitor = MonitorRow(self.capabilities, self.glyphs, wanted=True)
 
     def controls(self) -> Iterable[Widget]:
         """Put the rate first, with the focus: the rest is right as it is, as a rule."""
+        rate, packet, *others = self.entries.values()
         return (
-            self.rate,
-            self.packet,
+            *(rate, packet),
             Row("from", self.source),
             Row("to", self.sink),
-            self.duration,
+            *others,
             self.monitor,
         )
 
@@ -62,10 +41,8 @@ class UdpDialog(PathDialog):
         """Return the cross traffic to start."""
         source, sink = self.path()
         return StartUdp(
+            **typed(self.entries),
             src=source,
             dst=sink,
-            rate_bps=self.rate.value or StartUdp().rate_bps,
-            packet_bytes=self.packet.value or StartUdp().packet_bytes,
-            duration_s=self.duration.value,
             monitor=self.monitor.chosen,
         )

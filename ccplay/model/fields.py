@@ -1,0 +1,125 @@
+"""One setting of a command, a link, a queue or a topology, described once for all that use it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Annotated, Any, get_origin, get_type_hints
+
+import msgspec
+
+from ccplay.errors import CommandError
+from ccplay.model.quantities import Plain, Quantity, Shape
+from ccplay.model.quoting import MisfitError
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A setting: what it is, between which bounds, and what people and files call it.
+
+    It stands in the annotation of a struct's field, ``Annotated[int, Field(…)]``, and
+    ``fields_of`` fills in what the struct knows: name, default, and whether it is required.
+    """
+
+    quantity: Quantity
+    meaning: str
+    """One line, for editors and dialogs."""
+    low: float | None = None
+    high: float | None = None
+    """The bounds, both allowed themselves; None where there is none."""
+    default: Any = None
+    """The value where nothing is set; None where the lab or the kernel chooses one."""
+    required: bool = False
+    """Whether it must be given, or have a ``default`` to be sent instead."""
+    key: str = ""
+    """What scenario files call it."""
+    label: str = ""
+    """What stands left of it in a dialog."""
+    hint: str = ""
+    """What stands right of it in a dialog: a few words, or examples."""
+    unset: str = ""
+    """What happens where nothing is set and there is no ``default``: ``no limit``."""
+    name: str = ""
+    """The name of the struct's field, or of the parameter."""
+
+    def read(self, value: Any) -> Any:
+        """Read a value as TOML has it. Raises ``ValueError`` saying what would fit."""
+        return self._within(self.quantity.read(value))
+
+    def parse(self, text: str) -> Any:
+        """Read what a person types: ``100``, ``5 ms``, ``on``. Raises ``ValueError``."""
+        return self._within(self.quantity.parse(text))
+
+    def check(self, value: Any) -> Any:
+        """Return a value of the model in its type. Raises ``ValueError`` where it does not fit."""
+        return self._within(self.quantity.held(value))
+
+    def write(self, value: Any) -> Plain:
+        """Write a value for a scenario file, so that ``read`` gives it back to the last digit."""
+        return self.quantity.write(value)
+
+    def show(self, value: Any) -> str:
+        """Write a value in short, so that a person and ``parse`` understand it."""
+        return self.quantity.show(value)
+
+    @property
+    def bounds(self) -> str:
+        """Both bounds in words: ``16 bytes to 65507 bytes``."""
+        return f"{self.show(self.low)} to {self.show(self.high)}"
+
+    @property
+    def shape(self) -> Shape:
+        """What ``read`` takes, in JSON Schema; definitions are referred to."""
+        quantity = self.quantity
+        shape = {"$ref": f"#/$defs/{quantity.name}"} if quantity.name else quantity.shape
+        if quantity.is_number and self.low is not None:
+            shape = {**shape, "minimum": self.low, "maximum": self.high}
+        return shape
+
+    def _within(self, value: Any) -> Any:
+        if self.low is None or self.high is None or self.low <= value <= self.high:
+            return value
+        if self.quantity.unlimited and value == 0:
+            return value
+        raise MisfitError(f"must be from {self.bounds}, not {self._shown(value)}")
+
+    def _shown(self, value: Any) -> str:
+        try:
+            return self.show(value)
+        except OverflowError:
+            return "this"
+
+
+@cache
+def fields_of(struct: type[msgspec.Struct]) -> Mapping[str, Field]:
+    """Return the fields that a struct describes in its annotations, by name, in its order."""
+    known = {each.name: each for each in msgspec.structs.fields(struct)}
+    found = {}
+    for name, annotation in get_type_hints(struct, include_extras=True).items():
+        marks = annotation.__metadata__ if get_origin(annotation) is Annotated else ()
+        for field in (each for each in marks if isinstance(each, Field)):
+            default = known[name].default
+            found[name] = replace(
+                field,
+                name=name,
+                key=field.key or name,
+                default=None if default is msgspec.NODEFAULT else default,
+                required=known[name].required,
+            )
+    return found
+
+
+def check(settings: msgspec.Struct, what: str) -> None:
+    """Raise ``CommandError`` where a number in a command or a link's setting is out of bounds.
+
+    ``what`` it is of begins the message: ``flow 3``.
+    """
+    for name, field in fields_of(type(settings)).items():
+        value = getattr(settings, name)
+        if value is None or field.low is None:
+            continue
+        try:
+            field.check(value)
+        except ValueError as error:
+            raise CommandError(f"{what}: {field.key}: {error}") from None

@@ -1,0 +1,42 @@
+"""Strangers' words in messages: quoted and shortened, with what was probably meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from functools import lru_cache
+from itertools import islice
+
+_MOST_SHOWN = 20
+_MOST_KNOWN = 200
+_LONGEST_WORD = 100
+
+
+class MisfitError(ValueError):
+    """A value that is not what its place asks for; the message says what would fit."""
+
+
+def quote(value: object) -> str:
+    """Return a value as a file may have it, shortened and printable: ``"cubik"``."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = str(value)
+    text = text if len(text) <= 60 else text[:57] + "..."
+    escaped = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
+    return f'"{escaped}"' if isinstance(value, str) else escaped
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return ``; did you mean "cubic"?``, or all that is known where nothing is near."""
+    known = tuple(islice(known, _MOST_KNOWN + 1))
+    if len(word) <= _LONGEST_WORD and (near := _nearest(word.lower(), known[:_MOST_KNOWN])):
+        return f"; did you mean {quote(near[0])}?"
+    names = [quote(each) if "," in each else each for each in known[:_MOST_SHOWN]]
+    more = ", …" if len(known) > _MOST_SHOWN else ""
+    return f" (there are: {', '.join(names)}{more})" if known else ""
+
+
+@lru_cache(maxsize=1000)
+def _nearest(word: str, known: tuple[str, ...]) -> list[str]:
+    # A mistake in what many cases share is found once in each.
+    return get_close_matches(word, known, n=1)

@@ -1,0 +1,80 @@
+"""Settings that several commands share, each described once."""
+
+from __future__ import annotations
+
+from ccplay.model import quantities
+from ccplay.model.fields import Field
+from ccplay.model.quantities import FLAG, PACKETS, SECONDS, SHARE, SIZE, TIME_US
+from ccplay.model.texts import ALGORITHM, LINE, NAME
+
+DAY_S = 86_400
+"""The longest run, in seconds."""
+
+FLOW = Field(
+    NAME, "The name of the flow", label="name", hint="for yourself", unset="the next number"
+)
+DOWNLOAD = Field(NAME, "The name of the download")
+PING = Field(NAME, "The name of the ping")
+UDP = Field(NAME, "The name of the cross traffic")
+CAPTURE = Field(NAME, "The name of the capture")
+SRC = Field(NAME, "The host that sends; for a download the web server")
+DST = Field(NAME, "The host that receives")
+CC = Field(ALGORITHM, "The congestion control", key="cc")
+LINK = Field(LINE, "Which link; the bottleneck where nothing is said")
+PAYLOAD = Field(
+    SIZE,
+    "How much payload to send",
+    *(1, 10**12),
+    label="stop after",
+    hint="bytes: 50 MB",
+    unset="no limit",
+)
+DURATION = Field(
+    SECONDS,
+    "How long to send",
+    *(1e-6, DAY_S),
+    key="duration",
+    label="stop after",
+    hint="time: 30 s",
+    unset="until stopped",
+)
+MONITOR = Field(
+    FLAG, "Follow its packets from host to host: one-way delay, what arrives, what is lost"
+)
+LINK_RATE = Field(
+    quantities.LINK_RATE,
+    'On the wire, Ethernet header included: 100 kbit/s to 1 Gbit/s, or "unlimited"',
+    *(100_000, 1_000_000_000),
+    label="rate",
+    hint="10 Mbit/s; unlimited",
+)
+DELAY = Field(
+    TIME_US,
+    "Added propagation delay, one way",
+    *(0, 10_000_000),
+    key="delay",
+    label="delay",
+    hint="20 ms, one way, added",
+)
+JITTER = Field(
+    TIME_US,
+    "Half the width of the uniform variation around the delay",
+    *(0, 10_000_000),
+    key="jitter",
+    label="jitter",
+    hint="5 ms, more or less, at random",
+)
+LOSS = Field(
+    SHARE,
+    "Share of packets lost after the queue",
+    *(0, 1),
+    label="loss",
+    hint="1 % of packets, past the queue",
+)
+MARK = Field(
+    PACKETS,
+    "Mark packets of ECN flows while so many full packets wait; 0 marks none",
+    *(0, 10_000),
+    label="mark",
+    hint="CE from 20 packets on; none: never",
+)

@@ -1,0 +1,109 @@
+"""Values that are text: names, algorithms, lines for people, one of some words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ccplay.assets import algorithms
+from ccplay.model.quantities import Plain, Quantity, Shape, same
+from ccplay.model.quoting import MisfitError, did_you_mean, quote
+
+CONGESTION_CONTROLS = (
+    *("reno", "cubic", "bbr", "bic", "cdg", "dctcp", "highspeed", "htcp", "hybla", "illinois"),
+    *("lp", "nv", "scalable", "vegas", "veno", "westwood", "yeah"),
+    *algorithms(),
+)
+"""All of Linux's, net/ipv4/tcp_*.c, and those that come as BPF programs.
+
+Which of them a kernel has is known once its lab reports it.
+"""
+
+own_algorithms: set[str] = set()
+"""Congestion controls of the user's own, which the command line has named."""
+
+NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,15}"
+"""What a scenario may call traffic, hosts and classes."""
+
+_LONGEST_LINE = 200
+_NAME = re.compile(NAME_PATTERN)
+
+
+def worded(
+    name: str,
+    what: str,
+    read: Callable[[Any], str],
+    shape: Shape,
+    write: Callable[[Any], Plain] = same,
+) -> Quantity:
+    """Return a quantity of text, which ``read`` takes from a file and from a person alike."""
+    return Quantity(name, what, str, read, read, shape, write=write)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise MisfitError(f'must be text in quotes, such as "{quote(value)}"')
+    return value
+
+
+def _line(value: Any) -> str:
+    text = _text(value)
+    if not text.strip() or len(text) > _LONGEST_LINE or not text.isprintable():
+        raise MisfitError(f"must be one line of text, {_LONGEST_LINE} characters at the most")
+    return text
+
+
+def write_line(text: str) -> str:
+    """Write a line of text, cut to the length that a scenario may have."""
+    return text if len(text) <= _LONGEST_LINE else text[: _LONGEST_LINE - 1] + "…"
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str):
+        raise MisfitError(f'a name is text in quotes, such as "{quote(value)}"')
+    if not _NAME.fullmatch(value):
+        raise MisfitError(
+            f"{quote(value)} is no name: up to 16 letters, digits, dots, dashes and underscores"
+        )
+    return value
+
+
+def choice(what: str, known: Iterable[str]) -> Quantity:
+    """Return a quantity that is one of some words; ``what`` names it in messages."""
+    words = tuple(known)
+
+    def read(value: Any) -> str:
+        if value not in words or not isinstance(value, str):
+            raise MisfitError(f"unknown {what} {quote(value)}{did_you_mean(str(value), words)}")
+        return value
+
+    return worded("", f"one of {', '.join(words)}", read, {"enum": list(words)})
+
+
+def _congestion_control(value: Any) -> str:
+    if isinstance(value, str) and value in own_algorithms:
+        return value
+    try:
+        return str(_KNOWN_ALGORITHM.read(value))
+    except ValueError as error:
+        meant = str(error).endswith("?")
+        if meant or not isinstance(value, str) or not _NAME.fullmatch(value):
+            raise
+        raise MisfitError(f"{error}; if it is your own, say --algorithm {value}.bpf.c") from None
+
+
+_KNOWN_ALGORITHM = choice("congestion control", CONGESTION_CONTROLS)
+
+LINE = worded(
+    *("line", "a line of text", _line),
+    {"type": "string", "minLength": 1, "maxLength": _LONGEST_LINE},
+    write_line,
+)
+PROSE = worded("prose", "text", lambda value: _text(value).strip(), {"type": "string"})
+"""Text of any number of lines."""
+NAME = worded("name", "a name", _name, {"type": "string", "pattern": f"^{NAME_PATTERN}$"})
+ALGORITHM = worded(
+    "algorithm", "a congestion control", _congestion_control, {"enum": list(CONGESTION_CONTROLS)}
+)
+"""An algorithm of Linux, one that comes as a BPF program, or the user's own."""
