@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from functools import lru_cache
 from itertools import islice
 
@@ -38,5 +37,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 @lru_cache(maxsize=1000)
 def _nearest(word: str, known: tuple[str, ...]) -> list[str]:
-    # A mistake in what many cases share is found once in each.
+    # Cached, since a mistake in what many cases share is found once in each.
+    from difflib import get_close_matches  # noqa: PLC0415 - labs start without it
+
     return get_close_matches(word, known, n=1)

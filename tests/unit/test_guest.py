@@ -59,7 +59,9 @@ def test_what_the_guest_can_not_be_told_is_refused(monkeypatch: pytest.MonkeyPat
         boot.argv(["true", "a\nb"], accelerator="tcg")
 
 
-@pytest.mark.parametrize(("starter", "said"), [(os.getpid(), b"here\n"), (0, b"")])
+@pytest.mark.parametrize(
+    ("starter", "said"), [(os.getpid(), b"here\n"), (0, b"")], ids=["alive", "gone"]
+)
 def test_what_is_bound_to_a_starter_that_is_gone_does_not_begin(starter: int, said: bytes) -> None:
     """It may be killed before its child can ask to die with it."""
     argv = [sys.executable, "-I", "-S", bound.__file__, str(starter), "/bin/echo", "here"]
