@@ -51,6 +51,7 @@ from ccplay.model.events import (
     UdpSample,
     UdpStarted,
 )
+from ccplay.model.sampled import FLOW_VARIABLES, QUEUE_VARIABLES
 from ccplay.model.samples import (
     CaStateChanged,
     QdiscRows,
@@ -69,21 +70,10 @@ from ccplay.state.trace import Trace
 from ccplay.stream import sweep_codec
 from ccplay.units import format_clock, format_size
 
-FLOW_SERIES = (
-    "ca_state",
-    "cwnd",
-    "ssthresh",
-    "srtt_us",
-    "min_rtt_us",
-    "unacked",
-    "total_retrans",
-    "pacing_rate",
-    "delivery_rate",
-    "bytes_acked",
-)
+FLOW_SERIES = tuple(each.name for each in FLOW_VARIABLES if each.kept)
 """Fields of ``TcpSamples`` that are kept over time for every flow."""
 
-QUEUE_SERIES = ("backlog", "qlen", "drops", "ecn_marks", "bytes", "packets")
+QUEUE_SERIES = tuple(each.name for each in QUEUE_VARIABLES if each.kept)
 """Fields of ``QdiscSamples`` that are kept over time for every queue."""
 
 

@@ -13,7 +13,8 @@ from typing import Any, BinaryIO, Protocol, TextIO
 from ccplay.errors import RecordingError, UsageError
 from ccplay.files import writing
 from ccplay.report.data.material import Material
-from ccplay.report.data.samples import TABLES, Batch, Kind, Schema, batches, schemas
+from ccplay.report.data.sample_tables import TABLES, Batch, Kind, Schema, schemas
+from ccplay.report.data.samples import batches
 from ccplay.report.data.tables import harmless
 
 FORMATS = ("csv", "parquet")
