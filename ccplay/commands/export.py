@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
     from ccplay.commands.runs import gather
     from ccplay.report.data import export
-    from ccplay.report.data.samples import TABLES
+    from ccplay.report.data.sample_tables import TABLES
 
     started = time.monotonic()
     kind, to, table = arguments.format, arguments.to, arguments.table

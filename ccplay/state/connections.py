@@ -13,6 +13,7 @@ from ccplay.model.events import (
     TraceLost,
     TraceStarted,
 )
+from ccplay.model.sampled import FLOW_VARIABLES
 from ccplay.model.samples import CaStateChanged, TraceSamples
 from ccplay.model.values import Monitored
 from ccplay.model.wording import one_way
@@ -20,18 +21,7 @@ from ccplay.state.series import Series, Timeline
 from ccplay.state.trace import Trace
 from ccplay.state.traffic import Handlers, TrafficState
 
-FLOW_SERIES = (
-    "ca_state",
-    "cwnd",
-    "ssthresh",
-    "srtt_us",
-    "min_rtt_us",
-    "unacked",
-    "total_retrans",
-    "pacing_rate",
-    "delivery_rate",
-    "bytes_acked",
-)
+FLOW_SERIES = tuple(each.name for each in FLOW_VARIABLES if each.kept)
 """Fields of ``TcpSamples`` that are kept over time for every flow."""
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ccplay.model.base import Row
+from ccplay.model.sampled import QUEUE_VARIABLES
 from ccplay.model.samples import QdiscRows, QdiscSamples, Sweep, Sweeps, TcpRows, TcpSamples
 from ccplay.model.values import MOST_VARIABLES
 from ccplay.state.connections import FLOW_SERIES, Connections, Flow
@@ -13,7 +14,7 @@ from ccplay.state.series import Series
 from ccplay.state.traffic import Handlers
 from ccplay.stream import sweep_codec
 
-QUEUE_SERIES = ("backlog", "qlen", "drops", "ecn_marks", "bytes", "packets")
+QUEUE_SERIES = tuple(each.name for each in QUEUE_VARIABLES if each.kept)
 """Fields of ``QdiscSamples`` that are kept over time for every queue."""
 
 

@@ -166,25 +166,6 @@ class View:
         """Return a colour of the theme as the ghost has it."""
         return self.look.faded(self.ink(name))
 
-    def ghost_flow_ink(self, name: str) -> str:
-        """Return the colour of a flow of the ghost."""
-        return self.look.faded(self.look.flows[self.ghost_number(name) % len(self.look.flows)])
-
-    def ghost_flow_mark(self, name: str) -> str:
-        """Return the mark of a flow of the ghost."""
-        return self.glyphs.ghost_mark(self.ghost_number(name))
-
-    def ghost_number(self, name: str) -> int:
-        """Return the place of a flow of the ghost: that of its namesake, or its own."""
-        if name in self.state.flows or self.ghost is None:
-            return self.number(name)
-        return self.ghost.state.places[name]
-
-    def ghost_cc(self, flow: Flow) -> str:
-        """Return the congestion control of a flow of the ghost at the moment shown."""
-        ghost, shift = self.ghost, self.shift
-        return ghost.state.cc_at(flow, self.t - shift) if ghost and shift is not None else ""
-
     def ghosts(self) -> list[tuple[Flow, int]]:
         """Return the flows of the ghost that run at the moment shown, and its tick by then."""
         ghost, shift = self.ghost, self.shift

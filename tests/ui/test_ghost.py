@@ -19,6 +19,7 @@ from ccplay.stream.sources import ReplaySource
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.cells.sheet import Sheet
 from ccplay.ui.dialogs.ghost import GhostDialog
+from ccplay.ui.plots import ghost_plots
 from ccplay.ui.plots.canvas import GUTTER, Canvas
 from ccplay.ui.plots.table import DEFAULT, plot_at
 from ccplay.ui.screen import MainScreen
@@ -78,7 +79,7 @@ def inks_of(app: CcplayApp, name: str) -> set[str]:
 async def test_the_ghost_has_colours_of_its_own_in_every_plot(earlier: Path, name: str) -> None:
     async with haunted(earlier) as (app, _):
         view = app.main.view
-        ghostly = {view.ghost_flow_ink("1"), view.ghost_ink("queue")}
+        ghostly = {ghost_plots.flow_ink(view, "1"), view.ghost_ink("queue")}
         assert inks_of(app, name) & ghostly
         app.main.ghosts.shown = None
         app.main.redraw()

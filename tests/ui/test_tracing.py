@@ -14,7 +14,7 @@ from ccplay.model.values import Feature
 from ccplay.state.lab_state import LabState
 from ccplay.stream import sweep_codec
 from ccplay.ui.cells.glyphs import UNICODE
-from ccplay.ui.palette import entries
+from ccplay.ui.palette_entries import entries
 from ccplay.ui.panels.ribbon import states
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import live, playing, until

@@ -14,7 +14,7 @@ from ccplay.state.lab_state import LabState
 
 pytest.importorskip("matplotlib")
 
-from ccplay.report.figures.panels import widths
+from ccplay.report.figures.rates import widths
 
 LINK = "r1->r2"
 

@@ -23,7 +23,7 @@ from ccplay.model.samples import (
     TcpSamples,
 )
 from ccplay.report.data import export
-from ccplay.report.data.samples import TABLES
+from ccplay.report.data.sample_tables import TABLES
 from ccplay.state.lab_state import FLOW_SERIES, QUEUE_SERIES, LabState
 from ccplay.state.recorded import read_recording
 from ccplay.state.trace import TRACE_SERIES

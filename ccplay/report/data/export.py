@@ -14,7 +14,8 @@ from ccplay.errors import RecordingError, UsageError
 from ccplay.files import writing
 from ccplay.model.traffic import Cells
 from ccplay.report.data.material import Material
-from ccplay.report.data.samples import TABLES, Batch, Schema, batches, schemas
+from ccplay.report.data.sample_tables import TABLES, Batch, Schema, schemas
+from ccplay.report.data.samples import batches
 from ccplay.report.data.tables import harmless
 
 FORMATS = ("csv", "parquet")

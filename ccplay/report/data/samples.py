@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import Any
 
 from ccplay.model.base import Event, Row
 from ccplay.model.events import (
@@ -23,153 +22,25 @@ from ccplay.model.values import Monitored
 from ccplay.model.variables import variable
 from ccplay.model.wording import CA_STATES
 from ccplay.report.data.material import Material, Run
+from ccplay.report.data.sample_tables import (
+    COLUMNS,
+    HEALTH,
+    QDISC,
+    TABLES,
+    TCP,
+    Batch,
+    axis_column,
+    schemas,
+)
 from ccplay.state.lab_state import LabState, Udp
 from ccplay.stream import sweep_codec
 from ccplay.stream.sources import recorded_events
 
-Batch: TypeAlias = dict[str, Sequence[Any]]
-"""Some rows of a table, column by column."""
-
-
-@dataclass(frozen=True, slots=True)
-class Schema:
-    """A table: its columns and what they hold, in their order."""
-
-    name: str
-    columns: Mapping[str, Cells]
-
-
-_TCP: dict[str, tuple[str, Cells]] = {
-    "flow": ("flow", "text"),
-    "cc": ("cc", "text"),
-    "ca_state": ("ca_state", "text"),
-    "cwnd": ("cwnd_segments", "whole"),
-    "ssthresh": ("ssthresh_segments", "whole"),
-    "srtt_us": ("srtt_us", "whole"),
-    "rttvar_us": ("rttvar_us", "whole"),
-    "min_rtt_us": ("min_rtt_us", "whole"),
-    "mss": ("mss_bytes", "whole"),
-    "unacked": ("unacked_segments", "whole"),
-    "lost": ("lost_segments", "whole"),
-    "retrans": ("retrans_segments", "whole"),
-    "total_retrans": ("total_retrans_segments", "whole"),
-    "pacing_rate": ("pacing_rate_bps", "whole"),
-    "delivery_rate": ("delivery_rate_bps", "whole"),
-    "bytes_acked": ("bytes_acked", "whole"),
-    "bytes_sent": ("bytes_sent", "whole"),
-    "delivered_ce": ("delivered_ce_segments", "whole"),
-}
-"""Fields of ``TcpSamples`` and their columns; the kernel's words, with units."""
-_QDISC: dict[str, tuple[str, Cells]] = {
-    "link": ("link", "text"),
-    "kind": ("qdisc", "text"),
-    "backlog": ("backlog_bytes", "whole"),
-    "qlen": ("qlen_packets", "whole"),
-    "drops": ("drops_packets", "whole"),
-    "ecn_marks": ("ecn_marks_packets", "whole"),
-    "overlimits": ("overlimits", "whole"),
-    "requeues": ("requeues", "whole"),
-    "bytes": ("sent_bytes", "whole"),
-    "packets": ("sent_packets", "whole"),
-}
-_HEALTH: dict[str, Cells] = {
-    "ticks": "whole",
-    "missed": "whole",
-    "late_p50_us": "real",
-    "late_p99_us": "real",
-    "sweep_p50_us": "real",
-    "lab_cpu": "real",
-    "host_cpu": "real",
-    "steal": "real",
-    "delay_late_p50_us": "real",
-    "delay_late_p99_us": "real",
-    "events_dropped": "whole",
-}
-_OWN: dict[str, dict[str, Cells]] = {
-    "tcp": dict(_TCP.values()),
-    "queues": dict(_QDISC.values()),
-    "trace": {
-        "flow": "text",
-        "cwnd_segments": "whole",
-        "ssthresh_segments": "whole",
-        "srtt_us": "whole",
-        "snd_wnd_bytes": "whole",
-    },
-    "ca-states": {"flow": "text", "ca_state": "text"},
-    **{
-        kind.plural: dict(kind.exported.columns.values())
-        for kind in TRAFFIC
-        if kind.exported is not None
-    },
-    "monitor": {
-        "flow": "text",
-        "sent_packets": "whole",
-        "received_packets": "whole",
-        "received_bytes": "whole",
-        "delay_mean_us": "real",
-        "delay_min_us": "real",
-        "delay_max_us": "real",
-    },
-    "interfaces": {
-        "interface": "text",
-        "node": "text",
-        "link": "text",
-        "sent_packets": "whole",
-        "sent_bytes": "whole",
-        "received_packets": "whole",
-        "received_bytes": "whole",
-        "dropped_packets": "whole",
-        "lost_packets": "whole",
-    },
-    "events": {"kind": "text", "text": "text"},
-    "variables": {"flow": "text", "cc": "text", "variable": "text", "value": "real"},
-    "queue-variables": {"link": "text", "qdisc": "text", "variable": "text", "value": "real"},
-    "health": _HEALTH,
-}
 _EXPORTED: dict[type, tuple[str, Mapping[str, tuple[str, Cells]]]] = {
     kind.exported.event: (kind.plural, kind.exported.columns)
     for kind in TRAFFIC
     if kind.exported is not None
 }
-TABLES = tuple(_OWN)
-"""Their names."""
-_RUN: dict[str, Cells] = {"run": "text", "case": "text", "repeat": "whole"}
-
-
-def schemas(material: Material) -> dict[str, Schema]:
-    """Return the tables' columns: the run and its parameters, ``t_s``, then the table's own."""
-    first = _RUN | _parameters(material)
-    return {
-        name: Schema(name, {**first, "t_s": "real", **_apart(own, first)})
-        for name, own in _OWN.items()
-    }
-
-
-def _parameters(material: Material) -> dict[str, Cells]:
-    """Return the axes of the matrix, each with what all its values can be."""
-    values: dict[str, list[object]] = {}
-    for run in material.runs:
-        for name, value in run.result.parameters.items():
-            values.setdefault(_axis(name), []).append(value)
-    return {name: _kind(found) for name, found in values.items()}
-
-
-def _axis(name: str) -> str:
-    """Return the column of an axis; one called like another column gets a word in front."""
-    taken = {*_RUN, "t_s", *(column for own in _OWN.values() for column in own)}
-    return f"parameter {name}" if name in taken else name
-
-
-def _apart(own: dict[str, Cells], first: dict[str, Cells]) -> dict[str, Cells]:
-    return {name: kind for name, kind in own.items() if name not in first}
-
-
-def _kind(values: Sequence[object]) -> Cells:
-    if all(isinstance(value, bool) for value in values):
-        return "flag"
-    if any(isinstance(value, bool | str) for value in values):
-        return "text"
-    return "whole" if all(isinstance(value, int) for value in values) else "real"
 
 
 def batches(material: Material, tables: Sequence[str] = TABLES) -> Iterator[tuple[str, Batch]]:
@@ -189,7 +60,7 @@ def batches(material: Material, tables: Sequence[str] = TABLES) -> Iterator[tupl
                 "run": run.slug,
                 "case": run.result.name,
                 "repeat": run.result.repeat,
-                **{_axis(key): value for key, value in run.result.parameters.items()},
+                **{axis_column(key): value for key, value in run.result.parameters.items()},
             }
             whole: Batch = {}
             for column, kind in schema.columns.items():
@@ -249,7 +120,7 @@ def _rows(event: object, start: float, state: LabState) -> dict[str, Batch]:
         case CaStateChanged():
             rows = {"ca-states": _row("ca-states", event.flow, _state(event.ca_state))}
         case Health():
-            rows = {"health": _row("health", *(getattr(event, field) for field in _HEALTH))}
+            rows = {"health": _row("health", *(getattr(event, field) for field in HEALTH))}
         case FlowEnded():
             rows = _monitored(event.flow, event.monitored)
         case UdpSample() if (udp := state.find(Udp, event.udp)) is not None:
@@ -257,10 +128,12 @@ def _rows(event: object, start: float, state: LabState) -> dict[str, Batch]:
         case UdpEnded():
             rows = _monitored(event.udp, event.monitored)
         case InterfaceCounters():
-            columns = [getattr(event, each.removesuffix("_packets")) for each in _OWN["interfaces"]]
+            columns = [
+                getattr(event, each.removesuffix("_packets")) for each in COLUMNS["interfaces"]
+            ]
             # A stranger's recording may have columns of any length.
             whole = zip(*zip(*columns, strict=False), strict=True)
-            rows = {"interfaces": dict(zip(_OWN["interfaces"], map(list, whole), strict=False))}
+            rows = {"interfaces": dict(zip(COLUMNS["interfaces"], map(list, whole), strict=False))}
         case _:
             rows = {}
     if type(event) in _EXPORTED:
@@ -287,14 +160,14 @@ def _of_traffic(event: object, columns: Mapping[str, tuple[str, Cells]]) -> Batc
 
 
 def _row(table: str, *cells: Any) -> Batch:
-    return {column: [cell] for column, cell in zip(_OWN[table], cells, strict=True)}
+    return {column: [cell] for column, cell in zip(COLUMNS[table], cells, strict=True)}
 
 
 def _traced(event: TraceSamples, start: float) -> Batch:
     """Return a row for each segment, with its own moment."""
     times = [round(t - start, 6) for t in sweep_codec.moments(event)]
     batch: Batch = {"t_s": times, "flow": [event.flow] * len(times)}
-    for field, column in zip(sweep_codec.TRACE_FIELDS, list(_OWN["trace"])[1:], strict=True):
+    for field, column in zip(sweep_codec.TRACE_FIELDS, list(COLUMNS["trace"])[1:], strict=True):
         batch[column] = _counts(getattr(event, field), len(times))
     return batch
 
@@ -311,7 +184,7 @@ def _seen(udp: Udp) -> Batch:
     """Return a row for each variable that the newest sample of cross traffic tells."""
     known = {name: series.last for name, series in udp.seen.items() if series.last is not None}
     rows = [(udp.name, None, name, value) for name, value in known.items()]
-    return dict(zip(_OWN["variables"], map(list, zip(*rows, strict=True)), strict=False))
+    return dict(zip(COLUMNS["variables"], map(list, zip(*rows, strict=True)), strict=False))
 
 
 def _sweeps(event: Sweeps | Sweep, start: float) -> Iterator[tuple[str, Batch]]:
@@ -319,10 +192,10 @@ def _sweeps(event: Sweeps | Sweep, start: float) -> Iterator[tuple[str, Batch]]:
     times = [round(t - start, 6) for t in sweep_codec.moments(block)]
     if block.tcp is not None:
         own = {"flow": block.tcp.flow, "cc": block.tcp.cc}
-        yield "tcp", _unpacked(times, own, block.tcp.fields, _TCP)
+        yield "tcp", _unpacked(times, own, block.tcp.fields, TCP)
     if block.qdisc is not None:
         own = {"link": block.qdisc.link, "kind": block.qdisc.kind}
-        yield "queues", _unpacked(times, own, block.qdisc.fields, _QDISC)
+        yield "queues", _unpacked(times, own, block.qdisc.fields, QDISC)
     if block.tcp is not None and block.own:
         members = list(zip(block.tcp.flow, block.tcp.cc, strict=True))
         yield "variables", _variables("variables", times, members, block.own)
@@ -347,7 +220,7 @@ def _variables(
         if value is not None
     ]
     found.sort(key=itemgetter(0))
-    names = ("t_s", *_OWN[table])
+    names = ("t_s", *COLUMNS[table])
     return {column: [row[at] for row in found] for at, column in enumerate(names)}
 
 

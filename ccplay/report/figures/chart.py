@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import matplotlib as mpl
-from matplotlib import markers
 from matplotlib.axes import Axes
-from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -18,20 +15,23 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullForm
 from ccplay.report.data.charts import Chart, Line, Mark
 from ccplay.report.data.material import CASES, Parameter, say
 from ccplay.report.figures import style
+from ccplay.report.figures.chart_frame import (
+    INTERVAL,
+    LEFT_IN,
+    PUBLISHED,
+    RIGHT_IN,
+    arrows,
+    deviations,
+    draw_common,
+    draw_singles,
+    finish_values,
+    frame,
+    half_widths,
+    panels_across,
+)
 from ccplay.report.figures.style import Ink, Inks
 
-_LEFT_IN = 0.58
-_RIGHT_IN = 0.14
-_BOTTOM_IN = 0.40
-_HEIGHT_IN = 2.0
-_ROW_IN = 0.14
-_PANEL_GAP_IN = 0.22
 _DECADE = 10
-_INTERVAL = "_interval"
-"""Labels the confidence intervals; one that begins so is in no legend."""
-_UP, _DOWN = markers.CARETUP, markers.CARETDOWN
-_LEFT, _RIGHT = markers.CARETLEFT, markers.CARETRIGHT
-_FOUR = 4
 _VALUE_IN = 0.3
 """What is kept free behind the longest bar for its value,"""
 _OURS_IN = 0.22
@@ -40,19 +40,9 @@ _ERROR: dict[str, Any] = {
     "elinewidth": 0.8,
     "capsize": 2.2,
     "capthick": 0.8,
-    "label": _INTERVAL,
+    "label": INTERVAL,
 }
 _SPREAD: dict[str, Any] = {"elinewidth": 3.0, "capsize": 0, "alpha": 0.35, "label": "_spread"}
-_COMMON: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 0.9}
-_PUBLISHED: dict[str, Any] = {
-    "linestyle": "",
-    "marker": "D",
-    "markersize": 3.6,
-    "markerfacecolor": "white",
-    "markeredgecolor": style.INK,
-    "markeredgewidth": 0.8,
-    "zorder": 5,
-}
 
 
 def draw(chart: Chart, inks: Inks) -> Figure:
@@ -98,13 +88,13 @@ def _lines(chart: Chart, inks: Inks) -> Figure:
         )
         for label, i in colours.items()
     ]
-    figure, panels = _frame(chart, handles, width)
+    figure, panels = frame(chart, handles, width)
     wide = max(numbers.values()) >= _DECADE * min(numbers.values()) > 0
     for axes, (_, lines) in zip(panels, chart.panels, strict=True):
         for number, line in enumerate(lines):
             shift = (number - (len(lines) - 1) / 2) * 0.032
             _line(axes, chart, line, colours[line.label], (numbers, shift, wide))
-            _common(axes, chart, line, colours[line.label].colour, upright=True)
+            draw_common(axes, chart, line, colours[line.label].colour, upright=True)
         if wide:
             axes.set_xscale("log")
         axes.xaxis.set_major_locator(FixedLocator(sorted(numbers.values())))
@@ -112,9 +102,9 @@ def _lines(chart: Chart, inks: Inks) -> Figure:
         axes.xaxis.set_minor_formatter(NullFormatter())
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.set_xlabel(_axis_label(chart.axis.name, unit), labelpad=1.5)
-    _values(panels, chart)
+    finish_values(panels, chart)
     for axes in panels:
-        _arrows(axes, upright=True)
+        arrows(axes, upright=True)
     return figure
 
 
@@ -135,11 +125,11 @@ def _line(
     xs = [moved(numbers[mark.at], shift) for mark in marks]
     scale = chart.unit.scale
     for x, mark in zip(xs, marks, strict=True):
-        _singles(axes, [x] * len(mark.singles), [v / scale for v in mark.singles], ink)
+        draw_singles(axes, [x] * len(mark.singles), [v / scale for v in mark.singles], ink)
     axes.errorbar(
         xs,
         [mark.statistic.mean / scale for mark in marks],
-        yerr=_errors(marks, scale),
+        yerr=half_widths(marks, scale),
         color=ink.colour,
         linestyle=ink.dash,
         marker=ink.marker,
@@ -148,7 +138,7 @@ def _line(
     )
     published = [(x, v / scale) for x, mark in zip(xs, marks, strict=True) for v in mark.published]
     if published:
-        axes.plot(*zip(*published, strict=True), **{**_PUBLISHED, "markeredgecolor": ink.colour})
+        axes.plot(*zip(*published, strict=True), **{**PUBLISHED, "markeredgecolor": ink.colour})
 
 
 def _axis_label(name: str, unit: str) -> str:
@@ -176,26 +166,26 @@ def _bars(chart: Chart, inks: Inks) -> Figure:
     handles = handles if len(handles) > 1 else []
     many = len(chart.panels)
     width = style.COLUMN_IN if many == 1 else style.PAGE_IN
-    upright = widest * len(names) * _across(many) <= width - _LEFT_IN - _RIGHT_IN
+    upright = widest * len(names) * panels_across(many) <= width - LEFT_IN - RIGHT_IN
     if upright:
-        figure, panels = _frame(chart, handles, width, labelled=chart.axis.name != CASES)
+        figure, panels = frame(chart, handles, width, labelled=chart.axis.name != CASES)
     else:
         between = 0.12 if bars > 1 or chart.runs[1] > 1 else 0.04
         height = max((0.17 * bars + between) * len(names) + 0.1, 0.8)
         left = min(widest + 0.05, 0.5 * style.PAGE_IN)
         width = max(width, left + 3.0)
-        figure, panels = _frame(chart, handles, width, left=left, height=height, sideways=True)
+        figure, panels = frame(chart, handles, width, left=left, height=height, sideways=True)
     for axes, (_, lines) in zip(panels, chart.panels, strict=True):
         for line in lines:
             _bar(axes, chart, line, colours[line.label], lines, upright=upright)
-            _common(axes, chart, line, style.INK, upright=upright)
+            draw_common(axes, chart, line, style.INK, upright=upright)
         _categories(axes, chart, names, upright=upright)
     if upright:
-        _values(panels, chart)
+        finish_values(panels, chart)
     else:
         _below(figure, panels, chart.value_label)
     for axes in panels:
-        _arrows(axes, upright=upright)
+        arrows(axes, upright=upright)
     return figure
 
 
@@ -214,8 +204,8 @@ def _bar(
     order = {value: i for i, value in enumerate(chart.axis.values)}
     at = [order[mark.at] + _aside(line, lines, mark.at) * thick for mark in line.marks]
     means = [mark.statistic.mean / scale for mark in line.marks]
-    errors = _errors(line.marks, scale)
-    spreads = _spreads(line.marks, scale)
+    errors = half_widths(line.marks, scale)
+    spreads = deviations(line.marks, scale)
     style_of: dict[str, Any] = {"color": ink.colour, "alpha": 0.8, "linewidth": 0, "zorder": 2}
     error_of: dict[str, Any] = {"linestyle": "", "color": style.INK, "zorder": 4, **_ERROR}
     if upright:
@@ -232,10 +222,10 @@ def _bar(
         values = [v / scale for v in mark.singles] if len(mark.singles) > 1 else []
         spread = [x + thick * (0.26 + 0.1 * (i % 2)) for i in range(len(values))]
         dots = (spread, values) if upright else (values, spread)
-        _singles(axes, *dots, Ink(style.INK, "-", "o"))
+        draw_singles(axes, *dots, Ink(style.INK, "-", "o"))
         theirs = [v / scale for v in mark.published]
         beside = [x - thick * 0.3] * len(theirs)
-        axes.plot(*((beside, theirs) if upright else (theirs, beside)), **_PUBLISHED)
+        axes.plot(*((beside, theirs) if upright else (theirs, beside)), **PUBLISHED)
 
 
 def _aside(line: Line, lines: Sequence[Line], at: Parameter) -> float:
@@ -286,151 +276,3 @@ def _categories(axes: Axes, chart: Chart, names: Sequence[str], *, upright: bool
     axes.xaxis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 2.5, 5, 10]))
     if chart.reference is not None:
         axes.axvline(chart.reference, color=style.INK, linewidth=0.7, zorder=1.5)
-
-
-# --- both ---------------------------------------------------------------------------------------
-
-
-def _frame(
-    chart: Chart,
-    handles: Sequence[Any],
-    width: float,
-    *,
-    left: float = _LEFT_IN,
-    height: float = _HEIGHT_IN,
-    labelled: bool = True,
-    sideways: bool = False,
-) -> tuple[Figure, list[Axes]]:
-    """Return a figure with a legend on top, and its axes side by side, in rows where many."""
-    handles = [*handles]
-    if chart.published:
-        handles.append(Line2D([], [], label="published", **{**_PUBLISHED, "zorder": 1}))
-    if chart.published_of_all:
-        handles.append(
-            Line2D([], [], color=style.INK, label="published for the whole case", **_COMMON)
-        )
-    room = width - left - _RIGHT_IN
-    columns = style.legend_columns([str(each.get_label()) for each in handles], room)
-    rows = math.ceil(len(handles) / columns)
-    across = _across(len(chart.panels), sideways=sideways)
-    down = math.ceil(len(chart.panels) / across)
-    titled = any(title for title, _ in chart.panels)
-    head = 0.08 + _ROW_IN * rows
-    over = 0.18 if titled else 0.0
-    below = _BOTTOM_IN if labelled else _BOTTOM_IN - 0.15
-    total = head + down * (over + height + below) + (down - 1) * 0.12
-    figure = Figure(figsize=(width, total))
-    each = (room - (across - 1) * _PANEL_GAP_IN) / across
-    panels: list[Axes] = []
-    for number, (title, _) in enumerate(chart.panels):
-        row, column = divmod(number, across)
-        bottom = total - head - (row + 1) * (over + height) - row * (0.12 + below)
-        axes = style.box(figure, left + column * (each + _PANEL_GAP_IN), bottom, each, height)
-        if titled:
-            axes.set_title(title, fontsize=7.5, fontweight="bold", loc="left", pad=3)
-        if panels and sideways:
-            axes.sharex(panels[0])
-        elif panels:
-            axes.sharey(panels[0])
-        if column:
-            axes.tick_params(labelleft=False)
-        panels.append(axes)
-    if handles:
-        figure.legend(
-            handles=handles,
-            loc="upper left",
-            bbox_to_anchor=(left / width, 1 - 0.03 / total),
-            ncols=columns,
-        )
-    return figure, panels
-
-
-def _across(panels: int, *, sideways: bool = False) -> int:
-    """Return how many panels stand side by side: four as a square, but for those of short names."""
-    if panels == _FOUR:
-        return _FOUR if sideways else 2
-    return min(panels, 3)
-
-
-def _common(axes: Axes, chart: Chart, line: Line, colour: str, *, upright: bool) -> None:
-    """Draw a line across all of a line's marks for what was published of them together."""
-    for value in line.published:
-        (axes.axhline if upright else axes.axvline)(
-            value / chart.unit.scale, color=colour, zorder=3, **_COMMON
-        )
-
-
-def _values(panels: Sequence[Axes], chart: Chart) -> None:
-    """Finish the value axes: one scale for all panels, from zero, with its unit.
-
-    Ratios that differ by much are drawn as lines on a scale on which twice and half are alike.
-    """
-    for axes in panels:
-        axes.set_ylim(*chart.frame)
-        if chart.doublings is not None:
-            _double(axes, chart.doublings)
-        else:
-            axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
-        place, figure = axes.get_position(), axes.get_figure(root=True)
-        width = figure.get_size_inches()[0] if figure else 1.0
-        if place.x0 * width < _LEFT_IN + 0.05:
-            axes.set_ylabel(chart.value_label)
-            axes.yaxis.set_label_coords(-0.40 / (place.width * width), 0.5)
-        if chart.reference is not None:
-            axes.axhline(chart.reference, color=style.INK, linewidth=0.7, zorder=1.5)
-
-
-def _double(axes: Axes, powers: range) -> None:
-    """Put a value axis on a scale of doublings."""
-    axes.set_yscale("log", base=2, nonpositive="clip")
-    axes.yaxis.set_major_locator(FixedLocator([2.0**power for power in powers]))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-
-
-def _arrows(axes: Axes, *, upright: bool) -> None:
-    """Point out of the frame where an interval leaves it."""
-    along = 1 if upright else 0
-    least, greatest = axes.get_ylim() if upright else axes.get_xlim()
-    for container in axes.containers:
-        if not isinstance(container, ErrorbarContainer) or container.get_label() != _INTERVAL:
-            continue
-        for bars in container.lines[2]:
-            style_of: dict[str, Any] = {"color": bars.get_color()[0], "markersize": 4, "zorder": 6}
-            # A single run has no interval, and no ends.
-            for first, last in filter(len, bars.get_segments()):
-                if first[along] < least:
-                    at = (first[0], least) if upright else (least, first[1])
-                    axes.plot(*at, marker=_DOWN if upright else _LEFT, **style_of)
-                if last[along] > greatest:
-                    at = (last[0], greatest) if upright else (greatest, last[1])
-                    axes.plot(*at, marker=_UP if upright else _RIGHT, **style_of)
-
-
-def _errors(marks: Sequence[Mark], scale: float) -> list[list[float]]:
-    """Return half widths below and above; a single run has none, and gets no bar."""
-    widths = [mark.statistic.half_width for mark in marks]
-    halves = [math.nan if width is None else width / scale for width in widths]
-    return [halves, halves]
-
-
-def _spreads(marks: Sequence[Mark], scale: float) -> list[float]:
-    """Return standard deviations; a single run has none."""
-    found = [mark.statistic.sd for mark in marks]
-    return [math.nan if sd is None else sd / scale for sd in found]
-
-
-def _singles(axes: Axes, xs: Sequence[float], ys: Sequence[float], ink: Ink) -> None:
-    if len(xs) > 1:
-        axes.plot(
-            xs,
-            ys,
-            linestyle="",
-            marker="o",
-            markersize=2.8,
-            markeredgewidth=0.4,
-            markeredgecolor="white",
-            color=ink.colour,
-            alpha=0.75,
-            zorder=3,
-        )

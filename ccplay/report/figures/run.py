@@ -11,7 +11,8 @@ from matplotlib.ticker import MaxNLocator
 
 from ccplay.report.data.scene import Scene
 from ccplay.report.figures import marks, style
-from ccplay.report.figures.panels import Panel, panels
+from ccplay.report.figures.panel import Panel
+from ccplay.report.figures.panels import panels
 from ccplay.report.figures.strokes import grid
 from ccplay.report.figures.style import Inks
 from ccplay.report.figures.variables import told

@@ -12,7 +12,7 @@ from ccplay.model.variables import variable
 from ccplay.report.data.curves import curve
 from ccplay.report.data.scene import Scene
 from ccplay.report.figures import style
-from ccplay.report.figures.panels import Panel, flow_label, name_of, queue_label
+from ccplay.report.figures.panel import Panel, flow_label, name_of, queue_label
 from ccplay.report.figures.style import Inks
 from ccplay.state.series import Series
 

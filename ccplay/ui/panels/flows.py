@@ -8,6 +8,7 @@ from ccplay.state.lab_state import Download, Flow
 from ccplay.ui.cells.sheet import Row, Run, first_fitting, fit
 from ccplay.ui.panels import datagrams
 from ccplay.ui.panels.columns import Columns, columns
+from ccplay.ui.plots import ghost_plots
 from ccplay.ui.plots.scale import short
 from ccplay.ui.selection import selection
 from ccplay.ui.view import View, goodput
@@ -56,7 +57,7 @@ def _columns(view: View, width: int) -> Columns:
     ghosts = [flow for flow, _ in view.ghosts()]
     names = [each.name for each in (*flows, *ghosts, *view.others())]
     algorithms = [view.state.cc_at(flow, view.t) for flow in flows if flow.kind == "flow"]
-    algorithms += [view.ghost_cc(flow) or flow.kind for flow in ghosts]
+    algorithms += [ghost_plots.flow_cc(view, flow) or flow.kind for flow in ghosts]
     return columns(width, names, algorithms)
 
 
@@ -130,10 +131,10 @@ def _own(view: View, flow: Flow, cells: Columns) -> list[list[Run]]:
 def _ghost(view: View, flow: Flow, tick: int, cells: Columns) -> list[Run]:
     """Return what an earlier run had at this moment, below what there is now."""
     ellipsis = view.glyphs.ellipsis
-    ink = view.ghost_flow_ink(flow.name)
-    name = view.ghost_cc(flow) or flow.kind
+    ink = ghost_plots.flow_ink(view, flow.name)
+    name = ghost_plots.flow_cc(view, flow) or flow.kind
     return [
-        (f"{view.glyphs.ghost}{view.ghost_flow_mark(flow.name)} ", ink),
+        (f"{view.glyphs.ghost}{ghost_plots.flow_mark(view, flow.name)} ", ink),
         (fit(flow.name, cells.name, ellipsis), ink),
         (f"{fit(name, cells.cc - 1, ellipsis)} ", view.ink("muted")),
         (view.glyphs.translate(_values(flow, tick, cells)), view.ink("muted")),

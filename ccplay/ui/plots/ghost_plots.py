@@ -20,6 +20,30 @@ _CROWD = 3
 """With more flows of the ghost than this only that of the selected one is drawn."""
 
 
+def flow_ink(view: View, name: str) -> str:
+    """Return the colour of a flow of the ghost."""
+    flows = view.look.flows
+    return view.look.faded(flows[flow_number(view, name) % len(flows)])
+
+
+def flow_mark(view: View, name: str) -> str:
+    """Return the mark of a flow of the ghost."""
+    return view.glyphs.ghost_mark(flow_number(view, name))
+
+
+def flow_number(view: View, name: str) -> int:
+    """Return the place of a flow of the ghost: that of its namesake, or its own."""
+    if name in view.state.flows or view.ghost is None:
+        return view.number(name)
+    return view.ghost.state.places[name]
+
+
+def flow_cc(view: View, flow: Flow) -> str:
+    """Return the congestion control of a flow of the ghost at the moment shown."""
+    ghost, shift = view.ghost, view.shift
+    return ghost.state.cc_at(flow, view.t - shift) if ghost and shift is not None else ""
+
+
 def flows(view: View, field: str, factor: float = 1.0, *, own: bool = False) -> list[ShiftedTrace]:
     """Return one value of the ghost's flows; ``own``: of those that their algorithms tell."""
 
@@ -42,10 +66,10 @@ def flow_traces(
     found = []
     for flow in _flows(view, ghost, shift):
         pen = Pen(
-            view.ghost_flow_ink(flow.name),
+            flow_ink(view, flow.name),
             "sparse",
-            mark=view.ghost_flow_mark(flow.name),
-            lane=(view.ghost_number(flow.name) * 5 + 2) % 12,
+            mark=flow_mark(view, flow.name),
+            lane=(flow_number(view, flow.name) * 5 + 2) % 12,
             ascii=view.glyphs.ghost,
             under=True,
         )
@@ -131,7 +155,7 @@ def values(
     runs = []
     for flow, tick in sorted(view.ghosts(), key=lambda pair: pair[0].name != view.selected):
         if (number := value(flow, tick)) is not None:
-            sign = view.glyphs.ghost + view.ghost_flow_mark(flow.name)
+            sign = view.glyphs.ghost + flow_mark(view, flow.name)
             runs.append((f" {sign} {write(number)}", view.ink("muted")))
     return runs
 

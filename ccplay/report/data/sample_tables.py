@@ -1,0 +1,130 @@
+"""The tables of an export: their columns, with units in the names, and what they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from ccplay.model.sampled import FLOW_VARIABLES, QUEUE_VARIABLES
+from ccplay.model.traffic import TRAFFIC, Cells
+from ccplay.report.data.material import Material
+
+Batch: TypeAlias = dict[str, Sequence[Any]]
+"""Some rows of a table, column by column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A table: its columns and what they hold, in their order."""
+
+    name: str
+    columns: Mapping[str, Cells]
+
+
+TCP: dict[str, tuple[str, Cells]] = {
+    "flow": ("flow", "text"),
+    "cc": ("cc", "text"),
+    **{each.name: (each.column, "whole") for each in FLOW_VARIABLES},
+    "ca_state": ("ca_state", "text"),
+}
+"""Fields of ``TcpSamples`` and their columns; the kernel's words, with units."""
+QDISC: dict[str, tuple[str, Cells]] = {
+    "link": ("link", "text"),
+    "kind": ("qdisc", "text"),
+    **{each.name: (each.column, "whole") for each in QUEUE_VARIABLES},
+}
+"""The same of ``QdiscSamples``."""
+HEALTH: dict[str, Cells] = {
+    "ticks": "whole",
+    "missed": "whole",
+    "late_p50_us": "real",
+    "late_p99_us": "real",
+    "sweep_p50_us": "real",
+    "lab_cpu": "real",
+    "host_cpu": "real",
+    "steal": "real",
+    "delay_late_p50_us": "real",
+    "delay_late_p99_us": "real",
+    "events_dropped": "whole",
+}
+COLUMNS: dict[str, dict[str, Cells]] = {
+    "tcp": dict(TCP.values()),
+    "queues": dict(QDISC.values()),
+    "trace": {
+        "flow": "text",
+        "cwnd_segments": "whole",
+        "ssthresh_segments": "whole",
+        "srtt_us": "whole",
+        "snd_wnd_bytes": "whole",
+    },
+    "ca-states": {"flow": "text", "ca_state": "text"},
+    **{
+        kind.plural: dict(kind.exported.columns.values())
+        for kind in TRAFFIC
+        if kind.exported is not None
+    },
+    "monitor": {
+        "flow": "text",
+        "sent_packets": "whole",
+        "received_packets": "whole",
+        "received_bytes": "whole",
+        "delay_mean_us": "real",
+        "delay_min_us": "real",
+        "delay_max_us": "real",
+    },
+    "interfaces": {
+        "interface": "text",
+        "node": "text",
+        "link": "text",
+        "sent_packets": "whole",
+        "sent_bytes": "whole",
+        "received_packets": "whole",
+        "received_bytes": "whole",
+        "dropped_packets": "whole",
+        "lost_packets": "whole",
+    },
+    "events": {"kind": "text", "text": "text"},
+    "variables": {"flow": "text", "cc": "text", "variable": "text", "value": "real"},
+    "queue-variables": {"link": "text", "qdisc": "text", "variable": "text", "value": "real"},
+    "health": HEALTH,
+}
+TABLES = tuple(COLUMNS)
+"""Their names."""
+_RUN: dict[str, Cells] = {"run": "text", "case": "text", "repeat": "whole"}
+
+
+def schemas(material: Material) -> dict[str, Schema]:
+    """Return the tables' columns: the run and its parameters, ``t_s``, then the table's own."""
+    first = _RUN | _parameters(material)
+    return {
+        name: Schema(name, {**first, "t_s": "real", **_apart(own, first)})
+        for name, own in COLUMNS.items()
+    }
+
+
+def _parameters(material: Material) -> dict[str, Cells]:
+    """Return the axes of the matrix, each with what all its values can be."""
+    values: dict[str, list[object]] = {}
+    for run in material.runs:
+        for name, value in run.result.parameters.items():
+            values.setdefault(axis_column(name), []).append(value)
+    return {name: _kind(found) for name, found in values.items()}
+
+
+def axis_column(name: str) -> str:
+    """Return the column of an axis; one called like another column gets a word in front."""
+    taken = {*_RUN, "t_s", *(column for own in COLUMNS.values() for column in own)}
+    return f"parameter {name}" if name in taken else name
+
+
+def _apart(own: dict[str, Cells], first: dict[str, Cells]) -> dict[str, Cells]:
+    return {name: kind for name, kind in own.items() if name not in first}
+
+
+def _kind(values: Sequence[object]) -> Cells:
+    if all(isinstance(value, bool) for value in values):
+        return "flag"
+    if any(isinstance(value, bool | str) for value in values):
+        return "text"
+    return "whole" if all(isinstance(value, int) for value in values) else "real"

@@ -1,0 +1,58 @@
+"""A panel of a run's figure, and what flows are called in titles and legends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+
+from ccplay.report.data.material import slug
+from ccplay.state.lab_state import Flow
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One panel of a run's figure."""
+
+    name: str
+    title: str
+    label: str
+    """Of the value axis, with its unit."""
+    height_in: float
+    draw: Callable[[Axes], list[Artist]]
+    """Draws, and returns what its legend has."""
+    window: tuple[float, float] | None = None
+    """A time axis of its own, in seconds; None: that of the run."""
+    counts: bool = False
+    """Whether it shows whole things, of which there is no half."""
+
+    @property
+    def slug(self) -> str:
+        """Names its file: nothing of a stranger's names gets into a path."""
+        return slug(self.name)
+
+
+def name_of(streams: Sequence[Flow]) -> str:
+    """Return the name of a flow or download; a flow's streams share one."""
+    first = streams[0]
+    return first.parent if first.kind == "flow" else first.name
+
+
+def short_label(streams: Sequence[Flow]) -> str:
+    """Say what it is without its algorithms: ``flow 1``."""
+    return f"{streams[0].kind} {name_of(streams)}"
+
+
+def flow_label(streams: Sequence[Flow]) -> str:
+    """Say what a flow is: ``flow 1, reno → bbr``."""
+    first = streams[0]
+    ccs = [cc for _, cc in first.cc_changes] or [first.cc]
+    many = f", {len(streams)} streams" if len(streams) > 1 else ""
+    return f"{short_label(streams)}, {' → '.join(cc for cc in ccs if cc)}{many}"
+
+
+def queue_label(link: str) -> str:
+    """Say which queue it is: ``queue r1 → r2``."""
+    return f"queue {link.replace('->', ' → ')}"

@@ -1,0 +1,208 @@
+"""What flows moved, drawn over time: goodput, bytes each second, bytes in all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from ccplay.report.data import curves
+from ccplay.report.data.scene import Scene
+from ccplay.report.figures import style
+from ccplay.report.figures.panel import flow_label, name_of, short_label
+from ccplay.report.figures.style import Inks
+from ccplay.state.lab_state import Flow
+
+BINS = 200
+"""Intervals of transfer and throughput: at most so many across the figure,"""
+FINE_BINS = 600
+"""and of the finer throughput so many."""
+_SHORT_S = 5.0
+"""Shorter runs are cut into tenths of a second, not seconds."""
+_WIDTHS = (
+    0.02,
+    0.05,
+    0.1,
+    0.2,
+    0.5,
+    1.0,
+    2.0,
+    5.0,
+    10.0,
+    20.0,
+    30.0,
+    60.0,
+    120.0,
+    300.0,
+    600.0,
+    1800.0,
+)
+_LOW = 0.4
+"""A flow below such a share of its panel would run through words at the bottom."""
+
+
+def interval(span_s: float) -> str:
+    """Say how long the coarse intervals of a run are: ``second``, ``2 s``."""
+    coarse, _ = widths(span_s)
+    return "second" if coarse == 1 else f"{coarse:g} s"
+
+
+def throughput(axes: Axes, scene: Scene, inks: Inks) -> list[Artist]:
+    """Draw each flow's goodput, over a second and finer."""
+    handles: list[Artist] = []
+    coarse, fine = widths(scene.span_s)
+    top = peak = 0.0
+    for streams in scene.flows:
+        ink = inks[name_of(streams)]
+        for width, alpha, line in ((fine, 0.35, 0.6), (coarse, 1.0, 1.2)):
+            edges, rates = _rates(scene, streams, width)
+            axes.stairs(rates, edges, baseline=None, color=ink.colour, alpha=alpha, linewidth=line)
+            # A single burst of ACKs would press all that is seen flat.
+            usual = rates if width == coarse else sorted(rates)[: max(1, len(rates) * 99 // 100)]
+            top, peak = max([top, *usual]), max([peak, *rates])
+        handles.append(Line2D([], [], color=ink.colour, linewidth=1.2, label=short_label(streams)))
+    highest = top * 1.08 or 1
+    finely = f"over {fine:g} s, cut" if peak > highest else f"over {fine:g} s"
+    handles.append(Line2D([], [], color=style.MUTED, alpha=0.5, linewidth=0.6, label=finely))
+    handles.append(Line2D([], [], color=style.MUTED, linewidth=1.2, label=f"over {coarse:g} s"))
+    axes.set_ylim(0, highest)
+    return handles
+
+
+def widths(span_s: float) -> tuple[float, float]:
+    """Return the intervals in seconds, coarse and fine: 1 and 0.1, or what fits the run."""
+
+    def fitting(least: float, most: int) -> float:
+        fit = (w for w in _WIDTHS if w >= least and span_s / w <= most)
+        return next(fit, _WIDTHS[-1])
+
+    coarse, fine = (0.1, 0.02) if span_s < _SHORT_S else (1.0, 0.1)
+    return fitting(coarse, BINS), fitting(fine, FINE_BINS)
+
+
+def _rates(scene: Scene, streams: Sequence[Flow], width: float) -> tuple[list[float], list[float]]:
+    """Return edges on the figure's axis, and Mbit/s between them; only while the flow ran."""
+    end = min(streams[0].ended or scene.state.now, scene.start + scene.span_s)
+    first = max(int((streams[0].started - scene.start) / width) * width, 0.0)
+    edges = curves.bins(scene.start + first, end, width)
+    moved = curves.transfers(streams, edges)
+    if len(edges) > 2 and end - edges[-2] < width / 2:
+        # Too little is left at the end to tell a rate from.
+        edges, moved = edges[:-1], moved[:-1]
+    # The first and the last bin count only while the flow ran.
+    ends = [max(edges[0], streams[0].started), *edges[1:-1], min(edges[-1], end)]
+    rates = [
+        size * 8e-6 / max(b - a, 1e-3) for size, (a, b) in zip(moved, pairwise(ends), strict=True)
+    ]
+    return [t - scene.start for t in ends], rates
+
+
+def transfer(axes: Axes, scene: Scene, inks: Inks) -> list[Artist]:
+    """Draw bars side by side, one a flow, of what each second brought."""
+    handles: list[Artist] = []
+    width, _ = widths(scene.span_s)
+    edges = curves.bins(scene.start, scene.start + scene.span_s, width)
+    slot = 0.86 * width / max(len(scene.flows), 1)
+    for number, streams in enumerate(scene.flows):
+        name = name_of(streams)
+        sizes = [each * 1e-3 for each in curves.transfers(streams, edges)]
+        lefts = [t - scene.start + 0.07 * width + slot * number for t in edges[:-1]]
+        shown = [(x, y) for x, y in zip(lefts, sizes, strict=True) if y > 0]
+        axes.bar(
+            [x for x, _ in shown],
+            [y for _, y in shown],
+            width=slot,
+            align="edge",
+            color=inks[name].colour,
+            linewidth=0,
+        )
+        handles.append(Patch(color=inks[name].colour, label=short_label(streams)))
+    axes.set_ylim(0, None)
+    return handles
+
+
+def acked(axes: Axes, scene: Scene, inks: Inks) -> list[Artist]:
+    """Draw how many bytes each flow has had acknowledged, and the checkpoint of a race."""
+    handles: list[Artist] = []
+    top = 0.0
+    for number, streams in enumerate(scene.flows):
+        name = name_of(streams)
+        ink = inks[name]
+        end = min(streams[0].ended or scene.state.now, scene.start + scene.span_s)
+        edges = curves.bins(streams[0].started, end, max((end - streams[0].started) / 400, 0.02))
+        total = [
+            sum(curves.count_at(each.series["bytes_acked"], t) for each in streams) * 1e-6
+            for t in edges
+        ]
+        top = max(top, *total)
+        axes.plot(
+            [min(t, end) - scene.start for t in edges],
+            total,
+            color=ink.colour,
+            linestyle=ink.dash,
+            marker=ink.marker,
+            markevery=(0.03 + 0.04 * (number % 4), 0.16),
+            markersize=2.8,
+        )
+        handles.append(
+            Line2D(
+                [],
+                [],
+                color=ink.colour,
+                linestyle=ink.dash,
+                marker=ink.marker,
+                markersize=2.8,
+                label=flow_label(streams),
+            )
+        )
+    sizes = sorted(set(scene.sizes.values()))
+    for size in sizes:
+        axes.axhline(size * 1e-6, color=style.INK, linestyle=(0, (5, 2)), linewidth=0.7)
+    if sizes:
+        handles.append(
+            Line2D([], [], color=style.INK, linestyle=(0, (5, 2)), linewidth=0.7, label="size")
+        )
+        top = max(top, sizes[-1] * 1e-6)
+    axes.set_ylim(0, top * 1.12 or 1)
+    if scene.finish is not None:
+        _checkpoint(axes, scene)
+    return handles
+
+
+def _checkpoint(axes: Axes, scene: Scene) -> None:
+    finish = scene.finish
+    if finish is None:
+        return
+    axes.axvline(finish.t, color=style.INK, linewidth=0.8)
+    for size in finish.bytes.values():
+        axes.plot(
+            finish.t,
+            size * 1e-6,
+            marker="o",
+            markersize=4,
+            markerfacecolor="white",
+            markeredgecolor=style.INK,
+            markeredgewidth=0.8,
+            clip_on=False,
+            zorder=5,
+        )
+    words = f"checkpoint {finish.t:.{2 if scene.span_s < _SHORT_S else 1}f} s"
+    if finish.ratio is not None:
+        words += f"\nratio {finish.ratio:.2f}"
+    low, high = min(finish.bytes.values()) * 1e-6, max(finish.bytes.values()) * 1e-6
+    top = axes.get_ylim()[1]
+    # Below both flows, or between them where the slower one is down there.
+    place, align = ((low + high) / 2, "center") if low < _LOW * top else (0.03 * top, "bottom")
+    axes.annotate(
+        words,
+        (finish.t, place),
+        xytext=(-4, 0),
+        textcoords="offset points",
+        ha="right",
+        va=align,
+        fontsize=style.SMALL,
+    )
