@@ -1,8 +1,8 @@
 """The delay line: propagation delay, jitter and loss where the kernel has no netem.
 
 A process of its own, ``python -m ccplay.lab.delay.line``. Every delayed link has a netfilter
-queue in its receiver's namespace. It notes when each packet is due and releases all due
-packets with one verdict, never one early: no RTT is below the links' delays. Packets never overtake each
+queue in its receiver's namespace. It notes when each packet is due and releases all due packets
+with one verdict, never one early: no RTT is below the links' delays. Packets never overtake each
 other: jitter moves a packet's moment, but not before that of the packet ahead.
 
 The kernel timestamps arrivals, so packets need not be read at once: while some are in flight, new
@@ -110,7 +110,7 @@ class Held:
 
 
 class Lateness:
-    """How long after their moment packets were let go, counted in steps of 10 us up to 10 ms."""
+    """Lateness of released packets, counted in steps of 10 us up to 10 ms."""
 
     _STEP_S = 10e-6
     _STEPS = 1024
@@ -205,7 +205,7 @@ class DelayLine:
                 report_due = now + 1.0
 
     def _work(self, now: float) -> select.epoll:
-        """Read what came, let go what is due, and return what to wait on next."""
+        """Read arrivals, release due packets, and return what to wait for next."""
         held_ones = self._held.values()
         if now >= self._next_read:
             epoch = time.time() - time.monotonic()

@@ -1,4 +1,4 @@
-"""How near what was measured is to what others published, and who they are."""
+"""Agreement of measured and published values, and the sources of the latter."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ccplay.report.terminal.repeats_table import some_of
 
 
 def citations(result: Result) -> list[str]:
-    """Return what "published" refers to; of which cases, where several have their own."""
+    """Return the sources of published values, with their cases where there are several."""
     found = sources(result.statistics)
     if len(found) == 1:
         return list(found)
@@ -18,7 +18,7 @@ def citations(result: Result) -> list[str]:
 
 
 def agreement(result: Result) -> str:
-    """Say in one sentence how near ours are to what was published; empty where nothing was."""
+    """Return in one sentence how near our values are to published ones; empty without any."""
     differing = {
         (each.case.name, each.figure): each.difference
         for each in findings(result)

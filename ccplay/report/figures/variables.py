@@ -1,4 +1,4 @@
-"""The panels of what algorithms tell of themselves: one a variable, of all flows that tell it."""
+"""Panels of the variables of algorithms: one per variable, with all flows that have it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ccplay.report.figures.style import Inks
 from ccplay.state.lab_state import Flow
 
 _MONITORED = {"monitor_one_way_delay_us": ("one-way delay of the flow's packets", "delay")}
-"""What no algorithm tells: title and axis."""
+"""Variables that no algorithm exports, with title and axis."""
 _MOST = 6
 """With more the page would be too long."""
 
@@ -35,7 +35,7 @@ def _changed(flows: list[Flow], name: str) -> bool:
 
 
 def _ranges(flows: list[Flow], name: str) -> list[tuple[float, float]]:
-    """Return the least and the greatest value of each flow that has told any."""
+    """Return the least and the greatest value of each flow that has any."""
     series = [flow.own[name] for flow in flows if name in flow.own]
     return [found for each in series if (found := each.extremes(each.first, each.end))]
 

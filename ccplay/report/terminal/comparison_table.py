@@ -1,4 +1,4 @@
-"""A comparison as tables for people, at 80 columns as at 120."""
+"""A comparison as tables, at 80 columns or 120."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _CARRIED = re.compile(r"interfaces\..*\.(sent|received)(_bytes)?")
 """What interfaces count of traffic; drops and losses are none of it."""
 
 _HUGE = 1000
-"""Percent: beyond this a factor says more."""
+"""Percent; beyond it a factor is easier to read."""
 
 
 def show(

@@ -1,4 +1,4 @@
-"""Repeated runs as tables: a row a case, a column a figure, means with how sure they are."""
+"""Repeated runs as tables: a row per case, a column per metric, means with their intervals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ccplay.report.terminal.column_heads import GAP, Column, deal, table
 _UNKNOWN = "–"
 _MOST_TOLD = 3
 _SUFFIXES = ("_bps", "_ms", "_s")
-"""What the end of a figure's name says of its unit, which stands below it."""
+"""Endings of metric names that stand for a unit."""
 
 
 @dataclass(frozen=True, slots=True)
