@@ -78,9 +78,9 @@ class ProgressTracker:
         result = outcome.result
         self._teller.say(self._line(run, outcome))
         if not result.health.trustworthy and not result.interrupted:
-            self.warn(f"  take care: {', '.join(result.health.reasons)}")
+            self.warn(f"  warning: {', '.join(result.health.reasons)}")
         for each in misbehaviours(result):
-            self.warn(f"  take care: {each}")
+            self.warn(f"  warning: {each}")
         for error in result.errors:
             self._teller.say(f"  error: {error}", "red")
 

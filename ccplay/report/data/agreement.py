@@ -32,9 +32,9 @@ def agreement(result: Result) -> str:
     farthest = f"ours is {off} for {words(figure).text} ({case})."
     inside = [each.within for each in findings(result) if each.within is not None]
     if not inside:
-        return f"Of what was published, {farthest}"
+        return f"Of the published values, {farthest}"
     if len(inside) == 1:
         lies = "lies" if inside[0] else "does not lie"
-        return f"What was published {lies} in the 95 % confidence interval of ours; {farthest}"
+        return f"The published value {lies} in the 95 % confidence interval of ours; {farthest}"
     held = f"{sum(inside)} of {len(inside)} published figures lie"
     return f"{held} in the 95 % confidence intervals of ours; {farthest}"

@@ -202,19 +202,19 @@ def _remarks(
     if any(each.clear is not None for each in differing):
         chance = round(1 / (1 - CONFIDENCE))
         yield _said(
-            f"± is half of the {CONFIDENCE * 100:.0f} % confidence interval (Student's t, of the "
-            f"difference Welch's). {_CLEAR} marks a difference whose interval leaves out 0; of "
-            f"{chance} figures that do not differ one is marked by chance."
+            f"± is the half width of the {CONFIDENCE * 100:.0f} % confidence interval (Student's t; of "
+            f"a difference, Welch's). {_CLEAR} marks a difference whose interval excludes 0; by "
+            f"chance this happens to one of {chance} figures that do not differ."
         )
     elif differing:
         yield _said(
-            "Not repeated on both sides: whether a difference is more than noise nobody can say. "
-            "Repeats can: ccplay run … --repeats 5 --out DIR, then compare two such directories."
+            "Without repeats on both sides, differences can't be told from noise. Repeat the runs: "
+            "ccplay run … --repeats 5 --out DIR, then compare two such directories."
         )
     if case.untrustworthy:
         runs = "run has" if case.untrustworthy == 1 else "runs have"
         yield _said(
-            f"take care: {case.untrustworthy} {runs} a lab that could not keep time", "yellow"
+            f"warning: {case.untrustworthy} {runs} a lab that could not keep time", "yellow"
         )
 
 

@@ -74,8 +74,8 @@ def _remarks(case: CaseResult) -> list[Text]:
     """Say what went wrong, and why the figures may be off; nothing where all is well."""
     remarks = [Text(f"  {line}", style=style) for line, style in check_lines([case])]
     remarks += [Text(f"  error: {error}", style="red") for error in case.errors]
-    remarks += [Text(f"  take care: {each}", style="yellow") for each in misbehaviours(case)]
-    remarks += [Text(f"  take care: {reason}", style="yellow") for reason in case.health.reasons]
+    remarks += [Text(f"  warning: {each}", style="yellow") for each in misbehaviours(case)]
+    remarks += [Text(f"  warning: {reason}", style="yellow") for reason in case.health.reasons]
     return remarks
 
 
