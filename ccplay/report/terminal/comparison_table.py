@@ -202,9 +202,9 @@ def _remarks(
     if any(each.clear is not None for each in differing):
         chance = round(1 / (1 - CONFIDENCE))
         yield _said(
-            f"± is the half width of the {CONFIDENCE * 100:.0f} % confidence interval (Student's t; of "
-            f"a difference, Welch's). {_CLEAR} marks a difference whose interval excludes 0; by "
-            f"chance this happens to one of {chance} figures that do not differ."
+            f"± is half the width of the {CONFIDENCE * 100:.0f} % confidence interval (Student's "
+            f"t; of a difference, Welch's). {_CLEAR} marks a difference whose interval excludes 0; "
+            f"by chance this happens to one of {chance} figures that do not differ."
         )
     elif differing:
         yield _said(
