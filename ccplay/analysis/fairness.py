@@ -1,4 +1,4 @@
-"""How flows share: Jain's index, and how long a newcomer waits for its part."""
+"""Fairness of flows: Jain's index, and the time until they share fairly."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ccplay.state.lab_state import Flow, LabState
 
 SHORTEST_S = 1.0
-"""Less of a common time says nothing of a share."""
+"""Seconds that flows must have in common for their shares to mean anything."""
 FAIR = 0.95
 """The index from which on flows count as converged: of two, neither has more than 61 %."""
 _STEP_S = 0.1

@@ -1,4 +1,4 @@
-"""Whether flows had more than a link lets through once its frames have their headers."""
+"""Whether the goodput of flows exceeds what a link carries with frame headers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of merit by name: the place of a number in a run's result, such as ``flows.1.fct_s``."""
+"""Metrics of a run by name, the path of a number in its result, such as ``flows.1.fct_s``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ccplay.scenario.values import Case, Scenario
 NOT_MERITS = frozenset(
     ("name", "parameters", "repeat", "attempt", "checks", "health", "t", "streams", "started_s")
 )
-"""What a result says besides: where it stands and whether to trust it, not how good it is."""
+"""Fields of a result that are no metrics: they identify the run or tell whether to trust it."""
 
 _GROUPS = {kind.group for kind in TRAFFIC} | {"queues"}
 _MEMBERS: dict[str, type[msgspec.Struct]] = {

@@ -1,4 +1,4 @@
-"""What CUBIC's W(t) and Reno's line have to say of a flow: cwnd as the RFCs have it.
+"""Theory of cwnd: CUBIC's W(t) (RFC 9438) and Reno's line (RFC 5681) for a measured flow.
 
 Congestion avoidance is a chain of *epochs*. One begins where cwnd has been reduced and grows
 again: Recovery, CWR or Loss is over, slow start after a timeout too. It ends with the next
@@ -126,7 +126,7 @@ class Theory:
         """W(t) and Reno's line; between epochs nothing is known."""
         self.epochs: list[Epoch] = []
         self._epoch: Epoch | None = None
-        """The one that goes on."""
+        """The epoch that has not ended."""
         self._rounds = 0.0
         """RTTs since it began."""
         self._next = 0

@@ -1,4 +1,4 @@
-"""How well the lab itself kept time, and whether its figures can be trusted."""
+"""Whether a run can be trusted: timing of the lab, steps, rates and delays."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class HealthResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def judge(state: LabState) -> HealthResult:
-    """Sum up every ``Health`` of a session, and say what speaks against its figures."""
+    """Sum up every ``Health`` of a session, with the reasons against trusting it."""
     healths = state.healths
     ticks = sum(each.ticks for each in healths)
     missed = sum(each.missed for each in healths)

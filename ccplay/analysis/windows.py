@@ -1,4 +1,4 @@
-"""Windows that no path holds: where a kernel left a BPF algorithm out, and took what lay there."""
+"""Impossible windows, which appear where a kernel skipped a BPF algorithm."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def _text(source: Path) -> bytes:
 
 
 def _compile(source: Path, text: bytes, types: Path, place: Path) -> tuple[bytes, list[str]]:
-    """Run clang, with a passing folder in ``place``; return what it makes and what it says."""
+    """Run clang, with a temporary folder in ``place``; return the object and the messages."""
     with tempfile.TemporaryDirectory(dir=place) as folder:
         made = Path(folder) / "object"
         argv = [

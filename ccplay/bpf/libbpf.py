@@ -1,4 +1,4 @@
-"""What is needed of libbpf, by ctypes: load an object, register its ``tcp_congestion_ops``.
+"""Calls libbpf by ctypes: loads an object, registers its ``tcp_congestion_ops``.
 
 Registered through a BPF link, an algorithm lives as long as somebody holds the link's file
 descriptor, and the kernel closes those of a process however it ends: nothing stays behind, after
@@ -30,11 +30,11 @@ _LINK_BY_ITSELF = (1, 2)
 """From this version on libbpf makes the link where the map has the flag."""
 
 _one_at_a_time = threading.Lock()
-"""libbpf tells its troubles by one function for the whole process."""
+"""Lock for libbpf, which reports errors by one function for the whole process."""
 
 
 class LoadError(CcplayError):
-    """The kernel or libbpf refuses an object; ``log`` is all that they said of it."""
+    """The kernel or libbpf refuses an object; ``log`` has all their messages."""
 
     def __init__(self, reason: str, log: str) -> None:
         super().__init__(reason)

@@ -1,4 +1,4 @@
-"""Algorithms of the user's own: files that only the command line names, never a scenario."""
+"""The user's algorithms: files that only the command line names, never a scenario."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The values that an algorithm's file names with ``SHOWN``, read from the map they are kept in."""
+"""The variables that an algorithm declares with ``SHOWN``, read from their BPF map."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAMES = re.compile(rb"ccplay\.shown:([^\0]*)\0")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _VALUES = struct.Struct("=8Q")
 _MOST = 1 << 53
-"""What is greater was negative, and is not told."""
+"""Greater values were negative, and are left out."""
 
 
 def names_in(image: bytes) -> list[str]:

@@ -1,4 +1,4 @@
-"""Whether this machine can use congestion controls as BPF programs, and what to do where not."""
+"""Whether this machine supports congestion controls as BPF programs, and the remedy if not."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class Forecast:
         self._took.setdefault(case.name, []).append(seconds)
 
     def expects(self, case: Case) -> float:
-        """Return what a run of ``case`` will take: the mean of its runs, else what its file says.
+        """Return the expected seconds of a run: the mean of earlier ones, else the file's duration.
 
         A case that ends early takes less than its file says, so this errs on the long side.
         """

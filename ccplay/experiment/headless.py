@@ -104,10 +104,10 @@ def _print(result: Result, wanted: RunOptions) -> None:
 def _last_words(
     experiment: Experiment, result: Result, wanted: RunOptions, *, stopped: bool
 ) -> Iterator[str]:
-    """Say what is kept, and what is not as it should be."""
+    """Yield closing lines: what was kept, and what is missing."""
     if stopped and wanted.out is not None:
         done, total = experiment.tracker.progress
-        yield f"{done} of {total} runs are kept in {wanted.out}; this goes on with the others:"
+        yield f"{done} of {total} runs are kept in {wanted.out}; to run the rest:"
         yield f"  {wanted.command}"
     elif not stopped and isinstance(experiment.agenda, UntilSure):
         yield from _unsure(experiment.agenda)
@@ -116,7 +116,7 @@ def _last_words(
 
 
 def _unsure(agenda: UntilSure) -> Iterator[str]:
-    """Say which means are not known as well as they should be."""
+    """Yield a line for every mean that is not known well enough."""
     for name, known in agenda.unsure().items():
         figure = agenda.goal.figures[name]
         if known is None or known.half_width is None:

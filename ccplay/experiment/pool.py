@@ -19,7 +19,7 @@ MOST_ATTEMPTS = 3
 """The last one has the machine to itself."""
 
 _KEPT = 0.7
-"""The share of the jobs that goes on after a loss, as CUBIC's beta (RFC 9438, section 4.6)."""
+"""Share of the jobs that continue after a failure, as CUBIC's beta (RFC 9438, section 4.6)."""
 
 _PATIENCE = 2
 """Times that all jobs must go well before one more is tried: a failure costs as many runs again."""
@@ -35,7 +35,7 @@ class Attempt:
     run: Run
     number: int = 1
     jobs: int = 1
-    """How many ran side by side at the most when it began."""
+    """Number of runs in parallel when it began."""
     failed: tuple[CaseResult, ...] = ()
     """What earlier attempts measured."""
 
@@ -54,7 +54,7 @@ class Outcome:
 
 
 class Pool:
-    """Runs what the agenda says. ``jobs`` is found as TCP finds its cwnd.
+    """Runs an agenda in parallel; adapts the number of jobs as TCP adapts cwnd.
 
     It shrinks when labs side by side starve each other, and grows by one, up to what was asked
     for, after as many good runs in a row as would fill the machine twice.

@@ -57,7 +57,7 @@ class ProgressTracker:
         return self._teller.begin(name, run.case.duration_s, number=number, exact=exact)
 
     def watch(self, lane: Lane, state: LabState) -> None:
-        """Tell what has happened in a run, and now and then how far all is."""
+        """Report the events of a run, and at intervals the progress of all."""
         lane.update(state)
         if (now := time.monotonic()) - self._told_at >= _TELL_EVERY_S:
             self._told_at = now
@@ -70,7 +70,7 @@ class ProgressTracker:
         return time.monotonic() - since
 
     def settle(self, run: Run, outcome: Outcome) -> None:
-        """Say what a run came to, where its events were not told."""
+        """Report the result of a run whose events were not shown."""
         self._done += outcome.whole
         self._broken += not outcome.whole
         if self._teller.story:
@@ -78,9 +78,9 @@ class ProgressTracker:
         result = outcome.result
         self._teller.say(self._line(run, outcome))
         if not result.health.trustworthy and not result.interrupted:
-            self.warn(f"  take care: {', '.join(result.health.reasons)}")
+            self.warn(f"  warning: {', '.join(result.health.reasons)}")
         for each in misbehaviours(result):
-            self.warn(f"  take care: {each}")
+            self.warn(f"  warning: {each}")
         for error in result.errors:
             self._teller.say(f"  error: {error}", "red")
 

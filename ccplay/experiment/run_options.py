@@ -1,4 +1,4 @@
-"""How a scenario is to be run: what the command line says about it."""
+"""Run options: what the command line overrides or adds to a scenario."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class RunOptions:
     jobs: int = 1
     """Labs side by side."""
     repeats: int | None = None
-    """Of every case, instead of what the file says."""
+    """Repeats of every case; overrides the file."""
     until_ci: float | None = None
-    """Repeat until the half width of the 95 % confidence interval is this share of the mean,"""
+    """Largest half width of the 95 % confidence interval, as a share of the mean."""
     figure: str | None = None
-    """of this figure; None takes the case's first,"""
+    """Metric for ``until_ci``; None is the first of the case."""
     most: int = MOST_REPEATS
-    """at most so often."""
+    """Repeats of a case for ``until_ci``, at most."""
     hz: float | None = None
-    """Sweeps a second, instead of what the file says."""
+    """Samples per second; overrides the file."""
     out: Path | None = None
     """The run directory."""
     record: Path | None = None

@@ -30,7 +30,7 @@ from ccplay.stream.sources import Source
 
 
 class Experiment:
-    """The runs of a scenario, measured as ``jobs``, ``goal`` and ``store`` say."""
+    """The runs of a scenario: ``jobs`` in parallel, until ``goal``, kept in ``store``."""
 
     def __init__(
         self,
@@ -160,7 +160,7 @@ class Experiment:
         self.tracker.settle(attempt.run, outcome)
 
     def _know(self, where: Machine | None) -> None:
-        """Note where a lab ran, and say so where earlier ones ran elsewhere."""
+        """Note the machine of a lab, and warn if earlier labs had another."""
         known = self._gathering.machine
         if where is not None and known is not None and where.kernel != known.kernel:
             self.tracker.warn(f"earlier runs were on Linux {known.kernel}, not {where.kernel}")

@@ -161,7 +161,7 @@ class Store:
 
 
 def _as_run(scenario: Scenario) -> bytes:
-    """Return the scenario file, with what the command line said over it as comments on top."""
+    """Return the scenario file, with every ``--set`` as a comment on top."""
     try:
         text = scenario.path.read_bytes()
     except OSError as error:
@@ -211,7 +211,7 @@ def _inside(path: Path, recording: str | None) -> Path | None:
 
 
 def fingerprint_of(path: Path, run: CaseResult) -> Fingerprint | None:
-    """Return what a run in the directory ``path`` was made of; None where nobody kept it.
+    """Return the fingerprint of a run in the directory ``path``; None where it was not kept.
 
     Raises ``RecordingError`` for a file that is none of ours.
     """

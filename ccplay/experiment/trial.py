@@ -70,7 +70,7 @@ class Trial:
         return steps
 
     def _end_of(self, state: LabState) -> float | None:
-        """Return when the case was to end, in lab time; None as long as it goes on."""
+        """Return the lab time at which the case ends; None while it continues."""
         if state.ready_at is None:
             if state.hello is not None:
                 try:
@@ -158,7 +158,7 @@ class Trial:
     async def _stop_traffic(
         self, session: Session, running: asyncio.Task[None], within_s: float
     ) -> None:
-        """Stop what still runs, so that the lab tells its exact figures."""
+        """Stop what still runs, so that the lab reports its final counters."""
         if running.done() or not (commands := _running(session.state)):
             return
         done = self._checkpoint.bytes if self._checkpoint is not None else {}

@@ -1,4 +1,4 @@
-"""Files: read only where they are regular, written whole or not at all, cached only where trusted.
+"""Files: reads regular files only, writes whole files or none, caches only trusted ones.
 
 Nothing else in the package creates or changes a file.
 """

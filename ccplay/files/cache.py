@@ -1,4 +1,4 @@
-"""What can be made again, kept between runs: only what is whole, and was written by nobody else.
+"""A cache of files that can be rebuilt; damaged and foreign ones are ignored.
 
 A file ends with the SHA-256 of its name and its content, in a C comment, so that it does no harm
 to a compiler; what does not match it counts as missing, and is made again.

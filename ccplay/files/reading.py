@@ -1,4 +1,4 @@
-"""Files that are read whole: nothing that never ends, and nothing that keeps its reader waiting."""
+"""Opens regular files only: a pipe or device might never end or block the reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one way in which files are written: new or whole, and never where a stranger leads us.
+"""Writes files completely or not at all, and never through another user's symlink.
 
 On the way to a file only symlinks of root, of ourselves and of sudo(8)'s caller are followed; its
 own name is never followed as a symlink. What root writes under sudo belongs to the caller.
@@ -238,7 +238,7 @@ def trusts(user: int) -> bool:
 
 
 def is_safe(found: os.stat_result) -> bool:
-    """Whether nobody whom we don't trust can have written this file or directory."""
+    """Whether only trusted users can have written this file or directory."""
     return trusts(found.st_uid) and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
@@ -287,7 +287,7 @@ def _enter(here: int, name: str, *, make: bool) -> int:
 
 
 def _caller() -> tuple[int, int] | None:
-    """Return user and group of who became root by sudo(8); None where nobody did."""
+    """Return user and group of sudo's caller; None without sudo."""
     words = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
     if os.geteuid() != 0 or not all(_NUMBER.fullmatch(word) for word in words):
         return None

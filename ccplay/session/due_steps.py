@@ -1,4 +1,4 @@
-"""Commands that a timeline wants at a moment, and what the lab has answered to them."""
+"""Commands that are due in a timeline, and the lab's answers."""
 
 from __future__ import annotations
 

@@ -103,19 +103,19 @@ def ask_for_privilege(argv: Sequence[str]) -> None:
 
 
 def refusal() -> str | None:
-    """Say why whoever runs this can make no lab on this machine; None when it works."""
+    """Return why the current user can't start a lab here; None if they can."""
     return root_refusal() if os.geteuid() == 0 else rootless_refusal()
 
 
 def root_refusal() -> str | None:
-    """Say why even root can make no lab on this machine; None when it works."""
+    """Return why even root can't start a lab here; None if it can."""
     if (said := _try("true")) is None:
         return None
     return f"{said} ({ROOT_REMEDY})"
 
 
 def rootless_refusal() -> str | None:
-    """Say why an ordinary user can make no lab on this machine; None when it works.
+    """Return why an ordinary user can't start a lab here; None if they can.
 
     A user namespace may be made and still be denied its capabilities, so those are tried, too.
     """
@@ -129,7 +129,7 @@ def rootless_refusal() -> str | None:
 
 
 def _try(*words: str) -> str | None:
-    """Run unshare(1) with ``words`` after its own options; say what it says where it fails."""
+    """Run unshare(1) with ``words`` after our options; return its message if it fails."""
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
     try:
         result = subprocess.run(

@@ -1,4 +1,4 @@
-"""What a person has set by hand stays: a timeline leaves out what would undo it."""
+"""Manual overrides: a timeline skips steps that would undo the user's settings."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ByHand:
             self._asked.remove(command)
 
     def spare(self, due: Iterable[DueStep], network: Network) -> tuple[list[DueStep], list[str]]:
-        """Return what may be done of the steps of a moment, and what is said of the others.
+        """Return which steps of a moment may run, and what to log about the others.
 
         Remarks go with the steps that they stand beside.
         """

@@ -1,4 +1,4 @@
-"""Where events come from: a lab, here or far away, or a recording."""
+"""Sources of events: a local lab, a remote lab, or a recording."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from ccplay.stream.limits import RecordingLimits
 from ccplay.stream.wire import UnknownEvent
 
 _KILLED = "unshare: sigprocmask"
-"""What unshare(1) says, instead of anything helpful, where a signal ended what it had started."""
+"""Message of unshare(1) when a signal ended its child; it explains nothing."""
 
 _REFUSED = "unshare: unshare failed"
-"""What it says where it may make no namespaces."""
+"""Message of unshare(1) when it may not make namespaces."""
 
 _CHUNK = 1 << 16
 _LONGEST_WORDS = 2_000
-"""Bytes that are kept of a line meant for people."""
+"""Bytes kept of a line for people."""
 _TURN_S = 0.01
-"""So long a replay is read before others have their turn."""
+"""Seconds that a replay is read before other tasks run."""
 
 
 _BEAT_S = 1.0
-"""So often it is said how far a guest has booted."""
+"""Seconds between reports of a booting guest."""
 
 
 class Source(Protocol):
@@ -81,7 +81,7 @@ class LabSource:
         return self._process.pid if self._process else None
 
     async def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
-        """Start the lab and yield what it says; before that, each second, how a guest boots.
+        """Start the lab and yield its events; first, each second, the progress of a booting guest.
 
         Raises ``LabError``, with the lab's last words, when it ends without saying so.
         """

@@ -1,4 +1,4 @@
-"""Blocks: the sweeps of some seconds as one event, a tenth of the work to read."""
+"""Blocks: the sweeps of some seconds as one event, ten times cheaper to read."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ LONGEST_COMMAND = 4 << 20
 """Bytes of a command's line: a network with ten thousand names reserved takes half of it."""
 
 LAB_SAYS = "ccplay lab: "
-"""How a lab begins the line on stderr that says why it ends."""
+"""Prefix of the line on stderr in which a lab reports why it ends."""
 
 
 GUEST_RUNS = "ccplay guest: the kernel runs"
@@ -50,14 +50,14 @@ class UnknownEvent(msgspec.Struct, frozen=True):
 
 
 class _Envelope(msgspec.Struct):
-    """Just enough of a line to say what it is."""
+    """The fields of a line that identify its event."""
 
     event: str
     t: Moment
 
 
 class _Opening(msgspec.Struct, tag_field="event", tag="hello"):
-    """Just enough of a first line to say who wrote it."""
+    """The fields of a first line that identify its writer."""
 
     format: int
     version: str

@@ -261,7 +261,7 @@ def test_a_rootless_lab_says_why_it_has_none() -> None:
 
 
 def test_names_that_linux_has_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="Linux has a 'vegas' of its own"):
+    with pytest.raises(UsageError, match="Linux has a congestion control 'vegas'"):
         own_algorithms([tmp_path / "vegas.bpf.c"])
 
 

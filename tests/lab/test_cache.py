@@ -115,7 +115,9 @@ def test_a_cache_of_a_stranger_s_is_refused(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     (tmp_path / "ccplay" / "algorithms").mkdir(parents=True)
     os.chown(tmp_path / "ccplay" / "algorithms", NOBODY, NOBODY)
-    with pytest.raises(CcplayError, match=r"can't keep .*algorithms: it belongs to somebody else"):
+    with pytest.raises(
+        CcplayError, match=r"can't write to .*algorithms: it belongs to another user"
+    ):
         build(SOURCE)
 
 

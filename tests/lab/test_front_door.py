@@ -20,7 +20,7 @@ from ccplay.session import launch
 from ccplay.stream import wire
 from ccplay.stream.sources import LabSource
 
-NEEDED = "no lab can start here, it needs namespaces of its own: "
+NEEDED = "a lab can't start here, because it needs its own namespaces: "
 _CLONE_NEWUSER = 0x10000000
 
 

@@ -47,7 +47,7 @@ def test_a_replay_without_keys_is_refused() -> None:
         code, said = shown.ended(PATIENCE_S)
     assert code == 2
     assert (
-        said == b"ccplay: replay needs a terminal: stdin to read keys from, stdout to draw on\r\n"
+        said == b"ccplay: replay needs a terminal: it reads keys from stdin and draws on stdout\r\n"
     )
 
 

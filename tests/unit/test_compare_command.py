@@ -41,7 +41,7 @@ def test_two_recordings_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert "goodput" in out
     assert "flow 2" in out
-    assert "Not repeated" in out
+    assert "Without repeats" in out
 
 
 @pytest.mark.usefixtures("folder")

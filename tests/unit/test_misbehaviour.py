@@ -141,4 +141,4 @@ def test_a_result_tells_from_when_to_when_and_the_state_as_of_any_moment() -> No
     console = Console(width=120)
     with console.capture() as printed:
         console.print(case_table(run))
-    assert "take care: flow 1: mine keeps cwnd at 1, from 3.0 to 5.0 s" in printed.get()
+    assert "warning: flow 1: mine keeps cwnd at 1, from 3.0 to 5.0 s" in printed.get()

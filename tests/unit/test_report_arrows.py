@@ -48,7 +48,7 @@ def test_an_interval_that_leaves_the_frame_ends_in_arrows() -> None:
     low, high = figure.axes[0].get_ylim()
     ends = {line.get_marker(): float(np.asarray(line.get_ydata())[0]) for line in arrows(figure)}
     assert ends == {markers.CARETUP: high, markers.CARETDOWN: low}
-    assert "arrows: intervals that go on beyond the frame" in _caption(found)
+    assert "arrows: intervals that extend beyond the frame" in _caption(found)
 
 
 def test_bars_to_the_right_have_arrows_to_the_sides() -> None:

@@ -56,7 +56,7 @@ def test_how_near_ours_is_to_what_was_published() -> None:
 
 def test_of_a_single_figure_nothing_is_farthest() -> None:
     single = agreement(experiment())
-    assert single.startswith("What was published ")
+    assert single.startswith("The published value ")
     assert "farthest" not in single
 
 

@@ -1,4 +1,4 @@
-"""The file of a capture: bounded, and never with half a block at its end."""
+"""The bounded file of a capture, which always ends with a whole block."""
 
 from __future__ import annotations
 

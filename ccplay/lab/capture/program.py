@@ -1,4 +1,4 @@
-"""A capture program under way: tcpdump or dumpcap, which writes pcap to a pipe until SIGINT."""
+"""A running capture program, tcpdump or dumpcap, which writes pcap to a pipe until SIGINT."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class CaptureProgram:
         return int(found[-1][1] or found[-1][2]) if found else 0
 
     def refusal(self) -> str | None:
-        """Say why it ended where nobody asked it to."""
+        """Return why it ended unasked."""
         return None if self._asked else self.last_words()
 
     def last_words(self) -> str:

@@ -177,7 +177,7 @@ class LineDelay:
             await self._revive(code, time.monotonic() - born)
 
     async def _revive(self, code: int, life_s: float) -> None:
-        """Start a dead delay line again with all that it had been told."""
+        """Restart a dead delay line with all its orders."""
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         self._short_lives = self._short_lives + 1 if life_s < _SHORT_LIFE_S else 0
         if self._short_lives > 1:

@@ -74,10 +74,10 @@ class DelayEngine(Protocol):
         """
 
     def lateness(self) -> tuple[float, float] | None:
-        """Return median and 99th percentile of how late packets were let go, microseconds."""
+        """Return median and 99th percentile of the lateness of released packets, microseconds."""
 
     async def lost(self, arrival: Arrival) -> int | None:
-        """Return how many packets of a link were lost on purpose; None where nobody counts.
+        """Return the packets of a link lost on purpose; None where they are not counted.
 
         Raises ``LabError``.
         """

@@ -110,7 +110,7 @@ class Held:
 
 
 class Lateness:
-    """How long after their moment packets were let go, counted in steps of 10 us up to 10 ms."""
+    """Lateness of released packets, counted in steps of 10 us up to 10 ms."""
 
     _STEP_S = 10e-6
     _STEPS = 1024
@@ -205,7 +205,7 @@ class DelayLine:
                 report_due = now + 1.0
 
     def _work(self, now: float) -> select.epoll:
-        """Read what came, let go what is due, and return what to wait on next."""
+        """Read arrivals, release due packets, and return what to wait for next."""
         held_ones = self._held.values()
         if now >= self._next_read:
             epoch = time.time() - time.monotonic()

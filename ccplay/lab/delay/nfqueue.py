@@ -1,4 +1,4 @@
-"""One netfilter queue: learn of packets that wait in it by their numbers, and let them go.
+"""One netfilter queue: receives the numbers of waiting packets and releases them.
 
 Only numbers are copied to us, never packets (NFQNL_COPY_META); include/uapi/linux/netfilter/
 nfnetlink_queue.h and net/netfilter/nfnetlink_queue.c have the messages.

@@ -1,4 +1,4 @@
-"""Packets led from one interface to another: tc-mirred(8), where they come in or before they leave.
+"""Redirects packets from one interface to another, at ingress or egress; tc-mirred(8).
 
 Both places are those of the discipline clsact, which an interface has beside its queue.
 """

@@ -1,4 +1,4 @@
-"""Classes that share a link's rate: what can be asked for, and which traffic goes where."""
+"""Classes that share a link's rate: their bounds, and the traffic of each."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Egress:
         self.mark = 0
         """Full packets in front of the link from which on it marks; 0 is never."""
         self.marker: Marker | None = None
-        """None as long as nobody has asked for marks."""
+        """None until a mark threshold is set."""
         self.classes: list[SharedQueue] = []
         """Where there are any, each has a queue, and the link itself has none."""
         self.touched = False

@@ -1,4 +1,4 @@
-"""u32 filters: which packets are of which traffic, and the class that they are led into.
+"""u32 filters: match packets of some traffic and select their class.
 
 tc-u32(8); offsets are those of an IPv4 header without options (RFC 791), which is all that the
 lab's traffic has, and of the TCP or ICMP header behind it.

@@ -77,7 +77,7 @@ class Shaper:
         return InterfaceCounters(t=self._clock(), **dict(zip(names, columns, strict=True)))
 
     def stats(self) -> tuple[float, float] | None:
-        """Return how late packets were let go, median and 99th percentile, microseconds.
+        """Return the lateness of released packets: median and 99th percentile, microseconds.
 
         None where the kernel does it or nothing was delayed lately.
         """

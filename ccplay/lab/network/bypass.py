@@ -1,4 +1,4 @@
-"""How iperf3 agrees with its receiver: by a cable of their own, beside the network.
+"""A cable beside the network for iperf3's control connection.
 
 Before its first packet iperf3 talks with its server over a TCP connection of its own, and where it
 is to send UDP says hello by that. It takes five round trips, and more where the queue on the way is

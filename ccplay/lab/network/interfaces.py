@@ -1,4 +1,4 @@
-"""What every interface has carried and what was dropped in front of it, read once at the end."""
+"""Counters of every interface and of its queue's drops, read once at the end."""
 
 from __future__ import annotations
 

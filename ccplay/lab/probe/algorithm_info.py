@@ -1,4 +1,4 @@
-"""What a congestion control of the kernel says of itself beside ``tcp_info``.
+"""Variables of a kernel congestion control, reported beside ``tcp_info``.
 
 Attributes of an inet_diag answer, include/uapi/linux/inet_diag.h; which of the three comes is the
 algorithm's choice, and asking for Vegas' brings any of them (``get_info`` in net/ipv4/tcp_*.c).

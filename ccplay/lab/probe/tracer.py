@@ -1,4 +1,4 @@
-"""The tracer: what the kernel says of connections at each segment, from a ring that BPF writes.
+"""The tracer: the kernel's records of each segment, from a ring buffer filled by BPF.
 
 Its programs are attached through descriptors of ours, so all of it ends with the process that holds
 them. The ring: Documentation/bpf/ringbuf.rst.
@@ -40,7 +40,7 @@ _WORD = struct.Struct("Q")
 """As the machine has it, so that it is read and written in one piece."""
 
 Sender: TypeAlias = tuple[int, int]
-"""Whose connections are to be told of: the number of a network namespace, and a port."""
+"""Key of a traced connection: inode of the network namespace, and port."""
 
 
 class Told(NamedTuple):
@@ -62,7 +62,7 @@ class Told(NamedTuple):
 
 
 def lack_of(tracepoint: str) -> Lack | None:
-    """Return what keeps a tracepoint from being told of; None where nothing is known to."""
+    """Return what a tracepoint is missing; None where it should work."""
     if (missing := lack(_FIRST_KERNEL)) is not None:
         return missing
     if tracepoint not in _there():

@@ -1,4 +1,4 @@
-"""Traces of flows: what the kernel says of each ACK, joined to the flow by its socket's cookie."""
+"""Traces of flows: the kernel's record of each ACK, matched to the flow by socket cookie."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SegmentCount:
 
     told: int = 0
     ca_state: int | None = None
-    """The one that was told last."""
+    """The last one reported."""
     ahead: int | None = None
     """The least of the newest records."""
     least: int | None = None
@@ -57,7 +57,7 @@ class SegmentCount:
             self.least = self.ahead if self.least is None else min(self.least, self.ahead)
 
     def missing(self, *, at_the_end: bool) -> int:
-        """Return how many more segments were not told of since this was asked."""
+        """Return the number of segments missed since the last call."""
         newest = self.ahead if at_the_end else self.least
         self.before = self.least if self.before is None else self.before
         if newest is None or self.before is None:

@@ -1,4 +1,4 @@
-"""A queue's counters carried on over replaced disciplines, so that they only grow."""
+"""Totals of a queue's counters across replaced disciplines, so that they only grow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A queue at its place, changed where that can be and replaced where not."""
+"""A leaf queue, changed in place where possible and replaced otherwise."""
 
 from __future__ import annotations
 

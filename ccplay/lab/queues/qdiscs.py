@@ -1,4 +1,4 @@
-"""Queue disciplines in the kernel: put one in place, read it back, find out which there are."""
+"""Queue disciplines in the kernel: install one, read it back, list the available ones."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def find(routes: RouteSocket, index: int, parent: int) -> tuple[str | None, Any]
 
 
 def rehearse(qdisc: Qdisc) -> None:
-    """Try a validated ``qdisc`` where it harms nobody: the loopback of the caller's namespace.
+    """Try a validated ``qdisc`` on the loopback of the caller's namespace.
 
     Raises what ``attach`` raises.
     """

@@ -1,4 +1,4 @@
-"""How exactly bottlenecks kept their rate while packets were always waiting there."""
+"""Accuracy of bottleneck rates while packets were always waiting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How near what was measured is to what others published, and who they are."""
+"""Agreement of measured and published values, and the sources of the latter."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ccplay.report.terminal.repeats_table import some_of
 
 
 def citations(result: Result) -> list[str]:
-    """Return what "published" refers to; of which cases, where several have their own."""
+    """Return the sources of published values, with their cases where there are several."""
     found = sources(result.statistics)
     if len(found) == 1:
         return list(found)
@@ -18,7 +18,7 @@ def citations(result: Result) -> list[str]:
 
 
 def agreement(result: Result) -> str:
-    """Say in one sentence how near ours are to what was published; empty where nothing was."""
+    """Return in one sentence how near our values are to published ones; empty without any."""
     differing = {
         (each.case.name, each.figure): each.difference
         for each in findings(result)
@@ -32,9 +32,9 @@ def agreement(result: Result) -> str:
     farthest = f"ours is {off} for {words(figure).text} ({case})."
     inside = [each.within for each in findings(result) if each.within is not None]
     if not inside:
-        return f"Of what was published, {farthest}"
+        return f"Of the published values, {farthest}"
     if len(inside) == 1:
         lies = "lies" if inside[0] else "does not lie"
-        return f"What was published {lies} in the 95 % confidence interval of ours; {farthest}"
+        return f"The published value {lies} in the 95 % confidence interval of ours; {farthest}"
     held = f"{sum(inside)} of {len(inside)} published figures lie"
     return f"{held} in the 95 % confidence intervals of ours; {farthest}"

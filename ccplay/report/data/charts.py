@@ -1,4 +1,4 @@
-"""What the charts of an experiment show: which figure of merit over which axis, as which lines."""
+"""Charts of an experiment: which metric over which axis, as which lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ccplay.report.terminal.amounts import Unit, unit
 from ccplay.report.terminal.repeats_table import by_family
 
 _FAR = 1.8
-"""Intervals that end further out than so many times the greatest point are cut."""
+"""Multiple of the greatest point beyond which intervals are cut."""
 _MARGIN = 1.06
 """Beyond what is drawn, so that nothing touches the frame."""
 _FOLDS = 3.0
@@ -25,7 +25,7 @@ _RATIO = "checkpoint.ratio"
 MOST_GROUPS = 6
 """With more categories than this each has one bar in a panel."""
 LEAST_POINTS = 3
-"""An axis of numbers with so many values is drawn as one; with fewer, values are categories."""
+"""Least number of values for a numeric axis; fewer are drawn as categories."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Line:
 
     label: str
     flow: str
-    """The flow, ping or download that it tells of; empty for none."""
+    """The flow, ping or download that it describes; empty for none."""
     marks: list[Mark] = field(default_factory=list)
     published: list[float] = field(default_factory=list)
     """Of all its marks together, without saying of which."""

@@ -1,4 +1,4 @@
-"""Two results beside each other: what differs, by how much, and whether that is more than noise."""
+"""Compares two results: which metrics differ, by how much, and whether that exceeds noise."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """Between this and ``high`` the difference lies, at 95 % confidence; null without repeats."""
     high: float | None
     clear: bool | None
-    """Whether that interval leaves out 0; null without repeats, for then nobody can say."""
+    """Whether that interval excludes 0; null without repeats."""
 
 
 class CaseComparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +49,7 @@ class CaseComparison(msgspec.Struct, frozen=True, kw_only=True):
     settings: list[Setting] = []
     """What differs in what both were made of, as far as that is known."""
     verdict: str = ""
-    """What the reported figures say, in one sentence."""
+    """The verdict on the reported metrics, in one sentence."""
     reported: list[str]
     """The figures that most want to see."""
     figures: list[Difference]
@@ -157,7 +157,7 @@ def _differ(figure: str, a: Statistic | None, b: Statistic | None) -> Difference
 _NAMED = 3
 """So many figures are named in a verdict."""
 _DOUBLE = 99.5
-"""Percent: from here on a factor says more."""
+"""Percent; from here on a factor is easier to read."""
 
 
 def verdict(figures: Sequence[Difference]) -> str:

@@ -15,10 +15,10 @@ from ccplay.model.network import Link, Network
 from ccplay.model.wording import describe_link, describe_qdisc
 
 MOST_NODES = 64
-"""Beyond that nobody could read it."""
+"""Number of nodes beyond which a drawing is illegible."""
 
 _MOST_LABELS = 8
-"""With more links, those that are like most others are told of once, below."""
+"""Number of links that are labelled; with more, the most common setting is given once, below."""
 _SWEEPS = 8
 """Rounds of ordering a row; after some of them nothing moves any more."""
 

@@ -1,4 +1,4 @@
-"""What a report is made of: runs with their results and recordings, as cases over a matrix."""
+"""The material of a report: runs with their results and recordings, by case."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Material:
     command: str
     """What to type to have the same again."""
     abouts: Mapping[str, str]
-    """What the file says of each case, by its name."""
+    """``about`` of each case, by its name."""
     made_of: Mapping[str, Settings] = field(default_factory=dict)
     """By case the settings of its first run, for comparisons."""
 
@@ -139,7 +139,7 @@ def of_results(
     machine: Machine | None,
     usual: Callable[[Iterable[str]], list[str]],
 ) -> Result:
-    """Return recordings that nobody summed up as a result, each name a case."""
+    """Return single recordings as one result, each name a case."""
     names = dict.fromkeys(each.name for each in results)
     return Result(
         scenario=title,
@@ -255,5 +255,5 @@ def say(value: Parameter) -> str:
 
 
 def point(axis: str, value: Parameter) -> str:
-    """Say where on an axis something lies: ``delay 50 ms``; a case's name says it alone."""
+    """Return a point of an axis in words: ``delay 50 ms``."""
     return say(value) if axis == CASES else f"{axis} {say(value)}"

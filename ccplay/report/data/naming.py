@@ -1,4 +1,4 @@
-"""Figures of merit in words: what a place in a run's result is called on paper."""
+"""Metrics in words: the name of a path in a run's result on paper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What others published: of one case, or of all points of a matrix without saying of which."""
+"""Published values: of one case, or of a whole matrix."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from ccplay.analysis.results import CaseStatistics, PublishedResult
 
 
 def common(family: Sequence[CaseStatistics]) -> list[PublishedResult]:
-    """Return what was published of a whole family: every point of its matrix has it alike.
+    """Return the values published of a whole family, which every point of its matrix has.
 
-    To put it beside each point would say that each was published with this value.
+    Shown beside each point, they would look like values of that point.
     """
     if not family or not all(case.parameters for case in family):
         return []
@@ -19,13 +19,13 @@ def common(family: Sequence[CaseStatistics]) -> list[PublishedResult]:
 
 
 def own(case: CaseStatistics, family: Sequence[CaseStatistics]) -> list[PublishedResult]:
-    """Return what was published of this very case."""
+    """Return the values published of this case alone."""
     shared = common(family)
     return [each for each in case.published if each not in shared]
 
 
 def sources(cases: Sequence[CaseStatistics]) -> dict[str, list[str]]:
-    """Return where what was published of these cases can be read, each with its cases' names."""
+    """Return the sources of the published values, each with the names of its cases."""
     found: dict[str, list[str]] = {}
     for case in cases:
         for source in dict.fromkeys(each.source for each in case.published if each.source):

@@ -14,7 +14,7 @@ from ccplay.state.base_rtt import base_rtt
 from ccplay.state.lab_state import Flow, LabState, Ping, Queue, Udp
 
 _SOME = 4
-"""A queue that never had so many packets says nothing."""
+"""Packets; a queue that never had as many is not drawn."""
 _CLOSING_S = 1.0
 _LEAST_S = 0.1
 _HEADER_BYTES = 14

@@ -1,4 +1,4 @@
-"""What two runs were made of, laid beside each other: every setting that differs."""
+"""The settings that differ between two runs."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _alike(key: str, one: str | None, other: str | None) -> bool:
 
 
 def _whole(step: str, settings: Settings) -> str | None:
-    """Return all that a step says, or a setting's value; None where there is no such."""
+    """Return the words of a step, or the value of a setting; None if missing."""
     parts = {
         name.removeprefix(step).removeprefix(", "): text
         for name, text in settings.items()

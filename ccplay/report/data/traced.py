@@ -1,4 +1,4 @@
-"""What a trace adds to a run's figures: lines ACK by ACK, exact states, the first reduction."""
+"""Traces in a run's figures: lines ACK by ACK, exact states, the first reduction."""
 
 from __future__ import annotations
 

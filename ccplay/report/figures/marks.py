@@ -20,7 +20,7 @@ _OVER_IN = 0.12
 _LONGEST = 60
 _SAME_S = 0.1
 _APART = 250
-"""Of so many lines across a figure each can be told from the next."""
+"""Number of vertical lines in a figure that can still be told apart."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ def svg(figure: Figure, prefix: str) -> str:
 
 
 def _flatten(text: str) -> str:
-    """Leave out groups that say nothing, or have nothing."""
+    """Leave out empty groups and groups without attributes."""
     kept, pieces = [], []
     for piece in _GROUP.split(_EMPTY.sub("", text)):
         if piece.startswith("<g"):
@@ -69,7 +69,7 @@ def _one_family(text: str) -> str:
 
 
 def _terse(tag: re.Match[str]) -> str:
-    """Write a tag without what says nothing, coordinates to a hundredth."""
+    """Write a tag without default attributes, coordinates to a hundredth."""
     text = _DIGITS.sub(r"\1", _IDLE.sub("", tag[0]))
     return _STYLE.sub(lambda m: m[0].replace(": ", ":").replace("; ", ";"), text)
 

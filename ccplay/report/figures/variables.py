@@ -17,7 +17,7 @@ from ccplay.report.figures.style import Inks
 from ccplay.state.series import Series
 
 _MONITORED = {"monitor_one_way_delay_us": ("one-way delay of the flow's packets", "delay")}
-"""What no algorithm tells: title and axis."""
+"""Variables that no algorithm exports, with title and axis."""
 _MOST = 6
 """With more the page would be too long."""
 

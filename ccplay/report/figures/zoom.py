@@ -17,7 +17,7 @@ from ccplay.report.figures.style import Inks
 from ccplay.state.lab_state import Flow
 
 _MOST = 4
-"""Of more flows nobody looks at every one."""
+"""Number of flows that get a panel of their own."""
 
 
 def zoomed(scene: Scene, inks: Inks) -> list[Panel]:

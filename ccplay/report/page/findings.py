@@ -1,4 +1,4 @@
-"""What an experiment found: every reported figure by case, and what others published of it."""
+"""Findings of an experiment: every reported metric by case, with published values."""
 
 from __future__ import annotations
 

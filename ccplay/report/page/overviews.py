@@ -38,7 +38,7 @@ def _growth(material: Material, drawn: Sequence[Drawn]) -> Iterator[Overview]:
         yield Overview(
             f"growth-{slug(family)}" if family else "growth",
             f"Acknowledged segments, {family}" if family else "Acknowledged segments",
-            "Segments that the flow has brought since it started; of each case one run.",
+            "Acknowledged segments of the flow since it started; one run of each case.",
             partial(growth.draw, lines, names),
         )
 
@@ -52,11 +52,11 @@ def _caption(each: Chart) -> str:
         interval = f"thin bars: 95 % confidence interval of the mean (Student's t, {counts})"
         parts = [f"Means; {bars}{interval}; dots: single runs"]
     if each.cut:
-        parts.append("arrows: intervals that go on beyond the frame")
+        parts.append("arrows: intervals that extend beyond the frame")
     if each.published:
-        parts.append("diamonds: what was published")
+        parts.append("diamonds: published values")
     if each.published_of_all:
-        parts.append("dashed: what was published without saying of which")
+        parts.append("dashed: values published without a case")
     return "; ".join(parts) + "."
 
 
@@ -84,7 +84,7 @@ def _distributions(material: Material, drawn: Sequence[Drawn]) -> Iterator[Overv
 _OF = {"rtt": "share of sweeps", "ping": "share of pings", "delay": "share of sweeps"}
 _CDF = {
     "rtt": "Smoothed RTT of the long-lived flows over all sweeps of all runs.",
-    "ping": "All answers of all runs.",
+    "ping": "All replies of all runs.",
     "delay": "Backlog over rate at the bottleneck, over all sweeps of all runs.",
 }
 

@@ -1,4 +1,4 @@
-"""The report's page: one HTML file with everything in it, that asks for nothing from elsewhere."""
+"""The report's page: one self-contained HTML file."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ def _queue(queue: QueueResult) -> list[str]:
 
 
 def _busy(run: CaseResult) -> list[QueueResult]:
-    """Return the queues that something waited in; an idle way back says nothing."""
+    """Return the queues in which packets waited; an idle return path is left out."""
     return [q for q in run.queues if q.drops or (q.qlen_p99 or 0) >= 2] or run.queues[:1]
 
 
@@ -290,7 +290,7 @@ def _interface(counted: InterfaceResult) -> list[str]:
 
 
 def health(result: Result) -> Grid:
-    """Return how well each run's lab kept time."""
+    """Return the timing of each run's lab."""
     heads: list[Head] = [
         ("case", ""),
         ("run", ""),

@@ -34,7 +34,7 @@ from ccplay.report.page.page import DRAWING, Picture, Shown, render
 MANIFEST = ".ccplay-report.json"
 """Lists what a report consists of: what may be deleted when it is made anew."""
 _MOST_CASES = 8
-"""With more cases nobody wants each in every format and panel by panel, unless asked for."""
+"""Number of cases up to which each is drawn in every format and panel by panel."""
 _COLUMN_IN = 5.0
 
 Teller = Callable[[int, int, str], None]

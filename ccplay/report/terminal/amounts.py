@@ -1,4 +1,4 @@
-"""How a figure of merit is written: its unit by its name, no more digits than are sure."""
+"""Metrics as text: the unit follows from the name, the digits from the uncertainty."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _fit(units: tuple[tuple[float, str], ...], largest: float) -> Unit:
 
 
 def _decimals(value: float, after_first: int) -> int:
-    """Return how many decimals show so many digits after the first one."""
+    """Return the decimals that show a number of digits after the first one."""
     if value == 0 or not math.isfinite(value):
         return 0
     return min(max(after_first - math.floor(math.log10(abs(value))), 0), 6)

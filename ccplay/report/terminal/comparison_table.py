@@ -1,4 +1,4 @@
-"""A comparison as tables for people, at 80 columns as at 120."""
+"""A comparison as tables, at 80 columns or 120."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _CARRIED = re.compile(r"interfaces\..*\.(sent|received)(_bytes)?")
 """What interfaces count of traffic; drops and losses are none of it."""
 
 _HUGE = 1000
-"""Percent: beyond this a factor says more."""
+"""Percent; beyond it a factor is easier to read."""
 
 
 def show(
@@ -202,19 +202,19 @@ def _remarks(
     if any(each.clear is not None for each in differing):
         chance = round(1 / (1 - CONFIDENCE))
         yield _said(
-            f"± is half of the {CONFIDENCE * 100:.0f} % confidence interval (Student's t, of the "
-            f"difference Welch's). {_CLEAR} marks a difference whose interval leaves out 0; of "
-            f"{chance} figures that do not differ one is marked by chance."
+            f"± is half the width of the {CONFIDENCE * 100:.0f} % confidence interval (Student's "
+            f"t; of a difference, Welch's). {_CLEAR} marks a difference whose interval excludes 0; "
+            f"by chance this happens to one of {chance} figures that do not differ."
         )
     elif differing:
         yield _said(
-            "Not repeated on both sides: whether a difference is more than noise nobody can say. "
-            "Repeats can: ccplay run … --repeats 5 --out DIR, then compare two such directories."
+            "Without repeats on both sides, differences can't be told from noise. Repeat the runs: "
+            "ccplay run … --repeats 5 --out DIR, then compare two such directories."
         )
     if case.untrustworthy:
         runs = "run has" if case.untrustworthy == 1 else "runs have"
         yield _said(
-            f"take care: {case.untrustworthy} {runs} a lab that could not keep time", "yellow"
+            f"warning: {case.untrustworthy} {runs} a lab that could not keep time", "yellow"
         )
 
 

@@ -1,4 +1,4 @@
-"""Printing that never waits for whoever reads: a thread writes, and what is not read is dropped."""
+"""Prints without waiting for the reader: a thread writes, and unread progress is dropped."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Printer(io.TextIOBase):
         return len(text)
 
     def drain(self, within_s: float | None) -> None:
-        """Wait until everything is written, at most so long; None: for ever."""
+        """Wait until everything is written, up to a timeout; None waits forever."""
         with self._changed:
             self._changed.wait_for(lambda: not self._size, within_s)
 
@@ -99,7 +99,7 @@ class Printer(io.TextIOBase):
                 self._changed.notify_all()
 
     def _write_whole(self, data: bytes) -> None:
-        """Write with the descriptor itself: a stream's lock would be held while nobody reads."""
+        """Write to the descriptor itself: a stream would hold its lock while nobody reads."""
         rest = memoryview(data)
         while rest:
             with contextlib.suppress(BlockingIOError):

@@ -1,4 +1,4 @@
-"""What a run without a screen tells while it goes: lines, and on a terminal bars below them."""
+"""Progress of runs without a screen: lines, and on a terminal bars below them."""
 
 from __future__ import annotations
 

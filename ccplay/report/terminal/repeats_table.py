@@ -1,4 +1,4 @@
-"""Repeated runs as tables: a row a case, a column a figure, means with how sure they are."""
+"""Repeated runs as tables: a row per case, a column per metric, means with their intervals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ccplay.report.terminal.column_heads import GAP, Column, deal, table
 _UNKNOWN = "–"
 _MOST_TOLD = 3
 _SUFFIXES = ("_bps", "_ms", "_s")
-"""What the end of a figure's name says of its unit, which stands below it."""
+"""Endings of metric names that stand for a unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ def _runs(count: int) -> str:
     return f"{count} run{'s' if count != 1 else ''}"
 
 
-# --- what there is to say of a family, and of all -------------------------------------------------
+# --- remarks on a family, and on all --------------------------------------------------------------
 
 
 def _remarks(cases: Sequence[CaseStatistics], runs: Sequence[CaseResult]) -> list[RenderableType]:
@@ -182,19 +182,21 @@ def _remarks(cases: Sequence[CaseStatistics], runs: Sequence[CaseResult]) -> lis
     for run in runs:
         name = run_name(run)
         told += [_line(f"{name}: error: {error}", "red") for error in run.errors]
-        told += [_line(f"take care: {name}: {each}", "yellow") for each in misbehaviours(run)]
+        told += [_line(f"warning: {name}: {each}", "yellow") for each in misbehaviours(run)]
         if not run.health.trustworthy and not run.interrupted:
             reasons = ", ".join(run.health.reasons)
-            told.append(_line(f"take care: {name}: {reasons}", "yellow"))
+            told.append(_line(f"warning: {name}: {reasons}", "yellow"))
     return told
 
 
 def _closing(cases: Sequence[CaseStatistics], result: Result) -> list[RenderableType]:
-    """Say once what ± is, and what became of the scenario's expectations."""
+    """Return the meaning of ± and the verdicts on the scenario's expectations."""
     names = {case.name for case in cases}
     lines = check_lines([run for run in result.cases if run.name in names], cases)
     if any(found.n > 1 for case in cases for found in case.figures.values()):
-        meaning = f"± is half of the {CONFIDENCE:.0%} confidence interval of the mean (Student's t)"
+        meaning = (
+            f"± is the half width of the mean's {CONFIDENCE:.0%} confidence interval (Student's t)"
+        )
         lines.insert(0, (meaning, "dim"))
     return [Group(*(_line(*each) for each in lines))] if lines else []
 

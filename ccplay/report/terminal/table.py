@@ -1,4 +1,4 @@
-"""The result as tables for people, at 80 columns as at 120, without empty columns."""
+"""The result as tables without empty columns, at 80 columns or 120."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def show(result: Result, console: Console) -> None:
 
 
 def case_table(case: CaseResult) -> RenderableType:
-    """Return one case: a head, a table for each kind of traffic, and what there is to say of it."""
+    """Return one case: a heading, a table for each kind of traffic, and remarks."""
     head = Text(case.name, style="bold")
     head.append(f"  {case.duration_s:.1f} s", style="dim")
     if case.interrupted:
@@ -86,8 +86,8 @@ def _remarks(case: CaseResult) -> list[Text]:
     """Say what went wrong, and why the figures may be off; nothing where all is well."""
     remarks = [Text(f"  {line}", style=style) for line, style in check_lines([case])]
     remarks += [Text(f"  error: {error}", style="red") for error in case.errors]
-    remarks += [Text(f"  take care: {each}", style="yellow") for each in misbehaviours(case)]
-    remarks += [Text(f"  take care: {reason}", style="yellow") for reason in case.health.reasons]
+    remarks += [Text(f"  warning: {each}", style="yellow") for each in misbehaviours(case)]
+    remarks += [Text(f"  warning: {reason}", style="yellow") for reason in case.health.reasons]
     return remarks
 
 
@@ -131,7 +131,7 @@ def _monitored(case: CaseResult) -> Table | None:
 
 
 def _queues(queues: Sequence[QueueResult]) -> Table | None:
-    """Show the queues that something waited in; an idle way back says nothing."""
+    """Show the queues in which packets waited; an idle return path is left out."""
     shown = [q for q in queues if q.drops or (q.qlen_p99 or 0) >= 1] or list(queues[:1])
     marking = any(queue.marks is not None for queue in shown)
     columns = ["queue", "kind", "packets p50/p99/max", "backlog p50/p99", "drops"]
