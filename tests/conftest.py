@@ -1,6 +1,7 @@
 """What holds for all tests, and the two passes of ``python -m tests``."""
 
 import signal
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             raise pytest.UsageError(f"no such tests: {', '.join(sorted(missing))}")
         config.hook.pytest_deselected(items=[i for i in items if i.nodeid not in wanted])
         items[:] = [item for item in items if item.nodeid in wanted]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Take a fixture of physics that fails beside others as little for a failure as its test."""
+    report = yield
+    physical = item.get_closest_marker("physical") is not None
+    if trust.side_by_side and physical and report.when == "setup" and report.failed:
+        report.outcome = "skipped"
+        report.longrepr = (str(item.path), 0, trust.AGAIN_ALONE)
+    return report
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
