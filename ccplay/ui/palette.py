@@ -7,10 +7,10 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, TypeAlias, cast
 
-from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
+from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.markup import escape
-from textual.widgets import Button, Input
+from textual.widgets import Button, Input, LoadingIndicator
 from textual.worker import WorkerError
 
 from ccplay.model.commands import AnyCommand
@@ -88,6 +88,11 @@ class Palette(CommandPalette, Modal[None]):
     def __init__(self) -> None:
         hint = "what shall happen?  also: queue pfifo 37, rate 7 Mbit/s, mark hello"
         super().__init__([LabProvider], placeholder=hint)
+
+    async def _watch__show_busy(self) -> None:
+        """Show whether the list is being filled, where there is a list: it may have been left."""
+        self.query(LoadingIndicator).set_class(self._show_busy, "--visible")
+        self.query(CommandList).set_class(self._show_busy, "--populating")
 
     def _select_or_command(self, event: Input.Submitted | Button.Pressed | None = None) -> None:
         """Run the chosen line once, however often it was chosen before the palette is gone."""

@@ -266,3 +266,31 @@ async def test_the_help_is_left_once() -> None:
             app.post_message(Key(key, None))
         await pilot.pause()
         assert app.screen is app.backdrop
+
+
+async def test_keys_before_the_help_is_there_and_after_it_was_left_do_nothing() -> None:
+    app = Stage(lab())
+    async with app.run_test() as pilot:
+        for key in ("question_mark", "space", "space", "escape", "space", "space"):
+            app.post_message(Key(key, None))
+        await pilot.pause()
+        await pilot.press("question_mark")
+        help_screen = app.screen
+        assert isinstance(help_screen, HelpScreen)
+        help_screen.dismiss()
+        await help_screen.query("*").remove()
+        assert not await app.run_action("page_down", help_screen)
+        unborn = HelpScreen()
+        assert not await app.run_action("page_down", unborn)
+
+
+async def test_a_palette_whose_list_is_gone_shows_no_progress() -> None:
+    """It is emptied when it is left; what fills the list may end after that."""
+    app = Stage(lab())
+    async with app.run_test() as pilot:
+        await pilot.press("ctrl+p")
+        palette = app.screen
+        assert isinstance(palette, Palette)
+        await palette.query("*").remove()
+        palette._show_busy = not palette._show_busy
+        await pilot.pause()

@@ -103,9 +103,11 @@ class Question(Modal[Answer | None], Generic[Answer]):
             event.stop()
             event.prevent_default()
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Leave tab to ``on_key`` until the dialog is open."""
-        return not (action == "move" and self._early is not None)
+        if action == "move" and self._early is not None:
+            return False
+        return super().check_action(action, parameters)
 
     def on_mount(self) -> None:
         """Open once all that was typed until now is known."""
