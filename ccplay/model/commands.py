@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, TypeAlias
+
+import msgspec
 
 from ccplay.model.base import FEW, MANY, Command, Moment, Name
 from ccplay.model.network import BOTTLENECK, Topology
@@ -120,6 +122,38 @@ class StopUdp(Command, frozen=True):
     udp: str
 
 
+class StartShortFlows(Command, frozen=True):
+    """Start TCP transfers that arrive at random, each over a connection of its own."""
+
+    short_flows: str | None = None
+    """What all of them together are called; None takes the next free name: ``x1``, ``x2`` …"""
+    src: str | None = None
+    dst: str | None = None
+    cc: str | None = None
+    rate_bps: int = 2_000_000
+    """The mean load: bits of payload a second of what arrives."""
+    bytes: int = 100_000
+    """Mean payload of a transfer."""
+    sizes: Annotated[
+        Literal["fixed", "pareto"],
+        msgspec.Meta(description="Sizes: all fixed, or heavy-tailed (bounded Pareto, shape 1.2)"),
+    ] = "pareto"
+    seed: Annotated[
+        int, msgspec.Meta(ge=0, le=1_000_000, description="The same seed gives the same transfers")
+    ] = 1
+    """Of the moments and sizes of transfers."""
+    duration_s: float | None = None
+    """No transfer starts later than so long after the first could."""
+    count: int | None = None
+    """How many transfers start; None is no limit."""
+
+
+class StopShortFlows(Command, frozen=True):
+    """End short flows; transfers under way are broken off."""
+
+    short_flows: str
+
+
 class SetCongestionControl(Command, frozen=True):
     """Switch a running flow, or the default of a host's new sockets; exactly one is named."""
 
@@ -220,8 +254,8 @@ class RemoveMark(Command, frozen=True):
     name: Name
 
 
-StartTraffic: TypeAlias = StartFlow | StartDownload | StartPing | StartUdp
-StopTraffic: TypeAlias = StopFlow | StopDownload | StopPing | StopUdp
+StartTraffic: TypeAlias = StartFlow | StartDownload | StartPing | StartUdp | StartShortFlows
+StopTraffic: TypeAlias = StopFlow | StopDownload | StopPing | StopUdp | StopShortFlows
 
 AnyCommand: TypeAlias = (
     Build
