@@ -30,6 +30,8 @@ class Row:
 class Finish:
     """The moment at which the first flow of a fixed size was done: the checkpoint of a race."""
 
+    t: float
+    """Seconds since the start of the stream."""
     elapsed_s: float
     first: str
     """The flow that is done."""
@@ -86,6 +88,7 @@ class Receiver:
         )
         pair = [acked[name] or 0 for name in names if name in self.sizes]
         return Finish(
+            t=t,
             elapsed_s=t - self._start(names),
             first=first,
             bytes=tuple(acked.get(name) for name in self.flows),

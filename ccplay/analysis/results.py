@@ -11,6 +11,7 @@ import msgspec
 from ccplay.analysis.checkpoint import Checkpoint
 from ccplay.analysis.statistics import Statistic
 from ccplay.analysis.trust import HealthResult
+from ccplay.state.short_flows import ShortFlowsResult
 
 FORMAT = 1
 """Version of the result's shape."""
@@ -247,6 +248,7 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
     pings: list[PingResult]
     downloads: list[DownloadResult]
     udp: list[UdpResult] = []
+    short_flows: list[ShortFlowsResult] = []
     interfaces: list[InterfaceResult] = []
     """Empty where the lab did not come to its end."""
     checkpoint: Checkpoint | None = None

@@ -19,7 +19,7 @@ from ccplay.model.quantities import (
     SIZE,
     WHOLE,
 )
-from ccplay.model.texts import LINE, NAME
+from ccplay.model.texts import LINE, NAME, choice
 from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
 
 
@@ -190,6 +190,48 @@ class StopUdp(Command, frozen=True):
     udp: Annotated[str, settings.UDP]
 
 
+class StartShortFlows(Command, frozen=True):
+    """Start TCP transfers that arrive at random, each over a connection of its own."""
+
+    short_flows: Annotated[str | None, settings.SHORT_FLOWS] = None
+    """What all of them together are called; None takes the next free name: ``x1``, ``x2`` …"""
+    src: Annotated[str | None, settings.SRC] = None
+    dst: Annotated[str | None, settings.DST] = None
+    cc: Annotated[str | None, settings.CC] = None
+    rate_bps: Annotated[
+        int,
+        Field(
+            RATE,
+            "The mean load: payload of what arrives",
+            *(1_000, 1_000_000_000),
+            key="rate",
+        ),
+    ] = 2_000_000
+    bytes: Annotated[int, Field(SIZE, "Mean payload of a transfer", 1_000, 1_000_000_000)] = 100_000
+    sizes: Annotated[
+        str,
+        Field(
+            choice("distribution of sizes", ("fixed", "pareto")),
+            "Sizes: all fixed, or heavy-tailed (bounded Pareto, shape 1.2)",
+        ),
+    ] = "pareto"
+    seed: Annotated[int, Field(WHOLE, "The same seed gives the same transfers", 0, 1_000_000)] = 1
+    """Of the moments and sizes of transfers."""
+    duration_s: Annotated[
+        float | None,
+        replace(settings.DURATION, meaning="No transfer starts later than so long after the first"),
+    ] = None
+    count: Annotated[
+        int | None, Field(WHOLE, "How many transfers start", 1, 1_000_000, unset="no limit")
+    ] = None
+
+
+class StopShortFlows(Command, frozen=True):
+    """End short flows; transfers under way are broken off."""
+
+    short_flows: Annotated[str, settings.SHORT_FLOWS]
+
+
 class SetCongestionControl(Command, frozen=True):
     """Switch a running flow, or the default of a host's new sockets; exactly one is named."""
 
@@ -304,8 +346,8 @@ class RemoveMark(Command, frozen=True):
     name: Name
 
 
-StartTraffic: TypeAlias = StartFlow | StartDownload | StartPing | StartUdp
-StopTraffic: TypeAlias = StopFlow | StopDownload | StopPing | StopUdp
+StartTraffic: TypeAlias = StartFlow | StartDownload | StartPing | StartUdp | StartShortFlows
+StopTraffic: TypeAlias = StopFlow | StopDownload | StopPing | StopUdp | StopShortFlows
 
 AnyCommand: TypeAlias = (
     Build

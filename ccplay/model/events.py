@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
-from ccplay.model.base import Count, Duration, Event, Moment, Name, WallTime
+from ccplay.model.base import MANY, Count, Duration, Event, Moment, Name, WallTime
 from ccplay.model.commands import AnyCommand, Build
 from ccplay.model.network import Network
 from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TraceSamples
@@ -192,6 +192,40 @@ class UdpEnded(Event, frozen=True):
     """As of a flow."""
 
 
+class ShortFlowsStarted(Event, frozen=True):
+    """Both programs of short flows run, and transfers arrive from now on."""
+
+    short_flows: Name
+    src: str
+    dst: str
+    cc: str
+    rate_bps: Count
+    """The mean load, as it was asked for."""
+    port: int
+    """The receiver's TCP port."""
+
+
+class ShortFlowsProgress(Event, frozen=True):
+    """What has become of transfers since the last such event: one array a field."""
+
+    short_flows: str
+    started: Count
+    """How many have started by now, all together."""
+    failed: Count
+    """How many broke off by now, all together."""
+    bytes: Annotated[list[Count], MANY]
+    """Payload of each that finished since."""
+    fct_us: Annotated[list[Duration], MANY]
+    """From its SYN until the receiver had read its last byte."""
+
+
+class ShortFlowsEnded(Event, frozen=True):
+    """Short flows are over. Transfers that neither finished nor failed were broken off."""
+
+    short_flows: str
+    error: str | None = None
+
+
 class InterfaceCounters(Event, frozen=True):
     """What each interface of the network has done since it was made: one array a field.
 
@@ -353,6 +387,9 @@ AnyEvent: TypeAlias = (
     | UdpStarted
     | UdpSample
     | UdpEnded
+    | ShortFlowsStarted
+    | ShortFlowsProgress
+    | ShortFlowsEnded
     | InterfaceCounters
     | CaptureStarted
     | CaptureEnded

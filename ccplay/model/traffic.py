@@ -11,11 +11,13 @@ from ccplay.model.commands import (
     StartDownload,
     StartFlow,
     StartPing,
+    StartShortFlows,
     StartTraffic,
     StartUdp,
     StopDownload,
     StopFlow,
     StopPing,
+    StopShortFlows,
     StopTraffic,
     StopUdp,
 )
@@ -28,6 +30,9 @@ from ccplay.model.events import (
     PingEnded,
     PingSample,
     PingStarted,
+    ShortFlowsEnded,
+    ShortFlowsProgress,
+    ShortFlowsStarted,
     UdpEnded,
     UdpSample,
     UdpStarted,
@@ -131,6 +136,11 @@ def _of_flow(command: StartFlow) -> str:
     return f"{command.cc or 'default'}{' with ECN' if command.ecn else ''}"
 
 
+def _of_short_flows(command: StartShortFlows) -> str:
+    size = format_size(command.bytes)
+    return f"{format_rate(command.rate_bps)} of {size} ({command.sizes}), {command.cc or 'default'}"
+
+
 TRAFFIC: tuple[TrafficKind, ...] = (
     TrafficKind(
         name="flow",
@@ -208,6 +218,30 @@ TRAFFIC: tuple[TrafficKind, ...] = (
         gist=lambda command: format_rate(command.rate_bps),
         offer="cross traffic by UDP",
         offer_gist=lambda c: f"{format_rate(c.rate_bps)} in {c.packet_bytes} byte packets",
+    ),
+    TrafficKind(
+        name="short-flows",
+        plural="short-flows",
+        prefix="x",
+        start=StartShortFlows,
+        stop=StopShortFlows,
+        started=ShortFlowsStarted,
+        ended=ShortFlowsEnded,
+        limits=("duration_s", "count"),
+        limit_words="a duration, a count",
+        progress=(ShortFlowsProgress,),
+        exported=Samples(
+            ShortFlowsProgress,
+            {
+                "short_flows": ("short_flows", "text"),
+                "bytes": ("size_bytes", "whole"),
+                "fct_us": ("fct_us", "real"),
+            },
+        ),
+        label="short flows",
+        gist=_of_short_flows,
+        offer="short flows",
+        offer_gist=_of_short_flows,
     ),
 )
 """Every kind of traffic, in the order of tables and results."""

@@ -32,7 +32,7 @@ from ccplay.model.events import (
     Ready,
 )
 from ccplay.model.wording import describe
-from ccplay.state import connections, downloads, pings, samples, udp
+from ccplay.state import connections, downloads, pings, samples, short_flows, udp
 from ccplay.state.connections import FLOW_SERIES, Flow
 from ccplay.state.downloads import Download
 from ccplay.state.event_log import Entry, lateness
@@ -221,5 +221,6 @@ _HANDLERS = _together(
     downloads.HANDLERS,
     pings.HANDLERS,
     udp.HANDLERS,
+    short_flows.HANDLERS,
     _OF_THE_LAB,
 )

@@ -10,6 +10,7 @@ from ccplay.analysis.receiver_table import Receiver
 from ccplay.model.commands import Build, StartFlow
 from ccplay.model.events import Applied, FlowEnded, FlowStarted, Ready
 from ccplay.model.samples import Sweep, TcpSamples
+from ccplay.report.data.scene import scene
 from ccplay.report.terminal.receiver_table import ReceiverLines
 from ccplay.state.lab_state import LabState
 from tests.unit.test_summary import HELLO
@@ -108,6 +109,19 @@ def test_before_any_flow_there_is_nothing() -> None:
     state = LabState()
     assert Receiver(state, 0.0).rows() == []
     assert Receiver(state, 0.0).finish() is None
+
+
+@pytest.mark.parametrize("streams", [1, 3])
+def test_the_checkpoint_of_a_report_is_that_of_a_result(streams: int) -> None:
+    state, found = race(
+        {"1": 500_000, "2": 600_000}, {"1": 1_000_000, "2": 2_000_000}, seconds=5, streams=streams
+    )
+    drawn = scene(state).finish
+    assert found is not None
+    assert drawn is not None
+    assert drawn.t == pytest.approx(found.t - 0.5)
+    assert dict(drawn.bytes) == found.bytes
+    assert drawn.ratio == pytest.approx(found.ratio, abs=1e-6)
 
 
 @pytest.mark.parametrize("streams", [1, 3])

@@ -76,7 +76,7 @@ def everything(value: object) -> Any:
         return [everything(each) for each in value]
     if type(value).__name__ == "array":
         return value.tobytes()  # type: ignore[attr-defined]
-    if type(value).__module__ in ("ccplay.state.lab_state", "ccplay.state.series"):
+    if type(value).__module__.startswith("ccplay.state."):
         names = getattr(value, "__slots__", None) or vars(value)
         return {name: everything(getattr(value, name)) for name in names}
     return value

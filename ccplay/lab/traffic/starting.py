@@ -9,21 +9,28 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
 from ccplay.lab.links.filters import echo_packets, tcp_packets, udp_packets
-from ccplay.lab.traffic import ecn
+from ccplay.lab.traffic import congestion, ecn
 from ccplay.lab.traffic.download import Download
 from ccplay.lab.traffic.flow import Flow
 from ccplay.lab.traffic.monitor import Stream
+from ccplay.lab.traffic.pair import Pair
 from ccplay.lab.traffic.ping import Ping
 from ccplay.lab.traffic.site import Runner, Site
 from ccplay.lab.traffic.udp import Udp
 from ccplay.model.base import Event
-from ccplay.model.commands import StartDownload, StartFlow, StartPing, StartUdp
-from ccplay.model.events import FlowEnded
+from ccplay.model.commands import StartDownload, StartFlow, StartPing, StartShortFlows, StartUdp
+from ccplay.model.events import (
+    FlowEnded,
+    ShortFlowsEnded,
+    ShortFlowsProgress,
+    ShortFlowsStarted,
+)
 
 
 async def _flow(command: StartFlow, site: Site) -> tuple[StartFlow, Flow]:
@@ -85,6 +92,59 @@ async def _udp(command: StartUdp, site: Site) -> tuple[StartUdp, Udp]:
     return command, udp
 
 
+async def _short_flows(command: StartShortFlows, site: Site) -> tuple[StartShortFlows, Pair]:
+    name, src, dst = command.short_flows or "", command.src or "", command.dst or ""
+    cc = site.choose_cc(src, command.cc)
+    command = replace(command, cc=cc)
+    started, failed, sizes, fct_us = 0, 0, list[int](), list[float]()
+
+    def read(line: str) -> None:
+        nonlocal started, failed
+        match line.split():
+            case ["done", size, took]:
+                sizes.append(int(size))
+                fct_us.append(float(took))
+            case ["failed"]:
+                failed += 1
+            case ["started"]:
+                started += 1
+
+    def report() -> None:
+        site.emit(
+            ShortFlowsProgress(
+                t=site.clock(),
+                short_flows=name,
+                started=started,
+                failed=failed,
+                bytes=[*sizes],
+                fct_us=[*fct_us],
+            )
+        )
+        sizes.clear()
+        fct_us.clear()
+
+    def end(error: str | None) -> None:
+        site.emit(ShortFlowsEnded(t=site.clock(), short_flows=name, error=error))
+
+    pair = Pair(src, dst, read, report, end)
+    port, address, rate = site.ports.server(), site.address(dst), command.rate_bps
+    limits = f"{command.duration_s or 0:g}", str(command.count or 0)
+    drawn = str(rate), str(command.bytes), command.sizes, str(command.seed)
+    sending = ["send", address, str(port), congestion.require(cc), *drawn, *limits]
+    with site.admitted(tcp_packets("short-flows", name, address, port)):
+        await pair.start(
+            Path(__file__).with_name("short_flows.py"),
+            (site.namespace(dst), ["receive", str(port)]),
+            (site.namespace(src), sending),
+        )
+    site.emit(
+        ShortFlowsStarted(
+            t=site.clock(), short_flows=name, src=src, dst=dst, cc=cc, rate_bps=rate, port=port
+        )
+    )
+    return command, pair
+
+
 _Starter: TypeAlias = Callable[[Any, Site], Awaitable[tuple[Any, Runner]]]
 
 STARTERS: dict[str, _Starter] = {
@@ -92,5 +152,6 @@ STARTERS: dict[str, _Starter] = {
     "download": _download,
     "ping": _ping,
     "udp": _udp,
+    "short-flows": _short_flows,
 }
 """By the name of a kind of traffic."""

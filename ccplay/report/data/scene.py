@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ccplay.model.commands import StartFlow
+from ccplay.analysis.receiver_table import Receiver
+from ccplay.analysis.receiver_table import sizes as fixed_sizes
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.model.wording import limit_unit
 from ccplay.report.data.curves import flow_groups
@@ -101,11 +102,7 @@ class Scene:
 def scene(state: LabState, finish: Finish | None = None) -> Scene:
     """Return what to draw of a session. ``finish`` is read off the recording where it is None."""
     start = state.ready_at or 0.0
-    sizes = {
-        each.command.flow: each.command.bytes
-        for each in state.applied
-        if isinstance(each.command, StartFlow) and each.command.flow and each.command.bytes
-    }
+    sizes = fixed_sizes(state)
     span = max((each.ended or state.now for each in state.flows.values()), default=state.now)
     last = max([span, *(each.ended or state.now for each in state.traffic.values())])
     return Scene(
@@ -116,7 +113,7 @@ def scene(state: LabState, finish: Finish | None = None) -> Scene:
         queues=_queues(state),
         marks=_marks(state, start),
         sizes=sizes,
-        finish=finish or _finish(state, sizes, start),
+        finish=finish or _finish(state, start),
     )
 
 
@@ -171,35 +168,11 @@ def _limit(qdisc: Qdisc | None) -> float | None:
     return limit / FRAME_BYTES if limit_unit(qdisc.kind) == "bytes" else float(limit)
 
 
-def _finish(state: LabState, sizes: Mapping[str, int], start: float) -> Finish | None:
-    """Find the sweep at which the first flow had its bytes."""
-    firsts = []
-    for name, size in sizes.items():
-        streams = list(state.streams.get(name, {}).values())
-        if len(streams) != 1:
-            continue
-        series, timeline = streams[0].series["bytes_acked"], state.sweeps
-        low, high = max(series.first, 0), series.end
-        while low < high:
-            middle = (low + high) // 2
-            if (series.latest(middle) or 0.0) >= size:
-                high = middle
-            else:
-                low = middle + 1
-        if low < series.end:
-            firsts.append((timeline.time(low), low))
-        elif streams[0].ended is not None and streams[0].bytes >= size:
-            firsts.append((streams[0].ended, timeline.before_or_at(streams[0].ended)))
-    if not firsts:
+def _finish(state: LabState, start: float) -> Finish | None:
+    """Return the checkpoint as the receiver's table has it."""
+    table = Receiver(state, state.now)
+    if (found := table.finish()) is None:
         return None
-    t, tick = min(firsts)
-    acked = {
-        name: sum(
-            each.series["bytes_acked"].latest(tick) or 0.0
-            for each in state.streams.get(name, {}).values()
-        )
-        for name in sizes
-    }
-    pair = list(acked.values())
-    ratio = pair[0] / pair[1] if len(pair) == 2 and pair[1] else None
-    return Finish(t - start, acked, ratio)
+    acked = dict(zip(table.flows, found.bytes, strict=True))
+    fixed = {name: float(acked.get(name) or 0) for name in table.sizes}
+    return Finish(found.t - start, fixed, found.ratio)

@@ -1,0 +1,130 @@
+"""Short flows inside the network: TCP transfers that arrive at random, a connection each.
+
+A process of its own in a host's namespace, which imports nothing of ccplay:
+``python short_flows.py receive PORT``, or ``send`` and its options, see ``main``. Flow completion
+time is from just before the SYN is sent until the receiver has read the last byte: both processes
+read the one monotonic clock of the machine, and the receiver sends its reading back. The sender
+writes ``started``, ``done BYTES MICROSECONDS`` and ``failed``, a line each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+import struct
+import sys
+import time
+from collections.abc import Iterator
+
+TAIL, REACH = 1.2, 1000
+"""Of a bounded Pareto distribution its shape, and its greatest value over its least."""
+
+MOST_UNDER_WAY = 500
+"""More transfers at once are more than the path can carry, and than a process has sockets."""
+
+_BLOCK = bytes(1 << 16)
+_MOMENT = struct.Struct("!Q")
+"""Nanoseconds of the monotonic clock."""
+
+
+def arrivals(load_bps: int, mean: int, sizes: str, seed: int) -> Iterator[tuple[float, int]]:
+    """Yield the gap before each transfer, in seconds, and its bytes; the same for the same seed.
+
+    Gaps are exponential with the mean at which transfers of ``mean`` bytes make ``load_bps``.
+    """
+    gaps, draws = random.Random(f"{seed} gaps"), random.Random(f"{seed} sizes")  # noqa: S311
+    per_second = load_bps / 8 / mean
+    # The mean of a bounded Pareto distribution over its least value.
+    over_least = TAIL / (TAIL - 1) * (1 - REACH ** (1 - TAIL)) / (1 - REACH**-TAIL)
+    least = mean / over_least
+    while True:
+        size = float(mean)
+        if sizes == "pareto":
+            size = least * (1 - draws.random() * (1 - REACH**-TAIL)) ** (-1 / TAIL)
+        yield gaps.expovariate(per_second), max(round(size), 1)
+
+
+async def _receive(port: int) -> None:
+    async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while await reader.read(len(_BLOCK)):
+                pass
+            writer.write(_MOMENT.pack(time.monotonic_ns()))
+            await writer.drain()
+        except OSError:
+            # The sender was stopped.
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(take, "0.0.0.0", port, backlog=MOST_UNDER_WAY)  # noqa: S104
+    print("ready", flush=True)
+    await server.serve_forever()
+
+
+async def _transfer(address: tuple[str, int], cc: str, size: int) -> None:
+    loop = asyncio.get_running_loop()
+    with socket.socket() as connection:
+        connection.setblocking(False)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cc.encode())
+        began = time.monotonic_ns()
+        try:
+            await loop.sock_connect(connection, address)
+            left = size
+            while left > 0:
+                await loop.sock_sendall(connection, _BLOCK[:left])
+                left -= len(_BLOCK)
+            connection.shutdown(socket.SHUT_WR)
+            answer = b""
+            while len(answer) < _MOMENT.size and (
+                part := await loop.sock_recv(connection, _MOMENT.size)
+            ):
+                answer += part
+        except OSError:
+            answer = b""
+    if len(answer) == _MOMENT.size:
+        print("done", size, (_MOMENT.unpack(answer)[0] - began) // 1000, flush=True)
+    else:
+        print("failed", flush=True)
+
+
+async def _send(
+    address: tuple[str, int], cc: str, drawn: Iterator[tuple[float, int]], last_s: float, most: int
+) -> None:
+    """Start transfers for ``last_s`` seconds, ``most`` of them, and wait for their ends."""
+    under_way: set[asyncio.Task[None]] = set()
+    began = time.monotonic()
+    due = 0.0
+    for number, (gap, size) in enumerate(drawn):
+        due += gap
+        if due > last_s or number >= most:
+            break
+        await asyncio.sleep(max(due - (time.monotonic() - began), 0.0))
+        if len(under_way) >= MOST_UNDER_WAY:
+            sys.exit(f"more than {MOST_UNDER_WAY} transfers at once: the load is too high")
+        print("started", flush=True)
+        task = asyncio.create_task(_transfer(address, cc, size))
+        under_way.add(task)
+        task.add_done_callback(under_way.discard)
+    if under_way:
+        await asyncio.wait(under_way)
+
+
+def main() -> None:
+    """Receive, or send: ADDRESS PORT CC LOAD-BPS MEAN SIZES SEED SECONDS COUNT; 0 is no limit."""
+    role, *words = sys.argv[1:]
+    try:
+        if role == "receive":
+            asyncio.run(_receive(int(words[0])))
+            return
+        address, port, cc, load, mean, sizes, seed, seconds, count = words
+        drawn = arrivals(int(load), int(mean), sizes, int(seed))
+        limits = float(seconds) or float("inf"), int(count) or sys.maxsize
+        asyncio.run(_send((address, int(port)), cc, drawn, *limits))
+    except KeyboardInterrupt:
+        pass
+
+
+if __name__ == "__main__":
+    main()

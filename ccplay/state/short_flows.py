@@ -1,0 +1,206 @@
+"""Short flows: how many there were, and how long each took to complete, by its size."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import ClassVar
+
+import msgspec
+
+from ccplay.model.events import ShortFlowsEnded, ShortFlowsProgress, ShortFlowsStarted
+from ccplay.state.percentiles import percentile
+from ccplay.state.traffic import Handlers, TrafficState
+
+SIZES = {"small": (0, 100_000), "medium": (100_000, 1_000_000), "large": (1_000_000, 1 << 60)}
+"""Classes of transfers by their bytes: from the first to below the second."""
+
+
+class ShortFlowsResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Short flows of one name. A flow completion time (FCT) begins with the SYN.
+
+    It ends when the receiver has read the last byte. All figures are over the transfers that
+    finished; ``small`` are those below 100 kB, ``medium`` below 1 MB, ``large`` the others.
+    """
+
+    id: str
+    src: str
+    dst: str
+    cc: str
+    started_s: float
+    """Seconds since the start of the stream."""
+    load_bps: int
+    """The mean that was asked for."""
+    started: int
+    """Transfers."""
+    finished: int
+    failed: int
+    """Transfers whose connection broke."""
+    under_way: int
+    """Transfers that had not finished when this was measured."""
+    bytes: int
+    """Payload of those that finished."""
+    fct_mean_ms: float | None
+    fct_p50_ms: float | None
+    fct_p95_ms: float | None
+    fct_p99_ms: float | None
+    small_finished: int
+    small_fct_mean_ms: float | None
+    small_fct_p50_ms: float | None
+    small_fct_p95_ms: float | None
+    small_fct_p99_ms: float | None
+    medium_finished: int
+    medium_fct_mean_ms: float | None
+    medium_fct_p50_ms: float | None
+    medium_fct_p95_ms: float | None
+    medium_fct_p99_ms: float | None
+    large_finished: int
+    large_fct_mean_ms: float | None
+    large_fct_p50_ms: float | None
+    large_fct_p95_ms: float | None
+    large_fct_p99_ms: float | None
+    error: str | None
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """The columns of its table."""
+        return ("short flows", "sizes", "done", "FCT mean", "p50", "p95", "p99")
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Return a row of all transfers, and one for each class of sizes that has any."""
+        rows = [(self.id, f"all, {self.src} → {self.dst}", *self._cells(""))]
+        rows[0] = (*rows[0][:2], f"{self.finished} of {self.started}", *rows[0][3:])
+        words = {"small": "below 100 kB", "medium": "100 kB to 1 MB", "large": "from 1 MB"}
+        for name, text in words.items():
+            if getattr(self, f"{name}_finished"):
+                rows.append(("", text, *self._cells(f"{name}_")))
+        return rows
+
+    def _cells(self, prefix: str) -> tuple[str, ...]:
+        times = [getattr(self, f"{prefix}fct_{each}_ms") for each in ("mean", "p50", "p95", "p99")]
+        return (str(getattr(self, f"{prefix}finished")), *map(_ms, times))
+
+
+@dataclass(slots=True)
+class ShortFlows:
+    """Transfers that arrive at random, and those of them that are done."""
+
+    kind: ClassVar[str] = "short-flows"
+    name: str
+    src: str
+    dst: str
+    cc: str
+    load_bps: int
+    started: float
+    moments: list[float] = field(default_factory=list)
+    """When each report came; what had become of transfers by then is in the same place below."""
+    begun: list[int] = field(default_factory=list)
+    failed: list[int] = field(default_factory=list)
+    done: list[int] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    """Bytes of each that is done, in the order of their ends; ``fct_us`` has its FCT."""
+    fct_us: list[float] = field(default_factory=list)
+    ended: float | None = None
+    error: str | None = None
+
+    def lines(self, t: float) -> tuple[str, ...]:
+        """Return what the screen has of it at ``t``, the longest line first."""
+        if self.error and self.ended is not None and self.ended <= t:
+            return (f"short flows ended: {self.error}",)
+        at = bisect_right(self.moments, t) - 1
+        if at < 0:
+            return (f"short flows {self.src} → {self.dst}, none done yet", "short flows, none yet")
+        done, begun = self.done[at], self.begun[at]
+        way = begun - done - self.failed[at]
+        found = [percentile(self.fct_us[:done], each) for each in (50, 99)]
+        p50, p99 = (_ms(None if each is None else each / 1e3) for each in found)
+        over = self.ended is not None and self.ended <= t
+        count = f"{done} of {begun} done" if over else f"{done} done, {way} under way"
+        return (
+            f"short flows {count}, FCT p50 {p50}, p99 {p99}",
+            f"short {count}, FCT {p50}, p99 {p99}",
+            f"short {done}+{way}, FCT {p50}, p99 {p99}",
+            f"short {done}+{way}, {p50}, {p99}",
+            f"{done}+{way}, {p50}",
+        )
+
+    def result(self) -> ShortFlowsResult:
+        """Return what was measured until now."""
+        begun, failed = (self.begun or [0])[-1], (self.failed or [0])[-1]
+        done = list(zip(self.sizes, self.fct_us, strict=True))
+        figures: dict[str, float | None] = _times("", self.fct_us)
+        for name, (low, high) in SIZES.items():
+            within = [took for size, took in done if low <= size < high]
+            figures |= {f"{name}_finished": len(within), **_times(f"{name}_", within)}
+        values = {
+            "id": self.name,
+            "src": self.src,
+            "dst": self.dst,
+            "cc": self.cc,
+            "started_s": round(self.started, 3),
+            "load_bps": self.load_bps,
+            "started": begun,
+            "finished": len(done),
+            "failed": failed,
+            "under_way": max(begun - len(done) - failed, 0),
+            "bytes": sum(self.sizes),
+            "error": self.error,
+        }
+        return msgspec.convert(values | figures, ShortFlowsResult)
+
+
+def _times(prefix: str, fct_us: Sequence[float]) -> dict[str, float | None]:
+    """Return mean and percentiles of completion times, in milliseconds."""
+    found = {f"p{each}": percentile(fct_us, each) for each in (50, 95, 99)}
+    found["mean"] = fmean(fct_us) if fct_us else None
+    return {
+        f"{prefix}fct_{name}_ms": None if value is None else round(value / 1e3, 3)
+        for name, value in found.items()
+    }
+
+
+def _ms(value: float | None) -> str:
+    if value is None:
+        return "–"
+    if value >= 1000:
+        return f"{value / 1000:.1f} s"
+    return f"{value:.0f} ms" if value >= 100 else f"{value:.1f} ms"
+
+
+def _started(state: TrafficState, event: ShortFlowsStarted) -> None:
+    load = event.rate_bps
+    state.add(ShortFlows(event.short_flows, event.src, event.dst, event.cc, load, event.t))
+
+
+def _progress(state: TrafficState, event: ShortFlowsProgress) -> None:
+    if (flows := state.find(ShortFlows, event.short_flows)) is None:
+        return
+    # A stranger's recording may have columns of any length.
+    for size, took in zip(event.bytes, event.fct_us, strict=False):
+        flows.sizes.append(size)
+        flows.fct_us.append(took)
+    flows.moments.append(event.t)
+    flows.begun.append(event.started)
+    flows.failed.append(event.failed)
+    flows.done.append(len(flows.sizes))
+
+
+def _ended(state: TrafficState, event: ShortFlowsEnded) -> None:
+    if (flows := state.find(ShortFlows, event.short_flows)) is None:
+        return
+    flows.ended, flows.error = event.t, event.error
+    if event.error:
+        state.write(event.t, "error", f"short flows {event.short_flows} died: {event.error}")
+    else:
+        begun = (flows.begun or [0])[-1]
+        text = f"short flows {event.short_flows} ended: {len(flows.sizes):,} of {begun:,} done"
+        state.write(event.t, "traffic", text)
+
+
+HANDLERS: Handlers = {
+    ShortFlowsStarted: _started,
+    ShortFlowsProgress: _progress,
+    ShortFlowsEnded: _ended,
+}
