@@ -37,8 +37,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
+    from ccplay.session.glimpse import glimpse
     from ccplay.session.session import Session
-    from ccplay.state.glimpse import glimpse
     from ccplay.stream import wire
     from ccplay.stream.sources import ReplaySource, check_recording
 

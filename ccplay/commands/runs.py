@@ -25,8 +25,8 @@ from ccplay.report.data.scene import scene
 from ccplay.report.data.settings import Settings
 from ccplay.scenario.file import writing
 from ccplay.scenario.file.reading import load
+from ccplay.session.recorded import read_recording
 from ccplay.state.lab_state import LabState
-from ccplay.state.recorded import read_recording
 from ccplay.stream import wire
 
 

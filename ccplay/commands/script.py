@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ccplay.files import writing
     from ccplay.scenario.file.writing import write
     from ccplay.scenario.rules.own_algorithms import rerun
-    from ccplay.state.recorded import read_recording
+    from ccplay.session.recorded import read_recording
 
     recording, to = arguments.recording, arguments.to
     title = arguments.title or recording.stem

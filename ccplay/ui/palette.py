@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias, cast
 
-from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
+from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
+from textual.css.query import NoMatches
 from textual.markup import escape
-from textual.widgets import Button, Input, LoadingIndicator
+from textual.widget import Widget
+from textual.widgets import Button, Input
 from textual.worker import WorkerError
 
 from ccplay.model.commands import AnyCommand
@@ -88,11 +90,25 @@ class Palette(CommandPalette, Modal[None]):
     def __init__(self) -> None:
         hint = "what shall happen?  also: queue pfifo 37, rate 7 Mbit/s, mark hello"
         super().__init__([LabProvider], placeholder=hint)
+        self._parts: list[Widget] = []
 
-    async def _watch__show_busy(self) -> None:
-        """Show whether the list is being filled, where there is a list: it may have been left."""
-        self.query(LoadingIndicator).set_class(self._show_busy, "--visible")
-        self.query(CommandList).set_class(self._show_busy, "--populating")
+    def on_mount(self) -> None:
+        """Know the widgets."""
+        self._parts = list(self.query("*"))
+
+    def query_one(self, selector: Any, expect_type: Any = None) -> Any:
+        """Find a widget, also after it was removed.
+
+        A palette that is left loses its widgets while Textual's search, timers and watchers may
+        still ask for them. Raises ``NoMatches``.
+        """
+        try:
+            return super().query_one(selector, expect_type)
+        except NoMatches:
+            for each in self._parts:
+                if selector in (type(each), f"#{each.id}"):
+                    return each
+            raise
 
     def _select_or_command(self, event: Input.Submitted | Button.Pressed | None = None) -> None:
         """Run the chosen line once, however often it was chosen before the palette is gone."""

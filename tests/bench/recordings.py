@@ -22,8 +22,8 @@ from rich.console import Console
 
 from ccplay.model.events import AnyEvent
 from ccplay.model.samples import Sweep
+from ccplay.session.recorded import read_recording
 from ccplay.state.lab_state import LabState
-from ccplay.state.recorded import read_recording
 from ccplay.stream import wire
 from ccplay.stream.sinks import Recorder
 from tests.bench._figures import Spread, table

@@ -31,8 +31,8 @@ from ccplay.report.figures.job import Job, draw
 from ccplay.report.figures.run import stacked
 from ccplay.report.figures.style import Inks, look
 from ccplay.report.page.writing import flow_names, write
+from ccplay.session.recorded import read_recording
 from ccplay.state.lab_state import LabState
-from ccplay.state.recorded import read_recording
 from ccplay.stream.sinks import Recorder
 from tests.bench._figures import Spread, table
 from tests.bench._hour import FLOWS, HZ, hour, sample

@@ -10,7 +10,7 @@ from ccplay.model.commands import Build, StartFlow
 from ccplay.model.network import Topology
 from ccplay.model.values import LinkSetting
 from ccplay.session import launch
-from ccplay.state.recorded import read_recording
+from ccplay.session.recorded import read_recording
 from ccplay.stream.sinks import Recorder
 from ccplay.stream.sources import LabSource
 from tests.lab.conftest import RunningLab

@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
-from ccplay.state.recorded import read_recording
+from ccplay.session.recorded import read_recording
 
 SCENARIO = """
 duration = "4 s"

@@ -25,7 +25,7 @@ from ccplay.model.network import Topology
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.scenario.file.reading import load
 from ccplay.scenario.file.writing import write
-from ccplay.state.recorded import read_recording
+from ccplay.session.recorded import read_recording
 from ccplay.stream import wire
 from ccplay.stream.sources import ReplaySource
 from tests.lab.conftest import RunningLab, running

@@ -28,8 +28,8 @@ from ccplay.model.commands import (
 from ccplay.model.network import Topology
 from ccplay.model.values import LinkSetting
 from ccplay.session import launch
+from ccplay.session.recorded import read_recording
 from ccplay.state.lab_state import Flow
-from ccplay.state.recorded import read_recording
 from ccplay.state.series import Series
 from ccplay.state.trace import Trace
 from ccplay.stream import wire

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from ccplay.session.glimpse import glimpse
 from ccplay.session.session import Session
-from ccplay.state.glimpse import glimpse
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sources import ReplaySource
 from ccplay.ui.app import CcplayApp
@@ -101,8 +101,8 @@ async def test_a_glimpse_is_drawn_first_and_nothing_of_it_stays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """This one is too short for the window: all that was read is drawn as if it came alone."""
-    monkeypatch.setattr("ccplay.state.glimpse.BEFORE_S", 8.0)
-    monkeypatch.setattr("ccplay.state.glimpse.AFTER_S", 2.0)
+    monkeypatch.setattr("ccplay.session.glimpse.BEFORE_S", 8.0)
+    monkeypatch.setattr("ccplay.session.glimpse.AFTER_S", 2.0)
     before, whole = await seen_at_20(partial(glimpse, RECORDING, 20.0))
     _, alone = await seen_at_20(None)
     assert whole == alone

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from ccplay.errors import RecordingError
+from ccplay.session.recorded import read_recording
 from ccplay.session.session import Session
 from ccplay.state.lab_state import LabState
-from ccplay.state.recorded import read_recording
 from ccplay.stream.sources import ReplaySource
 from ccplay.ui.app import CcplayApp
 from tests.unit.mutants import REAL, mutants

@@ -28,9 +28,9 @@ from ccplay.model.topologies import plan
 from ccplay.model.values import Capabilities, Qdisc
 from ccplay.scenario.file.reading import load
 from ccplay.scenario.values import Step
+from ccplay.session.recorded import read_recording
 from ccplay.session.session import Session
 from ccplay.session.timeline import Script
-from ccplay.state.recorded import read_recording
 from ccplay.stream import wire
 from ccplay.stream.sinks import Recorder
 

@@ -9,10 +9,10 @@ import pytest
 
 from ccplay.model.events import AnyEvent, FlowStarted, Health, PingSample, PingStarted, Ready
 from ccplay.model.samples import Sweep, TcpSamples
+from ccplay.session.glimpse import AFTER_S, BEFORE_S, glimpse
+from ccplay.session.recorded import read_recording
 from ccplay.session.session import Session
-from ccplay.state.glimpse import AFTER_S, BEFORE_S, glimpse
 from ccplay.state.lab_state import LabState
-from ccplay.state.recorded import read_recording
 from ccplay.stream import wire
 from ccplay.stream.sinks import Recorder
 from ccplay.stream.sources import ReplaySource

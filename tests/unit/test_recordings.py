@@ -38,9 +38,9 @@ from ccplay.model.events import (
 )
 from ccplay.model.samples import QdiscSamples, Sweep, Sweeps, TcpSamples
 from ccplay.model.values import Monitored
+from ccplay.session.recorded import read_recording
 from ccplay.session.session import Session
 from ccplay.state.lab_state import LabState
-from ccplay.state.recorded import read_recording
 from ccplay.stream import wire
 from ccplay.stream.sinks import Recorder
 from ccplay.stream.sources import ReplaySource, recorded_events

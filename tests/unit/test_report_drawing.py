@@ -15,7 +15,7 @@ from ccplay.model.network import Link, Network, Node, Topology
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.report.data.graph import MOST_NODES, Graph, graph
 from ccplay.report.page.network_drawing import draw
-from ccplay.state.recorded import read_recording
+from ccplay.session.recorded import read_recording
 from tests.unit.reports import HOSTILE
 
 PLAYGROUND = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"

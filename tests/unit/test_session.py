@@ -12,9 +12,9 @@ from ccplay.model.network import Topology
 from ccplay.model.topologies import plan
 from ccplay.model.values import Capabilities
 from ccplay.session.due_steps import DueStep
+from ccplay.session.recorded import read_recording
 from ccplay.session.session import Session
 from ccplay.state.lab_state import LabState
-from ccplay.state.recorded import read_recording
 from ccplay.stream import wire
 from ccplay.stream.sinks import Recorder
 from ccplay.stream.sources import LabSource, ReplaySource, check_recording

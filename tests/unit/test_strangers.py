@@ -24,8 +24,8 @@ from ccplay.model.samples import (
 )
 from ccplay.report.data import export
 from ccplay.report.data.sample_tables import TABLES
+from ccplay.session.recorded import read_recording
 from ccplay.state.lab_state import FLOW_SERIES, QUEUE_SERIES, LabState
-from ccplay.state.recorded import read_recording
 from ccplay.state.trace import TRACE_SERIES
 from ccplay.stream import sweep_codec, wire
 from ccplay.stream.limits import (
@@ -119,7 +119,7 @@ _LEAN = """
     import resource, sys
     from pathlib import Path
     from ccplay.errors import RecordingError
-    from ccplay.state.recorded import read_recording
+    from ccplay.session.recorded import read_recording
     resource.setrlimit(resource.RLIMIT_AS, (400 << 20, 400 << 20))
     try:
         read_recording(Path(sys.argv[1]))

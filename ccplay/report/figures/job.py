@@ -20,8 +20,8 @@ from ccplay.report.figures.panels import panels
 from ccplay.report.figures.style import Inks, look
 from ccplay.report.figures.variables import told
 from ccplay.report.figures.zoom import zoomed
+from ccplay.session.recorded import read_recording
 from ccplay.state.lab_state import Entry
-from ccplay.state.recorded import read_recording
 
 
 @dataclass(frozen=True, slots=True)
