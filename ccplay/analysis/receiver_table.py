@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
-from ccplay.model.commands import StartFlow
+from ccplay.model.traffic_commands import StartFlow
 from ccplay.state.lab_state import Flow, LabState
 
 _TINY_S = 1e-6

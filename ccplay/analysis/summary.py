@@ -23,9 +23,9 @@ from ccplay.analysis.results import (
     UdpResult,
 )
 from ccplay.analysis.trust import judge
-from ccplay.model.commands import StartFlow
 from ccplay.model.events import Hello
 from ccplay.model.traffic import KINDS, TRAFFIC
+from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.values import Monitored
 from ccplay.state.lab_state import Download, Flow, LabState, Ping, Queue, Traffic, Udp
 from ccplay.state.percentiles import percentile

@@ -10,8 +10,8 @@ from ccplay.analysis.checkpoint import Checkpoint, checkpoint
 from ccplay.analysis.results import CaseResult
 from ccplay.analysis.summary import summarise
 from ccplay.errors import CcplayError, LabError
-from ccplay.model.commands import StopFlow, StopTraffic
 from ccplay.model.traffic import KINDS, TRAFFIC
+from ccplay.model.traffic_commands import StopFlow, StopTraffic
 from ccplay.model.wording import describe
 from ccplay.scenario.rules.support import check_against
 from ccplay.scenario.values import Case, Scenario

@@ -39,9 +39,7 @@ from ccplay.model.commands import (
     SetLink,
     SetQdisc,
     StartCapture,
-    StartTraffic,
     StopCapture,
-    StopTraffic,
     TraceFlow,
     UntraceFlow,
 )
@@ -49,6 +47,7 @@ from ccplay.model.events import Applied, Building, HostChanged, LinkChanged, Log
 from ccplay.model.fields import check
 from ccplay.model.network import Network
 from ccplay.model.topologies import plan
+from ccplay.model.traffic_commands import StartTraffic, StopTraffic
 from ccplay.model.values import Capabilities, LinkSetting
 
 DEFAULT_CC = "cubic"

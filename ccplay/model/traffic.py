@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from ccplay.model.base import Command, Event
-from ccplay.model.commands import (
+from ccplay.model.traffic_commands import (
     StartDownload,
     StartFlow,
     StartPing,
@@ -21,7 +21,7 @@ from ccplay.model.commands import (
     StopTraffic,
     StopUdp,
 )
-from ccplay.model.events import (
+from ccplay.model.traffic_events import (
     DownloadEnded,
     DownloadProgress,
     DownloadStarted,

@@ -15,15 +15,14 @@ from ccplay.model.commands import (
     SetLink,
     SetQdisc,
     StartCapture,
-    StartTraffic,
     StopCapture,
-    StopTraffic,
     TraceFlow,
     UntraceFlow,
 )
 from ccplay.model.disciplines import DISCIPLINES
 from ccplay.model.fields import Field
 from ccplay.model.traffic import started_by, stopped_by
+from ccplay.model.traffic_commands import StartTraffic, StopTraffic
 from ccplay.model.values import LinkSetting, Monitored, Qdisc, TrafficClass
 from ccplay.units import format_clock, format_rate, format_ratio, format_time_us
 

@@ -9,7 +9,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from ccplay.model.commands import SetCongestionControl, StartFlow, StopFlow, TraceFlow, UntraceFlow
+from ccplay.model.commands import SetCongestionControl, TraceFlow, UntraceFlow
+from ccplay.model.traffic_commands import StartFlow, StopFlow
 from ccplay.scenario.values import Case, Step
 
 MOST_REPEATS = 1000

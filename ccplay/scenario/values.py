@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ccplay.errors import UsageError
-from ccplay.model.commands import AnyCommand, Build, StartFlow
+from ccplay.model.commands import AnyCommand, Build
 from ccplay.model.quoting import did_you_mean, quote
+from ccplay.model.traffic_commands import StartFlow
 from ccplay.visible import printable
 
 

@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ccplay.model.events import (
-    DownloadStarted,
-    FlowEnded,
-    FlowStarted,
-    Misbehaved,
-    TraceEnded,
-    TraceLost,
-    TraceStarted,
-)
+from ccplay.model.events import Misbehaved, TraceEnded, TraceLost, TraceStarted
 from ccplay.model.sampled import FLOW_VARIABLES
 from ccplay.model.samples import CaStateChanged, TraceSamples
+from ccplay.model.traffic_events import DownloadStarted, FlowEnded, FlowStarted
 from ccplay.model.values import Monitored
 from ccplay.model.wording import one_way
 from ccplay.state.series import Series, Timeline

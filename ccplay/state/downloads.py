@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ccplay.model.events import DownloadEnded, DownloadProgress, DownloadStarted
+from ccplay.model.traffic_events import DownloadEnded, DownloadProgress, DownloadStarted
 from ccplay.state.connections import Connections
 from ccplay.state.traffic import Handlers
 

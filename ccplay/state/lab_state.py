@@ -12,7 +12,6 @@ from ccplay.model.commands import (
     Mark,
     RemoveMark,
     SetCongestionControl,
-    StopTraffic,
     TraceFlow,
     UntraceFlow,
 )
@@ -31,6 +30,7 @@ from ccplay.model.events import (
     Log,
     Ready,
 )
+from ccplay.model.traffic_commands import StopTraffic
 from ccplay.model.wording import describe
 from ccplay.state import connections, downloads, pings, samples, short_flows, udp
 from ccplay.state.connections import FLOW_SERIES, Flow

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ccplay.model.events import PingEnded, PingSample, PingStarted
+from ccplay.model.traffic_events import PingEnded, PingSample, PingStarted
 from ccplay.state.series import Series, Timeline
 from ccplay.state.traffic import Handlers, TrafficState
 

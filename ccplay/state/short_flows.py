@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import msgspec
 
-from ccplay.model.events import ShortFlowsEnded, ShortFlowsProgress, ShortFlowsStarted
+from ccplay.model.traffic_events import ShortFlowsEnded, ShortFlowsProgress, ShortFlowsStarted
 from ccplay.state.percentiles import percentile
 from ccplay.state.traffic import Handlers, TrafficState
 

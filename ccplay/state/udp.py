@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from ccplay.model.commands import StopUdp
-from ccplay.model.events import Applied, UdpEnded, UdpSample, UdpStarted
+from ccplay.model.events import Applied
+from ccplay.model.traffic_commands import StopUdp
+from ccplay.model.traffic_events import UdpEnded, UdpSample, UdpStarted
 from ccplay.model.values import Monitored
 from ccplay.model.wording import describe_loss
 from ccplay.state.monitor_rates import lately

@@ -6,9 +6,9 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from ccplay.errors import WireError
 from ccplay.model.base import Event
-from ccplay.model.events import FlowStarted
 from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TraceSamples
 from ccplay.model.traffic import STARTED
+from ccplay.model.traffic_events import FlowStarted
 
 MOST_TRANSFERS = 10_000
 """Number of flows (each stream counts), downloads, pings and UDP together."""

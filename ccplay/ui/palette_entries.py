@@ -13,14 +13,13 @@ from ccplay.model.commands import (
     SetLink,
     SetQdisc,
     StartCapture,
-    StartFlow,
     StopCapture,
-    StopFlow,
     TraceFlow,
     UntraceFlow,
 )
 from ccplay.model.disciplines import DISCIPLINES, validate
 from ccplay.model.traffic import KINDS, TRAFFIC
+from ccplay.model.traffic_commands import StartFlow, StopFlow
 from ccplay.model.values import Qdisc
 from ccplay.model.wording import describe, describe_qdisc
 from ccplay.state.lab_state import LabState

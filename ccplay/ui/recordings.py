@@ -8,7 +8,8 @@ from pathlib import Path
 
 from ccplay.errors import CcplayError, WireError
 from ccplay.model.base import Event
-from ccplay.model.events import FlowStarted, Hello
+from ccplay.model.events import Hello
+from ccplay.model.traffic_events import FlowStarted
 from ccplay.stream import wire
 from ccplay.stream.sources import check_recording
 

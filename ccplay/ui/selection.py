@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ccplay.model.commands import StopTraffic
 from ccplay.model.traffic import KINDS
+from ccplay.model.traffic_commands import StopTraffic
 from ccplay.state.lab_state import Flow, Traffic
 from ccplay.ui.view import View
 

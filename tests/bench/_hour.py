@@ -7,10 +7,12 @@ from typing import TypeVar
 
 import msgspec
 
-from ccplay.model.commands import Build, StartFlow, StartPing
-from ccplay.model.events import AnyEvent, Health, PingSample
+from ccplay.model.commands import Build
+from ccplay.model.events import AnyEvent, Health
 from ccplay.model.network import Topology
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
+from ccplay.model.traffic_commands import StartFlow, StartPing
+from ccplay.model.traffic_events import PingSample
 from ccplay.model.values import LinkSetting, Qdisc
 from tests.bench._running import running
 

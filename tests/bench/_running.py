@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from ccplay.model.commands import AnyCommand, Build
-from ccplay.model.events import AnyEvent, Applied, Failed, Health, PingSample, PingStarted, Ready
+from ccplay.model.events import AnyEvent, Applied, Failed, Health, Ready
 from ccplay.model.samples import Sweep
+from ccplay.model.traffic_events import PingSample, PingStarted
 from ccplay.session import launch
 from ccplay.stream import wire
 from ccplay.stream.sources import LabSource

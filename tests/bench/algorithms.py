@@ -14,10 +14,11 @@ from ccplay.assets import ALGORITHMS
 from ccplay.bpf.build import build
 from ccplay.bpf.registry import register
 from ccplay.bpf.support import lack
-from ccplay.model.commands import Build, SetCongestionControl, StartFlow
+from ccplay.model.commands import Build, SetCongestionControl
 from ccplay.model.events import Hello
 from ccplay.model.network import Topology
 from ccplay.model.samples import Sweep
+from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.values import LinkSetting
 from ccplay.session import launch
 from ccplay.session.session import Session

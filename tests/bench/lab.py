@@ -19,18 +19,12 @@ from rich.console import Console
 from rich.table import Table
 
 from ccplay.model import topologies
-from ccplay.model.commands import AnyCommand, Build, StartFlow, StartPing
-from ccplay.model.events import (
-    AnyEvent,
-    Building,
-    FlowStarted,
-    Hello,
-    LinkChanged,
-    PingStarted,
-    Ready,
-)
+from ccplay.model.commands import AnyCommand, Build
+from ccplay.model.events import AnyEvent, Building, Hello, LinkChanged, Ready
 from ccplay.model.network import Topology
 from ccplay.model.samples import Sweep
+from ccplay.model.traffic_commands import StartFlow, StartPing
+from ccplay.model.traffic_events import FlowStarted, PingStarted
 from ccplay.session import launch
 from ccplay.stream.sources import LabSource
 from ccplay.stream.wire import UnknownEvent

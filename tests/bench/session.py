@@ -13,9 +13,10 @@ import psutil
 from rich.console import Console
 
 from ccplay.lab.network.netns import Namespace
-from ccplay.model.commands import Build, StartFlow
+from ccplay.model.commands import Build
 from ccplay.model.events import Health
 from ccplay.model.network import Topology
+from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.values import LinkSetting, Qdisc
 from tests.bench._figures import Spread, table
 from tests.bench._running import WatchedLab, family, part, running

@@ -14,9 +14,10 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from ccplay.model.commands import Build, SetLink, StartFlow, StartPing, StopPing
+from ccplay.model.commands import Build, SetLink
 from ccplay.model.events import Health, LinkChanged
 from ccplay.model.network import Topology
+from ccplay.model.traffic_commands import StartFlow, StartPing, StopPing
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.session import launch
 from tests.bench._figures import Spread, table

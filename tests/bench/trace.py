@@ -16,9 +16,10 @@ from rich.console import Console
 
 from ccplay.lab.probe import tracing
 from ccplay.lab.probe.tracer import PROBE, complete, lack_of
-from ccplay.model.commands import Build, StartFlow, TraceFlow, UntraceFlow
+from ccplay.model.commands import Build, TraceFlow, UntraceFlow
 from ccplay.model.network import Topology
 from ccplay.model.samples import TraceSamples
+from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.values import LinkSetting
 from ccplay.stream import wire
 from tests.bench._figures import Spread, table

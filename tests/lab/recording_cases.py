@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ccplay.model.commands import Build, StartFlow
+from ccplay.model.commands import Build
 from ccplay.model.network import Topology
+from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.values import LinkSetting
 from ccplay.session import launch
 from ccplay.session.recorded import read_recording

@@ -11,10 +11,11 @@ from typing import TypeAlias
 
 from ccplay.analysis.theory import Theory
 from ccplay.analysis.trust import HealthResult, judge
-from ccplay.model.commands import Build, StartFlow
+from ccplay.model.commands import Build
 from ccplay.model.events import AnyEvent
 from ccplay.model.network import Topology
 from ccplay.model.samples import Sweep
+from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.session import launch
 from ccplay.state.lab_state import Flow, LabState

@@ -20,14 +20,9 @@ from ccplay.assets import ALGORITHMS, algorithms, find_tool
 from ccplay.bpf.own_files import own_algorithms
 from ccplay.bpf.support import lack
 from ccplay.errors import UsageError
-from ccplay.model.commands import (
-    Build,
-    SetCongestionControl,
-    SetLink,
-    StartDownload,
-    StartFlow,
-)
+from ccplay.model.commands import Build, SetCongestionControl, SetLink
 from ccplay.model.network import Topology
+from ccplay.model.traffic_commands import StartDownload, StartFlow
 from ccplay.session import launch
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sources import LabSource

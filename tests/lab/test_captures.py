@@ -17,9 +17,10 @@ import psutil
 import pytest
 
 from ccplay.lab.capture.pcapng import STATISTICS_SIZE
-from ccplay.model.commands import Build, StartCapture, StartFlow, StopCapture
+from ccplay.model.commands import Build, StartCapture, StopCapture
 from ccplay.model.events import CaptureEnded
 from ccplay.model.network import Topology
+from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.values import LinkSetting
 from ccplay.session import launch
 from ccplay.state.lab_state import LabState

@@ -7,16 +7,9 @@ from statistics import median
 
 import pytest
 
-from ccplay.model.commands import (
-    Build,
-    SetClasses,
-    SetLink,
-    SetQdisc,
-    StartDownload,
-    StartFlow,
-    StartPing,
-)
+from ccplay.model.commands import Build, SetClasses, SetLink, SetQdisc
 from ccplay.model.network import Topology
+from ccplay.model.traffic_commands import StartDownload, StartFlow, StartPing
 from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
 from ccplay.state.lab_state import Download, LabState, Ping
 from tests.lab.conftest import RunningLab, running

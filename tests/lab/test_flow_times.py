@@ -11,8 +11,9 @@ from typing import NamedTuple
 import pytest
 
 from ccplay.analysis.summary import summarise
-from ccplay.model.commands import Build, StartCapture, StartFlow, StopCapture
+from ccplay.model.commands import Build, StartCapture, StopCapture
 from ccplay.model.network import Topology
+from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.values import LinkSetting
 from ccplay.session import launch
 from ccplay.state.lab_state import Flow

@@ -14,8 +14,9 @@ import pytest
 
 from ccplay.assets import ALGORITHMS
 from ccplay.guest import boot
-from ccplay.model.commands import Build, SetCongestionControl, StartCapture, StartFlow, StopCapture
+from ccplay.model.commands import Build, SetCongestionControl, StartCapture, StopCapture
 from ccplay.model.network import Topology
+from ccplay.model.traffic_commands import StartFlow
 from ccplay.session import launch
 from ccplay.stream.sources import LabSource
 from tests.lab.conftest import RunningLab

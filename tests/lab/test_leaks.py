@@ -21,8 +21,9 @@ import psutil
 import pytest
 
 from ccplay.assets import find_tool
-from ccplay.model.commands import Build, StartDownload, StartFlow, StartPing, StartUdp
+from ccplay.model.commands import Build
 from ccplay.model.network import Topology
+from ccplay.model.traffic_commands import StartDownload, StartFlow, StartPing, StartUdp
 from ccplay.session import launch
 from ccplay.stream import wire
 

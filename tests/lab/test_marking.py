@@ -15,10 +15,11 @@ import pytest
 
 from ccplay.errors import LabError
 from ccplay.lab.queues.marker import lack_of_marking
-from ccplay.model.commands import Build, SetLink, StartFlow
+from ccplay.model.commands import Build, SetLink
 from ccplay.model.events import AnyEvent
 from ccplay.model.network import Topology
 from ccplay.model.samples import Sweep
+from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.stream.wire import UnknownEvent
 from tests.lab.conftest import RunningLab, running

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ccplay.model.commands import Build, StartFlow
+from ccplay.model.commands import Build
 from ccplay.model.events import InterfaceCounters
 from ccplay.model.network import Topology
+from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.values import LinkSetting, Qdisc
 from tests.lab.conftest import running
 from tests.lab.test_traffic import end_of, flow_is_open

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from ccplay.bpf.support import lack
-from ccplay.model.commands import Build, StartFlow, StartUdp
+from ccplay.model.commands import Build
 from ccplay.model.network import Topology
+from ccplay.model.traffic_commands import StartFlow, StartUdp
 from ccplay.model.values import LinkSetting, Monitored, Qdisc
 from ccplay.session import launch
 from ccplay.state.lab_state import LabState, Udp

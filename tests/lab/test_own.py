@@ -13,8 +13,9 @@ from msgspec import structs
 from ccplay.analysis.summary import summarise
 from ccplay.assets import ALGORITHMS, algorithms
 from ccplay.bpf.support import lack
-from ccplay.model.commands import Build, SetCongestionControl, StartFlow, StopFlow
+from ccplay.model.commands import Build, SetCongestionControl
 from ccplay.model.network import Topology
+from ccplay.model.traffic_commands import StartFlow, StopFlow
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.session import launch
 from ccplay.state.lab_state import LabState

@@ -6,9 +6,10 @@ import os
 
 import pytest
 
-from ccplay.model.commands import Build, StartFlow, StartPing, StartUdp
-from ccplay.model.events import PingEnded, PingSample
+from ccplay.model.commands import Build
 from ccplay.model.network import Topology
+from ccplay.model.traffic_commands import StartFlow, StartPing, StartUdp
+from ccplay.model.traffic_events import PingEnded, PingSample
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.session import launch
 from ccplay.state.lab_state import LabState, Ping, Udp

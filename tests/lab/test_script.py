@@ -8,20 +8,10 @@ import tempfile
 from pathlib import Path
 
 from ccplay.analysis.trust import judge
-from ccplay.model.commands import (
-    AnyCommand,
-    Build,
-    Mark,
-    SetCongestionControl,
-    SetLink,
-    SetQdisc,
-    StartDownload,
-    StartFlow,
-    StartPing,
-    StopFlow,
-)
+from ccplay.model.commands import AnyCommand, Build, Mark, SetCongestionControl, SetLink, SetQdisc
 from ccplay.model.events import Applied, Ready
 from ccplay.model.network import Topology
+from ccplay.model.traffic_commands import StartDownload, StartFlow, StartPing, StopFlow
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.scenario.file.reading import load
 from ccplay.scenario.file.writing import write

@@ -17,10 +17,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ccplay.model.commands import Build, Mark, StartFlow
+from ccplay.model.commands import Build, Mark
 from ccplay.model.events import Ready
 from ccplay.model.network import Topology
 from ccplay.model.samples import Sweep
+from ccplay.model.traffic_commands import StartFlow
 from ccplay.session import launch
 from ccplay.session.recorded import read_recording
 from ccplay.stream.sources import LabSource

@@ -16,16 +16,9 @@ from typing import NamedTuple, TypeVar
 import pytest
 
 from ccplay.lab.probe.tracer import PROBE, lack_of
-from ccplay.model.commands import (
-    Build,
-    SetLink,
-    StartDownload,
-    StartFlow,
-    StopFlow,
-    TraceFlow,
-    UntraceFlow,
-)
+from ccplay.model.commands import Build, SetLink, TraceFlow, UntraceFlow
 from ccplay.model.network import Topology
+from ccplay.model.traffic_commands import StartDownload, StartFlow, StopFlow
 from ccplay.model.values import LinkSetting
 from ccplay.session import launch
 from ccplay.session.recorded import read_recording

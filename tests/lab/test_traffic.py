@@ -8,18 +8,10 @@ import signal
 import psutil
 import pytest
 
-from ccplay.model.commands import (
-    Build,
-    SetCongestionControl,
-    SetLink,
-    SetQdisc,
-    StartDownload,
-    StartFlow,
-    StartPing,
-    StopFlow,
-)
-from ccplay.model.events import DownloadProgress
+from ccplay.model.commands import Build, SetCongestionControl, SetLink, SetQdisc
 from ccplay.model.network import Topology
+from ccplay.model.traffic_commands import StartDownload, StartFlow, StartPing, StopFlow
+from ccplay.model.traffic_events import DownloadProgress
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.state.lab_state import Download, LabState, Ping
 from tests.lab.conftest import RunningLab, running

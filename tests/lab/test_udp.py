@@ -6,16 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ccplay.model.commands import (
-    Build,
-    SetLink,
-    StartCapture,
-    StartFlow,
-    StartUdp,
-    StopCapture,
-    StopUdp,
-)
+from ccplay.model.commands import Build, SetLink, StartCapture, StopCapture
 from ccplay.model.network import Topology
+from ccplay.model.traffic_commands import StartFlow, StartUdp, StopUdp
 from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
 from ccplay.state.lab_state import LabState, Udp
 from tests.lab.conftest import running

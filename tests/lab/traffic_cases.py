@@ -15,10 +15,10 @@ from ccplay.lab.probe.probe import Probe
 from ccplay.lab.traffic import congestion, iperf
 from ccplay.lab.traffic.traffic import Traffic
 from ccplay.model.base import Event
-from ccplay.model.commands import StartFlow, StartUdp
-from ccplay.model.events import FlowEnded, FlowStarted, UdpEnded
 from ccplay.model.network import Topology
 from ccplay.model.topologies import plan
+from ccplay.model.traffic_commands import StartFlow, StartUdp
+from ccplay.model.traffic_events import FlowEnded, FlowStarted, UdpEnded
 
 
 async def survey() -> Any:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ccplay.model.disciplines import DISCIPLINES
-from ccplay.model.events import FlowStarted, Hello, HostChanged, LinkChanged, Ready
+from ccplay.model.events import Hello, HostChanged, LinkChanged, Ready
 from ccplay.model.network import Link, Network, Node, Topology
+from ccplay.model.traffic_events import FlowStarted
 from ccplay.model.values import Capabilities, Feature, LinkSetting, Qdisc
 from ccplay.state.lab_state import LabState
 from ccplay.stream.wire import FORMAT

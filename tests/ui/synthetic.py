@@ -5,23 +5,22 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 
-from ccplay.model.commands import AnyCommand, SetCongestionControl, SetQdisc, StartFlow
+from ccplay.model.commands import AnyCommand, SetCongestionControl, SetQdisc
 from ccplay.model.events import (
     AnyEvent,
     Applied,
     Building,
     Failed,
-    FlowStarted,
     Health,
     Hello,
     HostChanged,
     LinkChanged,
-    PingSample,
-    PingStarted,
     Ready,
 )
 from ccplay.model.network import Link, Network, Node, Topology
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
+from ccplay.model.traffic_commands import StartFlow
+from ccplay.model.traffic_events import FlowStarted, PingSample, PingStarted
 from ccplay.model.values import Capabilities, Feature, LinkSetting, Qdisc
 from ccplay.stream.wire import UnknownEvent
 

@@ -8,17 +8,8 @@ from textual.events import Key
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from ccplay.model.commands import (
-    AnyCommand,
-    Mark,
-    SetCongestionControl,
-    SetLink,
-    SetQdisc,
-    StartDownload,
-    StartFlow,
-    StartPing,
-    StartUdp,
-)
+from ccplay.model.commands import AnyCommand, Mark, SetCongestionControl, SetLink, SetQdisc
+from ccplay.model.traffic_commands import StartDownload, StartFlow, StartPing, StartUdp
 from ccplay.model.values import Qdisc
 from ccplay.ui.cells.glyphs import ASCII, UNICODE, Glyphs
 from ccplay.ui.dialogs import (

@@ -13,8 +13,9 @@ from textual.binding import Binding
 from textual.pilot import Pilot
 
 from ccplay.errors import LabError
-from ccplay.model.commands import SetQdisc, StartFlow, StopFlow
+from ccplay.model.commands import SetQdisc
 from ccplay.model.events import AnyEvent, Ended, Failed
+from ccplay.model.traffic_commands import StartFlow, StopFlow
 from ccplay.session.session import Session
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.cells.sheet import Sheet

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from textual.pilot import Pilot
 
-from ccplay.model.commands import ChangeMark, Mark, RemoveMark, StopFlow
+from ccplay.model.commands import ChangeMark, Mark, RemoveMark
 from ccplay.model.events import Applied
+from ccplay.model.traffic_commands import StopFlow
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.dialogs.mark import ChangeMarkDialog, MarkDialog
 from ccplay.ui.screen import MainScreen

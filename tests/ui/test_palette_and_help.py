@@ -6,19 +6,10 @@ import pytest
 from textual.command import CommandList
 from textual.events import Key
 
-from ccplay.model.commands import (
-    AnyCommand,
-    Mark,
-    SetCongestionControl,
-    SetLink,
-    SetQdisc,
-    StartUdp,
-    StopFlow,
-    StopPing,
-    StopUdp,
-)
+from ccplay.model.commands import AnyCommand, Mark, SetCongestionControl, SetLink, SetQdisc
 from ccplay.model.disciplines import DISCIPLINES
-from ccplay.model.events import PingStarted, UdpStarted
+from ccplay.model.traffic_commands import StartUdp, StopFlow, StopPing, StopUdp
+from ccplay.model.traffic_events import PingStarted, UdpStarted
 from ccplay.model.values import Qdisc
 from ccplay.state.lab_state import LabState
 from ccplay.ui.cells.glyphs import ASCII

@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 from textual.pilot import Pilot
 
-from ccplay.model.commands import StartFlow
 from ccplay.model.events import AnyEvent, Applied
+from ccplay.model.traffic_commands import StartFlow
 from ccplay.session.session import Session
 from ccplay.ui.app import CcplayApp
 from tests.ui.synthetic import SyntheticSource, stream

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from ccplay.model.commands import StartUdp, StopPing, StopUdp
-from ccplay.model.events import AnyEvent, Applied, UdpEnded, UdpSample, UdpStarted
+from ccplay.model.events import AnyEvent, Applied
+from ccplay.model.traffic_commands import StartUdp, StopPing, StopUdp
+from ccplay.model.traffic_events import UdpEnded, UdpSample, UdpStarted
 from ccplay.model.values import Monitored
 from ccplay.ui.app import CcplayApp
 from tests.ui.synthetic import SyntheticSource, stream

@@ -14,17 +14,13 @@ from ccplay.model.commands import (
     SetCongestionControl,
     SetLink,
     SetQdisc,
-    StartDownload,
-    StartFlow,
-    StartPing,
-    StopFlow,
-    StopPing,
     TraceFlow,
     UntraceFlow,
 )
 from ccplay.model.events import AnyEvent, Applied, Failed, Hello, Log, Ready
 from ccplay.model.network import BOTTLENECK, Topology
 from ccplay.model.topologies import plan
+from ccplay.model.traffic_commands import StartDownload, StartFlow, StartPing, StopFlow, StopPing
 from ccplay.model.values import Capabilities, Qdisc
 from ccplay.scenario.file.reading import load
 from ccplay.scenario.values import Step

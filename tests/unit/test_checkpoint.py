@@ -1,8 +1,9 @@
 """When the first flow of a fixed size is done, every flow's bytes are those of that sweep."""
 
 from ccplay.analysis.checkpoint import checkpoint
-from ccplay.model.events import FlowEnded, FlowStarted, Ready
+from ccplay.model.events import Ready
 from ccplay.model.samples import Sweep, TcpSamples
+from ccplay.model.traffic_events import FlowEnded, FlowStarted
 from ccplay.state.lab_state import LabState
 
 

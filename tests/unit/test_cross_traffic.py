@@ -12,8 +12,9 @@ from ccplay.errors import ScenarioError
 from ccplay.lab.links.filters import udp_packets
 from ccplay.lab.traffic.iperf import looks_after_each_packet
 from ccplay.lab.traffic.udp import Account, client_argv
-from ccplay.model.commands import StartUdp, StopUdp
-from ccplay.model.events import InterfaceCounters, UdpEnded, UdpStarted
+from ccplay.model.events import InterfaceCounters
+from ccplay.model.traffic_commands import StartUdp, StopUdp
+from ccplay.model.traffic_events import UdpEnded, UdpStarted
 from ccplay.model.wording import describe
 from ccplay.report.data.curves import cross_traffic
 from ccplay.scenario.file.reading import parse

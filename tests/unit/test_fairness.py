@@ -6,8 +6,9 @@ import pytest
 
 from ccplay.analysis.fairness import converged_s, fairness, jain
 from ccplay.analysis.queueing import loss, queueing_delays_us, utilisation
-from ccplay.model.events import FlowStarted, LinkChanged, Ready
+from ccplay.model.events import LinkChanged, Ready
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
+from ccplay.model.traffic_events import FlowStarted
 from ccplay.model.values import LinkSetting
 from ccplay.state.lab_state import LabState
 

@@ -4,8 +4,8 @@ import pytest
 
 from ccplay.errors import CommandError
 from ccplay.model.base import Command
-from ccplay.model.commands import StartFlow, StartPing, StartUdp
 from ccplay.model.fields import Field, check, fields_of
+from ccplay.model.traffic_commands import StartFlow, StartPing, StartUdp
 from ccplay.scenario.fields.timeline import ACTIONS
 
 DEFAULTS = [

@@ -7,8 +7,9 @@ from msgspec.structs import replace
 
 from ccplay.analysis.framing import above_framing
 from ccplay.analysis.trust import judge
-from ccplay.model.events import FlowEnded, LinkChanged
+from ccplay.model.events import LinkChanged
 from ccplay.model.network import Link, Network, Node, Topology
+from ccplay.model.traffic_events import FlowEnded
 from ccplay.model.values import LinkSetting
 from ccplay.state.lab_state import LabState
 from tests.unit.test_fairness import flow, sweep

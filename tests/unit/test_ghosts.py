@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from ccplay.errors import RecordingError
-from ccplay.model.commands import Mark, SetLink, StartFlow
+from ccplay.model.commands import Mark, SetLink
 from ccplay.model.events import Applied, Ready
+from ccplay.model.traffic_commands import StartFlow
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
 from ccplay.ui.plots.ghosts import Choice, Ghost, Ghosts, next_action, of_run, of_session

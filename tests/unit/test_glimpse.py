@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from ccplay.model.events import AnyEvent, FlowStarted, Health, PingSample, PingStarted, Ready
+from ccplay.model.events import AnyEvent, Health, Ready
 from ccplay.model.samples import Sweep, TcpSamples
+from ccplay.model.traffic_events import FlowStarted, PingSample, PingStarted
 from ccplay.session.glimpse import AFTER_S, BEFORE_S, glimpse
 from ccplay.session.recorded import read_recording
 from ccplay.session.session import Session

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ccplay.analysis.results import Result
-from ccplay.model.events import FlowStarted, Ready
+from ccplay.model.events import Ready
 from ccplay.model.samples import Sweep, TcpSamples
+from ccplay.model.traffic_events import FlowStarted
 from ccplay.report.data.curves import Curve
 from ccplay.report.data.growth import families, growth
 from ccplay.state.lab_state import LabState

@@ -17,20 +17,11 @@ from ccplay.errors import LabError, UnsupportedError
 from ccplay.experiment import headless, trial
 from ccplay.experiment.run_options import RunOptions
 from ccplay.experiment.runner import Experiment
-from ccplay.model.commands import AnyCommand, Build, Mark, StartFlow, StartPing, StopFlow
-from ccplay.model.events import (
-    AnyEvent,
-    Applied,
-    Ended,
-    Failed,
-    FlowEnded,
-    FlowStarted,
-    PingEnded,
-    PingSample,
-    PingStarted,
-    Ready,
-)
+from ccplay.model.commands import AnyCommand, Build, Mark
+from ccplay.model.events import AnyEvent, Applied, Ended, Failed, Ready
 from ccplay.model.samples import Sweep
+from ccplay.model.traffic_commands import StartFlow, StartPing, StopFlow
+from ccplay.model.traffic_events import FlowEnded, FlowStarted, PingEnded, PingSample, PingStarted
 from ccplay.model.values import Feature
 from ccplay.model.wording import describe
 from ccplay.report.terminal.progress import Teller

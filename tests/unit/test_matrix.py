@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ccplay.errors import ScenarioError, UsageError
-from ccplay.model.commands import StartFlow
+from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.scenario.file.reading import parse
 from ccplay.scenario.values import Case, Scenario

@@ -8,8 +8,9 @@ from rich.console import Console
 from ccplay.analysis.results import Result
 from ccplay.analysis.summary import summarise
 from ccplay.lab.traffic.misbehaviour import PATIENCE_S, Watchdog
-from ccplay.model.events import FlowStarted, Log, Misbehaved
+from ccplay.model.events import Log, Misbehaved
 from ccplay.model.samples import TcpSamples
+from ccplay.model.traffic_events import FlowStarted
 from ccplay.report.data.verdicts import misbehaviours
 from ccplay.report.page.sections import troubles
 from ccplay.report.terminal.table import case_table

@@ -11,17 +11,9 @@ from ccplay.analysis.metrics import measurable, merits
 from ccplay.analysis.results import CaseResult, Result
 from ccplay.analysis.summary import summarise
 from ccplay.commands.runs import gather
-from ccplay.model.commands import StartFlow, StartUdp
-from ccplay.model.events import (
-    FlowEnded,
-    FlowStarted,
-    Hello,
-    InterfaceCounters,
-    Ready,
-    UdpEnded,
-    UdpSample,
-    UdpStarted,
-)
+from ccplay.model.events import Hello, InterfaceCounters, Ready
+from ccplay.model.traffic_commands import StartFlow, StartUdp
+from ccplay.model.traffic_events import FlowEnded, FlowStarted, UdpEnded, UdpSample, UdpStarted
 from ccplay.model.values import Monitored
 from ccplay.report.data.naming import words
 from ccplay.report.data.samples import batches

@@ -11,8 +11,9 @@ from ccplay.bpf.shown import names_in
 from ccplay.cli import main
 from ccplay.errors import WireError
 from ccplay.lab.probe.algorithm_info import columns
-from ccplay.model.events import Ended, FlowStarted
+from ccplay.model.events import Ended
 from ccplay.model.samples import Sweep, TcpSamples
+from ccplay.model.traffic_events import FlowStarted
 from ccplay.model.values import MOST_VARIABLES
 from ccplay.model.variables import say, variable
 from ccplay.state.lab_state import LabState

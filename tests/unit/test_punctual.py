@@ -1,8 +1,9 @@
 """A step that took effect too late speaks against a run; so does what the lab calls a fault."""
 
 from ccplay.analysis.trust import judge
-from ccplay.model.commands import Mark, SetLink, StartFlow
+from ccplay.model.commands import Mark, SetLink
 from ccplay.model.events import Applied, Log, Ready
+from ccplay.model.traffic_commands import StartFlow
 from ccplay.state.lab_state import LabState
 from tests.unit.test_summary import HELLO, health
 

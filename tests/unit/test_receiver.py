@@ -7,9 +7,11 @@ from msgspec.structs import replace
 
 from ccplay.analysis.checkpoint import Checkpoint, checkpoint
 from ccplay.analysis.receiver_table import Receiver
-from ccplay.model.commands import Build, StartFlow
-from ccplay.model.events import Applied, FlowEnded, FlowStarted, Ready
+from ccplay.model.commands import Build
+from ccplay.model.events import Applied, Ready
 from ccplay.model.samples import Sweep, TcpSamples
+from ccplay.model.traffic_commands import StartFlow
+from ccplay.model.traffic_events import FlowEnded, FlowStarted
 from ccplay.report.data.scene import scene
 from ccplay.report.terminal.receiver_table import ReceiverLines
 from ccplay.state.lab_state import LabState

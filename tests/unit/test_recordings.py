@@ -19,24 +19,19 @@ from hypothesis import strategies as st
 
 from ccplay.errors import RecordingError
 from ccplay.model.commands import Mark, SetCongestionControl
-from ccplay.model.events import (
-    AnyEvent,
-    Applied,
+from ccplay.model.events import AnyEvent, Applied, Health, Hello, Log, Ready
+from ccplay.model.samples import QdiscSamples, Sweep, Sweeps, TcpSamples
+from ccplay.model.traffic_events import (
     DownloadProgress,
     DownloadStarted,
     FlowEnded,
     FlowStarted,
-    Health,
-    Hello,
-    Log,
     PingSample,
     PingStarted,
-    Ready,
     UdpEnded,
     UdpSample,
     UdpStarted,
 )
-from ccplay.model.samples import QdiscSamples, Sweep, Sweeps, TcpSamples
 from ccplay.model.values import Monitored
 from ccplay.session.recorded import read_recording
 from ccplay.session.session import Session

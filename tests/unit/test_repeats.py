@@ -7,7 +7,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ccplay.model.commands import Mark, SetCongestionControl, StartFlow, StopFlow
+from ccplay.model.commands import Mark, SetCongestionControl
+from ccplay.model.traffic_commands import StartFlow, StopFlow
 from ccplay.scenario.file.reading import parse
 from ccplay.scenario.repeats import flow_of, repeated
 from ccplay.scenario.values import Case, Step

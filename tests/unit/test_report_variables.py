@@ -8,8 +8,8 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from ccplay.model.events import FlowStarted
 from ccplay.model.samples import Sweep, TcpSamples
+from ccplay.model.traffic_events import FlowStarted
 from ccplay.report.data.scene import scene
 from ccplay.report.figures.style import Inks
 from ccplay.report.figures.variables import told

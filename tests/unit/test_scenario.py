@@ -12,10 +12,11 @@ from msgspec.structs import replace
 from ccplay.assets import assets
 from ccplay.errors import ScenarioError, UnsupportedError, UsageError
 from ccplay.guest import boot
-from ccplay.model.commands import SetLink, SetQdisc, StartDownload, StartFlow, StartPing
+from ccplay.model.commands import SetLink, SetQdisc
 from ccplay.model.network import Topology
 from ccplay.model.topologies import plan
 from ccplay.model.traffic import is_limited, stopped_by
+from ccplay.model.traffic_commands import StartDownload, StartFlow, StartPing
 from ccplay.model.values import Capabilities, Feature, Qdisc
 from ccplay.scenario.fields.network import link_problem
 from ccplay.scenario.file.library import find, shipped

@@ -1,7 +1,9 @@
 """A timeline's commands come when their moment has come, each once."""
 
-from ccplay.model.commands import AnyCommand, Mark, StartDownload, StartFlow, StartPing, StopFlow
-from ccplay.model.events import DownloadEnded, DownloadStarted, Log, PingEnded, PingStarted, Ready
+from ccplay.model.commands import AnyCommand, Mark
+from ccplay.model.events import Log, Ready
+from ccplay.model.traffic_commands import StartDownload, StartFlow, StartPing, StopFlow
+from ccplay.model.traffic_events import DownloadEnded, DownloadStarted, PingEnded, PingStarted
 from ccplay.scenario.values import Step
 from ccplay.session.timeline import Script
 from ccplay.state.lab_state import LabState

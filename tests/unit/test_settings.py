@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ccplay.errors import ScenarioError
-from ccplay.model.commands import StartFlow
+from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.values import Qdisc
 from ccplay.scenario.file.paths import read_path
 from ccplay.scenario.file.reading import load, parse

@@ -9,9 +9,10 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from ccplay.analysis.statistics import statistic
-from ccplay.model.commands import AnyCommand, Build, SetLink, StartFlow, StopFlow
+from ccplay.model.commands import AnyCommand, Build, SetLink
 from ccplay.model.events import Applied
 from ccplay.model.network import Topology
+from ccplay.model.traffic_commands import StartFlow, StopFlow
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.report.data.comparison import Difference, compare, verdict
 from ccplay.report.data.settings import Setting, differing, of_recording, of_run

@@ -5,7 +5,7 @@ from statistics import fmean
 
 from ccplay.analysis.summary import summarise
 from ccplay.lab.traffic.short_flows import REACH, arrivals
-from ccplay.model.events import (
+from ccplay.model.traffic_events import (
     FlowStarted,
     PingEnded,
     PingSample,

@@ -2,26 +2,18 @@
 
 from typing import Any
 
-from ccplay.model.commands import (
-    ChangeMark,
-    Mark,
-    RemoveMark,
-    SetCongestionControl,
-    StopUdp,
-)
-from ccplay.model.events import (
-    Applied,
+from ccplay.model.commands import ChangeMark, Mark, RemoveMark, SetCongestionControl
+from ccplay.model.events import Applied, Failed, LinkChanged, Ready
+from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
+from ccplay.model.traffic_commands import StopUdp
+from ccplay.model.traffic_events import (
     DownloadEnded,
     DownloadStarted,
-    Failed,
     FlowEnded,
     FlowStarted,
-    LinkChanged,
     PingSample,
     PingStarted,
-    Ready,
 )
-from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
 from ccplay.model.values import LinkSetting
 from ccplay.state.lab_state import Download, LabState, Ping
 from ccplay.stream.wire import UnknownEvent

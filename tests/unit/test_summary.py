@@ -11,22 +11,18 @@ from rich.console import Console
 
 from ccplay.analysis.results import Result
 from ccplay.analysis.summary import machine, summarise
-from ccplay.model.events import (
+from ccplay.model.events import Failed, Health, Hello, LinkChanged, Ready
+from ccplay.model.network import Network, Topology
+from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
+from ccplay.model.traffic_events import (
     DownloadEnded,
     DownloadStarted,
-    Failed,
     FlowEnded,
     FlowStarted,
-    Health,
-    Hello,
-    LinkChanged,
     PingEnded,
     PingSample,
     PingStarted,
-    Ready,
 )
-from ccplay.model.network import Network, Topology
-from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
 from ccplay.model.values import Capabilities, LinkSetting, Qdisc
 from ccplay.report.terminal.table import show
 from ccplay.state.lab_state import LabState

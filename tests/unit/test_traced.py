@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from ccplay.cli import main
-from ccplay.model.events import AnyEvent, FlowStarted, Ready
+from ccplay.model.events import AnyEvent, Ready
 from ccplay.model.samples import CaStateChanged, TraceSamples
+from ccplay.model.traffic_events import FlowStarted
 from ccplay.report.data import traced
 from ccplay.report.data.curves import Curve
 from ccplay.state.lab_state import Flow, LabState

@@ -11,9 +11,11 @@ from ccplay.errors import ScenarioError, WireError
 from ccplay.lab.probe import tracing
 from ccplay.lab.probe.tracer import Told, complete
 from ccplay.lab.probe.tracing import SegmentCount
-from ccplay.model.commands import Build, StartFlow, TraceFlow, UntraceFlow
-from ccplay.model.events import Failed, FlowStarted, TraceEnded, TraceLost, TraceStarted
+from ccplay.model.commands import Build, TraceFlow, UntraceFlow
+from ccplay.model.events import Failed, TraceEnded, TraceLost, TraceStarted
 from ccplay.model.samples import CaStateChanged, TraceSamples
+from ccplay.model.traffic_commands import StartFlow
+from ccplay.model.traffic_events import FlowStarted
 from ccplay.scenario.file.reading import parse as parse_scenario
 from ccplay.scenario.values import Step
 from ccplay.session.timeline import Script

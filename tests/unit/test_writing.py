@@ -27,42 +27,38 @@ from ccplay.model.commands import (
     SetLink,
     SetQdisc,
     StartCapture,
-    StartDownload,
-    StartFlow,
-    StartPing,
-    StartUdp,
     StopCapture,
-    StopDownload,
-    StopFlow,
-    StopPing,
-    StopUdp,
     TraceFlow,
     UntraceFlow,
 )
 from ccplay.model.disciplines import DISCIPLINES, thresholds
-from ccplay.model.events import (
-    AnyEvent,
-    Applied,
-    DownloadEnded,
-    DownloadStarted,
-    FlowEnded,
-    FlowStarted,
-    Hello,
-    HostChanged,
-    LinkChanged,
-    Log,
-    PingEnded,
-    PingStarted,
-    Ready,
-    UdpEnded,
-    UdpStarted,
-)
+from ccplay.model.events import AnyEvent, Applied, Hello, HostChanged, LinkChanged, Log, Ready
 from ccplay.model.fields import Field, fields_of
 from ccplay.model.network import Network, Topology
 from ccplay.model.quantities import RATE, SWITCH
 from ccplay.model.texts import CONGESTION_CONTROLS
 from ccplay.model.topologies import plan
 from ccplay.model.traffic import TRAFFIC, is_limited, started_by
+from ccplay.model.traffic_commands import (
+    StartDownload,
+    StartFlow,
+    StartPing,
+    StartUdp,
+    StopDownload,
+    StopFlow,
+    StopPing,
+    StopUdp,
+)
+from ccplay.model.traffic_events import (
+    DownloadEnded,
+    DownloadStarted,
+    FlowEnded,
+    FlowStarted,
+    PingEnded,
+    PingStarted,
+    UdpEnded,
+    UdpStarted,
+)
 from ccplay.model.values import (
     Capabilities,
     LinkSetting,

@@ -16,8 +16,8 @@ from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.ports import WEB
 from ccplay.lab.traffic.program import Program
 from ccplay.model.base import Event
-from ccplay.model.commands import StartDownload
-from ccplay.model.events import DownloadEnded, DownloadProgress, DownloadStarted
+from ccplay.model.traffic_commands import StartDownload
+from ccplay.model.traffic_events import DownloadEnded, DownloadProgress, DownloadStarted
 
 PROGRESS_INTERVAL_S = 0.1
 """Progress is told so often at the most."""

@@ -26,8 +26,9 @@ from ccplay.lab.traffic.monitoring import Watched
 from ccplay.lab.traffic.ports import Ports
 from ccplay.lab.traffic.program import Program
 from ccplay.model.base import Event
-from ccplay.model.commands import StartFlow
-from ccplay.model.events import FlowEnded, FlowStarted, Log
+from ccplay.model.events import Log
+from ccplay.model.traffic_commands import StartFlow
+from ccplay.model.traffic_events import FlowEnded, FlowStarted
 from ccplay.model.values import Monitored
 
 _PATIENCE_S = 2.0

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.traffic.program import Program
 from ccplay.model.base import Event
-from ccplay.model.commands import StartPing
-from ccplay.model.events import PingEnded, PingSample, PingStarted
+from ccplay.model.traffic_commands import StartPing
+from ccplay.model.traffic_events import PingEnded, PingSample, PingStarted
 
 _ANSWER = re.compile(r"icmp_seq=(\d+) .*time[=<]([\d.]+) ms")
 _NO_ANSWER = re.compile(r"no answer yet for icmp_seq=(\d+)")

@@ -24,8 +24,14 @@ from ccplay.lab.traffic.ping import Ping
 from ccplay.lab.traffic.site import Runner, Site
 from ccplay.lab.traffic.udp import Udp
 from ccplay.model.base import Event
-from ccplay.model.commands import StartDownload, StartFlow, StartPing, StartShortFlows, StartUdp
-from ccplay.model.events import (
+from ccplay.model.traffic_commands import (
+    StartDownload,
+    StartFlow,
+    StartPing,
+    StartShortFlows,
+    StartUdp,
+)
+from ccplay.model.traffic_events import (
     FlowEnded,
     ShortFlowsEnded,
     ShortFlowsProgress,

@@ -14,10 +14,10 @@ from ccplay.lab.probe.probe import Probe
 from ccplay.lab.traffic.site import Classifier, Connected, Runner, Site
 from ccplay.lab.traffic.starting import STARTERS
 from ccplay.model.base import LONGEST_NAME, Event
-from ccplay.model.commands import StartTraffic, StopTraffic
 from ccplay.model.fields import check
 from ccplay.model.network import Network
 from ccplay.model.traffic import TRAFFIC, TrafficKind, started_by, stopped_by
+from ccplay.model.traffic_commands import StartTraffic, StopTraffic
 
 S = TypeVar("S", bound=StartTraffic)
 

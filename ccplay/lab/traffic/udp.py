@@ -14,8 +14,8 @@ from ccplay.lab.traffic.iperf import stops_in_time
 from ccplay.lab.traffic.monitoring import Watched
 from ccplay.lab.traffic.program import Program
 from ccplay.model.base import Event
-from ccplay.model.commands import StartUdp
-from ccplay.model.events import UdpEnded, UdpSample, UdpStarted
+from ccplay.model.traffic_commands import StartUdp
+from ccplay.model.traffic_events import UdpEnded, UdpSample, UdpStarted
 
 _SUMMARY = re.compile(r"-(\d+\.\d+)\s+sec.* (\d+\.\d+) ms\s+(\d+)/(\d+) \(.*(sender|receiver)")
 """The last line of either end: seconds, jitter, packets lost and of how many."""

@@ -8,15 +8,9 @@ from collections.abc import Iterable, Iterator
 from ccplay.assets import SUFFIX
 from ccplay.errors import UnsupportedError
 from ccplay.guest import boot
-from ccplay.model.commands import (
-    SetClasses,
-    SetCongestionControl,
-    SetLink,
-    SetQdisc,
-    StartDownload,
-    StartFlow,
-)
+from ccplay.model.commands import SetClasses, SetCongestionControl, SetLink, SetQdisc
 from ccplay.model.quoting import quote
+from ccplay.model.traffic_commands import StartDownload, StartFlow
 from ccplay.model.values import Capabilities, Feature, TrafficClass
 from ccplay.scenario.values import Case, Scenario
 

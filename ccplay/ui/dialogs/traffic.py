@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from textual.widget import Widget
 from textual.widgets import Static
 
-from ccplay.model.commands import StartDownload, StartFlow, StartPing
+from ccplay.model.traffic_commands import StartDownload, StartFlow, StartPing
 from ccplay.state.lab_state import LabState
 from ccplay.ui.dialogs.base import available
 from ccplay.ui.dialogs.fields import Row, Steps, entries, typed

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from textual.widget import Widget
 
-from ccplay.model.commands import StartUdp
+from ccplay.model.traffic_commands import StartUdp
 from ccplay.state.lab_state import LabState
 from ccplay.ui.dialogs.fields import Row, entries, typed
 from ccplay.ui.dialogs.path import MonitorRow, PathDialog

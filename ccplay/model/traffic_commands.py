@@ -1,0 +1,197 @@
+"""Commands that start and stop traffic."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, TypeAlias
+
+from ccplay.model import settings
+from ccplay.model.base import Command
+from ccplay.model.fields import Field
+from ccplay.model.quantities import (
+    FLAG,
+    INTERVAL,
+    PACKET_SIZE,
+    RATE,
+    SIZE,
+    WHOLE,
+)
+from ccplay.model.texts import choice
+
+
+class StartFlow(Command, frozen=True):
+    """Start a long-lived iperf3 transfer from ``src`` to ``dst``."""
+
+    flow: Annotated[str | None, settings.FLOW] = None
+    """Its name; None takes the next free number."""
+    src: Annotated[str | None, settings.SRC] = None
+    """The sending host; None takes the first sender."""
+    dst: Annotated[str | None, settings.DST] = None
+    """The receiving host; None takes the one opposite ``src``."""
+    cc: Annotated[str | None, settings.CC] = None
+    """The congestion control; None takes the sending host's default."""
+    streams: Annotated[
+        int,
+        # 128 is iperf3's own limit.
+        Field(
+            *(WHOLE, "Parallel connections", 1, 128), label="streams", hint="parallel connections"
+        ),
+    ] = 1
+    bytes: Annotated[int | None, settings.PAYLOAD] = None
+    duration_s: Annotated[
+        float | None, replace(settings.DURATION, label="or after", unset="no limit")
+    ] = None
+    ecn: Annotated[
+        bool,
+        Field(
+            FLAG, "Ask for ECN, so that queues that can mark its packets instead of dropping them"
+        ),
+    ] = False
+    """Some algorithms ask for it by themselves (RFC 3168)."""
+    monitor: Annotated[bool, settings.MONITOR] = False
+
+
+class StopFlow(Command, frozen=True):
+    """End a flow."""
+
+    flow: Annotated[str, settings.FLOW]
+
+
+class StartDownload(Command, frozen=True):
+    """Fetch ``bytes`` from a web server on ``src`` with wget on ``dst``."""
+
+    download: Annotated[str | None, settings.DOWNLOAD] = None
+    src: Annotated[str | None, settings.SRC] = None
+    dst: Annotated[str | None, settings.DST] = None
+    cc: Annotated[str | None, settings.CC] = None
+    bytes: Annotated[
+        int, replace(settings.PAYLOAD, label="size", hint="50 MB, 178 kB", unset="")
+    ] = 177_669
+
+
+class StopDownload(Command, frozen=True):
+    """Break a download off."""
+
+    download: Annotated[str, settings.DOWNLOAD]
+
+
+class StartPing(Command, frozen=True):
+    """Ping ``dst`` from ``src``."""
+
+    ping: Annotated[str | None, settings.PING] = None
+    src: Annotated[str | None, settings.SRC] = None
+    dst: Annotated[str | None, settings.DST] = None
+    interval_s: Annotated[
+        float,
+        Field(
+            INTERVAL,
+            "Time between two pings, 200 ms by default",
+            # ping(8) itself refuses much less, and faster ones cost more than they show.
+            *(0.01, 60),
+            key="interval",
+            label="every",
+            hint="200 ms, 1 s",
+        ),
+    ] = 0.2
+    count: Annotated[
+        int | None,
+        Field(
+            *(WHOLE, "How many pings", 1, 1_000_000),
+            label="how many",
+            hint="pings",
+            unset="until stopped",
+        ),
+    ] = None
+
+
+class StopPing(Command, frozen=True):
+    """End a ping."""
+
+    ping: Annotated[str, settings.PING]
+
+
+class StartUdp(Command, frozen=True):
+    """Send UDP packets from ``src`` to ``dst`` at a constant rate: cross traffic."""
+
+    udp: Annotated[str | None, settings.UDP] = None
+    """Its name; None takes the next free one: ``u1``, ``u2`` …"""
+    src: Annotated[str | None, settings.SRC] = None
+    dst: Annotated[str | None, settings.DST] = None
+    rate_bps: Annotated[
+        int,
+        Field(
+            RATE,
+            "How fast it sends payload",
+            *(1_000, 1_000_000_000),
+            key="rate",
+            label="rate",
+            hint="of payload: 1 kbit/s to 1 Gbit/s",
+        ),
+    ] = 1_000_000
+    packet_bytes: Annotated[
+        int,
+        Field(
+            PACKET_SIZE,
+            "Payload of each packet, 1024 bytes by default",
+            # iperf3 numbers its packets in the first 16, and IPv4 carries no more than 65507.
+            *(16, 65_507),
+            key="packet",
+            label="packets of",
+            hint="payload: 16 to 65507 bytes",
+        ),
+    ] = 1024
+    """More than fits the links' MTU goes in fragments."""
+    duration_s: Annotated[float | None, settings.DURATION] = None
+    monitor: Annotated[bool, settings.MONITOR] = False
+
+
+class StopUdp(Command, frozen=True):
+    """End cross traffic."""
+
+    udp: Annotated[str, settings.UDP]
+
+
+class StartShortFlows(Command, frozen=True):
+    """Start TCP transfers that arrive at random, each over a connection of its own."""
+
+    short_flows: Annotated[str | None, settings.SHORT_FLOWS] = None
+    """What all of them together are called; None takes the next free name: ``x1``, ``x2`` …"""
+    src: Annotated[str | None, settings.SRC] = None
+    dst: Annotated[str | None, settings.DST] = None
+    cc: Annotated[str | None, settings.CC] = None
+    rate_bps: Annotated[
+        int,
+        Field(
+            RATE,
+            "The mean load: payload of what arrives",
+            *(1_000, 1_000_000_000),
+            key="rate",
+        ),
+    ] = 2_000_000
+    bytes: Annotated[int, Field(SIZE, "Mean payload of a transfer", 1_000, 1_000_000_000)] = 100_000
+    sizes: Annotated[
+        str,
+        Field(
+            choice("distribution of sizes", ("fixed", "pareto")),
+            "Sizes: all fixed, or heavy-tailed (bounded Pareto, shape 1.2)",
+        ),
+    ] = "pareto"
+    seed: Annotated[int, Field(WHOLE, "The same seed gives the same transfers", 0, 1_000_000)] = 1
+    """Of the moments and sizes of transfers."""
+    duration_s: Annotated[
+        float | None,
+        replace(settings.DURATION, meaning="No transfer starts later than so long after the first"),
+    ] = None
+    count: Annotated[
+        int | None, Field(WHOLE, "How many transfers start", 1, 1_000_000, unset="no limit")
+    ] = None
+
+
+class StopShortFlows(Command, frozen=True):
+    """End short flows; transfers under way are broken off."""
+
+    short_flows: Annotated[str, settings.SHORT_FLOWS]
+
+
+StartTraffic: TypeAlias = StartFlow | StartDownload | StartPing | StartUdp | StartShortFlows
+StopTraffic: TypeAlias = StopFlow | StopDownload | StopPing | StopUdp | StopShortFlows

@@ -1,0 +1,183 @@
+"""Events of traffic: what starts, samples and ends each kind of it."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+import msgspec
+
+from ccplay.model.base import MANY, Count, Duration, Event, Name
+from ccplay.model.values import Monitored
+
+
+class FlowStarted(Event, frozen=True):
+    """The connections of a flow are open. Stream 2 samples as ``flow/2`` and so on."""
+
+    flow: Name
+    src: str
+    dst: str
+    cc: str
+    port: int
+    """The receiver's TCP port."""
+    streams: Annotated[int, msgspec.Meta(ge=1, le=128)] = 1
+    """At most as many as iperf3 can have."""
+    ecn: bool = False
+    """Both ends have agreed on ECN: packets are marked rather than dropped where a queue can."""
+
+
+class FlowEnded(Event, frozen=True):
+    """A flow is over. ``error`` says why when nobody asked for it."""
+
+    flow: str
+    bytes: int
+    """Payload acknowledged, all streams together."""
+    duration_s: float
+    retransmits: int
+    """Segments."""
+    sent: Count = 0
+    """Payload sent, what was sent again included; 0 in recordings made before it was told."""
+    error: str | None = None
+    monitored: Monitored | None = None
+    """None where nobody asked for it, or it is not to be had."""
+
+
+class DownloadStarted(Event, frozen=True):
+    """wget has been started under ``cc``; its TCP samples travel under ``download``."""
+
+    download: Name
+    src: str
+    dst: str
+    bytes: int
+    cc: str = ""
+
+
+class DownloadProgress(Event, frozen=True):
+    """How many bytes of a download have arrived."""
+
+    download: str
+    bytes: int
+
+
+class DownloadEnded(Event, frozen=True):
+    """A download is over after ``duration_s`` of wget's own clock."""
+
+    download: str
+    bytes: int
+    duration_s: float
+    error: str | None = None
+
+
+class PingStarted(Event, frozen=True):
+    """ping(8) runs."""
+
+    ping: Name
+    src: str
+    dst: str
+    interval_s: float
+
+
+class PingSample(Event, frozen=True):
+    """One answer to a ping, or None for one that did not come back."""
+
+    ping: str
+    seq: int
+    rtt_us: Duration | None
+
+
+class PingEnded(Event, frozen=True):
+    """A ping is over."""
+
+    ping: str
+    sent: int
+    lost: int
+    error: str | None = None
+
+
+class UdpStarted(Event, frozen=True):
+    """The first packets of cross traffic are being sent."""
+
+    udp: str
+    src: str
+    dst: str
+    rate_bps: int
+    packet_bytes: int
+    port: int
+    """The receiver's UDP port."""
+
+
+class UdpSample(Event, frozen=True):
+    """What the monitor has seen of cross traffic by now; it comes once a second."""
+
+    udp: str
+    monitored: Monitored
+
+
+class UdpEnded(Event, frozen=True):
+    """Cross traffic is over."""
+
+    udp: str
+    sent: int
+    """Packets, as the sender counted them."""
+    received: int
+    """Packets, as the receiver counted them; it may leave the last one or two unread."""
+    jitter_us: Duration | None
+    """The receiver's, smoothed as in RFC 3550; None where it could not tell."""
+    duration_s: float
+    """How long the sender sent."""
+    under_way: Count = 0
+    """Packets sent after the newest that was received, where the lab ended before they arrived."""
+    error: str | None = None
+    monitored: Monitored | None = None
+    """As of a flow."""
+
+
+class ShortFlowsStarted(Event, frozen=True):
+    """Both programs of short flows run, and transfers arrive from now on."""
+
+    short_flows: Name
+    src: str
+    dst: str
+    cc: str
+    rate_bps: Count
+    """The mean load, as it was asked for."""
+    port: int
+    """The receiver's TCP port."""
+
+
+class ShortFlowsProgress(Event, frozen=True):
+    """What has become of transfers since the last such event: one array a field."""
+
+    short_flows: str
+    started: Count
+    """How many have started by now, all together."""
+    failed: Count
+    """How many broke off by now, all together."""
+    bytes: Annotated[list[Count], MANY]
+    """Payload of each that finished since."""
+    fct_us: Annotated[list[Duration], MANY]
+    """From its SYN until the receiver had read its last byte."""
+
+
+class ShortFlowsEnded(Event, frozen=True):
+    """Short flows are over. Transfers that neither finished nor failed were broken off."""
+
+    short_flows: str
+    error: str | None = None
+
+
+TrafficEvent: TypeAlias = (
+    FlowStarted
+    | FlowEnded
+    | DownloadStarted
+    | DownloadProgress
+    | DownloadEnded
+    | PingStarted
+    | PingSample
+    | PingEnded
+    | UdpStarted
+    | UdpSample
+    | UdpEnded
+    | ShortFlowsStarted
+    | ShortFlowsProgress
+    | ShortFlowsEnded
+)
