@@ -196,9 +196,8 @@ class LabSource:
                 return each.removeprefix(wire.LAB_SAYS)
         for each in words:
             if each.startswith(_REFUSED):
-                return (
-                    f"no lab can start here, it needs namespaces of its own: {each} ({ROOT_REMEDY})"
-                )
+                why = "a lab can't start here, because it needs its own namespaces"
+                return f"{why}: {each} ({ROOT_REMEDY})"
         if any(each.startswith(_KILLED) for each in words):
             return "the lab was killed by a signal from outside"
         how = f"by signal {-code}" if code < 0 else f"with exit code {code}"

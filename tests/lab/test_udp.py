@@ -68,7 +68,7 @@ async def test_more_than_the_link_carries_is_lost_and_a_stop_tells_it() -> None:
         assert 0.35 <= 1 - udp.received / udp.sent <= 0.7
         lab.send(StopUdp(udp="a"), StartFlow(flow="a"), StartUdp(rate_bps=0))
         await lab.until(lambda state: says(state, "rate: must be from"))
-        assert says(lab.state, "udp 'a' has ended")
+        assert says(lab.state, "UDP 'a' has ended")
         assert says(lab.state, "the name 'a' is taken")
 
 
