@@ -92,7 +92,7 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions):
         Binding("right_square_bracket,greater_than_sign", "speed(1)", "Faster replay", id="faster"),
         Binding("down,tab", "select_flow(1)", "Next in the table", id="next-flow"),
         Binding("up,shift+tab", "select_flow(-1)", "Previous in the table", id="previous-flow"),
-        Binding("b", "other_queue", "Other direction of the bottleneck", id="way-back"),
+        Binding("b", "other_queue", "Next observed queue", id="way-back"),
         Binding("v", "variable(1)", "Values of algorithms", id="variable", tooltip=_VALUES),
         Binding("V", "variable(-1)", id="variable-before"),
         Binding("t", "next_look", "Next theme", id="theme"),

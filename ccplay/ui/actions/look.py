@@ -23,7 +23,7 @@ class LookActions(Actions):
         self.redraw()
 
     def action_other_queue(self) -> None:
-        """Show the queue of the bottleneck's other direction."""
+        """Show the next observed queue."""
         self.observed += 1
         self.redraw()
 

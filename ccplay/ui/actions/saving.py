@@ -39,5 +39,5 @@ class SavingActions(Actions):
 
             command = rerun(path, self.session.state, self.ccplay.lab_words)
             self.app.notify(
-                f"saved {path}; to do the same again: {command}", timeout=10, markup=False
+                f"saved {path}; to repeat it: {command}", timeout=10, markup=False
             )
