@@ -1,8 +1,8 @@
 """``python -m tests``: run every test, side by side where that spoils nothing.
 
 Labs wait for their packets more than they compute, so several run at a time, and the tests that
-only compute have what they leave of the processors. A test of physics that fails beside others is
-not judged by that: it is tried again afterwards, alone, and held to the same bounds.
+only compute have what they leave of the processors. A test of a lab that fails beside others is not
+judged by that: it is tried again afterwards, alone, and held to the same bounds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import IO
 
-LABS_PER_CPU = 2.5
+LABS_PER_CPU = 2
 """Labs at a time and CPU: each needs about a quarter of one."""
 
 _IDLE = 19

@@ -18,7 +18,7 @@ settings.load_profile("anywhere")
 # A shell starts jobs in the background with SIGINT ignored, and every program here inherits that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 _again: set[str] = set()
-"""The tests of physics that failed beside others."""
+"""The tests that failed beside others."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -27,7 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--again",
         type=Path,
         metavar="FILE",
-        help="tests run side by side: write the tests of physics that fail to FILE, one a line",
+        help="tests run side by side: write those that fail to FILE, one a line",
     )
     group.addoption(
         "--only", type=Path, metavar="FILE", help="run exactly the tests that FILE names"
@@ -53,10 +53,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Take a fixture of physics that fails beside others as little for a failure as its test."""
+    """Judge no test by a failure beside others: note it, to be tried again alone."""
     report = yield
-    physical = item.get_closest_marker("physical") is not None
-    if trust.side_by_side and physical and report.when == "setup" and report.failed:
+    if trust.side_by_side and report.failed:
         report.outcome = "skipped"
         report.longrepr = (str(item.path), 0, trust.AGAIN_ALONE)
     return report

@@ -21,11 +21,11 @@ from ccplay.analysis.trust import MOST_STEAL, HealthResult, for_want_of_cpu
 
 ATTEMPTS = 3
 
-AGAIN_ALONE = "to be tried again, alone"
+AGAIN_ALONE = "failed beside others: to be tried again, alone"
 """The reason of a skip that the next pass takes back."""
 
 side_by_side = False
-"""Whether other tests run at the same time; those of physics that fail are tried again alone."""
+"""Whether other tests run at the same time; those that fail are tried again alone."""
 
 _TOO_FEW = (StatisticsError, ArithmeticError, LookupError)
 """What comes of a mean of nothing, and of the last one of none."""
@@ -52,10 +52,7 @@ def starved(health: HealthResult) -> bool:
 
 
 def physical(test: Test) -> Test:
-    """Let a test of physics fail only where its labs kept time and no test ran beside it.
-
-    Also for tests with a bound on seconds: what runs beside them counts as little for those.
-    """
+    """Let a test of physics, or with a bound on seconds, fail only where its labs kept time."""
 
     @functools.wraps(test)
     async def tried(*args: Any, **named: Any) -> None:
@@ -87,13 +84,11 @@ def _excused() -> Iterator[None]:
     try:
         yield
     except (AssertionError, *_TOO_FEW):
-        if not side_by_side and not any(map(starved, _noted)):
+        if side_by_side or not any(map(starved, _noted)):
             raise
 
 
 def _give_up(test: Callable[..., Any]) -> None:
-    if side_by_side:
-        pytest.skip(AGAIN_ALONE)
     reasons = dict.fromkeys(reason for each in filter(starved, _noted) for reason in each.reasons)
     why = f"too busy a machine, {ATTEMPTS} times: {', '.join(reasons)}"
     pytest.skip(f"{test.__name__}: {why}")

@@ -38,6 +38,4 @@ class SavingActions(Actions):
             from ccplay.scenario.rules.own_algorithms import rerun  # noqa: PLC0415 - paint first
 
             command = rerun(path, self.session.state, self.ccplay.lab_words)
-            self.app.notify(
-                f"saved {path}; to repeat it: {command}", timeout=10, markup=False
-            )
+            self.app.notify(f"saved {path}; to repeat it: {command}", timeout=10, markup=False)
