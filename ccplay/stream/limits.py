@@ -113,4 +113,4 @@ class RecordingLimits:
         elif isinstance(event, STARTED):
             self._transfers += 1
         if self._transfers > MOST_TRANSFERS:
-            raise WireError(f"traffic of more than {MOST_TRANSFERS} names")
+            raise WireError(f"more than {MOST_TRANSFERS:,} names of traffic")

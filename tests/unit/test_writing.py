@@ -43,6 +43,7 @@ from ccplay.model.traffic_commands import (
     StartDownload,
     StartFlow,
     StartPing,
+    StartShortFlows,
     StartUdp,
     StopDownload,
     StopFlow,
@@ -56,6 +57,8 @@ from ccplay.model.traffic_events import (
     FlowStarted,
     PingEnded,
     PingStarted,
+    ShortFlowsEnded,
+    ShortFlowsStarted,
     UdpEnded,
     UdpStarted,
 )
@@ -382,6 +385,17 @@ def outcome(t: float, command: AnyCommand) -> Iterator[AnyEvent]:
                 t=t, udp=name, src="a", dst="b", rate_bps=rate, packet_bytes=size, port=1
             )
             ended = UdpEnded(t=t + 2, udp=name, sent=1, received=1, jitter_us=0.0, duration_s=2.0)
+        case StartShortFlows(short_flows=str(name)):
+            yield ShortFlowsStarted(
+                t=t,
+                short_flows=name,
+                src="a",
+                dst="b",
+                cc="reno",
+                rate_bps=command.rate_bps,
+                port=1,
+            )
+            ended = ShortFlowsEnded(t=t + 2, short_flows=name)
         case StopFlow():
             ended = FlowEnded(t=t, flow=command.flow, bytes=1, duration_s=2.0, retransmits=0)
         case _:
