@@ -141,7 +141,7 @@ async def test_marking_is_refused_where_no_queue_forms() -> None:
     async with started("cubic", None) as (lab, _):
         lab.send(SetLink(link="h1->r", mark=10), SetLink(link=LINK, mark=-1))
         await lab.until(lambda state: says(state, "no queue to mark in"))
-        await lab.until(lambda state: says(state, "marks from 0"))
+        await lab.until(lambda state: says(state, "mark: must be from 0"))
 
 
 async def test_no_marker_is_left_behind_whatever_ends_the_lab(
