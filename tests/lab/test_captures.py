@@ -188,7 +188,7 @@ async def test_what_can_not_be_captured_is_refused_with_the_reason(tmp_path: Pat
     async with running(tmp_path / "missing") as lab:
         for command, text in (
             (StartCapture(), "No such file or directory"),
-            (StartCapture(link="x-y"), "no link 'x-y'; there are: bottleneck"),
+            (StartCapture(link="x-y"), "no link 'x-y'; links: bottleneck, h1-r, r-h2"),
             (StartCapture(max_bytes=1), "a capture's size goes from 10 kB to 1 GB"),
             (StartCapture(snaplen=1), "a snaplen goes from 64 to 65535"),
             (StopCapture(capture="c7"), "no capture 'c7' runs; running: none"),
