@@ -6,7 +6,7 @@ import contextlib
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import psutil
 
@@ -58,6 +58,14 @@ class Ending:
     whole: bool = True
     itself: bool = False
     """Whether the program may have ended before."""
+
+    def or_finished(self, whole: Callable[[], bool]) -> Ending:
+        """Return this one of a program that may also have done all of its work, if ``whole``."""
+
+        def right(code: int) -> bool:
+            return self.right(code) or (code == 0 and whole())
+
+        return replace(self, right=right, itself=True)
 
 
 def _interrupt(terminal: Terminal) -> None:

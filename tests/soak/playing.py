@@ -18,6 +18,8 @@ from tests.soak.terminal import Terminal
 _SMALLEST, _LARGEST = (20, 5), (250, 70)
 _SAMPLE_S = 1.0
 
+_TRAFFIC = ("iperf3", "ping", "wget")
+
 _SOON_S = 20.0
 """Keys that were typed before Ctrl-Z may keep a program busy, and so may the machine."""
 
@@ -103,8 +105,10 @@ class Hands:
         return True
 
     def _kill(self) -> None:
-        """Kill a part without which the lab lives on."""
-        part = self._chance.choice(("delay line", "iperf3", "ping", "wget"))
+        """Kill a part without which the lab lives on: once its network stands."""
+        if not any(self._running(name) for name in _TRAFFIC):
+            return
+        part = self._chance.choice(("delay line", *_TRAFFIC))
         found = victims(self._terminal.marker, part) or self._running(part)
         if found:
             with contextlib.suppress(psutil.Error):

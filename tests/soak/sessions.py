@@ -122,9 +122,10 @@ class Session:
 
     def _headless(self, seconds: float) -> None:
         chance, scenario = self.chance, self.folder / "soak.toml"
+        length = chance.randint(3, 8)
         scenario.write_text(
             _RUN.format(
-                seconds=chance.randint(3, 8),
+                seconds=length,
                 rate=chance.choice((1, 10, 50)),
                 delay=chance.choice((0, 5, 50)),
                 limit=chance.choice((5, 50, 500)),
@@ -138,11 +139,21 @@ class Session:
         while not victims(terminal.marker, "lab") and time.monotonic() < deadline:
             time.sleep(0.02)
         if how is not ending.FINISHED:
-            how = ending.FINISHED if terminal.code(seconds / 4) == 0 else how
+            terminal.code(seconds / 4)
+            # It may come to its end meanwhile, up to the moment in which it is ended.
+            how = how.or_finished(lambda: self._recorded_s() >= length)
         traces.look()
         self.tally.counts["runs without a screen"] += 1
         self._end(terminal, traces, how, RUN_S if how is ending.FINISHED else END_S)
         self._read_back()
+
+    def _recorded_s(self) -> float:
+        """Return how far a whole recording goes."""
+        with contextlib.suppress(OSError, CcplayError):
+            return max(
+                (getattr(event, "t", 0.0) for event in recorded_events(self.recording)), default=0.0
+            )
+        return 0.0
 
     # --- what must hold afterwards ----------------------------------------------------------
 
