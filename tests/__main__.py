@@ -1,8 +1,8 @@
 """``python -m tests``: run every test, side by side where that spoils nothing.
 
 Labs wait for their packets more than they compute, so several run at a time, and the tests that
-only compute have what they leave of the processors. A test of a lab that fails beside others is not
-judged by that: it is tried again afterwards, alone, and held to the same bounds.
+only compute have what they leave of the processors. A test that fails beside others is not judged
+by that: it is tried again afterwards, alone, and held to the same bounds.
 """
 
 from __future__ import annotations
@@ -62,20 +62,23 @@ def main() -> int:
     cpus = len(os.sched_getaffinity(0))
     with tempfile.TemporaryDirectory() as folder:
         again = Path(folder) / "again"
-        again.touch()
+        failed = [Path(folder) / name for name in ("labs", "screens and units")]
         labs = [*("-n", str(round(cpus * LABS_PER_CPU))), "--dist", "loadgroup"]
         passes = [
-            Pass("labs", "tests/lab", *labs, "--again", str(again)),
+            Pass("labs", "tests/lab", *labs, "--again", str(failed[0])),
             Pass(
                 "screens and units",
                 *("tests/unit", "tests/ui", "-n", str(cpus), "--dist", "loadfile"),
+                *("--again", str(failed[1])),
                 nice=_IDLE,
                 quiet=True,
             ),
         ]
         passed = [each.end() for each in passes]
+        again.write_text("".join(file.read_text() for file in failed if file.exists()))
         if again.read_text():
-            passes.append(Pass("again alone", "tests/lab", "--only", str(again)))
+            every = ("tests/unit", "tests/ui", "tests/lab")
+            passes.append(Pass("again alone", *every, "--only", str(again)))
             passed.append(passes[-1].end())
     width = max(len(each.name) for each in passes)
     for each, good in zip(passes, passed, strict=True):
