@@ -19,7 +19,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -112,9 +112,11 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions):
         speed: float = 1.0,
         fps: float = 10.0,
         ghost: Path | None = None,
+        lab_words: Sequence[str] = (),
     ) -> None:
         super().__init__()
         self.session = session
+        self.lab_words = lab_words
         self.ghosts = Ghosts(session.state)
         self.overlay = Overlay()
         self._first_ghost = Choice(ghost) if ghost else None
