@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from ccplay.analysis.metrics import merits
 from ccplay.analysis.results import CaseResult, CaseStatistics
 from ccplay.analysis.statistics import Statistic
+from ccplay.report.data.amounts import Unit, unit
+from ccplay.report.data.families import by_family
+from ccplay.report.data.findings import common, own, values
 from ccplay.report.data.material import Axis, Parameter, axes, place, point, say, slug
 from ccplay.report.data.naming import words
-from ccplay.report.data.published import common, own, values
-from ccplay.report.terminal.amounts import Unit, unit
-from ccplay.report.terminal.repeats_table import by_family
 
 _FAR = 1.8
 """Multiple of the greatest point beyond which intervals are cut."""

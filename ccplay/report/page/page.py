@@ -15,11 +15,11 @@ from ccplay import __version__
 from ccplay.analysis.results import CaseStatistics
 from ccplay.model.events import Hello, LinkChanged
 from ccplay.report.data import agreement
+from ccplay.report.data.families import by_family
+from ccplay.report.data.findings import Column, columns, findings
 from ccplay.report.data.material import Material, Run, say, slug
 from ccplay.report.data.naming import words
 from ccplay.report.page import machine, run_tables, sections
-from ccplay.report.page.findings import Column, columns, findings
-from ccplay.report.terminal.repeats_table import by_family
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _MANY = 9
