@@ -99,7 +99,7 @@ def findings(result: Result) -> list[Finding]:
     families = by_family(result.statistics).values()
     family_of = {case.name: family for family in families for case in family}
     for case in result.statistics:
-        theirs = own(case, family_of[case.name])
+        theirs = published_of(case, family_of[case.name])
         others = (each.figure for each in case.published)
         found += [
             Finding(
@@ -116,7 +116,9 @@ def findings(result: Result) -> list[Finding]:
 
 def readings(result: Result) -> list[Reading]:
     """Return what others published of whole families, each reading once."""
-    shared = {name: common(family) for (name, _), family in by_family(result.statistics).items()}
+    shared = {
+        name: published_of_all(family) for (name, _), family in by_family(result.statistics).items()
+    }
     return [
         Reading(name, figure, values(theirs, figure), _notes(theirs, figure))
         for name, theirs in shared.items()
@@ -169,7 +171,7 @@ def agreement(result: Result) -> str:
     return f"{held} in the 95 % confidence intervals of ours; {farthest}"
 
 
-def common(family: Sequence[CaseStatistics]) -> list[PublishedResult]:
+def published_of_all(family: Sequence[CaseStatistics]) -> list[PublishedResult]:
     """Return the values published of a whole family, which every point of its matrix has.
 
     Shown beside each point, they would look like values of that point.
@@ -180,9 +182,9 @@ def common(family: Sequence[CaseStatistics]) -> list[PublishedResult]:
     return [each for each in first.published if all(each in case.published for case in others)]
 
 
-def own(case: CaseStatistics, family: Sequence[CaseStatistics]) -> list[PublishedResult]:
+def published_of(case: CaseStatistics, family: Sequence[CaseStatistics]) -> list[PublishedResult]:
     """Return the values published of this case alone."""
-    shared = common(family)
+    shared = published_of_all(family)
     return [each for each in case.published if each not in shared]
 
 

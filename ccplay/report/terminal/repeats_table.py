@@ -13,7 +13,7 @@ from ccplay.analysis.results import CaseResult, CaseStatistics, PublishedResult,
 from ccplay.analysis.statistics import CONFIDENCE
 from ccplay.report.data.amounts import Unit, unit
 from ccplay.report.data.families import by_family, family_of, some_of
-from ccplay.report.data.findings import common, own, sources, values
+from ccplay.report.data.findings import published_of, published_of_all, sources, values
 from ccplay.report.data.verdicts import Verdict, misbehaviours, run_name, verdicts
 from ccplay.report.terminal.column_heads import GAP, Column, deal, table
 
@@ -76,9 +76,9 @@ def _rows(cases: Sequence[CaseStatistics]) -> Iterator[_CaseRow]:
     """Yield the lines of a table; what was published of all stands once below them."""
     for case in cases:
         yield _CaseRow(case)
-        if published := own(case, cases):
+        if published := published_of(case, cases):
             yield _CaseRow(case, published)
-    if published := common(cases):
+    if published := published_of_all(cases):
         yield _CaseRow(cases[0], published)
 
 
