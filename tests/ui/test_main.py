@@ -77,8 +77,8 @@ async def test_the_network_has_a_row_for_each_host_of_the_fuller_side() -> None:
     hello = next(stream())
     assert isinstance(hello, Hello)
     network = plan(Topology(kind="parking-lot", parameters={"hops": 5}))
-    hello = msgspec.structs.replace(hello, network=network)
-    async with playing(live(iter([hello, Ready(t=0.1)])), size=(120, 60)) as (app, pilot):
+    events: list[AnyEvent] = [msgspec.structs.replace(hello, network=network), Ready(t=0.1)]
+    async with playing(live(iter(events)), size=(120, 60)) as (app, pilot):
         for _ in network.observed:
             app.main.draw()
             await pilot.pause()
