@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, TextIO
 
 from ccplay.commands import options
 from ccplay.commands.front import behind_front
+from ccplay.errors import CcplayError
+from ccplay.visible import tell
 
 if TYPE_CHECKING:
     from ccplay.session.session import Session
@@ -34,10 +36,15 @@ def show(session: Session, arguments: argparse.Namespace) -> int:
 
 
 def _show(session: Session, arguments: argparse.Namespace, ghost: Path | None) -> int:
+    from ccplay.ui import preferences
     from ccplay.ui.app import CcplayApp
+    from ccplay.ui.themes import load_looks
 
+    looks = load_looks()
     app = CcplayApp(
         session,
+        looks=looks,
+        preferences=preferences.load(looks),
         look=arguments.theme,
         ascii=arguments.ascii or not can_draw(sys.stdout),
         start_at=getattr(arguments, "at", 0.0),
@@ -46,6 +53,10 @@ def _show(session: Session, arguments: argparse.Namespace, ghost: Path | None) -
         lab_words=options.lab_words(arguments),
     )
     app.run()
+    try:
+        preferences.keep(app.changed_choices())
+    except CcplayError as error:
+        tell(f"ccplay: {error}")
     if app.return_code:
         return app.return_code
     if session.failure is not None:

@@ -200,7 +200,7 @@ def make_directory(path: Path) -> None:
 
 def give_all(folder: Path) -> None:
     """Give what other programs have made in a folder of ours to sudo's caller, too."""
-    if (caller := _caller()) is not None:
+    if (caller := sudo_caller()) is not None:
         for path in (folder, *folder.rglob("*")):
             os.chown(path, *caller, follow_symlinks=False)
 
@@ -232,7 +232,7 @@ def trusts(user: int) -> bool:
     """Whether what ``user`` owns may lead us: root's, our own, or that of sudo's caller."""
     if user in (0, os.geteuid()):
         return True
-    caller = _caller()
+    caller = sudo_caller()
     # In a user namespace real root has the number of nobody: it is the one who owns /.
     return (caller is not None and user == caller[0]) or user == Path("/").stat().st_uid
 
@@ -286,7 +286,7 @@ def _enter(here: int, name: str, *, make: bool) -> int:
     return made
 
 
-def _caller() -> tuple[int, int] | None:
+def sudo_caller() -> tuple[int, int] | None:
     """Return user and group of sudo's caller; None without sudo."""
     words = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
     if os.geteuid() != 0 or not all(_NUMBER.fullmatch(word) for word in words):
@@ -296,7 +296,7 @@ def _caller() -> tuple[int, int] | None:
 
 def _give(descriptor: int) -> None:
     """Give what root has just made to who became root by sudo."""
-    if (caller := _caller()) is not None:
+    if (caller := sudo_caller()) is not None:
         # Root of a user namespace may own nothing for others.
         with contextlib.suppress(OSError):
             os.fchown(descriptor, *caller)

@@ -1,4 +1,4 @@
-"""What screens need of the app: its theme and its characters, and how to switch them."""
+"""What screens need of the app: its theme, characters, strokes and keys."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any, Protocol, cast
 from textual.app import App
 
 from ccplay.ui.cells.glyphs import Glyphs
-from ccplay.ui.themes import Look
+from ccplay.ui.keymap import Keymap
+from ccplay.ui.themes import Look, StrokeName
 
 
 class Appearance(Protocol):
@@ -19,9 +20,18 @@ class Appearance(Protocol):
     """The theme in use."""
     glyphs: Glyphs
     """The characters in use."""
+    keymap: Keymap
+    """The keys in use."""
+
+    @property
+    def stroke(self) -> StrokeName:
+        """How thick the lines of plots are."""
 
     def use_look(self, name: str) -> None:
         """Switch to another theme."""
+
+    def use_stroke(self, stroke: StrokeName) -> None:
+        """Switch to lines of another thickness."""
 
     def use_glyphs(self, glyphs: Glyphs) -> None:
         """Switch to another set of characters."""

@@ -14,6 +14,7 @@ from textual.widgets import Static
 
 from ccplay.model.wording import CA_STATES
 from ccplay.ui.cells.glyphs import UNICODE, Glyphs
+from ccplay.ui.keymap import DEFAULT, Keymap
 from ccplay.ui.keys import GROUPS, bindings_of, group_of, wording
 from ccplay.ui.modal import Modal
 from ccplay.ui.plots.table import PLOTS
@@ -74,6 +75,7 @@ class HelpScreen(Modal[None]):
     def compose(self) -> ComposeResult:
         """Compose the keys first, then how to read the plots."""
         glyphs: Glyphs = getattr(self.app, "glyphs", UNICODE)
+        keymap: Keymap = getattr(self.app, "keymap", DEFAULT)
         self.set_class(glyphs.name == "ascii", "ascii")
         groups = list(grouped(self._keys_below()).items())
         pairs = [groups[at : at + 2] for at in range(0, len(groups), 2)]
@@ -82,7 +84,7 @@ class HelpScreen(Modal[None]):
                 Horizontal(*(_section(title.capitalize(), keys, glyphs) for title, keys in pair))
                 for pair in pairs
             ),
-            *(_section(title, lines, glyphs) for title, lines in _explanations(glyphs)),
+            *(_section(title, lines, glyphs) for title, lines in _explanations(glyphs, keymap)),
             id="page",
         )
         page.border_title = "Help"
@@ -109,7 +111,8 @@ def _section(title: str, lines: Sequence[Keys], glyphs: Glyphs) -> Vertical:
     return Vertical(Static(title, classes="title"), Static(table), classes="section")
 
 
-def _explanations(glyphs: Glyphs) -> list[tuple[str, list[Keys]]]:
+def _explanations(glyphs: Glyphs, keymap: Keymap) -> list[tuple[str, list[Keys]]]:
+    key = keymap.shown
     return [
         (
             "The plots share one time axis",
@@ -121,7 +124,8 @@ def _explanations(glyphs: Glyphs) -> list[tuple[str, list[Keys]]]:
                 ),
                 (
                     "W R theory",
-                    "cwnd as CUBIC's W(t) and Reno's line predict it since the last reduction (y)",
+                    "cwnd as CUBIC's W(t) and Reno's line predict it since the last reduction "
+                    f"({key('theory')})",
                 ),
                 (
                     f"{glyphs.drop} drop",
@@ -131,13 +135,17 @@ def _explanations(glyphs: Glyphs) -> list[tuple[str, list[Keys]]]:
                     "base RTT",
                     "RTT of the selected flow's path with empty queues; the rest is queueing delay",
                 ),
-                ("values", "variables of the algorithm in place of RTT (v)"),
+                ("values", f"variables of the algorithm in place of RTT ({key('variable')})"),
                 (f"{glyphs.dashed_vertical} mark", "a change took effect here"),
                 (
                     f"{glyphs.traced} traced",
-                    "every ACK of the flow is recorded (h): zoom in (+)",
+                    f"every ACK of the flow is recorded ({key('trace')}): "
+                    f"zoom in ({key('zoom-in')})",
                 ),
-                (f"{glyphs.ghost * 2} ghost", "an earlier run, dimmed, under this one (g)"),
+                (
+                    f"{glyphs.ghost * 2} ghost",
+                    f"an earlier run, dimmed, under this one ({key('ghost')})",
+                ),
             ],
         ),
         (

@@ -25,13 +25,13 @@ from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal
 
 from ccplay.model.network import Network
 from ccplay.session.session import Session
 from ccplay.state.lab_state import LabState
-from ccplay.ui import selection
+from ccplay.ui import bindings, selection
 from ccplay.ui.actions.lab import LabActions
 from ccplay.ui.actions.look import LookActions
 from ccplay.ui.actions.playback import PlaybackActions
@@ -53,56 +53,13 @@ _NUMBERS_HZ = 4.0
 
 _SHEETS = ("header", "banner", "network", "flows", "ribbon", "events", "footer", "too-small")
 
-_VALUES = "Values of algorithms in place of RTT (V backwards)"
-
 LIVE_ONLY = ("dialog", "mark", "stop", "capture", "trace")
 
 
 class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions):
     """Draws the session at the playhead; asks for commands and never assumes their success."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        # Priority: run at once, so that keys typed after one of these reach its dialog.
-        Binding("f", "dialog('FlowDialog')", "New flow", id="flow", priority=True),
-        Binding("w", "dialog('DownloadDialog')", "Download", id="download", priority=True),
-        Binding("p", "dialog('PingDialog')", "Ping", id="ping", priority=True),
-        Binding("u", "dialog('UdpDialog')", "Cross traffic by UDP", id="udp", priority=True),
-        Binding(
-            "c", "dialog('CongestionDialog')", "Congestion control", id="congestion", priority=True
-        ),
-        Binding("q", "dialog('QueueDialog')", "Queue discipline", id="queue", priority=True),
-        Binding("l", "dialog('LinkDialog')", "Link", id="link", priority=True),
-        Binding("k", "capture", "Capture packets; stop", id="capture", priority=True),
-        Binding("h", "trace", "Trace every ACK; end that", id="trace"),
-        Binding("m", "mark", "Mark; change a mark", id="mark", priority=True),
-        Binding("enter", "put_mark", "Put the mark here", id="put-mark"),
-        Binding("escape", "leave_mark", "Leave the mark where it was", id="leave-mark"),
-        Binding("g", "ghost", "Ghost", id="ghost", priority=True, tooltip="Earlier run as a ghost"),
-        Binding("x", "stop", "Stop what is selected", id="stop"),
-        Binding("space", "freeze", "Freeze, pause, go on", id="freeze"),
-        Binding("left", "scrub(-1)", "Back in time", id="back"),
-        Binding("right", "scrub(1)", "Forward in time", id="forward"),
-        Binding("shift+left", "scrub_far(-1)", "Far back in time", id="far-back"),
-        Binding("shift+right", "scrub_far(1)", "Far forward in time", id="far-forward"),
-        Binding("home", "seek_start", "To the start", id="start"),
-        Binding("end", "seek_end", "To the end, live again", id="end"),
-        Binding("plus,equals_sign", "zoom(1)", "Shorter time axis", id="zoom-in"),
-        Binding("minus", "zoom(-1)", "Longer time axis", id="zoom-out"),
-        Binding("left_square_bracket,less_than_sign", "speed(-1)", "Slower replay", id="slower"),
-        Binding("right_square_bracket,greater_than_sign", "speed(1)", "Faster replay", id="faster"),
-        Binding("down,tab", "select_flow(1)", "Next in the table", id="next-flow"),
-        Binding("up,shift+tab", "select_flow(-1)", "Previous in the table", id="previous-flow"),
-        Binding("b", "other_queue", "Next observed queue", id="way-back"),
-        Binding("v", "variable(1)", "Values of algorithms", id="variable", tooltip=_VALUES),
-        Binding("V", "variable(-1)", id="variable-before"),
-        Binding("t", "next_look", "Next theme", id="theme"),
-        Binding("a", "ascii", "ASCII on and off", id="ascii"),
-        Binding("r", "receiver", "Receiver's table or events", id="receiver"),
-        Binding("y", "theory", "Theory: W(t) and Reno's line", id="theory"),
-        Binding("s", "picture", "Save a picture (SVG)", id="picture"),
-        Binding("S", "save_scenario", "Save as scenario", id="scenario", priority=True),
-        Binding("question_mark", "help", "Help", id="help"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings.MAIN
 
     def __init__(
         self,
@@ -113,6 +70,7 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions):
         fps: float = 10.0,
         ghost: Path | None = None,
         lab_words: Sequence[str] = (),
+        plots: Band | None = None,
     ) -> None:
         super().__init__()
         self.session = session
@@ -124,7 +82,7 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions):
         self._fps = fps
         self._sheets = {name: Sheet(id=name) for name in _SHEETS}
         self._bands = {name: Horizontal(id=name) for name in ("top", "bottom")}
-        self.plots = Band(id="plots")
+        self.plots = plots or Band(id="plots")
         self._drawn_at = time.monotonic()
         self._numbers_at = 0.0
         self._told = 0
@@ -261,11 +219,12 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Leave out what can have no effect."""
-        del parameters
         if action in LIVE_ONLY:
             return self.session.live
         if action in ("put_mark", "leave_mark"):
             return self.marks.carried is not None
+        if action == "enlarge":
+            return isinstance(place := parameters[0], int) and self.plots.has(place)
         if action == "speed":
             return self.session.recorded
         return True

@@ -11,10 +11,12 @@ from ccplay.model.traffic import KINDS, TRAFFIC
 from ccplay.session.session import Session
 from ccplay.state.base_rtt import base_rtt
 from ccplay.state.lab_state import Entry, Flow, LabState, Ping, Queue, Traffic
+from ccplay.ui import keymap
 from ccplay.ui.cells.glyphs import Glyphs
+from ccplay.ui.keymap import Keymap
 from ccplay.ui.playhead import Playhead
 from ccplay.ui.plots.ghosts import Ghost
-from ccplay.ui.themes import Look
+from ccplay.ui.themes import Look, StrokeName
 
 LINGER_S = 10.0
 """So long what has ended stays in the table, to be read."""
@@ -42,6 +44,10 @@ class View:
     """What lies over the selected flow's cwnd; None where nothing shall."""
     notice: str = ""
     """What a person should know of what they do now; empty where that is as always."""
+    stroke: StrokeName = "normal"
+    """How thick the lines of plots are."""
+    keys: Keymap = keymap.DEFAULT
+    """Which keys do what."""
 
     @property
     def state(self) -> LabState:
@@ -113,6 +119,10 @@ class View:
         session = self.session
         read = session.known_from <= self.t <= session.state.now
         return session.recorded and not session.done and not read
+
+    def key(self, name: str) -> str:
+        """Return the key of what has the id ``name``, as a person reads it."""
+        return self.glyphs.translate(self.keys.shown(name))
 
     def ink(self, name: str) -> str:
         """Return a colour of the theme."""

@@ -58,6 +58,8 @@ class Actions(Screen[None]):
             self.ghosts.reading,
             self.overlay.of(self.session.state.flows.get(self.selected or "")),
             self.marks.notice or self.sent,
+            stroke=self.appearance.stroke,
+            keys=self.appearance.keymap,
         )
 
     def redraw(self) -> None:

@@ -48,6 +48,16 @@ class LookActions(Actions):
         """Draw with plain ASCII, or with Unicode again."""
         self.appearance.use_glyphs(UNICODE if self.appearance.glyphs is ASCII else ASCII)
 
+    def action_stroke(self) -> None:
+        """Draw the lines of plots bold, or thin again."""
+        bold = self.appearance.stroke == "bold"
+        self.appearance.use_stroke("normal" if bold else "bold")
+
+    def action_enlarge(self, place: int) -> None:
+        """Give the band of plots to the one in this place, or show all of them again."""
+        self.plots.enlarge(place)
+        self.redraw()
+
     def action_theory(self) -> None:
         """Lay CUBIC's W(t) and Reno's line over the selected flow's cwnd, or take them away."""
         self.overlay.shown = not self.overlay.shown

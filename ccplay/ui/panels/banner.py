@@ -10,11 +10,11 @@ def rows(view: View, width: int) -> list[Row]:
     """Return the banner; nothing where all goes its way."""
     state, session = view.state, view.session
     if session.error:
-        said = f" {session.error}. You can still scroll (←→), save a picture (s), quit (^q)."
+        said = f" {session.error}. {_left(view)}"
         return [[(fit(view.glyphs.translate(said), width), _loud(view, "bad"))]]
     if session.done and not session.recorded:
         reason = state.end_reason or "the lab ended"
-        said = f" Ended: {reason}. You can still scroll (←→), save a picture (s), quit (^q)."
+        said = f" Ended: {reason}. {_left(view)}"
         return [[(fit(view.glyphs.translate(said), width), _loud(view, "warn"))]]
     if state.phase in ("starting", "building") and not session.recorded:
         return [_progress(view, width)]
@@ -22,6 +22,13 @@ def rows(view: View, width: int) -> list[Row]:
         text = view.glyphs.translate(f" {view.notice}")
         return [[(fit(text, width, view.glyphs.ellipsis), f"bold {view.ink('cursor')}")]]
     return []
+
+
+def _left(view: View) -> str:
+    """Say what can still be done."""
+    scroll, keys = f"{view.key('back')}{view.key('forward')}", view.key
+    said = f"You can still scroll ({scroll}), save a picture ({keys('picture')})"
+    return f"{said}, quit ({keys('quit')})."
 
 
 def _progress(view: View, width: int) -> Row:

@@ -17,8 +17,8 @@ from ccplay.units import format_rate, format_size
 WRONG = "!"
 """After the mark of a flow that its algorithm does no good."""
 
-_HINT = "f starts a flow, w a download, p a ping, u UDP"
-_SHORT_HINT = "f flow, w download, p ping, u UDP"
+_HINT = "{} starts a flow, {} a download, {} a ping, {} UDP"
+_SHORT_HINT = "{} flow, {} download, {} ping, {} UDP"
 """What to press where nothing flows."""
 
 
@@ -28,7 +28,9 @@ def rows(view: View, width: int, height: int) -> list[Row]:
     cells = _columns(view, width)
     head = _head(view, cells)
     if not state.traffic and view.session.live:
-        return [head, (), [(f"   {_HINT if cells.wide else _SHORT_HINT}", view.ink("muted"))]]
+        hint = _HINT if cells.wide else _SHORT_HINT
+        said = hint.format(*map(view.key, ("flow", "download", "ping", "udp")))
+        return [head, (), [(f"   {said}", view.ink("muted"))]]
     room = height - 1
     flows = [(flow.name, _flow(view, flow, cells)) for flow in view.listed()]
     others = [(each.name, datagrams.row(view, each, cells)) for each in view.others()]

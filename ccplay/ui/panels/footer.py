@@ -6,41 +6,41 @@ from ccplay.ui.cells.sheet import Row, Run, length
 from ccplay.ui.view import View
 
 LIVE = (
-    ("f", "flow"),
-    ("w", "wget"),
-    ("p", "ping"),
-    ("u", "UDP"),
-    ("c", "congestion"),
-    ("q", "queue"),
-    ("l", "link"),
-    ("space", "freeze"),
-    ("x", "stop"),
-    ("←→", "scrub"),
-    ("+-", "zoom"),
-    ("g", "ghost"),
-    ("m", "mark"),
-    ("h", "trace"),
-    ("b", "way back"),
-    ("t", "theme"),
-    ("v", "values"),
+    ("flow", "flow"),
+    ("download", "wget"),
+    ("ping", "ping"),
+    ("udp", "UDP"),
+    ("congestion", "congestion"),
+    ("queue", "queue"),
+    ("link", "link"),
+    ("freeze", "freeze"),
+    ("stop", "stop"),
+    ("back forward", "scrub"),
+    ("zoom-in zoom-out", "zoom"),
+    ("ghost", "ghost"),
+    ("mark", "mark"),
+    ("trace", "trace"),
+    ("way-back", "way back"),
+    ("theme", "theme"),
+    ("variable", "values"),
 )
-"""Keys of a live session."""
+"""The ids of keys of a live session, and a word for each."""
 
 PAST = (
-    ("space", "pause"),
-    ("←→", "scrub"),
-    ("+-", "zoom"),
-    ("[ ]", "speed"),
-    ("g", "ghost"),
-    ("home/end", "start/end"),
-    ("↑↓", "flow"),
-    ("b", "way back"),
-    ("t", "theme"),
-    ("s", "picture"),
-    ("^q", "quit"),
-    ("v", "values"),
+    ("freeze", "pause"),
+    ("back forward", "scrub"),
+    ("zoom-in zoom-out", "zoom"),
+    ("slower faster", "speed"),
+    ("ghost", "ghost"),
+    ("start end", "start/end"),
+    ("previous-flow next-flow", "flow"),
+    ("way-back", "way back"),
+    ("theme", "theme"),
+    ("picture", "picture"),
+    ("quit", "quit"),
+    ("variable", "values"),
 )
-"""Keys where there is nothing to command."""
+"""The same where there is nothing to command."""
 
 _NARROW = 100
 """Below this width keys of a live session stand closer, or not all that start traffic would fit."""
@@ -52,19 +52,25 @@ _SHORT = {"congestion": "cc"}
 def rows(view: View, width: int) -> list[Row]:
     """Return the footer; the way to all other keys is always there."""
     close = view.session.live and width < _NARROW
-    last = _item(view, "?", "help", close=close)
+    last = _item(view, "help", "help", close=close)
     row: list[Run] = []
-    for key, word in LIVE if view.session.live else PAST:
+    for names, word in LIVE if view.session.live else PAST:
         going = word in ("freeze", "pause") and not view.playhead.running
-        item = _item(view, key, "go on" if going else word, close=close)
+        item = _item(view, names, "go on" if going else word, close=close)
         if length(row) + length(item) + length(last) <= width:
             row += item
     return [[*row, *last]]
 
 
-def _item(view: View, key: str, word: str, *, close: bool) -> list[Run]:
+def _item(view: View, names: str, word: str, *, close: bool) -> list[Run]:
     said = f" {_SHORT.get(word, word)}" if close else f" {word} "
     return [
-        (" " + view.glyphs.translate(key), f"bold {view.ink('cursor')}"),
+        (f" {_keys(view, names)}", f"bold {view.ink('cursor')}"),
         (said, view.ink("muted")),
     ]
+
+
+def _keys(view: View, names: str) -> str:
+    keys = [view.keys.shown(name) for name in names.split()]
+    between = "/" if max(map(len, keys)) > 1 else " " if keys[0] == "[" else ""
+    return view.glyphs.translate(between.join(keys))

@@ -18,24 +18,33 @@ from ccplay.ui.view import View
 class Band(Horizontal):
     """Plots side by side on one time axis."""
 
-    def __init__(self, *, id: str) -> None:  # noqa: A002
+    def __init__(
+        self,
+        *,
+        id: str,  # noqa: A002
+        chosen: tuple[str, ...] = DEFAULT,
+        large: str = "",
+    ) -> None:
+        """``chosen`` names plots from left to right, ``large`` the one that is shown alone."""
         super().__init__(id=id)
-        self.chosen: tuple[str, ...] = DEFAULT
+        self.chosen = chosen
         """Names from left to right; what has no room at the right is not shown."""
+        self._large = large
+        """The plot that has the band to itself; empty where they share it."""
         self._room = len(DEFAULT)
         self._screen_width = 0
         # One that was taken away is only hidden: it may come back at once.
-        self._canvases = {name: Canvas(id=name) for name in DEFAULT}
+        self._canvases = {name: Canvas(id=name) for name in dict.fromkeys((*chosen, large)) if name}
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The names of those that have room."""
-        return self.chosen[: self._room]
+        """The names of those that have room, or of the one that has the band to itself."""
+        return (self._large,) if self._large else self.chosen[: self._room]
 
     @property
     def columns(self) -> int:
         """How many cells of time the first plot has."""
-        return self._canvases[self.chosen[0]].columns
+        return self._canvases[self.shown[0]].columns
 
     def compose(self) -> ComposeResult:
         """Make the canvases."""
@@ -51,8 +60,19 @@ class Band(Horizontal):
             last = name == shown[-1]
             canvas.styles.width = width - each * (len(shown) - 1) if last else each
 
+    def has(self, place: int) -> bool:
+        """Whether there is room for a plot in this place, counted from 0."""
+        return place < min(len(self.chosen), self._room)
+
+    def enlarge(self, place: int) -> None:
+        """Give the whole band to the plot in this place; where it has that, share it again."""
+        name = self.chosen[place]
+        self._large = "" if name == self._large else name
+        self.lay_out(self._screen_width)
+
     def toggle(self, name: str) -> None:
         """Show a plot, in place of the last where there is no room for one more, or hide it."""
+        self._large = ""
         self.chosen = toggled(self.chosen, name, self._room)
         if name not in self._canvases:
             # What algorithms call their values is theirs.
