@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -10,10 +11,12 @@ from rich.console import RenderableType
 from textual._compositor import ChopsUpdate
 from textual.app import App
 from textual.binding import BindingType
+from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
 from ccplay.errors import UsageError
 from ccplay.session.session import Session
+from ccplay.state.lab_state import Entry
 from ccplay.ui import bindings
 from ccplay.ui.cells.diff_writer import ThriftyUpdate
 from ccplay.ui.cells.glyphs import ASCII, UNICODE, Glyphs
@@ -24,6 +27,9 @@ from ccplay.ui.preferences import NONE, Preferences
 from ccplay.ui.screen import MainScreen
 from ccplay.ui.terminal import Terminal
 from ccplay.ui.themes import Look, StrokeName, load_looks
+
+_MOST_TOLD = 500
+"""Toasts whose text is kept."""
 
 
 class CcplayApp(App[int]):
@@ -67,6 +73,7 @@ class CcplayApp(App[int]):
         self.keymap = Keymap(mine.keys)
         self.set_keymap(self.keymap.own)
         self._mistakes = mine.mistakes
+        self.told: deque[Entry] = deque(maxlen=_MOST_TOLD)
         for each in self.looks.values():
             self.register_theme(each.textual_theme)
         self.theme = self.look.textual_theme.name
@@ -85,6 +92,20 @@ class CcplayApp(App[int]):
     def get_default_screen(self) -> Screen[Any]:
         """Return the main screen."""
         return self.main
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = True,
+    ) -> None:
+        """Raise a toast, and keep what it says: it may be gone before it is read."""
+        kind = {"information": "info"}.get(severity, severity)
+        self.told.append(Entry(self.session.state.now, kind, message))
+        super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
 
     def action_command_palette(self) -> None:
         """Open the palette: all that the lab can do, by name."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
 from textual.app import App
 
+from ccplay.state.lab_state import Entry
 from ccplay.ui.cells.glyphs import Glyphs
 from ccplay.ui.keymap import Keymap
 from ccplay.ui.themes import Look, StrokeName
@@ -22,6 +24,8 @@ class Appearance(Protocol):
     """The characters in use."""
     keymap: Keymap
     """The keys in use."""
+    told: Sequence[Entry]
+    """What toasts said, oldest first."""
 
     @property
     def stroke(self) -> StrokeName:

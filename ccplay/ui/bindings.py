@@ -67,6 +67,7 @@ MAIN: list[BindingType] = [
     Binding("B", "stroke", "Bold lines on and off", id="stroke"),
     Binding("a", "ascii", "ASCII on and off", id="ascii"),
     Binding("r", "receiver", "Receiver's table or events", id="receiver"),
+    Binding("e", "events", "Events in full", id="events", tooltip="Events and messages in full"),
     Binding("y", "theory", "Theory: W(t) and Reno's line", id="theory"),
     Binding("s", "picture", "Save a picture (SVG)", id="picture"),
     Binding("S", "save_scenario", "Save as scenario", id="scenario", priority=True),

@@ -113,6 +113,7 @@ def _section(title: str, lines: Sequence[Keys], glyphs: Glyphs) -> Vertical:
 
 def _explanations(glyphs: Glyphs, keymap: Keymap) -> list[tuple[str, list[Keys]]]:
     key = keymap.shown
+    theory, zoom = key("theory"), key("zoom-in")
     return [
         (
             "The plots share one time axis",
@@ -124,8 +125,7 @@ def _explanations(glyphs: Glyphs, keymap: Keymap) -> list[tuple[str, list[Keys]]
                 ),
                 (
                     "W R theory",
-                    "cwnd as CUBIC's W(t) and Reno's line predict it since the last reduction "
-                    f"({key('theory')})",
+                    f"cwnd as CUBIC's W(t) and Reno's line have it since its last cut ({theory})",
                 ),
                 (
                     f"{glyphs.drop} drop",
@@ -139,8 +139,7 @@ def _explanations(glyphs: Glyphs, keymap: Keymap) -> list[tuple[str, list[Keys]]
                 (f"{glyphs.dashed_vertical} mark", "a change took effect here"),
                 (
                     f"{glyphs.traced} traced",
-                    f"every ACK of the flow is recorded ({key('trace')}): "
-                    f"zoom in ({key('zoom-in')})",
+                    f"every ACK of the flow is recorded ({key('trace')}): zoom in ({zoom})",
                 ),
                 (
                     f"{glyphs.ghost * 2} ghost",

@@ -27,6 +27,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
+from textual.widgets._toast import ToastRack
 
 from ccplay.model.network import Network
 from ccplay.session.session import Session
@@ -47,6 +48,9 @@ from ccplay.ui.view import View
 
 LEAST = (80, 24)
 """The smallest terminal that all parts fit in."""
+
+_WIDE = 112
+"""Cells of a screen from which on the table has units, and toasts stand over the ribbon alone."""
 
 _NUMBERS_HZ = 4.0
 """Numbers change no oftener, or nobody could read them."""
@@ -120,13 +124,16 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions):
     def lay_out(self, width: int, height: int) -> None:
         """Give every part its place on a terminal of ``width`` by ``height`` cells."""
         self.set_class(width < LEAST[0] or height < LEAST[1], "-small")
-        table = 58 if width >= 112 else 38
+        table = 58 if width >= _WIDE else 38
         self._bands["top"].styles.height = max(min((height - 4) // 4, network.height(self.view)), 5)
         self._bands["bottom"].styles.height = max(min((height - 6) // 4, 12), 4)
         self._sheets["flows"].styles.width = table
         self._sheets["network"].styles.width = width - table
         third = width // 3
         self.plots.lay_out(width)
+        toasts = self.get_child_by_type(ToastRack)
+        toasts.styles.max_height = self._bands["bottom"].styles.height
+        toasts.styles.max_width = third if width >= _WIDE else width
         self._sheets["ribbon"].styles.width = third
         self._sheets["events"].styles.width = width - third
 
@@ -182,8 +189,9 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions):
             return
         if view.playhead.running:
             self.sent = ""
-        said = banner.rows(view, self.size.width)
+        said = banner.rows(view, *self.size)
         self.set_class(bool(said), "-banner")
+        self._sheets["banner"].styles.height = len(said)
         bottom = receiver.rows if self.shows_receiver else log.rows
         self._show("header", lambda width, _: header.rows(view, width))
         self._show("banner", lambda *_: said)

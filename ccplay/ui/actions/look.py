@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ccplay.errors import CcplayError
+from ccplay.state.lab_state import Entry
 from ccplay.ui import selection
 from ccplay.ui.actions.base import Actions
 from ccplay.ui.cells.glyphs import ASCII, UNICODE
@@ -92,6 +93,20 @@ class LookActions(Actions):
             self.playhead.jump(self.session.state.now, self.session.state.now)
             self.playhead.running = not self.session.done
         self.redraw()
+
+    def action_events(self) -> None:
+        """Show the event log in full, with what toasts said."""
+        from ccplay.ui.events_screen import EventsScreen  # noqa: PLC0415 - as above
+
+        look, glyphs = self.appearance.look, self.appearance.glyphs
+        self.app.push_screen(EventsScreen(self._lines, look, glyphs))
+
+    def _lines(self) -> list[Entry]:
+        """Return the log up to the moment shown, and the toasts that are not from it."""
+        log = self.view.entries(len(self.session.state.log))
+        texts = {each.text for each in self.session.state.log}
+        told = [each for each in self.appearance.told if each.text not in texts]
+        return sorted([*log, *told], key=lambda each: each.t)
 
     def action_help(self) -> None:
         """Show all keys and what the screen means."""

@@ -19,6 +19,7 @@ LIVE = (
     ("zoom-in zoom-out", "zoom"),
     ("ghost", "ghost"),
     ("mark", "mark"),
+    ("events", "events"),
     ("trace", "trace"),
     ("way-back", "way back"),
     ("theme", "theme"),
@@ -37,6 +38,7 @@ PAST = (
     ("way-back", "way back"),
     ("theme", "theme"),
     ("picture", "picture"),
+    ("events", "events"),
     ("quit", "quit"),
     ("variable", "values"),
 )

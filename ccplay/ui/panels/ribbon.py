@@ -16,16 +16,22 @@ from ccplay.ui.view import View
 _HOLD = 3.5
 """So many intervals a sample stands for, as in the plots."""
 
-_SHORT = ("opn", "dis", "cwr", "rec", "loss")
+_SHORT = ("opn", "dis", "CWR", "rec", "loss")
+_NAMES_WIDTH = sum(len(word) + 2 for word in CA_STATES) - 1
+"""Cells that the kernel's names of the states take."""
+
+_HEADS = ("congestion state  ", "state  ")
 
 
 def title(view: View, width: int) -> list[Run]:
     """Return the legend."""
-    words = CA_STATES if width >= 52 else _SHORT
-    row: list[Run] = [("state  " if width >= 36 else "", f"bold {view.ink('text')}")]
+    words = CA_STATES if width >= _NAMES_WIDTH else _SHORT
+    needed = sum(len(word) + 2 for word in words)
+    head = next((each for each in _HEADS if len(each) + needed - 1 <= width), "")
+    row: list[Run] = [(head, f"bold {view.ink('text')}")]
     for state, word in enumerate(words):
         row.append((view.glyphs.ribbon[state], view.look.ca_states[state]))
-        row.append((f"{word.lower()} ", view.ink("muted")))
+        row.append((f"{word} ", view.ink("muted")))
     return row
 
 
