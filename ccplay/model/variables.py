@@ -1,4 +1,4 @@
-"""Variables: what is known over time of flows, queues, pings and other traffic, one description each.
+"""Variables: what is known over time of flows, queues and other traffic, one description each.
 
 Those of every session stand in a table by their subject. Those that algorithms and disciplines
 report of themselves (``Sweep.own``, ``Sweep.queue_own``) are read off their names: the
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
@@ -79,6 +79,8 @@ class Variable:
     """What its column holds."""
     rate: Rate | None = None
     """How it is derived from a variable that is kept; None: it is sampled itself."""
+    wire: str = ""
+    """Its name in the stream where ``one`` is part of that: ``htcp_beta_1000``."""
     about: str = ""
     """Title of a figure's panel where ``title`` is too terse for one."""
     label: str = ""
@@ -99,7 +101,7 @@ class Variable:
     @property
     def series(self) -> str:
         """Name of the series that it is read from: its own, or the counter it is the rate of."""
-        return self.rate.counter if self.rate else self.name
+        return self.rate.counter if self.rate else self.wire or self.name
 
     @property
     def whole(self) -> bool:
@@ -237,24 +239,24 @@ DELAY = Variable(
     about="one-way delay of the flow's packets",
     label="delay",
 )
-"""Mean one-way delay of what arrived since the sample before; flows that are monitored have it too."""
+"""Mean one-way delay of what arrived since the sample before; monitored flows have it too."""
 UDP_VARIABLES = (RECEIVED, LOSS, DELAY)
 """What a monitor sees of cross traffic between two of its samples."""
 
+
+def _by_name(variables: Sequence[Variable]) -> dict[str, Variable]:
+    return {each.name: each for each in variables}
+
+
 VARIABLES: dict[Subject, dict[str, Variable]] = {
-    subject: {each.name: each for each in table}
-    for subject, table in (
-        ("flow", FLOW_VARIABLES),
-        ("queue", QUEUE_VARIABLES),
-        ("ping", PING_VARIABLES),
-        ("udp", UDP_VARIABLES),
-        ("short-flows", SHORT_FLOW_VARIABLES),
-        ("download", DOWNLOAD_VARIABLES),
-    )
+    "flow": _by_name(FLOW_VARIABLES),
+    "queue": _by_name(QUEUE_VARIABLES),
+    "ping": _by_name(PING_VARIABLES),
+    "udp": _by_name(UDP_VARIABLES),
+    "short-flows": _by_name(SHORT_FLOW_VARIABLES),
+    "download": _by_name(DOWNLOAD_VARIABLES),
 }
 """Every variable that a session has whatever its algorithms are, by subject and name."""
-
-_MONITORED = {each.name: each for each in UDP_VARIABLES}
 
 
 def kept(variables: Sequence[Variable]) -> tuple[str, ...]:
@@ -282,15 +284,16 @@ def combine(how: Combined, values: Sequence[float]) -> float | None:
 @lru_cache
 def variable(name: str) -> Variable:
     """Return the variable that an algorithm, a discipline or a monitor calls so."""
-    if name in _MONITORED:
-        return _MONITORED[name]
-    words, one = name.split("_"), _KERNELS.get(name)
+    if name in VARIABLES["udp"]:
+        # Of flows that are monitored; their senders' algorithms stand beside it.
+        return replace(VARIABLES["udp"][name], subject=None)
+    wire, words, one = name, name.split("_"), _KERNELS.get(name)
     if len(words) > 2 and _ONE.fullmatch(words[-1]):
         one = int(words.pop())
         name = "_".join(words)
     algorithm = words.pop(0) if len(words) > 1 else ""
     unit = words.pop() if len(words) > 1 and words[-1] in _UNITS else ""
-    return Variable(name, " ".join(words), unit, algorithm=algorithm, one=one)
+    return Variable(name, " ".join(words), unit, algorithm=algorithm, one=one, wire=wire)
 
 
 def say(name: str, value: float) -> str:

@@ -1,0 +1,111 @@
+"""The plots that there are, in the order of a report's figure."""
+
+from __future__ import annotations
+
+from ccplay.model.variables import VARIABLES, Rate, Variable
+from ccplay.plots import derived, settings
+from ccplay.plots.plot import Count, Line, Plot, Setting, Summary
+
+_FLOW, _QUEUE, _PING = VARIABLES["flow"], VARIABLES["queue"], VARIABLES["ping"]
+
+CWND = Plot(
+    name="cwnd",
+    title="cwnd",
+    help="segments that a flow may have in flight, unacknowledged",
+    lines=(Line(_FLOW["cwnd"]),),
+    companions=(Line(_FLOW["ssthresh"], ink="ssthresh"),),
+    least=8.0,
+    missing=("flow", "f"),
+    apart="flow",
+    height_in=1.05,
+    reported=True,
+)
+QUEUE = Plot(
+    name="queue",
+    title="queue",
+    help="packets that wait in front of the observed link; a line shows the limit",
+    lines=(Line(_QUEUE["qlen"], "area", ink="queue"),),
+    in_bytes=Line(_QUEUE["backlog"], "area", ink="queue"),
+    settings=(
+        Setting("queue_limit", "limit", settings.limits, near=True),
+        Setting("mark", "marked from here on", settings.thresholds, near=True),
+    ),
+    counts=(
+        Count(_QUEUE["drops"], "drop", "drops"),
+        Count(_QUEUE["ecn_marks"], "mark", "marks"),
+    ),
+    least=8.0,
+    apart="queue",
+    height_in=1.05,
+    reported=True,
+)
+RTT = Plot(
+    name="rtt",
+    title="RTT",
+    about="round-trip time",
+    help="each flow's smoothed round trip, and ping's from outside",
+    lines=(Line(_PING["rtt_us"], "dots", ink="ping"), Line(_FLOW["srtt_us"])),
+    settings=(Setting("base_rtt", "links' delay", settings.base_rtts, short="base"),),
+    least=2.0,
+    missing=("ping", "p"),
+    height_in=1.15,
+    reported=True,
+)
+GOODPUT = Plot(
+    name="throughput",
+    title="goodput",
+    help="payload acknowledged, as the mean of the last second; Jain's index, share of rate used",
+    lines=(
+        Line(
+            Variable(
+                "goodput",
+                "goodput",
+                "bps",
+                "flow",
+                scale="Mbit/s",
+                combined="sum",
+                rate=Rate("bytes_acked"),
+            )
+        ),
+    ),
+    summaries=(Summary("Jain", "J", derived.jain), Summary("used", "u", derived.utilisation)),
+    least=0.1,
+    missing=("flow", "f"),
+    height_in=1.15,
+    reported=True,
+)
+TRANSFER = Plot(
+    name="transfer",
+    title="transfer",
+    help="payload acknowledged in each interval",
+    lines=(
+        Line(
+            Variable(
+                "transfer",
+                "transfer",
+                "bytes",
+                "flow",
+                scale="kB",
+                combined="sum",
+                rate=Rate("bytes_acked"),
+            ),
+            "bars",
+        ),
+    ),
+    on_screen=False,
+    reported=True,
+)
+ACKED = Plot(
+    name="acked",
+    title="acknowledged",
+    about="acknowledged bytes",
+    help="payload acknowledged since the flow began",
+    lines=(Line(_FLOW["bytes_acked"], "total"),),
+    least=0.1,
+    missing=("flow", "f"),
+    height_in=1.25,
+    reported=True,
+)
+
+PLOTS: dict[str, Plot] = {plot.name: plot for plot in (CWND, QUEUE, RTT, GOODPUT, TRANSFER, ACKED)}
+"""By their names. Those of variables that algorithms report come on top, see ``of_variable``."""
