@@ -116,7 +116,7 @@ class Plot:
     missing: tuple[str, str] | None = None
     """What there is none of where nothing is drawn, and the key that starts one."""
     about: str = ""
-    """Title of a figure's panel; empty: ``title``."""
+    """Title of a figure's panel; empty: ``title``. ``{interval}`` stands for that of ``bars``."""
     label: str = ""
     """On a figure's axis, without the unit; empty: ``title``."""
     apart: Literal["", "flow", "queue"] = ""

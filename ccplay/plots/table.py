@@ -77,6 +77,7 @@ GOODPUT = Plot(
 TRANSFER = Plot(
     name="transfer",
     title="transfer",
+    about="transfer per {interval}",
     help="payload acknowledged in each interval",
     lines=(
         Line(

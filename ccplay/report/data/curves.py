@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from ccplay.analysis.theory import Theory
+from ccplay.model.variables import Variable, combine
+from ccplay.plots.derived import per_second
 from ccplay.state.lab_state import Flow, LabState, Udp
 from ccplay.state.series import MISSING, Series
 
@@ -165,10 +167,27 @@ def _known(series: Series, tick: int) -> float:
     return 0.0
 
 
-def transfers(streams: Sequence[Flow], edges: Sequence[float]) -> list[float]:
-    """Return how many bytes were acknowledged between each two neighbours of ``edges``."""
-    totals = [sum(count_at(each.series["bytes_acked"], t) for each in streams) for t in edges]
-    return [max(b - a, 0.0) for a, b in pairwise(totals)]
+def totals(streams: Sequence[Flow], edges: Sequence[float], variable: Variable) -> list[float]:
+    """Return what the streams of a flow have counted together by each of ``edges``."""
+    every = [each.series[variable.series] for each in streams]
+    found = (combine(variable.combined, [count_at(each, t) for each in every]) for t in edges)
+    return [each or 0.0 for each in found]
+
+
+def transfers(streams: Sequence[Flow], edges: Sequence[float], variable: Variable) -> list[float]:
+    """Return how much a counter of a flow's streams grew between two neighbours of ``edges``."""
+    return [max(b - a, 0.0) for a, b in pairwise(totals(streams, edges, variable))]
+
+
+def rates(
+    series: Series, variable: Variable, start: float, span_s: float, factor: float = 1.0
+) -> Curve:
+    """Return the rate of a counter in each interval of its window, at the interval's end."""
+    over_s = variable.rate.over_s if variable.rate else 1.0
+    edges = bins(start, start + span_s, over_s)
+    counts = [count_at(series, t) for t in edges]
+    each = factor * per_second(variable) / over_s
+    return Curve([t - start for t in edges[1:]], [(b - a) * each for a, b in pairwise(counts)])
 
 
 def bins(start: float, end: float, width: float) -> list[float]:

@@ -206,7 +206,7 @@ def _queue_runs(view: View, variable: Variable, factor: float) -> list[Run]:
 
 
 def _queue_ghosts(view: View, variable: Variable, factor: float) -> list[ShiftedTrace]:
-    if variable.subject is None or variable.rate is not None or view.queue is None:
+    if variable.subject is None or variable.rate is not None:
         return []
     return ghost_plots.queue(view, variable.name, factor)
 
@@ -224,7 +224,7 @@ def _queue_ghost_values(view: View, variable: Variable, factor: float) -> list[R
 
 
 def _ping_traces(view: View, line: Line, factor: float) -> list[Trace]:
-    pen = Pen(view.ink("ping"), "dots", ascii=":")
+    pen = Pen(view.ink(line.ink), "dots", ascii=":")
     return [
         DotTrace(ping.rtt_us, pen, factor)
         for ping in view.state.of(Ping).values()
@@ -233,11 +233,10 @@ def _ping_traces(view: View, line: Line, factor: float) -> list[Trace]:
 
 
 def _ping_runs(view: View, variable: Variable, factor: float) -> list[Run]:
-    found = (_at(ping.rtt_us, variable, view.t, factor) for ping in view.pings())
     return [
         (f" ping {write(variable, value)}", view.ink("ping"))
-        for value in found
-        if value is not None
+        for ping in view.pings()
+        if (value := _at(ping.rtt_us, variable, view.t, factor)) is not None
     ]
 
 
