@@ -1,4 +1,4 @@
-"""Settings that plots draw beside what was measured: limits, thresholds, base RTTs."""
+"""Settings that plots draw beside what was measured: limits, thresholds, delays, rates."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.model.wording import limit_unit
 from ccplay.plots.plot import Changes, Scope
 from ccplay.state import base_rtt
-from ccplay.state.lab_state import LabState
+from ccplay.state.lab_state import LabState, Udp
 
 _HEADER_BYTES = 14
 FRAME_BYTES = 1514
@@ -46,6 +46,21 @@ def base_rtts(scope: Scope) -> Changes:
     hello = scope.state.hello
     found = base_rtt.base_rtt(scope.state, hello.network if hello else None, *scope.ends)
     return tuple((t, None if ms is None else ms * 1e3) for t, ms in found)
+
+
+def sent_rates(scope: Scope) -> Changes:
+    """Return what all cross traffic together is set to send at each change, in bits per second."""
+    steps: list[tuple[float, int]] = []
+    for udp in scope.state.of(Udp).values():
+        ends = [each for each in (udp.stopped, udp.ended) if each is not None]
+        if udp.duration_s is not None:
+            # The news of its last packet comes later.
+            ends.append(udp.started + udp.duration_s)
+        steps.append((udp.started, udp.rate_bps))
+        steps += [(min(ends), -udp.rate_bps)] if ends else []
+    moments = sorted({t for t, _ in steps})
+    sums = [sum(rate for t, rate in steps if t <= moment) for moment in moments]
+    return tuple((t, float(rate) or None) for t, rate in zip(moments, sums, strict=True))
 
 
 def _qdisc(setting: LinkSetting, name: str) -> Qdisc | None:

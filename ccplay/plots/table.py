@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ccplay.model.variables import VARIABLES, Rate, Variable
+from ccplay.model.variables import DELAY, LOSS, RECEIVED, VARIABLES, Rate, Variable
 from ccplay.plots import derived, settings
 from ccplay.plots.plot import Count, Line, Plot, Setting, Summary
 
 _FLOW, _QUEUE, _PING = VARIABLES["flow"], VARIABLES["queue"], VARIABLES["ping"]
+_NO_UDP = ("cross traffic that is monitored", "u")
 
 CWND = Plot(
     name="cwnd",
@@ -38,6 +39,34 @@ QUEUE = Plot(
     apart="queue",
     height_in=1.05,
     reported=True,
+)
+UDP = Plot(
+    name="udp",
+    title="UDP",
+    about="cross traffic",
+    help="rate of cross traffic that arrives, over the last second; a line shows what is sent",
+    lines=(Line(RECEIVED, "area"),),
+    settings=(Setting("queue_limit", "sent", settings.sent_rates, short="sent"),),
+    least=0.1,
+    missing=_NO_UDP,
+    height_in=0.65,
+    reported=True,
+)
+UDP_LOSS = Plot(
+    name="udp-loss",
+    title="UDP loss",
+    help="share of cross traffic's packets that were lost, over the last second",
+    lines=(Line(LOSS),),
+    missing=_NO_UDP,
+    height_in=0.65,
+)
+UDP_DELAY = Plot(
+    name="udp-delay",
+    title="UDP delay",
+    help="mean one-way delay of cross traffic, over the last second",
+    lines=(Line(DELAY),),
+    missing=_NO_UDP,
+    height_in=0.65,
 )
 RTT = Plot(
     name="rtt",
@@ -108,5 +137,8 @@ ACKED = Plot(
     reported=True,
 )
 
-PLOTS: dict[str, Plot] = {plot.name: plot for plot in (CWND, QUEUE, RTT, GOODPUT, TRANSFER, ACKED)}
+PLOTS: dict[str, Plot] = {
+    plot.name: plot
+    for plot in (CWND, QUEUE, UDP, UDP_LOSS, UDP_DELAY, RTT, GOODPUT, TRANSFER, ACKED)
+}
 """By their names. Those of variables that algorithms report come on top, see ``of_variable``."""

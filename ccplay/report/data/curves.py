@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from ccplay.analysis.theory import Theory
-from ccplay.model.variables import Variable, combine
+from ccplay.model.variables import RECEIVED, Variable, combine
 from ccplay.plots.derived import per_second
 from ccplay.state.lab_state import Flow, LabState, Udp
 from ccplay.state.series import MISSING, Series
@@ -240,20 +240,36 @@ def cross_traffic(
 ) -> tuple[list[float], list[float], list[float | None]]:
     """Return moments from ``start`` on, and the bit/s that UDP sent and received between them.
 
-    Of what was received only the mean is known, and not before its end.
+    Of what was received a monitor's samples are known, else only the mean, and not before its end.
     """
     spans = [(max(each.started, start), min(_last_packet(each, end), end)) for each in udp]
-    moments = sorted({t for span in spans for t in span})
+    moments = sorted({t for span in spans for t in span} | _samples(udp, spans))
     sent: list[float] = []
     received: list[float | None] = []
     for left, right in pairwise(moments):
         running = [each for each, (a, b) in zip(udp, spans, strict=True) if a < right and left < b]
         sent.append(sum(each.rate_bps for each in running))
-        arrived = [
-            each.rate_bps * each.received / each.sent if each.sent else None for each in running
-        ]
+        arrived = [_arrived(each, right) for each in running]
         received.append(None if None in arrived else sum(rate or 0.0 for rate in arrived))
     return [t - start for t in moments], sent, received
+
+
+def _samples(udp: Sequence[Udp], spans: Sequence[tuple[float, float]]) -> set[float]:
+    """Return when monitors sampled cross traffic while it was sent."""
+    return {
+        t
+        for each, (left, right) in zip(udp, spans, strict=True)
+        for t in each.timeline.moments(each.timeline.first, each.timeline.end)
+        if left < t < right
+    }
+
+
+def _arrived(udp: Udp, t: float) -> float | None:
+    """Return the bit/s that arrived in the interval that ends at ``t``."""
+    if (seen := udp.seen.get(RECEIVED.name)) is not None:
+        # A sample tells of the time before it; behind the last one nothing newer is known.
+        return seen.at(min(seen.timeline.at_or_after(t), seen.end - 1))
+    return udp.rate_bps * udp.received / udp.sent if udp.sent else None
 
 
 def _last_packet(udp: Udp, end: float) -> float:

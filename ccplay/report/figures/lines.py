@@ -253,7 +253,7 @@ def _counts(ground: Ground) -> None:
             )
 
 
-# --- pings, and what reports variables of its own -----------------------------------------------
+# --- pings, cross traffic, and what reports variables of its own --------------------------------
 
 
 def _pings(ground: Ground, line: Line) -> None:
@@ -267,6 +267,19 @@ def _pings(ground: Ground, line: Line) -> None:
             Line2D([], [], linestyle="", marker=marker, color=colour, label=f"ping {ping.name}")
         )
         ground.top = max(ground.top, dots.top)
+
+
+def _udp(ground: Ground, line: Line) -> None:
+    name, factor = line.variable.name, ground.part.factor(line)
+    for number, udp in enumerate(ground.part.scene.udp):
+        if (series := udp.seen.get(name)) is not None:
+            ink = style.FLOWS[number % len(style.FLOWS)], style.DASHES[number % len(style.DASHES)]
+            found = curves.curve(series, factor=factor, start=ground.start)
+            look: dict[str, Any] = {"color": ink[0], "linestyle": ink[1], "linewidth": 1.0}
+            # A sample tells of the time before it.
+            ground.axes.step(found.t, found.y, where="pre", **look)
+            ground.handles.append(Line2D([], [], label=f"UDP {udp.name}", **look))
+            ground.top = max(ground.top, found.top)
 
 
 def _reporting(ground: Ground, line: Line) -> None:
@@ -283,6 +296,7 @@ _DRAWERS: Mapping[Subject | None, Drawer] = {
     "flow": _flows,
     "queue": _queue,
     "ping": _pings,
+    "udp": _udp,
     None: _reporting,
 }
 """By subject; None is whoever reports a variable of its own."""
@@ -295,6 +309,10 @@ def has(scene: Scene, line: Line) -> bool:
             return bool(scene.queues)
         case "ping":
             return bool(scene.pings)
+        case "udp":
+            # What was sent is known without a monitor.
+            known = line.manner == "area"
+            return any(known or line.variable.name in each.seen for each in scene.udp)
     return any(of_flow(each, line) for each in scene.flows)
 
 

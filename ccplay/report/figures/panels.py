@@ -10,6 +10,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
 from ccplay.analysis.windows import credible
+from ccplay.model.variables import Subject
 from ccplay.plots.plot import Plot
 from ccplay.plots.table import PLOTS
 from ccplay.report.data import curves
@@ -31,16 +32,6 @@ def panels(scene: Scene, inks: Inks, plots: Iterable[Plot] = REPORTED) -> list[P
     """Return the panels of plots that this run has something for, from top to bottom."""
     found: list[Panel] = []
     for plot in plots:
-        if plot.name == "rtt" and scene.udp:
-            found.append(
-                Panel(
-                    "udp",
-                    "cross traffic",
-                    "UDP (Mbit/s)",
-                    0.65,
-                    lambda axes: cross_traffic.draw(axes, scene),
-                )
-            )
         if not any(lines.has(scene, line) for line in plot.lines):
             continue
         match plot.apart:
@@ -61,18 +52,19 @@ def together(part: Part) -> Panel:
     return _panel(part, name, title)
 
 
-_DRAWINGS: Mapping[str, Drawing] = {
-    "rate": rates.throughput,
-    "bars": rates.transfer,
-    "total": rates.acked,
+_DRAWINGS: Mapping[tuple[Subject | None, str], Drawing] = {
+    ("flow", "rate"): rates.throughput,
+    ("flow", "bars"): rates.transfer,
+    ("flow", "total"): rates.acked,
+    ("udp", "area"): cross_traffic.draw,
 }
-"""Of flows, by the manner of a plot's last line; ``rate`` is a line of a derived variable."""
+"""By subject and manner of a plot's last line; ``rate`` is a line of a derived variable."""
 
 
 def _panel(part: Part, name: str, title: str) -> Panel:
     line = part.plot.lines[-1]
     manner = "rate" if line.variable.rate and line.manner == "line" else line.manner
-    drawing = _DRAWINGS.get(manner, lines.draw) if line.subject == "flow" else lines.draw
+    drawing = _DRAWINGS.get((line.subject, manner), lines.draw)
     whole = line.variable.whole and part.unit == line.variable.unit
     return Panel(
         name, title, part.label, part.plot.height_in, partial(_draw, drawing, part), counts=whole

@@ -10,7 +10,7 @@ from ccplay.model.variables import Subject, Variable
 from ccplay.plots.derived import per_second, value_at
 from ccplay.plots.plot import Line
 from ccplay.plots.settings import counts_bytes
-from ccplay.state.lab_state import Flow, Ping, Queue
+from ccplay.state.lab_state import Flow, Ping, Queue, Udp
 from ccplay.state.series import Series
 from ccplay.ui.cells.sheet import Run
 from ccplay.ui.plots import ghost_plots
@@ -29,6 +29,8 @@ from ccplay.ui.view import View
 _SHORT_FROM = 1e7
 """Value from which nobody can read all digits at a glance."""
 _LANES = 12
+_UDP_S = 0.4
+"""Seconds of which a sample of cross traffic stands for 3.5: longer than the second to the next."""
 
 Write = Callable[[float], str]
 
@@ -240,6 +242,33 @@ def _ping_runs(view: View, variable: Variable, factor: float) -> list[Run]:
     ]
 
 
+# --- cross traffic ------------------------------------------------------------------------------
+
+
+def _udp_traces(view: View, line: Line, factor: float) -> list[Trace]:
+    return [
+        SeriesTrace(series, _udp_pen(view, at), factor, _UDP_S)
+        for at, udp in enumerate(view.state.of(Udp).values())
+        if (series := udp.seen.get(line.variable.name)) is not None
+        and udp.started < view.playhead.until
+    ]
+
+
+def _udp_pen(view: View, at: int) -> Pen:
+    """Return how the cross traffic in a place, from 0, is drawn: with its number as its mark."""
+    digit = str(at + 1)[-1]
+    return Pen(view.ink("queue"), mark=digit, lane=at * 5 % _LANES, ascii=digit)
+
+
+def _udp_runs(view: View, variable: Variable, factor: float) -> list[Run]:
+    return [
+        (f" {udp.name} {write(variable, value)}", f"bold {view.ink('queue')}")
+        for udp in view.state.of(Udp).values()
+        if (udp.ended is None or view.t < udp.ended)
+        and (value := _at(udp.seen.get(variable.name), variable, view.t, factor)) is not None
+    ]
+
+
 # --- what algorithms and disciplines report -----------------------------------------------------
 
 
@@ -260,6 +289,7 @@ DRAWERS: Mapping[Subject | None, Drawer] = {
         lambda view, _, factor: list(ghost_plots.pings(view, factor)),
         lambda *_: [],
     ),
+    "udp": Drawer(_udp_traces, _udp_runs, lambda *_: [], lambda *_: []),
     None: Drawer(_reported_traces, _reported_runs, _flow_ghosts, _flow_ghost_values),
 }
 """By subject; None is whoever reports a variable of its own."""
