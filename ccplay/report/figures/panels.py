@@ -9,7 +9,7 @@ from typing import TypeAlias
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
-from ccplay.analysis.windows import credible
+from ccplay.analysis.trust import credible
 from ccplay.model.variables import Subject
 from ccplay.plots.plot import Plot
 from ccplay.plots.table import PLOTS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ccplay.analysis.windows import credible
+from ccplay.analysis.trust import credible
 from ccplay.model.variables import Subject, Variable
 from ccplay.plots.derived import per_second, value_at
 from ccplay.plots.plot import Line
