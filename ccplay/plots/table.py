@@ -136,9 +136,38 @@ ACKED = Plot(
     height_in=1.25,
     reported=True,
 )
+PACING_RATE = Plot(
+    name="pacing-rate",
+    title="pacing rate",
+    help="rate at which the stack lets each flow send; 0 where it does not pace",
+    lines=(Line(_FLOW["pacing_rate"]),),
+    least=0.1,
+    missing=("flow", "f"),
+)
+UNACKED = Plot(
+    name="unacked",
+    title="unacked",
+    about="unacknowledged segments",
+    help="segments that each flow has sent and no ACK has covered yet",
+    lines=(Line(_FLOW["unacked"]),),
+    least=8.0,
+    missing=("flow", "f"),
+)
 
 PLOTS: dict[str, Plot] = {
     plot.name: plot
-    for plot in (CWND, QUEUE, UDP, UDP_LOSS, UDP_DELAY, RTT, GOODPUT, TRANSFER, ACKED)
+    for plot in (
+        CWND,
+        UNACKED,
+        QUEUE,
+        UDP,
+        UDP_LOSS,
+        UDP_DELAY,
+        RTT,
+        GOODPUT,
+        PACING_RATE,
+        TRANSFER,
+        ACKED,
+    )
 }
 """By their names. Those of variables that algorithms report come on top, see ``of_variable``."""
