@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+from ccplay.errors import UsageError
 from ccplay.model.variables import DELAY, LOSS, RECEIVED, VARIABLES, Rate, Variable
 from ccplay.plots import derived, settings
 from ccplay.plots.plot import Count, Line, Plot, Setting, Summary
@@ -171,3 +174,14 @@ PLOTS: dict[str, Plot] = {
     )
 }
 """By their names. Those of variables that algorithms report come on top, see ``of_variable``."""
+
+
+def reported(names: Collection[str] = ()) -> list[Plot]:
+    """Return the plots that a report draws unasked, and those of these names.
+
+    Raises ``UsageError`` for a name that no plot has.
+    """
+    if unknown := [name for name in names if name not in PLOTS]:
+        offered = ", ".join(plot.name for plot in PLOTS.values() if not plot.reported)
+        raise UsageError(f"no plot {', '.join(unknown)}; a report draws on request: {offered}")
+    return [plot for plot in PLOTS.values() if plot.reported or plot.name in names]

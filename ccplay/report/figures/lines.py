@@ -273,11 +273,12 @@ def _udp(ground: Ground, line: Line) -> None:
     name, factor = line.variable.name, ground.part.factor(line)
     for number, udp in enumerate(ground.part.scene.udp):
         if (series := udp.seen.get(name)) is not None:
-            ink = style.FLOWS[number % len(style.FLOWS)], style.DASHES[number % len(style.DASHES)]
             found = curves.curve(series, factor=factor, start=ground.start)
-            look: dict[str, Any] = {"color": ink[0], "linestyle": ink[1], "linewidth": 1.0}
-            # A sample tells of the time before it.
-            ground.axes.step(found.t, found.y, where="pre", **look)
+            dash = style.DASHES[number % len(style.DASHES)]
+            look: dict[str, Any] = {"color": style.QUEUE, "linestyle": dash, "linewidth": 1.0}
+            # A sample tells of the time before it, the first one since the start.
+            began = udp.started - ground.start
+            ground.axes.step([began, *found.t], [*found.y[:1], *found.y], where="pre", **look)
             ground.handles.append(Line2D([], [], label=f"UDP {udp.name}", **look))
             ground.top = max(ground.top, found.top)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import TypeAlias
 
@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from ccplay.analysis.trust import credible
 from ccplay.model.variables import Subject
 from ccplay.plots.plot import Plot
-from ccplay.plots.table import PLOTS
+from ccplay.plots.table import reported
 from ccplay.report.data import curves
 from ccplay.report.data.scene import Scene
 from ccplay.report.figures import cross_traffic, lines, rates
@@ -21,17 +21,17 @@ from ccplay.report.figures.panel import Panel, flow_label, queue_label
 from ccplay.report.figures.style import Inks
 from ccplay.state.lab_state import Flow
 
-REPORTED = tuple(plot for plot in PLOTS.values() if plot.reported)
-"""Plots that a report draws unasked."""
-
 Drawing: TypeAlias = Callable[[Axes, Part], list[Artist]]
 """Draws a panel, and returns what its legend has."""
 
 
-def panels(scene: Scene, inks: Inks, plots: Iterable[Plot] = REPORTED) -> list[Panel]:
-    """Return the panels of plots that this run has something for, from top to bottom."""
+def panels(scene: Scene, inks: Inks, names: Collection[str] = ()) -> list[Panel]:
+    """Return the panels that this run has something for, from top to bottom.
+
+    They are those of the plots that reports draw unasked, and of those of these names.
+    """
     found: list[Panel] = []
-    for plot in plots:
+    for plot in reported(names):
         if not any(lines.has(scene, line) for line in plot.lines):
             continue
         match plot.apart:
