@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -49,7 +50,7 @@ class Pane:
     """One plot on the screen."""
 
     plot: Plot
-    peak: float = 1e9
+    peak: float = math.inf
     """The greatest value of its variable, from which the unit of its axis follows."""
 
     @property
@@ -123,8 +124,12 @@ class Pane:
     def _in_bytes(self, view: View) -> bool:
         return self.plot.in_bytes is not None and in_bytes(view)
 
+    def axis(self, line: Line) -> tuple[str, float]:
+        """Return the unit of the value axis, and the factor from a line's own unit to it."""
+        return line.variable.axis(self.peak)
+
     def _factor(self, line: Line) -> float:
-        return line.variable.axis(self.peak)[1]
+        return self.axis(line)[1]
 
     def _companions(self, view: View) -> list[Trace]:
         names = flow_names(view) if self.plot.companions else []
