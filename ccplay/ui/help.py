@@ -17,7 +17,7 @@ from ccplay.ui.cells.glyphs import UNICODE, Glyphs
 from ccplay.ui.keymap import DEFAULT, Keymap
 from ccplay.ui.keys import GROUPS, bindings_of, group_of, wording
 from ccplay.ui.modal import Modal
-from ccplay.ui.plots.table import PLOTS
+from ccplay.ui.plots.table import PANES
 
 _STATES = (
     "no congestion: cwnd grows",
@@ -118,7 +118,7 @@ def _explanations(glyphs: Glyphs, keymap: Keymap) -> list[tuple[str, list[Keys]]
         (
             "The plots share one time axis",
             [
-                *((plot.title, plot.help) for plot in PLOTS.values()),
+                *((plot.title, plot.help) for plot in PANES.values()),
                 (
                     f"{glyphs.dotted * 2} ssthresh",
                     "below it cwnd doubles each round trip, above it cwnd grows slowly",
