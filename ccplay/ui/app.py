@@ -22,7 +22,7 @@ from ccplay.ui.cells.diff_writer import ThriftyUpdate
 from ccplay.ui.cells.glyphs import ASCII, UNICODE, Glyphs
 from ccplay.ui.keymap import Keymap
 from ccplay.ui.plots.band import Band
-from ccplay.ui.plots.table import PLOTS
+from ccplay.ui.plots.table import PANES
 from ccplay.ui.preferences import NONE, Preferences
 from ccplay.ui.screen import MainScreen
 from ccplay.ui.terminal import Terminal
@@ -150,7 +150,7 @@ class CcplayApp(App[int]):
 
     def _choices(self) -> dict[str, object]:
         # Values of algorithms are there only with the algorithm.
-        plots = tuple(name for name in self.main.plots.chosen if name in PLOTS)
+        plots = tuple(name for name in self.main.plots.chosen if name in PANES)
         return {
             "theme": self.look.name,
             "glyphs": self.glyphs.name,

@@ -24,6 +24,8 @@ class Appearance(Protocol):
     """The characters in use."""
     keymap: Keymap
     """The keys in use."""
+    no_color: bool
+    """Whether the person asked for no colours, see https://no-color.org."""
     told: Sequence[Entry]
     """What toasts said, oldest first."""
 

@@ -18,7 +18,7 @@ from ccplay.scenario.file.lines import locate, nearest
 from ccplay.ui import themes
 from ccplay.ui.keymap import REMAPPABLE, Keymap, remapped, spelled
 from ccplay.ui.plots.table import DEFAULT as PLOTS_SHOWN
-from ccplay.ui.plots.table import PLOTS
+from ccplay.ui.plots.table import PANES
 
 NONE = "none"
 """As ``large``: all plots side by side."""
@@ -164,7 +164,7 @@ def _choice(value: object, allowed: Collection[str]) -> str:
 def _plots(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not value:
         raise ValueError('plots are a list such as ["cwnd", "rtt"]')
-    return tuple(dict.fromkeys(_choice(each, PLOTS) for each in value))
+    return tuple(dict.fromkeys(_choice(each, PANES) for each in value))
 
 
 def _keys(value: object) -> tuple[dict[str, str], dict[str, str]]:
@@ -178,7 +178,7 @@ _SETTINGS: dict[str, Callable[[object, Collection[str]], object]] = {
     "glyphs": lambda value, _: _choice(value, ("unicode", "ascii")),
     "stroke": lambda value, _: _choice(value, ("normal", "bold")),
     "plots": lambda value, _: _plots(value),
-    "large": lambda value, _: _choice(value, (NONE, *PLOTS)),
+    "large": lambda value, _: _choice(value, (NONE, *PANES)),
 }
 """By their names in the file: what reads a value, given the themes that there are."""
 

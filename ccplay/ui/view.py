@@ -16,6 +16,7 @@ from ccplay.ui.cells.glyphs import Glyphs
 from ccplay.ui.keymap import Keymap
 from ccplay.ui.playhead import Playhead
 from ccplay.ui.plots.ghosts import Ghost
+from ccplay.ui.plots.traces import LINE_KINDS, LineKind
 from ccplay.ui.themes import Look, StrokeName
 
 LINGER_S = 10.0
@@ -46,6 +47,8 @@ class View:
     """What a person should know of what they do now; empty where that is as always."""
     stroke: StrokeName = "normal"
     """How thick the lines of plots are."""
+    colourless: bool = False
+    """Whether the terminal shows no colours."""
     keys: Keymap = keymap.DEFAULT
     """Which keys do what."""
 
@@ -139,6 +142,12 @@ class View:
     def flow_mark(self, name: str) -> str:
         """Return the mark of a flow."""
         return self.glyphs.flow_mark(self.number(name))
+
+    def flow_kind(self, name: str) -> LineKind:
+        """Return how a flow's line is interrupted: in no way where colours tell flows apart."""
+        if not self.colourless and self.glyphs.plot_cells == "braille":
+            return "solid"
+        return LINE_KINDS[self.number(name) % len(LINE_KINDS)]
 
     def running(self) -> list[Flow]:
         """Return the flows, downloads included, that run at the moment shown."""

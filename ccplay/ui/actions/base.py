@@ -60,6 +60,7 @@ class Actions(Screen[None]):
             self.marks.notice or self.sent,
             stroke=self.appearance.stroke,
             keys=self.appearance.keymap,
+            colourless=self.appearance.no_color,
         )
 
     def redraw(self) -> None:

@@ -13,14 +13,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ccplay.ui.cells.sheet import Row, Run, Sheet, spread
 from ccplay.ui.plots.dots import Column
 from ccplay.ui.plots.picture import Picture
 from ccplay.ui.plots.scale import Scale, short, time_ticks
 from ccplay.ui.plots.scale import moment as clock
-from ccplay.ui.plots.traces import Pen, Span
+from ccplay.ui.plots.traces import LineKind, Pen, Span
 
 GUTTER = 5
 """Cells left of the plot's area: labels of four and the axis."""
@@ -30,6 +30,9 @@ _LANES = 12
 
 _SHORT = 8
 """The mark of an earlier run is this many times as short as one of now."""
+
+_THICK = ("line", "area", "dots")
+"""Manners whose lines a bold stroke makes thicker; the others stand back."""
 
 _BITS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))
 """Of a braille cell, by column, from the bottom up."""
@@ -126,7 +129,8 @@ class Canvas(Sheet):
     def _time_axis(self, picture: Picture) -> list[Run]:
         glyphs, inks = picture.glyphs, picture.inks
         ticks = time_ticks(picture.left, picture.width, self.columns // 9)
-        row: list[Run] = [(" " * (GUTTER - 1), ""), (glyphs.bottom_left, inks.axis)]
+        unit = picture.unit if len(picture.unit) < GUTTER else ""
+        row: list[Run] = [(f"{unit:>{GUTTER - 1}}", inks.muted), (glyphs.bottom_left, inks.axis)]
         at = 0
         for moment in ticks:
             x, label = self._column(moment + 1e-6), clock(moment)
@@ -179,7 +183,7 @@ class Canvas(Sheet):
 
     def _cells_of(self, picture: Picture, x: int, spans: list[list[Span | None]]) -> list[Run]:
         """Return the cells of one column: dots in the colour of the uppermost trace."""
-        over, under = Column(self.lines), Column(self.lines)
+        over, under = Column(self.lines, bold=picture.stroke == "bold"), Column(self.lines)
         head = self._column(picture.until - 1e-9)
         for trace, pair in zip(picture.traces, spans, strict=True):
             if not any(pair):
@@ -221,12 +225,14 @@ class Canvas(Sheet):
                 shade = [d for d in range(low) if (d + 2 * at) % gap == 0]
             elif pen.manner in ("dotted", "dots") and high - low > up:
                 dots = range(low, high + 1, max(high - low, 1))
+            dots = _of_kind(pen.kind, dots, at, across * up)
             for dot in (*shade, *dots):
                 line = lines - 1 - dot // up
                 if dashed and not column.has_room(line, pen, x):
                     continue
                 if across == 2:
-                    column.dot(line, _BITS[dx][dot % 4], pen.ink)
+                    thick = pen.manner in _THICK and dot >= low
+                    column.dot(line, _BITS[dx][dot % 4], pen.ink, thick=thick)
                 else:
                     column.sign(line, pen.ascii, pen.ink)
 
@@ -268,3 +274,31 @@ def _peak(picture: Picture, start: float) -> float:
         (each.peak(start, right if each.lasting else picture.until) for each in picture.traces),
         default=0.0,
     )
+
+
+def _of_kind(kind: LineKind, dots: range, at: int, finely: int) -> Sequence[int]:
+    """Return those of a column's dots that a line of this kind has; ``at`` is the column's place.
+
+    A steep piece is interrupted on its way up, any other on its way to the right.
+    """
+    period, drawn = _KINDS[kind] if finely > 1 else _COARSE_KINDS[kind]
+    if len(dots) > period:
+        return [dot for dot in dots if dot % period in drawn]
+    return dots if at % period in drawn else ()
+
+
+_KINDS: dict[LineKind, tuple[int, Collection[int]]] = {
+    "solid": (1, (0,)),
+    "dashed": (8, range(5)),
+    "dotted": (3, (0,)),
+    "dash-dot": (10, (0, 1, 2, 3, 4, 7)),
+}
+"""How many dots a line repeats itself after, and which of them are drawn."""
+
+_COARSE_KINDS: dict[LineKind, tuple[int, Collection[int]]] = {
+    "solid": (1, (0,)),
+    "dashed": (4, range(2)),
+    "dotted": (2, (0,)),
+    "dash-dot": (5, (0, 1, 3)),
+}
+"""The same where a cell is one dot."""

@@ -26,6 +26,9 @@ from ccplay.ui.view import View
 NARROW, WIDE = 30, 36
 """Cells of a title below which a plot shortens words, and from which on it writes them out."""
 
+_FULL = 60
+"""Cells of a title from which on a title in full leaves room for the unit and values."""
+
 _CROWD = 3
 """Number of flows above which only the selected one shows its companions, such as ssthresh."""
 
@@ -86,6 +89,8 @@ class Pane:
             cursor=None if head.running else head.t,
             hint=() if traces else self._hint(view),
             least=self.plot.least,
+            unit=self._short_unit(view),
+            stroke=view.stroke,
             glyphs=view.glyphs,
             inks=_inks(view),
         )
@@ -112,8 +117,13 @@ class Pane:
 
     def title_row(self, view: View, width: int) -> tuple[Row, Row]:
         """Return the title line: what is drawn at the left, its values at the right."""
-        unit = self._unit(view, width)
-        left = [(self.title, f"bold {view.ink('text')}"), (f" {unit}".rstrip(), view.ink("muted"))]
+        unit = f" {self._unit(view, width)}".rstrip()
+        title = self.title
+        if self.plot.full and width >= WIDE:
+            title = self.plot.full
+            # The corner of the axes has it too.
+            unit = unit if width >= _FULL else ""
+        left = [(title, f"bold {view.ink('text')}"), (unit, view.ink("muted"))]
         return left, _fitting(self._numbers(view, width), width - length(left) - 1)
 
     # --- lines ------------------------------------------------------------------------------
@@ -280,6 +290,10 @@ class Pane:
         exact = traced and width >= NARROW and _is_exact(view, width)
         return f"{unit} per ACK" if exact else unit
 
+    def _short_unit(self, view: View) -> str:
+        unit, _ = self._lines(view)[-1].variable.axis(self.peak)
+        return _SHORT.get(unit, unit)
+
     def _hint(self, view: View) -> tuple[str, ...]:
         """Say what to do where there is nothing to see."""
         busy = view.session.error or view.state.phase in ("starting", "building")
@@ -287,7 +301,7 @@ class Pane:
             return ()
         what, key = self.plot.missing
         if view.session.live:
-            return (f"no {what} yet", "", f"press {key} to start one")
+            return (f"no {what} yet", "", f"press {view.key(key)} to start one")
         return (f"no {what} at this time",)
 
 

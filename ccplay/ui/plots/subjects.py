@@ -82,6 +82,7 @@ def flow_pen(view: View, name: str) -> Pen:
     return Pen(
         view.flow_ink(name),
         mark=view.flow_mark(name),
+        kind=view.flow_kind(name),
         lane=view.number(name) * 5 % _LANES,
         ascii=view.flow_mark(name),
     )

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import ClassVar, Literal, Protocol, TypeAlias
+from typing import ClassVar, Literal, Protocol, TypeAlias, get_args
 
 from ccplay.plots.derived import growth
 from ccplay.state.series import Series
@@ -18,6 +18,12 @@ Span: TypeAlias = tuple[float, float]
 Manner: TypeAlias = Literal["line", "area", "dotted", "dots", "sparse", "dashed", "signs"]
 """``sparse`` is a line of every other dot, ``dashed`` one in every other cell, and over other
 traces in every fourth, so that they still show; ``signs`` are cells with the pen's mark."""
+
+LineKind: TypeAlias = Literal["solid", "dashed", "dotted", "dash-dot"]
+"""How a flow's line is interrupted where colours can't tell flows apart."""
+
+LINE_KINDS: tuple[LineKind, ...] = get_args(LineKind)
+"""One a flow; they repeat after the last, with other marks."""
 
 _HOLD = 3.5
 """So many intervals of its series a value stands for; after that there is a gap."""
@@ -38,6 +44,7 @@ class Pen:
     manner: Manner = "line"
     mark: str = ""
     """Drawn at the trace's head and now and then along it, so that colour is not the only cue."""
+    kind: LineKind = "solid"
     lane: int = 0
     """Which columns carry the mark: traces in different lanes don't hide each other's."""
     ascii: str = "*"
