@@ -131,9 +131,9 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions):
         self._sheets["network"].styles.width = width - table
         third = width // 3
         self.plots.lay_out(width)
-        toasts = self.get_child_by_type(ToastRack)
-        toasts.styles.max_height = self._bands["bottom"].styles.height
-        toasts.styles.max_width = third if width >= _WIDE else width
+        for toasts in self.query(ToastRack):
+            toasts.styles.max_height = self._bands["bottom"].styles.height
+            toasts.styles.max_width = third if width >= _WIDE else width
         self._sheets["ribbon"].styles.width = third
         self._sheets["events"].styles.width = width - third
 

@@ -218,7 +218,7 @@ class Canvas(Sheet):
             dashed = pen.manner == "dashed"
             if dashed and (x - pen.lane) % 2:
                 continue
-            dots = range(low, high + 1)
+            dots: Sequence[int] = range(low, high + 1)
             shade: Sequence[int] = ()
             if pen.manner == "area":
                 gap = 4 if across == 2 else 1
@@ -276,7 +276,7 @@ def _peak(picture: Picture, start: float) -> float:
     )
 
 
-def _of_kind(kind: LineKind, dots: range, at: int, finely: int) -> Sequence[int]:
+def _of_kind(kind: LineKind, dots: Sequence[int], at: int, finely: int) -> Sequence[int]:
     """Return those of a column's dots that a line of this kind has; ``at`` is the column's place.
 
     A steep piece is interrupted on its way up, any other on its way to the right.

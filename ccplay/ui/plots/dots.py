@@ -8,7 +8,7 @@ from ccplay.ui.plots.traces import Pen
 _BRAILLE = 0x2800
 
 _QUARTERS = " ▘▝▀▖▌▞▛▗▚▐▜▄▙▟█"
-"""A cell by which of its quarters are filled: upper left 1, upper right 2, lower left 4, right 8."""
+"""A cell by its filled quarters: upper left 1, upper right 2, lower left 4, lower right 8."""
 
 _PAIRS = (0x03, 0x18, 0x44, 0xA0)
 """The two braille dots in each quarter, in the same order."""
