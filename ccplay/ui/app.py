@@ -132,8 +132,11 @@ class CcplayApp(App[int]):
 
     @property
     def stroke(self) -> StrokeName:
-        """How thick the lines of plots are: as a person chose, else as the theme has it."""
-        return self._stroke or self.look.stroke
+        """How thick the lines of plots are: as a person chose, else as the theme has it.
+
+        Without colours they are bold, for thin lines hardly show how they are interrupted.
+        """
+        return self._stroke or ("bold" if self.no_color else self.look.stroke)
 
     def use_stroke(self, stroke: StrokeName) -> None:
         """Switch to lines of another thickness."""

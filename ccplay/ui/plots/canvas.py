@@ -289,9 +289,9 @@ def _of_kind(kind: LineKind, dots: Sequence[int], at: int, finely: int) -> Seque
 
 _KINDS: dict[LineKind, tuple[int, Collection[int]]] = {
     "solid": (1, (0,)),
-    "dashed": (8, range(5)),
-    "dotted": (3, (0,)),
-    "dash-dot": (10, (0, 1, 2, 3, 4, 7)),
+    "dashed": (12, range(8)),
+    "dotted": (4, range(2)),
+    "dash-dot": (12, (*range(6), 8, 9)),
 }
 """How many dots a line repeats itself after, and which of them are drawn."""
 
