@@ -32,7 +32,7 @@ from ccplay.model.events import (
 )
 from ccplay.model.traffic_commands import StopTraffic
 from ccplay.model.wording import describe
-from ccplay.state import connections, downloads, pings, samples, short_flows, udp
+from ccplay.state import connections, downloads, pings, race, samples, short_flows, udp
 from ccplay.state.connections import FLOW_SERIES, Flow
 from ccplay.state.downloads import Download
 from ccplay.state.event_log import Entry, lateness
@@ -216,6 +216,7 @@ def _together(*tables: Handlers) -> dict[type, tuple[Callable[[Any, Any], None],
 
 
 _HANDLERS = _together(
+    race.HANDLERS,
     samples.HANDLERS,
     connections.HANDLERS,
     downloads.HANDLERS,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
 from operator import itemgetter
 from typing import Any
 
@@ -162,7 +161,7 @@ def _traced(event: TraceSamples, start: float) -> Batch:
     times = [round(t - start, 6) for t in sweep_codec.moments(event)]
     batch: Batch = {"t_s": times, "flow": [event.flow] * len(times)}
     for field, column in zip(sweep_codec.TRACE_FIELDS, list(COLUMNS["trace"])[1:], strict=True):
-        batch[column] = _counts(getattr(event, field), len(times))
+        batch[column] = sweep_codec.counts(getattr(event, field), len(times))
     return batch
 
 
@@ -210,7 +209,7 @@ def _variables(
         for name, rows in own.items()
         for what in (variable(name),)
         for member, row in zip(members, rows, strict=True)
-        for t, value in zip(times, _counts(row, len(times)), strict=True)
+        for t, value in zip(times, sweep_codec.counts(row, len(times)), strict=True)
         if value is not None
     ]
     found.sort(key=itemgetter(0))
@@ -234,7 +233,7 @@ def _unpacked(
             continue
         values: list[Any] = []
         for row in fields.get(field, [None] * members):
-            values += _counts(row, rows)
+            values += sweep_codec.counts(row, rows)
         if field == "ca_state":
             values = [_state(value) for value in values]
         elif field == "min_rtt_us":
@@ -244,24 +243,6 @@ def _unpacked(
         order = [member * rows + sweep for sweep in range(rows) for member in range(members)]
         batch = {column: [values[at] for at in order] for column, values in batch.items()}
     return batch
-
-
-def _counts(row: Row, sweeps: int) -> list[int | None]:
-    """Return what a row of a block says of each sweep, exactly; see ``model.Row``."""
-    if isinstance(row, dict):
-        ends = (*row, sweeps)[1:]
-        spans = zip(row.items(), ends, strict=True)
-        return [value for (start, value), end in spans for _ in range(end - start)]
-    if not isinstance(row, list):
-        return [row] * sweeps
-    if None not in row:
-        return list(accumulate(row))
-    found: list[int | None] = []
-    known = 0
-    for step in row:
-        known += step or 0
-        found.append(None if step is None else known)
-    return found
 
 
 def _state(value: int | None) -> str | None:
