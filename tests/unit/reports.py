@@ -8,13 +8,13 @@ from ccplay.analysis.results import (
     CaseResult,
     CaseStatistics,
     Check,
-    FlowResult,
     PublishedResult,
     Result,
 )
 from ccplay.analysis.statistics import statistic
 from ccplay.analysis.trust import HealthResult
 from ccplay.report.data.material import Material, Run
+from ccplay.state.flow_result import FlowResult
 
 PUBLISHED = (0.72, 0.75, 0.67)
 HOSTILE = '<script>alert("1")</script>'

@@ -19,7 +19,8 @@ from ccplay.model.wording import describe
 from ccplay.report.data.curves import cross_traffic
 from ccplay.scenario.file.reading import parse
 from ccplay.session.timeline import ended_at
-from ccplay.state.lab_state import LabState, Udp
+from ccplay.state.lab_state import LabState
+from ccplay.state.udp import Udp
 
 HEAD = 'title = "x"\nduration = "20 s"\ntopology = { kind = "linear" }\n'
 

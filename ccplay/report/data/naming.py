@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ccplay.model.traffic import TRAFFIC
+from ccplay.state.kinds import KEPT
 
 _QUANTITIES = {
     "goodput_bps": "goodput",
-    "rate_bps": "download rate",
     "bytes": "acknowledged payload",
     "duration_s": "duration",
     "fct_s": "flow completion time",
-    "seconds": "download time",
     "elapsed_s": "time to the checkpoint",
     "converged_s": "time to converge",
     "slow_start_s": "time in slow start",
@@ -28,8 +27,6 @@ _QUANTITIES = {
     "utilisation": "utilisation",
     "drops": "drops",
     "marks": "ECN marks",
-    "sent": "pings sent",
-    "lost": "pings lost",
     "ratio": "checkpoint ratio",
     "jain": "Jain's index",
     "min_rtt_ms": "least RTT",
@@ -59,6 +56,12 @@ _GROUPS = {
     "interfaces": "interface",
     **{kind.group: kind.word for kind in TRAFFIC},
 }
+_OWN: dict[str, Mapping[str, str]] = {
+    "queues": {"bytes": "bytes carried"},
+    "interfaces": {each: f"packets {each}" for each in ("sent", "received", "lost")},
+    **{kind.group: KEPT[kind.name].metrics for kind in TRAFFIC},
+}
+"""By group the metrics that mean something else there than elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,18 +98,10 @@ def words(figure: str) -> Words:
     if group not in _GROUPS or not name:
         return Words(_quantity(figure), "", "", figure, "")
     subject = f"{_GROUPS[group]} {name.replace('->', ' → ')}"
-    quantity = _quantity(field)
+    quantity = _OWN[group].get(field) or _quantity(field)
     if "queue" in quantity:
         # "queue length of queue r → h2" would say it twice.
         subject = subject.removeprefix("queue ")
-    if group == "pings" and field.endswith("_ms"):
-        quantity = _ordered(field.removesuffix("_ms"), "RTT")
-    if group in ("flows", "udp") and field.startswith("delay_"):
-        quantity = _ordered(field.removeprefix("delay_").removesuffix("_ms"), "one-way delay")
-    if group in ("udp", "interfaces") and field in ("sent", "received", "lost"):
-        quantity = f"packets {field}"
-    if group != "flows" and field == "bytes":
-        quantity = "bytes carried" if group == "queues" else "bytes that arrived"
     return Words(quantity, subject, _counted(field), f"{group}.{field}", name)
 
 

@@ -11,7 +11,8 @@ from ccplay.model.wording import limit_unit
 from ccplay.report.data.curves import flow_groups
 from ccplay.report.data.naming import in_order
 from ccplay.state.base_rtt import base_rtt
-from ccplay.state.lab_state import Flow, LabState, Ping, Queue, Udp
+from ccplay.state.lab_state import Flow, LabState, Ping, Queue
+from ccplay.state.udp import Udp
 
 _SOME = 4
 """Packets; a queue that never had as many is not drawn."""
