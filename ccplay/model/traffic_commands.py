@@ -16,7 +16,10 @@ from ccplay.model.quantities import (
     SIZE,
     WHOLE,
 )
-from ccplay.model.texts import choice
+from ccplay.model.texts import NAME, choice
+
+_UDP = Field(NAME, "The name of the cross traffic")
+_SHORT_FLOWS = Field(NAME, "The name of the short flows", key="short-flows")
 
 
 class StartFlow(Command, frozen=True):
@@ -113,7 +116,7 @@ class StopPing(Command, frozen=True):
 class StartUdp(Command, frozen=True):
     """Send UDP packets from ``src`` to ``dst`` at a constant rate: cross traffic."""
 
-    udp: Annotated[str | None, settings.UDP] = None
+    udp: Annotated[str | None, _UDP] = None
     """Its name; None takes the next free one: ``u1``, ``u2`` …"""
     src: Annotated[str | None, settings.SRC] = None
     dst: Annotated[str | None, settings.DST] = None
@@ -148,13 +151,13 @@ class StartUdp(Command, frozen=True):
 class StopUdp(Command, frozen=True):
     """End cross traffic."""
 
-    udp: Annotated[str, settings.UDP]
+    udp: Annotated[str, _UDP]
 
 
 class StartShortFlows(Command, frozen=True):
     """Start TCP transfers that arrive at random, each over a connection of its own."""
 
-    short_flows: Annotated[str | None, settings.SHORT_FLOWS] = None
+    short_flows: Annotated[str | None, _SHORT_FLOWS] = None
     """What all of them together are called; None takes the next free name: ``x1``, ``x2`` …"""
     src: Annotated[str | None, settings.SRC] = None
     dst: Annotated[str | None, settings.DST] = None
@@ -190,7 +193,7 @@ class StartShortFlows(Command, frozen=True):
 class StopShortFlows(Command, frozen=True):
     """End short flows; transfers under way are broken off."""
 
-    short_flows: Annotated[str, settings.SHORT_FLOWS]
+    short_flows: Annotated[str, _SHORT_FLOWS]
 
 
 StartTraffic: TypeAlias = StartFlow | StartDownload | StartPing | StartUdp | StartShortFlows

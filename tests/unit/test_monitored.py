@@ -172,7 +172,7 @@ def test_tables_have_it_where_it_was_measured(result: CaseResult) -> None:
     delays = "93.1 / 90.0 / 140"
     assert grid.rows == [
         ["1", "h1 → h2", "– / 784 kbit/s", "1,000", "2.00", delays],
-        ["u1", "h1 → h2", "", "", "", delays],
+        ["u1", "h1 → h2", "400 kbit/s / 392 kbit/s", "100", "2.00", delays],
     ]
     plain = summarise(LabState(), "x")
     assert "Packets, from host to host" not in [each.title for each in grids(_of(plain))]
