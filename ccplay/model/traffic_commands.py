@@ -169,9 +169,18 @@ class StartShortFlows(Command, frozen=True):
             "The mean load: payload of what arrives",
             *(1_000, 1_000_000_000),
             key="rate",
+            label="load",
+            hint="mean, of payload: 1 kbit/s to 1 Gbit/s",
         ),
     ] = 2_000_000
-    bytes: Annotated[int, Field(SIZE, "Mean payload of a transfer", 1_000, 1_000_000_000)] = 100_000
+    bytes: Annotated[
+        int,
+        Field(
+            *(SIZE, "Mean payload of a transfer", 1_000, 1_000_000_000),
+            label="mean size",
+            hint="of a transfer: 1 kB to 1 GB",
+        ),
+    ] = 100_000
     sizes: Annotated[
         str,
         Field(
@@ -179,14 +188,27 @@ class StartShortFlows(Command, frozen=True):
             "Sizes: all fixed, or heavy-tailed (bounded Pareto, shape 1.2)",
         ),
     ] = "pareto"
-    seed: Annotated[int, Field(WHOLE, "The same seed gives the same transfers", 0, 1_000_000)] = 1
+    seed: Annotated[
+        int,
+        Field(
+            *(WHOLE, "The same seed gives the same transfers", 0, 1_000_000),
+            label="seed",
+            hint="the same gives the same transfers",
+        ),
+    ] = 1
     """Of the moments and sizes of transfers."""
     duration_s: Annotated[
         float | None,
         replace(settings.DURATION, meaning="No transfer starts later than so long after the first"),
     ] = None
     count: Annotated[
-        int | None, Field(WHOLE, "How many transfers start", 1, 1_000_000, unset="no limit")
+        int | None,
+        Field(
+            *(WHOLE, "How many transfers start", 1, 1_000_000),
+            label="or after",
+            hint="transfers",
+            unset="no limit",
+        ),
     ] = None
 
 
