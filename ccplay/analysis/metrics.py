@@ -13,7 +13,7 @@ from ccplay.model.quoting import did_you_mean, quote
 from ccplay.model.traffic import TRAFFIC, started_by
 from ccplay.scenario.values import Case, Scenario
 
-NOT_MERITS = frozenset(
+NO_METRICS = frozenset(
     ("name", "parameters", "repeat", "attempt", "checks", "health", "t", "streams", "started_s")
 )
 """Fields of a result that are no metrics: they identify the run or tell whether to trust it."""
@@ -25,7 +25,7 @@ _MEMBERS: dict[str, type[msgspec.Struct]] = {
 """By its key the result of one flow, queue, ping …"""
 
 
-def merits(result: CaseResult) -> dict[str, float]:
+def metrics(result: CaseResult) -> dict[str, float]:
     """Return every number that a run measured, by its place; members of lists by id or link."""
     return dict(_numbers(msgspec.to_builtins(result), ""))
 
@@ -70,14 +70,14 @@ def _fields(kind: type[msgspec.Struct]) -> list[str]:
     return [
         name
         for name, hint in hints.items()
-        if name not in NOT_MERITS and ("float" in hint or "int" in hint) and "[" not in hint
+        if name not in NO_METRICS and ("float" in hint or "int" in hint) and "[" not in hint
     ]
 
 
 def _numbers(value: Any, place: str) -> Iterator[tuple[str, float]]:
     if isinstance(value, dict):
         for key, each in value.items():
-            if key not in NOT_MERITS:
+            if key not in NO_METRICS:
                 yield from _numbers(each, f"{place}.{key}" if place else key)
     elif isinstance(value, list):
         for each in value:

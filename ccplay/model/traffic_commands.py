@@ -170,7 +170,7 @@ class StartShortFlows(Command, frozen=True):
             *(1_000, 1_000_000_000),
             key="rate",
             label="load",
-            hint="mean, of payload: 1 kbit/s to 1 Gbit/s",
+            hint="mean payload: 1 kbit/s to 1 Gbit/s",
         ),
     ] = 2_000_000
     bytes: Annotated[

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ccplay.analysis.metrics import measurable, merits
+from ccplay.analysis.metrics import measurable, metrics
 from ccplay.analysis.summary import summarise
 from ccplay.errors import ScenarioError
 from ccplay.lab.links.filters import udp_packets
@@ -136,7 +136,7 @@ def test_the_state_and_the_result_tell_what_became_of_its_packets() -> None:
     state.apply(ended)
     assert ended_at(state, "u1") == 10.2
     assert state.log[-1].text == "UDP u1 ended: 400 sent, 25 % lost"
-    found = merits(summarise(state, "x"))
+    found = metrics(summarise(state, "x"))
     assert found["udp.u1.loss"] == 0.25
     assert found["udp.u1.tx_bps"] == 1_000_000
     assert found["udp.u1.rx_bps"] == 750_000
@@ -168,4 +168,4 @@ def test_what_interfaces_counted_are_figures_too() -> None:
     result = summarise(state, "x")
     assert result.interfaces[0].node == "r"
     assert result.interfaces[0].lost is None
-    assert merits(result)["interfaces.r-eth1.dropped"] == 2
+    assert metrics(result)["interfaces.r-eth1.dropped"] == 2

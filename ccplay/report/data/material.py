@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from ccplay.analysis.metrics import merits
+from ccplay.analysis.metrics import metrics
 from ccplay.analysis.results import CaseResult, CaseStatistics, Machine, Result
 from ccplay.analysis.statistics import statistic
 from ccplay.report.data.settings import Settings
@@ -65,7 +65,7 @@ def closest(runs: Sequence[Run], figures: Sequence[str]) -> Run | None:
     if not runs:
         return None
     for figure in figures:
-        values = [(merits(run.result).get(figure), run) for run in runs]
+        values = [(metrics(run.result).get(figure), run) for run in runs]
         known = [(value, run) for value, run in values if value is not None]
         if known:
             middle = sorted(value for value, _ in known)[(len(known) - 1) // 2]
@@ -156,7 +156,7 @@ def of_results(
 def _statistics(
     name: str, results: Sequence[CaseResult], usual: Callable[[Iterable[str]], list[str]]
 ) -> CaseStatistics:
-    measured = [merits(each) for each in results]
+    measured = [metrics(each) for each in results]
     figures = dict.fromkeys(figure for each in measured for figure in each)
     return CaseStatistics(
         name=name,

@@ -59,7 +59,7 @@ def draw(
         if number:
             axes.tick_params(labelleft=False)
         else:
-            axes.set_ylabel("share of transfers")
+            axes.set_ylabel("share of transfers", labelpad=1.5)
         if several:
             axes.set_title(title, fontsize=7.5, fontweight="bold", loc="left", pad=3)
     if rows:
