@@ -25,31 +25,31 @@ _MEMBERS: dict[str, type[msgspec.Struct]] = {
 """By its key the result of one flow, queue, ping …"""
 
 
-def metrics(result: CaseResult) -> dict[str, float]:
+def metrics_of(result: CaseResult) -> dict[str, float]:
     """Return every number that a run measured, by its place; members of lists by id or link."""
     return dict(_numbers(msgspec.to_builtins(result), ""))
 
 
 def check_figures(scenario: Scenario) -> None:
-    """Raise ``ScenarioError`` where a figure is named that no run can ever measure."""
+    """Raise ``ScenarioError`` where a metric is named that no run can ever measure."""
     problems: dict[str, None] = {}
     for case in scenario.cases:
-        named = [("figures", figure) for figure in case.figures]
+        named = [("figures", metric) for metric in case.figures]
         named += [(each.place or "expect", each.figure) for each in case.expect]
         named += [("published", each.figure) for each in case.published]
         known = measurable(case)
-        for place, figure in named:
-            if figure not in known and not figure.startswith(("queues.", "interfaces.")):
+        for place, metric in named:
+            if metric not in known and not metric.startswith(("queues.", "interfaces.")):
                 where = f"{scenario.path.name}: {place}: "
-                what = f"nothing measures {quote(figure)}{did_you_mean(figure, known)}"
+                what = f"nothing measures {quote(metric)}{did_you_mean(metric, known)}"
                 problems[where + what] = None
     if problems:
         raise ScenarioError(*problems)
 
 
 def measurable(case: Case) -> list[str]:
-    """Return the figures that a run of a case may have, but for those that a lab names."""
-    figures = [name for name in _fields(CaseResult) if name not in _MEMBERS]
+    """Return the metrics that a run of a case may have, but for those that a lab names."""
+    metrics = [name for name in _fields(CaseResult) if name not in _MEMBERS]
     names: dict[str, list[str]] = {kind.group: [] for kind in TRAFFIC}
     for step in case.timeline:
         kind = started_by(step.command)
@@ -57,11 +57,11 @@ def measurable(case: Case) -> list[str]:
             names[kind.group].append(name)
     for group, members in names.items():
         for name in members:
-            figures += [f"{group}.{name}.{field}" for field in _fields(_MEMBERS[group])]
+            metrics += [f"{group}.{name}.{field}" for field in _fields(_MEMBERS[group])]
     if case.sizes:
-        figures += ["checkpoint.elapsed_s", "checkpoint.ratio"]
-        figures += [f"checkpoint.bytes.{name}" for name in names["flows"]]
-    return figures
+        metrics += ["checkpoint.elapsed_s", "checkpoint.ratio"]
+        metrics += [f"checkpoint.bytes.{name}" for name in names["flows"]]
+    return metrics
 
 
 def _fields(kind: type[msgspec.Struct]) -> list[str]:

@@ -182,7 +182,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PublishedResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody else measured of a figure."""
+    """What somebody else measured of a metric."""
 
     figure: str
     values: list[float]
@@ -201,7 +201,7 @@ class CaseStatistics(msgspec.Struct, frozen=True, kw_only=True):
     untrustworthy: int = 0
     """How many of them had a lab that could not keep time, even when they were done again."""
     figures: dict[str, Statistic]
-    """By the figure's place in a run's object, such as ``checkpoint.ratio``."""
+    """By the metric's place in a run's object, such as ``checkpoint.ratio``."""
     reported: list[str] = []
     """Those to show first: the scenario's own, or where it names none the usual ones."""
     published: list[PublishedResult] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ccplay.analysis.metrics import metrics
+from ccplay.analysis.metrics import metrics_of
 from ccplay.analysis.results import CaseResult, Check
 from ccplay.scenario.values import Case, Expectation
 
@@ -11,7 +11,7 @@ def check(case: Case, result: CaseResult) -> list[Check]:
     """Return every expectation of the case, held or not; a metric not measured has failed."""
     if result.interrupted or not case.expect:
         return []
-    measured = metrics(result)
+    measured = metrics_of(result)
     return [_check(each, measured.get(each.figure)) for each in case.expect]
 
 

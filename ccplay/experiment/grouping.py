@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ccplay.analysis.metrics import metrics
+from ccplay.analysis.metrics import metrics_of
 from ccplay.analysis.results import (
     CaseResult,
     CaseStatistics,
@@ -56,7 +56,7 @@ class Gathering:
         if not whole:
             self._broken.add((result.name, result.repeat))
         self._runs[result.name, result.repeat] = result
-        self._metrics[result.name, result.repeat] = metrics(result)
+        self._metrics[result.name, result.repeat] = metrics_of(result)
 
     def __bool__(self) -> bool:
         """Whether there is any run."""

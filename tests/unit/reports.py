@@ -3,7 +3,7 @@
 import msgspec
 
 from ccplay.analysis.checkpoint import Checkpoint
-from ccplay.analysis.metrics import metrics
+from ccplay.analysis.metrics import metrics_of
 from ccplay.analysis.results import (
     CaseResult,
     CaseStatistics,
@@ -84,7 +84,7 @@ def case_result(name: str, repeat: int, ratio: float, **parameters: str | float)
 def case_statistics(
     name: str, runs: list[CaseResult], published: tuple[float, ...] = ()
 ) -> CaseStatistics:
-    measured = [metrics(run) for run in runs]
+    measured = [metrics_of(run) for run in runs]
     return CaseStatistics(
         name=name,
         parameters=runs[0].parameters,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ccplay.analysis.metrics import check_figures, measurable, metrics
+from ccplay.analysis.metrics import check_figures, measurable, metrics_of
 from ccplay.analysis.summary import summarise
 from ccplay.errors import ScenarioError
 from ccplay.scenario.file.library import find
@@ -14,7 +14,7 @@ from tests.unit.test_summary import session
 
 
 def test_members_of_lists_go_by_their_names() -> None:
-    figures = metrics(summarise(session(), "a"))
+    figures = metrics_of(summarise(session(), "a"))
     assert {"flows.1.goodput_bps", "queues.r->h2.qlen_p50", "pings.p1.p50_ms"} <= set(figures)
     assert "flows.1.fct_s" not in figures, "what is null is no number"
     assert not any(name.startswith(("health", "parameters", "repeat")) for name in figures)

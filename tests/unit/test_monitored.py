@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from ccplay.analysis.metrics import measurable, metrics
+from ccplay.analysis.metrics import measurable, metrics_of
 from ccplay.analysis.results import CaseResult, Result
 from ccplay.analysis.summary import summarise
 from ccplay.commands.runs import gather
@@ -133,7 +133,7 @@ def test_what_is_under_way_at_the_end_is_not_lost() -> None:
 
 
 def test_figures_of_merit(result: CaseResult) -> None:
-    found = metrics(result)
+    found = metrics_of(result)
     for name in ("flows.1", "udp.u1"):
         assert found[f"{name}.delay_mean_ms"] == 93.07
         assert found[f"{name}.delay_min_ms"] == 90.0

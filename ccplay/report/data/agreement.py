@@ -26,15 +26,15 @@ def agreement(result: Result) -> str:
     }
     if not differing:
         return ""
-    (case, figure), difference = max(differing.items(), key=lambda pair: abs(pair[1]))
+    (case, metric), difference = max(differing.items(), key=lambda pair: abs(pair[1]))
     beside = f"{abs(difference) * 100:.0f} % {'above' if difference > 0 else 'below'} it"
     off = f"farthest off, {beside}," if len(differing) > 1 else beside
-    farthest = f"ours is {off} for {words(figure).text} ({case})."
+    farthest = f"ours is {off} for {words(metric).text} ({case})."
     inside = [each.within for each in findings(result) if each.within is not None]
     if not inside:
         return f"Of the published values, {farthest}"
     if len(inside) == 1:
         lies = "lies" if inside[0] else "does not lie"
         return f"The published value {lies} in the 95 % confidence interval of ours; {farthest}"
-    held = f"{sum(inside)} of {len(inside)} published figures lie"
+    held = f"{sum(inside)} of {len(inside)} published values lie"
     return f"{held} in the 95 % confidence intervals of ours; {farthest}"

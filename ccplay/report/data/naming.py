@@ -66,18 +66,18 @@ _OWN: dict[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A figure of merit in words."""
+    """A metric in words."""
 
     quantity: str
     """``goodput``, ``median RTT``."""
     subject: str
-    """``flow 1``, ``ping p1``, ``queue r → h2``; empty for figures of the whole run."""
+    """``flow 1``, ``ping p1``, ``queue r → h2``; empty for metrics of the whole run."""
     counts: str
     """What it counts where it has no unit of its own: ``packets``; else empty."""
     kind: str
-    """The same for figures that belong into one chart: ``flows.goodput_bps``."""
+    """The same for metrics that belong into one chart: ``flows.goodput_bps``."""
     name: str
-    """Of the flow, ping, download or queue; empty for figures of the whole run."""
+    """Of the flow, ping, download or queue; empty for metrics of the whole run."""
 
     @property
     def text(self) -> str:
@@ -85,18 +85,18 @@ class Words:
         return f"{self.quantity} of {self.subject}" if self.subject else self.quantity
 
 
-def words(figure: str) -> Words:
-    """Say what a figure is; one of an unknown name is called by it."""
-    group, _, rest = figure.partition(".")
+def words(metric: str) -> Words:
+    """Say what a metric is; one of an unknown name is called by it."""
+    group, _, rest = metric.partition(".")
     name, _, field = rest.rpartition(".")
     if group == "checkpoint":
         if name == "bytes":
             return Words(
                 "payload at the checkpoint", f"flow {field}", "", "checkpoint.bytes", field
             )
-        return Words(_quantity(rest), "", "", figure, "")
+        return Words(_quantity(rest), "", "", metric, "")
     if group not in _GROUPS or not name:
-        return Words(_quantity(figure), "", "", figure, "")
+        return Words(_quantity(metric), "", "", metric, "")
     subject = f"{_GROUPS[group]} {name.replace('->', ' → ')}"
     quantity = _OWN[group].get(field) or _quantity(field)
     if "queue" in quantity:

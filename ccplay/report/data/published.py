@@ -33,6 +33,6 @@ def sources(cases: Sequence[CaseStatistics]) -> dict[str, list[str]]:
     return found
 
 
-def values(published: Sequence[PublishedResult], figure: str) -> list[float]:
-    """Return all readings of a figure."""
-    return [value for each in published if each.figure == figure for value in each.values]
+def values(published: Sequence[PublishedResult], metric: str) -> list[float]:
+    """Return all readings of a metric."""
+    return [value for each in published if each.figure == metric for value in each.values]

@@ -36,7 +36,7 @@ def case_table(case: CaseResult) -> RenderableType:
     head = Text(case.name, style="bold")
     head.append(f"  {case.duration_s:.1f} s", style="dim")
     if case.interrupted:
-        head.append("  interrupted: figures until then", style="bold yellow")
+        head.append("  interrupted: metrics until then", style="bold yellow")
     tables = [_table(*each) for each in result_tables([case]) if each[0].in_brief]
     body = [Padding(table, (1, 0, 0, 2)) for table in tables]
     race = [] if case.checkpoint is None else [_checkpoint(case.checkpoint)]
@@ -53,7 +53,7 @@ def _checkpoint(at: Checkpoint) -> Padding:
 
 
 def _remarks(case: CaseResult) -> list[Text]:
-    """Say what went wrong, and why the figures may be off; nothing where all is well."""
+    """Say what went wrong, and why the metrics may be off; nothing where all is well."""
     remarks = [Text(f"  {line}", style=style) for line, style in check_lines([case])]
     remarks += [Text(f"  error: {error}", style="red") for error in case.errors]
     remarks += [Text(f"  warning: {each}", style="yellow") for each in misbehaviours(case)]

@@ -8,7 +8,7 @@ from textual.widget import Widget
 
 from ccplay.model.traffic_commands import StartShortFlows
 from ccplay.state.lab_state import LabState
-from ccplay.ui.dialogs.fields import Row, Steps, entries, typed
+from ccplay.ui.dialogs.fields import LabelledRow, Steps, entries, typed
 from ccplay.ui.dialogs.menu import Item, feature_items
 from ccplay.ui.dialogs.path import PathDialog
 
@@ -39,10 +39,10 @@ class ShortFlowsDialog(PathDialog):
         load, size, *others = self.entries.values()
         return (
             *(load, size),
-            Row("sizes", self.sizes),
-            Row("congestion", self.cc),
-            Row("from", self.source),
-            Row("to", self.sink),
+            LabelledRow("sizes", self.sizes),
+            LabelledRow("congestion", self.cc),
+            LabelledRow("from", self.source),
+            LabelledRow("to", self.sink),
             *others,
         )
 
