@@ -21,7 +21,7 @@ _ROW_IN = 0.14
 _GAP_IN = 0.18
 _TITLE_IN = 0.18
 _LEAST_MS = 1e-3
-"""The clock's own grain: nothing completes faster."""
+"""Nothing completes faster; a recording may have 0, which no axis of decades shows."""
 
 
 def draw(
@@ -48,7 +48,7 @@ def draw(
         axes = style.box(figure, _LEFT_IN + number * (each + _GAP_IN), _BOTTOM_IN, each, _HEIGHT_IN)
         for name, line in lines.items():
             axes.plot(
-                [line.values[0], *line.values],
+                [max(value, _LEAST_MS) for value in (line.values[0], *line.values)],
                 [0.0, *line.shares],
                 color=inks[name].colour,
                 linestyle=inks[name].dash,
