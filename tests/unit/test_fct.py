@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ccplay.report.data.distributions import distribution, distributions
 from ccplay.report.figures import fct
 from tests.unit.test_short_flows import told
@@ -30,7 +32,7 @@ def test_panels_share_an_axis_of_decades_and_a_case_has_one_colour() -> None:
     assert low < 20.0
     assert high > 900.0
     assert left.lines[1].get_color() == right.lines[0].get_color() != left.lines[0].get_color()
-    assert list(left.lines[0].get_ydata()) == [0.0, 0.5, 1.0]
+    assert np.asarray(left.lines[0].get_ydata()).tolist() == [0.0, 0.5, 1.0]
     (legend,) = figure.legends
     assert [each.get_text() for each in legend.get_texts()] == ["a", "b"]
 

@@ -1,0 +1,202 @@
+"""Findings of an experiment: every reported metric by case, beside published values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ccplay.analysis.results import CaseStatistics, PublishedResult, Result
+from ccplay.analysis.statistics import Statistic
+from ccplay.report.data.amounts import Unit, unit
+from ccplay.report.data.families import by_family, some_of
+from ccplay.report.data.naming import Words, words
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One metric of one case."""
+
+    case: CaseStatistics
+    figure: str
+    statistic: Statistic | None
+    """None where no run measured it."""
+    published: list[float]
+    """Of this very case."""
+    notes: list[str]
+    """Why ours may differ."""
+
+    @property
+    def difference(self) -> float | None:
+        """How much our mean is above the published mean, as a share of it."""
+        if self.statistic is None or not self.published:
+            return None
+        theirs = sum(self.published) / len(self.published)
+        return self.statistic.mean / theirs - 1 if theirs else None
+
+    @property
+    def within(self) -> bool | None:
+        """Whether the published mean lies in the confidence interval of ours; None without one."""
+        if self.statistic is None or not self.published:
+            return None
+        low, high = self.statistic.low, self.statistic.high
+        if low is None or high is None:
+            return None
+        return low <= sum(self.published) / len(self.published) <= high
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What others published of a metric without saying of which point of a family."""
+
+    family: str
+    figure: str
+    published: list[float]
+    notes: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A metric with all its cells in one unit."""
+
+    figure: str
+    words: Words
+    unit: Unit
+
+    @property
+    def unit_name(self) -> str:
+        """The unit, or what is counted."""
+        return self.unit.name or self.words.counts
+
+    def ours(self, found: Finding | None) -> str:
+        """Write a mean with half its confidence interval."""
+        if found is None or found.statistic is None:
+            return "–"
+        return self.unit.write_statistic(found.statistic)
+
+    def spread(self, found: Finding | None) -> str:
+        """Write the standard deviation of several runs."""
+        if found is None or found.statistic is None or found.statistic.sd is None:
+            return ""
+        return self.unit.write(found.statistic.sd)
+
+    def theirs(self, found: Finding | Reading | None) -> str:
+        """Write what was published: one value, or the least and the greatest."""
+        if found is None or not found.published:
+            return ""
+        low, high = (self.unit.write(each(found.published)) for each in (min, max))
+        return low if low == high else f"{low} to {high}"
+
+    def beside(self, found: Finding | None) -> str:
+        """Write how far ours is from the published: ``-12 %``."""
+        if found is None or found.difference is None:
+            return ""
+        return f"{found.difference * 100:+.0f} %".replace("-", "−")
+
+
+def findings(result: Result) -> list[Finding]:
+    """Return every reported metric of every case, and those that only others measured."""
+    found = []
+    families = by_family(result.statistics).values()
+    family_of = {case.name: family for family in families for case in family}
+    for case in result.statistics:
+        theirs = published_of(case, family_of[case.name])
+        others = (each.figure for each in case.published)
+        found += [
+            Finding(
+                case=case,
+                figure=metric,
+                statistic=case.figures.get(metric),
+                published=values(theirs, metric),
+                notes=_notes(theirs, metric),
+            )
+            for metric in dict.fromkeys((*case.reported, *others))
+        ]
+    return found
+
+
+def readings(result: Result) -> list[Reading]:
+    """Return what others published of whole families, each reading once."""
+    shared = {
+        name: published_of_all(family) for (name, _), family in by_family(result.statistics).items()
+    }
+    return [
+        Reading(name, metric, values(theirs, metric), _notes(theirs, metric))
+        for name, theirs in shared.items()
+        for metric in dict.fromkeys(each.figure for each in theirs)
+    ]
+
+
+def _notes(published: Sequence[PublishedResult], metric: str) -> list[str]:
+    return [each.note for each in published if each.figure == metric and each.note]
+
+
+def columns(found: Iterable[Finding]) -> list[Column]:
+    """Return the metrics that findings are about, in their order, each with its unit."""
+    means: dict[str, list[float]] = {}
+    for each in found:
+        values = means.setdefault(each.figure, [])
+        if each.statistic is not None:
+            values.append(each.statistic.mean)
+    return [Column(metric, words(metric), unit(metric, values)) for metric, values in means.items()]
+
+
+def citations(result: Result) -> list[str]:
+    """Return the sources of published values, with their cases where there are several."""
+    found = sources(result.statistics)
+    if len(found) == 1:
+        return list(found)
+    return [f"{some_of(names, result.statistics)}: {source}" for source, names in found.items()]
+
+
+def agreement(result: Result) -> str:
+    """Return in one sentence how near our values are to published ones; empty without any."""
+    differing = {
+        (each.case.name, each.figure): each.difference
+        for each in findings(result)
+        if each.difference is not None
+    }
+    if not differing:
+        return ""
+    (case, metric), difference = max(differing.items(), key=lambda pair: abs(pair[1]))
+    beside = f"{abs(difference) * 100:.0f} % {'above' if difference > 0 else 'below'} it"
+    off = f"farthest off, {beside}," if len(differing) > 1 else beside
+    farthest = f"ours is {off} for {words(metric).text} ({case})."
+    inside = [each.within for each in findings(result) if each.within is not None]
+    if not inside:
+        return f"Of the published values, {farthest}"
+    if len(inside) == 1:
+        lies = "lies" if inside[0] else "does not lie"
+        return f"The published value {lies} in the 95 % confidence interval of ours; {farthest}"
+    held = f"{sum(inside)} of {len(inside)} published values lie"
+    return f"{held} in the 95 % confidence intervals of ours; {farthest}"
+
+
+def published_of_all(family: Sequence[CaseStatistics]) -> list[PublishedResult]:
+    """Return the values published of a whole family, which every point of its matrix has.
+
+    Shown beside each point, they would look like values of that point.
+    """
+    if not family or not all(case.parameters for case in family):
+        return []
+    first, *others = family
+    return [each for each in first.published if all(each in case.published for case in others)]
+
+
+def published_of(case: CaseStatistics, family: Sequence[CaseStatistics]) -> list[PublishedResult]:
+    """Return the values published of this case alone."""
+    shared = published_of_all(family)
+    return [each for each in case.published if each not in shared]
+
+
+def sources(cases: Sequence[CaseStatistics]) -> dict[str, list[str]]:
+    """Return the sources of the published values, each with the names of its cases."""
+    found: dict[str, list[str]] = {}
+    for case in cases:
+        for source in dict.fromkeys(each.source for each in case.published if each.source):
+            found.setdefault(source, []).append(case.name)
+    return found
+
+
+def values(published: Sequence[PublishedResult], metric: str) -> list[float]:
+    """Return all readings of a metric."""
+    return [value for each in published if each.figure == metric for value in each.values]
