@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 
+from ccplay.model.base import Row
 from ccplay.model.events import Applied
 from ccplay.model.samples import Sweep, Sweeps
 from ccplay.model.traffic_commands import StartFlow
@@ -41,7 +43,10 @@ class Racing(Connections):
 
 def _applied(state: Racing, event: Applied) -> None:
     command = event.command
-    if isinstance(command, StartFlow) and command.flow is not None and command.bytes is not None:
+    if not isinstance(command, StartFlow) or command.flow is None:
+        return
+    # A stranger's recording may have any number.
+    if command.bytes is not None and command.bytes > 0:
         state.sizes[command.flow] = command.bytes
         if state.finish is None:
             # A small one may be done before its start is confirmed.
@@ -59,18 +64,28 @@ def _sweeps(state: Racing, event: Sweeps) -> None:
     if not _runs(state) or event.tcp is None or "bytes_acked" not in event.tcp.fields:
         return
     rows = dict(zip(event.tcp.flow, event.tcp.fields["bytes_acked"], strict=True))
+    streams = [each for name in state.sizes for each in state.streams.get(name, ()) if each in rows]
     moments = sweep_codec.moments(event)
-    ends = {name: sweep_codec.last(row) for name, row in rows.items()}
+    ends = {name: sweep_codec.last(rows[name]) for name in streams}
     # One that a gap hides at the end may have been done before it.
     if None not in ends.values() and not _done(state, moments[-1], state.sizes, ends):
         return
-    columns = {name: sweep_codec.counts(row, len(moments)) for name, row in rows.items()}
-    known: dict[str, int | None] = {}
+    columns = {name: _held(rows[name], len(moments)) for name in streams}
     for at, t in enumerate(moments):
-        known |= {name: each[at] for name, each in columns.items() if each[at] is not None}
-        _look(state, t, state.sizes, known)
-        if state.finish is not None:
+        acked = {name: column[at] for name, column in columns.items()}
+        if _done(state, t, state.sizes, acked):
+            every = {name: _held(row, len(moments))[at] for name, row in rows.items()}
+            _look(state, t, state.sizes, every)
             return
+
+
+def _held(row: Row, sweeps: int) -> list[int | None]:
+    """Return the counts of a block's row, each until the next one that is known."""
+    return list(accumulate(sweep_codec.counts(row, sweeps), _newer))
+
+
+def _newer(before: int | None, now: int | None) -> int | None:
+    return before if now is None else now
 
 
 def _flow_ended(state: Racing, event: FlowEnded) -> None:

@@ -1,8 +1,10 @@
 """When the first flow of a fixed size is done, every flow's bytes are those of that sweep."""
 
+import pytest
+
 from ccplay.analysis.checkpoint import checkpoint
 from ccplay.model.events import Applied, Ready
-from ccplay.model.samples import Sweep, TcpSamples
+from ccplay.model.samples import Sweep, Sweeps, TcpRows, TcpSamples
 from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.traffic_events import FlowEnded, FlowStarted
 from ccplay.state.lab_state import LabState
@@ -110,6 +112,27 @@ def test_a_block_has_the_same_checkpoint_as_its_sweeps() -> None:
     assert taken.t == 2.06
     assert taken.bytes == {"1": 10**9 + 3, "2": 9 * 10**8 + 3}
     assert checkpoint(block, sizes) == taken
+
+
+def test_a_gap_in_a_block_hides_no_checkpoint() -> None:
+    """A sweep that missed a stream counts what was known of it, wherever the gap is."""
+    state = race("1", "2", streams=2, sizes={"1": 1000})
+    state.apply(sweep(2.0, {"1": 300, "1/2": 300, "2": 7}))
+    fields = {"bytes_acked": [[None, 501, 200], [402, None, None], [8, None, 1]]}
+    rows = TcpRows(flow=["1", "1/2", "2"], cc=["reno"] * 3, fields=fields)  # type: ignore[arg-type]
+    state.apply(Sweeps(t=2.1, after_us=[100_000, 100_000], tcp=rows))
+    taken = checkpoint(state)
+    assert taken is not None
+    # 300 and 401, then 500 and 401 as before, then 700 and 401.
+    assert (taken.t, taken.bytes) == (2.3, {"1": 1101, "2": 8})
+
+
+@pytest.mark.parametrize("size", [0, -5])
+def test_a_size_that_is_none_decides_nothing(size: int) -> None:
+    """A stranger's recording may have any number."""
+    state = race("1", sizes={"1": size})
+    state.apply(sweep(2.0, {"1": 500}))
+    assert checkpoint(state) is None
 
 
 def test_the_order_is_the_sessions_own_where_none_is_given() -> None:
