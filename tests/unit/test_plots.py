@@ -22,8 +22,9 @@ from ccplay.report.data import curves
 from ccplay.report.data.curves import cross_traffic
 from ccplay.report.data.scene import scene
 from ccplay.session.recorded import read_recording
-from ccplay.state.lab_state import LabState, Udp
+from ccplay.state.lab_state import LabState
 from ccplay.state.series import Series, Timeline
+from ccplay.state.udp import Udp
 
 PLAYGROUND = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
 
