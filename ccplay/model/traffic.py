@@ -54,6 +54,8 @@ class Samples:
     event: type[Event]
     columns: Mapping[str, tuple[str, Cells]]
     """By field of the event: the column and what it holds. Lists are one row an item."""
+    about: str
+    """A row in words."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,7 +173,9 @@ TRAFFIC: tuple[TrafficKind, ...] = (
         connection=True,
         progress=(DownloadProgress,),
         exported=Samples(
-            DownloadProgress, {"download": ("download", "text"), **columns(DOWNLOAD_VARIABLES)}
+            DownloadProgress,
+            {"download": ("download", "text"), **columns(DOWNLOAD_VARIABLES)},
+            "bytes received so far",
         ),
         gist=lambda command: format_size(command.bytes),
         offer="download",
@@ -192,6 +196,7 @@ TRAFFIC: tuple[TrafficKind, ...] = (
         exported=Samples(
             PingSample,
             {"ping": ("ping", "text"), "seq": ("seq", "whole"), **columns(PING_VARIABLES)},
+            "every reply; rtt_us is empty where none arrived",
         ),
         offer="ping",
     ),
@@ -216,6 +221,7 @@ TRAFFIC: tuple[TrafficKind, ...] = (
                 "jitter_us": ("jitter_us", "real"),
                 "duration_s": ("duration_s", "real"),
             },
+            "packets sent and received by UDP cross traffic, at its end",
         ),
         label="UDP",
         about="cross traffic",
@@ -237,6 +243,7 @@ TRAFFIC: tuple[TrafficKind, ...] = (
         exported=Samples(
             ShortFlowsProgress,
             {"short_flows": ("short_flows", "text"), **columns(SHORT_FLOW_VARIABLES)},
+            "every transfer that finished: its size and its completion time",
         ),
         label="short flows",
         gist=_of_short_flows,

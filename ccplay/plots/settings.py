@@ -6,7 +6,8 @@ from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.model.wording import limit_unit
 from ccplay.plots.plot import Changes, Scope
 from ccplay.state import base_rtt
-from ccplay.state.lab_state import LabState, Udp
+from ccplay.state.lab_state import LabState
+from ccplay.state.udp import Udp
 
 _HEADER_BYTES = 14
 FRAME_BYTES = 1514

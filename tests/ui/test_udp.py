@@ -12,6 +12,7 @@ from ccplay.model.traffic_events import UdpEnded, UdpSample, UdpStarted
 from ccplay.model.values import Monitored
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.plots.table import PANES
+from ccplay.ui.plots.titles import title_row
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import live, playing, until
 from tests.ui.test_snapshots import SnapCompare, app_on, at
@@ -179,6 +180,6 @@ async def test_what_arrives_is_a_plot_with_what_is_sent_above_it() -> None:
         arrived, sent = PANES["udp"].traces(app.main.view)[::-1]
         assert sent.spans([8.5, 9.0, 11.0]) == [(4.0, 4.0)] * 2
         assert arrived.spans([9.2, 9.8]) == [pytest.approx((3.686, 3.686), rel=0.01)]
-        loss = PANES["udp-loss"].title_row(app.main.view, 40)
+        loss = title_row(PANES["udp-loss"], app.main.view, 40)
         assert "u1 25.0" in "".join(text for text, _ in loss[1])
         assert "".join(text for text, _ in loss[0]) == "UDP loss %"

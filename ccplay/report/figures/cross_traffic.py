@@ -8,7 +8,7 @@ from matplotlib.patches import Patch
 
 from ccplay.report.data import curves
 from ccplay.report.figures import style
-from ccplay.report.figures.lines import Part
+from ccplay.report.figures.part import Part
 
 
 def draw(axes: Axes, part: Part) -> list[Artist]:

@@ -16,8 +16,8 @@ from ccplay.plots.table import reported
 from ccplay.report.data import curves
 from ccplay.report.data.scene import Scene
 from ccplay.report.figures import cross_traffic, lines, rates
-from ccplay.report.figures.lines import MANY, Part
 from ccplay.report.figures.panel import Panel, flow_label, queue_label
+from ccplay.report.figures.part import MANY, Part
 from ccplay.report.figures.style import Inks
 from ccplay.state.lab_state import Flow
 

@@ -14,8 +14,8 @@ from ccplay.plots.derived import per_second
 from ccplay.report.data import curves
 from ccplay.report.data.scene import Scene
 from ccplay.report.figures import style
-from ccplay.report.figures.lines import Part
 from ccplay.report.figures.panel import flow_label, name_of, short_label
+from ccplay.report.figures.part import Part
 from ccplay.state.lab_state import Flow
 
 BINS = 200

@@ -5,9 +5,9 @@ from __future__ import annotations
 from ccplay.model.variables import variable
 from ccplay.plots.plot import of_variable
 from ccplay.report.data.scene import Scene
-from ccplay.report.figures.lines import Part
 from ccplay.report.figures.panel import Panel
 from ccplay.report.figures.panels import together
+from ccplay.report.figures.part import Part
 from ccplay.report.figures.style import Inks
 from ccplay.state.series import Series
 

@@ -21,6 +21,7 @@ LIVE = (
     ("mark", "mark"),
     ("events", "events"),
     ("trace", "trace"),
+    ("short-flows", "short flows"),
     ("way-back", "way back"),
     ("theme", "theme"),
     ("variable", "values"),

@@ -12,6 +12,7 @@ from textual.widget import Widget
 from ccplay.ui.plots import own_values
 from ccplay.ui.plots.canvas import Canvas
 from ccplay.ui.plots.table import DEFAULT, PANES, plot_at, room, toggled
+from ccplay.ui.plots.titles import title_row
 from ccplay.ui.view import View
 
 
@@ -93,7 +94,7 @@ class Band(Horizontal):
         """Draw the title lines."""
         for name in self.shown:
             canvas = self._canvases[name]
-            canvas.title(*plot_at(view, name).title_row(view, canvas.width - 2))
+            canvas.title(*title_row(plot_at(view, name), view, canvas.width - 2))
 
     def offers(self, view: View) -> Iterator[tuple[str, str, Callable[[], object]]]:
         """Yield what the palette offers for each plot: a text, its meaning, and what it runs."""

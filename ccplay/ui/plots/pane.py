@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ccplay.plots.plot import Line, Plot, Scope, Setting
-from ccplay.state.trace import TRACE_SERIES
-from ccplay.ui.cells.sheet import Row, Run, length
+from ccplay.ui.cells.sheet import Run
 from ccplay.ui.plots import ghost_plots, theory
 from ccplay.ui.plots.picture import Inks, Picture
 from ccplay.ui.plots.subjects import (
@@ -17,22 +16,14 @@ from ccplay.ui.plots.subjects import (
     flow_trace,
     flow_values,
     in_bytes,
-    series_of,
-    write,
 )
 from ccplay.ui.plots.traces import CountTrace, Pen, ShiftedTrace, StepTrace, Trace
 from ccplay.ui.view import View
 
-NARROW, WIDE = 30, 36
-"""Cells of a title below which a plot shortens words, and from which on it writes them out."""
-
-_FULL = 60
-"""Cells of a title from which on a title in full leaves room for the unit and values."""
+SHORT_UNITS = {"segments": "seg", "packets": "pkt"}
 
 _CROWD = 3
 """Number of flows above which only the selected one shows its companions, such as ssthresh."""
-
-_SHORT = {"segments": "seg", "packets": "pkt"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +90,8 @@ class Pane:
         """Return what it draws of this session, from the bottom to the top."""
         lines = [
             trace
-            for line in self._lines(view)
-            for trace in DRAWERS[line.subject].traces(view, line, self._factor(line))
+            for line in self.lines(view)
+            for trace in DRAWERS[line.subject].traces(view, line, self.factor(line))
         ]
         if self.plot.name in ADDITIONS:
             lines += ADDITIONS[self.plot.name].traces(view)
@@ -111,34 +102,23 @@ class Pane:
         """Return the same of an earlier run; it lies below the traces."""
         return [
             trace
-            for line in self._lines(view)
-            for trace in DRAWERS[line.subject].ghosts(view, line.variable, self._factor(line))
+            for line in self.lines(view)
+            for trace in DRAWERS[line.subject].ghosts(view, line.variable, self.factor(line))
         ]
 
-    def title_row(self, view: View, width: int) -> tuple[Row, Row]:
-        """Return the title line: what is drawn at the left, its values at the right."""
-        unit = f" {self._unit(view, width)}".rstrip()
-        title = self.title
-        if self.plot.full and width >= WIDE:
-            title = self.plot.full
-            # The corner of the axes has it too.
-            unit = unit if width >= _FULL else ""
-        left = [(title, f"bold {view.ink('text')}"), (unit, view.ink("muted"))]
-        return left, _fitting(self._numbers(view, width), width - length(left) - 1)
-
-    # --- lines ------------------------------------------------------------------------------
-
-    def _lines(self, view: View) -> tuple[Line, ...]:
+    def lines(self, view: View) -> tuple[Line, ...]:
+        """Return the lines of its description that suit the queue at the moment shown."""
         return self.plot.drawn(in_bytes=self._in_bytes(view))
 
     def _in_bytes(self, view: View) -> bool:
         return self.plot.in_bytes is not None and in_bytes(view)
 
     def axis(self, line: Line) -> tuple[str, float]:
-        """Return the unit of the value axis, and the factor from a line's own unit to it."""
+        """Return the unit of the value axis, and the factor to it from a line's own unit."""
         return line.variable.axis(self.peak)
 
-    def _factor(self, line: Line) -> float:
+    def factor(self, line: Line) -> float:
+        """Return the factor from a line's own unit to that of the value axis."""
         return self.axis(line)[1]
 
     def _companions(self, view: View) -> list[Trace]:
@@ -150,7 +130,7 @@ class Pane:
                 view.state.flows[name],
                 line.variable,
                 Pen(view.ink(line.ink), "dotted", ascii=view.glyphs.dotted),
-                self._factor(line),
+                self.factor(line),
                 scaled=False,
             )
             for name in shown
@@ -158,7 +138,8 @@ class Pane:
         )
         return [each for each in found if each is not None]
 
-    def _scope(self, view: View) -> Scope:
+    def scope(self, view: View) -> Scope:
+        """Return what settings and summaries are about at the moment shown."""
         values: list[float] = []
         if self.plot.summaries:
             values = [value for _, value in flow_values(view, self.plot.variable)]
@@ -174,8 +155,8 @@ class Pane:
     def _settings(self, view: View) -> list[Trace]:
         if not self.plot.settings:
             return []
-        [line, *_] = self._lines(view)
-        scope, factor, traces = self._scope(view), self._factor(line), []
+        [line, *_] = self.lines(view)
+        scope, factor, traces = self.scope(view), self.factor(line), []
         for setting in self.plot.settings:
             changes = tuple(
                 (t, None if value is None else value * factor)
@@ -208,91 +189,9 @@ class Pane:
             for each in self.plot.counts
         )
 
-    # --- the title --------------------------------------------------------------------------
-
-    def _numbers(self, view: View, width: int) -> list[Run]:
-        """Return the values at the moment shown, the most wanted first."""
-        runs: list[Run] = []
-        for line in reversed(self._lines(view)):
-            drawer, variable, factor = DRAWERS[line.subject], line.variable, self._factor(line)
-            runs += drawer.values(view, variable, factor)
-            runs += drawer.ghost_values(view, variable, factor)
-        added = self._summaries(view, width)
-        if self.plot.name in ADDITIONS:
-            added += ADDITIONS[self.plot.name].values(view, width)
-        runs[1:1] = added
-        return [
-            *self._counted(view, width),
-            *runs,
-            *self._companion_values(view, width),
-            *self._in_force(view),
-        ]
-
-    def _counted(self, view: View, width: int) -> list[Run]:
-        runs: list[Run] = []
-        if view.queue is None:
-            return runs
-        for each in self.plot.counts:
-            if count := view.queue.series[each.variable.name].at(view.tick):
-                sign = getattr(view.glyphs, each.ink)
-                text = f"{sign} {count:.0f} {each.short}" if width >= WIDE else f"{sign}{count:.0f}"
-                runs.append((f"{text} ", view.ink(each.ink)))
-        return runs
-
-    def _summaries(self, view: View, width: int) -> list[Run]:
-        runs: list[Run] = []
-        if not self.plot.summaries:
-            return runs
-        scope = self._scope(view)
-        for each in self.plot.summaries:
-            if (value := each.value(scope)) is not None:
-                text = f" {each.word} {value:.2f}" if width >= WIDE else f" {each.short}{value:.2f}"
-                runs.append((text, view.ink("text")))
-        return runs
-
-    def _companion_values(self, view: View, width: int) -> list[Run]:
-        """Return what the selected flow has of them."""
-        runs: list[Run] = []
-        flow = view.state.flows.get(view.selected or "")
-        if flow is None:
-            return runs
-        for line in self.plot.companions:
-            series = series_of(flow, line.variable)
-            if series is not None and (value := series.at(view.tick)) is not None:
-                word = f"{line.variable.words} " if width >= WIDE else view.glyphs.dotted
-                text = write(line.variable, value * self._factor(line))
-                runs.append((f" {word}{text}", view.ink(line.ink)))
-        return runs
-
-    def _in_force(self, view: View) -> list[Run]:
-        """Return the settings at the moment shown, while there is anything to compare them with."""
-        runs: list[Run] = []
-        named = [each for each in self.plot.settings if each.short]
-        if not named or not view.running():
-            return runs
-        scope, variable = self._scope(view), self.plot.variable
-        for each in named:
-            values = [value for t, value in each.changes(scope) if t <= view.t]
-            if values and values[-1] is not None:
-                text = write(variable, values[-1] * variable.axis(self.peak)[1])
-                runs.append((f" {each.short} {text}", view.ink(each.ink)))
-        return runs
-
-    def _unit(self, view: View, width: int) -> str:
-        variable = self._lines(view)[-1].variable
-        unit, _ = variable.axis(self.peak)
-        # What else there is to show needs the room.
-        if view.ghost and width < NARROW:
-            unit = _SHORT.get(unit, unit)
-        if view.theory and self.plot.name in ADDITIONS:
-            unit = _SHORT.get(unit, unit) if width >= NARROW else ""
-        traced = variable.subject == "flow" and variable.name in TRACE_SERIES
-        exact = traced and width >= NARROW and _is_exact(view, width)
-        return f"{unit} per ACK" if exact else unit
-
     def _short_unit(self, view: View) -> str:
-        unit, _ = self._lines(view)[-1].variable.axis(self.peak)
-        return _SHORT.get(unit, unit)
+        unit, _ = self.axis(self.lines(view)[-1])
+        return SHORT_UNITS.get(unit, unit)
 
     def _hint(self, view: View) -> tuple[str, ...]:
         """Say what to do where there is nothing to see."""
@@ -316,18 +215,3 @@ def _inks(view: View) -> Inks:
         cursor=view.ink("cursor"),
         ghost=view.ghost_ink("mark"),
     )
-
-
-def _is_exact(view: View, width: int) -> bool:
-    """Say whether the plot shows more of the selected flow than its samples."""
-    flow = view.state.flows.get(view.selected or "")
-    dot = view.playhead.width / (2 * width)
-    return bool(flow and flow.trace and dot < view.interval and flow.trace.covers(view.t))
-
-
-def _fitting(runs: Sequence[Run], width: int) -> list[Run]:
-    kept: list[Run] = []
-    for run in runs:
-        if length(kept) + len(run[0]) <= width:
-            kept.append(run)
-    return kept

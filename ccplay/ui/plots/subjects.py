@@ -10,8 +10,9 @@ from ccplay.model.variables import Subject, Variable
 from ccplay.plots.derived import per_second, value_at
 from ccplay.plots.plot import Line
 from ccplay.plots.settings import counts_bytes
-from ccplay.state.lab_state import Flow, Ping, Queue, Udp
+from ccplay.state.lab_state import Flow, Ping, Queue
 from ccplay.state.series import Series
+from ccplay.state.udp import Udp
 from ccplay.ui.cells.sheet import Run
 from ccplay.ui.plots import ghost_plots
 from ccplay.ui.plots.scale import short
