@@ -5,7 +5,7 @@ from __future__ import annotations
 from ccplay.model.variables import say
 from ccplay.model.wording import one_way
 from ccplay.state.lab_state import Download, Flow
-from ccplay.ui.cells.sheet import Row, Run, first_fitting, fit
+from ccplay.ui.cells.sheet import Row, Run, first_fitting, fit, whole_items
 from ccplay.ui.panels import datagrams
 from ccplay.ui.panels.columns import Columns, columns
 from ccplay.ui.plots import ghost_plots
@@ -155,17 +155,18 @@ def _values(flow: Flow, tick: int, cells: Columns) -> str:
 
 
 def _download(view: View, flow: Flow, width: int, ink: str) -> list[Run]:
+    ellipsis = view.glyphs.ellipsis
     download = view.state.find(Download, flow.name)
     if download is None:
         return [("", ink)]
     if download.ended is not None and download.ended <= view.t:
         if download.error:
-            return [(fit(download.error, width), view.ink("bad"))]
+            return [(fit(download.error, width, ellipsis), view.ink("bad"))]
         seconds = download.duration_s or 0.0
-        said = f"{format_size(download.total)} in {seconds:.2f} s"
-        if seconds and width > 36:
-            said += f", {format_rate(download.bytes * 8 / seconds)}"
-        return [(fit(said, width), ink)]
+        items = [f"{format_size(download.total)} in {seconds:.2f} s"]
+        if seconds:
+            items.append(format_rate(download.bytes * 8 / seconds))
+        return [(fit(whole_items(items, ", ", width), width), ink)]
     acked = flow.series["bytes_acked"].at(view.tick) or 0.0
     share = min(acked / download.total, 1.0) if download.total else 0.0
     bar = max(width - 24, 6)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from ccplay.model.network import Link, Network
 from ccplay.model.wording import describe_link
 from ccplay.plots.settings import counts_bytes
-from ccplay.ui.cells.sheet import Row, Run, fit
+from ccplay.ui.cells.sheet import Row, Run, fit, whole_items
 from ccplay.ui.view import View
 
 _NARROW = 50
@@ -171,9 +171,9 @@ def _middle(view: View, ends: tuple[str, str], width: int, *, back: bool) -> lis
     kind = setting.qdisc.kind if setting and setting.qdisc else ""
     rows = [line, [(f"{kind} {count}".strip().center(width), text)]]
     if setting is not None:
-        said = describe_link(setting).replace(", ", f" {glyphs.separator} ")
-        said = glyphs.translate(said)
-        rows.append([(fit(said, min(len(said), width), glyphs.ellipsis).center(width), muted)])
+        items = glyphs.translate(describe_link(setting)).split(", ")
+        said = whole_items(items, f" {glyphs.separator} ", width)
+        rows.append([(said.center(width), muted)])
     return rows
 
 

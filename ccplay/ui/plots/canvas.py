@@ -70,7 +70,8 @@ class Canvas(Sheet):
 
     def title(self, left: Row, right: Row) -> None:
         """Show the title line."""
-        self.show_row(0, spread(left, right, self.width - 2))
+        ellipsis = self.picture.glyphs.ellipsis if self.picture else "…"
+        self.show_row(0, spread(left, right, self.width - 2, ellipsis))
 
     def draw(self, picture: Picture) -> None:
         """Draw what changed since the last picture."""
