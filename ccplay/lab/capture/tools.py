@@ -43,14 +43,24 @@ def program(interface: str, snaplen: int) -> CaptureTool | str:
 ROOTLESS_REMEDY = "run ccplay as root, or: apt install wireshark-common"
 
 
+def begin_trial() -> None:
+    """Start what ``tcpdump_refusal`` will wait for."""
+    if (path := find_tool("tcpdump")) is not None:
+        _trial(path)
+
+
+@cache
+def _trial(path: str) -> subprocess.Popen[bytes]:
+    """Have tcpdump read nothing, for which it gives up root as it does to capture."""
+    pipe = subprocess.PIPE
+    return subprocess.Popen([path, "-r", "-"], stdin=pipe, stdout=pipe, stderr=pipe)
+
+
 @cache
 def tcpdump_refusal(path: str) -> str:
-    """Have tcpdump read nothing, for which it gives up root as it does to capture.
-
-    Returns the reason where it can't, else nothing.
-    """
-    trial = subprocess.run([path, "-r", "-"], input=_EMPTY_PCAP, capture_output=True, check=False)
+    """Return the reason why tcpdump can't capture as who we are, else nothing."""
+    trial = _trial(path)
+    said = trial.communicate(_EMPTY_PCAP)[1].decode(errors="replace").strip().splitlines()
     if trial.returncode == 0:
         return ""
-    said = trial.stderr.decode(errors="replace").strip().splitlines()
     return said[-1] if said else f"tcpdump ended with exit status {trial.returncode}"
