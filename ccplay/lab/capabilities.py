@@ -48,7 +48,8 @@ def discover() -> Capabilities:
     """Find out what there is. Takes some ten milliseconds."""
     root = is_root()
     # Programs that are asked answer while the kernel is.
-    version, _ = _ask_iperf3(), capture_tools.begin_trial()
+    version = _ask_iperf3()
+    capture_tools.begin_trial()
     return Capabilities(
         kernel=os.uname().release,
         privilege="root" if root else "rootless",

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import struct
 import subprocess
-from dataclasses import dataclass
 from functools import cache
+
+import msgspec
 
 from ccplay.assets import find_tool
 
 _EMPTY_PCAP = struct.pack("=IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 128, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class CaptureTool:
+class CaptureTool(msgspec.Struct, frozen=True):
     """How to have a program write pcap to stdout until SIGINT."""
 
     argv: list[str]

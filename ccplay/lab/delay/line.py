@@ -1,9 +1,9 @@
 """The delay line: propagation delay, jitter and loss where the kernel has no netem.
 
 A process of its own, named ``delay line``; ``process`` starts it. Every delayed link has a
-netfilter queue in its receiver's namespace. It notes when each packet is due and releases all due packets
-with one verdict, never one early: no RTT is below the links' delays. Packets never overtake each
-other: jitter moves a packet's moment, but not before that of the packet ahead.
+netfilter queue in its receiver's namespace. It notes when each packet is due and releases all due
+packets with one verdict, never one early: no RTT is below the links' delays. Packets never overtake
+each other: jitter moves a packet's moment, but not before that of the packet ahead.
 
 The kernel timestamps arrivals, so packets need not be read at once: while some are in flight, new
 ones are read together every few milliseconds, and wake-ups of a link keep a distance. Wake-ups are

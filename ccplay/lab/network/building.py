@@ -10,9 +10,10 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
+
+import msgspec
 
 from ccplay.errors import CommandError, LabError
 from ccplay.lab.network.import_stubs import in_place_of
@@ -60,8 +61,7 @@ _PATH_MTU = {
 }
 
 
-@dataclass(frozen=True)
-class BuiltNetwork:
+class BuiltNetwork(msgspec.Struct, frozen=True):
     """A network that stands: its plan, and the namespace of every node."""
 
     network: Network

@@ -14,7 +14,8 @@ the router's, so that is what the cable's ends have.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from ccplay.errors import UnsupportedError
 from ccplay.lab.delay import redirects
@@ -34,8 +35,7 @@ _CHOSEN_FROM, _CHOSEN_TO = "0x8000/0x8000+20", "0x8000/0x8000+22"
 which data is sent, none."""
 
 
-@dataclass(frozen=True, slots=True)
-class _End:
+class _End(msgspec.Struct, frozen=True):
     """One host, its interface on the network and that on the cable."""
 
     namespace: Namespace
