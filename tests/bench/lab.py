@@ -2,6 +2,7 @@
 
 Ours counts from the spawn of ``ccplay lab`` to the first sweep: routed, shaped, delayed, sampled.
 Mininet's counts from the spawn of a Python that imports it, makes nodes and links, and starts them.
+Most of that import is distutils, which setuptools provides wherever it is installed.
 """
 
 from __future__ import annotations
