@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -88,6 +89,7 @@ class CcplayApp(App[int]):
     def on_mount(self) -> None:
         """Start taking in the session's events."""
         self.run_worker(self.session.run(), name="session", group="session", exit_on_error=True)
+        self.call_after_refresh(_collect_garbage_again)
 
     async def on_unmount(self) -> None:
         """End the session in an orderly way."""
@@ -111,3 +113,10 @@ class CcplayApp(App[int]):
         if type(renderable) is ChopsUpdate:
             renderable = cast("RenderableType", ThriftyUpdate(renderable))
         super()._display(screen, renderable)
+
+
+def _collect_garbage_again() -> None:
+    """After the first paint, where the program was started without: what is there now stays."""
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
