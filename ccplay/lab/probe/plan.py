@@ -2,7 +2,7 @@
 
 The kernel lists the sockets of a namespace in the order of its hash table, so the next dump has
 the same messages at the same places unless a socket opened, closed or changed its algorithm. A
-``Plan`` remembers the places; ``holds`` compares the cookies at those places, which name a socket
+``Plan`` remembers the places; ``follow`` compares the cookies at those places, which name a socket
 for as long as the machine runs, and the headers of the attributes, each for all sockets at once.
 What a field of all sockets is, is read only where it differs from the last sweep's.
 """
@@ -32,16 +32,19 @@ Units: TypeAlias = Callable[[str, list[int]], Column]
 class Group:
     """Wanted sockets whose messages have one length and the same attributes at the same places."""
 
-    def __init__(self, layout: Layout, length: int, own: int) -> None:
-        """``own`` is where attributes of the algorithm begin; 0: none were asked for."""
+    def __init__(self, layout: Layout, length: int, rest: int, *, own: bool) -> None:
+        """``rest`` is where the name of the algorithm has ended.
+
+        ``own`` is whether what comes then was asked for: what the algorithm reports of itself.
+        """
         self.connections: list[Connection] = []
         self.spans: list[slice] = []
         """Where their messages are in the dump."""
         self.length = length
         self._info = layout.info
-        self._own = own
+        self._own = rest if own else length
         # The cookie, the headers of both attributes, and the whole name of the algorithm.
-        self._fixed = [COOKIE, COOKIE + 4, layout.info - 4, *range(layout.size - 4, own, 4)]
+        self._fixed = [COOKIE, COOKIE + 4, layout.info - 4, *range(layout.size - 4, rest, 4)]
         self._fields = [(name, code, layout.info + at) for name, code, at in FIELDS]
         self._variables: list[tuple[str, str, int]] = []
         self._matrix = self._swept = Matrix(memoryview(b""), length)
@@ -157,17 +160,16 @@ class Plan:
             key = data[position + PORTS : position + PORTS + 4]
             cookie = slice(position + COOKIE, position + COOKIE + 8)
             connection = wanted.get(key)
-            if connection is None or connection.cookie != int.from_bytes(
-                data[cookie], sys.byteorder
-            ):
+            if connection is None or connection.cookie != _number(data[cookie]):
                 self._others.append(cookie)
             else:
                 layout = learn(data, position, length)
-                rest = position + layout.size + (len(connection.cc) + 1 + 3 & ~3)
-                head = _number(data[rest : rest + 4]) if own else 0
-                shape = (length, layout.info, layout.size, rest - position, head)
+                rest = layout.size + (len(connection.cc) + 4 & ~3)
+                begin = position + rest
+                head = _number(data[begin : begin + 4]) if own and rest < length else 0
+                shape = (length, layout.info, layout.size, rest, head)
                 if shape not in groups:
-                    groups[shape] = Group(layout, length, rest - position if own else length)
+                    groups[shape] = Group(layout, length, rest, own=own)
                 groups[shape].connections.append(connection)
                 groups[shape].spans.append(slice(position, position + length))
             position += length
