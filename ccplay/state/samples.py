@@ -10,7 +10,7 @@ from ccplay.model.sampled import QUEUE_VARIABLES
 from ccplay.model.samples import QdiscRows, QdiscSamples, Sweep, Sweeps, TcpRows, TcpSamples
 from ccplay.model.values import MOST_VARIABLES
 from ccplay.state.connections import FLOW_SERIES, Connections, Flow
-from ccplay.state.series import Series
+from ccplay.state.series import Series, put_all
 from ccplay.state.traffic import Handlers
 from ccplay.stream import sweep_codec
 
@@ -61,9 +61,7 @@ def _sweep(state: Sampled, event: Sweep) -> None:
 def _tcp(state: Sampled, tick: int, t: float, samples: TcpSamples) -> None:
     flows = [state.flows.get(name) for name in samples.flow]
     for name in FLOW_SERIES:
-        for flow, value in zip(flows, getattr(samples, name), strict=True):
-            if flow is not None:
-                flow.series[name].put(tick, value)
+        put_all([each and each.series[name] for each in flows], tick, getattr(samples, name))
     counts = (samples.mss, samples.bytes_acked, samples.bytes_sent)
     for flow, cc, *lasts in zip(flows, samples.cc, *counts, strict=True):
         if flow is not None:

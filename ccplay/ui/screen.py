@@ -36,6 +36,7 @@ from ccplay.ui.actions.lab import LabActions
 from ccplay.ui.actions.look import LookActions
 from ccplay.ui.actions.playback import PlaybackActions
 from ccplay.ui.actions.saving import SavingActions
+from ccplay.ui.cells.compositor import SheetCompositor
 from ccplay.ui.cells.sheet import Row, Sheet
 from ccplay.ui.marks import Marks
 from ccplay.ui.panels import banner, flows, footer, header, log, network, receiver, ribbon
@@ -114,6 +115,7 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions):
         ghost: Path | None = None,
     ) -> None:
         super().__init__()
+        self._compositor = SheetCompositor()
         self.session = session
         self.ghosts = Ghosts(session.state)
         self.overlay = Overlay()

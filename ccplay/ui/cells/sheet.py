@@ -48,9 +48,16 @@ class Sheet(Widget):
         self._base = None
         self._strips.clear()
 
-    def _find_base(self) -> Style:
-        self._base = self.rich_style
+    @property
+    def base(self) -> Style:
+        """The theme's colours, which all inks lie on."""
+        if self._base is None:
+            self._base = self.rich_style
         return self._base
+
+    def cells(self, y: int, start: int, end: int) -> Sequence[Run]:
+        """Return some cells of a line, fewer where there are no more."""
+        return self._cells[y][start:end] if y < len(self._cells) else ()
 
     def show(self, rows: Sequence[Row]) -> None:
         """Put ``rows`` into the cells, the rest blank."""
@@ -115,13 +122,14 @@ class Sheet(Widget):
     def render_line(self, y: int) -> Strip:
         """Return one line."""
         if y >= len(self._cells):
-            return Strip.blank(self.size.width, self._base or self._find_base())
+            return Strip.blank(self.size.width, self.base)
         if (strip := self._strips.get(y)) is None:
-            strip = self._strips[y] = self._strip(self._cells[y])
+            strip = self._strips[y] = self.strip(self._cells[y])
         return strip
 
-    def _strip(self, cells: list[Run]) -> Strip:
-        base = self._base or self._find_base()
+    def strip(self, cells: Sequence[Run]) -> Strip:
+        """Return cells as Textual has them."""
+        base = self.base
         segments: list[Segment] = []
         text, ink = "", None
         for char, colour in cells:
