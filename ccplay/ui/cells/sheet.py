@@ -15,6 +15,8 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
+from ccplay.ui.cells.painter import Painter
+
 Run: TypeAlias = tuple[str, str]
 """Text and its ink: ``#rrggbb``, ``bold #rrggbb``, or nothing for the theme's foreground."""
 
@@ -107,7 +109,12 @@ class Sheet(Widget):
                     start = x
                 last = x
             regions.append(Region(start, y, last + 1 - start, 1))
-        if regions:
+        if not regions:
+            return
+        if isinstance(screen := self.screen, Painter):
+            self._set_dirty(*regions)
+            screen.changed(self)
+        else:
             self.refresh(*regions)
 
     def on_resize(self, event: events.Resize) -> None:
