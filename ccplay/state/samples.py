@@ -61,7 +61,11 @@ def _sweep(state: Sampled, event: Sweep) -> None:
 def _tcp(state: Sampled, tick: int, t: float, samples: TcpSamples) -> None:
     flows = [state.flows.get(name) for name in samples.flow]
     for name in FLOW_SERIES:
-        put_all([each and each.series[name] for each in flows], tick, getattr(samples, name))
+        put_all(
+            [None if each is None else each.series[name] for each in flows],
+            tick,
+            getattr(samples, name),
+        )
     counts = (samples.mss, samples.bytes_acked, samples.bytes_sent)
     for flow, cc, *lasts in zip(flows, samples.cc, *counts, strict=True):
         if flow is not None:

@@ -216,9 +216,7 @@ class Series:
             self._highs.clear()
 
 
-def put_all(
-    series: Sequence[Series | None], tick: int, values: Sequence[float | None]
-) -> None:
+def put_all(series: Sequence[Series | None], tick: int, values: Sequence[float | None]) -> None:
     """Put the values of one tick, each into its series; those without one are left out."""
     for each, value in zip(series, values, strict=True):
         if each is None:
