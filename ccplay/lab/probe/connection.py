@@ -38,7 +38,7 @@ _CC_NAMES = _Decoded()
 class Connection:
     """A connection that is to be read: the first one seen with its ports."""
 
-    __slots__ = ("_group", "_info", "_own", "_row", "cc", "cookie", "key", "name")
+    __slots__ = ("_group", "_row", "cc", "cookie", "key", "name", "lone_info", "lone_own")
 
     def __init__(self, name: str, sport: int, dport: int) -> None:
         self.name = name
@@ -46,7 +46,8 @@ class Connection:
         self.cookie: int | None = None
         """The kernel's own name of the socket, once it has been seen."""
         self.cc = b""
-        self._info = self._own = b""
+        self.lone_info = self.lone_own = b""
+        """``info`` and ``own`` as they were read of this connection by itself."""
         self._group: Holder | None = None
         self._row = 0
 
@@ -64,16 +65,12 @@ class Connection:
     @property
     def info(self) -> bytes:
         """The ``tcp_info`` that was read last; empty before the connection is open."""
-        return self._info if self._group is None else self._group.info(self._row)
+        return self.lone_info if self._group is None else self._group.info(self._row)
 
     @property
     def own(self) -> bytes:
         """Attributes with what the algorithm reports of itself; empty where it reports nothing."""
-        return self._own if self._group is None else self._group.own(self._row)
-
-    def read(self, info: bytes, cc: bytes, own: bytes) -> None:
-        """Take what was read of this connection by itself."""
-        self._info, self.cc, self._own = info, cc, own
+        return self.lone_own if self._group is None else self._group.own(self._row)
 
     def move(self, group: Holder, row: int) -> None:
         """Leave it to ``group`` from now on to know what was read."""
@@ -81,7 +78,7 @@ class Connection:
 
     def settle(self) -> None:
         """Keep what the group knows, and be read by itself again."""
-        self._info, self._own, self._group = self.info, self.own, None
+        self.lone_info, self.lone_own, self._group = self.info, self.own, None
 
     def field(self, name: str) -> int:
         """Return a field of ``tcp_info`` as read last: one of ``tcp_info.PLACES``."""

@@ -16,7 +16,6 @@ from ccplay.lab.network import dumps
 from ccplay.lab.probe import algorithm_info
 from ccplay.lab.probe.connection import Connection
 from ccplay.lab.probe.layout import FIRST, HEADER, INET_DIAG_CONG, INET_DIAG_INFO, learn
-from ccplay.lab.probe.matrix import Matrix, numbers
 from ccplay.lab.probe.plan import LEAST, Plan
 from ccplay.lab.probe.tcp_info import FIELDS, INFO_SIZE
 
@@ -47,8 +46,13 @@ _REQUEST, _REQUEST_OWN = _request(), _request(algorithm_info.ASKED)
 
 def columns(connections: Iterable[Connection]) -> dict[str, list[int]]:
     """Return ``tcp_info.FIELDS`` by name, each as one list over the connections."""
-    infos = Matrix(memoryview(b"".join([each.info for each in connections])), INFO_SIZE)
-    return {name: numbers(infos.column(code, offset)) for name, code, offset in FIELDS}
+    infos = memoryview(b"".join([each.info for each in connections]))
+    views = {"B": (infos.cast("B"), 1), "I": (infos.cast("I"), 4), "Q": (infos.cast("Q"), 8)}
+    found = {}
+    for name, code, offset in FIELDS:
+        view, size = views[code]
+        found[name] = view[offset // size :: INFO_SIZE // size].tolist()
+    return found
 
 
 class DiagSocket:
@@ -103,16 +107,19 @@ class DiagSocket:
         while going:
             datagrams.append(data := self._socket.recv(1 << 16))
             going = self._take(data, wanted, found)
-        sizes = [len(each) for each in datagrams]
-        asked, self._own = (
-            self._own,
-            not algorithm_info.TELLING.isdisjoint([each.cc for each in found]),
-        )
-        steady = sizes == self._sizes and asked == self._own and dumps.ends(datagrams[-1])
-        if len(found) >= LEAST and steady:
-            self.plan = Plan(datagrams, wanted, own=asked)
-        self._sizes = sizes
+        asked = self._own
+        self._own = not algorithm_info.TELLING.isdisjoint([each.cc for each in found])
+        if len(found) >= LEAST:
+            self._foresee(datagrams, wanted, asked=asked)
         return found
+
+    def _foresee(
+        self, datagrams: Sequence[bytes], wanted: Mapping[bytes, Connection], *, asked: bool
+    ) -> None:
+        """Make a plan of a dump where it looks like the one before."""
+        before, self._sizes = self._sizes, [len(each) for each in datagrams]
+        if self._sizes == before and asked == self._own and dumps.ends(datagrams[-1]):
+            self.plan = Plan(datagrams, wanted, own=asked)
 
     def close(self) -> None:
         """Close the socket."""
@@ -142,8 +149,10 @@ class DiagSocket:
                 connection = connection if connection.meets(cookie) else None
             if connection is not None:
                 begin = position + size
+                connection.lone_info = info
+                connection.cc = data[begin : begin + cc_size - 5]
                 told = data[begin + (cc_size - 1 & ~3) : position + length] if own else b""
-                connection.read(info, data[begin : begin + cc_size - 5], told)
+                connection.lone_own = told
                 add(connection)
             # Attributes are padded, so every length is a multiple of four already.
             position += length

@@ -176,7 +176,8 @@ class Probe:
             return None, {}
         parts = [(len(plan.found), *plan.sweep()) for plan in plans]
         if alone:
-            own = own_columns([each.own for each in alone])
+            told = [each.own for each in alone]
+            own = own_columns(told) if any(told) else {}
             fields = {name: in_units(name, counts) for name, counts in columns(alone).items()}
             parts.insert(0, (len(alone), fields, own))
         fields, own = joined(parts)
