@@ -38,7 +38,7 @@ _CC_NAMES = _Decoded()
 class Connection:
     """A connection that is to be read: the first one seen with its ports."""
 
-    __slots__ = ("_group", "_row", "cc", "cookie", "key", "name", "lone_info", "lone_own")
+    __slots__ = ("_group", "_row", "cc", "cookie", "key", "lone_info", "lone_own", "name")
 
     def __init__(self, name: str, sport: int, dport: int) -> None:
         self.name = name
