@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -117,6 +118,7 @@ class CcplayApp(App[int]):
     def on_mount(self) -> None:
         """Start taking in the session's events."""
         self.run_worker(self.session.run(), name="session", group="session", exit_on_error=True)
+        self.call_after_refresh(_collect_garbage_again)
         for mistake in self._mistakes:
             self.notify(mistake, severity="warning", timeout=12, markup=False)
 
@@ -173,3 +175,10 @@ class CcplayApp(App[int]):
         if type(renderable) is ChopsUpdate:
             renderable = cast("RenderableType", ThriftyUpdate(renderable))
         super()._display(screen, renderable)
+
+
+def _collect_garbage_again() -> None:
+    """After the first paint, where the program was started without: what is there now stays."""
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()

@@ -37,6 +37,8 @@ from ccplay.ui.actions.lab import LabActions
 from ccplay.ui.actions.look import LookActions
 from ccplay.ui.actions.playback import PlaybackActions
 from ccplay.ui.actions.saving import SavingActions
+from ccplay.ui.cells.compositor import SheetCompositor
+from ccplay.ui.cells.painter import Painter
 from ccplay.ui.cells.sheet import Row, Sheet
 from ccplay.ui.marks import Marks
 from ccplay.ui.panels import banner, flows, footer, header, log, network, receiver, ribbon
@@ -60,7 +62,7 @@ _SHEETS = ("header", "banner", "network", "flows", "ribbon", "events", "footer",
 LIVE_ONLY = ("dialog", "mark", "stop", "capture", "trace")
 
 
-class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions):
+class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, Painter):
     """Draws the session at the playhead; asks for commands and never assumes their success."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings.MAIN
@@ -77,6 +79,7 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions):
         plots: Band | None = None,
     ) -> None:
         super().__init__()
+        self._compositor = SheetCompositor()
         self.session = session
         self.lab_words = lab_words
         self.ghosts = Ghosts(session.state)
@@ -158,11 +161,13 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions):
         if self.view.unread:
             # There is nothing of that moment to draw, and reading alone is faster.
             self._show("header", lambda width, _: header.rows(self.view, width))
+            self.paint()
             return
         if self._choose() or now - self._numbers_at >= 1 / _NUMBERS_HZ - 0.5 / self._fps:
             self._numbers_at = now
             self._draw_numbers(self.view)
         self._draw_plots(self.view)
+        self.paint()
         self._tell()
 
     def _take_over(self, state: LabState) -> None:
@@ -177,6 +182,7 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions):
             self._numbers_at = time.monotonic()
             self._draw_numbers(self.view)
             self._draw_plots(self.view)
+            self.paint()
 
     def _draw_plots(self, view: View) -> None:
         if not self.has_class("-small"):
