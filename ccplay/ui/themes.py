@@ -111,8 +111,12 @@ def load_looks(
         _load(looks, folders, complain)
     else:
         _load(looks, [assets("themes")], complain)
-        with as_caller():
-            _load(looks, [config_folder() / "themes"], complain)
+        own = config_folder() / "themes"
+        try:
+            with as_caller():
+                _load(looks, [own], complain)
+        except OSError as error:
+            complain(f"themes in {own} are left out: {error.strerror}")
     return dict(sorted(looks.items(), key=lambda item: item[0] != DEFAULT))
 
 

@@ -13,6 +13,7 @@ from ccplay.files import caller
 from ccplay.ui import preferences
 from ccplay.ui.keymap import REMAPPABLE, Keymap, remapped
 from ccplay.ui.preferences import Preferences, keep, load, parse, written
+from ccplay.ui.themes import load_looks
 
 LOOKS = ("dark", "light")
 
@@ -208,6 +209,20 @@ class TestUnderSudo:
         secret = write(home, 'theme = "light"\n')
         secret.chmod(0o600)
         assert "Permission denied" in load(LOOKS).mistakes[0]
+
+    def test_where_rights_cannot_be_given_up_nothing_is_read(
+        self, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """A user namespace may forbid setgroups(2)."""
+
+        def refuse(_groups: list[int]) -> None:
+            raise PermissionError(1, "Operation not permitted")
+
+        write(home, 'theme = "light"\n')
+        monkeypatch.setattr(os, "setgroups", refuse)
+        assert "Operation not permitted" in load(LOOKS).mistakes[0]
+        assert "dark" in load_looks()
+        assert "are left out: Operation not permitted" in capsys.readouterr().err
 
     def test_the_home_is_the_callers(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("XDG_CONFIG_HOME")
