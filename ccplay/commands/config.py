@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ccplay.visible import tell
+from ccplay.visible import printable, tell
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -21,7 +21,7 @@ def run(arguments: argparse.Namespace) -> int:
     mine = preferences.load(load_looks())
     where = preferences.path()
     there = "" if where.exists() else " (not there yet: these are the defaults)"
-    print(f"# {where}{there}")
+    print(f"# {printable(str(where))}{there}")
     print(preferences.written(mine), end="")
     tell(*(f"ccplay: {each}" for each in mine.mistakes))
     return 1 if mine.mistakes else 0

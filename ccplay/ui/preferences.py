@@ -111,30 +111,12 @@ def keep(changed: Mapping[str, object]) -> None:
             except FileNotFoundError:
                 document = tomlkit.document()
             for name, value in changed.items():
-                _put(document, name, list(value) if isinstance(value, tuple) else value)
+                document[name] = list(value) if isinstance(value, tuple) else value
             make_directory(where.parent)
             write(where.resolve(), tomlkit.dumps(document), replace=True)
     except (OSError, UnicodeDecodeError, TOMLKitError) as error:
         reason = getattr(error, "strerror", None) or error
         raise CcplayError(f"can't keep your choices in {where}: {reason}") from None
-
-
-def _put(document: Any, name: str, value: object) -> None:
-    """Set a top-level key, before the first table: below it would be one of that table's."""
-    if name in document:
-        document[name] = value
-        return
-    import tomlkit  # noqa: PLC0415 - as above
-
-    tables = [key for key, held in document.items() if isinstance(held, dict)]
-    if not tables:
-        document[name] = value
-        return
-    held = {key: document.pop(key) for key in tables}
-    document[name] = value
-    document.add(tomlkit.nl())
-    for key, table in held.items():
-        document[key] = table
 
 
 def _text(where: Path) -> str:

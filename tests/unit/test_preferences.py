@@ -169,6 +169,18 @@ def test_a_file_that_is_no_toml_is_not_overwritten(home: Path) -> None:
     assert path.read_text() == "theme = dark\n"
 
 
+@pytest.mark.parametrize("text", ["[keys]
+stop = 'X'
+", "keys.stop = 'X'
+", "[keys]
+[theme]
+"])
+def test_a_choice_never_falls_into_a_table(home: Path, text: str) -> None:
+    path = write(home, text)
+    keep({"theme": "light"})
+    assert tomllib.loads(path.read_text()) == {**tomllib.loads(text), "theme": "light"}
+
+
 def test_a_pipe_is_no_file_of_preferences(home: Path) -> None:
     (home / "ccplay").mkdir()
     os.mkfifo(home / "ccplay" / "config.toml")
