@@ -11,13 +11,13 @@ from textual.widgets import Static
 
 from ccplay.errors import RecordingError
 from ccplay.model.wording import describe
+from ccplay.session.recordings import Found, find
 from ccplay.stream.sources import check_recording
 from ccplay.ui.cells.sheet import fit
 from ccplay.ui.dialogs.base import Question, available
 from ccplay.ui.dialogs.fields import Field, Row, Steps
 from ccplay.ui.dialogs.menu import Item, Menu
 from ccplay.ui.plots.ghosts import Choice, next_action, of_session
-from ccplay.ui.recordings import Found, find
 from ccplay.ui.view import View
 from ccplay.units import format_clock, format_size
 
