@@ -38,7 +38,7 @@ class Before:
 
     network: Network
     links: Mapping[str, LinkSetting]
-    """By direction."""
+    """By direction, where anything was set."""
     hosts: Mapping[str, str]
     """Default congestion control by host."""
     algorithms: Mapping[str, str]
@@ -215,14 +215,14 @@ def _of_links(
     put: Callable[[str, LinkSetting], Iterator[AnyCommand]],
 ) -> Inverse:
     """Return what ``put`` makes of every direction, or of all at once where they are alike."""
+    # A link that never was set is unlimited, and does nothing else either.
     settings = {
-        link.name: was.links[link.name]
+        link.name: was.links.get(link.name, LinkSetting())
         for link in was.network.resolve(command.link)
-        if link.name in was.links
     }
     # By the name that the command used: what is alike in all directions is one.
     alike = [list(put(command.link, setting)) for setting in settings.values()]
-    if alike and all(each == alike[0] for each in alike):
+    if all(each == alike[0] for each in alike):
         commands = alike[0]
     else:
         commands = [each for name, setting in settings.items() for each in put(name, setting)]
