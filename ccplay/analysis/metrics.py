@@ -1,4 +1,7 @@
-"""Metrics of a run by name, the path of a number in its result, such as ``flows.1.fct_s``."""
+"""Metrics of a run by name, the path of a number in its result, such as ``flows.1.fct_s``.
+
+What a scenario reports, expects and cites names them, and expectations are checked against them.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,11 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 
-from ccplay.analysis.results import CaseResult
+from ccplay.analysis.results import CaseResult, Check
 from ccplay.errors import ScenarioError
 from ccplay.model.quoting import did_you_mean, quote
 from ccplay.model.traffic import TRAFFIC, started_by
-from ccplay.scenario.values import Case, Scenario
+from ccplay.scenario.values import Case, Expectation, Scenario
 
 NOT_MERITS = frozenset(
     ("name", "parameters", "repeat", "attempt", "checks", "health", "t", "streams", "started_s")
@@ -28,6 +31,14 @@ _MEMBERS: dict[str, type[msgspec.Struct]] = {
 def merits(result: CaseResult) -> dict[str, float]:
     """Return every number that a run measured, by its place; members of lists by id or link."""
     return dict(_numbers(msgspec.to_builtins(result), ""))
+
+
+def check(case: Case, result: CaseResult) -> list[Check]:
+    """Return every expectation of the case, held or not; a metric not measured has failed."""
+    if result.interrupted or not case.expect:
+        return []
+    measured = merits(result)
+    return [_check(each, measured.get(each.figure)) for each in case.expect]
 
 
 def check_figures(scenario: Scenario) -> None:
@@ -62,6 +73,18 @@ def measurable(case: Case) -> list[str]:
         figures += ["checkpoint.elapsed_s", "checkpoint.ratio"]
         figures += [f"checkpoint.bytes.{name}" for name in names["flows"]]
     return figures
+
+
+def _check(expected: Expectation, value: float | None) -> Check:
+    low = -float("inf") if expected.low is None else expected.low
+    high = float("inf") if expected.high is None else expected.high
+    return Check(
+        figure=expected.figure,
+        text=expected.text,
+        why=expected.why,
+        value=value,
+        ok=value is not None and low <= value <= high,
+    )
 
 
 def _fields(kind: type[msgspec.Struct]) -> list[str]:

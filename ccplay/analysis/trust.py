@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 
 from ccplay.analysis.accuracy import delay_off
 from ccplay.analysis.framing import above_framing
 from ccplay.analysis.punctual import late_steps, lateness_told
-from ccplay.analysis.windows import impossible_windows
 from ccplay.model.events import Health
-from ccplay.state.lab_state import LabState
+from ccplay.model.values import MOST_SEGMENTS
+from ccplay.state.lab_state import Flow, LabState
 
 MOST_MISSED = 0.01
 """Share of sweeps: beyond it percentiles over sweeps leave out the busiest moments."""
@@ -148,3 +150,24 @@ def _mean(values: list[float]) -> float | None:
 
 def _middle(values: list[float]) -> float | None:
     return sorted(values)[len(values) // 2] if values else None
+
+
+def credible(field: str) -> float:
+    """Return the greatest value of a flow's series that can have been meant."""
+    return MOST_SEGMENTS if field in ("cwnd", "ssthresh") else math.inf
+
+
+def impossible_windows(state: LabState) -> dict[str, int]:
+    """Return the greatest cwnd or ssthresh of each flow that can't have been meant.
+
+    There are kernels that run no BPF program where an interrupt finds their first process at work.
+    What a program such as ``ssthresh`` was to return is then whatever the stack had.
+    """
+    found = {name: _greatest(flow) for name, flow in state.flows.items()}
+    return {name: most for name, most in found.items() if most > MOST_SEGMENTS}
+
+
+def _greatest(flow: Flow) -> int:
+    both = (flow.series["cwnd"], flow.series["ssthresh"])
+    extremes = (each.extremes(each.first, each.end) for each in both)
+    return max((int(each[1]) for each in extremes if each is not None), default=0)

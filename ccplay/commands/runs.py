@@ -23,7 +23,7 @@ from ccplay.report.data import settings
 from ccplay.report.data.material import Material, Run, combined, of_results
 from ccplay.report.data.scene import scene
 from ccplay.report.data.settings import Settings
-from ccplay.scenario.file import writing
+from ccplay.scenario import writing
 from ccplay.scenario.file.reading import load
 from ccplay.session.recorded import read_recording
 from ccplay.state.lab_state import LabState

@@ -21,7 +21,7 @@ from ccplay.experiment.run_options import RunOptions, goal_of, with_options
 from ccplay.experiment.runner import Experiment
 from ccplay.experiment.store import Store
 from ccplay.model.commands import Build
-from ccplay.report.terminal.amounts import unit, write
+from ccplay.report.data.amounts import unit, write
 from ccplay.report.terminal.printer import Printer
 from ccplay.report.terminal.progress import Teller
 from ccplay.report.terminal.table import show

@@ -9,8 +9,8 @@ from ccplay.analysis.metrics import merits
 from ccplay.experiment.forecast import Forecast
 from ccplay.experiment.plan import Run
 from ccplay.experiment.pool import Outcome
+from ccplay.report.data.amounts import write
 from ccplay.report.data.verdicts import misbehaviours
-from ccplay.report.terminal.amounts import write
 from ccplay.report.terminal.progress import Lane, Teller, roughly
 from ccplay.scenario.values import Case
 from ccplay.state.lab_state import LabState

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import msgspec
 
+from ccplay.analysis.metrics import check
 from ccplay.analysis.results import CaseResult, Machine, Result
 from ccplay.analysis.summary import machine, summarise
 from ccplay.errors import LabError, UnsupportedError
 from ccplay.experiment.agenda import Agenda, Goal, Planned, UntilSure
-from ccplay.experiment.checks import check
 from ccplay.experiment.grouping import Gathering
 from ccplay.experiment.plan import Run, plan, slug_of
 from ccplay.experiment.pool import MOST_ATTEMPTS, Attempt, Outcome, Pool

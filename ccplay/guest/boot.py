@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ccplay.errors import LabError, UnsupportedError
-from ccplay.guest import bound
 from ccplay.guest.contents import flaw
 from ccplay.guest.kept import ACCELERATOR, ACCELERATORS, FOLDER, KERNEL, MODULES, RAMDISK
 from ccplay.guest.tools import find
@@ -22,6 +21,15 @@ _KERNEL_IS_TOLD = "console=ttyS0 quiet loglevel=3 panic=-1 mitigations=off rando
 
 _TWO_NS = "shift=1"
 """Under emulation an instruction takes two nanoseconds of the guest's time, see argv()."""
+
+_BOUND = """
+import ctypes, os, signal, sys
+PR_SET_PDEATHSIG = 1
+ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+if os.getppid() == int(sys.argv[1]):
+    os.execv(sys.argv[2], sys.argv[2:])
+"""
+"""Python that becomes a program which dies with its starter, unless that is dead already."""
 
 
 def argv(
@@ -46,8 +54,7 @@ def argv(
     pace = f"{_TWO_NS},sleep={'on' if paced else 'off'}"
     return [
         # However we die, QEMU dies too; a guest that still boots does not see its stdin end.
-        # -I: nothing from the surroundings; -S: no site-packages, which take a while to find.
-        *(sys.executable, "-I", "-S", str(Path(bound.__file__)), str(os.getpid())),
+        *bound_to(os.getpid()),
         *(find("qemu-system-x86_64"), "-nodefaults", "-no-user-config", "-no-reboot"),
         *("-display", "none", "-m", "1G", "-accel", accelerator),
         *(("-cpu", "max", "-icount", pace) if emulated else ("-cpu", "host")),
@@ -63,6 +70,12 @@ def argv(
         # Not on the kernel's command line: that has room for 32 words, and none for empty ones.
         *("-fw_cfg", f"name=opt/ccplay,string={_told([str(MODULES), *map(str, lent), *command])}"),
     ]
+
+
+def bound_to(starter: int) -> list[str]:
+    """Return what stands before a program's argv so that it dies with the process ``starter``."""
+    # -I: nothing from the surroundings; -S: no site-packages, which take a while to find.
+    return [sys.executable, "-I", "-S", "-c", _BOUND, str(starter)]
 
 
 def is_possible() -> bool:

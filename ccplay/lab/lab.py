@@ -12,7 +12,7 @@ from typing import Self
 import msgspec
 
 from ccplay.bpf.loaded import library
-from ccplay.errors import CcplayError, CommandError, LabError
+from ccplay.errors import CommandError, LabError
 from ccplay.lab import capabilities
 from ccplay.lab.capture.captures import Captures, Place
 from ccplay.lab.health import Timekeeper
@@ -24,6 +24,7 @@ from ccplay.lab.network.building import BuiltNetwork
 from ccplay.lab.probe.probe import Probe
 from ccplay.lab.probe.tracing import Tracing
 from ccplay.lab.queues.rate_accuracy import DrainMeter
+from ccplay.lab.reloading import Reloader
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.misbehaviour import Watchdog
 from ccplay.lab.traffic.traffic import Traffic
@@ -43,7 +44,7 @@ from ccplay.model.commands import (
     TraceFlow,
     UntraceFlow,
 )
-from ccplay.model.events import Applied, Building, HostChanged, LinkChanged, Log, Ready
+from ccplay.model.events import Building, HostChanged, LinkChanged, Log, Ready
 from ccplay.model.fields import check
 from ccplay.model.network import Network
 from ccplay.model.topologies import plan
@@ -52,12 +53,6 @@ from ccplay.model.values import Capabilities, LinkSetting
 
 DEFAULT_CC = "cubic"
 """What hosts use where nothing is said: Linux's own default, whatever this host's is."""
-
-_LOOK_S = 0.1
-"""How often the files of the user's own algorithms are looked at."""
-
-_OPENING_S = 3.0
-"""How long a new algorithm waits for connections that open under the old one."""
 
 
 class Lab:
@@ -173,8 +168,11 @@ class Lab:
         sweeping = asyncio.create_task(self._sweep_forever())
         self._stack.callback(sweeping.cancel)
         if library.own:
-            renewing = asyncio.create_task(self._renew_forever())
-            self._stack.callback(renewing.cancel)
+            reloader = Reloader(
+                self._traffic, self._watchdog, self._renew_hosts, self._emit, self.clock
+            )
+            reloading = asyncio.create_task(reloader.watch())
+            self._stack.callback(reloading.cancel)
 
     def _progress(self, step: str, done: int, total: int) -> None:
         self._emit(Building(t=self.clock(), step=step, done=done, total=total))
@@ -212,7 +210,7 @@ class Lab:
                 due += behind * period
 
     async def _count(self) -> None:
-        """Tell what the interfaces have counted, once all traffic has ended."""
+        """Report the interfaces' counters, once all traffic has ended."""
         try:
             self._emit(await self._shaper.count())
         except (LabError, OSError) as error:
@@ -279,54 +277,11 @@ class Lab:
         congestion.set_host_default(self._built.namespace(host), cc)
         self._emit(HostChanged(t=self.clock(), host=host, cc=congestion.called(cc)))
 
-    async def _renew_forever(self) -> None:
-        """Whenever a file of the user's own is saved, let what runs under it go on with it."""
-        while True:
-            await asyncio.sleep(_LOOK_S)
-            for name in library.changed():
-                try:
-                    await self._renew(name)
-                except CcplayError as error:
-                    runs = library.kernel_name(name) is not None
-                    now = "goes on as it was" if runs else "can't be used yet"
-                    self._tell("error", f"{name} {now}: {error}")
-                except Exception as error:  # noqa: BLE001 - the next save is to be seen, too
-                    self._tell("error", f"a fault in ccplay: {type(error).__name__}: {error}")
-
-    async def _renew(self, name: str) -> None:
-        begun = self.clock()
-        new, old = await asyncio.to_thread(library.renew, name)
-        if not new:
-            self._tell("info", f"{name} was saved, and is the same as before")
-            return
-        if old is None:
-            self._tell("info", f"{name} was saved, and can be chosen now")
-            return
-        await self._opened(name)
-        for flow in self._traffic.under(name):
-            command = SetCongestionControl(flow=flow, cc=name)
-            try:
-                self._traffic.switch_flow(flow, name)
-            except CcplayError as error:
-                # It may have ended just now, and the others go on.
-                self._tell("warning", f"flow {flow} is left under the old {name}: {error}")
-                continue
-            now = self.clock()
-            took_s = round(now - begun, 6)
-            self._emit(Applied(t=now, command=command, took_s=took_s, renewed=True))
-            for over in self._watchdog.forgive(flow, now):
-                self._emit(over)
+    async def _renew_hosts(self, cc: str) -> None:
+        """Set the default of each host that uses ``cc`` once more: it is another program now."""
         for host in self.network.hosts:
-            if congestion.host_default(self._built.namespace(host)) == name:
-                await self._set_host(host, name)
-        old.close()
-        self._tell("info", f"{name} was saved, and is used as it is now")
-
-    async def _opened(self, name: str) -> None:
-        """Wait, but not forever, for connections that have asked for what an algorithm was."""
-        deadline = self.clock() + _OPENING_S
-        while self._traffic.opening(name) and self.clock() < deadline:  # noqa: ASYNC110 - sweeps tell
-            await asyncio.sleep(_LOOK_S)
+            if congestion.host_default(self._built.namespace(host)) == cc:
+                await self._set_host(host, cc)
 
     async def _set_links(self, name: str, setting: LinkSetting) -> None:
         for link in self.network.resolve(name):

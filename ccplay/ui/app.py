@@ -59,8 +59,6 @@ class CcplayApp(App[int]):
         Raises ``UsageError``.
         """
         super().__init__(driver_class=Terminal)
-        self.lab_words = lab_words
-        """What the command line said of the lab, to be said again."""
         self.session = session
         self.glyphs: Glyphs = ASCII if ascii else UNICODE
         self.looks = load_looks()
@@ -71,7 +69,9 @@ class CcplayApp(App[int]):
         for each in self.looks.values():
             self.register_theme(each.textual_theme)
         self.theme = self.look.textual_theme.name
-        self.main = MainScreen(session, start_at=start_at, speed=speed, fps=fps, ghost=ghost)
+        self.main = MainScreen(
+            session, start_at=start_at, speed=speed, fps=fps, ghost=ghost, lab_words=lab_words
+        )
         """The screen under everything else."""
 
     def get_default_screen(self) -> Screen[Any]:

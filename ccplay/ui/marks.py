@@ -4,20 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
+
+from textual.app import App
 
 from ccplay.model.commands import AnyCommand, ChangeMark, RemoveMark
+from ccplay.session.session import Session
 from ccplay.state.lab_state import Entry
+from ccplay.ui.playhead import Playhead
 from ccplay.units import format_clock
 
-if TYPE_CHECKING:
-    from ccplay.ui.screen import MainScreen
+
+class MarkedScreen(Protocol):
+    """What marks need of the screen that shows them."""
+
+    session: Session
+    playhead: Playhead
+
+    @property
+    def app(self) -> App[Any]:
+        """The app, on which dialogs open."""
+
+    def ask(self, command: AnyCommand) -> None:
+        """Hand a command to the lab."""
+
+    def redraw(self) -> None:
+        """Draw at once."""
 
 
 class Marks:
     """The marks of the session on a screen, by its keys and its palette."""
 
-    def __init__(self, screen: MainScreen) -> None:
+    def __init__(self, screen: MarkedScreen) -> None:
         self.carried: Entry | None = None
         """The mark that moves with the cursor until it is put down."""
         self._screen = screen

@@ -17,11 +17,11 @@ from textual.worker import WorkerError
 
 from ccplay.model.commands import AnyCommand
 from ccplay.state.lab_state import LabState
+from ccplay.ui.appearance import appearance
 from ccplay.ui.keys import bindings_of, wording
 from ccplay.ui.modal import Modal
 from ccplay.ui.palette_entries import READERS, entries, typed, words
 from ccplay.ui.plots.band import Band
-from ccplay.ui.themes import Look
 from ccplay.ui.view import View
 
 _Offer: TypeAlias = tuple[str, str, Callable[[], object]]
@@ -68,15 +68,6 @@ class _Marks(Protocol):
 
     def offers(self) -> Iterable[_Offer]:
         """Return what can be done with each."""
-
-
-class _Dressed(Protocol):
-    """What the palette needs of the app."""
-
-    looks: dict[str, Look]
-
-    def use_look(self, name: str) -> None:
-        """Switch to another theme."""
 
 
 class Palette(CommandPalette, Modal[None]):
@@ -190,7 +181,7 @@ class LabProvider(Provider):
                 yield description, text, self._acting(active.node, action)
 
     def _themes(self) -> Iterable[tuple[str, str]]:
-        looks = cast("_Dressed", self.app).looks
+        looks = appearance(self.app).looks
         return [(name, look.about) for name, look in looks.items()]
 
     def _acting(self, node: object, action: str) -> Callable[[], object]:
@@ -200,4 +191,4 @@ class LabProvider(Provider):
         return lambda: self._asking.ask(command)
 
     def _choosing(self, name: str) -> Callable[[], object]:
-        return lambda: cast("_Dressed", self.app).use_look(name)
+        return lambda: appearance(self.app).use_look(name)

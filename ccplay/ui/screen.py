@@ -19,7 +19,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -112,9 +112,11 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions):
         speed: float = 1.0,
         fps: float = 10.0,
         ghost: Path | None = None,
+        lab_words: Sequence[str] = (),
     ) -> None:
         super().__init__()
         self.session = session
+        self.lab_words = lab_words
         self.ghosts = Ghosts(session.state)
         self.overlay = Overlay()
         self._first_ghost = Choice(ghost) if ghost else None
@@ -127,7 +129,7 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions):
         self._numbers_at = 0.0
         self._told = 0
         self._ribbon = ribbon.Ribbon()
-        self._network: Network | None = None
+        self._laid_out: tuple[Network | None, str | None] = (None, None)
         self._state = session.state
         self.marks = Marks(self)
 
@@ -161,9 +163,7 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions):
         """Give every part its place on a terminal of ``width`` by ``height`` cells."""
         self.set_class(width < LEAST[0] or height < LEAST[1], "-small")
         table = 58 if width >= 112 else 38
-        network = self.view.network
-        pairs = len(network.senders) if network else 2
-        self._bands["top"].styles.height = max(min((height - 4) // 4, max(7, pairs + 2)), 5)
+        self._bands["top"].styles.height = max(min((height - 4) // 4, network.height(self.view)), 5)
         self._bands["bottom"].styles.height = max(min((height - 6) // 4, 12), 4)
         self._sheets["flows"].styles.width = table
         self._sheets["network"].styles.width = width - table
@@ -187,8 +187,8 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions):
             return
         if self.session.state is not self._state:
             self._take_over(self.session.state)
-        if (network := self.view.network) is not self._network:
-            self._network = network
+        if (shown := (self.view.network, self.view.link)) != self._laid_out:
+            self._laid_out = shown
             self.lay_out(*self.size)
         if self.view.unread:
             # There is nothing of that moment to draw, and reading alone is faster.

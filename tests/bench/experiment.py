@@ -16,7 +16,7 @@ from rich.console import Console
 from ccplay.analysis.results import Result
 from ccplay.experiment.runner import Experiment
 from ccplay.model.commands import Build
-from ccplay.report.terminal.amounts import unit
+from ccplay.report.data.amounts import unit
 from ccplay.report.terminal.progress import Teller
 from ccplay.scenario.file.library import find
 from ccplay.scenario.file.reading import load

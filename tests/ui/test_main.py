@@ -8,13 +8,16 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
 import pytest
 from textual.binding import Binding
 from textual.pilot import Pilot
 
 from ccplay.errors import LabError
 from ccplay.model.commands import SetQdisc
-from ccplay.model.events import AnyEvent, Ended, Failed
+from ccplay.model.events import AnyEvent, Ended, Failed, Hello, Ready
+from ccplay.model.network import Topology
+from ccplay.model.topologies import plan
 from ccplay.model.traffic_commands import StartFlow, StopFlow
 from ccplay.session.session import Session
 from ccplay.ui.app import CcplayApp
@@ -68,6 +71,20 @@ async def test_f_starts_a_flow() -> None:
         source = app.session._source
         assert isinstance(source, SyntheticSource)
         assert [type(each) for each in source.sent] == [StartFlow]
+
+
+async def test_the_network_has_a_row_for_each_host_of_the_fuller_side() -> None:
+    hello = next(stream())
+    assert isinstance(hello, Hello)
+    network = plan(Topology(kind="parking-lot", parameters={"hops": 5}))
+    events: list[AnyEvent] = [msgspec.structs.replace(hello, network=network), Ready(t=0.1)]
+    async with playing(live(iter(events)), size=(120, 60)) as (app, pilot):
+        for _ in network.observed:
+            app.main.draw()
+            await pilot.pause()
+            shown = text_of(app, "network").split()
+            assert set(network.hosts) <= set(shown)
+            await pilot.press("b")
 
 
 async def test_x_stops_the_selected_flow() -> None:

@@ -7,14 +7,15 @@ import msgspec
 import pytest
 from rich.console import Console
 
+from ccplay.analysis.metrics import check
 from ccplay.analysis.results import CaseResult, Result
 from ccplay.analysis.statistics import statistic
 from ccplay.analysis.summary import summarise
-from ccplay.experiment.checks import check
 from ccplay.experiment.grouping import Gathering
-from ccplay.report.terminal.amounts import unit, write
+from ccplay.report.data.amounts import unit, write
+from ccplay.report.data.families import family_of, some_of
 from ccplay.report.terminal.column_heads import Column, deal, table
-from ccplay.report.terminal.repeats_table import check_lines, family_of, some_of
+from ccplay.report.terminal.repeats_table import check_lines
 from ccplay.report.terminal.table import show
 from ccplay.scenario.file.reading import parse
 from ccplay.scenario.values import Scenario

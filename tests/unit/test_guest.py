@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from ccplay.errors import LabError
-from ccplay.guest import boot, bound, kept
+from ccplay.guest import boot, kept
 from ccplay.guest.kernel import newest_of
 
 DEBIAN = """\
@@ -64,7 +63,7 @@ def test_what_the_guest_can_not_be_told_is_refused(monkeypatch: pytest.MonkeyPat
 )
 def test_what_is_bound_to_a_starter_that_is_gone_does_not_begin(starter: int, said: bytes) -> None:
     """It may be killed before its child can ask to die with it."""
-    argv = [sys.executable, "-I", "-S", bound.__file__, str(starter), "/bin/echo", "here"]
+    argv = [*boot.bound_to(starter), "/bin/echo", "here"]
     assert subprocess.run(argv, capture_output=True, check=True).stdout == said
 
 

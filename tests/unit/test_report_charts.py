@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ccplay.analysis.statistics import Statistic
+from ccplay.report.data.amounts import Unit
 from ccplay.report.data.charts import Chart, Line, Mark, charts
 from ccplay.report.data.distributions import distribution, together
 from ccplay.report.data.material import Axis, axes, number
-from ccplay.report.terminal.amounts import Unit
 from tests.unit.reports import (
     PUBLISHED,
     case_result,

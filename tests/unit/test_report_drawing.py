@@ -9,11 +9,14 @@ from xml.etree import ElementTree as ET
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ccplay.model.events import LinkChanged
 from ccplay.model.network import Link, Network, Node, Topology
+from ccplay.model.topologies import plan
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.report.data.graph import MOST_NODES, Graph, graph
+from ccplay.report.page import machine
 from ccplay.report.page.network_drawing import draw
 from ccplay.session.recorded import read_recording
 from tests.unit.reports import HOSTILE
@@ -69,6 +72,17 @@ def found(net: Network, **other: int) -> Graph:
 
 def texts(svg: str) -> list[str]:
     return [each.text or "" for each in ET.fromstring(svg).iter(f"{_SVG}text")]
+
+
+def test_the_table_of_links_marks_every_observed_one_as_a_bottleneck() -> None:
+    state = read_recording(PLAYGROUND)
+    assert state.hello is not None
+    net = plan(Topology(kind="parking-lot", parameters={"hops": 2}))
+    rows = machine.network("", replace(state.hello, network=net), settings(net))
+    assert rows is not None
+    marked = {row[0] for row in rows.rows if "bottleneck" in row[0]}
+    routers = (("r1", "r2"), ("r2", "r1"), ("r2", "r3"), ("r3", "r2"))
+    assert marked == {f"{src} → {dst} (bottleneck)" for src, dst in routers}
 
 
 def test_a_dumbbell_runs_from_senders_to_receivers() -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from ccplay.analysis.results import Result
-from ccplay.report.data.agreement import agreement, citations
+from ccplay.report.data.findings import agreement, citations
 from ccplay.report.terminal import repeats_table
 from ccplay.scenario.file.library import find, shipped
 from ccplay.scenario.file.reading import load

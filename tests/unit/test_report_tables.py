@@ -6,10 +6,10 @@ import json
 
 import pytest
 
+from ccplay.report.data.findings import columns, findings, readings
 from ccplay.report.data.naming import in_order, words
 from ccplay.report.data.tables import Table, tables
 from ccplay.report.data.verdicts import verdicts
-from ccplay.report.page.findings import columns, findings, readings
 from tests.unit.reports import PUBLISHED, experiment, variants
 
 

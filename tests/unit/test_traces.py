@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from ccplay.analysis.windows import credible
+from ccplay.analysis.trust import credible
 from ccplay.state.series import Series, Timeline
 from ccplay.ui.plots.traces import (
     CountTrace,

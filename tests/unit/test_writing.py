@@ -70,10 +70,10 @@ from ccplay.model.values import (
 )
 from ccplay.scenario.file.library import find, shipped
 from ccplay.scenario.file.reading import load, parse
-from ccplay.scenario.file.writing import write
 from ccplay.scenario.rules.captures import LARGEST_CAPTURE
 from ccplay.scenario.rules.own_algorithms import admitted, rerun
 from ccplay.scenario.values import Case
+from ccplay.scenario.writing import write
 from ccplay.session.timeline import Script
 from ccplay.state.lab_state import LabState
 from ccplay.units import (

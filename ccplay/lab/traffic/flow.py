@@ -10,10 +10,10 @@ from functools import partial
 
 from ccplay.assets import SUFFIX
 from ccplay.errors import CcplayError, LabError, UnsupportedError
-from ccplay.lab.network.bypass import Bypass
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.probe.probe import Counters, Probe
 from ccplay.lab.traffic import congestion
+from ccplay.lab.traffic.bypass import Bypass
 from ccplay.lab.traffic.moments import (
     CLOSE_S,
     Reading,

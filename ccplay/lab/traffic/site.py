@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from ccplay.lab.links.filters import Packets
-from ccplay.lab.network.bypass import Bypass
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.probe.probe import Probe
 from ccplay.lab.traffic import congestion
+from ccplay.lab.traffic.bypass import Bypass
 from ccplay.lab.traffic.download import WebServer
 from ccplay.lab.traffic.monitor import Stream
 from ccplay.lab.traffic.monitoring import Monitoring, Watched

@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable
 
 from ccplay.errors import LabError, UnsupportedError
-from ccplay.lab.network.bypass import Bypass
 from ccplay.lab.network.netns import Namespace
+from ccplay.lab.traffic.bypass import Bypass
 from ccplay.lab.traffic.iperf import stops_in_time
 from ccplay.lab.traffic.monitoring import Watched
 from ccplay.lab.traffic.program import Program

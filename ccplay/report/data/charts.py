@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from ccplay.analysis.metrics import merits
 from ccplay.analysis.results import CaseResult, CaseStatistics
 from ccplay.analysis.statistics import Statistic
+from ccplay.report.data.amounts import Unit, unit
+from ccplay.report.data.families import by_family
+from ccplay.report.data.findings import published_of, published_of_all, values
 from ccplay.report.data.material import Axis, Parameter, axes, place, point, say, slug
 from ccplay.report.data.naming import words
-from ccplay.report.data.published import common, own, values
-from ccplay.report.terminal.amounts import Unit, unit
-from ccplay.report.terminal.repeats_table import by_family
 
 _FAR = 1.8
 """Multiple of the greatest point beyond which intervals are cut."""
@@ -218,9 +218,9 @@ def _chart(
                 label, Line(label, "" if hue else said.name)
             )
             family = family_of[case.name]
-            line.published[:] = line.published or values(common(family), figure)
+            line.published[:] = line.published or values(published_of_all(family), figure)
             each_run = [each[figure] for each in singles.get(case.name, []) if figure in each]
-            theirs = values(own(case, family), figure)
+            theirs = values(published_of(case, family), figure)
             line.marks.append(Mark(where[across.name], case.figures[figure], each_run, theirs))
     title = first.quantity if several or not first.subject else first.text
     return Chart(

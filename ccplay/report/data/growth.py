@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ccplay.report.data.curves import Curve, bins, count_at
+from ccplay.report.data.families import family_of
 from ccplay.report.data.material import Material, say
-from ccplay.report.terminal.repeats_table import family_of
 from ccplay.state.lab_state import LabState
 
 POINTS = 300

@@ -12,8 +12,8 @@ import msgspec
 from ccplay.analysis.metrics import merits
 from ccplay.analysis.results import CaseResult, CaseStatistics, Machine, Result
 from ccplay.analysis.statistics import statistic
+from ccplay.report.data.families import family_of
 from ccplay.report.data.settings import Settings
-from ccplay.report.terminal.repeats_table import family_of
 
 Parameter = str | int | float | bool
 

@@ -11,7 +11,7 @@ import msgspec
 from ccplay.model.commands import AnyCommand, Build
 from ccplay.model.events import Applied
 from ccplay.model.traffic import TRAFFIC
-from ccplay.scenario.file import writing
+from ccplay.scenario import writing
 from ccplay.scenario.file.mistakes import spell
 from ccplay.state.lab_state import LabState
 

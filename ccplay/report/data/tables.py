@@ -12,8 +12,8 @@ import msgspec
 
 from ccplay.analysis.results import CaseResult, Result
 from ccplay.model.traffic import TRAFFIC
+from ccplay.report.data.findings import findings, readings
 from ccplay.report.data.verdicts import verdicts
-from ccplay.report.page.findings import findings, readings
 
 Cell: TypeAlias = str | int | float | bool | None
 _OBEYED = ("=", "+", "-", "@", "\t", "\r")

@@ -9,7 +9,7 @@ from math import inf
 from operator import itemgetter
 from typing import TypeAlias
 
-from ccplay.analysis.windows import credible
+from ccplay.analysis.trust import credible
 from ccplay.report.data.curves import COLUMNS, Curve, curve, state_spans
 from ccplay.state.lab_state import Flow
 from ccplay.state.series import Series

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ccplay.analysis.results import CaseResult, Check
-from ccplay.report.terminal.amounts import write
+from ccplay.report.data.amounts import write
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path
 
-from ccplay.analysis.windows import credible
+from ccplay.analysis.trust import credible
 from ccplay.model.wording import CA_STATES
 from ccplay.report.data import curves, traced
 from ccplay.report.data.scene import Scene

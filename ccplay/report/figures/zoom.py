@@ -6,7 +6,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from ccplay.analysis.windows import credible
+from ccplay.analysis.trust import credible
 from ccplay.report.data import traced
 from ccplay.report.data.scene import Scene
 from ccplay.report.data.traced import Stretch

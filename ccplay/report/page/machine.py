@@ -63,10 +63,10 @@ def network(case: str, hello: Hello | None, links: dict[str, LinkChanged]) -> Ne
         if change is None:
             continue
         setting = change.setting
-        studied = link.name in hello.network.observed[:1]
+        observed = link.name in hello.network.observed
         rows.append(
             [
-                f"{link.src} → {link.dst}" + (" (bottleneck)" if studied else ""),
+                f"{link.src} → {link.dst}" + (" (bottleneck)" if observed else ""),
                 f"{address.get(link.src, '')} → {address.get(link.dst, '')}",
                 describe_link(setting) or "as fast as the machine",
                 describe_qdisc(setting.qdisc) if setting.qdisc else UNKNOWN,

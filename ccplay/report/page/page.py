@@ -14,12 +14,11 @@ from markupsafe import Markup
 from ccplay import __version__
 from ccplay.analysis.results import CaseStatistics
 from ccplay.model.events import Hello, LinkChanged
-from ccplay.report.data import agreement
+from ccplay.report.data.families import by_family
+from ccplay.report.data.findings import Column, agreement, citations, columns, findings
 from ccplay.report.data.material import Material, Run, say, slug
 from ccplay.report.data.naming import words
 from ccplay.report.page import machine, run_tables, sections
-from ccplay.report.page.findings import Column, columns, findings
-from ccplay.report.terminal.repeats_table import by_family
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _MANY = 9
@@ -106,8 +105,8 @@ def render(
         families=sections.families(result),
         has_published=any(each.published for each in findings(result)),
         has_spread=any(f.n > 1 for case in result.statistics for f in case.figures.values()),
-        agreement=agreement.agreement(result),
-        citations=agreement.citations(result),
+        agreement=agreement(result),
+        citations=citations(result),
         notes=sections.notes(result),
         troubles=sections.troubles(result),
         checks=checks,

@@ -10,12 +10,12 @@ from ccplay.analysis.results import (
     CaseStatistics,
     Result,
 )
+from ccplay.report.data.families import by_family, some_of
+from ccplay.report.data.findings import Column, Finding, Reading, columns, findings, readings
 from ccplay.report.data.material import Run, say
 from ccplay.report.data.naming import words
 from ccplay.report.data.verdicts import Verdict, misbehaviours, run_name, verdicts
-from ccplay.report.page.findings import Column, Finding, Reading, columns, findings, readings
 from ccplay.report.page.run_tables import UNKNOWN
-from ccplay.report.terminal.repeats_table import by_family, some_of
 
 
 @dataclass(frozen=True, slots=True)

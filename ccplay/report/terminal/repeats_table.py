@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
@@ -11,13 +11,15 @@ from rich.text import Text
 
 from ccplay.analysis.results import CaseResult, CaseStatistics, PublishedResult, Result
 from ccplay.analysis.statistics import CONFIDENCE
-from ccplay.report.data.published import common, own, sources, values
+from ccplay.report.data.amounts import Unit, unit
+from ccplay.report.data.families import by_family, family_of, some_of
+from ccplay.report.data.findings import published_of, published_of_all, sources, values
 from ccplay.report.data.verdicts import Verdict, misbehaviours, run_name, verdicts
-from ccplay.report.terminal.amounts import Unit, unit
 from ccplay.report.terminal.column_heads import GAP, Column, deal, table
 
 _UNKNOWN = "–"
-_MOST_TOLD = 3
+_MOST_FAILURES = 3
+"""Most failed runs listed under an expectation; the others are counted."""
 _SUFFIXES = ("_bps", "_ms", "_s")
 """Endings of metric names that stand for a unit."""
 
@@ -35,37 +37,6 @@ def in_families(result: Result) -> list[CaseStatistics]:
     """Return the cases that are better shown as rows together than each with tables of its own."""
     repeated = any(run.repeat > 1 for run in result.cases)
     return [case for case in result.statistics if repeated or case.parameters]
-
-
-def by_family(
-    cases: Iterable[CaseStatistics],
-) -> dict[tuple[str, tuple[str, ...]], list[CaseStatistics]]:
-    """Return cases by what their names share, and by the axes that they are points of."""
-    families: dict[tuple[str, tuple[str, ...]], list[CaseStatistics]] = {}
-    for case in cases:
-        families.setdefault((family_of(case), tuple(case.parameters)), []).append(case)
-    return families
-
-
-def family_of(case: CaseStatistics) -> str:
-    """Return the name of a case without its point in the matrix; empty where that is all of it."""
-    if not case.parameters:
-        return ""
-    # The words of a point are its last ones: ``CASE, delay 50 ms, limit 10``.
-    words = case.name.split(", ")
-    return ", ".join(words[: max(len(words) - len(case.parameters), 0)])
-
-
-def some_of(names: Sequence[str], cases: Sequence[CaseStatistics]) -> str:
-    """Say which cases these are, whole families by their name; nothing where they are all."""
-    if {case.name for case in cases} <= set(names):
-        return ""
-    told: list[str] = []
-    for (family, _), members in by_family(cases).items():
-        inside = [case.name for case in members if case.name in names]
-        told += [family] if family and len(inside) == len(members) else inside
-    more = f" and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
-    return ", ".join(told[:_MOST_TOLD]) + more
 
 
 def family_tables(result: Result, width: int) -> list[RenderableType]:
@@ -105,9 +76,9 @@ def _rows(cases: Sequence[CaseStatistics]) -> Iterator[_CaseRow]:
     """Yield the lines of a table; what was published of all stands once below them."""
     for case in cases:
         yield _CaseRow(case)
-        if published := own(case, cases):
+        if published := published_of(case, cases):
             yield _CaseRow(case, published)
-    if published := common(cases):
+    if published := published_of_all(cases):
         yield _CaseRow(cases[0], published)
 
 
@@ -225,10 +196,10 @@ def _check_lines(verdict: Verdict, where: str) -> Iterator[tuple[str, str]]:
         return
     held = f"held in {verdict.held} of {verdict.total} runs"
     yield f"{figure}, expected {verdict.text}: {held}{reason}", style
-    for each in verdict.failed[:_MOST_TOLD]:
+    for each in verdict.failed[:_MOST_FAILURES]:
         yield f"  failed: {run_name(each.run)}: {each.value}", "red"
-    if len(verdict.failed) > _MOST_TOLD:
-        yield f"  … and {len(verdict.failed) - _MOST_TOLD} more", "red"
+    if len(verdict.failed) > _MOST_FAILURES:
+        yield f"  … and {len(verdict.failed) - _MOST_FAILURES} more", "red"
 
 
 def _line(text: str, style: str) -> Padding:

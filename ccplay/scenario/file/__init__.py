@@ -1,1 +1,1 @@
-"""A scenario file as text: found, parsed, located line by line, written back."""
+"""A scenario file as text: found, parsed, located line by line."""

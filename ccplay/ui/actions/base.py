@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from collections.abc import Sequence
 
 from textual.screen import Screen
 
 from ccplay.session.session import Session
+from ccplay.ui.appearance import Appearance, appearance
 from ccplay.ui.marks import Marks
 from ccplay.ui.playhead import Playhead
 from ccplay.ui.plots.band import Band
 from ccplay.ui.plots.ghosts import Ghosts
 from ccplay.ui.plots.theory import Overlay
 from ccplay.ui.view import View
-
-if TYPE_CHECKING:
-    from ccplay.ui.app import CcplayApp
 
 
 class Actions(Screen[None]):
@@ -37,21 +35,22 @@ class Actions(Screen[None]):
     """Which value of algorithms replaces RTT; None is RTT itself."""
     sent: str = ""
     """What was sent to the live lab while an earlier moment is shown."""
+    lab_words: Sequence[str] = ()
+    """The command line's options about the lab, with which the same lab can be started again."""
 
     @property
-    def ccplay(self) -> CcplayApp:
-        """The app, which holds look and glyphs."""
-        return cast("CcplayApp", self.app)
+    def appearance(self) -> Appearance:
+        """The theme and the characters in use."""
+        return appearance(self.app)
 
     @property
     def view(self) -> View:
         """What the panels are drawn from, now."""
-        app = self.ccplay
         return View(
             self.session,
             self.playhead,
-            app.look,
-            app.glyphs,
+            self.appearance.look,
+            self.appearance.glyphs,
             self.selected,
             self.observed,
             self.variable,

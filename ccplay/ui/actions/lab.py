@@ -74,7 +74,7 @@ class LabActions(Actions):
         chosen = selection.selection(self.view)
         if chosen is None or chosen.ended is not None:
             said = "Nothing that runs is selected: choose with ↑↓."
-            self.app.notify(self.ccplay.glyphs.translate(said), severity="warning")
+            self.app.notify(self.appearance.glyphs.translate(said), severity="warning")
         else:
             self.ask(selection.stop(chosen))
 

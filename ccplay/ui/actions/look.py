@@ -40,13 +40,13 @@ class LookActions(Actions):
 
     def action_next_look(self) -> None:
         """Switch to the next theme."""
-        names = list(self.ccplay.looks)
-        at = names.index(self.ccplay.look.name)
-        self.ccplay.use_look(names[(at + 1) % len(names)])
+        names = list(self.appearance.looks)
+        at = names.index(self.appearance.look.name)
+        self.appearance.use_look(names[(at + 1) % len(names)])
 
     def action_ascii(self) -> None:
         """Draw with plain ASCII, or with Unicode again."""
-        self.ccplay.use_glyphs(UNICODE if self.ccplay.glyphs is ASCII else ASCII)
+        self.appearance.use_glyphs(UNICODE if self.appearance.glyphs is ASCII else ASCII)
 
     def action_theory(self) -> None:
         """Lay CUBIC's W(t) and Reno's line over the selected flow's cwnd, or take them away."""

@@ -37,5 +37,5 @@ class SavingActions(Actions):
         if path is not None:
             from ccplay.scenario.rules.own_algorithms import rerun  # noqa: PLC0415 - paint first
 
-            command = rerun(path, self.session.state, self.ccplay.lab_words)
+            command = rerun(path, self.session.state, self.lab_words)
             self.app.notify(f"saved {path}; to repeat it: {command}", timeout=10, markup=False)

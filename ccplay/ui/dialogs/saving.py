@@ -11,7 +11,7 @@ from textual.widgets import Static
 
 from ccplay.errors import CcplayError
 from ccplay.files import writing
-from ccplay.scenario.file.writing import write
+from ccplay.scenario.writing import write
 from ccplay.state.lab_state import LabState
 from ccplay.ui.dialogs.base import Question
 from ccplay.ui.dialogs.fields import Field, Row, Steps

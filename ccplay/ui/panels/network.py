@@ -21,6 +21,9 @@ from ccplay.ui.view import View
 _NARROW = 50
 """Below this width hosts and arrows are drawn with fewer cells."""
 
+_LEAST_HEIGHT = 7
+"""Rows of the panel where the terminal has room for them."""
+
 
 def _host_width(width: int) -> int:
     """Return the cells for a host's name and the marks of its flows."""
@@ -35,8 +38,7 @@ def rows(view: View, width: int, height: int) -> list[Row]:
     if view.link is None or not network.senders:
         return []
     near, far, back = _around(network, network.link(view.link))
-    behind = [host for host in network.hosts if network.hops(host, near) < network.hops(host, far)]
-    ahead = [host for host in network.hosts if host not in behind]
+    behind, ahead = _sides(network, near, far)
     lines = max(min(max(len(behind), len(ahead)), height), min(3, height))
     host = _host_width(width)
     left = _side(view, behind, (lines, host), right=False)
@@ -53,6 +55,21 @@ def rows(view: View, width: int, height: int) -> list[Row]:
     picture += [[(" " * (host + 4), ""), *core] for core in below]
     blank: list[Row] = [()] * max((height - len(picture)) // 2, 0)
     return [*blank, *picture][:height]
+
+
+def height(view: View) -> int:
+    """Return the rows that show every host: one for each on the fuller side, and two of words."""
+    network = view.network
+    if network is None or view.link is None or not network.senders:
+        return _LEAST_HEIGHT
+    near, far, _ = _around(network, network.link(view.link))
+    return max(max(map(len, _sides(network, near, far))) + 2, _LEAST_HEIGHT)
+
+
+def _sides(network: Network, near: str, far: str) -> tuple[list[str], list[str]]:
+    """Return the hosts that are nearer to ``near`` than to ``far``, and all others."""
+    behind = [host for host in network.hosts if network.hops(host, near) < network.hops(host, far)]
+    return behind, [host for host in network.hosts if host not in behind]
 
 
 def _side(

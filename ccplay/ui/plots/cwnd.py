@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ccplay.analysis.windows import credible
+from ccplay.analysis.trust import credible
 from ccplay.ui.cells.sheet import Run
 from ccplay.ui.plots import flow_traces, ghost_plots, theory
 from ccplay.ui.plots.plot import WIDE, Plot

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ccplay.analysis.windows import credible
+from ccplay.analysis.trust import credible
 from ccplay.state.lab_state import Flow
 from ccplay.ui.cells.sheet import Run
 from ccplay.ui.plots.scale import whole

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ccplay.analysis.windows import credible
+from ccplay.analysis.trust import credible
 from ccplay.state.lab_state import Flow, LabState, Ping, Queue
 from ccplay.state.series import Series
 from ccplay.ui.cells.sheet import Run

@@ -1,4 +1,4 @@
-"""Findings of an experiment: every reported metric by case, with published values."""
+"""Findings of an experiment: every reported metric by case, beside published values."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from ccplay.analysis.results import CaseStatistics, PublishedResult, Result
 from ccplay.analysis.statistics import Statistic
+from ccplay.report.data.amounts import Unit, unit
+from ccplay.report.data.families import by_family, some_of
 from ccplay.report.data.naming import Words, words
-from ccplay.report.data.published import common, own, values
-from ccplay.report.terminal.amounts import Unit, unit
-from ccplay.report.terminal.repeats_table import by_family
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +99,7 @@ def findings(result: Result) -> list[Finding]:
     families = by_family(result.statistics).values()
     family_of = {case.name: family for family in families for case in family}
     for case in result.statistics:
-        theirs = own(case, family_of[case.name])
+        theirs = published_of(case, family_of[case.name])
         others = (each.figure for each in case.published)
         found += [
             Finding(
@@ -117,7 +116,9 @@ def findings(result: Result) -> list[Finding]:
 
 def readings(result: Result) -> list[Reading]:
     """Return what others published of whole families, each reading once."""
-    shared = {name: common(family) for (name, _), family in by_family(result.statistics).items()}
+    shared = {
+        name: published_of_all(family) for (name, _), family in by_family(result.statistics).items()
+    }
     return [
         Reading(name, figure, values(theirs, figure), _notes(theirs, figure))
         for name, theirs in shared.items()
@@ -137,3 +138,65 @@ def columns(found: Iterable[Finding]) -> list[Column]:
         if each.statistic is not None:
             values.append(each.statistic.mean)
     return [Column(figure, words(figure), unit(figure, values)) for figure, values in means.items()]
+
+
+def citations(result: Result) -> list[str]:
+    """Return the sources of published values, with their cases where there are several."""
+    found = sources(result.statistics)
+    if len(found) == 1:
+        return list(found)
+    return [f"{some_of(names, result.statistics)}: {source}" for source, names in found.items()]
+
+
+def agreement(result: Result) -> str:
+    """Return in one sentence how near our values are to published ones; empty without any."""
+    differing = {
+        (each.case.name, each.figure): each.difference
+        for each in findings(result)
+        if each.difference is not None
+    }
+    if not differing:
+        return ""
+    (case, figure), difference = max(differing.items(), key=lambda pair: abs(pair[1]))
+    beside = f"{abs(difference) * 100:.0f} % {'above' if difference > 0 else 'below'} it"
+    off = f"farthest off, {beside}," if len(differing) > 1 else beside
+    farthest = f"ours is {off} for {words(figure).text} ({case})."
+    inside = [each.within for each in findings(result) if each.within is not None]
+    if not inside:
+        return f"Of the published values, {farthest}"
+    if len(inside) == 1:
+        lies = "lies" if inside[0] else "does not lie"
+        return f"The published value {lies} in the 95 % confidence interval of ours; {farthest}"
+    held = f"{sum(inside)} of {len(inside)} published figures lie"
+    return f"{held} in the 95 % confidence intervals of ours; {farthest}"
+
+
+def published_of_all(family: Sequence[CaseStatistics]) -> list[PublishedResult]:
+    """Return the values published of a whole family, which every point of its matrix has.
+
+    Shown beside each point, they would look like values of that point.
+    """
+    if not family or not all(case.parameters for case in family):
+        return []
+    first, *others = family
+    return [each for each in first.published if all(each in case.published for case in others)]
+
+
+def published_of(case: CaseStatistics, family: Sequence[CaseStatistics]) -> list[PublishedResult]:
+    """Return the values published of this case alone."""
+    shared = published_of_all(family)
+    return [each for each in case.published if each not in shared]
+
+
+def sources(cases: Sequence[CaseStatistics]) -> dict[str, list[str]]:
+    """Return the sources of the published values, each with the names of its cases."""
+    found: dict[str, list[str]] = {}
+    for case in cases:
+        for source in dict.fromkeys(each.source for each in case.published if each.source):
+            found.setdefault(source, []).append(case.name)
+    return found
+
+
+def values(published: Sequence[PublishedResult], figure: str) -> list[float]:
+    """Return all readings of a figure."""
+    return [value for each in published if each.figure == figure for value in each.values]

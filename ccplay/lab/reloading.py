@@ -1,0 +1,89 @@
+"""Reloads an algorithm of the user's own whenever its file is saved."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from ccplay.bpf.loaded import library
+from ccplay.errors import CcplayError
+from ccplay.lab.traffic.misbehaviour import Watchdog
+from ccplay.lab.traffic.traffic import Traffic
+from ccplay.model.base import Event
+from ccplay.model.commands import SetCongestionControl
+from ccplay.model.events import Applied, Log
+
+_LOOK_S = 0.1
+"""Seconds between two looks at the files."""
+
+_OPENING_S = 3.0
+"""Most seconds that a new version waits for connections that open under the old one."""
+
+
+class Reloader:
+    """Replaces a saved algorithm in the kernel, and moves what runs under it to the new version."""
+
+    def __init__(
+        self,
+        traffic: Traffic,
+        watchdog: Watchdog,
+        renew_hosts: Callable[[str], Awaitable[None]],
+        emit: Callable[[Event], None],
+        clock: Callable[[], float],
+    ) -> None:
+        """``renew_hosts`` sets the default of the hosts that use an algorithm once more."""
+        self._traffic, self._watchdog, self._renew_hosts = traffic, watchdog, renew_hosts
+        self._emit, self._clock = emit, clock
+
+    async def watch(self) -> None:
+        """Look at the files, and reload those that were saved, until this is cancelled."""
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            for name in library.changed():
+                try:
+                    await self._reload(name)
+                except CcplayError as error:
+                    runs = library.kernel_name(name) is not None
+                    now = "goes on as it was" if runs else "can't be used yet"
+                    self._log("error", f"{name} {now}: {error}")
+                except Exception as error:  # noqa: BLE001 - the next save is to be seen, too
+                    self._log("error", f"a fault in ccplay: {type(error).__name__}: {error}")
+
+    async def _reload(self, name: str) -> None:
+        begun = self._clock()
+        new, old = await asyncio.to_thread(library.renew, name)
+        if not new:
+            self._log("info", f"{name} was saved, and is the same as before")
+            return
+        if old is None:
+            self._log("info", f"{name} was saved, and can be chosen now")
+            return
+        await self._opened(name)
+        for flow in self._traffic.under(name):
+            self._switch(flow, name, begun)
+        await self._renew_hosts(name)
+        old.close()
+        self._log("info", f"{name} was saved, and is used as it is now")
+
+    def _switch(self, flow: str, name: str, begun: float) -> None:
+        """Move a running flow to the new version."""
+        try:
+            self._traffic.switch_flow(flow, name)
+        except CcplayError as error:
+            # It may have ended just now, and the others go on.
+            self._log("warning", f"flow {flow} is left under the old {name}: {error}")
+            return
+        now = self._clock()
+        command = SetCongestionControl(flow=flow, cc=name)
+        self._emit(Applied(t=now, command=command, took_s=round(now - begun, 6), renewed=True))
+        for over in self._watchdog.forgive(flow, now):
+            self._emit(over)
+
+    async def _opened(self, name: str) -> None:
+        """Wait, but not forever, for connections that have asked for the old version."""
+        deadline = self._clock() + _OPENING_S
+        while self._traffic.opening(name) and self._clock() < deadline:  # noqa: ASYNC110 - sweeps tell
+            await asyncio.sleep(_LOOK_S)
+
+    def _log(self, level: str, text: str) -> None:
+        self._emit(Log(t=self._clock(), level=level, text=text))

@@ -1,0 +1,41 @@
+"""Families of cases: the points of one matrix, which share a name and its axes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ccplay.analysis.results import CaseStatistics
+
+_MOST_NAMED = 3
+"""Most names of cases in a list; the others are counted."""
+
+
+def by_family(
+    cases: Iterable[CaseStatistics],
+) -> dict[tuple[str, tuple[str, ...]], list[CaseStatistics]]:
+    """Return cases by what their names share, and by the axes that they are points of."""
+    families: dict[tuple[str, tuple[str, ...]], list[CaseStatistics]] = {}
+    for case in cases:
+        families.setdefault((family_of(case), tuple(case.parameters)), []).append(case)
+    return families
+
+
+def family_of(case: CaseStatistics) -> str:
+    """Return the name of a case without its point in the matrix; empty where that is all of it."""
+    if not case.parameters:
+        return ""
+    # The words of a point are its last ones: ``CASE, delay 50 ms, limit 10``.
+    words = case.name.split(", ")
+    return ", ".join(words[: max(len(words) - len(case.parameters), 0)])
+
+
+def some_of(names: Sequence[str], cases: Sequence[CaseStatistics]) -> str:
+    """Say which cases these are, whole families by their name; nothing where they are all."""
+    if {case.name for case in cases} <= set(names):
+        return ""
+    told: list[str] = []
+    for (family, _), members in by_family(cases).items():
+        inside = [case.name for case in members if case.name in names]
+        told += [family] if family and len(inside) == len(members) else inside
+    more = f" and {len(told) - _MOST_NAMED} more" if len(told) > _MOST_NAMED else ""
+    return ", ".join(told[:_MOST_NAMED]) + more

@@ -1,0 +1,122 @@
+"""The structure of the package: no circle of imports, and sizes that a reader can take in."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Mapping
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import ccplay
+
+PACKAGE = Path(ccplay.__file__).parent
+
+MOST_LINES = 350
+"""Of a module."""
+MOST_METHODS = 25
+"""Of a class, properties included; a mixin is a class of its own."""
+MOST_FILES = 25
+"""Of a folder, its ``__init__`` included."""
+MOST_AT_ROOT = 8
+"""Modules that lie at the root, its ``__init__`` not counted."""
+
+_METHODS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+@functools.cache
+def modules(root: Path) -> dict[str, ast.Module]:
+    """Return every module of the package at ``root`` by its dotted name, parsed."""
+    found = {}
+    for path in sorted(root.rglob("*.py")):
+        parts = (root.name, *path.relative_to(root).with_suffix("").parts)
+        name = ".".join(parts).removesuffix(".__init__")
+        found[name] = ast.parse(path.read_text(encoding="utf-8"))
+    return found
+
+
+def imports(name: str, parsed: Mapping[str, ast.Module]) -> set[str]:
+    """Return what a module imports of the package, be it within a function or for hints alone."""
+    found: set[str] = set()
+    for node in ast.walk(parsed[name]):
+        if isinstance(node, ast.Import):
+            found |= {each.name for each in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name}: a relative import"
+            inside = {f"{node.module}.{each.name}" for each in node.names}
+            # ``from package import name`` imports the package only where a name is not a module.
+            found |= inside & set(parsed)
+            if inside - set(parsed):
+                found.add(node.module or "")
+    return found & set(parsed) - {name}
+
+
+def circle(graph: Mapping[str, set[str]]) -> list[str]:
+    """Return one circle of a graph; empty where there is none."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return [*reversed(error.args[1])]
+    return []
+
+
+def circle_of(root: Path) -> list[str]:
+    parsed = modules(root)
+    return circle({name: imports(name, parsed) for name in parsed})
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    assert circle_of(PACKAGE) == []
+
+
+def test_an_import_for_hints_alone_closes_a_circle(tmp_path: Path) -> None:
+    root = tmp_path / "house"
+    (root / "ui").mkdir(parents=True)
+    for name, text in {
+        "__init__.py": "",
+        "ui/__init__.py": "",
+        "ui/app.py": "from house.ui.screen import Screen\n",
+        "ui/screen.py": "def show():\n    from house.ui import marks\n",
+        "ui/marks.py": "if TYPE_CHECKING:\n    from house.ui.app import App\n",
+        "ui/view.py": "import house.ui.marks\n",
+    }.items():
+        (root / name).write_text(text)
+    assert {*circle_of(root)} == {"house.ui.app", "house.ui.screen", "house.ui.marks"}
+
+
+def test_no_folders_of_a_room_import_each_other_in_a_circle() -> None:
+    parsed = modules(PACKAGE)
+    rooms = {name.rpartition(".")[0] for name in parsed}
+    graph: dict[str, set[str]] = {room: set() for room in rooms}
+    for name in parsed:
+        here = name.rpartition(".")[0]
+        for other in imports(name, parsed):
+            there = other if other in rooms else other.rpartition(".")[0]
+            # A room's own modules may stand above some of its folders and below others.
+            if not (f"{here}.".startswith(f"{there}.") or f"{there}.".startswith(f"{here}.")):
+                graph[here].add(there)
+    assert circle(graph) == []
+
+
+def test_modules_and_classes_can_be_taken_in() -> None:
+    long = {
+        str(path.relative_to(PACKAGE)): lines
+        for path in PACKAGE.rglob("*.py")
+        if (lines := len(path.read_text(encoding="utf-8").splitlines())) > MOST_LINES
+    }
+    assert not long, "split by idea"
+    wide = {
+        f"{name}.{each.name}": methods
+        for name, module in modules(PACKAGE).items()
+        for each in ast.walk(module)
+        if isinstance(each, ast.ClassDef)
+        and (methods := sum(isinstance(one, _METHODS) for one in each.body)) > MOST_METHODS
+    }
+    assert not wide, "split by idea"
+
+
+def test_folders_can_be_taken_in() -> None:
+    folders = {path.parent for path in PACKAGE.rglob("*.py")}
+    assert not {str(each) for each in folders if len(list(each.glob("*.py"))) > MOST_FILES}
+    root = [path.name for path in PACKAGE.glob("*.py") if path.name != "__init__.py"]
+    assert len(root) <= MOST_AT_ROOT, root
