@@ -37,18 +37,23 @@ def run(arguments: argparse.Namespace) -> int:
     from ccplay.session.archive import SessionRecorder
     from ccplay.session.session import Session
     from ccplay.session.timeline import Script
+    from ccplay.session.unsaved import Unsaved
     from ccplay.stream.sinks import Recorder, Sink
 
     case = options.load_scenario(arguments).case(*arguments.case)
     script = Script(case.timeline)
     build = script.foretold(case.build)
     sinks: list[Sink] = [Recorder(arguments.record, case.title)] if arguments.record else []
+    unsaved = None
     if not arguments.no_record:
         sinks.append(SessionRecorder(Path(arguments.scenario).stem, case.title))
+    elif not sinks:
+        unsaved = Unsaved(case.title)
+        sinks.append(unsaved)
     session = Session(
         options.lab_opener(arguments, grace_s=_GRACE_S)(build),
         title=case.title,
         sinks=sinks,
         script=script,
     )
-    return show(session, arguments)
+    return show(session, arguments, unsaved=unsaved)

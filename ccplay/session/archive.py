@@ -80,6 +80,18 @@ def sessions() -> list[Path]:
     return [path for name in names if (path := where / name).is_file() and not path.is_symlink()]
 
 
+def earlier(own: Path | None, most: int = 5) -> list[tuple[str, Path]]:
+    """Return the newest sessions besides ``own``, each with what a person calls it."""
+    there = [path for path in sessions() if path != own][:most]
+    names = [f"session of {started(path):%m-%d %H:%M}" for path in there]
+    return list(zip([f"{LAST} session", *names[1:]], there, strict=False))
+
+
+def started(path: Path) -> datetime:
+    """Return when a session of the archive began, in local time, as its name has it."""
+    return datetime.strptime(path.name[:15], "%Y%m%d-%H%M%S").astimezone()
+
+
 def label_of(path: Path) -> str:
     """Return which scenario a session of the archive played, as its name has it."""
     found = _NAME.fullmatch(path.name)

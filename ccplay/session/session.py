@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Protocol
 
 from ccplay.errors import CcplayError, CommandError
 from ccplay.model.commands import AnyCommand
 from ccplay.model.events import AnyEvent, Failed, Log
 from ccplay.model.wording import describe
+from ccplay.session.archive import SessionRecorder
 from ccplay.session.due_steps import DueStep, Outbox
 from ccplay.session.history import Change, History
 from ccplay.session.manual_overrides import ByHand
@@ -53,6 +55,8 @@ class Session:
         self._glimpse = glimpse
         self._source = source
         self._sinks = list(sinks)
+        archives = (sink for sink in self._sinks if isinstance(sink, SessionRecorder))
+        self._archive = next(archives, None)
         self._script = script
         self._by_hand = ByHand()
         self._outbox = Outbox()
@@ -72,6 +76,11 @@ class Session:
     def recorded(self) -> bool:
         """Whether the events come from a recording."""
         return not self._source.live
+
+    @property
+    def archived(self) -> Path | None:
+        """Where this live session is recorded among the last ones; None where it is not."""
+        return None if self._archive is None else self._archive.path
 
     @property
     def unanswered(self) -> tuple[DueStep, ...]:

@@ -14,6 +14,7 @@ from textual.screen import Screen
 
 from ccplay.errors import UsageError
 from ccplay.session.session import Session
+from ccplay.session.unsaved import Unsaved
 from ccplay.ui.cells.diff_writer import ThriftyUpdate
 from ccplay.ui.cells.glyphs import ASCII, UNICODE, Glyphs
 from ccplay.ui.screen import MainScreen
@@ -53,13 +54,15 @@ class CcplayApp(App[int]):
         fps: float = 10.0,
         ghost: Path | None = None,
         lab_words: Sequence[str] = (),
+        unsaved: Unsaved | None = None,
     ) -> None:
         """Prepare to show ``session``, the recording ``ghost`` under it; ``look`` names a theme.
 
-        Raises ``UsageError``.
+        ``unsaved`` is what would be lost by leaving: a key that does so asks first. Raises ``UsageError``.
         """
         super().__init__(driver_class=Terminal)
         self.session = session
+        self._unsaved = unsaved
         self.glyphs: Glyphs = ASCII if ascii else UNICODE
         self.looks = load_looks()
         if (look or DEFAULT) not in self.looks:
@@ -84,6 +87,20 @@ class CcplayApp(App[int]):
 
         if self.screen is self.main:
             self.push_screen(Palette())
+
+    async def action_quit(self) -> None:
+        """Leave; where the session is recorded nowhere, ask first, unless that is asked already."""
+        from ccplay.ui.dialogs.leaving import LeaveDialog  # noqa: PLC0415 - as above
+
+        lost = self._unsaved is not None and self.session.state.ready_at is not None
+        if self._unsaved is None or not lost or isinstance(self.screen, LeaveDialog):
+            self.exit()
+        else:
+            self.push_screen(LeaveDialog(self._unsaved), self._asked_to_leave)
+
+    def _asked_to_leave(self, leaves: bool | None) -> None:
+        if leaves:
+            self.exit()
 
     def on_mount(self) -> None:
         """Start taking in the session's events."""

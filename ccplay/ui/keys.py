@@ -9,7 +9,7 @@ from textual.screen import Screen
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "traffic": ("flow", "download", "ping", "udp", "stop", "trace"),
-    "network": ("congestion", "queue", "link", "way_back", "capture"),
+    "network": ("congestion", "queue", "link", "way_back", "capture", "undo", "redo"),
     "time": ("freeze", "scrub", "leap", "start", "end", "zoom", "speed", "mark", "ghost"),
     "screen": (),
 }

@@ -36,6 +36,7 @@ from ccplay.ui.actions.lab import LabActions
 from ccplay.ui.actions.look import LookActions
 from ccplay.ui.actions.playback import PlaybackActions
 from ccplay.ui.actions.saving import SavingActions
+from ccplay.ui.actions.undoing import UndoActions
 from ccplay.ui.cells.sheet import Row, Sheet
 from ccplay.ui.marks import Marks
 from ccplay.ui.panels import banner, flows, footer, header, log, network, receiver, ribbon
@@ -58,7 +59,7 @@ _VALUES = "Values of algorithms in place of RTT (V backwards)"
 LIVE_ONLY = ("dialog", "mark", "stop", "capture", "trace")
 
 
-class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions):
+class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, UndoActions):
     """Draws the session at the playhead; asks for commands and never assumes their success."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -79,6 +80,8 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions):
         Binding("escape", "leave_mark", "Leave the mark where it was", id="leave-mark"),
         Binding("g", "ghost", "Ghost", id="ghost", priority=True, tooltip="Earlier run as a ghost"),
         Binding("x", "stop", "Stop what is selected", id="stop"),
+        Binding("z", "undo", "Undo your last change", id="undo"),
+        Binding("Z", "redo", "Do it again", id="redo"),
         Binding("space", "freeze", "Freeze, pause, go on", id="freeze"),
         Binding("left", "scrub(-1)", "Back in time", id="back"),
         Binding("right", "scrub(1)", "Forward in time", id="forward"),

@@ -19,6 +19,7 @@ LIVE = (
     ("+-", "zoom"),
     ("g", "ghost"),
     ("m", "mark"),
+    ("z", "undo"),
     ("h", "trace"),
     ("b", "way back"),
     ("t", "theme"),
