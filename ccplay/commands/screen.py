@@ -21,9 +21,7 @@ def has_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def show(
-    session: Session, arguments: argparse.Namespace, *, unsaved: Unsaved | None = None
-) -> int:
+def show(session: Session, arguments: argparse.Namespace, *, unsaved: Unsaved | None = None) -> int:
     """Open the screen until the person leaves it; return the exit code.
 
     ``unsaved`` is the recording of a session that is in no file.

@@ -58,7 +58,7 @@ class CcplayApp(App[int]):
     ) -> None:
         """Prepare to show ``session``, the recording ``ghost`` under it; ``look`` names a theme.
 
-        ``unsaved`` is what would be lost by leaving: a key that does so asks first. Raises ``UsageError``.
+        ``unsaved`` is what leaving would lose, so that ctrl+q asks first. Raises ``UsageError``.
         """
         super().__init__(driver_class=Terminal)
         self.session = session
