@@ -56,6 +56,8 @@ def _show(
         return app.return_code
     if session.archived is not None:
         tell("this session is recorded: ccplay replay last shows it again")
+    if unsaved is not None and unsaved.path is not None:
+        tell(f"the recording is in {unsaved.path}")
     if session.failure is not None:
         raise session.failure
     return 0

@@ -24,6 +24,8 @@ class Unsaved:
         self._recorder = Recorder(Path("memory"), title, self._file)
         self.lost = ""
         """Why it can't be saved; empty where it can."""
+        self.path: Path | None = None
+        """Where it was saved."""
 
     def put(self, event: AnyEvent | UnknownEvent) -> None:
         """Take one event. Raises ``RecordingError`` once it is too long."""
@@ -41,3 +43,4 @@ class Unsaved:
         self._recorder.flush()
         with writing.written(path, replace=replace) as file:
             file.write(self._file.getbuffer())
+        self.path = path

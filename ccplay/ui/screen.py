@@ -81,7 +81,7 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, UndoAc
         Binding("g", "ghost", "Ghost", id="ghost", priority=True, tooltip="Earlier run as a ghost"),
         Binding("x", "stop", "Stop what is selected", id="stop"),
         Binding("z", "undo", "Undo your last change", id="undo"),
-        Binding("Z", "redo", "Do it again", id="redo"),
+        Binding("Z", "redo", "Redo what you undid", id="redo"),
         Binding("space", "freeze", "Freeze, pause, go on", id="freeze"),
         Binding("left", "scrub(-1)", "Back in time", id="back"),
         Binding("right", "scrub(1)", "Forward in time", id="forward"),
