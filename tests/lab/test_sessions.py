@@ -86,15 +86,17 @@ def steps(shown: OnTerminal, *numbers: int) -> None:
 def test_what_was_done_and_undone_is_in_the_last_session(user: User) -> None:
     with on_terminal(user.argv, environment=user.environment) as shown:
         steps(shown, 0, 1)
-        shown.type(b"q")
-        shown.read_until(b"Queue of the bottleneck")
-        # A limit of its own; the kind stays.
-        shown.type(b"\t33\r")
-        shown.read_until(b"pfifo 33 pkt")
-        shown.type(b"z")
-        shown.read_until(b"undo: queue bottleneck back to pfifo 50 pkt")
+        shown.type(b"\x10")
+        shown.read_until(b"what shall happen")
+        shown.type(b"queue pfifo 33")
+        shown.read_until(b"queue: pfifo 33")
+        shown.type(b"\r")
         (row,) = user.sessions()
         assert row["running"]
+        growing = Path(row["path"])
+        until(lambda: '"limit":33' in growing.read_text())
+        shown.type(b"z")
+        until(lambda: "undo: queue bottleneck back to pfifo 50 pkt" in growing.read_text())
         shown.type(b"\x11")
         code, rest = shown.ended(ENDS_S)
     assert code == 0

@@ -109,10 +109,10 @@ async def test_a_flow_goes_back_and_starts_again_and_a_mark_is_lifted() -> None:
         await does(lab, StartPing())
         assert await undoes(lab) == "undo: ping p1 stops"
         await lab.until(lambda state: state.traffic["p1"].ended is not None)
-        await does(lab, Mark(text="here", at=0.5))
-        await does(lab, ChangeMark(name="m1", text="there", at=0.25))
+        await does(lab, Mark(text="here", at=0.02))
+        await does(lab, ChangeMark(name="m1", text="there", at=0.01))
         await undoes(lab)
-        assert [(e.text, e.t) for e in lab.state.log if e.kind == "mark"] == [("here", 0.5)]
+        assert [(e.text, e.t) for e in lab.state.log if e.kind == "mark"] == [("here", 0.02)]
         await undoes(lab)
         assert not [each for each in lab.state.log if each.kind == "mark"]
 
