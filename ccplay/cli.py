@@ -168,7 +168,7 @@ _COMMANDS = {
     "replay": (replay, "show a recording on the screen, at any speed"),
     "sessions": (
         sessions,
-        "list the last sessions of the screen, recorded by themselves",
+        "list the last sessions of the screen, which are recorded automatically",
     ),
     "report": (report, "write a page with figures and tables about finished runs"),
     "export": (export, "write the samples of recorded runs as tidy CSV or Parquet"),

@@ -23,7 +23,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-record",
         action="store_true",
-        help="do not keep this session among the last 20 (see ccplay sessions)",
+        help="do not record this session automatically (see ccplay sessions)",
     )
     parser.set_defaults(run=run)
 

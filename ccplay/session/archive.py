@@ -1,4 +1,4 @@
-"""The archive: every live session, recorded by itself into a folder of the user's.
+"""The archive: every live session is recorded automatically, in a folder of the user's.
 
 The folder is bounded in number and in bytes: a new session pushes the oldest out.
 """

@@ -31,14 +31,14 @@ class Unsaved:
         """Take one event. Raises ``RecordingError`` once it is too long."""
         if isinstance(event, Health) and self._recorder.size > _MOST_BYTES:
             self.lost = f"the session has grown longer than {format_size(_MOST_BYTES)}"
-            self._file.truncate(0)
+            self._file.close()
             raise RecordingError(f"this session can't be saved as a recording: {self.lost}")
         self._recorder.put(event)
 
     def close(self) -> None:
         """Keep what there is."""
 
-    def save(self, path: Path, *, replace: bool = False) -> None:
+    def write_to(self, path: Path, *, replace: bool = False) -> None:
         """Write it to a file. Raises ``OSError``; ``FileExistsError`` without ``replace``."""
         self._recorder.flush()
         with writing.written(path, replace=replace) as file:

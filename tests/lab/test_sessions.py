@@ -1,4 +1,4 @@
-"""A session of the real program is recorded by itself, and found again, however it ended."""
+"""A session of the real program is recorded automatically, and found again, however it ended."""
 
 from __future__ import annotations
 

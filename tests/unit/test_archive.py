@@ -321,17 +321,17 @@ def test_what_is_only_in_memory_can_be_saved_while_it_runs_and_after(tmp_path: P
     sink = Unsaved("A race")
     for event in (HELLO, Ready(t=0.0)):
         sink.put(event)
-    sink.save(tmp_path / "half.ccplay")
+    sink.write_to(tmp_path / "half.ccplay")
     sink.put(FLOW)
     sink.close()
-    sink.save(tmp_path / "all.ccplay")
+    sink.write_to(tmp_path / "all.ccplay")
     assert not read_recording(tmp_path / "half.ccplay").flows
     whole = read_recording(tmp_path / "all.ccplay")
     assert whole.flows.keys() == {"1"}
     assert whole.hello is not None
     assert whole.hello.title == "A race"
     with pytest.raises(FileExistsError):
-        sink.save(tmp_path / "all.ccplay")
+        sink.write_to(tmp_path / "all.ccplay")
 
 
 def test_what_has_grown_too_long_for_memory_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:

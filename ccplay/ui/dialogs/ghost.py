@@ -146,7 +146,7 @@ def _item(found: Found) -> Item:
 
 
 def _session(name: str, path: Path) -> Item:
-    """Return the line of a session that was recorded by itself: by its scenario, not its file."""
+    """Return the line of a session of the archive: its scenario stands for its file."""
     item = _item(glance(path, path.parent))
     label = archive.label_of(path)
     return replace(item, label=name, summary=f"{item.summary}  {label}" if item.summary else "")

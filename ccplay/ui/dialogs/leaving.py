@@ -58,7 +58,7 @@ class LeaveDialog(Question[bool]):
     def _save(self) -> None:
         path = self.file.value or Path()
         try:
-            self._unsaved.save(path, replace=path == self._replaces)
+            self._unsaved.write_to(path, replace=path == self._replaces)
         except FileExistsError:
             self._replaces = path
             raise ValueError(f"{path} exists: enter again replaces it") from None
