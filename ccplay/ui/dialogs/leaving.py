@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from textual.widget import Widget
@@ -13,7 +13,9 @@ from ccplay.session.unsaved import Unsaved
 from ccplay.ui.dialogs.base import Question, available
 from ccplay.ui.dialogs.fields import Field
 from ccplay.ui.dialogs.menu import Item, Menu
+from ccplay.ui.dialogs.saving import path_of, proposal
 
+_SUFFIX = ".ccplay"
 _SAVE, _LEAVE, _STAY = "save", "leave", "stay"
 
 
@@ -40,8 +42,8 @@ class LeaveDialog(Question[bool]):
             Item(_STAY, "stay", "the lab goes on"),
         ]
         self.menu = Menu(items, self.glyphs, pointed=_LEAVE if unsaved.lost else _SAVE)
-        now = datetime.now().astimezone()
-        self.file = Field("file", f"session-{now:%Y%m%d-%H%M%S}.ccplay", _path, self.glyphs)
+        read = partial(path_of, suffix=_SUFFIX)
+        self.file = Field("file", proposal(_SUFFIX), read, self.glyphs)
         self.file.add_class("wide")
 
     def controls(self) -> Iterable[Widget]:
@@ -64,13 +66,3 @@ class LeaveDialog(Question[bool]):
             raise ValueError(f"{path} exists: enter again replaces it") from None
         except OSError as error:
             raise ValueError(f"can't write {path}: {error.strerror}") from None
-
-
-def _path(text: str) -> Path:
-    try:
-        path = Path(text).expanduser()
-    except RuntimeError:
-        raise ValueError(f"{text.partition('/')[0]} is nobody here") from None
-    if not path.name:
-        raise ValueError(f"{text} is a folder: name a file in it")
-    return path if path.suffix else path.with_name(f"{path.name}.ccplay")

@@ -21,6 +21,7 @@ LIVE = (
     ("m", "mark"),
     ("z", "undo"),
     ("h", "trace"),
+    ("n", "short flows"),
     ("b", "way back"),
     ("t", "theme"),
     ("v", "values"),
