@@ -70,6 +70,8 @@ class FakeLab:
         self.traced: set[str] = set()
         self.captures: set[str] = set()
         self.sent: list[AnyCommand] = []
+        self.lies: AnyCommand | None = None
+        """What it says it did, whatever that was; None: the truth."""
         self.t = 1.0
         self._numbers = count(1)
         self._events: asyncio.Queue[AnyEvent | None] = asyncio.Queue()
@@ -119,7 +121,7 @@ class FakeLab:
         except CommandError as error:
             self.tell(Failed(t=self.t, command=command, message=str(error)))
         else:
-            self.tell(Applied(t=self.t, command=done))
+            self.tell(Applied(t=self.t, command=self.lies or done))
 
     def tell(self, event: AnyEvent | None) -> None:
         self._events.put_nowait(event)

@@ -89,7 +89,10 @@ def earlier(own: Path | None, most: int = 5) -> list[tuple[str, Path]]:
 
 def started(path: Path) -> datetime:
     """Return when a session of the archive began, in local time, as its name has it."""
-    return datetime.strptime(path.name[:15], "%Y%m%d-%H%M%S").astimezone()
+    try:
+        return datetime.strptime(path.name[:15], "%Y%m%d-%H%M%S").astimezone()
+    except ValueError:
+        return datetime.fromtimestamp(path.stat().st_mtime).astimezone()
 
 
 def label_of(path: Path) -> str:

@@ -71,7 +71,8 @@ class History:
         if not answers or not self._sent:
             return
         sent = self._sent.popleft()
-        if isinstance(event, Applied):
+        # The lab may be a stranger's: what it says it did need not be what it was asked for.
+        if isinstance(event, Applied) and type(event.command) is type(sent.command):
             if sent.was is not None:
                 self._done.append(Change(sent.command, event, inverse(event, sent.was)))
             if sent.undoes is not None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ccplay.errors import CommandError
 from ccplay.model.commands import (
     AnyCommand,
     ChangeMark,
@@ -215,11 +216,12 @@ def _of_links(
     put: Callable[[str, LinkSetting], Iterator[AnyCommand]],
 ) -> Inverse:
     """Return what ``put`` makes of every direction, or of all at once where they are alike."""
+    try:
+        links = was.network.resolve(command.link)
+    except CommandError as error:
+        return Inverse(refusal=str(error))
     # A link that never was set is unlimited, and does nothing else either.
-    settings = {
-        link.name: was.links.get(link.name, LinkSetting())
-        for link in was.network.resolve(command.link)
-    }
+    settings = {link.name: was.links.get(link.name, LinkSetting()) for link in links}
     # By the name that the command used: what is alike in all directions is one.
     alike = [list(put(command.link, setting)) for setting in settings.values()]
     if all(each == alike[0] for each in alike):

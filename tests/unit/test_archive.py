@@ -97,6 +97,13 @@ def test_a_session_that_never_began_leaves_nothing(place: Path) -> None:
     assert not place.exists()
 
 
+def test_a_name_without_a_real_date_is_a_session_like_any_other(place: Path) -> None:
+    kept(place, "20209999-999999-x")
+    ((name, path),) = archive.earlier(None)
+    assert (name, path.name) == ("last session", "20209999-999999-x.ccplay")
+    assert archive.started(path).year >= 2026
+
+
 def test_two_sessions_of_one_second_are_two_files(place: Path) -> None:
     assert len({recorded(), recorded(), recorded()}) == 3
     assert len(archive.sessions()) == 3

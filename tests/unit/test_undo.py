@@ -293,6 +293,26 @@ async def test_the_timeline_is_free_again_to_set_what_was_undone() -> None:
     await hand.ends()
 
 
+@pytest.mark.parametrize(
+    "said",
+    [Build(), SetQdisc(qdisc=CODEL, link="nowhere"), StopFlow(flow="1"), Mark(text="?", name="m9")],
+    ids=lambda said: type(said).__name__,
+)
+async def test_a_lab_that_says_it_did_something_else_does_no_harm(said: AnyCommand) -> None:
+    lab = FakeLab()
+    hand = Hand(lab)
+    await hand.settle()
+    lab.lies = said
+    hand.session.send(SetQdisc(qdisc=SHORT))
+    await hand.settle()
+    with pytest.raises(CommandError, match=r"nothing to undo|no link 'nowhere'"):
+        hand.session.undo()
+    lab.lies = None
+    await hand.does(SetQdisc(qdisc=CODEL))
+    assert await hand.undoes() == "undo: queue bottleneck back to pfifo 20 pkt"
+    await hand.ends()
+
+
 async def test_nothing_is_undone_once_the_lab_has_ended() -> None:
     hand = Hand(FakeLab())
     await hand.does(SetQdisc(qdisc=CODEL))
