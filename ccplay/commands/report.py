@@ -51,13 +51,20 @@ def add(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="draw every run in every format, also panel by panel",
     )
+    parser.add_argument(
+        "--plot",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="draw this plot too, such as pacing-rate, unacked, udp-loss; may be repeated",
+    )
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
     out = arguments.out or _default_out(arguments.runs[0])
-    put(make(arguments.runs, out, every=arguments.all))
+    put(make(arguments.runs, out, every=arguments.all, plots=tuple(arguments.plot)))
     return 0
 
 
@@ -69,15 +76,21 @@ def check_libraries() -> None:
         raise UsageError(f"a report needs {error.name}: pip install 'ccplay[report]'") from None
 
 
-def make(runs: list[Path], out: Path, *, every: bool = False) -> Path:
-    """Write the report of ``runs`` into ``out``, with progress on stderr; return its page."""
+def make(runs: list[Path], out: Path, *, every: bool = False, plots: tuple[str, ...] = ()) -> Path:
+    """Write the report of ``runs`` into ``out``, with progress on stderr; return its page.
+
+    ``plots`` are drawn besides those that reports draw unasked; ``UsageError`` for an unknown one.
+    """
     check_libraries()
+    from ccplay.plots.table import reported
+
+    reported(plots)
     from ccplay.commands.runs import gather
     from ccplay.report.page.writing import write
 
     started = time.monotonic()
     material = gather(runs)
-    page = write(material, out, _tell, every=every)
+    page = write(material, out, _tell, every=every, plots=plots)
     if sys.stderr.isatty():
         print(end="\r\033[K", file=sys.stderr)
     _say(material, time.monotonic() - started)

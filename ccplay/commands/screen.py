@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -39,6 +40,9 @@ def show(session: Session, arguments: argparse.Namespace, *, unsaved: Unsaved | 
 def _show(
     session: Session, arguments: argparse.Namespace, ghost: Path | None, unsaved: Unsaved | None
 ) -> int:
+    # What is imported and built is kept, and searching it for garbage takes a tenth of the time to
+    # the first paint. After that the app turns it on again.
+    gc.disable()
     from ccplay.ui.app import CcplayApp
 
     app = CcplayApp(

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterable
-
-import psutil
+from pathlib import Path
 
 from ccplay.model.events import Health
+
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+
+_SHARES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+"""Of the machine's time, in the order of proc(5), stat. Guests' follow, and are in user already."""
 
 
 class Timekeeper:
@@ -20,7 +25,7 @@ class Timekeeper:
         self._took_us: list[float] = []
         self._missed = 0
         self._cpu = self._cpu_seconds()
-        self._times = psutil.cpu_times()
+        self._times = _machine_ticks()
         self._since: float | None = None
 
     def sweep(self, late_s: float, took_s: float) -> None:
@@ -36,13 +41,11 @@ class Timekeeper:
         self, t: float, delay_late_us: tuple[float, float] | None, events_dropped: int
     ) -> Health:
         """Sum up all since the last report and begin anew."""
-        cpu, times = self._cpu_seconds(), psutil.cpu_times()
+        cpu, times = self._cpu_seconds(), _machine_ticks()
         elapsed = t - self._since if self._since is not None else t
         spent = [after - before for after, before in zip(times, self._times, strict=True)]
-        shares = dict(zip(times._fields, spent, strict=True))
-        # guest time is in user already; see proc(5)
-        total = sum(spent) - shares.get("guest", 0.0) - shares.get("guest_nice", 0.0)
-        idle = shares["idle"] + shares.get("iowait", 0.0)
+        shares, total = dict(zip(_SHARES, spent, strict=True)), sum(spent)
+        idle = shares["idle"] + shares["iowait"]
         health = Health(
             t=t,
             ticks=len(self._late_us),
@@ -52,7 +55,7 @@ class Timekeeper:
             sweep_p50_us=_percentile(self._took_us, 50),
             lab_cpu=max(0.0, (cpu - self._cpu) / elapsed) if elapsed > 0 else 0.0,
             host_cpu=min(1.0, max(0.0, 1 - idle / total)) if total > 0 else 0.0,
-            steal=shares.get("steal", 0.0) / total if total > 0 else 0.0,
+            steal=shares["steal"] / total if total > 0 else 0.0,
             delay_late_p50_us=delay_late_us[0] if delay_late_us else None,
             delay_late_p99_us=delay_late_us[1] if delay_late_us else None,
             events_dropped=events_dropped,
@@ -64,10 +67,23 @@ class Timekeeper:
     def _cpu_seconds(self) -> float:
         seconds = 0.0
         for pid in self._processes():
-            with contextlib.suppress(psutil.Error):
-                used = psutil.Process(pid).cpu_times()
-                seconds += used.user + used.system
+            with contextlib.suppress(OSError):
+                seconds += _process_seconds(pid)
         return seconds
+
+
+def _machine_ticks() -> list[int]:
+    """Return what all CPUs have spent in each way."""
+    with Path("/proc/stat").open(encoding="ascii") as file:
+        words = file.readline().split()
+    return [int(each) for each in words[1 : 1 + len(_SHARES)]]
+
+
+def _process_seconds(pid: int) -> float:
+    """Return the CPU seconds of a process: ``utime`` and ``stime`` of proc(5), pid/stat."""
+    # The name before it may have spaces and brackets.
+    words = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    return (int(words[11]) + int(words[12])) / _TICKS_PER_SECOND
 
 
 def _percentile(values: list[float], percent: int) -> float:

@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ccplay.model.base import Row
-from ccplay.model.sampled import QUEUE_VARIABLES
 from ccplay.model.samples import QdiscRows, QdiscSamples, Sweep, Sweeps, TcpRows, TcpSamples
 from ccplay.model.values import MOST_VARIABLES
+from ccplay.model.variables import QUEUE_VARIABLES, kept
 from ccplay.state.connections import FLOW_SERIES, Flow
 from ccplay.state.race import Racing
 from ccplay.state.series import Series
 from ccplay.state.traffic import Handlers
 from ccplay.stream import sweep_codec
 
-QUEUE_SERIES = tuple(each.name for each in QUEUE_VARIABLES if each.kept)
+QUEUE_SERIES = kept(QUEUE_VARIABLES)
 """Fields of ``QdiscSamples`` that are kept over time for every queue."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -90,10 +91,12 @@ class CcplayApp(App[int]):
 
     async def action_quit(self) -> None:
         """Leave; where the session is recorded nowhere, ask first, unless that is asked already."""
+        if self._unsaved is None or self.session.state.ready_at is None:
+            self.exit()
+            return
         from ccplay.ui.dialogs.leaving import LeaveDialog  # noqa: PLC0415 - as above
 
-        lost = self._unsaved is not None and self.session.state.ready_at is not None
-        if self._unsaved is None or not lost or isinstance(self.screen, LeaveDialog):
+        if isinstance(self.screen, LeaveDialog):
             self.exit()
         else:
             self.push_screen(LeaveDialog(self._unsaved), self._asked_to_leave)
@@ -105,6 +108,7 @@ class CcplayApp(App[int]):
     def on_mount(self) -> None:
         """Start taking in the session's events."""
         self.run_worker(self.session.run(), name="session", group="session", exit_on_error=True)
+        self.call_after_refresh(_collect_garbage_again)
 
     async def on_unmount(self) -> None:
         """End the session in an orderly way."""
@@ -128,3 +132,10 @@ class CcplayApp(App[int]):
         if type(renderable) is ChopsUpdate:
             renderable = cast("RenderableType", ThriftyUpdate(renderable))
         super()._display(screen, renderable)
+
+
+def _collect_garbage_again() -> None:
+    """After the first paint, where the program was started without: what is there now stays."""
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()

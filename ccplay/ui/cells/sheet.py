@@ -31,6 +31,10 @@ class Sheet(Widget):
     class Emptied(Message):
         """A sheet has another size than before, and nothing in it."""
 
+        def can_replace(self, message: Message) -> bool:
+            """Let one stand for all that wait: whoever fills a sheet fills the others, too."""
+            return isinstance(message, Sheet.Emptied)
+
     DEFAULT_CSS = "Sheet { height: 1; }"
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
