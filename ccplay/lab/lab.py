@@ -203,6 +203,8 @@ class Lab:
                     self._emit(news)
             drain.take(begun, ended - begun, sweep.qdisc, self._shaper.rates)
             keeper.sweep(begun - due, ended - begun)
+            if not keeper.begun:
+                keeper.begin(ended)
             if ended >= report_due:
                 health = keeper.report(ended, self._shaper.stats(), self._events_dropped())
                 self._emit(msgspec.structs.replace(health, rate_accuracy=drain.ratio()))

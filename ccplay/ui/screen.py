@@ -37,6 +37,8 @@ from ccplay.ui.actions.look import LookActions
 from ccplay.ui.actions.playback import PlaybackActions
 from ccplay.ui.actions.saving import SavingActions
 from ccplay.ui.actions.undoing import UndoActions
+from ccplay.ui.cells.compositor import SheetCompositor
+from ccplay.ui.cells.painter import Painter
 from ccplay.ui.cells.sheet import Row, Sheet
 from ccplay.ui.marks import Marks
 from ccplay.ui.panels import banner, flows, footer, header, log, network, receiver, ribbon
@@ -59,7 +61,7 @@ _VALUES = "Values of algorithms in place of RTT (V backwards)"
 LIVE_ONLY = ("dialog", "mark", "stop", "capture", "trace")
 
 
-class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, UndoActions):
+class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, UndoActions, Painter):
     """Draws the session at the playhead; asks for commands and never assumes their success."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -119,6 +121,7 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, UndoAc
         lab_words: Sequence[str] = (),
     ) -> None:
         super().__init__()
+        self._compositor = SheetCompositor()
         self.session = session
         self.lab_words = lab_words
         self.ghosts = Ghosts(session.state)
@@ -197,11 +200,13 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, UndoAc
         if self.view.unread:
             # There is nothing of that moment to draw, and reading alone is faster.
             self._show("header", lambda width, _: header.rows(self.view, width))
+            self.paint()
             return
         if self._choose() or now - self._numbers_at >= 1 / _NUMBERS_HZ - 0.5 / self._fps:
             self._numbers_at = now
             self._draw_numbers(self.view)
         self._draw_plots(self.view)
+        self.paint()
         self._tell()
 
     def _take_over(self, state: LabState) -> None:
@@ -216,6 +221,7 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, UndoAc
             self._numbers_at = time.monotonic()
             self._draw_numbers(self.view)
             self._draw_plots(self.view)
+            self.paint()
 
     def _draw_plots(self, view: View) -> None:
         if not self.has_class("-small"):

@@ -96,7 +96,8 @@ def test_what_was_done_and_undone_is_in_the_last_session(user: User) -> None:
         growing = Path(row["path"])
         until(lambda: '"limit":33' in growing.read_text())
         shown.type(b"z")
-        until(lambda: "undo: queue bottleneck back to pfifo 50 pkt" in growing.read_text())
+        until(lambda: growing.read_text().count('"do":"set-qdisc"') == 2)
+        assert "undo: queue bottleneck back to pfifo 50 pkt" in growing.read_text()
         shown.type(b"\x11")
         code, rest = shown.ended(ENDS_S)
     assert code == 0

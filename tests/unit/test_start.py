@@ -9,7 +9,7 @@ import sys
 from functools import cache
 
 SPARED = {
-    "psutil": "proc(5) says the same in two lines",
+    "psutil": "health is reported a second later",
     "ssl": "asyncio does without",
     "multiprocessing": "pyroute2's servers want it",
     "pyroute2": "all of its interfaces",
