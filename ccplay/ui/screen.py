@@ -36,6 +36,7 @@ from ccplay.ui.actions.lab import LabActions
 from ccplay.ui.actions.look import LookActions
 from ccplay.ui.actions.playback import PlaybackActions
 from ccplay.ui.actions.saving import SavingActions
+from ccplay.ui.actions.undoing import UndoActions
 from ccplay.ui.cells.compositor import SheetCompositor
 from ccplay.ui.cells.painter import Painter
 from ccplay.ui.cells.sheet import Row, Sheet
@@ -60,7 +61,7 @@ _VALUES = "Values of algorithms in place of RTT (V backwards)"
 LIVE_ONLY = ("dialog", "mark", "stop", "capture", "trace")
 
 
-class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, Painter):
+class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, UndoActions, Painter):
     """Draws the session at the playhead; asks for commands and never assumes their success."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -82,6 +83,8 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, Painte
         Binding("escape", "leave_mark", "Leave the mark where it was", id="leave-mark"),
         Binding("g", "ghost", "Ghost", id="ghost", priority=True, tooltip="Earlier run as a ghost"),
         Binding("x", "stop", "Stop what is selected", id="stop"),
+        Binding("z", "undo", "Undo your last change", id="undo"),
+        Binding("Z", "redo", "Redo what you undid", id="redo"),
         Binding("space", "freeze", "Freeze, pause, go on", id="freeze"),
         Binding("left", "scrub(-1)", "Back in time", id="back"),
         Binding("right", "scrub(1)", "Forward in time", id="forward"),
