@@ -1,6 +1,8 @@
 """What holds for all tests, and the two passes of ``python -m tests``."""
 
+import os
 import signal
+import tempfile
 from collections.abc import Generator
 from pathlib import Path
 
@@ -17,6 +19,10 @@ settings.load_profile("anywhere")
 
 # A shell starts jobs in the background with SIGINT ignored, and every program here inherits that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# No test writes among the user's own sessions, or is led by their preferences.
+_own = tempfile.TemporaryDirectory(prefix="ccplay-tests-")
+os.environ |= {f"XDG_{name}_HOME": f"{_own.name}/{name.lower()}" for name in ("STATE", "CONFIG")}
+
 _again: set[str] = set()
 """The tests that failed beside others."""
 

@@ -62,9 +62,9 @@ class Directory:
         """Let go of the directory, and of its lock."""
         os.close(self.descriptor)
 
-    def enter(self, name: str) -> Directory:
-        """Open a directory in it, made where it is missing; a symlink is refused."""
-        there = _enter(self.descriptor, name, make=True)
+    def enter(self, name: str, mode: int = 0o777) -> Directory:
+        """Open a directory in it, made with ``mode`` where missing; a symlink is refused."""
+        there = _enter(self.descriptor, name, make=True, mode=mode)
         try:
             return Directory(self.path / name, os.open(".", _DIRECTORY, dir_fd=there))
         finally:
@@ -270,7 +270,7 @@ def _walk(path: Path, *, make: bool) -> int:
         os.close(here)
 
 
-def _enter(here: int, name: str, *, make: bool) -> int:
+def _enter(here: int, name: str, *, make: bool, mode: int = 0o777) -> int:
     """Open what has this name as it is, a symlink not followed; ``make`` a missing directory."""
     try:
         return os.open(name, _STEP, dir_fd=here)
@@ -278,7 +278,7 @@ def _enter(here: int, name: str, *, make: bool) -> int:
         if not make:
             raise
     try:
-        os.mkdir(name, dir_fd=here)
+        os.mkdir(name, mode, dir_fd=here)
     except FileExistsError:
         return os.open(name, _STEP, dir_fd=here)
     made = os.open(name, _DIRECTORY, dir_fd=here)

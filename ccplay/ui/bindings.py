@@ -38,6 +38,8 @@ MAIN: list[BindingType] = [
     Binding("escape", "leave_mark", "Leave the mark where it was", id="leave-mark"),
     Binding("g", "ghost", "Ghost", id="ghost", priority=True, tooltip="Earlier run as a ghost"),
     Binding("x", "stop", "Stop what is selected", id="stop"),
+    Binding("z", "undo", "Undo your last change", id="undo"),
+    Binding("Z", "redo", "Redo what you undid", id="redo"),
     Binding("space", "freeze", "Freeze, pause, go on", id="freeze"),
     Binding("left", "scrub(-1)", "Back in time", id="back"),
     Binding("right", "scrub(1)", "Forward in time", id="forward"),

@@ -37,6 +37,7 @@ from ccplay.ui.actions.lab import LabActions
 from ccplay.ui.actions.look import LookActions
 from ccplay.ui.actions.playback import PlaybackActions
 from ccplay.ui.actions.saving import SavingActions
+from ccplay.ui.actions.undoing import UndoActions
 from ccplay.ui.cells.compositor import SheetCompositor
 from ccplay.ui.cells.painter import Painter
 from ccplay.ui.cells.sheet import Row, Sheet
@@ -62,7 +63,7 @@ _SHEETS = ("header", "banner", "network", "flows", "ribbon", "events", "footer",
 LIVE_ONLY = ("dialog", "mark", "stop", "capture", "trace")
 
 
-class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, Painter):
+class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, UndoActions, Painter):
     """Draws the session at the playhead; asks for commands and never assumes their success."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings.MAIN

@@ -169,12 +169,9 @@ def test_a_file_that_is_no_toml_is_not_overwritten(home: Path) -> None:
     assert path.read_text() == "theme = dark\n"
 
 
-@pytest.mark.parametrize("text", ["[keys]
-stop = 'X'
-", "keys.stop = 'X'
-", "[keys]
-[theme]
-"])
+@pytest.mark.parametrize(
+    "text", ["[keys]\nstop = 'X'\n", "keys.stop = 'X'\n", "[keys]\n[theme]\nname = 'x'\n"]
+)
 def test_a_choice_never_falls_into_a_table(home: Path, text: str) -> None:
     path = write(home, text)
     keep({"theme": "light"})

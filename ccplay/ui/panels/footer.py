@@ -19,6 +19,7 @@ LIVE = (
     ("zoom-in zoom-out", "zoom"),
     ("ghost", "ghost"),
     ("mark", "mark"),
+    ("undo", "undo"),
     ("events", "events"),
     ("trace", "trace"),
     ("short-flows", "short flows"),
