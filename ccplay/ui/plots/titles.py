@@ -13,6 +13,9 @@ from ccplay.ui.view import View
 NARROW, WIDE = 30, 36
 """Cells of a title below which a plot shortens words, and from which on it writes them out."""
 
+_PER_ACK = " per ACK"
+"""After the unit where each ACK is drawn."""
+
 _FULL = 60
 """Cells of a title from which on one in full leaves room for the unit and the values."""
 
@@ -20,9 +23,11 @@ _FULL = 60
 def title_row(pane: Pane, view: View, width: int) -> tuple[Row, Row]:
     """Return the title line: what is drawn at the left, its values at the right."""
     title, unit = pane.title, f" {_unit(pane, view, width)}".rstrip()
-    if pane.plot.full and width >= WIDE and not view.theory:
+    if pane.plot.full and width >= _FULL:
+        title = pane.plot.full
+    elif pane.plot.full and width >= WIDE and not (view.theory or view.ghost or _PER_ACK in unit):
         # The corner of the axes has the unit, too.
-        title, unit = pane.plot.full, unit if width >= _FULL else ""
+        title, unit = pane.plot.full, ""
     left = [(title, f"bold {view.ink('text')}"), (unit, view.ink("muted"))]
     return left, _fitting(_numbers(pane, view, width), width - length(left) - 1)
 
@@ -110,7 +115,7 @@ def _unit(pane: Pane, view: View, width: int) -> str:
         unit = SHORT_UNITS.get(unit, unit) if width >= NARROW else ""
     traced = variable.subject == "flow" and variable.name in TRACE_SERIES
     exact = traced and width >= NARROW and _is_exact(view, width)
-    return f"{unit} per ACK" if exact else unit
+    return f"{unit}{_PER_ACK}" if exact else unit
 
 
 def _is_exact(view: View, width: int) -> bool:
