@@ -1,4 +1,4 @@
-"""Health: how well the lab keeps time, and what the machine takes away from it."""
+"""Health: how well the lab keeps time, and the CPU time that it lacks."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ccplay.model.events import Health
 
 
 class Timekeeper:
-    """Collects how late and how long sweeps were, and sums a second up as ``Health``."""
+    """Collects the lateness and length of sweeps, and summarises each second as ``Health``."""
 
     def __init__(self, processes: Callable[[], Iterable[int]]) -> None:
-        """Begin; ``processes`` gives the pids that count as the lab's own."""
+        """Begin; ``processes`` returns the pids that count as the lab's own."""
         self._processes = processes
         self._late_us: list[float] = []
         self._took_us: list[float] = []
@@ -24,18 +24,18 @@ class Timekeeper:
         self._since: float | None = None
 
     def sweep(self, late_s: float, took_s: float) -> None:
-        """Note one sweep: how late it began and how long it took, in seconds."""
+        """Record one sweep: its lateness and its length, in seconds."""
         self._late_us.append(late_s * 1e6)
         self._took_us.append(took_s * 1e6)
 
     def miss(self, count: int) -> None:
-        """Note sweeps that fell out."""
+        """Record sweeps that were skipped."""
         self._missed += count
 
     def report(
         self, t: float, delay_late_us: tuple[float, float] | None, events_dropped: int
     ) -> Health:
-        """Sum up all since the last report and begin anew."""
+        """Summarise everything since the last report and start over."""
         cpu, times = self._cpu_seconds(), psutil.cpu_times()
         elapsed = t - self._since if self._since is not None else t
         spent = [after - before for after, before in zip(times, self._times, strict=True)]

@@ -155,7 +155,7 @@ def netem_request(index: int, path: Impairment, seed: int = 0) -> Any:
 def _read_netem(routes: RouteSocket, index: int) -> Impairment:
     kind, held = qdiscs.find(routes, index, TC_H_ROOT)
     if kind != "netem":
-        raise LabError(f"asked the kernel for netem, and it has {kind or 'none'}")
+        raise LabError(f"requested netem from the kernel, but it has {kind or 'none'}")
     return path_of(held)
 
 

@@ -77,7 +77,7 @@ class Monitor:
     """The programs, loaded once for all flows. It counts nothing before it is told of a flow."""
 
     def __init__(self, image: bytes) -> None:
-        """Load what ``build(SOURCE)`` made. Raises ``LoadError`` where the kernel refuses it."""
+        """Load what ``build(SOURCE)`` made. Raises ``LoadError`` if the kernel refuses it."""
         kind = (_PROGRAM_NETFILTER, _ATTACH_NETFILTER)
         self._programs = Programs(image, "the flow monitor", kind)
         self._accounts = self._programs.map("accounts")
