@@ -25,7 +25,9 @@ class Marks:
         Raises ``CommandError`` for a moment in the future, a name in use, or an unknown one.
         """
         if isinstance(command, Mark | ChangeMark) and command.at is not None and command.at > now:
-            raise CommandError(f"a mark can't be at {command.at:g} s: it is {now:g} s now")
+            raise CommandError(
+                f"a mark can't be at {command.at:g} s, in the future: it is {now:g} s now"
+            )
         if isinstance(command, Mark):
             name = command.name or next(n for i in count(1) if (n := f"m{i}") not in self._names)
             if name in self._names:

@@ -77,7 +77,7 @@ def test_a_line_of_the_header_is_told_by_the_one_before_it() -> None:
     )
     (diagnostic,) = diagnostics(SOURCE, LoadError("the kernel refuses to load it", called))
     assert diagnostic.line == 49
-    assert diagnostic.words.endswith("(in what comes next, or in what that calls)")
+    assert diagnostic.words.endswith("(in the code that follows, or in a function that it calls)")
 
 
 def test_a_header_that_is_not_there_is_told_where_it_is_included() -> None:

@@ -102,13 +102,16 @@ class Captures:
         return command
 
     def stop(self, name: str) -> None:
-        """End a capture; ``CaptureEnded`` follows. Raises ``CommandError`` if none of this name
-        runs.
+        """End a capture; ``CaptureEnded`` follows.
+
+        Raises ``CommandError`` if none of this name runs.
         """
         capture = self._captures.get(name)
         if capture is None or capture.ended:
             there = [each for each, other in self._captures.items() if not other.ended]
-            raise CommandError(f"no capture {name!r} is running; running: {', '.join(there) or 'none'}")
+            raise CommandError(
+                f"no capture {name!r} is running; running: {', '.join(there) or 'none'}"
+            )
         capture.begin_stop()
 
     async def close(self) -> None:
