@@ -20,7 +20,7 @@ class Folder:
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
         self.path = directory.path
-        """As a person would name it; nothing is opened by it."""
+        """Path for messages; nothing is opened by it."""
 
     @classmethod
     def make(cls, path: Path) -> Self:
@@ -31,7 +31,7 @@ class Folder:
             raise RecordingError(f"{path}: {error.strerror}") from None
 
     def close(self) -> None:
-        """Let go of the directory, and of its lock."""
+        """Close the directory and release its lock."""
         self._directory.close()
 
     def lock(self) -> None:

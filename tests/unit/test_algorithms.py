@@ -51,7 +51,7 @@ FLOATS = [
 def test_the_verifiers_complaint_has_its_line_and_plain_words() -> None:
     (diagnostic,) = diagnostics(SOURCE, LoadError("the kernel refuses to load it", VERIFIER))
     assert (diagnostic.line, diagnostic.words) == (49, "no write support to tcp_sock at off 1680")
-    assert "may write snd_cwnd" in diagnostic.hint
+    assert "may write only snd_cwnd" in diagnostic.hint
 
 
 def test_what_the_verifier_knew_then_is_not_its_complaint() -> None:
