@@ -503,7 +503,7 @@ def test_an_mtu_is_of_both_directions() -> None:
     (case,) = parse(HEAD + "links.h1-r.mtu = 400", PATH).cases
     assert case.build.links["h1-r"].mtu == 400
     for said, problem in (
-        ('links."h1->r".mtu = 400', "is of both directions: links.h1-r.mtu"),
+        ('links."h1->r".mtu = 400', "applies to both directions: links.h1-r.mtu"),
         ("links.h1-r.mtu = 100", "from 296 B to 1500 B"),
         ('links.h1-r.mtu = "400 bytes"', "must be a whole number"),
     ):

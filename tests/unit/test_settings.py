@@ -88,7 +88,7 @@ def test_files_are_loaded_with_settings(tmp_path: Path) -> None:
         ("a b=3", '"a b=3" is not PATH=VALUE'),
         ("seed.=3", "is not PATH=VALUE"),
         ('links."r.delay=3', "is not PATH=VALUE"),
-        ('links."\\q".delay=3', "is not text in quotes as TOML has it"),
+        ('links."\\q".delay=3', "is not a quoted string of TOML"),
         ("seed=x", '--set seed: must be a whole number, not "x"'),
         ("seed=", 'not ""'),
         ("seed=1\nduration='1 s'", "must be a whole number"),
@@ -99,7 +99,7 @@ def test_files_are_loaded_with_settings(tmp_path: Path) -> None:
         ("links.bottleneck.queue.limit=0", "--set links.bottleneck.queue.limit: must be from 1"),
         ("timeline=[{}]", "--set timeline: [0]: do is missing"),
         ("timeline.1.cc=bbr", '--set timeline.1.cc: there is no "1" in timeline, which has 1'),
-        ("duration.x=1", '--set duration.x: there is no "x" in "60 s": that is no table'),
+        ("duration.x=1", '--set duration.x: there is no "x" in "60 s", which is not a table'),
         ("case.0.seed=1", "--set case.0.seed: a setting holds for every case"),
         ("name=x", "--set name: unknown key"),
         (

@@ -453,7 +453,7 @@ def test_how_it_looks() -> None:
         write(state, title='A "long" queue')
         == """\
 # What was done in a session of 2027-01-15 08:00 UTC: Linux 6.18.5, ccplay 1.2.3.
-# Moments count from when the network stood.
+# Moments count from when the network was ready.
 
 title = "A \\"long\\" queue"
 duration = "12 s"
@@ -506,7 +506,7 @@ def test_an_algorithm_of_ones_own_is_kept_and_told() -> None:
     build = Build(algorithms={"mine": "00ff", "no\nname": ""})
     flow = Applied(t=2.0, command=StartFlow(flow="1", src="s1", dst="d1", cc="mine"))
     text = write(session(build, flow))
-    assert "# mine is an algorithm of one's own: run this with --algorithm mine.bpf.c\n" in text
+    assert "# mine is your own algorithm: run this with --algorithm mine.bpf.c\n" in text
     with pytest.raises(ScenarioError, match=r"if it is your own, say --algorithm mine\.bpf\.c"):
         parse(text, Path("t.toml"))
     with admitted(["mine"]):
