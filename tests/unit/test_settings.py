@@ -100,7 +100,7 @@ def test_files_are_loaded_with_settings(tmp_path: Path) -> None:
         ("timeline=[{}]", "--set timeline: [0]: do is missing"),
         ("timeline.1.cc=bbr", '--set timeline.1.cc: there is no "1" in timeline, which has 1'),
         ("duration.x=1", '--set duration.x: there is no "x" in "60 s", which is not a table'),
-        ("case.0.seed=1", "--set case.0.seed: a setting holds for every case"),
+        ("case.0.seed=1", "--set case.0.seed: a setting applies to every case"),
         ("name=x", "--set name: unknown key"),
         (
             "links.r->h2.delay=3 ms",

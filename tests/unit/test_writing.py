@@ -452,7 +452,7 @@ def test_how_it_looks() -> None:
     assert (
         write(state, title='A "long" queue')
         == """\
-# What was done in a session of 2027-01-15 08:00 UTC: Linux 6.18.5, ccplay 1.2.3.
+# Session of 2027-01-15 08:00 UTC: Linux 6.18.5, ccplay 1.2.3.
 # Moments count from when the network was ready.
 
 title = "A \\"long\\" queue"
@@ -541,9 +541,9 @@ def test_a_session_in_which_nothing_was_done() -> None:
 
 
 def test_without_a_network_there_is_nothing_to_save() -> None:
-    with pytest.raises(RecordingError, match="not stood"):
+    with pytest.raises(RecordingError, match="not ready"):
         write(LabState())
-    with pytest.raises(RecordingError, match="not stood"):
+    with pytest.raises(RecordingError, match="not ready"):
         write(session(Build()), until=READY_AT / 2)
 
 
@@ -621,7 +621,7 @@ def test_a_topology_that_is_none_is_refused(topology: Topology) -> None:
     state = LabState()
     state.apply(replace(hello, build=Build(topology=topology)))
     state.apply(Ready(t=READY_AT))
-    with pytest.raises(ScenarioError, match="no scenario can say"):
+    with pytest.raises(ScenarioError, match="can't be written as a scenario"):
         write(state)
 
 
@@ -649,7 +649,7 @@ def test_a_date_that_is_none_is_left_out(wall_time: float) -> None:
         capabilities=CAPABILITIES,
         network=state.hello.network,
     )
-    assert write(state).startswith("# What was done in a session: Linux 6.18.5, ccplay 1.\n")
+    assert write(state).startswith("# Session: Linux 6.18.5, ccplay 1.\n")
 
 
 @pytest.mark.parametrize(
