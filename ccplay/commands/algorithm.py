@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the words of this command."""
+    """Add the arguments of this command."""
     actions = parser.add_subparsers(required=True)
     new = actions.add_parser(
         "new", help="write a commented template, NAME.bpf.c, into the current folder"
@@ -85,7 +85,7 @@ def _told(path: Path, diagnostic: Diagnostic) -> list[str]:
     """Return the lines of a diagnostic: its text, the source line and what it means."""
     place = path.name if diagnostic.line is None else f"{path.name}:{diagnostic.line}"
     said = [f"{place}: {diagnostic.words}"]
-    # Lines as clang counts them: form feeds end none.
+    # Lines as clang counts them: a form feed does not end one.
     lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
     if diagnostic.line is not None and diagnostic.line <= len(lines):
         said.append(f"    {lines[diagnostic.line - 1].strip()}")

@@ -117,7 +117,7 @@ def add_ghost(parser: argparse.ArgumentParser) -> None:
 def lab_opener(
     arguments: argparse.Namespace, *, grace_s: float = 10.0
 ) -> Callable[[Build], Source]:
-    """Return what starts a lab as this command line asks; ``grace_s`` as in ``LabSource``."""
+    """Return a function that starts the requested lab; ``grace_s`` as in ``LabSource``."""
     import msgspec
 
     from ccplay.session import launch

@@ -12,7 +12,7 @@ from ccplay.errors import UsageError
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the words of this command."""
+    """Add the arguments of this command."""
     parser.add_argument(
         "recording", type=Path, metavar="FILE", help="a recording, made with --record"
     )

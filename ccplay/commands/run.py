@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the words of this command."""
+    """Add the arguments of this command."""
     options.add_scenario(parser)
     options.add_lab(parser)
     parser.add_argument(
@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _try_algorithms(arguments: argparse.Namespace) -> None:
     """Build and load the user's algorithms once, since a mistake would spoil every run.
 
-    It also spares the first flow the wait. Raises ``CcplayError`` with the mistake.
+    It also saves the first flow the wait. Raises ``CcplayError`` with the mistake.
     """
     if not arguments.algorithm or arguments.guest or arguments.host is not None:
         return

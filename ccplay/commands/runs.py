@@ -49,7 +49,7 @@ def _of_directory(path: Path) -> Material:
     runs = []
     for each in result.cases:
         recording = recording_of(path, each)
-        # An empty one was interrupted before its first line.
+        # An empty recording was interrupted before its first line.
         kept = recording if recording is not None and recording.stat().st_size else None
         runs.append(Run(each, kept, f"{slug_of(each.name)}-{each.repeat}"))
     return Material(
@@ -77,7 +77,7 @@ def _made_of(path: Path, result: Result) -> dict[str, Settings]:
 
 
 def _said(path: Path) -> tuple[str, dict[str, str], int]:
-    """Return ``about`` of a scenario and of its cases, and its repeats; nothing if unreadable."""
+    """Return ``about`` of a scenario and of its cases, and its repeats; empty if unreadable."""
     try:
         loaded = load(path)
     except CcplayError:
@@ -122,7 +122,7 @@ def _written(state: LabState, name: str) -> str | None:
 
 
 def _checkpoint(state: LabState) -> Checkpoint | None:
-    """Return the checkpoint of a recorded race, as the sweeps have it."""
+    """Return the checkpoint of a recorded race, from its sweeps."""
     shown = scene(state)
     finish = shown.finish
     if finish is None:

@@ -20,10 +20,10 @@ def has_terminal() -> bool:
 
 
 def show(session: Session, arguments: argparse.Namespace) -> int:
-    """Open the screen until the person leaves it; return the exit code.
+    """Show the screen until the user leaves it; return the exit code.
 
-    Raises ``RecordingError`` for a ghost that can't be read, and, once the person has seen it and
-    left, what ended the session against its will.
+    Raises ``RecordingError`` for an unreadable ghost and, after the user has left, the error that
+    ended the session.
     """
     from ccplay.stream.sources import check_recording
 

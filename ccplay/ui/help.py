@@ -46,7 +46,7 @@ def grouped(bindings: Iterable[tuple[str, ActiveBinding]]) -> dict[str, list[Key
 
 
 class HelpScreen(Modal[None]):
-    """One page with everything; escape, enter, q and ? leave it."""
+    """One page of help; escape, enter, q and ? close it."""
 
     DEFAULT_CSS = """
     HelpScreen {

@@ -12,7 +12,7 @@ class SavingActions(Actions):
     """The keys that write files."""
 
     def action_picture(self) -> None:
-        """Save what is on the screen as an SVG picture in the current folder."""
+        """Save the screen as an SVG picture in the current folder."""
         t = self.playhead.t
         name = f"ccplay-{int(t // 60):02d}m{t % 60:04.1f}s"
         drawn = self.app.export_screenshot()
@@ -25,7 +25,7 @@ class SavingActions(Actions):
             self.app.notify(f"saved {path}", markup=False)
 
     def action_save_scenario(self) -> None:
-        """Ask for a file, and write what was done in the session into it as a scenario."""
+        """Ask for a file, and write the session into it as a scenario."""
         if not self.is_ready(ready=self.session.state.ready_at is not None):
             return
         from ccplay.ui.dialogs.saving import SaveDialog  # noqa: PLC0415 - first paint shall not wait for it

@@ -1,4 +1,4 @@
-"""A row of the table for traffic that is no single connection: UDP, pings, short flows."""
+"""A row of the table for traffic other than single connections: UDP, pings, short flows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def row(view: View, each: Traffic, cells: Columns) -> list[Run]:
 
 
 def _udp(udp: Udp, cells: Columns, t: float) -> str:
-    """Say what it sends; where it is monitored, what has become of that in the last second."""
+    """Return its rate; if monitored, also delivery, loss and delay of the last second."""
     rate, tick = format_rate(udp.rate_bps), udp.timeline.before_or_at(t)
     if udp.stopped is not None and udp.stopped <= t:
         rest = "packets under way"
@@ -62,13 +62,13 @@ def _fate(udp: Udp, cells: Columns) -> str:
 
 
 def _ping(view: View, ping: Ping, cells: Columns, *, over: bool) -> str:
-    """Say how long the last answer took, and the range of all."""
+    """Return the RTT of the last reply, and the range of all."""
     if over:
         return f"ping ended: {ping.error or f'{ping.sent} sent, {ping.lost} lost'}"
     series = ping.rtt_us
     tick = series.timeline.before_or_at(view.t)
     if (found := series.extremes(0, tick + 1)) is None:
-        return "ping no answer yet"
+        return "ping no reply yet"
     least, most = (value / 1e3 for value in found)
     last = series.at(tick)
     now = "lost" if last is None else f"{last / 1e3:.1f} ms"
