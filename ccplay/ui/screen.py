@@ -79,7 +79,7 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions):
         Binding("escape", "leave_mark", "Leave the mark where it was", id="leave-mark"),
         Binding("g", "ghost", "Ghost", id="ghost", priority=True, tooltip="Earlier run as a ghost"),
         Binding("x", "stop", "Stop the selected traffic", id="stop"),
-        Binding("space", "freeze", "Freeze, pause, continue", id="freeze"),
+        Binding("space", "freeze", "Freeze, pause, resume", id="freeze"),
         Binding("left", "scrub(-1)", "Back in time", id="back"),
         Binding("right", "scrub(1)", "Forward in time", id="forward"),
         Binding("shift+left", "scrub_far(-1)", "Far back in time", id="far-back"),

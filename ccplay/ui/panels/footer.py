@@ -56,7 +56,7 @@ def rows(view: View, width: int) -> list[Row]:
     row: list[Run] = []
     for key, word in LIVE if view.session.live else PAST:
         going = word in ("freeze", "pause") and not view.playhead.running
-        item = _item(view, key, "go on" if going else word, close=close)
+        item = _item(view, key, "resume" if going else word, close=close)
         if length(row) + length(item) + length(last) <= width:
             row += item
     return [[*row, *last]]

@@ -143,7 +143,7 @@ def _host(view: View, name: str, width: int, *, right: bool) -> list[Run]:
 
 
 def _around(network: Network, link: Link) -> tuple[str, str, bool]:
-    """Return the ends of a link, the nearer to the first sender first, and whether it leads back."""
+    """Return a link's ends, the nearer to the first sender first, and whether it leads back."""
     first = network.senders[0]
     back = network.hops(first, link.src) > network.hops(first, link.dst)
     return (link.dst, link.src, back) if back else (link.src, link.dst, back)
