@@ -62,9 +62,9 @@ class Directory:
         """Close the directory and release its lock."""
         os.close(self.descriptor)
 
-    def enter(self, name: str) -> Directory:
-        """Open a directory in it, created if missing; a symlink is refused."""
-        there = _enter(self.descriptor, name, make=True)
+    def enter(self, name: str, mode: int = 0o777) -> Directory:
+        """Open a directory in it, made with ``mode`` where missing; a symlink is refused."""
+        there = _enter(self.descriptor, name, make=True, mode=mode)
         try:
             return Directory(self.path / name, os.open(".", _DIRECTORY, dir_fd=there))
         finally:
@@ -199,8 +199,8 @@ def make_directory(path: Path) -> None:
 
 
 def give_all(folder: Path) -> None:
-    """Give files that other programs created in our folder to sudo's caller, too."""
-    if (caller := _caller()) is not None:
+    """Give what other programs have made in a folder of ours to sudo's caller, too."""
+    if (caller := sudo_caller()) is not None:
         for path in (folder, *folder.rglob("*")):
             os.chown(path, *caller, follow_symlinks=False)
 
@@ -232,8 +232,8 @@ def trusts(user: int) -> bool:
     """Whether to follow symlinks of ``user``: root, this user or sudo's caller."""
     if user in (0, os.geteuid()):
         return True
-    caller = _caller()
-    # In a user namespace real root has the number of nobody: it is the owner of /.
+    caller = sudo_caller()
+    # In a user namespace real root has the number of nobody: it is the one who owns /.
     return (caller is not None and user == caller[0]) or user == Path("/").stat().st_uid
 
 
@@ -270,15 +270,15 @@ def _walk(path: Path, *, make: bool) -> int:
         os.close(here)
 
 
-def _enter(here: int, name: str, *, make: bool) -> int:
-    """Open this name without following a symlink; ``make`` creates a missing directory."""
+def _enter(here: int, name: str, *, make: bool, mode: int = 0o777) -> int:
+    """Open what has this name as it is, a symlink not followed; ``make`` a missing directory."""
     try:
         return os.open(name, _STEP, dir_fd=here)
     except FileNotFoundError:
         if not make:
             raise
     try:
-        os.mkdir(name, dir_fd=here)
+        os.mkdir(name, mode, dir_fd=here)
     except FileExistsError:
         return os.open(name, _STEP, dir_fd=here)
     made = os.open(name, _DIRECTORY, dir_fd=here)
@@ -286,7 +286,7 @@ def _enter(here: int, name: str, *, make: bool) -> int:
     return made
 
 
-def _caller() -> tuple[int, int] | None:
+def sudo_caller() -> tuple[int, int] | None:
     """Return user and group of sudo's caller; None without sudo."""
     words = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
     if os.geteuid() != 0 or not all(_NUMBER.fullmatch(word) for word in words):
@@ -295,8 +295,8 @@ def _caller() -> tuple[int, int] | None:
 
 
 def _give(descriptor: int) -> None:
-    """Give a file that root has just created to sudo's caller."""
-    if (caller := _caller()) is not None:
-        # Root of a user namespace can't give files away.
+    """Give what root has just made to who became root by sudo."""
+    if (caller := sudo_caller()) is not None:
+        # Root of a user namespace may own nothing for others.
         with contextlib.suppress(OSError):
             os.fchown(descriptor, *caller)

@@ -43,8 +43,8 @@ class ByHand:
         """Record a command of the user."""
         self._asked.append(command)
 
-    def refused(self, command: AnyCommand) -> None:
-        """Forget a command that failed, since it has set nothing."""
+    def forget(self, command: AnyCommand) -> None:
+        """Forget a command that failed or was undone: what it set is free again."""
         if command in self._asked:
             self._asked.remove(command)
 

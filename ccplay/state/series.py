@@ -90,9 +90,12 @@ class Series:
 
     def put(self, tick: int, value: float | None) -> None:
         """Set the value at ``tick``, later than any before; ticks skipped are ``MISSING``."""
-        self._skip_to(tick)
-        self._values.append(MISSING if value is None else value)
-        self._forget()
+        values = self._values
+        if tick != self._first + len(values):
+            self._skip_to(tick)
+        values.append(MISSING if value is None else value)
+        if len(values) > self.timeline.limit:
+            self._forget()
 
     def extend(self, tick: int, floats: bytes) -> None:
         """Set as many values as there are C floats, the first at ``tick``."""
@@ -178,6 +181,15 @@ class Series:
         window = self._values[max(start - self._first, 0) : max(end - self._first, 0)]
         return [value for value in window if value == value]
 
+    def all(self) -> list[float]:
+        """Return all known values."""
+        return [value for value in self._values if value == value]
+
+    @property
+    def newest(self) -> float | None:
+        """The newest value that is known, None where there is none."""
+        return next((value for value in reversed(self._values) if value == value), None)
+
     def window(self, start: int, end: int) -> Sequence[float]:
         """Return ticks ``start`` to ``end`` (not included), ``MISSING`` for unknown values."""
         missing = array("f", (MISSING,))
@@ -211,6 +223,18 @@ class Series:
             self._first += forgotten
             self._lows.clear()
             self._highs.clear()
+
+
+def put_all(series: Sequence[Series | None], tick: int, values: Sequence[float | None]) -> None:
+    """Put the values of one tick, each into its series; those without one are left out."""
+    for each, value in zip(series, values, strict=True):
+        if each is None:
+            continue
+        known = each._values
+        if tick == each._first + len(known) and len(known) < each.timeline.limit:
+            known.append(MISSING if value is None else value)
+        else:
+            each.put(tick, value)
 
 
 def _grow(

@@ -7,9 +7,11 @@ from typing import Any
 from textual.binding import ActiveBinding
 from textual.screen import Screen
 
+from ccplay.model.traffic import TRAFFIC
+
 GROUPS: dict[str, tuple[str, ...]] = {
-    "traffic": ("flow", "download", "ping", "udp", "stop", "trace"),
-    "network": ("congestion", "queue", "link", "way_back", "capture"),
+    "traffic": (*(kind.field for kind in TRAFFIC), "stop", "trace"),
+    "network": ("congestion", "queue", "link", "way_back", "capture", "undo", "redo"),
     "time": ("freeze", "scrub", "leap", "start", "end", "zoom", "speed", "mark", "ghost"),
     "screen": (),
 }

@@ -36,6 +36,9 @@ from ccplay.ui.actions.lab import LabActions
 from ccplay.ui.actions.look import LookActions
 from ccplay.ui.actions.playback import PlaybackActions
 from ccplay.ui.actions.saving import SavingActions
+from ccplay.ui.actions.undoing import UndoActions
+from ccplay.ui.cells.compositor import SheetCompositor
+from ccplay.ui.cells.painter import Painter
 from ccplay.ui.cells.sheet import Row, Sheet
 from ccplay.ui.marks import Marks
 from ccplay.ui.panels import banner, flows, footer, header, log, network, receiver, ribbon
@@ -58,7 +61,7 @@ _VALUES = "Variables of algorithms in place of RTT (V backwards)"
 LIVE_ONLY = ("dialog", "mark", "stop", "capture", "trace")
 
 
-class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions):
+class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, UndoActions, Painter):
     """Draws the session at the playhead; asks for commands and never assumes their success."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -66,7 +69,8 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions):
         Binding("f", "dialog('FlowDialog')", "New flow", id="flow", priority=True),
         Binding("w", "dialog('DownloadDialog')", "Download", id="download", priority=True),
         Binding("p", "dialog('PingDialog')", "Ping", id="ping", priority=True),
-        Binding("u", "dialog('UdpDialog')", "UDP cross traffic", id="udp", priority=True),
+        Binding("u", "dialog('UdpDialog')", "Cross traffic by UDP", id="udp", priority=True),
+        Binding("n", "dialog('ShortFlowsDialog')", "Short flows", id="short-flows", priority=True),
         Binding(
             "c", "dialog('CongestionDialog')", "Congestion control", id="congestion", priority=True
         ),
@@ -78,8 +82,10 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions):
         Binding("enter", "put_mark", "Put the mark here", id="put-mark"),
         Binding("escape", "leave_mark", "Leave the mark where it was", id="leave-mark"),
         Binding("g", "ghost", "Ghost", id="ghost", priority=True, tooltip="Earlier run as a ghost"),
-        Binding("x", "stop", "Stop the selected traffic", id="stop"),
-        Binding("space", "freeze", "Freeze, pause, resume", id="freeze"),
+        Binding("x", "stop", "Stop what is selected", id="stop"),
+        Binding("z", "undo", "Undo your last change", id="undo"),
+        Binding("Z", "redo", "Redo what you undid", id="redo"),
+        Binding("space", "freeze", "Freeze, pause, go on", id="freeze"),
         Binding("left", "scrub(-1)", "Back in time", id="back"),
         Binding("right", "scrub(1)", "Forward in time", id="forward"),
         Binding("shift+left", "scrub_far(-1)", "Far back in time", id="far-back"),
@@ -115,6 +121,7 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions):
         lab_words: Sequence[str] = (),
     ) -> None:
         super().__init__()
+        self._compositor = SheetCompositor()
         self.session = session
         self.lab_words = lab_words
         self.ghosts = Ghosts(session.state)
@@ -193,11 +200,13 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions):
         if self.view.unread:
             # There is nothing to draw at that moment, and reading alone is faster.
             self._show("header", lambda width, _: header.rows(self.view, width))
+            self.paint()
             return
         if self._choose() or now - self._numbers_at >= 1 / _NUMBERS_HZ - 0.5 / self._fps:
             self._numbers_at = now
             self._draw_numbers(self.view)
         self._draw_plots(self.view)
+        self.paint()
         self._tell()
 
     def _take_over(self, state: LabState) -> None:
@@ -212,6 +221,7 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions):
             self._numbers_at = time.monotonic()
             self._draw_numbers(self.view)
             self._draw_plots(self.view)
+            self.paint()
 
     def _draw_plots(self, view: View) -> None:
         if not self.has_class("-small"):

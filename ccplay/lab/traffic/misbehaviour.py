@@ -5,7 +5,7 @@ Also impossible windows: some kernels now and then skip a call of a BPF program.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from ccplay.model.events import Log, Misbehaved
 from ccplay.model.samples import TcpSamples
@@ -21,9 +21,8 @@ _DISORDER, _LOSS = 1, 4
 """``TCP_CA_Disorder``, ``TCP_CA_Loss``."""
 
 
-@dataclass(slots=True)
-class _Suspicion:
-    """The misbehaviour of a connection, and its beginning."""
+class _Suspicion(msgspec.Struct):
+    """What is wrong with a connection, and since when."""
 
     cc: str
     wrong: str
