@@ -199,7 +199,7 @@ def make_directory(path: Path) -> None:
 
 
 def give_all(folder: Path) -> None:
-    """Give what other programs have made in a folder of ours to sudo's caller, too."""
+    """Give files that other programs created in our folder to sudo's caller, too."""
     if (caller := sudo_caller()) is not None:
         for path in (folder, *folder.rglob("*")):
             os.chown(path, *caller, follow_symlinks=False)
@@ -233,7 +233,7 @@ def trusts(user: int) -> bool:
     if user in (0, os.geteuid()):
         return True
     caller = sudo_caller()
-    # In a user namespace real root has the number of nobody: it is the one who owns /.
+    # In a user namespace real root has the number of nobody: it is the owner of /.
     return (caller is not None and user == caller[0]) or user == Path("/").stat().st_uid
 
 
@@ -271,7 +271,7 @@ def _walk(path: Path, *, make: bool) -> int:
 
 
 def _enter(here: int, name: str, *, make: bool, mode: int = 0o777) -> int:
-    """Open what has this name as it is, a symlink not followed; ``make`` a missing directory."""
+    """Open this name without following a symlink; ``make`` creates a missing directory."""
     try:
         return os.open(name, _STEP, dir_fd=here)
     except FileNotFoundError:
@@ -295,8 +295,8 @@ def sudo_caller() -> tuple[int, int] | None:
 
 
 def _give(descriptor: int) -> None:
-    """Give what root has just made to who became root by sudo."""
+    """Give a file that root has just created to sudo's caller."""
     if (caller := sudo_caller()) is not None:
-        # Root of a user namespace may own nothing for others.
+        # Root of a user namespace can't give files away.
         with contextlib.suppress(OSError):
             os.fchown(descriptor, *caller)

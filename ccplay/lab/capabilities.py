@@ -179,6 +179,6 @@ def _ask_iperf3() -> subprocess.Popen[str] | None:
 
 
 def _iperf3_version(asked: subprocess.Popen[str]) -> str:
-    """Return the version that ``iperf3 --version`` says in its first line."""
+    """Return the version in the first line of ``iperf3 --version``."""
     words = asked.communicate()[0].split()
     return words[1] if len(words) > 1 else "unknown version"

@@ -44,7 +44,7 @@ class Timekeeper:
     def report(
         self, t: float, delay_late_us: tuple[float, float] | None, events_dropped: int
     ) -> Health:
-        """Sum up all since the last report and begin anew."""
+        """Summarise everything since the last report and start over."""
         cpu, times = self._cpu_seconds(), _machine_seconds()
         elapsed = t - self._since if self._since is not None else 0.0
         spent = {name: seconds - self._times.get(name, 0.0) for name, seconds in times.items()}

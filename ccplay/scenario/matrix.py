@@ -31,7 +31,7 @@ class Axis:
 
     name: str
     paths: tuple[tuple[KeyPath, Place], ...]
-    """What it sets, and where the file says so."""
+    """Paths that it sets, and their places in the file."""
     place: Place
     """Place of its values in the file."""
     values: tuple[tuple[Parameter, Node], ...]
@@ -85,7 +85,7 @@ def read_matrix(node: Node | None, reader: Reader) -> list[Axis]:
 
 
 def _starts(path: KeyPath) -> Iterator[KeyPath]:
-    """Yield what a path leads through, itself at last."""
+    """Yield the prefixes of a path, the path itself last."""
     return (path[:length] for length in range(1, len(path) + 1))
 
 

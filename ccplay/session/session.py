@@ -181,7 +181,7 @@ class Session:
         self._history.answer(event, self._whole)
         if isinstance(event, Failed) and event.command is not None:
             self._by_hand.forget(event.command)
-        # A recording begins with Hello; before it there is only how far a guest has booted.
+        # A recording begins with Hello; before it there is only the progress of a booting guest.
         if self._sinks and self.state.hello is not None:
             self._pour(event)
 

@@ -31,7 +31,7 @@ class Queue:
 
 
 class Sampled(Racing):
-    """All that is sampled: connections and queues."""
+    """Everything that is sampled: connections and queues."""
 
     def __init__(self) -> None:
         super().__init__()

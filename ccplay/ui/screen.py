@@ -69,7 +69,7 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, UndoAc
         Binding("f", "dialog('FlowDialog')", "New flow", id="flow", priority=True),
         Binding("w", "dialog('DownloadDialog')", "Download", id="download", priority=True),
         Binding("p", "dialog('PingDialog')", "Ping", id="ping", priority=True),
-        Binding("u", "dialog('UdpDialog')", "Cross traffic by UDP", id="udp", priority=True),
+        Binding("u", "dialog('UdpDialog')", "UDP cross traffic", id="udp", priority=True),
         Binding("n", "dialog('ShortFlowsDialog')", "Short flows", id="short-flows", priority=True),
         Binding(
             "c", "dialog('CongestionDialog')", "Congestion control", id="congestion", priority=True
@@ -82,10 +82,10 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, UndoAc
         Binding("enter", "put_mark", "Put the mark here", id="put-mark"),
         Binding("escape", "leave_mark", "Leave the mark where it was", id="leave-mark"),
         Binding("g", "ghost", "Ghost", id="ghost", priority=True, tooltip="Earlier run as a ghost"),
-        Binding("x", "stop", "Stop what is selected", id="stop"),
+        Binding("x", "stop", "Stop the selected traffic", id="stop"),
         Binding("z", "undo", "Undo your last change", id="undo"),
         Binding("Z", "redo", "Redo what you undid", id="redo"),
-        Binding("space", "freeze", "Freeze, pause, go on", id="freeze"),
+        Binding("space", "freeze", "Freeze, pause, continue", id="freeze"),
         Binding("left", "scrub(-1)", "Back in time", id="back"),
         Binding("right", "scrub(1)", "Forward in time", id="forward"),
         Binding("shift+left", "scrub_far(-1)", "Far back in time", id="far-back"),

@@ -39,7 +39,7 @@ _UNFIT = re.compile(r"[^A-Za-z0-9_.]+")
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where the lab's user wants files."""
+    """Directory in which the user wants files."""
 
     directory: Path = Path()
     machine: str = ""

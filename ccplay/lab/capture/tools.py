@@ -18,7 +18,7 @@ _EMPTY_PCAP = struct.pack("=IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 128, 1)
 
 
 class CaptureTool(msgspec.Struct, frozen=True):
-    """How to have a program write pcap to stdout until SIGINT."""
+    """The command line of a program that writes pcap to stdout until SIGINT."""
 
     argv: list[str]
     grace_s: float
@@ -51,7 +51,7 @@ def begin_trial() -> None:
 
 @cache
 def _trial(path: str) -> subprocess.Popen[bytes]:
-    """Have tcpdump read nothing, for which it gives up root as it does to capture."""
+    """Let tcpdump read nothing, for which it drops root as for a capture."""
     pipe = subprocess.PIPE
     return subprocess.Popen([path, "-r", "-"], stdin=pipe, stdout=pipe, stderr=pipe)
 

@@ -150,7 +150,7 @@ class LineDelay:
     # --- the process ------------------------------------------------------------------------
 
     async def _start(self) -> None:
-        """Start the process and tell it all that holds."""
+        """Start the process and send it all current orders."""
         started, self._forked = self._forked or process.start(), None
         await started.connect()
         self._process = started
@@ -159,7 +159,7 @@ class LineDelay:
             self._send(order)
 
     async def _listen(self, running: LineProcess) -> None:
-        """Take in what the delay line says until it ends."""
+        """Process the news of the delay line until it ends."""
         born = time.monotonic()
         decoder = msgspec.json.Decoder(News)
         async for line in running.news():

@@ -16,7 +16,7 @@ from ccplay.model.values import LinkSetting
 
 
 class Arrival(msgspec.Struct, frozen=True):
-    """Where the packets of a link come in."""
+    """The receiving end of a link."""
 
     number: int
     """Of the link, from 1."""

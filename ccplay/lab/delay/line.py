@@ -2,8 +2,8 @@
 
 A process of its own, named ``delay line``; ``process`` starts it. Every delayed link has a
 netfilter queue in its receiver's namespace. It notes when each packet is due and releases all due
-packets with one verdict, never one early: no RTT is below the links' delays. Packets never overtake
-each other: jitter moves a packet's moment, but not before that of the packet ahead.
+packets with one verdict, none of them early: no RTT is below the links' delays. Packets never
+overtake each other: jitter moves a packet's moment, but not before that of the packet ahead.
 
 The kernel timestamps arrivals, so packets need not be read at once: while some are in flight, new
 ones are read together every few milliseconds, and wake-ups of a link are spaced. Wake-ups are
@@ -295,7 +295,7 @@ class DelayLine:
 
 
 def main() -> None:
-    """Be the delay line."""
+    """Run the delay line until stdin ends."""
     _introduce()
     _ask_for_priority()
     # No cycles arise here, and garbage collection would delay packets.

@@ -50,7 +50,7 @@ _EVERYTHING: Keys = ("0x0/0x0+0",)
 
 
 class Packets(msgspec.Struct, frozen=True):
-    """What runs under a name, and how its packets are known, in either direction."""
+    """Some traffic by name, with the keys of its packets in either direction."""
 
     kind: str
     """The plural of a kind of traffic, see ``model.traffic``."""

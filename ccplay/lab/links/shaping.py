@@ -35,7 +35,7 @@ OFFLOADS_ABOVE = 200_000_000
 def delay_engine(
     name: str, tell: Tell, seed: int, forked: LineProcess | None = None
 ) -> DelayEngine:
-    """Return the engine ``netem`` or ``delay line``; ``tell`` takes a ``Log``'s level and text.
+    """Return the engine ``netem`` or ``delay line``; ``tell`` receives level and text.
 
     ``forked`` is a delay line that waits for orders; with netem it ends.
     """

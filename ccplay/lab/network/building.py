@@ -52,7 +52,7 @@ _PATH_MTU = {
 
 
 class BuiltNetwork(msgspec.Struct, frozen=True):
-    """A network that stands: its plan, and the namespace of every node."""
+    """A built network: its plan, and the namespace of every node."""
 
     network: Network
     namespaces: dict[str, Namespace]
@@ -185,7 +185,7 @@ def _distutils() -> dict[str, ModuleType]:
 
 
 def _cables(network: Network, namespaces: dict[str, Namespace]) -> Iterable[bytes]:
-    """Make a veth pair for every link, each end where it belongs."""
+    """Create a veth pair for every link, with each end in its node."""
     for ends in network.cables:
         here, far = ((end.interface, mac(end), namespaces[end.src].pid) for end in ends)
         yield requests.cable(here, far)

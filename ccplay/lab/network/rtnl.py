@@ -59,7 +59,7 @@ class RouteSocket:
         self._socket.close()
 
     def request(self, messages: Iterable[nlmsg | bytes], what: str) -> None:
-        """Carry out ``messages`` in their order, all of them even where one fails.
+        """Carry out ``messages`` in order, all of them even if one fails.
 
         Bytes are a message from ``requests``, complete but for its sequence number. Raises
         ``NetlinkError`` for the first that the kernel refused; ``what`` names the work.

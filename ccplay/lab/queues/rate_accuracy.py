@@ -25,7 +25,7 @@ _OWN_RATE = ("tbf", "cake")
 
 
 class _Busy(msgspec.Struct):
-    """A time in which a queue was never empty."""
+    """An interval in which a queue was never empty."""
 
     rate: int
     since: float

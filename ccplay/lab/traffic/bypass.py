@@ -36,7 +36,7 @@ data is sent."""
 
 
 class _End(msgspec.Struct, frozen=True):
-    """One host, its interface on the network and that on the cable."""
+    """One host, its interface on the network and its end of the cable."""
 
     namespace: Namespace
     interface: int

@@ -22,7 +22,7 @@ _DISORDER, _LOSS = 1, 4
 
 
 class _Suspicion(msgspec.Struct):
-    """What is wrong with a connection, and since when."""
+    """The misbehaviour of a connection, and its beginning."""
 
     cc: str
     wrong: str

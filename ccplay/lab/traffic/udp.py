@@ -60,7 +60,7 @@ def client_argv(
 
 
 class LastLines:
-    """What iperf3's last lines say of both ends."""
+    """Values from the last lines of iperf3 at both ends."""
 
     def __init__(self) -> None:
         self.sent: int | None = None

@@ -29,7 +29,7 @@ LINK = {"classes": STEP["classes"], "queue": "The queue in front of the link"}
 
 CLASS = {
     "traffic": f"Names of traffic, or all of a kind: {', '.join(kind.plural for kind in TRAFFIC)}",
-    "queue": "Its queue; the link's own where nothing is said",
+    "queue": "Its queue; by default the link's own",
 }
 
 EVIDENCE = {

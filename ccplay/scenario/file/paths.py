@@ -42,7 +42,7 @@ def split_setting(text: str) -> tuple[str, KeyPath, str]:
 
 
 def _scan(text: str) -> tuple[KeyPath, int]:
-    """Return the path with which a text begins, and where it ends."""
+    """Return the path at the beginning of a text, and its end."""
     parts: list[str] = []
     end = 0
     while True:

@@ -99,7 +99,7 @@ class Reader:
             self.mistakes.refuse(text)
 
     def graft(self, below: Node, path: KeyPath, above: Node, at: Place) -> Node:
-        """Return ``below`` with ``above`` laid over what ``path`` leads to.
+        """Return ``below`` with ``above`` merged over the value at ``path``.
 
         Missing tables on the way are created with the place ``at``. A path beyond the members of a
         list is a mistake.

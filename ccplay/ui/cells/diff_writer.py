@@ -34,7 +34,7 @@ class ThriftyUpdate(CompositorUpdate):
         self._update = update
 
     def render_segments(self, console: Console) -> str:
-        """Return what to write to the terminal."""
+        """Return the bytes for the terminal."""
         pen = Pen(COLOR_SYSTEMS[console.color_system or "truecolor"])
         pen.colourless = console.color_system is None
         for y, x1, x2 in self._update.spans:
@@ -49,7 +49,7 @@ class ThriftyUpdate(CompositorUpdate):
 
 
 class Pen:
-    """Knows where the terminal's cursor is and which colours are on."""
+    """Tracks the terminal's cursor and colours."""
 
     def __init__(self, system: ColorSystem) -> None:
         self._system = system

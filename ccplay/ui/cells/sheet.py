@@ -66,7 +66,7 @@ class Sheet(Widget):
         return self._cells[y][start:end] if y < len(self._cells) else ()
 
     def show(self, rows: Sequence[Row]) -> None:
-        """Put ``rows`` into the cells, the rest blank."""
+        """Put ``rows`` into the cells and clear the rest."""
         lines = {y: self._changes(y, rows[y] if y < len(rows) else ()) for y in range(self.height)}
         self.repaint({y: changed for y, changed in lines.items() if changed})
 

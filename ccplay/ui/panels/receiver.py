@@ -28,7 +28,7 @@ def rows(view: View, width: int, height: int) -> list[Row]:
     column = min(max(room // len(table.flows), _LEAST), _MOST)
     names = table.flows[: room // column]
     finish = table.checkpoint()
-    # The checkpoint stays in sight: at its place, or above the seconds that followed it.
+    # The checkpoint stays visible: at its place, or above the seconds after it.
     seconds = table.rows(most=height - 1 - (finish is not None))
     lines = [(float(each.elapsed_s), _second(view, names, each, column)) for each in seconds]
     if finish is not None:
@@ -80,7 +80,7 @@ def _finish(
 
 
 def _in_words(finish: Checkpoint, width: int) -> str:
-    """Say the checkpoint, with the bytes where there is room."""
+    """Return the checkpoint, with the bytes if there is room."""
     said = f" flow {finish.first} done"
     if finish.ratio is None:
         return said
