@@ -126,7 +126,7 @@ async def played(
         (
             TraceFlow(flow="1"),
             UntraceFlow(flow="1"),
-            "your setting stays: flow 1 is traced no more",
+            "your setting stays: flow 1 is no longer traced",
         ),
     ],
 )
