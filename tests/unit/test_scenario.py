@@ -115,7 +115,7 @@ def test_a_case_lies_over_what_is_common() -> None:
 links.bottleneck = { rate = "2 Mbit/s", queue = { kind = "pfifo", limit = 100 } }
 timeline = [{ at = "1 s", do = "start-flow" }]
 [[case]]
-name = "unchanged"
+name = "as it is"
 [[case]]
 name = "short"
 links.bottleneck.queue.limit = 20
