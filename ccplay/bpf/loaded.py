@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from ccplay.assets import SUFFIX, algorithms
-from ccplay.bpf.own_files import own_algorithms
+from ccplay.bpf.custom_files import custom_algorithms
 from ccplay.bpf.support import lack
 from ccplay.errors import CommandError, UnsupportedError
 
@@ -31,7 +31,7 @@ class Library:
     """Sources by name, and those loaded into the kernel; one in a process."""
 
     def __init__(self) -> None:
-        self.own: dict[str, Path] = {}
+        self.custom: dict[str, Path] = {}
         """The user's files, by the name of their algorithm."""
         self.shown: dict[bytes, Shown] = {}
         """Variables shown by algorithms, by the kernel's name."""
@@ -43,17 +43,17 @@ class Library:
         self._seen: dict[str, _Stamp | None] = {}
         self._lock = threading.Lock()
 
-    def add_own(self, paths: Iterable[Path]) -> None:
+    def add_custom(self, paths: Iterable[Path]) -> None:
         """Add the user's files. Raises ``UsageError`` for impossible names."""
-        self.own |= own_algorithms(paths)
+        self.custom |= custom_algorithms(paths)
 
     def source(self, cc: str) -> Path | None:
         """Return the file of an algorithm: ``vegas.bpf``, or ``vegas`` if Linux has none."""
-        return self.own.get(cc) or algorithms().get(cc.removesuffix(SUFFIX) + SUFFIX)
+        return self.custom.get(cc) or algorithms().get(cc.removesuffix(SUFFIX) + SUFFIX)
 
     def name(self, cc: str) -> str:
         """Return the user's name of the algorithm requested as ``cc``."""
-        return cc if cc in self.own else cc.removesuffix(SUFFIX) + SUFFIX
+        return cc if cc in self.custom else cc.removesuffix(SUFFIX) + SUFFIX
 
     def kernel_name(self, cc: str) -> str | None:
         """Return the kernel's name; None if it is not loaded."""
@@ -82,7 +82,7 @@ class Library:
         found = []
         # One may be loaded meanwhile.
         for name in list(self._stamps):
-            now = _stamp(self.own[name])
+            now = _stamp(self.custom[name])
             if now not in (None, self._stamps[name]) and self._seen.get(name) == now:
                 found.append(name)
             self._seen[name] = now
@@ -96,7 +96,7 @@ class Library:
         """
         with self._lock:
             old = self._registered.get(name)
-            return self._load(name, self.own[name], lambda _: None), old
+            return self._load(name, self.custom[name], lambda _: None), old
 
     def _load(self, name: str, source: Path, tell: Callable[[str], None]) -> bool:
         """Build, load and register; return whether there was anything new."""
@@ -111,7 +111,7 @@ class Library:
         from ccplay.bpf.registry import register  # noqa: PLC0415
         from ccplay.bpf.shown import Shown, names_in  # noqa: PLC0415
 
-        if name in self.own:
+        if name in self.custom:
             self._stamps[name] = _stamp(source)
         try:
             image, _ = build(source, tell)
@@ -121,7 +121,7 @@ class Library:
             kernel_name, registered = register(image, name.removesuffix(SUFFIX))
         except (BuildError, LoadError) as error:
             raise CommandError(summed_up(source, error)) from error
-        if name in self.own:
+        if name in self.custom:
             self._images[name] = image
         self._registered[name] = registered
         self.shown.pop(self._kernel_names.get(name, "").encode(), None)

@@ -92,16 +92,16 @@ def _try_algorithms(arguments: argparse.Namespace) -> None:
     if not arguments.algorithm or arguments.guest or arguments.host is not None:
         return
     from ccplay.bpf.build import BuildError, build
+    from ccplay.bpf.custom_files import custom_algorithms
     from ccplay.bpf.diagnostics import summed_up
     from ccplay.bpf.libbpf import LoadError
-    from ccplay.bpf.own_files import own_algorithms
     from ccplay.bpf.registry import try_out
     from ccplay.bpf.support import lack
     from ccplay.errors import CcplayError
 
     if lack() is not None:
         return
-    for name, path in own_algorithms(arguments.algorithm).items():
+    for name, path in custom_algorithms(arguments.algorithm).items():
         try:
             image, _ = build(path)
             try_out(image, name)

@@ -83,7 +83,7 @@ def problems(capabilities: Capabilities) -> list[str]:
 def _congestion_controls(*, root: bool) -> Iterator[Feature]:
     there, programs = congestion.available(), {each.name: each for each in offers()}
     # The user named these files in order to choose them.
-    yield from (programs.pop(name) for name in library.own)
+    yield from (programs.pop(name) for name in library.custom)
     for name in [*CATALOGUE, *(set(there) - set(CATALOGUE))]:
         known = CATALOGUE.get(name)
         summary = known.summary if known else "not part of Linux"

@@ -170,7 +170,7 @@ class Lab:
         self._emit(Ready(t=self.clock()))
         sweeping = asyncio.create_task(self._sweep_forever())
         self._stack.callback(sweeping.cancel)
-        if library.own:
+        if library.custom:
             reloader = Reloader(
                 self._traffic, self._watchdog, self._renew_hosts, self._emit, self.clock
             )

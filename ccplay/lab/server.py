@@ -42,7 +42,7 @@ def main() -> None:
     directory, machine = [*sys.argv[1:], "", ""][:2]
     code = LabError.exit_code
     try:
-        library.add_own(Path(file) for file in sys.argv[3:])
+        library.add_custom(Path(file) for file in sys.argv[3:])
         make_run_private()
         # Before there are threads, sockets and signal handlers, of which it would have copies.
         forked = fork()

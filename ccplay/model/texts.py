@@ -20,7 +20,7 @@ CONGESTION_CONTROLS = (
 Which of them a kernel has is known once its lab reports it.
 """
 
-own_algorithms: set[str] = set()
+custom_algorithms: set[str] = set()
 """Congestion controls of the user's own, which the command line has named."""
 
 NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,15}"
@@ -82,7 +82,7 @@ def choice(what: str, known: Iterable[str]) -> Quantity:
 
 
 def _congestion_control(value: Any) -> str:
-    if isinstance(value, str) and value in own_algorithms:
+    if isinstance(value, str) and value in custom_algorithms:
         return value
     try:
         return str(_KNOWN_ALGORITHM.read(value))

@@ -26,7 +26,7 @@ from ccplay.scenario.file.mistakes import Mistakes, Place, spell
 from ccplay.scenario.file.reading import parse
 from ccplay.scenario.file.tree import Reader, grow
 from ccplay.scenario.rules.classes import check_classes
-from ccplay.scenario.rules.own_algorithms import admitted
+from ccplay.scenario.rules.custom_algorithms import admitted
 from ccplay.scenario.rules.timeline import check_timeline
 from ccplay.state.lab_state import LabState
 from ccplay.stream.wire import printable

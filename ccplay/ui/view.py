@@ -122,9 +122,9 @@ class View:
         """Return the colour of a flow."""
         return self.look.flows[self.number(name) % len(self.look.flows)]
 
-    def flow_mark(self, name: str) -> str:
+    def flow_glyph(self, name: str) -> str:
         """Return the glyph of a flow."""
-        return self.glyphs.flow_mark(self.number(name))
+        return self.glyphs.flow_glyph(self.number(name))
 
     def running(self) -> list[Flow]:
         """Return the flows, downloads included, that run at the moment shown."""

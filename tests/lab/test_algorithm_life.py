@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from ccplay.assets import ALGORITHMS, algorithms, find_tool
-from ccplay.bpf.own_files import own_algorithms
+from ccplay.bpf.custom_files import custom_algorithms
 from ccplay.bpf.support import lack
 from ccplay.errors import UsageError
 from ccplay.model.commands import Build, SetCongestionControl, SetLink
@@ -257,7 +257,7 @@ def test_a_rootless_lab_says_why_it_has_none() -> None:
 
 def test_names_that_linux_has_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="Linux has a congestion control 'vegas'"):
-        own_algorithms([tmp_path / "vegas.bpf.c"])
+        custom_algorithms([tmp_path / "vegas.bpf.c"])
 
 
 @needs_bpf

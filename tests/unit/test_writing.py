@@ -71,7 +71,7 @@ from ccplay.model.values import (
 from ccplay.scenario.file.library import find, shipped
 from ccplay.scenario.file.reading import load, parse
 from ccplay.scenario.rules.captures import LARGEST_CAPTURE
-from ccplay.scenario.rules.own_algorithms import admitted, rerun
+from ccplay.scenario.rules.custom_algorithms import admitted, rerun
 from ccplay.scenario.values import Case
 from ccplay.scenario.writing import write
 from ccplay.session.timeline import Script
@@ -507,7 +507,7 @@ def test_an_algorithm_of_ones_own_is_kept_and_told() -> None:
     flow = Applied(t=2.0, command=StartFlow(flow="1", src="s1", dst="d1", cc="mine"))
     text = write(session(build, flow))
     assert "# mine is your own algorithm: run this with --algorithm mine.bpf.c\n" in text
-    with pytest.raises(ScenarioError, match=r"if it is your own, say --algorithm mine\.bpf\.c"):
+    with pytest.raises(ScenarioError, match=r"if it is your own, add --algorithm mine\.bpf\.c"):
         parse(text, Path("t.toml"))
     with admitted(["mine"]):
         (step,) = parse(text, Path("t.toml")).case().timeline
@@ -586,7 +586,7 @@ def test_what_no_scenario_can_say_is_told_in_its_place() -> None:
         "stop-flow",
         "start-flow",
     ]
-    assert "is no name" in text
+    assert "is not a name" in text
     assert 'no host "s9"' in text
     (step,) = parse(text, Path("t.toml")).case().timeline
     assert step.command == Mark(text="fine")

@@ -77,7 +77,7 @@ def called(cc: str) -> str:
 
 def _is_program(cc: str) -> bool:
     """Return whether ``cc`` is not one of the kernel's own, which take precedence."""
-    if cc in library.own or cc.endswith(SUFFIX):
+    if cc in library.custom or cc.endswith(SUFFIX):
         return True
     if cc in available():
         return False

@@ -35,7 +35,7 @@ class SavingActions(Actions):
 
     def _saved(self, path: Path | None) -> None:
         if path is not None:
-            from ccplay.scenario.rules.own_algorithms import rerun  # noqa: PLC0415 - paint first
+            from ccplay.scenario.rules.custom_algorithms import rerun  # noqa: PLC0415 - paint first
 
             command = rerun(path, self.session.state, self.lab_words)
             self.app.notify(f"saved {path}; to repeat it: {command}", timeout=10, markup=False)

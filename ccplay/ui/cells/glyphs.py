@@ -39,7 +39,7 @@ class Glyphs:
     arrow_left: str
     queue_steps: tuple[str, ...]
     """Cells of the queue bar, from empty to full."""
-    flow_marks: tuple[str, ...]
+    flow_glyphs: tuple[str, ...]
     """One for each flow, so that colour is not the only cue."""
     ghost_marks: tuple[str, ...]
     """Glyphs of flows in an earlier run, smaller."""
@@ -66,9 +66,9 @@ class Glyphs:
     border: Literal["round", "ascii"]
     """The border type of Textual's styles."""
 
-    def flow_mark(self, number: int) -> str:
+    def flow_glyph(self, number: int) -> str:
         """Return the glyph of the ``number``-th flow, from 0; they repeat after the last."""
-        return self.flow_marks[number % len(self.flow_marks)]
+        return self.flow_glyphs[number % len(self.flow_glyphs)]
 
     def ghost_mark(self, number: int) -> str:
         """Return the glyph of the ``number``-th flow in an earlier run."""
@@ -99,7 +99,7 @@ UNICODE = Glyphs(
     arrow_right="▶",
     arrow_left="◀",
     queue_steps=(" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"),
-    flow_marks=("●", "■", "▲", "◆", "○", "□", "△", "◇", "★", "☆"),
+    flow_glyphs=("●", "■", "▲", "◆", "○", "□", "△", "◇", "★", "☆"),
     ghost_marks=("•", "▪", "▴", "⋄", "◦", "▫", "▵", "◊", "⋆", "∗"),
     ghost="⠂",
     answer="·",
@@ -139,7 +139,7 @@ ASCII = Glyphs(
     arrow_right=">",
     arrow_left="<",
     queue_steps=(" ", ".", ":", "=", "#"),
-    flow_marks=("o", "x", "+", "*", "@", "%", "&", "$", "w", "m"),
+    flow_glyphs=("o", "x", "+", "*", "@", "%", "&", "$", "w", "m"),
     ghost_marks=("o", "x", "+", "*", "@", "%", "&", "$", "w", "m"),
     ghost=",",
     answer="`",

@@ -78,7 +78,7 @@ def _flow(view: View, flow: Flow, cells: Columns) -> list[Run]:
     bad = view.ink("bad") if flow.wrong_at(view.t) else ""
     row: list[Run] = [
         (view.glyphs.chosen if chosen else " ", f"bold {view.ink('cursor')}"),
-        (view.flow_mark(flow.name), f"bold {own}"),
+        (view.flow_glyph(flow.name), f"bold {own}"),
         (WRONG if bad else _traced(view, flow), f"bold {bad or own}"),
         (fit(flow.name, cells.name, ellipsis), f"{bold}{own}"),
     ]
@@ -134,7 +134,7 @@ def _ghost(view: View, flow: Flow, tick: int, cells: Columns) -> list[Run]:
     ink = ghost_plots.flow_ink(view, flow.name)
     name = ghost_plots.flow_cc(view, flow) or flow.kind
     return [
-        (f"{view.glyphs.ghost}{ghost_plots.flow_mark(view, flow.name)} ", ink),
+        (f"{view.glyphs.ghost}{ghost_plots.flow_glyph(view, flow.name)} ", ink),
         (fit(flow.name, cells.name, ellipsis), ink),
         (f"{fit(name, cells.cc - 1, ellipsis)} ", view.ink("muted")),
         (view.glyphs.translate(_values(flow, tick, cells)), view.ink("muted")),

@@ -127,7 +127,7 @@ def _branch(view: View, line: int, ends: tuple[int, int, int], host: bool, right
 def _host(view: View, name: str, width: int, *, right: bool) -> list[Run]:
     """Return a host's name and the glyphs of its traffic, as many as fit."""
     marks: list[Run] = [
-        (view.flow_mark(flow.name), f"bold {view.flow_ink(flow.name)}")
+        (view.flow_glyph(flow.name), f"bold {view.flow_ink(flow.name)}")
         for flow in view.running()
         if name in (flow.src, flow.dst)
     ]

@@ -43,7 +43,7 @@ def _head(view: View, table: Receiver, names: tuple[str, ...], column: int) -> l
     row: list[Run] = [(fit(title, _CLOCK), f"bold {view.ink('text')}")]
     rate = _rate_cells(column)
     for name in names:
-        words = f"{view.flow_mark(name)} {name}"
+        words = f"{view.flow_glyph(name)} {name}"
         if rate:
             words += f" {view.state.cc_at(view.state.flows[name], view.t)}"
         cell = column - rate

@@ -64,7 +64,7 @@ class Ribbon:
         # The last column was not complete when it was drawn.
         del known[-1:]
         known += states(view, flow, columns, len(known))
-        label = f"{view.flow_mark(flow.name)}{flow.name}"
+        label = f"{view.flow_glyph(flow.name)}{flow.name}"
         row: list[Run] = [(f"{fit(label, GUTTER - 1)} ", f"bold {view.flow_ink(flow.name)}")]
         for state in known:
             if state is None:

@@ -24,7 +24,7 @@ def flow_ink(view: View, name: str) -> str:
     return view.look.faded(flows[flow_number(view, name) % len(flows)])
 
 
-def flow_mark(view: View, name: str) -> str:
+def flow_glyph(view: View, name: str) -> str:
     """Return the glyph of a flow of the ghost."""
     return view.glyphs.ghost_mark(flow_number(view, name))
 
@@ -54,7 +54,7 @@ def flow_traces(
         pen = Pen(
             flow_ink(view, flow.name),
             "sparse",
-            mark=flow_mark(view, flow.name),
+            mark=flow_glyph(view, flow.name),
             lane=(flow_number(view, flow.name) * 5 + 2) % 12,
             ascii=view.glyphs.ghost,
             under=True,
@@ -121,7 +121,7 @@ def values(
     runs, t = [], view.t - (view.shift or 0.0)
     for flow, _ in sorted(view.ghosts(), key=lambda pair: pair[0].name != view.selected):
         if (number := value(flow, t)) is not None:
-            sign = view.glyphs.ghost + flow_mark(view, flow.name)
+            sign = view.glyphs.ghost + flow_glyph(view, flow.name)
             runs.append((f" {sign} {write(number)}", view.ink("muted")))
     return runs
 

@@ -18,19 +18,19 @@ from ccplay.state.lab_state import LabState
 
 def admit(names: Iterable[str]) -> None:
     """Allow these as congestion controls in scenarios read from now on."""
-    texts.own_algorithms.update(names)
+    texts.custom_algorithms.update(names)
 
 
 @contextmanager
 def admitted(names: Iterable[str]) -> Iterator[list[str]]:
     """Allow these in scenarios read meanwhile; yield those allowed."""
-    before = set(texts.own_algorithms)
+    before = set(texts.custom_algorithms)
     able = [name for name in names if re.fullmatch(texts.NAME_PATTERN, name)]
     admit(able)
     try:
         yield able
     finally:
-        texts.own_algorithms.intersection_update(before)
+        texts.custom_algorithms.intersection_update(before)
 
 
 def rerun(file: Path, state: LabState, said: Sequence[str] = ()) -> str:

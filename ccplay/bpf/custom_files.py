@@ -13,7 +13,7 @@ from ccplay.model.algorithms import CATALOGUE
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,14}")
 
 
-def own_algorithms(paths: Iterable[Path]) -> dict[str, Path]:
+def custom_algorithms(paths: Iterable[Path]) -> dict[str, Path]:
     """Return the files by the name of their algorithm: ``mine`` for ``mine.bpf.c``.
 
     Raises ``UsageError`` for names that are invalid or taken.
