@@ -351,7 +351,7 @@ async def test_a_host_does_not_talk_to_itself() -> None:
         await pilot.press("tab", "left", "left", "enter")
         await pilot.pause()
         assert app.answers == []
-        assert "s1 can't talk to itself" in str(app.screen.query_one("#complaint").render())
+        assert "s1 can't send to itself" in str(app.screen.query_one("#complaint").render())
 
 
 async def test_a_link_that_was_never_set_says_in_words_that_it_does_nothing() -> None:
