@@ -1,0 +1,32 @@
+"""Picture files: what they are called, and how they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from ccplay.files import writing
+from ccplay.ui.pictures.cells import Frame
+from ccplay.ui.pictures.png import png
+from ccplay.ui.pictures.svg import svg
+
+_TITLE = "ccplay"
+
+DRAWN: Mapping[str, Callable[[Frame], str | bytes]] = {
+    ".svg": lambda frame: svg(frame, _TITLE),
+    ".png": png,
+}
+"""What draws a file with this ending; what raises ``UnsupportedError`` stands last."""
+
+
+def stem(t: float) -> str:
+    """Return the name of a picture of the moment ``t``, in seconds, without its ending."""
+    return f"ccplay-{int(t // 60):02d}m{t % 60:04.1f}s"
+
+
+def write_new(frame: Frame, stem: str, suffix: str, folder: Path) -> Path:
+    """Draw ``frame`` into a new file, numbered where its name is taken; return its path.
+
+    Raises ``OSError``, and ``UnsupportedError`` where nothing here can draw that kind of file.
+    """
+    return writing.write_numbered(folder, stem, suffix, DRAWN[suffix](frame))
