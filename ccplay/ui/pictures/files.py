@@ -21,7 +21,13 @@ DRAWN: Mapping[str, Callable[[Frame], str | bytes]] = {
 
 def stem(t: float) -> str:
     """Return the name of a picture of the moment ``t``, in seconds, without its ending."""
-    return f"ccplay-{int(t // 60):02d}m{t % 60:04.1f}s"
+    return f"ccplay-{moment(t)}"
+
+
+def moment(t: float) -> str:
+    """Return the moment ``t``, in seconds, as names of pictures have it: ``01m30.0s``."""
+    tenths = round(t * 10)
+    return f"{tenths // 600:02d}m{tenths % 600 / 10:04.1f}s"
 
 
 def write_new(frame: Frame, stem: str, suffix: str, folder: Path) -> Path:
