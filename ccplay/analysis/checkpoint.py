@@ -10,7 +10,7 @@ from ccplay.state.lab_state import LabState
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """All flows at one moment, that of a sweep, so that their figures can be compared."""
+    """All flows at one moment, that of a sweep, so that their metrics can be compared."""
 
     t: float
     """Seconds since the start of the stream."""
@@ -24,33 +24,35 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of the first over bytes of the second, where exactly two flows have a fixed size."""
 
 
-def checkpoint(state: LabState, sizes: Mapping[str, int]) -> Checkpoint | None:
-    """Return the checkpoint if a flow of ``sizes`` has its bytes by now, else None.
+def checkpoint(state: LabState, sizes: Mapping[str, int] | None = None) -> Checkpoint | None:
+    """Return the checkpoint of a session; None where no flow of a fixed size is done by now.
 
-    Ask after every event and keep the first answer: the state knows the newest sweep only.
+    ``sizes`` are the flows of a fixed size in the order that the ratio shall have; by default
+    those that the session has started, in the order of its scenario.
     """
-    acked = {name: _acked(state, name) for name in sizes if name in state.flows}
-    done = [name for name, size in acked.items() if size >= sizes[name]]
-    if not done:
+    if (finish := state.finish) is None:
         return None
-    # A sweep may find two at their ends; the one that is further beyond it was there first.
-    first = max(done, key=lambda name: acked[name] / sizes[name])
-    others = [flow.name for flow in state.flows.values() if flow.kind == "flow"]
-    acked |= {name: _acked(state, name) for name in others if "/" not in name and name not in acked}
-    pair = [acked.get(name, 0) for name in sizes]
-    ratio = round(pair[0] / pair[1], 6) if len(pair) == 2 and pair[1] else None
+    fixed = list(fixed_sizes(state) if sizes is None else sizes)
+    found = finish.bytes
+    names = [name for name in fixed if name in found]
+    pair = [found.get(name, 0) for name in fixed]
+    started = min(state.flows[name].started for name in names or [finish.first])
     return Checkpoint(
-        t=round(state.now, 6),
-        elapsed_s=round(
-            state.now - min(state.flows[name].started for name in sizes if name in acked), 6
-        ),
-        first=first,
-        bytes=acked,
-        ratio=ratio,
+        t=round(finish.t, 6),
+        elapsed_s=round(finish.t - started, 6),
+        first=finish.first,
+        bytes={name: found[name] for name in dict.fromkeys((*names, *found))},
+        ratio=round(pair[0] / pair[1], 6) if len(pair) == 2 and pair[1] else None,
     )
 
 
-def _acked(state: LabState, name: str) -> int:
-    """Return what a flow's streams have together; a flow that ended may tell of more."""
-    streams = state.streams[name].values()
-    return max(sum(flow.acked for flow in streams), state.flows[name].bytes)
+def fixed_sizes(state: LabState) -> dict[str, int]:
+    """Return the flows of a fixed size and their bytes.
+
+    They stand in the order of the scenario, which repeats may start in another one; flows that
+    were started by hand come behind.
+    """
+    found = state.sizes
+    build = state.hello.build if state.hello else None
+    scripted = [name for name in (build.reserved if build else ()) if name in found]
+    return {name: found[name] for name in (*scripted, *found)}

@@ -16,7 +16,7 @@ from ccplay.model.quoting import did_you_mean, quote
 from ccplay.model.traffic import TRAFFIC, started_by
 from ccplay.scenario.values import Case, Expectation, Scenario
 
-NOT_MERITS = frozenset(
+NO_METRICS = frozenset(
     ("name", "parameters", "repeat", "attempt", "checks", "health", "t", "streams", "started_s")
 )
 """Fields of a result that are no metrics: they identify the run or tell whether to trust it."""
@@ -28,7 +28,7 @@ _MEMBERS: dict[str, type[msgspec.Struct]] = {
 """By its key the result of one flow, queue, ping …"""
 
 
-def merits(result: CaseResult) -> dict[str, float]:
+def metrics_of(result: CaseResult) -> dict[str, float]:
     """Return every number that a run measured, by its place; members of lists by id or link."""
     return dict(_numbers(msgspec.to_builtins(result), ""))
 
@@ -37,30 +37,30 @@ def check(case: Case, result: CaseResult) -> list[Check]:
     """Return every expectation of the case, held or not; a metric not measured has failed."""
     if result.interrupted or not case.expect:
         return []
-    measured = merits(result)
+    measured = metrics_of(result)
     return [_check(each, measured.get(each.figure)) for each in case.expect]
 
 
-def check_figures(scenario: Scenario) -> None:
-    """Raise ``ScenarioError`` where a figure is named that no run can ever measure."""
+def check_metrics(scenario: Scenario) -> None:
+    """Raise ``ScenarioError`` where a metric is named that no run can ever measure."""
     problems: dict[str, None] = {}
     for case in scenario.cases:
-        named = [("figures", figure) for figure in case.figures]
+        named = [("figures", metric) for metric in case.figures]
         named += [(each.place or "expect", each.figure) for each in case.expect]
         named += [("published", each.figure) for each in case.published]
         known = measurable(case)
-        for place, figure in named:
-            if figure not in known and not figure.startswith(("queues.", "interfaces.")):
+        for place, metric in named:
+            if metric not in known and not metric.startswith(("queues.", "interfaces.")):
                 where = f"{scenario.path.name}: {place}: "
-                what = f"nothing measures {quote(figure)}{did_you_mean(figure, known)}"
+                what = f"nothing measures {quote(metric)}{did_you_mean(metric, known)}"
                 problems[where + what] = None
     if problems:
         raise ScenarioError(*problems)
 
 
 def measurable(case: Case) -> list[str]:
-    """Return the figures that a run of a case may have, but for those that a lab names."""
-    figures = [name for name in _fields(CaseResult) if name not in _MEMBERS]
+    """Return the metrics that a run of a case may have, but for those that a lab names."""
+    metrics = [name for name in _fields(CaseResult) if name not in _MEMBERS]
     names: dict[str, list[str]] = {kind.group: [] for kind in TRAFFIC}
     for step in case.timeline:
         kind = started_by(step.command)
@@ -68,11 +68,11 @@ def measurable(case: Case) -> list[str]:
             names[kind.group].append(name)
     for group, members in names.items():
         for name in members:
-            figures += [f"{group}.{name}.{field}" for field in _fields(_MEMBERS[group])]
+            metrics += [f"{group}.{name}.{field}" for field in _fields(_MEMBERS[group])]
     if case.sizes:
-        figures += ["checkpoint.elapsed_s", "checkpoint.ratio"]
-        figures += [f"checkpoint.bytes.{name}" for name in names["flows"]]
-    return figures
+        metrics += ["checkpoint.elapsed_s", "checkpoint.ratio"]
+        metrics += [f"checkpoint.bytes.{name}" for name in names["flows"]]
+    return metrics
 
 
 def _check(expected: Expectation, value: float | None) -> Check:
@@ -93,14 +93,14 @@ def _fields(kind: type[msgspec.Struct]) -> list[str]:
     return [
         name
         for name, hint in hints.items()
-        if name not in NOT_MERITS and ("float" in hint or "int" in hint) and "[" not in hint
+        if name not in NO_METRICS and ("float" in hint or "int" in hint) and "[" not in hint
     ]
 
 
 def _numbers(value: Any, place: str) -> Iterator[tuple[str, float]]:
     if isinstance(value, dict):
         for key, each in value.items():
-            if key not in NOT_MERITS:
+            if key not in NO_METRICS:
                 yield from _numbers(each, f"{place}.{key}" if place else key)
     elif isinstance(value, list):
         for each in value:

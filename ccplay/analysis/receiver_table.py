@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
-from ccplay.model.traffic_commands import StartFlow
+from ccplay.analysis.checkpoint import Checkpoint, checkpoint, fixed_sizes
 from ccplay.state.lab_state import Flow, LabState
 
 _TINY_S = 1e-6
@@ -15,7 +14,7 @@ _TINY_S = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Second:
     """All flows at one whole second, read off the last sweep until then."""
 
     elapsed_s: int
@@ -24,21 +23,6 @@ class Row:
     """Payload acknowledged, in the order of the flows; None before a flow's start."""
     rates_bps: tuple[float | None, ...]
     """Over the second before."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finish:
-    """The moment at which the first flow of a fixed size was done: the checkpoint of a race."""
-
-    t: float
-    """Seconds since the start of the stream."""
-    elapsed_s: float
-    first: str
-    """The flow that is done."""
-    bytes: tuple[int | None, ...]
-    """As in ``Row``, of the sweep that found it done."""
-    ratio: float | None
-    """Bytes of the first over bytes of the second, where exactly two flows have a fixed size."""
 
 
 class Receiver:
@@ -51,12 +35,12 @@ class Receiver:
         for flow in state.flows.values():
             if flow.kind == "flow":
                 self._streams.setdefault(flow.parent, []).append(flow)
-        self.sizes = sizes(state)
+        self.sizes = fixed_sizes(state)
         """The flows of a fixed size and their bytes, in the order of the scenario."""
         self.flows = self._started(until)
         """The flows that had started, those of a fixed size first."""
 
-    def rows(self, most: int | None = None, *, after: int = 0) -> list[Row]:
+    def rows(self, most: int | None = None, *, after: int = 0) -> list[Second]:
         """Return the rows of all whole seconds ``after`` one, or the last ``most`` of them."""
         if not self.flows:
             return []
@@ -68,32 +52,10 @@ class Receiver:
         rows = (self._row(start, second) for second in range(first, seconds + 1))
         return [row for row in rows if row is not None]
 
-    def finish(self) -> Finish | None:
+    def checkpoint(self) -> Checkpoint | None:
         """Return the checkpoint, None where it had not come yet."""
-        done = {
-            name: self._done_at(name, size)
-            for name, size in self.sizes.items()
-            if name in self._streams
-        }
-        t = min(done.values(), default=inf)
-        if t > self._until:
-            return None
-        names = self._started(t)
-        tick = self._state.sweeps.before_or_at(t)
-        acked = {name: self._acked(name, tick, t) for name in names}
-        # A sweep may find two at their ends; the one that is further beyond it was there first.
-        first = max(
-            (name for name in done if done[name] == t),
-            key=lambda name: (acked[name] or 0) / self.sizes[name],
-        )
-        pair = [acked[name] or 0 for name in names if name in self.sizes]
-        return Finish(
-            t=t,
-            elapsed_s=t - self._start(names),
-            first=first,
-            bytes=tuple(acked.get(name) for name in self.flows),
-            ratio=pair[0] / pair[1] if len(pair) == 2 and pair[1] else None,
-        )
+        found = checkpoint(self._state)
+        return None if found is None or found.t > self._until + _TINY_S else found
 
     def _started(self, t: float) -> tuple[str, ...]:
         started = [name for name in self._streams if self._state.flows[name].started <= t]
@@ -104,7 +66,7 @@ class Receiver:
         fixed = [name for name in names if name in self.sizes]
         return min(self._state.flows[name].started for name in fixed or names)
 
-    def _row(self, start: float, second: int) -> Row | None:
+    def _row(self, start: float, second: int) -> Second | None:
         sweeps = self._state.sweeps
         t = start + second
         tick, before = sweeps.before_or_at(t + _TINY_S), sweeps.before_or_at(t - 1 + _TINY_S)
@@ -119,18 +81,7 @@ class Receiver:
                 None if now is None else (now - then) * 8 / took_s
                 for now, then in zip(acked, earlier, strict=True)
             )
-        return Row(second, acked, rates)
-
-    def _done_at(self, name: str, size: int) -> float:
-        """Return when a flow had ``size`` bytes; infinity where it never had."""
-        flow, sweeps = self._state.flows[name], self._state.sweeps
-        acked = flow.series["bytes_acked"]
-        ticks = range(max(acked.first, sweeps.first), max(acked.end, 0))
-        at = bisect_left(ticks, size, key=lambda tick: self._sum(name, tick))
-        if at < len(ticks):
-            return sweeps.time(ticks[at])
-        # A flow that ended may tell of more than the last sweep saw.
-        return flow.ended if flow.ended is not None and flow.bytes >= size else inf
+        return Second(second, acked, rates)
 
     def _acked(self, name: str, tick: int, t: float) -> int | None:
         """Return what a flow has brought by a moment and its sweep."""
@@ -142,23 +93,6 @@ class Receiver:
 
     def _sum(self, name: str, tick: int) -> int:
         return sum(_bytes(each, tick) for each in self._streams[name])
-
-
-def sizes(state: LabState) -> dict[str, int]:
-    """Return the flows of a fixed size and their bytes.
-
-    They stand in the order of the scenario, which repeats may start in another one; flows that
-    were started by hand come behind.
-    """
-    commands = (each.command for each in state.applied)
-    found = {
-        each.flow: each.bytes
-        for each in commands
-        if isinstance(each, StartFlow) and each.flow is not None and each.bytes is not None
-    }
-    build = state.hello.build if state.hello else None
-    scripted = [name for name in (build.reserved if build else ()) if name in found]
-    return {name: found[name] for name in (*scripted, *found)}
 
 
 def _bytes(flow: Flow, tick: int) -> int:

@@ -11,93 +11,18 @@ import msgspec
 from ccplay.analysis.checkpoint import Checkpoint
 from ccplay.analysis.statistics import Statistic
 from ccplay.analysis.trust import HealthResult
-from ccplay.state.short_flows import ShortFlowsResult
+from ccplay.state.columns import (
+    MILLISECONDS,
+    PACKETS,
+    SHARE,
+    SIZE,
+    Column,
+    Table,
+)
+from ccplay.state.kinds import TrafficResults
 
 FORMAT = 1
 """Version of the result's shape."""
-
-
-class Switch(msgspec.Struct, frozen=True):
-    """A running flow took another congestion control."""
-
-    t: float
-    """Seconds since the start of the stream."""
-    cc: str
-
-
-class Misbehaviour(msgspec.Struct, frozen=True):
-    """What a congestion control did that was no good to its flow."""
-
-    t: float
-    """Seconds since the start of the stream; it had lasted for some by then."""
-    until: float | None
-    """Null where it lasted until the flow ended."""
-    cc: str
-    wrong: str
-    """Such as ``keeps cwnd at 1``."""
-
-
-class FlowResult(msgspec.Struct, frozen=True, kw_only=True):
-    """A long-lived flow, its parallel streams together.
-
-    cwnd and srtt percentiles are over all sweeps in which a stream was sampled.
-    """
-
-    id: str
-    cc: str
-    """The algorithm that it started with; ``switches`` has later ones."""
-    switches: list[Switch]
-    src: str
-    dst: str
-    streams: int
-    started_s: float
-    """Seconds since the start of the stream."""
-    goodput_bps: float | None
-    """Payload acknowledged by the receiver, in bits, over ``duration_s``."""
-    bytes: int
-    """Payload acknowledged."""
-    duration_s: float
-    fct_s: float | None = None
-    """Flow completion time: from its first to its last byte; null where it had no fixed size, or
-    was not done."""
-    retransmits: int
-    """Segments sent again."""
-    loss: float | None = None
-    """Share of its segments that were sent again."""
-    tx_bps: float | None = None
-    """Payload sent, what was sent again included, in bits, over ``duration_s``."""
-    ecn: bool = False
-    """Both ends agreed on ECN."""
-    cwnd_p50: float | None
-    """Segments."""
-    cwnd_p99: float | None
-    cwnd_max: float | None
-    slow_start_s: float | None = None
-    """From its start until slow start was left: by a loss, a mark or HyStart; null if never."""
-    slow_start_cwnd: float | None = None
-    """The cwnd that slow start had reached then, in segments."""
-    srtt_p50_ms: float | None
-    srtt_p95_ms: float | None
-    srtt_p99_ms: float | None
-    srtt_mean_ms: float | None = None
-    """Mean over all sweeps: there and back."""
-    min_rtt_ms: float | None
-    """The least RTT that the kernel has measured."""
-    misbehaved: list[Misbehaviour] = []
-    """What its algorithms did that was no good; of parallel streams, what any of them had."""
-    delay_mean_ms: float | None = None
-    """One way, from the sending host's IP to the receiving one's, over every packet that arrived;
-    null where the flow was not monitored, as what follows."""
-    delay_min_ms: float | None = None
-    delay_max_ms: float | None = None
-    rx_bps: float | None = None
-    """Payload that arrived, what came twice included, in bits, over ``duration_s``."""
-    packets: int | None = None
-    """Sent until the newest that arrived, each copy counted; those without payload are not."""
-    packet_loss: float | None = None
-    """Share of those that did not arrive."""
-    error: str | None
-    """Why it died, where nobody asked for it."""
 
 
 class QueueResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,70 +56,42 @@ class QueueResult(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int
     """Bytes that left the queue, headers included."""
 
+    @property
+    def where(self) -> str:
+        """Its link on paper: ``r → h2``."""
+        return self.link.replace("->", " → ")
 
-class PingResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a ping measured. Times are over the answers that came."""
-
-    id: str
-    src: str
-    dst: str
-    sent: int
-    lost: int
-    min_ms: float | None
-    p50_ms: float | None
-    p95_ms: float | None
-    max_ms: float | None
-    error: str | None
+    @property
+    def disciplines(self) -> str:
+        """Those that followed one another: ``pfifo → bfifo``."""
+        return " → ".join(self.kinds)
 
 
-class DownloadResult(msgspec.Struct, frozen=True, kw_only=True):
-    """A web page fetched with wget."""
-
-    id: str
-    src: str
-    dst: str
-    bytes: int
-    """Bytes that arrived."""
-    total: int
-    """Bytes asked for."""
-    seconds: float | None
-    """wget's own clock; null where it did not finish."""
-    rate_bps: float | None
-    """``bytes`` in bits over ``seconds``."""
-    cwnd_max: float | None
-    """The web server's, in segments."""
-    error: str | None
-
-
-class UdpResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Cross traffic: what iperf3 counted at both of its ends."""
-
-    id: str
-    src: str
-    dst: str
-    packet_bytes: int
-    """Payload of each packet."""
-    started_s: float
-    """Seconds since the start of the stream."""
-    duration_s: float | None
-    """How long it sent; null where it has not ended, as everything that is known at its end."""
-    sent: int | None
-    """Packets."""
-    received: int | None
-    """Packets; the receiver may leave the last one or two unread."""
-    tx_bps: float | None
-    """Payload sent, in bits, over ``duration_s``."""
-    rx_bps: float | None
-    """Payload received, in bits, over ``duration_s``."""
-    loss: float | None
-    """Share of the packets sent that were not received, but for those under way at the end."""
-    jitter_ms: float | None
-    """The receiver's, smoothed as in RFC 3550, at the end."""
-    delay_mean_ms: float | None = None
-    """One way, over every packet that arrived; null where it was not monitored, as what follows."""
-    delay_min_ms: float | None = None
-    delay_max_ms: float | None = None
-    error: str | None
+QUEUES = Table(
+    "Queues",
+    (
+        Column("queue", ("where",)),
+        Column("kind", ("disciplines",)),
+        Column(
+            "length",
+            ("qlen_p50", "qlen_p99", "qlen_max"),
+            PACKETS,
+            ("p50", "p99", "max"),
+            short="packets",
+        ),
+        Column("backlog", ("backlog_p50", "backlog_p99"), SIZE, ("p50", "p99")),
+        Column(
+            "delay",
+            ("delay_p50_ms", "delay_p95_ms", "delay_p99_ms"),
+            MILLISECONDS,
+            ("p50", "p95", "p99"),
+            brief=(),
+        ),
+        Column("utilisation", ("utilisation",), SHARE, brief=()),
+        Column("drops", ("drops",), PACKETS),
+        Column("ECN marks", ("marks",), PACKETS, short="marks"),
+    ),
+)
 
 
 class InterfaceResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -216,6 +113,28 @@ class InterfaceResult(msgspec.Struct, frozen=True, kw_only=True):
     lost: int | None
     """Packets sent that its link lost on purpose; null where nobody counts them."""
 
+    @property
+    def where(self) -> str:
+        """Its link on paper: ``r → h2``."""
+        return self.link.replace("->", " → ")
+
+
+INTERFACES = Table(
+    "Interfaces",
+    (
+        Column("node", ("node",)),
+        Column("link", ("where",)),
+        Column("sent", ("sent",), PACKETS),
+        Column("sent", ("sent_bytes",), SIZE, note="bytes"),
+        Column("received", ("received",), PACKETS),
+        Column("received", ("received_bytes",), SIZE, note="bytes"),
+        Column("dropped", ("dropped",), PACKETS, note="by the queue"),
+        Column("lost", ("lost",), PACKETS, note="on purpose"),
+    ),
+    lambda counted: (counted,) if counted.sent or counted.received else (),
+    in_brief=False,
+)
+
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
     """An expectation of the scenario, and whether it held."""
@@ -229,27 +148,11 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     ok: bool
 
 
-class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
+class CaseResult(TrafficResults, frozen=True, kw_only=True):
     """What one run of a case measured."""
 
-    name: str
-    parameters: dict[str, str | int | float | bool] = {}
-    """Where in the file's matrix the case lies, by axis."""
-    repeat: int = 1
-    attempt: int = 1
-    """More than 1 where earlier attempts could not be trusted; see ``Result.discarded``."""
-    recording: str | None = None
-    """Where its stream is kept, seen from the result's own file."""
-    duration_s: float
-    """From the moment at which the network stood to the last event."""
-    interrupted: bool
-    flows: list[FlowResult]
     queues: list[QueueResult]
-    pings: list[PingResult]
-    downloads: list[DownloadResult]
-    udp: list[UdpResult] = []
-    short_flows: list[ShortFlowsResult] = []
-    interfaces: list[InterfaceResult] = []
+    interfaces: list[InterfaceResult] = msgspec.field(default_factory=list)
     """Empty where the lab did not come to its end."""
     checkpoint: Checkpoint | None = None
     """When the first flow of a fixed size was done; null where none was."""
@@ -257,7 +160,7 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
     """Fairness index of the flows' goodput while all of them ran; see ``fairness``."""
     converged_s: float | None = None
     """From the last flow's start until they first shared fairly; null where they never did."""
-    checks: list[Check] = []
+    checks: list[Check] = msgspec.field(default_factory=list)
     health: HealthResult
     errors: list[str]
     """What the lab refused, what died, what never came."""
@@ -279,7 +182,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PublishedResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody else measured of a figure."""
+    """What somebody else measured of a metric."""
 
     figure: str
     values: list[float]
@@ -298,7 +201,7 @@ class CaseStatistics(msgspec.Struct, frozen=True, kw_only=True):
     untrustworthy: int = 0
     """How many of them had a lab that could not keep time, even when they were done again."""
     figures: dict[str, Statistic]
-    """By the figure's place in a run's object, such as ``checkpoint.ratio``."""
+    """By the metric's place in a run's object, such as ``checkpoint.ratio``."""
     reported: list[str] = []
     """Those to show first: the scenario's own, or where it names none the usual ones."""
     published: list[PublishedResult] = []

@@ -10,25 +10,28 @@ from ccplay.errors import UsageError
 from ccplay.model.traffic import TRAFFIC
 from ccplay.visible import tell
 
-_ABOUT = """\
+_EXPORTED = [(kind.plural, kind.exported) for kind in TRAFFIC if kind.exported is not None]
+_TABLES = {
+    "tcp": "tcp_info of every connection, at every sample",
+    "queues": "every observed queue, at every sample",
+    **{name: each.about for name, each in _EXPORTED},
+    "monitor": "packets received and one-way delay of monitored traffic, at its end",
+    "interfaces": "packets and drops of every interface, at the end",
+    "trace": "cwnd, ssthresh and srtt of traced flows, at every ACK",
+    "ca-states": "changes of the congestion state of traced flows",
+    "events": "commands and events in words",
+    "variables": (
+        "variables of algorithms, such as BBR's gains, and what monitors saw each second"
+    ),
+    "queue-variables": "variables of disciplines, such as the state of codel",
+    "health": "timing of the lab, each second",
+}
+_ABOUT = f"""\
 RUN is a directory written by `ccplay run --out`, or a recording; several are exported together.
 Every row is a sample: run, case, repeat, the parameters of the matrix, t_s (seconds since the
 network was ready, as in the figures), then the columns of the table, whose names end in units.
 
-  tcp        tcp_info of every connection, at every sample
-  queues     every observed queue, at every sample
-  pings      every reply; rtt_us is empty where none arrived
-  downloads  bytes received so far
-  udp        packets sent and received by UDP cross traffic, at its end
-  monitor    packets received and one-way delay of monitored traffic, at its end
-  interfaces packets and drops of every interface, at the end
-  trace      cwnd, ssthresh and srtt of traced flows, at every ACK
-  ca-states  changes of the congestion state of traced flows
-  events     commands and events in words
-  variables  variables of algorithms, such as BBR's bandwidth and gains; of monitored traffic the
-             one-way delay each second, of monitored UDP also rate and loss
-  health     timing of the lab, each second
-
+{"".join(f"  {name:<16}{about}{chr(10)}" for name, about in _TABLES.items())}
   ccplay export results/ --to data/                     every table as data/TABLE.csv
   ccplay export results/ --to data/ --format parquet    the same as Parquet
   ccplay export results/ --to tcp.parquet               one table; --table names another
@@ -59,11 +62,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--table",
-        choices=(
-            *("tcp", "variables", "trace", "ca-states", "queues"),
-            *(kind.plural for kind in TRAFFIC if kind.exported is not None),
-            *("monitor", "interfaces", "events", "health"),
-        ),
+        choices=tuple(_TABLES),
         help="write only this table (default: all into a directory; tcp into a file or to stdout)",
     )
     parser.set_defaults(run=run)

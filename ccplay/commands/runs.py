@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from ccplay.analysis.checkpoint import Checkpoint
+from ccplay.analysis.checkpoint import checkpoint
 from ccplay.analysis.results import Result
 from ccplay.analysis.summary import machine, summarise
 from ccplay.errors import CcplayError, UsageError
@@ -21,7 +21,6 @@ from ccplay.experiment.store import (
 )
 from ccplay.report.data import settings
 from ccplay.report.data.material import Material, Run, combined, of_results
-from ccplay.report.data.scene import scene
 from ccplay.report.data.settings import Settings
 from ccplay.scenario import writing
 from ccplay.scenario.file.reading import load
@@ -99,7 +98,7 @@ def _of_recording(path: Path) -> Material:
     state = read_recording(path)
     name = wire.printable(path.stem)
     title = (state.hello.title if state.hello else "") or name
-    measured = summarise(state, name, checkpoint=_checkpoint(state))
+    measured = summarise(state, name, checkpoint=checkpoint(state))
     run = Run(measured, path, slug_of(name))
     return Material(
         name=name,
@@ -119,24 +118,6 @@ def _written(state: LabState, name: str) -> str | None:
         return writing.write(state, title=name)
     except CcplayError:
         return None
-
-
-def _checkpoint(state: LabState) -> Checkpoint | None:
-    """Return the checkpoint of a recorded race, as the sweeps have it."""
-    shown = scene(state)
-    finish = shown.finish
-    if finish is None:
-        return None
-    first = max(finish.bytes, key=lambda name: finish.bytes[name] / shown.sizes[name])
-    t = finish.t + shown.start
-    started = min(state.flows[name].started for name in finish.bytes)
-    return Checkpoint(
-        t=round(t, 6),
-        elapsed_s=round(t - started, 6),
-        first=first,
-        bytes={name: round(size) for name, size in finish.bytes.items()},
-        ratio=None if finish.ratio is None else round(finish.ratio, 6),
-    )
 
 
 def _distinct(runs: Sequence[Run]) -> list[Run]:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ccplay.analysis.metrics import merits
+from ccplay.analysis.metrics import metrics_of
 from ccplay.analysis.results import CaseResult
 from ccplay.analysis.statistics import Statistic, statistic
 from ccplay.experiment.grouping import counts
@@ -119,7 +119,7 @@ class UntilSure:
         if (progress := self._cases.get(result.name)) is None:
             return
         progress.ended += 1
-        value = merits(result).get(self.goal.figures[result.name])
+        value = metrics_of(result).get(self.goal.figures[result.name])
         if counts(result) and value is not None:
             progress.values.append(value)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ccplay.analysis.metrics import merits
+from ccplay.analysis.metrics import metrics_of
 from ccplay.analysis.results import (
     CaseResult,
     CaseStatistics,
@@ -48,7 +48,7 @@ class Gathering:
         self._scenario = scenario
         self._order = {case.name: number for number, case in enumerate(scenario.cases)}
         self._runs: dict[tuple[str, int], CaseResult] = {}
-        self._merits: dict[tuple[str, int], dict[str, float]] = {}
+        self._metrics: dict[tuple[str, int], dict[str, float]] = {}
         self._broken: set[tuple[str, int]] = set()
 
     def add(self, result: CaseResult, *, whole: bool = True) -> None:
@@ -56,7 +56,7 @@ class Gathering:
         if not whole:
             self._broken.add((result.name, result.repeat))
         self._runs[result.name, result.repeat] = result
-        self._merits[result.name, result.repeat] = merits(result)
+        self._metrics[result.name, result.repeat] = metrics_of(result)
 
     def __bool__(self) -> bool:
         """Whether there is any run."""
@@ -85,7 +85,7 @@ class Gathering:
 
     def _statistics(self, case: Case, runs: list[CaseResult]) -> CaseStatistics:
         counted = [each for each in runs if counts(each)]
-        measured = [self._merits[each.name, each.repeat] for each in counted]
+        measured = [self._metrics[each.name, each.repeat] for each in counted]
         figures = dict.fromkeys(figure for each in measured for figure in each)
         return CaseStatistics(
             name=case.name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from ccplay.analysis.metrics import merits
+from ccplay.analysis.metrics import metrics_of
 from ccplay.experiment.forecast import Forecast
 from ccplay.experiment.plan import Run
 from ccplay.experiment.pool import Outcome
@@ -93,7 +93,7 @@ class ProgressTracker:
             return f"{run}: interrupted"
         done, total = self.progress
         line = f"{done:>{len(str(total))}}/{total}  {run}: {outcome.result.duration_s:.1f} s"
-        figures = merits(outcome.result)
+        figures = metrics_of(outcome.result)
         for figure in [each for each in run.case.figures if each in figures][:1]:
             line += f", {figure} {write(figure, figures[figure])}"
         # On a terminal a bar says it.

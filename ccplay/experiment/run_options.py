@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from ccplay.analysis.metrics import check_figures, measurable
+from ccplay.analysis.metrics import check_metrics, measurable
 from ccplay.errors import ScenarioError, UsageError
 from ccplay.experiment.agenda import MOST_REPEATS, Goal
 from ccplay.model.quoting import did_you_mean, quote
@@ -49,7 +49,7 @@ def with_options(scenario: Scenario, wanted: RunOptions) -> Scenario:
 
     Raises ``ScenarioError`` where it names a figure that nothing measures.
     """
-    check_figures(scenario)
+    check_metrics(scenario)
     often = wanted.repeats if wanted.until_ci is None else wanted.most
     return replace(
         scenario, cases=tuple(_with_options(case, often, wanted.hz) for case in scenario.cases)

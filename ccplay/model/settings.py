@@ -15,8 +15,6 @@ FLOW = Field(
 )
 DOWNLOAD = Field(NAME, "The name of the download")
 PING = Field(NAME, "The name of the ping")
-UDP = Field(NAME, "The name of the cross traffic")
-SHORT_FLOWS = Field(NAME, "The name of the short flows", key="short-flows")
 CAPTURE = Field(NAME, "The name of the capture")
 SRC = Field(NAME, "The host that sends; for a download the web server")
 DST = Field(NAME, "The host that receives")

@@ -50,6 +50,8 @@ class Samples:
     event: type[Event]
     columns: Mapping[str, tuple[str, Cells]]
     """By field of the event: the column and what it holds. Lists are one row an item."""
+    about: str
+    """A row in words."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -167,7 +169,9 @@ TRAFFIC: tuple[TrafficKind, ...] = (
         connection=True,
         progress=(DownloadProgress,),
         exported=Samples(
-            DownloadProgress, {"download": ("download", "text"), "bytes": ("bytes", "whole")}
+            DownloadProgress,
+            {"download": ("download", "text"), "bytes": ("bytes", "whole")},
+            "bytes received so far",
         ),
         gist=lambda command: format_size(command.bytes),
         offer="download",
@@ -188,6 +192,7 @@ TRAFFIC: tuple[TrafficKind, ...] = (
         exported=Samples(
             PingSample,
             {"ping": ("ping", "text"), "seq": ("seq", "whole"), "rtt_us": ("rtt_us", "real")},
+            "every reply; rtt_us is empty where none arrived",
         ),
         offer="ping",
     ),
@@ -212,6 +217,7 @@ TRAFFIC: tuple[TrafficKind, ...] = (
                 "jitter_us": ("jitter_us", "real"),
                 "duration_s": ("duration_s", "real"),
             },
+            "packets sent and received by UDP cross traffic, at its end",
         ),
         label="UDP",
         about="cross traffic",
@@ -237,6 +243,7 @@ TRAFFIC: tuple[TrafficKind, ...] = (
                 "bytes": ("size_bytes", "whole"),
                 "fct_us": ("fct_us", "real"),
             },
+            "every transfer that finished: its size and its completion time",
         ),
         label="short flows",
         gist=_of_short_flows,

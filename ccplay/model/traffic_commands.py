@@ -16,7 +16,10 @@ from ccplay.model.quantities import (
     SIZE,
     WHOLE,
 )
-from ccplay.model.texts import choice
+from ccplay.model.texts import NAME, choice
+
+_UDP = Field(NAME, "The name of the cross traffic")
+_SHORT_FLOWS = Field(NAME, "The name of the short flows", key="short-flows")
 
 
 class StartFlow(Command, frozen=True):
@@ -113,7 +116,7 @@ class StopPing(Command, frozen=True):
 class StartUdp(Command, frozen=True):
     """Send UDP packets from ``src`` to ``dst`` at a constant rate: cross traffic."""
 
-    udp: Annotated[str | None, settings.UDP] = None
+    udp: Annotated[str | None, _UDP] = None
     """Its name; None takes the next free one: ``u1``, ``u2`` …"""
     src: Annotated[str | None, settings.SRC] = None
     dst: Annotated[str | None, settings.DST] = None
@@ -148,13 +151,13 @@ class StartUdp(Command, frozen=True):
 class StopUdp(Command, frozen=True):
     """End cross traffic."""
 
-    udp: Annotated[str, settings.UDP]
+    udp: Annotated[str, _UDP]
 
 
 class StartShortFlows(Command, frozen=True):
     """Start TCP transfers that arrive at random, each over a connection of its own."""
 
-    short_flows: Annotated[str | None, settings.SHORT_FLOWS] = None
+    short_flows: Annotated[str | None, _SHORT_FLOWS] = None
     """What all of them together are called; None takes the next free name: ``x1``, ``x2`` …"""
     src: Annotated[str | None, settings.SRC] = None
     dst: Annotated[str | None, settings.DST] = None
@@ -166,9 +169,18 @@ class StartShortFlows(Command, frozen=True):
             "The mean load: payload of what arrives",
             *(1_000, 1_000_000_000),
             key="rate",
+            label="load",
+            hint="mean payload: 1 kbit/s to 1 Gbit/s",
         ),
     ] = 2_000_000
-    bytes: Annotated[int, Field(SIZE, "Mean payload of a transfer", 1_000, 1_000_000_000)] = 100_000
+    bytes: Annotated[
+        int,
+        Field(
+            *(SIZE, "Mean payload of a transfer", 1_000, 1_000_000_000),
+            label="mean size",
+            hint="of a transfer: 1 kB to 1 GB",
+        ),
+    ] = 100_000
     sizes: Annotated[
         str,
         Field(
@@ -176,21 +188,34 @@ class StartShortFlows(Command, frozen=True):
             "Sizes: all fixed, or heavy-tailed (bounded Pareto, shape 1.2)",
         ),
     ] = "pareto"
-    seed: Annotated[int, Field(WHOLE, "The same seed gives the same transfers", 0, 1_000_000)] = 1
+    seed: Annotated[
+        int,
+        Field(
+            *(WHOLE, "The same seed gives the same transfers", 0, 1_000_000),
+            label="seed",
+            hint="the same gives the same transfers",
+        ),
+    ] = 1
     """Of the moments and sizes of transfers."""
     duration_s: Annotated[
         float | None,
         replace(settings.DURATION, meaning="No transfer starts later than so long after the first"),
     ] = None
     count: Annotated[
-        int | None, Field(WHOLE, "How many transfers start", 1, 1_000_000, unset="no limit")
+        int | None,
+        Field(
+            *(WHOLE, "How many transfers start", 1, 1_000_000),
+            label="or after",
+            hint="transfers",
+            unset="no limit",
+        ),
     ] = None
 
 
 class StopShortFlows(Command, frozen=True):
     """End short flows; transfers under way are broken off."""
 
-    short_flows: Annotated[str, settings.SHORT_FLOWS]
+    short_flows: Annotated[str, _SHORT_FLOWS]
 
 
 StartTraffic: TypeAlias = StartFlow | StartDownload | StartPing | StartUdp | StartShortFlows

@@ -12,7 +12,7 @@ from ccplay.model.quantities import NUMBER
 from ccplay.model.quoting import MisfitError, quote
 from ccplay.model.texts import LINE
 from ccplay.scenario.file.mistakes import Place, spell
-from ccplay.scenario.file.paths import NOWHERE, Path, read_path
+from ccplay.scenario.file.paths import NOWHERE, KeyPath, read_path
 from ccplay.scenario.file.settings import Setting
 from ccplay.scenario.file.tree import Node, Reader
 
@@ -30,7 +30,7 @@ class Axis:
     """One parameter and the values that it takes."""
 
     name: str
-    paths: tuple[tuple[Path, Place], ...]
+    paths: tuple[tuple[KeyPath, Place], ...]
     """What it sets, and where the file says so."""
     place: Place
     """Where its values stand."""
@@ -65,8 +65,8 @@ def read_matrix(node: Node | None, reader: Reader) -> list[Axis]:
     if node is not None and len(table) > MOST_AXES:
         reader.mistakes.add(node.place, f"more than {MOST_AXES} axes")
         return axes
-    sets: dict[Path, Axis] = {}
-    within: dict[Path, Axis] = {}
+    sets: dict[KeyPath, Axis] = {}
+    within: dict[KeyPath, Axis] = {}
     for key, each in table.items():
         before = reader.mistakes.count
         axis = _axis(key, each, reader)
@@ -84,7 +84,7 @@ def read_matrix(node: Node | None, reader: Reader) -> list[Axis]:
     return axes
 
 
-def _starts(path: Path) -> Iterator[Path]:
+def _starts(path: KeyPath) -> Iterator[KeyPath]:
     """Yield what a path leads through, itself at last."""
     return (path[:length] for length in range(1, len(path) + 1))
 
@@ -135,7 +135,7 @@ def _axis(key: str, node: Node, reader: Reader) -> Axis:
     )
 
 
-def _paths(node: Node | None, reader: Reader) -> tuple[tuple[Path, Place], ...]:
+def _paths(node: Node | None, reader: Reader) -> tuple[tuple[KeyPath, Place], ...]:
     nodes = [] if node is None else node.value if isinstance(node.value, list) else [node]
     if node is not None and not nodes:
         reader.mistakes.add(node.place, "an empty list: what does it set?")

@@ -1,1 +1,1 @@
-"""The state of a session: a pure fold of its events, and the series that it keeps."""
+"""The state of a session: a pure fold of its events, its series, and the results of traffic."""

@@ -1,12 +1,17 @@
-"""Downloads: how far each has come."""
+"""Downloads: how far each has come, and what it measured."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
 
+import msgspec
+
 from ccplay.model.traffic_events import DownloadEnded, DownloadProgress, DownloadStarted
+from ccplay.state.columns import RATE, SECONDS, SEGMENTS, TEXT, Column, Table
 from ccplay.state.connections import Connections
+from ccplay.state.percentiles import percentile
+from ccplay.state.rounding import rate_bps
 from ccplay.state.traffic import Handlers
 
 
@@ -24,6 +29,76 @@ class Download:
     duration_s: float | None = None
     ended: float | None = None
     error: str | None = None
+
+
+class DownloadResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A web page fetched with wget."""
+
+    id: str
+    src: str
+    dst: str
+    bytes: int
+    """Bytes that arrived."""
+    total: int
+    """Bytes asked for."""
+    seconds: float | None
+    """wget's own clock; null where it did not finish."""
+    rate_bps: float | None
+    """``bytes`` in bits over ``seconds``."""
+    cwnd_max: float | None
+    """The web server's, in segments."""
+    error: str | None
+
+    @property
+    def arrived(self) -> str:
+        """Its bytes, and of how many where some are missing: ``100 of 177,669``."""
+        return (
+            f"{self.bytes:,}" if self.bytes == self.total else f"{self.bytes:,} of {self.total:,}"
+        )
+
+    @property
+    def path(self) -> str:
+        """From where to where: ``h1 → h2``."""
+        return f"{self.src} → {self.dst}"
+
+
+TABLES = (
+    Table(
+        "Downloads",
+        (
+            Column("download", ("id",)),
+            Column("path", ("path",)),
+            Column("bytes", ("arrived",), TEXT),
+            Column("time", ("seconds",), SECONDS, none="unfinished"),
+            Column("rate", ("rate_bps",), RATE),
+            Column("cwnd max", ("cwnd_max",), SEGMENTS),
+        ),
+    ),
+)
+METRICS = {
+    "bytes": "bytes that arrived",
+    "rate_bps": "download rate",
+    "seconds": "download time",
+}
+"""Its metrics in words."""
+
+
+def result(state: Connections, download: Download) -> DownloadResult:
+    """Return how far a download has come, and how fast it was."""
+    finished = download.ended is not None and download.error is None
+    seconds = download.duration_s if finished else None
+    flow = state.flows.get(download.name)
+    return DownloadResult(
+        id=download.name,
+        src=download.src,
+        dst=download.dst,
+        bytes=download.bytes,
+        total=download.total,
+        seconds=None if seconds is None else round(seconds, 6),
+        rate_bps=None if seconds is None else rate_bps(download.bytes, seconds),
+        cwnd_max=percentile(flow.series["cwnd"].all(), 100) if flow else None,
+        error=download.error,
+    )
 
 
 def _download_started(state: Connections, event: DownloadStarted) -> None:

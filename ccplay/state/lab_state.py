@@ -32,14 +32,14 @@ from ccplay.model.events import (
 )
 from ccplay.model.traffic_commands import StopTraffic
 from ccplay.model.wording import describe
-from ccplay.state import connections, downloads, pings, samples, short_flows, udp
+from ccplay.state import race, samples
 from ccplay.state.connections import FLOW_SERIES, Flow
 from ccplay.state.downloads import Download
 from ccplay.state.event_log import Entry, lateness
+from ccplay.state.kinds import KEPT
 from ccplay.state.pings import Ping
 from ccplay.state.samples import QUEUE_SERIES, Queue, Sampled
 from ccplay.state.traffic import Handlers, Traffic
-from ccplay.state.udp import Udp
 from ccplay.units import format_size
 
 __all__ = [
@@ -52,7 +52,6 @@ __all__ = [
     "Ping",
     "Queue",
     "Traffic",
-    "Udp",
 ]
 
 
@@ -216,11 +215,8 @@ def _together(*tables: Handlers) -> dict[type, tuple[Callable[[Any, Any], None],
 
 
 _HANDLERS = _together(
+    race.HANDLERS,
     samples.HANDLERS,
-    connections.HANDLERS,
-    downloads.HANDLERS,
-    pings.HANDLERS,
-    udp.HANDLERS,
-    short_flows.HANDLERS,
+    *(each.handlers for each in KEPT.values()),
     _OF_THE_LAB,
 )

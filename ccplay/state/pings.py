@@ -1,11 +1,15 @@
-"""Pings: their answers over time."""
+"""Pings: their answers over time, and what they measured."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
 
+import msgspec
+
 from ccplay.model.traffic_events import PingEnded, PingSample, PingStarted
+from ccplay.state.columns import COUNT, MILLISECONDS, Column, Table
+from ccplay.state.rounding import percentiles_ms
 from ccplay.state.series import Series, Timeline
 from ccplay.state.traffic import Handlers, TrafficState
 
@@ -24,6 +28,86 @@ class Ping:
     lost: int = 0
     ended: float | None = None
     error: str | None = None
+
+    def lines(self, t: float) -> tuple[str, ...]:
+        """Return what the screen has of it at ``t``: the last answer and the range of all."""
+        if self.ended is not None and self.ended <= t:
+            return (f"ping ended: {self.error or f'{self.sent} sent, {self.lost} lost'}",)
+        tick = self.rtt_us.timeline.before_or_at(t)
+        if (found := self.rtt_us.extremes(0, tick + 1)) is None:
+            return ("ping no answer yet",)
+        least, most = (value / 1e3 for value in found)
+        last = self.rtt_us.at(tick)
+        now = "lost" if last is None else f"{last / 1e3:.1f} ms"
+        return (
+            f"ping {now:<10}min {least:.1f}  max {most:.1f}",
+            f"ping {now:<10}{least:.0f} to {most:.0f}",
+        )
+
+
+class PingResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What a ping measured. Times are over the answers that came."""
+
+    id: str
+    src: str
+    dst: str
+    sent: int
+    lost: int
+    min_ms: float | None
+    p50_ms: float | None
+    p95_ms: float | None
+    max_ms: float | None
+    error: str | None
+
+    @property
+    def path(self) -> str:
+        """From where to where: ``h1 → h2``."""
+        return f"{self.src} → {self.dst}"
+
+
+TABLES = (
+    Table(
+        "Pings",
+        (
+            Column("ping", ("id",)),
+            Column("path", ("path",)),
+            Column("sent", ("sent",), COUNT),
+            Column("lost", ("lost",), COUNT),
+            Column(
+                "RTT",
+                ("min_ms", "p50_ms", "p95_ms", "max_ms"),
+                MILLISECONDS,
+                ("min", "p50", "p95", "max"),
+            ),
+        ),
+    ),
+)
+METRICS = {
+    "sent": "pings sent",
+    "lost": "pings lost",
+    "min_ms": "least RTT",
+    "p50_ms": "median RTT",
+    "p95_ms": "95th percentile of RTT",
+    "max_ms": "greatest RTT",
+}
+"""Its metrics in words."""
+
+
+def result(_: TrafficState, ping: Ping) -> PingResult:
+    """Return what a ping has measured until now."""
+    least, p50, p95, most = percentiles_ms(ping.rtt_us.all(), 0, 50, 95, 100)
+    return PingResult(
+        id=ping.name,
+        src=ping.src,
+        dst=ping.dst,
+        sent=ping.sent,
+        lost=ping.lost,
+        min_ms=least,
+        p50_ms=p50,
+        p95_ms=p95,
+        max_ms=most,
+        error=ping.error,
+    )
 
 
 def _ping_started(state: TrafficState, event: PingStarted) -> None:

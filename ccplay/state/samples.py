@@ -9,7 +9,8 @@ from ccplay.model.base import Row
 from ccplay.model.sampled import QUEUE_VARIABLES
 from ccplay.model.samples import QdiscRows, QdiscSamples, Sweep, Sweeps, TcpRows, TcpSamples
 from ccplay.model.values import MOST_VARIABLES
-from ccplay.state.connections import FLOW_SERIES, Connections, Flow
+from ccplay.state.connections import FLOW_SERIES, Flow
+from ccplay.state.race import Racing
 from ccplay.state.series import Series
 from ccplay.state.traffic import Handlers
 from ccplay.stream import sweep_codec
@@ -29,7 +30,7 @@ class Queue:
     """What its disciplines have reported of themselves, by the names of ``Sweep.queue_own``."""
 
 
-class Sampled(Connections):
+class Sampled(Racing):
     """All that is sampled: connections and queues."""
 
     def __init__(self) -> None:

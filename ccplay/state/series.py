@@ -178,6 +178,15 @@ class Series:
         window = self._values[max(start - self._first, 0) : max(end - self._first, 0)]
         return [value for value in window if value == value]
 
+    def all(self) -> list[float]:
+        """Return all known values."""
+        return [value for value in self._values if value == value]
+
+    @property
+    def newest(self) -> float | None:
+        """The newest value that is known, None where there is none."""
+        return next((value for value in reversed(self._values) if value == value), None)
+
     def window(self, start: int, end: int) -> Sequence[float]:
         """Return ticks ``start`` to ``end`` (not included), ``MISSING`` what is not known."""
         missing = array("f", (MISSING,))

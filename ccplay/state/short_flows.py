@@ -11,17 +11,22 @@ from typing import ClassVar
 import msgspec
 
 from ccplay.model.traffic_events import ShortFlowsEnded, ShortFlowsProgress, ShortFlowsStarted
+from ccplay.state.columns import MILLISECONDS, RATE, TEXT, Column, Table
 from ccplay.state.percentiles import percentile
+from ccplay.state.rounding import rate_bps
+from ccplay.state.samples import Sampled
 from ccplay.state.traffic import Handlers, TrafficState
 
 SIZES = {"small": (0, 100_000), "medium": (100_000, 1_000_000), "large": (1_000_000, 1 << 60)}
 """Classes of transfers by their bytes: from the first to below the second."""
+SIZES_IN_WORDS = {"small": "below 100 kB", "medium": "100 kB to 1 MB", "large": "from 1 MB"}
+"""Their names on paper."""
 
 
 class ShortFlowsResult(msgspec.Struct, frozen=True, kw_only=True):
     """Short flows of one name. A flow completion time (FCT) begins with the SYN.
 
-    It ends when the receiver has read the last byte. All figures are over the transfers that
+    It ends when the receiver has read the last byte. All metrics are over the transfers that
     finished; ``small`` are those below 100 kB, ``medium`` below 1 MB, ``large`` the others.
     """
 
@@ -61,26 +66,92 @@ class ShortFlowsResult(msgspec.Struct, frozen=True, kw_only=True):
     large_fct_p50_ms: float | None
     large_fct_p95_ms: float | None
     large_fct_p99_ms: float | None
+    duration_s: float | None = None
+    """From the start of the first until all had ended."""
+    goodput_bps: float | None = None
+    """Payload of those that finished, in bits, over ``duration_s``."""
+    small_goodput_bps: float | None = None
+    medium_goodput_bps: float | None = None
+    large_goodput_bps: float | None = None
     error: str | None
 
     @property
-    def heads(self) -> tuple[str, ...]:
-        """The columns of its table."""
-        return ("short flows", "sizes", "done", "FCT mean", "p50", "p95", "p99")
+    def path(self) -> str:
+        """From where to where: ``h1 → h2``."""
+        return f"{self.src} → {self.dst}"
 
-    def rows(self) -> list[tuple[str, ...]]:
-        """Return a row of all transfers, and one for each class of sizes that has any."""
-        rows = [(self.id, f"all, {self.src} → {self.dst}", *self._cells(""))]
-        rows[0] = (*rows[0][:2], f"{self.finished} of {self.started}", *rows[0][3:])
-        words = {"small": "below 100 kB", "medium": "100 kB to 1 MB", "large": "from 1 MB"}
-        for name, text in words.items():
-            if getattr(self, f"{name}_finished"):
-                rows.append(("", text, *self._cells(f"{name}_")))
-        return rows
 
-    def _cells(self, prefix: str) -> tuple[str, ...]:
-        times = [getattr(self, f"{prefix}fct_{each}_ms") for each in ("mean", "p50", "p95", "p99")]
-        return (str(getattr(self, f"{prefix}finished")), *map(_ms, times))
+@dataclass(frozen=True, slots=True)
+class SizeClass:
+    """A row of the table: all transfers, or those of a class of sizes."""
+
+    id: str
+    sizes: str
+    """Which: ``below 100 kB``."""
+    finished: str
+    goodput_bps: float | None
+    fct_mean_ms: float | None
+    fct_p50_ms: float | None
+    fct_p95_ms: float | None
+    fct_p99_ms: float | None
+
+
+_TIMES = ("fct_mean_ms", "fct_p50_ms", "fct_p95_ms", "fct_p99_ms")
+_MEASURED = ("goodput_bps", *_TIMES)
+_ORDERS = ("mean", "median", "95th percentile of", "99th percentile of")
+
+
+def size_classes(result: ShortFlowsResult) -> list[SizeClass]:
+    """Return a row of all transfers, and one for each class of sizes that has any."""
+    every = [getattr(result, each) for each in _MEASURED]
+    done = f"{result.finished:,} of {result.started:,}"
+    rows = [SizeClass(result.id, f"all, {result.path}", done, *every)]
+    for name, words in SIZES_IN_WORDS.items():
+        if count := getattr(result, f"{name}_finished"):
+            own = [getattr(result, f"{name}_{each}") for each in _MEASURED]
+            rows.append(SizeClass("", words, f"{count:,}", *own))
+    return rows
+
+
+TABLES = (
+    Table(
+        "Short flows",
+        (
+            Column("short flows", ("id",)),
+            Column("sizes", ("sizes",)),
+            Column("done", ("finished",), TEXT),
+            Column("goodput", ("goodput_bps",), RATE),
+            Column(
+                "flow completion time",
+                _TIMES,
+                MILLISECONDS,
+                ("mean", "p50", "p95", "p99"),
+                short="FCT",
+                brief=(1, 2, 3),
+            ),
+        ),
+        size_classes,
+    ),
+)
+METRICS = {
+    "load_bps": "load",
+    "started": "transfers started",
+    "finished": "transfers finished",
+    "failed": "transfers failed",
+    "under_way": "transfers under way",
+    "bytes": "payload of finished transfers",
+    **{
+        f"{prefix}{field}": f"{order} FCT{words}"
+        for prefix, words in (
+            ("", ""),
+            *((f"{name}_", f" {text}") for name, text in SIZES_IN_WORDS.items()),
+        )
+        for field, order in zip(_TIMES, _ORDERS, strict=True)
+    },
+    **{f"{name}_finished": f"transfers {text}" for name, text in SIZES_IN_WORDS.items()},
+    **{f"{name}_goodput_bps": f"goodput {text}" for name, text in SIZES_IN_WORDS.items()},
+}
+"""Its metrics in words."""
 
 
 @dataclass(slots=True)
@@ -126,29 +197,37 @@ class ShortFlows:
             f"{done}+{way}, {p50}",
         )
 
-    def result(self) -> ShortFlowsResult:
-        """Return what was measured until now."""
-        begun, failed = (self.begun or [0])[-1], (self.failed or [0])[-1]
-        done = list(zip(self.sizes, self.fct_us, strict=True))
-        figures: dict[str, float | None] = _times("", self.fct_us)
-        for name, (low, high) in SIZES.items():
-            within = [took for size, took in done if low <= size < high]
-            figures |= {f"{name}_finished": len(within), **_times(f"{name}_", within)}
-        values = {
-            "id": self.name,
-            "src": self.src,
-            "dst": self.dst,
-            "cc": self.cc,
-            "started_s": round(self.started, 3),
-            "load_bps": self.load_bps,
-            "started": begun,
-            "finished": len(done),
-            "failed": failed,
-            "under_way": max(begun - len(done) - failed, 0),
-            "bytes": sum(self.sizes),
-            "error": self.error,
+
+def result(state: Sampled, flows: ShortFlows) -> ShortFlowsResult:
+    """Return what transfers have measured until now."""
+    begun, failed = (flows.begun or [0])[-1], (flows.failed or [0])[-1]
+    done = list(zip(flows.sizes, flows.fct_us, strict=True))
+    duration = (state.now if flows.ended is None else flows.ended) - flows.started
+    metrics: dict[str, float | None] = _times("", flows.fct_us)
+    for name, (low, high) in SIZES.items():
+        within = [(size, took) for size, took in done if low <= size < high]
+        metrics |= {
+            f"{name}_finished": len(within),
+            f"{name}_goodput_bps": rate_bps(sum(size for size, _ in within), duration),
+            **_times(f"{name}_", [took for _, took in within]),
         }
-        return msgspec.convert(values | figures, ShortFlowsResult)
+    values = {
+        "id": flows.name,
+        "src": flows.src,
+        "dst": flows.dst,
+        "cc": flows.cc,
+        "started_s": round(flows.started, 3),
+        "load_bps": flows.load_bps,
+        "started": begun,
+        "finished": len(done),
+        "failed": failed,
+        "under_way": max(begun - len(done) - failed, 0),
+        "bytes": sum(flows.sizes),
+        "duration_s": round(duration, 3),
+        "goodput_bps": rate_bps(sum(flows.sizes), duration),
+        "error": flows.error,
+    }
+    return msgspec.convert(values | metrics, ShortFlowsResult)
 
 
 def _times(prefix: str, fct_us: Sequence[float]) -> dict[str, float | None]:

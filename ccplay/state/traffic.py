@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from ccplay.state.event_log import EventLog
+from ccplay.state.series import Series
 
 
 class Traffic(Protocol):
@@ -41,25 +42,24 @@ class Traffic(Protocol):
 
 
 @runtime_checkable
-class Measured(Protocol):
-    """Traffic that tells by itself what the stages after it show."""
+class Listed(Protocol):
+    """Traffic that is no single connection: the screen has a line of its own words."""
 
     def lines(self, t: float) -> tuple[str, ...]:
         """Return what the screen has of it at ``t``: the same in several lengths, longest first."""
 
-    def result(self) -> Tabled:
-        """Return its member of the result."""
 
-
-class Tabled(Protocol):
-    """The result of traffic with its own rows of a table."""
+@runtime_checkable
+class Seen(Protocol):
+    """Traffic whose packets a monitor counts while it runs."""
 
     @property
-    def heads(self) -> tuple[str, ...]:
-        """The columns' titles."""
+    def name(self) -> str:
+        """What commands call it."""
 
-    def rows(self) -> list[tuple[str, ...]]:
-        """Return the rows, in words."""
+    @property
+    def seen(self) -> dict[str, Series]:
+        """The monitor's variables over time by name."""
 
 
 T = TypeVar("T", bound=Traffic)
@@ -93,6 +93,13 @@ class TrafficState(EventLog):
         if found is None or isinstance(found, kind):
             return found
         return self.of(kind).get(name)
+
+    def find_of(self, kind: str, name: str) -> Traffic | None:
+        """Return the traffic of a kind that has this name."""
+        found = self.traffic.get(name)
+        if found is None or found.kind == kind:
+            return found
+        return self.traffic.get(f"{kind} {name}")
 
 
 Handlers: TypeAlias = dict[type, Callable[[Any, Any], None]]

@@ -1,18 +1,32 @@
-"""Cross traffic by UDP: what was sent, and what its monitor sees."""
+"""Cross traffic by UDP: what was sent, what its monitor sees, and what it measured."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+import msgspec
+
 from ccplay.model.events import Applied
 from ccplay.model.traffic_commands import StopUdp
 from ccplay.model.traffic_events import UdpEnded, UdpSample, UdpStarted
 from ccplay.model.values import Monitored
 from ccplay.model.wording import describe_loss
-from ccplay.state.monitor_rates import lately
+from ccplay.state.columns import (
+    BYTES,
+    MILLISECONDS,
+    MONITORED,
+    PACKETS,
+    RATE,
+    SHARE,
+    Column,
+    Table,
+)
+from ccplay.state.monitor_rates import DELAY, LOSS, RECEIVED, lately
+from ccplay.state.rounding import delays, milliseconds, rate_bps
 from ccplay.state.series import Series, Timeline
 from ccplay.state.traffic import Handlers, TrafficState
+from ccplay.units import format_part, format_rate, format_ratio, format_time_us
 
 
 @dataclass(slots=True)
@@ -57,6 +71,126 @@ class Udp:
         for name, value in news.items():
             self.seen.setdefault(name, Series(timeline)).put(tick, value)
         self.monitored = seen
+
+    def lines(self, t: float) -> tuple[str, ...]:
+        """Return what the screen has of it at ``t``: what it sends, and what became of that."""
+        if self.ended is not None and self.ended <= t:
+            if self.error:
+                return (f"UDP ended: {self.error}",)
+            lost = describe_loss(self.loss, self.monitored)
+            return (f"UDP: {self.sent:,} sent, {lost}", f"UDP {lost}", lost)
+        if self.stopped is not None and self.stopped <= t:
+            rest = "packets under way"
+            return (f"UDP stopping, its last {rest}", f"UDP stopping, {rest}")
+        rate, tick = format_rate(self.rate_bps), self.timeline.before_or_at(t)
+        if tick < self.timeline.first:
+            path = f"{self.src} → {self.dst}"
+            return (
+                f"UDP {rate} in {self.packet_bytes} byte packets, {path}",
+                f"UDP {rate}, {path}",
+            )
+        received, loss, delay = (self.seen[name].at(tick) for name in (RECEIVED, LOSS, DELAY))
+        if received is None or delay is None:
+            return (f"UDP {rate}, nothing arrives",)
+        part = f"UDP {format_part(received, self.rate_bps)}"
+        short = format_rate(received).replace(" ", "").removesuffix("bit/s")
+        lost = f"{format_ratio(loss or 0.0)} lost, {format_time_us(delay)}"
+        several = (f"{part}, {lost} one way", f"{part}, {lost}", f"UDP {short}, {lost}")
+        return (*several, f"{short}, {lost}")
+
+
+class UdpResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Cross traffic: what iperf3 counted at both of its ends."""
+
+    id: str
+    src: str
+    dst: str
+    packet_bytes: int
+    """Payload of each packet."""
+    started_s: float
+    """Seconds since the start of the stream."""
+    duration_s: float | None
+    """How long it sent; null where it has not ended, as everything that is known at its end."""
+    sent: int | None
+    """Packets."""
+    received: int | None
+    """Packets; the receiver may leave the last one or two unread."""
+    tx_bps: float | None
+    """Payload sent, in bits, over ``duration_s``."""
+    rx_bps: float | None
+    """Payload received, in bits, over ``duration_s``."""
+    loss: float | None
+    """Share of the packets sent that were not received, but for those under way at the end."""
+    jitter_ms: float | None
+    """The receiver's, smoothed as in RFC 3550, at the end."""
+    delay_mean_ms: float | None = None
+    """One way, over every packet that arrived; null where it was not monitored, as what follows."""
+    delay_min_ms: float | None = None
+    delay_max_ms: float | None = None
+    error: str | None
+
+    @property
+    def packets(self) -> int | None:
+        """What the monitored packets are compared with: those sent."""
+        return self.sent
+
+    @property
+    def packet_loss(self) -> float | None:
+        """The share of its packets that was lost."""
+        return self.loss
+
+    @property
+    def path(self) -> str:
+        """From where to where: ``h1 → h2``."""
+        return f"{self.src} → {self.dst}"
+
+
+TABLES = (
+    Table(
+        "Cross traffic",
+        (
+            Column("udp", ("id",)),
+            Column("path", ("path",)),
+            Column("packets of", ("packet_bytes",), BYTES, brief=()),
+            Column("sent", ("sent",), PACKETS),
+            Column("received", ("received",), PACKETS, brief=()),
+            Column("lost", ("loss",), SHARE),
+            Column("rate", ("tx_bps", "rx_bps"), RATE, ("sent", "received")),
+            Column("jitter", ("jitter_ms",), MILLISECONDS),
+        ),
+    ),
+    MONITORED,
+)
+METRICS = {
+    "sent": "packets sent",
+    "received": "packets received",
+    "delay_mean_ms": "mean one-way delay",
+    "delay_min_ms": "least one-way delay",
+    "delay_max_ms": "greatest one-way delay",
+}
+"""Its metrics in words."""
+
+
+def result(_: TrafficState, udp: Udp) -> UdpResult:
+    """Return what was counted at both ends."""
+    told = udp.ended is not None and udp.sent > 0
+    seconds, size = udp.duration_s, udp.packet_bytes
+    return UdpResult(
+        id=udp.name,
+        src=udp.src,
+        dst=udp.dst,
+        packet_bytes=size,
+        started_s=round(udp.started, 3),
+        duration_s=None if seconds is None else round(seconds, 3),
+        sent=udp.sent if told else None,
+        received=udp.received if told else None,
+        tx_bps=rate_bps(udp.sent * size, seconds or 0) if told else None,
+        rx_bps=rate_bps(udp.received * size, seconds or 0) if told else None,
+        loss=None if udp.loss is None else round(udp.loss, 6),
+        jitter_ms=milliseconds(udp.jitter_us),
+        **delays(udp.monitored),
+        error=udp.error,
+    )
 
 
 def _udp_started(state: TrafficState, event: UdpStarted) -> None:

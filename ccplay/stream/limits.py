@@ -11,7 +11,7 @@ from ccplay.model.traffic import STARTED
 from ccplay.model.traffic_events import FlowStarted
 
 MOST_TRANSFERS = 10_000
-"""Number of flows (each stream counts), downloads, pings and UDP together."""
+"""Number of everything that is traffic; each stream of a flow counts."""
 
 MOST_QUEUES = 1000
 """Number of queues, of links and of their classes."""

@@ -132,6 +132,24 @@ def last(row: Row) -> int | None:
     return row
 
 
+def counts(row: Row, sweeps: int) -> list[int | None]:
+    """Return what a row says of each of its ``sweeps``, exactly; None where it is not known."""
+    if isinstance(row, dict):
+        ends = (*row, sweeps)[1:]
+        spans = zip(row.items(), ends, strict=True)
+        return [value for (start, value), end in spans for _ in range(end - start)]
+    if not isinstance(row, list):
+        return [row] * sweeps
+    if None not in row:
+        return list(accumulate(row))
+    found: list[int | None] = []
+    known = 0
+    for step in row:
+        known += step or 0
+        found.append(None if step is None else known)
+    return found
+
+
 _float = struct.Struct("f").pack
 
 

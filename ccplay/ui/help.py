@@ -152,6 +152,7 @@ def _explanations(glyphs: Glyphs) -> list[tuple[str, list[Keys]]]:
             [
                 (" ".join(glyphs.flow_marks[:8]), "flows 1 to 8, in plots and table"),
                 ("UDP", "received rate, loss and mean one-way delay, over the last second"),
+                ("short", "transfers done and under way, median and 99th percentile of FCT"),
             ],
         ),
     ]

@@ -7,8 +7,10 @@ from typing import Any
 from textual.binding import ActiveBinding
 from textual.screen import Screen
 
+from ccplay.model.traffic import TRAFFIC
+
 GROUPS: dict[str, tuple[str, ...]] = {
-    "traffic": ("flow", "download", "ping", "udp", "stop", "trace"),
+    "traffic": (*(kind.field for kind in TRAFFIC), "stop", "trace"),
     "network": ("congestion", "queue", "link", "way_back", "capture"),
     "time": ("freeze", "scrub", "leap", "start", "end", "zoom", "speed", "mark", "ghost"),
     "screen": (),

@@ -67,6 +67,7 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions):
         Binding("w", "dialog('DownloadDialog')", "Download", id="download", priority=True),
         Binding("p", "dialog('PingDialog')", "Ping", id="ping", priority=True),
         Binding("u", "dialog('UdpDialog')", "Cross traffic by UDP", id="udp", priority=True),
+        Binding("n", "dialog('ShortFlowsDialog')", "Short flows", id="short-flows", priority=True),
         Binding(
             "c", "dialog('CongestionDialog')", "Congestion control", id="congestion", priority=True
         ),

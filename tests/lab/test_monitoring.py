@@ -15,8 +15,9 @@ from ccplay.model.network import Topology
 from ccplay.model.traffic_commands import StartFlow, StartUdp
 from ccplay.model.values import LinkSetting, Monitored, Qdisc
 from ccplay.session import launch
-from ccplay.state.lab_state import LabState, Udp
+from ccplay.state.lab_state import LabState
 from ccplay.state.monitor_rates import DELAY, LOSS, RECEIVED
+from ccplay.state.udp import Udp
 from ccplay.stream.sources import LabSource
 from tests.lab.conftest import RunningLab, running
 from tests.lab.test_leaks import MARKER, loaded_programs, nothing_left, programs_held_for

@@ -12,7 +12,8 @@ from ccplay.model.traffic_commands import StartFlow, StartPing, StartUdp
 from ccplay.model.traffic_events import PingEnded, PingSample
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.session import launch
-from ccplay.state.lab_state import LabState, Ping, Udp
+from ccplay.state.lab_state import LabState, Ping
+from ccplay.state.udp import Udp
 from ccplay.stream.sources import LabSource
 from tests.lab.conftest import RunningLab, running
 from tests.lab.test_traffic import end_of

@@ -10,7 +10,8 @@ from ccplay.model.commands import Build, SetLink, StartCapture, StopCapture
 from ccplay.model.network import Topology
 from ccplay.model.traffic_commands import StartFlow, StartUdp, StopUdp
 from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
-from ccplay.state.lab_state import LabState, Udp
+from ccplay.state.lab_state import LabState
+from ccplay.state.udp import Udp
 from tests.lab.conftest import running
 from tests.lab.namespaced import call
 from tests.lab.test_captures import needs_tcpdump, only_file, packets_in

@@ -9,7 +9,13 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from ccplay.model.commands import AnyCommand, Mark, SetCongestionControl, SetLink, SetQdisc
-from ccplay.model.traffic_commands import StartDownload, StartFlow, StartPing, StartUdp
+from ccplay.model.traffic_commands import (
+    StartDownload,
+    StartFlow,
+    StartPing,
+    StartShortFlows,
+    StartUdp,
+)
 from ccplay.model.values import Qdisc
 from ccplay.ui.cells.glyphs import ASCII, UNICODE, Glyphs
 from ccplay.ui.dialogs import (
@@ -21,6 +27,7 @@ from ccplay.ui.dialogs import (
     MarkDialog,
     PingDialog,
     QueueDialog,
+    ShortFlowsDialog,
     UdpDialog,
 )
 from ccplay.ui.dialogs.fields import Field
@@ -33,6 +40,7 @@ DIALOGS = [
     DownloadDialog,
     PingDialog,
     UdpDialog,
+    ShortFlowsDialog,
     CongestionDialog,
     QueueDialog,
     LinkDialog,
@@ -103,6 +111,22 @@ def pfifo(limit: int) -> SetQdisc:
             UdpDialog,
             "2 M b i t / s tab 5 0 0 b tab right tab tab 1 0 s enter",
             StartUdp(src="s2", dst="d2", rate_bps=2_000_000, packet_bytes=500, duration_s=10.0),
+        ),
+        (ShortFlowsDialog, "enter", StartShortFlows(src="s1", dst="d1")),
+        (
+            ShortFlowsDialog,
+            "4 M b i t / s tab 2 0 k B tab f tab b tab right tab tab 7 tab 5 s tab 9 enter",
+            StartShortFlows(
+                src="s2",
+                dst="d2",
+                cc="bbr",
+                rate_bps=4_000_000,
+                bytes=20_000,
+                sizes="fixed",
+                seed=7,
+                duration_s=5.0,
+                count=9,
+            ),
         ),
         (DownloadDialog, "enter", StartDownload(src="s1", dst="d1")),
         (DownloadDialog, "1 M B enter", StartDownload(src="s1", dst="d1", bytes=1_000_000)),

@@ -3,18 +3,18 @@
 import msgspec
 
 from ccplay.analysis.checkpoint import Checkpoint
-from ccplay.analysis.metrics import merits
+from ccplay.analysis.metrics import metrics_of
 from ccplay.analysis.results import (
     CaseResult,
     CaseStatistics,
     Check,
-    FlowResult,
     PublishedResult,
     Result,
 )
 from ccplay.analysis.statistics import statistic
 from ccplay.analysis.trust import HealthResult
 from ccplay.report.data.material import Material, Run
+from ccplay.state.flow_result import FlowResult
 
 PUBLISHED = (0.72, 0.75, 0.67)
 HOSTILE = '<script>alert("1")</script>'
@@ -84,7 +84,7 @@ def case_result(name: str, repeat: int, ratio: float, **parameters: str | float)
 def case_statistics(
     name: str, runs: list[CaseResult], published: tuple[float, ...] = ()
 ) -> CaseStatistics:
-    measured = [merits(run) for run in runs]
+    measured = [metrics_of(run) for run in runs]
     return CaseStatistics(
         name=name,
         parameters=runs[0].parameters,

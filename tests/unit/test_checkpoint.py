@@ -1,10 +1,14 @@
 """When the first flow of a fixed size is done, every flow's bytes are those of that sweep."""
 
+import pytest
+
 from ccplay.analysis.checkpoint import checkpoint
-from ccplay.model.events import Ready
-from ccplay.model.samples import Sweep, TcpSamples
+from ccplay.model.events import Applied, Ready
+from ccplay.model.samples import Sweep, Sweeps, TcpRows, TcpSamples
+from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.traffic_events import FlowEnded, FlowStarted
 from ccplay.state.lab_state import LabState
+from ccplay.stream import sweep_codec
 
 
 def sweep(t: float, acked: dict[str, int]) -> Sweep:
@@ -17,10 +21,12 @@ def sweep(t: float, acked: dict[str, int]) -> Sweep:
     return Sweep(t=t, tcp=TcpSamples(**columns))  # type: ignore[arg-type]
 
 
-def race(*flows: str, streams: int = 1) -> LabState:
+def race(*flows: str, streams: int = 1, sizes: dict[str, int] | None = None) -> LabState:
     state = LabState()
     state.apply(Ready(t=0.5))
     for number, flow in enumerate(flows):
+        size = (sizes or {}).get(flow)
+        state.apply(Applied(t=0.9, command=StartFlow(flow=flow, streams=streams, bytes=size)))
         state.apply(
             FlowStarted(
                 t=1.0 + number / 10,
@@ -37,7 +43,8 @@ def race(*flows: str, streams: int = 1) -> LabState:
 
 def test_bytes_are_exact_however_many() -> None:
     """Series hold floats of 24 bits; a checkpoint must not be read off them."""
-    state, sizes = race("1", "2"), {"1": 10**9, "2": 10**9}
+    sizes = {"1": 10**9, "2": 10**9}
+    state = race("1", "2", sizes=sizes)
     state.apply(sweep(2.0, {"1": 999_999_999, "2": 800_000_001}))
     assert checkpoint(state, sizes) is None
     state.apply(sweep(2.1, {"1": 1_000_000_001, "2": 800_000_003}))
@@ -49,7 +56,7 @@ def test_bytes_are_exact_however_many() -> None:
 
 
 def test_the_ratio_keeps_the_order_of_the_file_whoever_wins() -> None:
-    state = race("2", "1")
+    state = race("2", "1", sizes={"1": 1000, "2": 1000})
     state.apply(sweep(2.0, {"1": 500, "2": 1000}))
     taken = checkpoint(state, {"1": 1000, "2": 1000})
     assert taken is not None
@@ -57,7 +64,7 @@ def test_the_ratio_keeps_the_order_of_the_file_whoever_wins() -> None:
 
 
 def test_streams_count_together_and_other_flows_are_told_too() -> None:
-    state = race("1", "long", streams=2)
+    state = race("1", "long", streams=2, sizes={"1": 1000})
     state.apply(sweep(2.0, {"1": 600, "1/2": 400, "long": 70, "long/2": 7}))
     taken = checkpoint(state, {"1": 1000})
     assert taken is not None
@@ -66,7 +73,7 @@ def test_streams_count_together_and_other_flows_are_told_too() -> None:
 
 
 def test_of_two_in_one_sweep_the_one_further_beyond_its_end_was_first() -> None:
-    state = race("1", "2")
+    state = race("1", "2", sizes={"1": 1000, "2": 1000})
     state.apply(sweep(2.0, {"1": 1001, "2": 1050}))
     taken = checkpoint(state, {"1": 1000, "2": 1000})
     assert taken is not None
@@ -74,7 +81,7 @@ def test_of_two_in_one_sweep_the_one_further_beyond_its_end_was_first() -> None:
 
 
 def test_an_end_whose_sweep_was_lost_is_seen_all_the_same() -> None:
-    state = race("1")
+    state = race("1", sizes={"1": 1000})
     state.apply(sweep(2.0, {"1": 900}))
     state.apply(FlowEnded(t=2.2, flow="1", bytes=1000, duration_s=1.1, retransmits=0))
     taken = checkpoint(state, {"1": 1000})
@@ -83,7 +90,55 @@ def test_an_end_whose_sweep_was_lost_is_seen_all_the_same() -> None:
 
 
 def test_a_flow_that_died_early_is_not_done() -> None:
-    state = race("1")
+    state = race("1", sizes={"1": 1000})
     state.apply(FlowEnded(t=2.2, flow="1", bytes=10, duration_s=1.1, retransmits=0, error="died"))
     assert checkpoint(state, {"1": 1000}) is None
     assert checkpoint(race("1"), {"2": 1000}) is None
+
+
+def test_a_block_has_the_same_checkpoint_as_its_sweeps() -> None:
+    """To the sweep and to the byte, however many bytes; a gap changes nothing."""
+    sizes = {"1": 10**9, "2": 10**9}
+    sweeps = [
+        sweep(2 + n / 50, {"1": 10**9 - 9 + 3 * n, "1/2": n, "2": 9 * 10**8 + n}) for n in range(9)
+    ]
+    one, block = (race("1", "2", streams=2, sizes=sizes) for _ in range(2))
+    for each in sweeps:
+        one.apply(each)
+    block.apply(sweep_codec.pack(sweeps))
+    taken = checkpoint(one, sizes)
+    assert taken is not None
+    # 10**9 - 9 + 3 n of one stream and n of the other: enough at the fourth sweep.
+    assert taken.t == 2.06
+    assert taken.bytes == {"1": 10**9 + 3, "2": 9 * 10**8 + 3}
+    assert checkpoint(block, sizes) == taken
+
+
+def test_a_gap_in_a_block_hides_no_checkpoint() -> None:
+    """A sweep that missed a stream counts what was known of it, wherever the gap is."""
+    state = race("1", "2", streams=2, sizes={"1": 1000})
+    state.apply(sweep(2.0, {"1": 300, "1/2": 300, "2": 7}))
+    fields = {"bytes_acked": [[None, 501, 200], [402, None, None], [8, None, 1]]}
+    rows = TcpRows(flow=["1", "1/2", "2"], cc=["reno"] * 3, fields=fields)  # type: ignore[arg-type]
+    state.apply(Sweeps(t=2.1, after_us=[100_000, 100_000], tcp=rows))
+    taken = checkpoint(state)
+    assert taken is not None
+    # 300 and 401, then 500 and 401 as before, then 700 and 401.
+    assert (taken.t, taken.bytes) == (2.3, {"1": 1101, "2": 8})
+
+
+@pytest.mark.parametrize("size", [0, -5])
+def test_a_size_that_is_none_decides_nothing(size: int) -> None:
+    """A stranger's recording may have any number."""
+    state = race("1", sizes={"1": size})
+    state.apply(sweep(2.0, {"1": 500}))
+    assert checkpoint(state) is None
+
+
+def test_the_order_is_the_sessions_own_where_none_is_given() -> None:
+    state = race("2", "1", sizes={"1": 1000, "2": 1000})
+    state.apply(sweep(2.0, {"1": 500, "2": 1000}))
+    taken = checkpoint(state)
+    assert taken is not None
+    assert (taken.ratio, list(taken.bytes)) == (2.0, ["2", "1"])
+    assert checkpoint(state, {"1": 1000, "2": 1000}) != taken

@@ -122,7 +122,7 @@ def test_a_comparison_survives_json() -> None:
     one = result(a={"jain": [1.0, 0.9], "utilisation": [0.5]})
     comparison = compare(one, one, ("A", "B"))
     assert msgspec.json.decode(msgspec.json.encode(comparison), type=Comparison) == comparison
-    assert "figures are equal" in printed(comparison)
+    assert "metrics are equal" in printed(comparison)
 
 
 def printed(comparison: Comparison, width: int = 80, *, every: bool = True) -> str:
@@ -184,5 +184,5 @@ def test_the_reported_figures_are_shown_first_and_the_others_on_demand() -> None
     two = result(a={"jain": [0.5, 0.4], "utilisation": [0.7, 0.8]})
     comparison = compare(one, two, ("A", "B"))
     assert "utilisation" not in printed(comparison, every=False)
-    assert "1 more figure with --all" in printed(comparison, every=False)
+    assert "1 more metric with --all" in printed(comparison, every=False)
     assert "utilisation" in printed(comparison)

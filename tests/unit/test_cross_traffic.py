@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from ccplay.analysis.metrics import measurable, merits
+from ccplay.analysis.metrics import measurable, metrics_of
 from ccplay.analysis.summary import summarise
 from ccplay.errors import ScenarioError
 from ccplay.lab.links.filters import udp_packets
 from ccplay.lab.traffic.iperf import looks_after_each_packet
-from ccplay.lab.traffic.udp import Account, client_argv
+from ccplay.lab.traffic.udp import LastLines, client_argv
 from ccplay.model.events import InterfaceCounters
 from ccplay.model.traffic_commands import StartUdp, StopUdp
 from ccplay.model.traffic_events import UdpEnded, UdpStarted
@@ -19,7 +19,8 @@ from ccplay.model.wording import describe
 from ccplay.report.data.curves import cross_traffic
 from ccplay.scenario.file.reading import parse
 from ccplay.session.timeline import ended_at
-from ccplay.state.lab_state import LabState, Udp
+from ccplay.state.lab_state import LabState
+from ccplay.state.udp import Udp
 
 HEAD = 'title = "x"\nduration = "20 s"\ntopology = { kind = "linear" }\n'
 
@@ -36,7 +37,7 @@ RECEIVER = (
 
 
 def test_each_end_is_asked_for_what_it_alone_knows() -> None:
-    account = Account()
+    account = LastLines()
     for line in SENDER:
         account.read(line, "sender")
     for line in RECEIVER:
@@ -135,7 +136,7 @@ def test_the_state_and_the_result_tell_what_became_of_its_packets() -> None:
     state.apply(ended)
     assert ended_at(state, "u1") == 10.2
     assert state.log[-1].text == "UDP u1 ended: 400 sent, 25 % lost"
-    found = merits(summarise(state, "x"))
+    found = metrics_of(summarise(state, "x"))
     assert found["udp.u1.loss"] == 0.25
     assert found["udp.u1.tx_bps"] == 1_000_000
     assert found["udp.u1.rx_bps"] == 750_000
@@ -167,4 +168,4 @@ def test_what_interfaces_counted_are_figures_too() -> None:
     result = summarise(state, "x")
     assert result.interfaces[0].node == "r"
     assert result.interfaces[0].lost is None
-    assert merits(result)["interfaces.r-eth1.dropped"] == 2
+    assert metrics_of(result)["interfaces.r-eth1.dropped"] == 2

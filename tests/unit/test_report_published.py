@@ -49,7 +49,7 @@ def test_how_near_ours_is_to_what_was_published() -> None:
     second = experiment().statistics[1]
     far = second.figures["checkpoint.ratio"].mean / theirs - 1
     assert agreement(cited(SOURCE, SOURCE)) == (
-        "1 of 2 published figures lie in the 95 % confidence intervals of ours; ours is farthest "
+        "1 of 2 published values lie in the 95 % confidence intervals of ours; ours is farthest "
         f"off, {far * 100:.0f} % above it, for checkpoint ratio ({second.name})."
     )
 

@@ -78,7 +78,7 @@ def test_what_interfaces_carried_is_left_to_all() -> None:
     show(compare(one, two, ("A", "B")), Console(file=out, width=80), every=True, counters=False)
     assert "dropped" in out.getvalue()
     assert "bytes sent" not in out.getvalue()
-    assert "1 more figure with --all" in out.getvalue()
+    assert "1 more metric with --all" in out.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_what_interfaces_carried_is_left_to_all() -> None:
             "Clearly different: in B Jain's index is 5 times as high.",
         ),
         ([1.0, 1.2, 0.9], [1.1, 1.0, 1.2], "Jain's index does not differ clearly."),
-        ([1.0], [1.0], "No figure differs."),
+        ([1.0], [1.0], "No metric differs."),
         (
             [1.0],
             [0.9],

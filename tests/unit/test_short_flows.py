@@ -15,7 +15,7 @@ from ccplay.model.traffic_events import (
     ShortFlowsStarted,
 )
 from ccplay.state.lab_state import Flow, LabState, Ping
-from ccplay.state.short_flows import ShortFlows
+from ccplay.state.short_flows import ShortFlows, size_classes
 
 
 def test_a_seed_gives_the_same_transfers_and_another_one_others() -> None:
@@ -49,7 +49,11 @@ def test_completion_times_are_told_by_size() -> None:
     assert result.small_fct_mean_ms == 30
     assert result.large_fct_p50_ms == 900
     assert result.bytes == 1_000 + 99_999 + 100_000 + 2_000_000
-    assert result.rows()[1][1:4] == ("below 100 kB", "2", "30.0 ms")
+    every, small, *_ = size_classes(result)
+    assert (every.sizes, every.finished) == ("all, h1 → h2", "4 of 6")
+    assert (small.sizes, small.finished, small.fct_mean_ms) == ("below 100 kB", "2", 30.0)
+    # 2,200,999 bytes in the second from the start to the end, and their part of small ones.
+    assert (result.goodput_bps, small.goodput_bps) == (17_607_992.0, 807_992.0)
 
 
 def test_the_screen_has_what_was_done_by_the_moment_shown() -> None:

@@ -59,7 +59,7 @@ def client_argv(
     ]
 
 
-class Account:
+class LastLines:
     """What iperf3's last lines say of both ends."""
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ class Udp:
         """Set before the start where it is monitored."""
         self._command = command
         self._emit, self._clock, self._bypass = emit, clock, bypass
-        self._account = Account()
+        self._account = LastLines()
         self._sends = asyncio.Event()
         self._started: float | None = None
         self._stopped: float | None = None

@@ -17,7 +17,7 @@ _DIGITS = 4
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What values of a figure are written in."""
+    """What values of a metric are written in."""
 
     scale: float
     """One of it, in what results are in."""
@@ -43,13 +43,13 @@ class Unit:
         return f"{_fixed(mean, decimals)} ± {_fixed(half, decimals)}"
 
 
-def unit(figure: str, values: Iterable[float] = ()) -> Unit:
-    """Return the unit of a figure by its name's ending, fit for its largest value."""
+def unit(metric: str, values: Iterable[float] = ()) -> Unit:
+    """Return the unit of a metric by its name's ending, fit for its largest value."""
     largest = max((abs(value) for value in values), default=0.0)
-    name = figure.rpartition(".")[2]
+    name = metric.rpartition(".")[2]
     if name.endswith("_bps"):
         return _fit(_RATES, largest)
-    if name == "bytes" or ".bytes." in f".{figure}" or name.startswith("backlog"):
+    if name == "bytes" or ".bytes." in f".{metric}" or name.startswith("backlog"):
         return _fit(_SIZES, largest)
     if name.endswith("_ms"):
         return Unit(1.0, "ms")
@@ -58,9 +58,9 @@ def unit(figure: str, values: Iterable[float] = ()) -> Unit:
     return Unit(1.0, "", counts=name.removesuffix("s") in _COUNTED or name.startswith(_SAMPLED))
 
 
-def write(figure: str, value: float) -> str:
+def write(metric: str, value: float) -> str:
     """Write one value with its unit: ``4.25 Mbit/s``."""
-    found = unit(figure, (value,))
+    found = unit(metric, (value,))
     return f"{found.write(value)} {found.name}".rstrip()
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from ccplay.analysis.metrics import merits
+from ccplay.analysis.metrics import metrics_of
 from ccplay.analysis.results import CaseResult, CaseStatistics
 from ccplay.analysis.statistics import Statistic
 from ccplay.report.data.amounts import Unit, unit
@@ -163,7 +163,7 @@ def charts(cases: Sequence[CaseStatistics], runs: Sequence[CaseResult]) -> list[
     singles: dict[str, list[dict[str, float]]] = {}
     for run in runs:
         if not run.interrupted and not run.errors:
-            singles.setdefault(run.name, []).append(merits(run))
+            singles.setdefault(run.name, []).append(metrics_of(run))
     algorithms = _algorithms(runs)
     kinds: dict[str, list[str]] = {}
     for case in cases:

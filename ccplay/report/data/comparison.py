@@ -19,12 +19,12 @@ FORMAT = 1
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """One figure of both, and how B differs from A."""
+    """One metric of both, and how B differs from A."""
 
     figure: str
     """Its place in a run's result, such as ``flows.1.goodput_bps``."""
     a: Statistic | None
-    """Null where A has no such figure; so is ``b``."""
+    """Null where A has no such metric; so is ``b``."""
     b: Statistic | None
     difference: float | None
     """B's mean less A's; null where either is missing."""
@@ -51,7 +51,7 @@ class CaseComparison(msgspec.Struct, frozen=True, kw_only=True):
     verdict: str = ""
     """The verdict on the reported metrics, in one sentence."""
     reported: list[str]
-    """The figures that most want to see."""
+    """The metrics that most want to see."""
     figures: list[Difference]
 
 
@@ -121,7 +121,7 @@ def _compare(
     made_of: tuple[Mapping[str, Settings], Mapping[str, Settings]],
 ) -> CaseComparison:
     names = dict.fromkeys([*a.figures, *b.figures])
-    figures = [_differ(each, a.figures.get(each), b.figures.get(each)) for each in names]
+    metrics = [_differ(each, a.figures.get(each), b.figures.get(each)) for each in names]
     reported = list(dict.fromkeys([*a.reported, *b.reported]))
     mine, theirs = made_of[0].get(a.name), made_of[1].get(b.name)
     return CaseComparison(
@@ -131,17 +131,17 @@ def _compare(
         runs_b=b.runs,
         untrustworthy=a.untrustworthy + b.untrustworthy,
         settings=differing(mine, theirs) if mine and theirs else [],
-        verdict=verdict([each for each in figures if each.figure in reported]),
+        verdict=verdict([each for each in metrics if each.figure in reported]),
         reported=reported,
-        figures=figures,
+        figures=metrics,
     )
 
 
-def _differ(figure: str, a: Statistic | None, b: Statistic | None) -> Difference:
+def _differ(metric: str, a: Statistic | None, b: Statistic | None) -> Difference:
     difference = None if a is None or b is None else b.mean - a.mean
     interval = None if a is None or b is None else welch(a, b)
     return Difference(
-        figure=figure,
+        figure=metric,
         a=a,
         b=b,
         difference=difference,
@@ -155,43 +155,43 @@ def _differ(figure: str, a: Statistic | None, b: Statistic | None) -> Difference
 
 
 _NAMED = 3
-"""So many figures are named in a verdict."""
+"""So many metrics are named in a verdict."""
 _DOUBLE = 99.5
 """Percent; from here on a factor is easier to read."""
 
 
-def verdict(figures: Sequence[Difference]) -> str:
-    """Say in one sentence what the figures of a case mean; empty where none can be compared."""
-    known = [each for each in figures if each.difference is not None]
+def verdict(metrics: Sequence[Difference]) -> str:
+    """Say in one sentence what the metrics of a case mean; empty where none can be compared."""
+    known = [each for each in metrics if each.difference is not None]
     if not known:
         return ""
     repeated = [each for each in known if each.clear is not None]
     clear = _greatest(each for each in repeated if each.clear)
     if clear:
         rest = len(repeated) - len(clear)
-        others = f"; {rest} of {len(repeated)} figures do not differ clearly" if rest else ""
+        others = f"; {rest} of {len(repeated)} metrics do not differ clearly" if rest else ""
         return f"Clearly different: in B {_changes(clear)}{others}."
     if len(repeated) == 1:
         return f"{_the(repeated[0].figure).capitalize()} does not differ clearly."
     if repeated:
-        return f"None of the {len(repeated)} figures differs clearly."
+        return f"None of the {len(repeated)} metrics differs clearly."
     changed = _greatest(each for each in known if each.difference)
     if not changed:
-        return "No figure differs."
+        return "No metric differs."
     return f"In B {_changes(changed)}; without repeats on both sides this may be chance."
 
 
-def _greatest(figures: Iterable[Difference]) -> list[Difference]:
-    return sorted(figures, key=lambda each: -abs(each.percent or 0.0))
+def _greatest(metrics: Iterable[Difference]) -> list[Difference]:
+    return sorted(metrics, key=lambda each: -abs(each.percent or 0.0))
 
 
-def _changes(figures: Sequence[Difference]) -> str:
-    """Return how some figures change: ``the goodput of flow 1 is 12 % higher and …``."""
-    first, *others = figures[:_NAMED]
+def _changes(metrics: Sequence[Difference]) -> str:
+    """Return how some metrics change: ``the goodput of flow 1 is 12 % higher and …``."""
+    first, *others = metrics[:_NAMED]
     said = [f"{_the(first.figure)} is {_change(first)}"]
     said += [f"{_the(each.figure)} {_change(each)}" for each in others]
     last = said.pop() if len(said) > 1 else ""
-    rest = len(figures) - _NAMED
+    rest = len(metrics) - _NAMED
     if rest > 0:
         return f"{', '.join([*said, last])} ({rest} more differ)"
     return f"{', '.join(said)} and {last}" if last else said[0]
@@ -205,8 +205,8 @@ def _change(each: Difference) -> str:
     return f"{by}{'higher' if (each.difference or 0.0) > 0 else 'lower'}"
 
 
-def _the(figure: str) -> str:
-    text = words(figure).text
+def _the(metric: str) -> str:
+    text = words(metric).text
     return text if text[:1].isupper() else f"the {text}"
 
 

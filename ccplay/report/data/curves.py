@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from ccplay.analysis.theory import Theory
-from ccplay.state.lab_state import Flow, LabState, Udp
+from ccplay.state.lab_state import Flow, LabState
 from ccplay.state.series import MISSING, Series
+from ccplay.state.udp import Udp
 
 COLUMNS = 700
 """A thinned line has up to four points in each of so many columns: more than a page can show."""

@@ -1,4 +1,4 @@
-"""Distributions of round-trip times and queueing delays, of one run and of several together."""
+"""Distributions of times of packets and transfers, of one run and of several together."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ccplay.analysis.queueing import queueing_delays_us
 from ccplay.state.lab_state import LabState, Ping
+from ccplay.state.short_flows import SIZES, SIZES_IN_WORDS, ShortFlows
 
 POINTS = 400
 """So many quantiles stand for the values of a run."""
@@ -18,6 +19,9 @@ KINDS = {
     "delay": "queueing delay (ms)",
 }
 """What distributions are drawn of, and the label of their axis."""
+
+COMPLETION_TIMES = {f"fct-{name}": words for name, words in SIZES_IN_WORDS.items()}
+"""Distributions of flow completion times, in milliseconds, and the class of sizes of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,8 @@ def together(parts: Sequence[Distribution]) -> Distribution:
 def distributions(state: LabState) -> dict[str, Distribution]:
     """Return what a run has of ``KINDS``: srtt over sweeps and connections, pings, delays.
 
+    Of short flows it has those of ``COMPLETION_TIMES`` too.
+
     The queueing delay is that of the link under study, while there was traffic.
     """
     srtt = [
@@ -86,9 +92,22 @@ def distributions(state: LabState) -> dict[str, Distribution]:
         for ping in state.of(Ping).values()
         for value in ping.rtt_us.values(0, ping.rtt_us.end)
     ]
-    found = {"rtt": distribution(srtt), "ping": distribution(pings)}
+    found = {"rtt": distribution(srtt), "ping": distribution(pings), **_completion_times(state)}
     names = state.hello.network.observed if state.hello else []
     queue = state.queues.get(names[0]) if names else None
     if queue is not None and state.flows:
         found["delay"] = distribution([us * 1e-3 for us in queueing_delays_us(state, queue)])
     return {kind: each for kind, each in found.items() if each is not None}
+
+
+def _completion_times(state: LabState) -> dict[str, Distribution | None]:
+    """Return the distribution of each class of sizes, all short flows of a run together."""
+    done = [
+        (size, us * 1e-3)
+        for flows in state.of(ShortFlows).values()
+        for size, us in zip(flows.sizes, flows.fct_us, strict=True)
+    ]
+    return {
+        f"fct-{name}": distribution([ms for size, ms in done if low <= size < high])
+        for name, (low, high) in SIZES.items()
+    }

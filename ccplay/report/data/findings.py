@@ -14,7 +14,7 @@ from ccplay.report.data.naming import Words, words
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One figure of one case."""
+    """One metric of one case."""
 
     case: CaseStatistics
     figure: str
@@ -46,7 +46,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What others published of a figure without saying of which point of a family."""
+    """What others published of a metric without saying of which point of a family."""
 
     family: str
     figure: str
@@ -56,7 +56,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A figure of merit with all its cells in one unit."""
+    """A metric with all its cells in one unit."""
 
     figure: str
     words: Words
@@ -94,7 +94,7 @@ class Column:
 
 
 def findings(result: Result) -> list[Finding]:
-    """Return every reported figure of every case, and those that only others measured."""
+    """Return every reported metric of every case, and those that only others measured."""
     found = []
     families = by_family(result.statistics).values()
     family_of = {case.name: family for family in families for case in family}
@@ -104,12 +104,12 @@ def findings(result: Result) -> list[Finding]:
         found += [
             Finding(
                 case=case,
-                figure=figure,
-                statistic=case.figures.get(figure),
-                published=values(theirs, figure),
-                notes=_notes(theirs, figure),
+                figure=metric,
+                statistic=case.figures.get(metric),
+                published=values(theirs, metric),
+                notes=_notes(theirs, metric),
             )
-            for figure in dict.fromkeys((*case.reported, *others))
+            for metric in dict.fromkeys((*case.reported, *others))
         ]
     return found
 
@@ -120,24 +120,24 @@ def readings(result: Result) -> list[Reading]:
         name: published_of_all(family) for (name, _), family in by_family(result.statistics).items()
     }
     return [
-        Reading(name, figure, values(theirs, figure), _notes(theirs, figure))
+        Reading(name, metric, values(theirs, metric), _notes(theirs, metric))
         for name, theirs in shared.items()
-        for figure in dict.fromkeys(each.figure for each in theirs)
+        for metric in dict.fromkeys(each.figure for each in theirs)
     ]
 
 
-def _notes(published: Sequence[PublishedResult], figure: str) -> list[str]:
-    return [each.note for each in published if each.figure == figure and each.note]
+def _notes(published: Sequence[PublishedResult], metric: str) -> list[str]:
+    return [each.note for each in published if each.figure == metric and each.note]
 
 
 def columns(found: Iterable[Finding]) -> list[Column]:
-    """Return the figures that findings are about, in their order, each with its unit."""
+    """Return the metrics that findings are about, in their order, each with its unit."""
     means: dict[str, list[float]] = {}
     for each in found:
         values = means.setdefault(each.figure, [])
         if each.statistic is not None:
             values.append(each.statistic.mean)
-    return [Column(figure, words(figure), unit(figure, values)) for figure, values in means.items()]
+    return [Column(metric, words(metric), unit(metric, values)) for metric, values in means.items()]
 
 
 def citations(result: Result) -> list[str]:
@@ -157,17 +157,17 @@ def agreement(result: Result) -> str:
     }
     if not differing:
         return ""
-    (case, figure), difference = max(differing.items(), key=lambda pair: abs(pair[1]))
+    (case, metric), difference = max(differing.items(), key=lambda pair: abs(pair[1]))
     beside = f"{abs(difference) * 100:.0f} % {'above' if difference > 0 else 'below'} it"
     off = f"farthest off, {beside}," if len(differing) > 1 else beside
-    farthest = f"ours is {off} for {words(figure).text} ({case})."
+    farthest = f"ours is {off} for {words(metric).text} ({case})."
     inside = [each.within for each in findings(result) if each.within is not None]
     if not inside:
         return f"Of the published values, {farthest}"
     if len(inside) == 1:
         lies = "lies" if inside[0] else "does not lie"
         return f"The published value {lies} in the 95 % confidence interval of ours; {farthest}"
-    held = f"{sum(inside)} of {len(inside)} published figures lie"
+    held = f"{sum(inside)} of {len(inside)} published values lie"
     return f"{held} in the 95 % confidence intervals of ours; {farthest}"
 
 
@@ -197,6 +197,6 @@ def sources(cases: Sequence[CaseStatistics]) -> dict[str, list[str]]:
     return found
 
 
-def values(published: Sequence[PublishedResult], figure: str) -> list[float]:
-    """Return all readings of a figure."""
-    return [value for each in published if each.figure == figure for value in each.values]
+def values(published: Sequence[PublishedResult], metric: str) -> list[float]:
+    """Return all readings of a metric."""
+    return [value for each in published if each.figure == metric for value in each.values]

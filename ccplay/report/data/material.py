@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from ccplay.analysis.metrics import merits
+from ccplay.analysis.metrics import metrics_of
 from ccplay.analysis.results import CaseResult, CaseStatistics, Machine, Result
 from ccplay.analysis.statistics import statistic
 from ccplay.report.data.families import family_of
@@ -52,7 +52,7 @@ class Material:
         return [run for run in self.runs if run.result.name == case.name]
 
     def representative(self, case: CaseStatistics) -> Run | None:
-        """Return the run closest to the median of the case's first figure, to show in full."""
+        """Return the run closest to the median of the case's first metric, to show in full."""
         runs = self.runs_of(case)
         usable = [run for run in runs if run.recording and run.result.health.trustworthy] or [
             run for run in runs if run.recording
@@ -60,12 +60,12 @@ class Material:
         return closest(usable or runs, case.reported[:1])
 
 
-def closest(runs: Sequence[Run], figures: Sequence[str]) -> Run | None:
+def closest(runs: Sequence[Run], metrics: Sequence[str]) -> Run | None:
     """Return the run closest to the median of the first of ``figures``, or simply the first."""
     if not runs:
         return None
-    for figure in figures:
-        values = [(merits(run.result).get(figure), run) for run in runs]
+    for metric in metrics:
+        values = [(metrics_of(run.result).get(metric), run) for run in runs]
         known = [(value, run) for value, run in values if value is not None]
         if known:
             middle = sorted(value for value, _ in known)[(len(known) - 1) // 2]
@@ -156,17 +156,17 @@ def of_results(
 def _statistics(
     name: str, results: Sequence[CaseResult], usual: Callable[[Iterable[str]], list[str]]
 ) -> CaseStatistics:
-    measured = [merits(each) for each in results]
-    figures = dict.fromkeys(figure for each in measured for figure in each)
+    measured = [metrics_of(each) for each in results]
+    metrics = dict.fromkeys(metric for each in measured for metric in each)
     return CaseStatistics(
         name=name,
         runs=len(results),
         untrustworthy=sum(not each.health.trustworthy for each in results),
         figures={
-            figure: statistic([each[figure] for each in measured if figure in each])
-            for figure in figures
+            metric: statistic([each[metric] for each in measured if metric in each])
+            for metric in metrics
         },
-        reported=usual(figures),
+        reported=usual(metrics),
     )
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ccplay.model.traffic import TRAFFIC
+from ccplay.state.kinds import KEPT
 
 _QUANTITIES = {
     "goodput_bps": "goodput",
-    "rate_bps": "download rate",
     "bytes": "acknowledged payload",
     "duration_s": "duration",
     "fct_s": "flow completion time",
-    "seconds": "download time",
     "elapsed_s": "time to the checkpoint",
     "converged_s": "time to converge",
     "slow_start_s": "time in slow start",
@@ -28,8 +27,6 @@ _QUANTITIES = {
     "utilisation": "utilisation",
     "drops": "drops",
     "marks": "ECN marks",
-    "sent": "pings sent",
-    "lost": "pings lost",
     "ratio": "checkpoint ratio",
     "jain": "Jain's index",
     "min_rtt_ms": "least RTT",
@@ -59,22 +56,28 @@ _GROUPS = {
     "interfaces": "interface",
     **{kind.group: kind.word for kind in TRAFFIC},
 }
+_OWN: dict[str, Mapping[str, str]] = {
+    "queues": {"bytes": "bytes carried"},
+    "interfaces": {each: f"packets {each}" for each in ("sent", "received", "lost")},
+    **{kind.group: KEPT[kind.name].metrics for kind in TRAFFIC},
+}
+"""By group the metrics that mean something else there than elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A figure of merit in words."""
+    """A metric in words."""
 
     quantity: str
     """``goodput``, ``median RTT``."""
     subject: str
-    """``flow 1``, ``ping p1``, ``queue r → h2``; empty for figures of the whole run."""
+    """``flow 1``, ``ping p1``, ``queue r → h2``; empty for metrics of the whole run."""
     counts: str
     """What it counts where it has no unit of its own: ``packets``; else empty."""
     kind: str
-    """The same for figures that belong into one chart: ``flows.goodput_bps``."""
+    """The same for metrics that belong into one chart: ``flows.goodput_bps``."""
     name: str
-    """Of the flow, ping, download or queue; empty for figures of the whole run."""
+    """Of the flow, ping, download or queue; empty for metrics of the whole run."""
 
     @property
     def text(self) -> str:
@@ -82,31 +85,23 @@ class Words:
         return f"{self.quantity} of {self.subject}" if self.subject else self.quantity
 
 
-def words(figure: str) -> Words:
-    """Say what a figure is; one of an unknown name is called by it."""
-    group, _, rest = figure.partition(".")
+def words(metric: str) -> Words:
+    """Say what a metric is; one of an unknown name is called by it."""
+    group, _, rest = metric.partition(".")
     name, _, field = rest.rpartition(".")
     if group == "checkpoint":
         if name == "bytes":
             return Words(
                 "payload at the checkpoint", f"flow {field}", "", "checkpoint.bytes", field
             )
-        return Words(_quantity(rest), "", "", figure, "")
+        return Words(_quantity(rest), "", "", metric, "")
     if group not in _GROUPS or not name:
-        return Words(_quantity(figure), "", "", figure, "")
+        return Words(_quantity(metric), "", "", metric, "")
     subject = f"{_GROUPS[group]} {name.replace('->', ' → ')}"
-    quantity = _quantity(field)
+    quantity = _OWN[group].get(field) or _quantity(field)
     if "queue" in quantity:
         # "queue length of queue r → h2" would say it twice.
         subject = subject.removeprefix("queue ")
-    if group == "pings" and field.endswith("_ms"):
-        quantity = _ordered(field.removesuffix("_ms"), "RTT")
-    if group in ("flows", "udp") and field.startswith("delay_"):
-        quantity = _ordered(field.removeprefix("delay_").removesuffix("_ms"), "one-way delay")
-    if group in ("udp", "interfaces") and field in ("sent", "received", "lost"):
-        quantity = f"packets {field}"
-    if group != "flows" and field == "bytes":
-        quantity = "bytes carried" if group == "queues" else "bytes that arrived"
     return Words(quantity, subject, _counted(field), f"{group}.{field}", name)
 
 

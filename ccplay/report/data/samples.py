@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
 from operator import itemgetter
 from typing import Any
 
 from ccplay.model.base import Event, Row
 from ccplay.model.events import Health, InterfaceCounters, Ready
 from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TraceSamples
-from ccplay.model.traffic import TRAFFIC, Cells
-from ccplay.model.traffic_events import FlowEnded, UdpEnded, UdpSample
+from ccplay.model.traffic import TRAFFIC, Cells, TrafficKind
 from ccplay.model.values import Monitored
 from ccplay.model.variables import variable
 from ccplay.model.wording import CA_STATES
@@ -26,7 +24,8 @@ from ccplay.report.data.sample_tables import (
     axis_column,
     schemas,
 )
-from ccplay.state.lab_state import LabState, Udp
+from ccplay.state.lab_state import LabState
+from ccplay.state.traffic import Seen
 from ccplay.stream import sweep_codec
 from ccplay.stream.sources import recorded_events
 
@@ -34,6 +33,10 @@ _EXPORTED: dict[type, tuple[str, Mapping[str, tuple[str, Cells]]]] = {
     kind.exported.event: (kind.plural, kind.exported.columns)
     for kind in TRAFFIC
     if kind.exported is not None
+}
+
+_TRAFFIC: dict[type, TrafficKind] = {
+    event: kind for kind in TRAFFIC for event in (*kind.progress, kind.ended)
 }
 
 
@@ -115,12 +118,6 @@ def _rows(event: object, start: float, state: LabState) -> dict[str, Batch]:
             rows = {"ca-states": _row("ca-states", event.flow, _state(event.ca_state))}
         case Health():
             rows = {"health": _row("health", *(getattr(event, field) for field in HEALTH))}
-        case FlowEnded():
-            rows = _monitored(event.flow, event.monitored)
-        case UdpSample() if (udp := state.find(Udp, event.udp)) is not None:
-            rows = {"variables": _seen(udp)}
-        case UdpEnded():
-            rows = _monitored(event.udp, event.monitored)
         case InterfaceCounters():
             columns = [
                 getattr(event, each.removesuffix("_packets")) for each in COLUMNS["interfaces"]
@@ -129,7 +126,7 @@ def _rows(event: object, start: float, state: LabState) -> dict[str, Batch]:
             whole = zip(*zip(*columns, strict=False), strict=True)
             rows = {"interfaces": dict(zip(COLUMNS["interfaces"], map(list, whole), strict=False))}
         case _:
-            rows = {}
+            rows = _of_monitor(event, state)
     if type(event) in _EXPORTED:
         table, fields = _EXPORTED[type(event)]
         rows[table] = _of_traffic(event, fields)
@@ -162,22 +159,29 @@ def _traced(event: TraceSamples, start: float) -> Batch:
     times = [round(t - start, 6) for t in sweep_codec.moments(event)]
     batch: Batch = {"t_s": times, "flow": [event.flow] * len(times)}
     for field, column in zip(sweep_codec.TRACE_FIELDS, list(COLUMNS["trace"])[1:], strict=True):
-        batch[column] = _counts(getattr(event, field), len(times))
+        batch[column] = sweep_codec.counts(getattr(event, field), len(times))
     return batch
 
 
-def _monitored(name: str, seen: Monitored | None) -> dict[str, Batch]:
-    if seen is None:
+def _of_monitor(event: object, state: LabState) -> dict[str, Batch]:
+    """Return what a monitor saw of traffic: variables while it runs, all together at its end."""
+    kind = _TRAFFIC.get(type(event))
+    seen: Monitored | None = getattr(event, "monitored", None)
+    if kind is None or seen is None:
         return {}
-    delays = (seen.delay_mean_us, seen.delay_min_us, seen.delay_max_us)
-    cells = (name, seen.sent, seen.received, seen.received_bytes, *delays)
-    return {"monitor": _row("monitor", *cells)}
+    name = kind.name_of(event) or ""
+    if type(event) is kind.ended:
+        delays = (seen.delay_mean_us, seen.delay_min_us, seen.delay_max_us)
+        cells = (name, seen.sent, seen.received, seen.received_bytes, *delays)
+        return {"monitor": _row("monitor", *cells)}
+    found = state.find_of(kind.name, name)
+    return {"variables": _seen(found)} if isinstance(found, Seen) else {}
 
 
-def _seen(udp: Udp) -> Batch:
-    """Return a row for each variable that the newest sample of cross traffic tells."""
-    known = {name: series.last for name, series in udp.seen.items() if series.last is not None}
-    rows = [(udp.name, None, name, value) for name, value in known.items()]
+def _seen(traffic: Seen) -> Batch:
+    """Return a row for each variable that the newest sample of a monitor reports."""
+    known = {name: each.last for name, each in traffic.seen.items() if each.last is not None}
+    rows = [(traffic.name, None, name, value) for name, value in known.items()]
     return dict(zip(COLUMNS["variables"], map(list, zip(*rows, strict=True)), strict=False))
 
 
@@ -210,7 +214,7 @@ def _variables(
         for name, rows in own.items()
         for what in (variable(name),)
         for member, row in zip(members, rows, strict=True)
-        for t, value in zip(times, _counts(row, len(times)), strict=True)
+        for t, value in zip(times, sweep_codec.counts(row, len(times)), strict=True)
         if value is not None
     ]
     found.sort(key=itemgetter(0))
@@ -234,7 +238,7 @@ def _unpacked(
             continue
         values: list[Any] = []
         for row in fields.get(field, [None] * members):
-            values += _counts(row, rows)
+            values += sweep_codec.counts(row, rows)
         if field == "ca_state":
             values = [_state(value) for value in values]
         elif field == "min_rtt_us":
@@ -244,24 +248,6 @@ def _unpacked(
         order = [member * rows + sweep for sweep in range(rows) for member in range(members)]
         batch = {column: [values[at] for at in order] for column, values in batch.items()}
     return batch
-
-
-def _counts(row: Row, sweeps: int) -> list[int | None]:
-    """Return what a row of a block says of each sweep, exactly; see ``model.Row``."""
-    if isinstance(row, dict):
-        ends = (*row, sweeps)[1:]
-        spans = zip(row.items(), ends, strict=True)
-        return [value for (start, value), end in spans for _ in range(end - start)]
-    if not isinstance(row, list):
-        return [row] * sweeps
-    if None not in row:
-        return list(accumulate(row))
-    found: list[int | None] = []
-    known = 0
-    for step in row:
-        known += step or 0
-        found.append(None if step is None else known)
-    return found
 
 
 def _state(value: int | None) -> str | None:

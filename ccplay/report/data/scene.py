@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ccplay.analysis.receiver_table import Receiver
-from ccplay.analysis.receiver_table import sizes as fixed_sizes
+from ccplay.analysis.checkpoint import Checkpoint, checkpoint, fixed_sizes
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.model.wording import limit_unit
 from ccplay.report.data.curves import flow_groups
 from ccplay.report.data.naming import in_order
 from ccplay.state.base_rtt import base_rtt
-from ccplay.state.lab_state import Flow, LabState, Ping, Queue, Udp
+from ccplay.state.lab_state import Flow, LabState, Ping, Queue
+from ccplay.state.udp import Udp
 
 _SOME = 4
 """Packets; a queue that never had as many is not drawn."""
@@ -29,7 +29,7 @@ class Finish:
 
     t: float
     """On the figures' axis."""
-    bytes: Mapping[str, float]
+    bytes: Mapping[str, int]
     ratio: float | None
 
 
@@ -99,8 +99,8 @@ class Scene:
         return list(dict.fromkeys(every))
 
 
-def scene(state: LabState, finish: Finish | None = None) -> Scene:
-    """Return what to draw of a session. ``finish`` is read off the recording where it is None."""
+def scene(state: LabState, known: Checkpoint | None = None) -> Scene:
+    """Return what to draw of a session; ``known`` is its checkpoint, where a result has it."""
     start = state.ready_at or 0.0
     sizes = fixed_sizes(state)
     span = max((each.ended or state.now for each in state.flows.values()), default=state.now)
@@ -113,7 +113,7 @@ def scene(state: LabState, finish: Finish | None = None) -> Scene:
         queues=_queues(state),
         marks=_marks(state, start),
         sizes=sizes,
-        finish=finish or _finish(state, start),
+        finish=_finish(known or checkpoint(state), start),
     )
 
 
@@ -168,11 +168,6 @@ def _limit(qdisc: Qdisc | None) -> float | None:
     return limit / FRAME_BYTES if limit_unit(qdisc.kind) == "bytes" else float(limit)
 
 
-def _finish(state: LabState, start: float) -> Finish | None:
-    """Return the checkpoint as the receiver's table has it."""
-    table = Receiver(state, state.now)
-    if (found := table.finish()) is None:
-        return None
-    acked = dict(zip(table.flows, found.bytes, strict=True))
-    fixed = {name: float(acked.get(name) or 0) for name in table.sizes}
-    return Finish(found.t - start, fixed, found.ratio)
+def _finish(found: Checkpoint | None, start: float) -> Finish | None:
+    """Return the checkpoint on the figures' axis."""
+    return None if found is None else Finish(found.t - start, found.bytes, found.ratio)

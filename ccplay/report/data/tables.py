@@ -98,7 +98,7 @@ _MEMBERS = tuple(name for name in CaseResult.__struct_fields__ if name in _LISTS
 
 
 def _findings(result: Result) -> list[dict[str, Cell]]:
-    """Return a row a figure of a case; what was published of a whole family has one of its own."""
+    """Return a row a metric of a case; what was published of a whole family has one of its own."""
     ours: list[dict[str, Cell]] = [
         {
             "case": each.case.name,
@@ -137,7 +137,7 @@ def _statistics(result: Result) -> list[dict[str, Cell]]:
         {
             "case": case.name,
             **case.parameters,
-            "figure": figure,
+            "figure": metric,
             "n": found.n,
             "mean": found.mean,
             "sd": found.sd,
@@ -145,7 +145,7 @@ def _statistics(result: Result) -> list[dict[str, Cell]]:
             "ci95_high": found.high,
         }
         for case in result.statistics
-        for figure, found in case.figures.items()
+        for metric, found in case.figures.items()
     ]
 
 

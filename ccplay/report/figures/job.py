@@ -13,7 +13,7 @@ from ccplay.model.events import Hello, LinkChanged
 from ccplay.report.data.curves import Curve
 from ccplay.report.data.distributions import Distribution, distributions
 from ccplay.report.data.growth import growth
-from ccplay.report.data.scene import Finish, Scene, scene
+from ccplay.report.data.scene import Scene, scene
 from ccplay.report.figures import fonts, run
 from ccplay.report.figures.files import FORMATS, Saved, save
 from ccplay.report.figures.panels import panels
@@ -88,7 +88,7 @@ def draw(job: Job) -> Drawn:
     """Draw a run into files. Raises ``RecordingError`` or ``OSError``."""
     fonts.use(job.fonts)
     state = read_recording(job.recording)
-    shown = scene(state, _finish(job.checkpoint, state.ready_at or 0.0))
+    shown = scene(state, job.checkpoint)
     inks = Inks(job.names)
     face = fonts.face(job.fonts)
     with look():
@@ -121,9 +121,3 @@ def _singles(job: Job, shown: Scene, inks: Inks, face: str) -> list[str]:
             run.single(shown, panel), job.folder / f"{job.slug}-{panel.slug}", FORMATS, face
         ).files
     ]
-
-
-def _finish(checkpoint: Checkpoint | None, start: float) -> Finish | None:
-    if checkpoint is None:
-        return None
-    return Finish(checkpoint.t - start, checkpoint.bytes, checkpoint.ratio)

@@ -8,7 +8,7 @@ from ccplay.model.events import Hello, LinkChanged
 from ccplay.model.values import Capabilities
 from ccplay.model.wording import describe_link, describe_qdisc
 from ccplay.report.data.material import Material
-from ccplay.report.page.run_tables import UNKNOWN
+from ccplay.state.columns import UNKNOWN
 
 
 def machine(material: Material, hello: Hello | None) -> list[tuple[str, str]]:

@@ -7,10 +7,10 @@ from functools import partial
 
 from ccplay.analysis.results import CaseStatistics
 from ccplay.report.data.charts import Chart, charts
-from ccplay.report.data.distributions import KINDS, Distribution, together
+from ccplay.report.data.distributions import COMPLETION_TIMES, KINDS, Distribution, together
 from ccplay.report.data.growth import families
 from ccplay.report.data.material import Material, axes, place, point, say, slug
-from ccplay.report.figures import cdf, chart, growth
+from ccplay.report.figures import cdf, chart, fct, growth
 from ccplay.report.figures.job import Drawn, Overview
 from ccplay.report.figures.style import Inks
 
@@ -27,7 +27,7 @@ def overviews(material: Material, drawn: Sequence[Drawn], names: Sequence[str]) 
         lead = number == 0 and each.drawn_along
         work = partial(chart.draw, each, inks)
         found.append(Overview(each.name, each.title, _caption(each), work, lead))
-    return [*found, *_distributions(material, drawn)]
+    return [*found, *_distributions(material, drawn), *_completion_times(material, drawn)]
 
 
 def _growth(material: Material, drawn: Sequence[Drawn]) -> Iterator[Overview]:
@@ -60,16 +60,42 @@ def _caption(each: Chart) -> str:
     return "; ".join(parts) + "."
 
 
-def _distributions(material: Material, drawn: Sequence[Drawn]) -> Iterator[Overview]:
+def _completion_times(material: Material, drawn: Sequence[Drawn]) -> Iterator[Overview]:
+    """Yield the figure of short flows: a panel for each class of sizes, or a line of one case."""
+    found: dict[str, dict[str, Distribution]] = {}
+    for kind, words in COMPLETION_TIMES.items():
+        if by_case := _by_case(material, drawn, kind):
+            found[f"transfers {words}"] = by_case
+    names = [case.name for case in material.result.statistics]
+    if not found:
+        return
+    panels = list(found.items())
+    if len(names) == 1:
+        alone = {title: lines[names[0]] for title, lines in panels}
+        panels, names = [("", alone)], list(alone)
+    yield Overview(
+        "cdf-fct",
+        "Distribution of flow completion times",
+        "Every transfer of short flows that finished, of all runs, by its size.",
+        partial(fct.draw, panels, names, "flow completion time (ms)"),
+    )
+
+
+def _by_case(material: Material, drawn: Sequence[Drawn], kind: str) -> dict[str, Distribution]:
+    """Return a distribution of all runs of each case that has any."""
     by_slug = {each.slug: each.distributions for each in drawn}
+    found: dict[str, Distribution] = {}
+    for case in material.result.statistics:
+        own = [by_slug[run.slug] for run in material.runs_of(case) if run.slug in by_slug]
+        if parts := [each[kind] for each in own if kind in each]:
+            found[case.name] = together(parts)
+    return found
+
+
+def _distributions(material: Material, drawn: Sequence[Drawn]) -> Iterator[Overview]:
     names = [case.name for case in material.result.statistics]
     for kind, label in KINDS.items():
-        by_case: dict[str, Distribution] = {}
-        for case in material.result.statistics:
-            own = [by_slug[r.slug] for r in material.runs_of(case) if r.slug in by_slug]
-            if parts := [each[kind] for each in own if kind in each]:
-                by_case[case.name] = together(parts)
-        if not by_case:
+        if not (by_case := _by_case(material, drawn, kind)):
             continue
         cases = [each for each in material.result.statistics if each.name in by_case]
         panels, ordered = _panels(cases, by_case)

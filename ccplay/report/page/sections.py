@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ccplay.analysis.metrics import merits
+from ccplay.analysis.metrics import metrics_of
 from ccplay.analysis.results import (
     CaseStatistics,
     Result,
@@ -15,7 +15,7 @@ from ccplay.report.data.findings import Column, Finding, Reading, columns, findi
 from ccplay.report.data.material import Run, say
 from ccplay.report.data.naming import words
 from ccplay.report.data.verdicts import Verdict, misbehaviours, run_name, verdicts
-from ccplay.report.page.run_tables import UNKNOWN
+from ccplay.state.columns import UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ def troubles(result: Result) -> list[str]:
 
 def values(run: Run, heads: Sequence[Column]) -> list[str]:
     """Return what one run measured of figures."""
-    measured = merits(run.result)
+    measured = metrics_of(run.result)
     return [
         UNKNOWN if (value := measured.get(each.figure)) is None else each.unit.write(value)
         for each in heads

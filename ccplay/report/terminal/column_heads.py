@@ -36,35 +36,35 @@ class _Span:
 
 
 def deal(
-    labels: Sequence[Column], figures: Sequence[Column], width: int, indent: int
+    labels: Sequence[Column], metrics: Sequence[Column], width: int, indent: int
 ) -> list[list[Column]]:
-    """Deal figures to as many tables as it takes for each to fit beside the labels."""
+    """Deal metrics to as many tables as it takes for each to fit beside the labels."""
     room = width - indent - sum(each + GAP for each in _widths(labels))
     tables: list[list[Column]] = [[]]
-    for figure in figures:
-        wider = [*tables[-1], figure]
+    for metric in metrics:
+        wider = [*tables[-1], metric]
         if tables[-1] and sum(_widths(wider)) + GAP * (len(wider) - 1) > room:
-            tables.append([figure])
+            tables.append([metric])
         else:
             tables[-1] = wider
     return tables
 
 
-def table(labels: Sequence[Column], figures: Sequence[Column], faint: Sequence[int]) -> Table:
-    """Return a table whose first column wraps where space is short; rows without figures go.
+def table(labels: Sequence[Column], metrics: Sequence[Column], faint: Sequence[int]) -> Table:
+    """Return a table whose first column wraps where space is short; rows without metrics go.
 
-    ``faint`` are the rows of others' figures.
+    ``faint`` are the rows of others' metrics.
     """
     made = Table(box=None, pad_edge=False, padding=0, header_style="dim")
     first, *others = labels
     made.add_column(Text(first.head), vertical="bottom")
     beside = [_named(each) for each in others]
-    widths = _widths(figures)
-    heads = _heads(figures, widths)
+    widths = _widths(metrics)
+    heads = _heads(metrics, widths)
     for head in [each.head for each in beside] + ["\n".join(lines) for lines in heads]:
         made.add_column(Text(head), no_wrap=True, vertical="bottom")
     for row, label in enumerate(first.cells):
-        measured = [each.cells[row] for each in figures]
+        measured = [each.cells[row] for each in metrics]
         if any(measured):
             cells = [" " * GAP + _right(*each) for each in zip(measured, widths, strict=True)]
             texts = (label, *(each.cells[row] for each in beside), *cells)
@@ -113,7 +113,7 @@ def _room(span: _Span, widths: Sequence[int]) -> int:
 
 
 def _broken(name: str, room: int) -> list[str]:
-    """Return a group's name in a line, or broken at its dots where it is wider than its figures."""
+    """Return a group's name in a line, or broken at its dots where it is wider than its metrics."""
     if cell_len(name) <= room:
         return [name]
     *words, last = name.split(".")

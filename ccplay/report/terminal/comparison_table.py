@@ -36,9 +36,9 @@ _HUGE = 1000
 def show(
     comparison: Comparison, console: Console, *, every: bool = False, counters: bool = True
 ) -> None:
-    """Print a comparison: the figures that most want to see, or ``every`` one.
+    """Print a comparison: the metrics that most want to see, or ``every`` one.
 
-    Without ``counters`` what interfaces carried is left out: the queues' figures have it.
+    Without ``counters`` what interfaces carried is left out: the queues' metrics have it.
     """
     for line in _head(comparison):
         console.print(line)
@@ -104,12 +104,12 @@ def _case(
     yield from _remarks(case, shown, differing)
 
 
-def _table(figures: Sequence[Difference], gap: int, *, repeated: bool) -> Table:
+def _table(metrics: Sequence[Difference], gap: int, *, repeated: bool) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="dim")
     table.add_column("", min_width=20)
     for head in ("A", "B", "B − A", "%"):
         table.add_column(head, justify="right", no_wrap=True)
-    for subject, members in _by_subject(figures):
+    for subject, members in _by_subject(metrics):
         if subject:
             table.add_row(Text(subject, style="bold"))
         for each in members:
@@ -117,10 +117,10 @@ def _table(figures: Sequence[Difference], gap: int, *, repeated: bool) -> Table:
     return table
 
 
-def _by_subject(figures: Iterable[Difference]) -> list[tuple[str, list[Difference]]]:
-    """Group figures by what they are of, those of the whole run first."""
+def _by_subject(metrics: Iterable[Difference]) -> list[tuple[str, list[Difference]]]:
+    """Group metrics by what they are of, those of the whole run first."""
     groups: dict[tuple[str, str], list[Difference]] = {("", ""): []}
-    for each in figures:
+    for each in metrics:
         name = words(each.figure).name
         groups.setdefault((each.figure.partition(".")[0] if name else "", name), []).append(each)
     # The longest says most: a queue's length is of its link, its drops are of the queue itself.
@@ -146,9 +146,9 @@ def _row(each: Difference, *, indent: bool, repeated: bool) -> list[Text]:
     return [name, *map(Text, written), Text(difference, style=style), Text(percent, style)]
 
 
-def _unit(figure: str, means: Sequence[float]) -> Unit:
-    share = figure.rpartition(".")[2] in _SHARES
-    return Unit(0.01, "%") if share else unit(figure, means)
+def _unit(metric: str, means: Sequence[float]) -> Unit:
+    share = metric.rpartition(".")[2] in _SHARES
+    return Unit(0.01, "%") if share else unit(metric, means)
 
 
 def _mean(value: Statistic | None, found: Unit | None) -> str:
@@ -194,9 +194,9 @@ def _remarks(
 ) -> Iterator[RenderableType]:
     lines = []
     if same := len(shown) - len(differing):
-        lines.append(f"{same} figures are equal" if same > 1 else "1 figure is equal")
+        lines.append(f"{same} metrics are equal" if same > 1 else "1 metric is equal")
     if hidden := len(case.figures) - len(shown):
-        lines.append(f"{hidden} more figure{'s' * (hidden > 1)} with --all")
+        lines.append(f"{hidden} more metric{'s' * (hidden > 1)} with --all")
     if lines:
         yield _said("; ".join(lines))
     if any(each.clear is not None for each in differing):
@@ -204,7 +204,7 @@ def _remarks(
         yield _said(
             f"± is half the width of the {CONFIDENCE * 100:.0f} % confidence interval (Student's "
             f"t; of a difference, Welch's). {_CLEAR} marks a difference whose interval excludes 0; "
-            f"by chance this happens to one of {chance} figures that do not differ."
+            f"by chance this happens to one of {chance} metrics that do not differ."
         )
     elif differing:
         yield _said(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ccplay.analysis.receiver_table import Finish, Receiver, Row
+from ccplay.analysis.checkpoint import Checkpoint
+from ccplay.analysis.receiver_table import Receiver, Second
 from ccplay.state.lab_state import LabState
 from ccplay.units import format_rate
 
@@ -37,7 +38,7 @@ class ReceiverLines:
         yield from lines
 
     def _due(self, table: Receiver) -> Iterator[str]:
-        finish = None if self._finished else table.finish()
+        finish = None if self._finished else table.checkpoint()
         # A second that has passed after the checkpoint comes after its line.
         for row in table.rows(after=self._told):
             if finish is not None and finish.elapsed_s <= row.elapsed_s:
@@ -48,7 +49,7 @@ class ReceiverLines:
         if finish is not None:
             yield self._checkpoint(finish, table)
 
-    def _checkpoint(self, finish: Finish, table: Receiver) -> str:
+    def _checkpoint(self, finish: Checkpoint, table: Receiver) -> str:
         self._finished = True
         return _checkpoint(finish, table)
 
@@ -60,7 +61,7 @@ def _head(table: Receiver, state: LabState) -> str:
     )
 
 
-def _second(row: Row) -> str:
+def _second(row: Second) -> str:
     cells = "".join(
         _cell(amount, "" if rate is None else format_rate(rate))
         for amount, rate in zip(row.bytes, row.rates_bps, strict=True)
@@ -68,10 +69,10 @@ def _second(row: Row) -> str:
     return f"{row.elapsed_s} s".rjust(_CLOCK) + cells
 
 
-def _checkpoint(finish: Finish, table: Receiver) -> str:
+def _checkpoint(finish: Checkpoint, table: Receiver) -> str:
     cells = "".join(
-        _cell(amount, "done" if name == finish.first else "")
-        for name, amount in zip(table.flows, finish.bytes, strict=True)
+        _cell(finish.bytes.get(name), "done" if name == finish.first else "")
+        for name in table.flows
     )
     ratio = "" if finish.ratio is None else f", ratio {finish.ratio:.3f}"
     return f"{finish.elapsed_s:.2f} s".rjust(_CLOCK) + cells + f"   checkpoint{ratio}"

@@ -61,11 +61,11 @@ def _family(cases: Sequence[CaseStatistics], result: Result, width: int) -> Rend
         head.append(f"  {_runs(cases[0].runs)} each", style="dim")
     else:
         labels.append(_label("n", rows, lambda case: str(case.runs)))
-    figures = [_figure(figure, cases, rows) for figure in cases[0].reported]
+    metrics = [_metric(metric, cases, rows) for metric in cases[0].reported]
     theirs = [number for number, row in enumerate(rows) if row.published is not None]
     parts = [
         Padding(table(labels, some, theirs), (1, 0, 0, GAP))
-        for some in deal(labels, figures, width, GAP)
+        for some in deal(labels, metrics, width, GAP)
     ]
     names = {case.name for case in cases}
     told = _remarks(cases, [run for run in result.cases if run.name in names])
@@ -99,28 +99,28 @@ def _label(head: str, rows: Sequence[_CaseRow], say: Callable[[CaseStatistics], 
     return Column(head, [say(row.case) if row.published is None else "" for row in rows])
 
 
-def _figure(figure: str, cases: Sequence[CaseStatistics], rows: Sequence[_CaseRow]) -> Column:
-    means = [case.figures[figure].mean for case in cases if figure in case.figures]
-    fitting = unit(figure, means)
-    group, _, last = figure.rpartition(".")
+def _metric(metric: str, cases: Sequence[CaseStatistics], rows: Sequence[_CaseRow]) -> Column:
+    means = [case.figures[metric].mean for case in cases if metric in case.figures]
+    fitting = unit(metric, means)
+    group, _, last = metric.rpartition(".")
     return Column(
-        _head(last, fitting), [_cell(figure, row, fitting) for row in rows], group, fitting.name
+        _head(last, fitting), [_cell(metric, row, fitting) for row in rows], group, fitting.name
     )
 
 
 def _head(name: str, fitting: Unit) -> str:
-    """Return a figure's own name, word below word, without the unit that stands under it."""
+    """Return a metric's own name, word below word, without the unit that stands under it."""
     ending = next((each for each in _SUFFIXES if fitting.name and name.endswith(each)), "")
     return name.removesuffix(ending).replace("_", "\n")
 
 
-def _cell(figure: str, row: _CaseRow, fitting: Unit) -> str:
+def _cell(metric: str, row: _CaseRow, fitting: Unit) -> str:
     """Write what was measured; or what others did, one value or the least and the greatest."""
     if row.published is not None:
-        theirs = values(row.published, figure)
+        theirs = values(row.published, metric)
         ends = dict.fromkeys(fitting.write(each(theirs)) for each in (min, max) if theirs)
         return " to ".join(ends)
-    if (found := row.case.figures.get(figure)) is None:
+    if (found := row.case.figures.get(metric)) is None:
         return _UNKNOWN
     few = f" (n {found.n})" if found.n < row.case.runs else ""
     return fitting.write_statistic(found) + few
@@ -189,13 +189,13 @@ def check_lines(
 def _check_lines(verdict: Verdict, where: str) -> Iterator[tuple[str, str]]:
     style = "red" if verdict.failed else "green"
     reason = f" ({verdict.why})" if verdict.why else ""
-    figure = f"{where}: {verdict.figure}" if where else verdict.figure
+    metric = f"{where}: {verdict.figure}" if where else verdict.figure
     if verdict.total == 1:
         held = "failed" if verdict.failed else "held"
-        yield f"{figure} is {verdict.value}, expected {verdict.text}: {held}{reason}", style
+        yield f"{metric} is {verdict.value}, expected {verdict.text}: {held}{reason}", style
         return
     held = f"held in {verdict.held} of {verdict.total} runs"
-    yield f"{figure}, expected {verdict.text}: {held}{reason}", style
+    yield f"{metric}, expected {verdict.text}: {held}{reason}", style
     for each in verdict.failed[:_MOST_FAILURES]:
         yield f"  failed: {run_name(each.run)}: {each.value}", "red"
     if len(verdict.failed) > _MOST_FAILURES:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ccplay.model.traffic import TRAFFIC
+
 FILE = {
     "title": "One line, for people",
     "topology": "What to build: h1 - r - h2, or pairs of hosts around two routers",
@@ -26,7 +28,7 @@ STEP = {
 LINK = {"classes": STEP["classes"], "queue": "The queue in front of the link"}
 
 CLASS = {
-    "traffic": "Names of flows, downloads, pings and UDP, or all of a kind",
+    "traffic": f"Names of traffic, or all of a kind: {', '.join(kind.plural for kind in TRAFFIC)}",
     "queue": "Its queue; the link's own where nothing is said",
 }
 

@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 from ccplay.model.quoting import MisfitError, quote
 from ccplay.scenario.bounded import DEEPEST
 
-Path: TypeAlias = tuple[str, ...]
+KeyPath: TypeAlias = tuple[str, ...]
 """Keys, from the outermost table inwards; members of lists by their number."""
 
-NOWHERE: Path = ()
+NOWHERE: KeyPath = ()
 
 # Looser than TOML, whose bare keys have no arrows: nobody quotes twice in a shell.
 _PART = re.compile(r"""\s*("(?:[^"\\]|\\.)*"|'[^']*'|[^\s.\[\]"'=]+)\s*""")
@@ -20,7 +20,7 @@ _NEXT = re.compile(r"\.|(?=\[)")
 _INDEX = re.compile(r"\[\s*([0-9]+)\s*\]\s*")
 
 
-def read_path(value: Any) -> Path:
+def read_path(value: Any) -> KeyPath:
     """Read a path; ``timeline[0]`` is the same as ``timeline.0``. Raises ``MisfitError``."""
     if isinstance(value, str):
         path, end = _scan(value)
@@ -29,7 +29,7 @@ def read_path(value: Any) -> Path:
     raise MisfitError(f'{quote(value)} is no path such as "links.bottleneck.queue.limit"')
 
 
-def split_setting(text: str) -> tuple[str, Path, str]:
+def split_setting(text: str) -> tuple[str, KeyPath, str]:
     """Split ``PATH=VALUE`` into the path as it is written, the path, and the value's text.
 
     Raises ``MisfitError``.
@@ -41,7 +41,7 @@ def split_setting(text: str) -> tuple[str, Path, str]:
     return text[:end].strip(), path, text[end + 1 :].strip()
 
 
-def _scan(text: str) -> tuple[Path, int]:
+def _scan(text: str) -> tuple[KeyPath, int]:
     """Return the path with which a text begins, and where it ends."""
     parts: list[str] = []
     end = 0

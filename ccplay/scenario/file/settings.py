@@ -9,7 +9,7 @@ from typing import Any
 from ccplay.model.quoting import MisfitError, quote
 from ccplay.scenario import bounded
 from ccplay.scenario.file.mistakes import Mistakes, Place, SetPath
-from ccplay.scenario.file.paths import Path, split_setting
+from ccplay.scenario.file.paths import KeyPath, split_setting
 from ccplay.scenario.file.tree import Node, Reader, grow
 
 MOST_SETTINGS = 1000
@@ -20,7 +20,7 @@ _OPENS = ("[", "{", '"', "'")
 class Setting:
     """A value, where it goes, and how to speak of it."""
 
-    path: Path
+    path: KeyPath
     value: Node
 
     @property

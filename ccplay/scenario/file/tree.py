@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from ccplay.model.quoting import MisfitError, did_you_mean, quote
 from ccplay.scenario.file.mistakes import Mistakes, Place, spell
-from ccplay.scenario.file.paths import Path
+from ccplay.scenario.file.paths import KeyPath
 
 T = TypeVar("T")
 
@@ -48,7 +48,9 @@ def overlay(below: Node, above: Node) -> Node:
     return Node(above.place, merged)
 
 
-def _graft(below: Node, path: Path, above: Node, at: Place, spend: Callable[[int], None]) -> Node:
+def _graft(
+    below: Node, path: KeyPath, above: Node, at: Place, spend: Callable[[int], None]
+) -> Node:
     if not path:
         return overlay(below, above)
     key, rest = path[0], path[1:]
@@ -71,7 +73,7 @@ def _graft(below: Node, path: Path, above: Node, at: Place, spend: Callable[[int
     return Node(below.place, table)
 
 
-def _planted(path: Path, above: Node, at: Place) -> Node:
+def _planted(path: KeyPath, above: Node, at: Place) -> Node:
     for key in reversed(path):
         above = Node(at, {key: above})
     return above
@@ -94,7 +96,7 @@ class Reader:
             text = f"more than {MOST_READ:,} keys and values, all cases and points counted"
             self.mistakes.refuse(text)
 
-    def graft(self, below: Node, path: Path, above: Node, at: Place) -> Node:
+    def graft(self, below: Node, path: KeyPath, above: Node, at: Place) -> Node:
         """Return ``below`` with ``above`` laid over what ``path`` leads to.
 
         Tables on the way that are not there are made and stand ``at``, where the path does. A path

@@ -6,6 +6,7 @@ from ccplay.ui.dialogs.congestion import CongestionDialog
 from ccplay.ui.dialogs.links import LinkDialog
 from ccplay.ui.dialogs.mark import MarkDialog
 from ccplay.ui.dialogs.queue import QueueDialog
+from ccplay.ui.dialogs.short_flows import ShortFlowsDialog
 from ccplay.ui.dialogs.traffic import DownloadDialog, FlowDialog, PingDialog
 from ccplay.ui.dialogs.udp import UdpDialog
 
@@ -19,5 +20,6 @@ __all__ = [
     "MarkDialog",
     "PingDialog",
     "QueueDialog",
+    "ShortFlowsDialog",
     "UdpDialog",
 ]

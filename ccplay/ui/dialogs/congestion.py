@@ -11,7 +11,7 @@ from textual.widgets import Static
 from ccplay.model.commands import SetCongestionControl
 from ccplay.state.lab_state import LabState
 from ccplay.ui.dialogs.base import Dialog, available
-from ccplay.ui.dialogs.fields import Row, Steps
+from ccplay.ui.dialogs.fields import LabelledRow, Steps
 from ccplay.ui.dialogs.hosts import running_flows
 from ccplay.ui.dialogs.menu import Menu, feature_items
 
@@ -44,7 +44,7 @@ class CongestionDialog(Dialog):
     def controls(self) -> Iterable[Widget]:
         """Whose algorithm, then which; the focus starts in the list."""
         return (
-            Row("of", self.target),
+            LabelledRow("of", self.target),
             Static(classes="gap"),
             self.menu,
             Static(classes="detail", markup=False),

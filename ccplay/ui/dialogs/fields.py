@@ -242,10 +242,10 @@ def _initials(text: str) -> set[str]:
     return {each[0].lower() for each in re.findall(r"[^\W\d]+|\d+", text)}
 
 
-class Row(Horizontal):
+class LabelledRow(Horizontal):
     """A label and the control that it names."""
 
-    DEFAULT_CSS = "Row { height: 1; }"
+    DEFAULT_CSS = "LabelledRow { height: 1; }"
 
     def __init__(self, label: str, control: Widget) -> None:
         super().__init__(Label(label), control)

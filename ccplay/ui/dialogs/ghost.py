@@ -14,7 +14,7 @@ from ccplay.model.wording import describe
 from ccplay.stream.sources import check_recording
 from ccplay.ui.cells.sheet import fit
 from ccplay.ui.dialogs.base import Question, available
-from ccplay.ui.dialogs.fields import Field, Row, Steps
+from ccplay.ui.dialogs.fields import Field, LabelledRow, Steps
 from ccplay.ui.dialogs.menu import Item, Menu
 from ccplay.ui.plots.ghosts import Choice, next_action, of_session
 from ccplay.ui.recordings import Found, find
@@ -67,7 +67,7 @@ class GhostDialog(Question[Choice]):
             ],
             self.glyphs,
         )
-        self._row = Row("lined up", self.lined_up)
+        self._row = LabelledRow("lined up", self.lined_up)
 
     def controls(self) -> Iterable[Widget]:
         """Return the list, then what it has not."""

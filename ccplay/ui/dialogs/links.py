@@ -15,7 +15,7 @@ from ccplay.model.network import BOTTLENECK, Network
 from ccplay.model.values import LinkSetting
 from ccplay.state.lab_state import LabState
 from ccplay.ui.dialogs.base import Dialog
-from ccplay.ui.dialogs.fields import Field, Row, Steps
+from ccplay.ui.dialogs.fields import Field, LabelledRow, Steps
 
 _SETTINGS = {name: each for name, each in fields_of(SetLink).items() if each.label}
 
@@ -53,7 +53,7 @@ class LinkDialog(Dialog):
     """Change rate, delay, jitter, loss or marking of a link; only what was edited is sent."""
 
     DEFAULT_CSS = """
-    LinkDialog Row { height: auto; }
+    LinkDialog LabelledRow { height: auto; }
     LinkDialog .note { width: 1fr; height: auto; padding-left: 1; color: $text-muted; }
     """
 
@@ -80,11 +80,11 @@ class LinkDialog(Dialog):
         controls: dict[str, Widget] = {**self.entries}
         if why := self._lack_of_marking():
             note = self.glyphs.translate(f"{self.glyphs.missing} {why}")
-            controls["mark"] = Row("mark", Static(note, classes="note", markup=False))
+            controls["mark"] = LabelledRow("mark", Static(note, classes="note", markup=False))
         return (
-            Row("link", self.link),
+            LabelledRow("link", self.link),
             *controls.values(),
-            Row("MTU", self.mtu),
+            LabelledRow("MTU", self.mtu),
         )
 
     def on_steps_stepped(self, event: Steps.Stepped) -> None:

@@ -8,7 +8,7 @@ from ccplay.model.values import Capabilities
 from ccplay.state.lab_state import LabState
 from ccplay.ui.cells.glyphs import Glyphs
 from ccplay.ui.dialogs.base import Dialog
-from ccplay.ui.dialogs.fields import Row, Steps
+from ccplay.ui.dialogs.fields import LabelledRow, Steps
 
 
 class PathDialog(Dialog):
@@ -39,7 +39,7 @@ class PathDialog(Dialog):
         return self.source.value, self.sink.value
 
 
-class MonitorRow(Row):
+class MonitorRow(LabelledRow):
     """Asks whether to follow each packet; where this kernel can't, it says why."""
 
     DEFAULT_CSS = """

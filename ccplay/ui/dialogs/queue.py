@@ -15,7 +15,7 @@ from ccplay.model.fields import Field
 from ccplay.model.values import Qdisc
 from ccplay.state.lab_state import LabState
 from ccplay.ui.dialogs.base import Dialog, available
-from ccplay.ui.dialogs.fields import Row, Steps, entry, typed
+from ccplay.ui.dialogs.fields import LabelledRow, Steps, entry, typed
 from ccplay.ui.dialogs.links import link_choices, setting_now
 from ccplay.ui.dialogs.menu import Item, Menu, feature_items
 
@@ -41,7 +41,7 @@ class QueueDialog(Dialog):
     def controls(self) -> Iterable[Widget]:
         """Which link, which kind, and the parameters of the kind under the highlight."""
         return (
-            Row("link", self.link),
+            LabelledRow("link", self.link),
             self.menu,
             Static(classes="detail", markup=False),
             *self.forms.values(),

@@ -14,7 +14,7 @@ from ccplay.files import writing
 from ccplay.scenario.writing import write
 from ccplay.state.lab_state import LabState
 from ccplay.ui.dialogs.base import Question
-from ccplay.ui.dialogs.fields import Field, Row, Steps
+from ccplay.ui.dialogs.fields import Field, LabelledRow, Steps
 from ccplay.ui.playhead import Playhead
 from ccplay.units import format_clock
 
@@ -57,7 +57,7 @@ class SaveDialog(Question[Path]):
             Static(said, classes="detail", markup=False),
             Static(classes="gap"),
             self.name_of_file,
-            Row("what", self.part),
+            LabelledRow("what", self.part),
         )
 
     def command(self) -> Path | None:

@@ -10,7 +10,7 @@ from textual.widgets import Static
 from ccplay.model.traffic_commands import StartDownload, StartFlow, StartPing
 from ccplay.state.lab_state import LabState
 from ccplay.ui.dialogs.base import available
-from ccplay.ui.dialogs.fields import Row, Steps, entries, typed
+from ccplay.ui.dialogs.fields import LabelledRow, Steps, entries, typed
 from ccplay.ui.dialogs.hosts import next_sender
 from ccplay.ui.dialogs.menu import Item, Menu, feature_items
 from ccplay.ui.dialogs.path import MonitorRow, PathDialog
@@ -39,10 +39,10 @@ class FlowDialog(PathDialog):
         return (
             self.menu,
             Static(classes="detail", markup=False),
-            Row("from", self.source),
-            Row("to", self.sink),
+            LabelledRow("from", self.source),
+            LabelledRow("to", self.sink),
             *(each for name, each in self.entries.items() if name != "flow"),
-            Row("ECN", self.ecn),
+            LabelledRow("ECN", self.ecn),
             self.monitor,
             self.entries["flow"],
         )
@@ -90,9 +90,9 @@ class DownloadDialog(PathDialog):
         """Put the size first, with the focus."""
         return (
             *self.entries.values(),
-            Row("web server", self.source),
-            Row("wget on", self.sink),
-            Row("congestion", self.cc),
+            LabelledRow("web server", self.source),
+            LabelledRow("wget on", self.sink),
+            LabelledRow("congestion", self.cc),
         )
 
     def command(self) -> StartDownload:
@@ -116,8 +116,8 @@ class PingDialog(PathDialog):
     def controls(self) -> Iterable[Widget]:
         """Put the path first, then how often."""
         return (
-            Row("from", self.source),
-            Row("to", self.sink),
+            LabelledRow("from", self.source),
+            LabelledRow("to", self.sink),
             *self.entries.values(),
         )
 

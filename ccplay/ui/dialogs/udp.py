@@ -8,7 +8,7 @@ from textual.widget import Widget
 
 from ccplay.model.traffic_commands import StartUdp
 from ccplay.state.lab_state import LabState
-from ccplay.ui.dialogs.fields import Row, entries, typed
+from ccplay.ui.dialogs.fields import LabelledRow, entries, typed
 from ccplay.ui.dialogs.path import MonitorRow, PathDialog
 
 
@@ -31,8 +31,8 @@ class UdpDialog(PathDialog):
         rate, packet, *others = self.entries.values()
         return (
             *(rate, packet),
-            Row("from", self.source),
-            Row("to", self.sink),
+            LabelledRow("from", self.source),
+            LabelledRow("to", self.sink),
             *others,
             self.monitor,
         )

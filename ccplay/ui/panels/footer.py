@@ -20,6 +20,7 @@ LIVE = (
     ("g", "ghost"),
     ("m", "mark"),
     ("h", "trace"),
+    ("n", "short flows"),
     ("b", "way back"),
     ("t", "theme"),
     ("v", "values"),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ccplay.analysis.receiver_table import Finish, Receiver
-from ccplay.analysis.receiver_table import Row as Second
+from ccplay.analysis.checkpoint import Checkpoint
+from ccplay.analysis.receiver_table import Receiver, Second
 from ccplay.ui.cells.sheet import Row, Run, fit
 from ccplay.ui.view import View
 
@@ -26,7 +26,7 @@ def rows(view: View, width: int, height: int) -> list[Row]:
     room = width - 1 - _CLOCK
     column = min(max(room // len(table.flows), _LEAST), _MOST)
     names = table.flows[: room // column]
-    finish = table.finish()
+    finish = table.checkpoint()
     # The checkpoint stays in sight: at its place, or above the seconds that followed it.
     seconds = table.rows(most=height - 1 - (finish is not None))
     lines = [(float(each.elapsed_s), _second(view, names, each, column)) for each in seconds]
@@ -63,7 +63,7 @@ def _second(view: View, names: tuple[str, ...], second: Second, column: int) -> 
 
 
 def _finish(
-    view: View, table: Receiver, names: tuple[str, ...], finish: Finish, column: int
+    view: View, table: Receiver, names: tuple[str, ...], finish: Checkpoint, column: int
 ) -> list[Run]:
     ink = f"bold {view.ink('cursor')}"
     clock = f"{finish.elapsed_s:.{2 if finish.elapsed_s < 100 else 1}f} s"
@@ -71,19 +71,19 @@ def _finish(
     if _rate_cells(column) != _RATES[0][1]:
         return [*row, (_in_words(finish, len(names) * column), ink)]
     ratio = "" if finish.ratio is None else f"ratio {finish.ratio:.3f}"
-    for name, amount in zip(names, finish.bytes, strict=False):
+    for name in names:
         said = "done" if name == finish.first else ratio if name in table.sizes else ""
         cells = _rate_cells(column)
-        row.append((_amount(amount, column - cells) + said.rjust(cells), ink))
+        row.append((_amount(finish.bytes.get(name), column - cells) + said.rjust(cells), ink))
     return row
 
 
-def _in_words(finish: Finish, width: int) -> str:
+def _in_words(finish: Checkpoint, width: int) -> str:
     """Say the checkpoint, with the bytes where there is room."""
     said = f" flow {finish.first} done"
     if finish.ratio is None:
         return said
-    one, other = (amount or 0 for amount in finish.bytes[:2])
+    one, other = list(finish.bytes.values())[:2]
     full = f"{said}  {one:,}/{other:,} = {finish.ratio:.3f}"
     return full if len(full) <= width else f"{said}  ratio {finish.ratio:.3f}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ccplay.analysis.metrics import check_figures, measurable, merits
+from ccplay.analysis.metrics import check_metrics, measurable, metrics_of
 from ccplay.analysis.summary import summarise
 from ccplay.errors import ScenarioError
 from ccplay.scenario.file.library import find
@@ -14,7 +14,7 @@ from tests.unit.test_summary import session
 
 
 def test_members_of_lists_go_by_their_names() -> None:
-    figures = merits(summarise(session(), "a"))
+    figures = metrics_of(summarise(session(), "a"))
     assert {"flows.1.goodput_bps", "queues.r->h2.qlen_p50", "pings.p1.p50_ms"} <= set(figures)
     assert "flows.1.fct_s" not in figures, "what is null is no number"
     assert not any(name.startswith(("health", "parameters", "repeat")) for name in figures)
@@ -30,12 +30,12 @@ def test_what_was_measured_could_be_named_before() -> None:
 @pytest.mark.parametrize("figure", ["checkpoint.ration", "flows.3.fct_s", "flows.1.cc", "ratio"])
 def test_a_figure_that_nothing_measures_is_refused(figure: str) -> None:
     with pytest.raises(ScenarioError, match="nothing measures"):
-        check_figures(_expecting(figure))
+        check_metrics(_expecting(figure))
 
 
 def test_a_figure_that_is_measured_passes() -> None:
-    check_figures(_expecting("checkpoint.ratio"))
-    check_figures(_expecting("queues.r->h2.qlen_p50"))
+    check_metrics(_expecting("checkpoint.ratio"))
+    check_metrics(_expecting("queues.r->h2.qlen_p50"))
 
 
 def _expecting(figure: str) -> Scenario:

@@ -1,0 +1,256 @@
+"""The result of a flow: what its parallel streams did together, and its columns of tables."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+
+from ccplay.model.values import Monitored
+from ccplay.state.columns import (
+    MILLISECONDS,
+    MONITORED,
+    RATE,
+    SECONDS,
+    SEGMENTS,
+    SIZE,
+    Column,
+    Table,
+)
+from ccplay.state.connections import Flow
+from ccplay.state.percentiles import percentile
+from ccplay.state.rounding import delays, mean, milliseconds, percentiles_ms, rate_bps
+from ccplay.state.samples import Sampled
+
+
+class Switch(msgspec.Struct, frozen=True):
+    """A running flow took another congestion control."""
+
+    t: float
+    """Seconds since the start of the stream."""
+    cc: str
+
+
+class Misbehaviour(msgspec.Struct, frozen=True):
+    """What a congestion control did that was no good to its flow."""
+
+    t: float
+    """Seconds since the start of the stream; it had lasted for some by then."""
+    until: float | None
+    """Null where it lasted until the flow ended."""
+    cc: str
+    wrong: str
+    """Such as ``keeps cwnd at 1``."""
+
+
+class FlowResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A long-lived flow, its parallel streams together.
+
+    cwnd and srtt percentiles are over all sweeps in which a stream was sampled.
+    """
+
+    id: str
+    cc: str
+    """The algorithm that it started with; ``switches`` has later ones."""
+    switches: list[Switch]
+    src: str
+    dst: str
+    streams: int
+    started_s: float
+    """Seconds since the start of the stream."""
+    goodput_bps: float | None
+    """Payload acknowledged by the receiver, in bits, over ``duration_s``."""
+    bytes: int
+    """Payload acknowledged."""
+    duration_s: float
+    fct_s: float | None = None
+    """Flow completion time: from its first to its last byte; null where it had no fixed size, or
+    was not done."""
+    retransmits: int
+    """Segments sent again."""
+    loss: float | None = None
+    """Share of its segments that were sent again."""
+    tx_bps: float | None = None
+    """Payload sent, what was sent again included, in bits, over ``duration_s``."""
+    ecn: bool = False
+    """Both ends agreed on ECN."""
+    cwnd_p50: float | None
+    """Segments."""
+    cwnd_p99: float | None
+    cwnd_max: float | None
+    slow_start_s: float | None = None
+    """From its start until slow start was left: by a loss, a mark or HyStart; null if never."""
+    slow_start_cwnd: float | None = None
+    """The cwnd that slow start had reached then, in segments."""
+    srtt_p50_ms: float | None
+    srtt_p95_ms: float | None
+    srtt_p99_ms: float | None
+    srtt_mean_ms: float | None = None
+    """Mean over all sweeps: there and back."""
+    min_rtt_ms: float | None
+    """The least RTT that the kernel has measured."""
+    misbehaved: list[Misbehaviour] = []
+    """What its algorithms did that was no good; of parallel streams, what any of them had."""
+    delay_mean_ms: float | None = None
+    """One way, from the sending host's IP to the receiving one's, over every packet that arrived;
+    null where the flow was not monitored, as what follows."""
+    delay_min_ms: float | None = None
+    delay_max_ms: float | None = None
+    rx_bps: float | None = None
+    """Payload that arrived, what came twice included, in bits, over ``duration_s``."""
+    packets: int | None = None
+    """Sent until the newest that arrived, each copy counted; those without payload are not."""
+    packet_loss: float | None = None
+    """Share of those that did not arrive."""
+    error: str | None
+    """Why it died, where nobody asked for it."""
+
+    @property
+    def algorithms(self) -> str:
+        """Its algorithms in their order: ``reno → cubic``."""
+        return " → ".join([self.cc, *(switch.cc for switch in self.switches)])
+
+    @property
+    def path(self) -> str:
+        """From where to where: ``h1 → h2``."""
+        return f"{self.src} → {self.dst}"
+
+
+TABLES = (
+    Table(
+        "Flows",
+        (
+            Column("flow", ("id",)),
+            Column("algorithm", ("algorithms",), short="cc"),
+            Column("path", ("path",), brief=()),
+            Column("goodput", ("goodput_bps",), RATE),
+            Column("payload", ("bytes",), SIZE, short="bytes"),
+            Column("time", ("duration_s",), SECONDS),
+            Column("retransmits", ("retransmits",), SEGMENTS, short="retr"),
+            Column(
+                "cwnd",
+                ("cwnd_p50", "cwnd_p99", "cwnd_max"),
+                SEGMENTS,
+                ("p50", "p99", "max"),
+                brief=(0, 1),
+            ),
+            Column(
+                "srtt",
+                ("srtt_p50_ms", "srtt_p95_ms", "srtt_p99_ms"),
+                MILLISECONDS,
+                ("p50", "p95", "p99"),
+                brief=(0, 2),
+            ),
+            Column("least RTT", ("min_rtt_ms",), MILLISECONDS, brief=()),
+        ),
+    ),
+    MONITORED,
+)
+METRICS = {
+    "delay_mean_ms": "mean one-way delay",
+    "delay_min_ms": "least one-way delay",
+    "delay_max_ms": "greatest one-way delay",
+}
+"""Its metrics in words."""
+
+
+def result(state: Sampled, flow: Flow) -> FlowResult:
+    """Return what a flow has measured until now; ``flow`` is its first stream."""
+    first, streams = flow, list(state.streams[flow.name].values())
+    size = state.sizes.get(flow.name)
+    sent = first.bytes if first.ended is not None else _sum_of_last(streams, "bytes_acked")
+    retransmits = (
+        first.retransmits if first.ended is not None else _sum_of_last(streams, "total_retrans")
+    )
+    # Where it has ended, the first stream has the sum of all.
+    total = first.sent if first.ended is not None else sum(each.sent for each in streams)
+    duration = first.duration_s if first.ended is not None else state.now - first.started
+    cwnd, srtt, least = (_values(streams, name) for name in ("cwnd", "srtt_us", "min_rtt_us"))
+    srtt_p50, srtt_p95, srtt_p99 = percentiles_ms(srtt, 50, 95, 99)
+    slow_start_s, slow_start_cwnd = _slow_start(state, first)
+    changes = first.cc_changes or [(first.started, first.cc)]
+    return FlowResult(
+        id=first.name,
+        cc=changes[0][1],
+        switches=[Switch(round(t, 3), cc) for t, cc in changes[1:]],
+        src=first.src,
+        dst=first.dst,
+        streams=len(streams),
+        started_s=round(first.started, 3),
+        goodput_bps=rate_bps(sent, duration),
+        bytes=sent,
+        duration_s=round(duration, 3),
+        fct_s=_completion_time(size, first),
+        retransmits=retransmits,
+        tx_bps=rate_bps(total, duration) if total else None,
+        ecn=first.ecn,
+        srtt_mean_ms=milliseconds(mean(srtt)),
+        loss=_lost_share(retransmits, sent, first.mss),
+        cwnd_p50=percentile(cwnd, 50),
+        cwnd_p99=percentile(cwnd, 99),
+        cwnd_max=percentile(cwnd, 100),
+        slow_start_s=slow_start_s,
+        slow_start_cwnd=slow_start_cwnd,
+        srtt_p50_ms=srtt_p50,
+        srtt_p95_ms=srtt_p95,
+        srtt_p99_ms=srtt_p99,
+        min_rtt_ms=milliseconds(min((each for each in least if each > 0), default=None)),
+        **delays(first.monitored),
+        **_arrivals(first.monitored, duration),
+        misbehaved=[each for stream in streams for each in _misbehaved(stream)],
+        error=first.error,
+    )
+
+
+def _misbehaved(flow: Flow) -> list[Misbehaviour]:
+    """Return what a connection's algorithms did wrong, from when to when."""
+    ends = [*(round(each.t, 3) for each in flow.misbehaved[1:]), None]
+    return [
+        Misbehaviour(round(each.t, 3), until, each.cc, each.wrong)
+        for each, until in zip(flow.misbehaved, ends, strict=False)
+        if each.wrong
+    ]
+
+
+def _arrivals(seen: Monitored | None, duration: float) -> dict[str, Any]:
+    """Return what has become of a flow's packets, where they were followed."""
+    if seen is None:
+        return {}
+    return {
+        "rx_bps": rate_bps(seen.received_bytes, duration),
+        "packets": seen.sent,
+        "packet_loss": round(1 - seen.received / seen.sent, 6) if seen.sent else None,
+    }
+
+
+def _slow_start(state: Sampled, flow: Flow) -> tuple[float | None, float | None]:
+    """Return how long the first slow start lasted, and its cwnd: until ssthresh was finite."""
+    ssthresh, cwnd = flow.series["ssthresh"], flow.series["cwnd"]
+    ticks = range(max(ssthresh.first, state.sweeps.first, 0), ssthresh.end)
+    left = next((tick for tick in ticks if ssthresh.at(tick) is not None), None)
+    if left is None:
+        return None, None
+    reached = cwnd.extremes(cwnd.first, left + 1)
+    took = round(state.sweeps.time(left) - flow.started, 3)
+    return took, None if reached is None else reached[1]
+
+
+def _completion_time(size: int | None, flow: Flow) -> float | None:
+    """Return how long a flow of a fixed size took, None where it has no end of its own."""
+    done = size is not None and flow.ended is not None and flow.bytes >= size
+    return round(flow.duration_s, 3) if done else None
+
+
+def _lost_share(retransmits: int, sent: int, mss: int) -> float | None:
+    segments = math.ceil(sent / mss) + retransmits if mss else 0
+    return round(retransmits / segments, 6) if segments else None
+
+
+def _values(streams: list[Flow], name: str) -> list[float]:
+    return [value for flow in streams for value in flow.series[name].all()]
+
+
+def _sum_of_last(streams: list[Flow], name: str) -> int:
+    """Add up the newest values of a counter; exact to a ten-millionth (series are floats)."""
+    return round(sum(flow.series[name].newest or 0 for flow in streams))

@@ -1,0 +1,91 @@
+"""What sessions keep of each kind of traffic: a row for each row of ``TRAFFIC``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from ccplay.model.traffic import KINDS, TRAFFIC
+from ccplay.state import (
+    connections,
+    downloads,
+    flow_result,
+    pings,
+    short_flows,
+    udp,
+)
+from ccplay.state.columns import Table
+from ccplay.state.downloads import DownloadResult
+from ccplay.state.flow_result import FlowResult
+from ccplay.state.pings import PingResult
+from ccplay.state.samples import Sampled
+from ccplay.state.short_flows import ShortFlowsResult
+from ccplay.state.traffic import Handlers, Traffic
+from ccplay.state.udp import UdpResult
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kept:
+    """What is kept of a kind, and what it comes to."""
+
+    handlers: Handlers
+    """What its events change."""
+    result: Callable[[Any, Any], msgspec.Struct]
+    """Returns the result of one, of a state and the traffic in it."""
+    tables: tuple[Table, ...]
+    """What a terminal and a page show of its results."""
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    """In words those metrics of its result that mean something else than elsewhere."""
+
+
+KEPT: Mapping[str, Kept] = {
+    "flow": Kept(connections.HANDLERS, flow_result.result, flow_result.TABLES, flow_result.METRICS),
+    "download": Kept(downloads.HANDLERS, downloads.result, downloads.TABLES, downloads.METRICS),
+    "ping": Kept(pings.HANDLERS, pings.result, pings.TABLES, pings.METRICS),
+    "udp": Kept(udp.HANDLERS, udp.result, udp.TABLES, udp.METRICS),
+    "short-flows": Kept(
+        short_flows.HANDLERS, short_flows.result, short_flows.TABLES, short_flows.METRICS
+    ),
+}
+"""By name of the kind."""
+
+
+class RunResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Which run of which case it was: what every result begins with."""
+
+    name: str
+    parameters: dict[str, str | int | float | bool] = msgspec.field(default_factory=dict)
+    """Where in the file's matrix the case lies, by axis."""
+    repeat: int = 1
+    attempt: int = 1
+    """More than 1 where earlier attempts could not be trusted; see ``Result.discarded``."""
+    recording: str | None = None
+    """Where its stream is kept, seen from the result's own file."""
+    duration_s: float
+    """From the moment at which the network stood to the last event."""
+    interrupted: bool
+
+
+class TrafficResults(RunResult, frozen=True, kw_only=True):
+    """What a run measured of its traffic: a list a kind, named as ``TrafficKind.group``."""
+
+    flows: list[FlowResult] = msgspec.field(default_factory=list)
+    pings: list[PingResult] = msgspec.field(default_factory=list)
+    downloads: list[DownloadResult] = msgspec.field(default_factory=list)
+    udp: list[UdpResult] = msgspec.field(default_factory=list)
+    short_flows: list[ShortFlowsResult] = msgspec.field(default_factory=list)
+
+
+def results(state: Sampled) -> dict[str, list[Any]]:
+    """Return the results of all traffic by ``TrafficKind.group``, in the order of its start."""
+    found: dict[str, list[Any]] = {kind.group: [] for kind in TRAFFIC}
+    for each in state.traffic.values():
+        found[KINDS[each.kind].group].append(_result(state, each))
+    return found
+
+
+def _result(state: Sampled, each: Traffic) -> msgspec.Struct:
+    return KEPT[each.kind].result(state, each)

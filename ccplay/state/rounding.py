@@ -1,0 +1,42 @@
+"""Numbers of results, rounded as results have them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import fmean
+from typing import Any
+
+from ccplay.model.values import Monitored
+from ccplay.state.percentiles import percentile
+
+
+def rate_bps(size: int, seconds: float) -> float | None:
+    """Return bytes over seconds in bit/s, None where no time has passed."""
+    return round(size * 8 / seconds, 1) if seconds > 0 and math.isfinite(seconds) else None
+
+
+def milliseconds(microseconds: float | None) -> float | None:
+    """Return microseconds in milliseconds, to the microsecond."""
+    return None if microseconds is None else round(microseconds / 1000, 3)
+
+
+def mean(values: Sequence[float]) -> float | None:
+    """Return the mean of values, None where there are none."""
+    return round(fmean(values), 3) if values else None
+
+
+def percentiles_ms(microseconds: Sequence[float], *percents: float) -> list[float | None]:
+    """Return percentiles of times in milliseconds, None where there are none."""
+    return [milliseconds(percentile(microseconds, each)) for each in percents]
+
+
+def delays(seen: Monitored | None) -> dict[str, Any]:
+    """Return the one-way delays of monitored traffic by the results' names of them."""
+    if seen is None:
+        return {}
+    return {
+        "delay_mean_ms": milliseconds(seen.delay_mean_us),
+        "delay_min_ms": milliseconds(seen.delay_min_us),
+        "delay_max_ms": milliseconds(seen.delay_max_us),
+    }

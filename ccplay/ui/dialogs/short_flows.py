@@ -1,0 +1,58 @@
+"""The dialog that starts short flows: transfers that arrive at random."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from textual.widget import Widget
+
+from ccplay.model.traffic_commands import StartShortFlows
+from ccplay.state.lab_state import LabState
+from ccplay.ui.dialogs.fields import LabelledRow, Steps, entries, typed
+from ccplay.ui.dialogs.menu import Item, feature_items
+from ccplay.ui.dialogs.path import PathDialog
+
+_SIZES = (
+    ("pareto", "pareto: heavy-tailed, a few hold most bytes"),
+    ("fixed", "fixed: each has the mean size"),
+)
+
+
+class ShortFlowsDialog(PathDialog):
+    """Start TCP transfers at random moments, each over a connection of its own."""
+
+    HEADING = "Short flows"
+    START = "Input"
+    VERB = "start"
+
+    def __init__(self, state: LabState, selected_flow: str | None) -> None:
+        """Offer the path that the first flow takes too, and the sender's own algorithm."""
+        super().__init__(state, selected_flow)
+        self.entries = entries(StartShortFlows, self.glyphs)
+        self.sizes = Steps(_SIZES, self.glyphs)
+        controls = [Item("", "default"), *feature_items(self.capabilities.congestion_controls)]
+        names = [(each.key, each.label) for each in controls if not each.missing]
+        self.cc = Steps(names, self.glyphs)
+
+    def controls(self) -> Iterable[Widget]:
+        """Put the load first, with the focus, then what it consists of."""
+        load, size, *others = self.entries.values()
+        return (
+            *(load, size),
+            LabelledRow("sizes", self.sizes),
+            LabelledRow("congestion", self.cc),
+            LabelledRow("from", self.source),
+            LabelledRow("to", self.sink),
+            *others,
+        )
+
+    def command(self) -> StartShortFlows:
+        """Return the short flows to start."""
+        source, sink = self.path()
+        return StartShortFlows(
+            **typed(self.entries),
+            src=source,
+            dst=sink,
+            cc=self.cc.value or None,
+            sizes=self.sizes.value,
+        )

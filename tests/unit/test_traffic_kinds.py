@@ -1,0 +1,108 @@
+"""Every kind of traffic is kept, summed up and shown: the tables of kinds fit each other."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from ccplay.analysis.results import INTERFACES, QUEUES, CaseResult, InterfaceResult, Result
+from ccplay.analysis.summary import summarise
+from ccplay.model.traffic import TRAFFIC
+from ccplay.report.data.naming import words
+from ccplay.report.data.result_tables import result_tables
+from ccplay.report.page.run_tables import grids
+from ccplay.state.kinds import KEPT, TrafficResults
+from ccplay.state.lab_state import LabState
+from ccplay.state.short_flows import SizeClass
+from ccplay.state.udp import UdpResult
+from tests.unit import test_monitored, test_short_flows, test_summary
+
+
+@pytest.fixture(scope="module")
+def runs() -> list[CaseResult]:
+    """Return results in which each kind of traffic, a queue and an interface occur."""
+    monitored = LabState()
+    for event in test_monitored.EVENTS:
+        monitored.apply(event)
+    found = [
+        summarise(state, "x")
+        for state in (test_summary.session(), test_short_flows.told(), monitored)
+    ]
+    counted = InterfaceResult(
+        id="r-eth1",
+        node="r",
+        link="r->h2",
+        sent=1,
+        sent_bytes=2,
+        received=3,
+        received_bytes=4,
+        dropped=5,
+        lost=None,
+    )
+    return [msgspec.structs.replace(found[0], interfaces=[counted]), *found[1:]]
+
+
+def test_each_kind_is_kept_and_has_its_list_in_a_result() -> None:
+    assert list(KEPT) == [kind.name for kind in TRAFFIC]
+    lists = [name for name, hint in TrafficResults.__annotations__.items() if "list[" in hint]
+    assert sorted(lists) == sorted(kind.group for kind in TRAFFIC)
+
+
+def test_every_column_of_every_table_has_its_value(runs: list[CaseResult]) -> None:
+    """Columns name attributes: a wrong name would fail only once there is a row."""
+    shown = dict(result_tables(runs))
+    described = {table for kept in KEPT.values() for table in kept.tables}
+    assert shown.keys() == described | {QUEUES, INTERFACES}
+    for table, rows in shown.items():
+        for column in table.columns:
+            assert len(column.parts) in (0, len(column.values)), column.title
+            for _, row in rows:
+                assert column.cell(row) or isinstance(row, SizeClass)
+                assert column.brief_cell(row).count("/") <= column.cell(row).count("/")
+
+
+def test_every_metric_of_traffic_has_words(runs: list[CaseResult]) -> None:
+    """A name with underscores is no word for people."""
+    for kind in TRAFFIC:
+        (result, *_) = (each for run in runs for each in getattr(run, kind.group))
+        known = {field.name for field in msgspec.structs.fields(type(result))}
+        assert KEPT[kind.name].metrics.keys() <= known
+    assert words("short_flows.x1.small_fct_p99_ms").text == (
+        "99th percentile of FCT below 100 kB of short flows x1"
+    )
+    assert words("short_flows.x1.goodput_bps").text == "goodput of short flows x1"
+    assert words("udp.u1.sent").text == "packets sent of UDP u1"
+    assert words("pings.p1.sent").text == "pings sent of ping p1"
+    assert words("pings.p1.p95_ms").text == "95th percentile of RTT of ping p1"
+    assert words("downloads.w1.bytes").text == "bytes that arrived of download w1"
+    assert words("queues.r->h2.bytes").text == "bytes carried of queue r → h2"
+
+
+def test_the_page_shows_short_flows_by_size(runs: list[CaseResult]) -> None:
+    found = grids(Result(scenario="x", title="x", machine=None, cases=runs[1:2]))
+    (grid,) = (each for each in found if each.title == "Short flows")
+    assert grid.heads[-1] == ("flow completion time", "mean / p50 / p95 / p99, ms")
+    assert grid.rows[1] == ["", "below 100 kB", "2", "808 kbit/s", "30.0 / 30.0 / 39.0 / 39.8"]
+    assert grid.left == [True, True, False, False, False]
+
+
+def test_what_is_not_known_yet_is_said() -> None:
+    running = UdpResult(
+        id="u1",
+        src="h1",
+        dst="h2",
+        packet_bytes=1000,
+        started_s=1.0,
+        duration_s=None,
+        sent=None,
+        received=None,
+        tx_bps=None,
+        rx_bps=None,
+        loss=None,
+        jitter_ms=None,
+        error=None,
+    )
+    (table, monitored) = KEPT["udp"].tables
+    cells = [column.cell(running) for column in table.columns]
+    assert cells == ["u1", "h1 → h2", "1,000", "–", "–", "–", "– / –", "–"]
+    assert monitored.rows(running) == ()
