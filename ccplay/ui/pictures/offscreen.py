@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -20,12 +21,16 @@ from ccplay.session.session import Session
 from ccplay.stream.sources import ReplaySource
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.cells.diff_writer import ThriftyUpdate
+from ccplay.ui.cells.sheet import Sheet
 from ccplay.ui.pictures.cells import Frame, frame_of
 from ccplay.ui.playhead import WINDOW_S, Playhead
 from ccplay.units import format_clock
 
 FPS = 10
 """Frames a second, as on a terminal."""
+
+_NUDGE_S = 1e-9
+"""What floats lack when they add up: a clock must not show the second before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +114,10 @@ class Offscreen:
         head = Playhead(recorded=True, t=t, width=setting.window, speed=setting.speed)
         head.scrub(0, t)
         head.running = True
-        main.playhead = head
+        main.playhead, main.selected = head, None
+        for sheet in main.query(Sheet):
+            # Axes depend on what was shown before, but a picture may not.
+            sheet.blank(sheet.width, sheet.height)
         main.redraw()
         await self._settle()
 
@@ -124,17 +132,21 @@ class Offscreen:
         self._app.written = ""
         self._app.screen.refresh()
         await self._settle()
-        main, frames, begun = self._app.main, 0, self._app.now
-        while True:
+        main, begun, length = self._app.main, self._app.now, (end - start) / self._setting.speed
+        # Rounded, so that no last frame comes of how floats add up.
+        last = math.ceil(round(length * FPS, 6))
+        for frame in range(last + 1):
+            t = min(frame / FPS, length)
+            if frame:
+                self._app.now = begun + t + _NUDGE_S
+                main.draw()
+                if frame == last:
+                    # Numbers change less often than plots: the last frame has its own.
+                    main.redraw()
+                await self._settle()
             written, self._app.written = self._app.written, ""
             if written:
-                yield frames / FPS, written
-            if main.playhead.t >= end or not main.playhead.running:
-                return
-            frames += 1
-            self._app.now = begun + frames / FPS
-            main.draw()
-            await self._settle()
+                yield t, written
 
     async def _settle(self) -> None:
         """Wait until all that was drawn has reached the screen."""

@@ -43,7 +43,7 @@ class Line:
 
 Shape: TypeAlias = Dot | Area | Line
 
-_LIGHT, _HEAVY = 1.4, 3.0
+_LIGHT, _HEAVY = 1.5, 3.0
 """Widths of lines."""
 
 _BRAILLE = 0x2800
@@ -161,7 +161,7 @@ def _lines() -> dict[str, tuple[Shape, ...]]:
         found[char] = (Line(((x, y + down * y), *bend, (x + right * x, y)), _LIGHT),)
     for char, apart in (("═", (0, 2)), ("║", (2, 0))):
         aside, below = apart
-        line = ("lr" if below else "ud")
+        line = "lr" if below else "ud"
         (x1, y1), (x2, y2) = (ends[arm] for arm in line)
         found[char] = tuple(
             Line(((x1 + s * aside, y1 + s * below), (x2 + s * aside, y2 + s * below)), _LIGHT)
@@ -189,10 +189,7 @@ def _dashes(count: int, width: float) -> list[Line]:
     across = count > 0
     step = (WIDTH if across else HEIGHT) / abs(count)
     parts = ((step * (at + 0.2), step * (at + 0.8)) for at in range(abs(count)))
-    return [
-        Line(((a, y), (b, y)) if across else ((x, a), (x, b)), width)
-        for a, b in parts
-    ]
+    return [Line(((a, y), (b, y)) if across else ((x, a), (x, b)), width) for a, b in parts]
 
 
 def _marks() -> dict[str, tuple[Shape, ...]]:

@@ -114,9 +114,7 @@ def _words(span: Span) -> Iterator[tuple[int, str, int]]:
 
 def _traits(face: Face) -> str:
     lines = " ".join(
-        name
-        for name, on in (("underline", face.underline), ("line-through", face.strike))
-        if on
+        name for name, on in (("underline", face.underline), ("line-through", face.strike)) if on
     )
     return (
         f' fill="{face.ink}"'
