@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,7 +43,15 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--cast",
         type=Path,
         metavar="FILE",
-        help="write the replay in asciinema's format (asciicast v2), from --at to --to",
+        help="write the replay in asciinema's format (asciicast v2), from --from to --to",
+    )
+    files.add_argument(
+        "--from",
+        dest="at",
+        type=options.seconds,
+        default=argparse.SUPPRESS,
+        metavar="T",
+        help="with --cast: begin at T, as --at",
     )
     files.add_argument(
         "--to",

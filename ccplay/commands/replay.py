@@ -25,7 +25,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--at",
-        "--from",
         type=options.seconds,
         default=0.0,
         metavar="T",

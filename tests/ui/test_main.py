@@ -204,6 +204,10 @@ async def test_all_keys_at_any_time() -> None:
             await until(pilot, lambda: isinstance(app.screen, MainScreen))
 
 
+def files_in(folder: Path) -> list[str]:
+    return [each.name for each in folder.iterdir()]
+
+
 async def saved(pilot: Pilot[int], folder: Path, *names: str) -> None:
     """Wait until these pictures are there: a thread draws them."""
     await until(pilot, lambda: all((folder / name).exists() for name in names))
@@ -242,7 +246,7 @@ async def test_a_picture_is_never_written_over_anything(
         assert (tmp_path / "precious").read_text() == "mine"
         assert (tmp_path / f"{name}-2.svg").read_text().startswith("<svg")
         assert (tmp_path / f"{name}-2.png").read_bytes().startswith(b"\x89PNG")
-        assert len([*tmp_path.iterdir()]) == 5
+        assert len(files_in(tmp_path)) == 5
 
 
 async def test_a_picture_that_can_not_be_saved_is_told_with_the_reason(

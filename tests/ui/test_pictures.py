@@ -72,7 +72,7 @@ async def test_a_png_has_every_dot_of_the_plots_and_no_other() -> None:
 async def test_a_picture_is_what_the_terminal_shows_at_any_moment_and_in_any_order() -> None:
     setting = Setting(size=(100, 30), look="light", window=10.0)
     async with offscreen(RECORDING, "title", setting) as shown:
-        pictures = {}
+        pictures: dict[float, Frame] = {}
         for t in (29.0, 5.0, 33.0, 29.0, 5.0):
             await shown.show(t)
             assert pictures.setdefault(t, shown.frame) == shown.frame
@@ -90,7 +90,7 @@ async def test_a_cast_shows_in_a_terminal_what_each_frame_is() -> None:
     async with offscreen(RECORDING, "title", Setting(size=(100, 30), speed=2.0)) as shown:
         await shown.show(22.0)
         picture = shown.frame
-        moments = []
+        moments: list[float] = []
         async for t, text in shown.play(22.0, 26.0):
             feed(text)
             assert seen(terminal) == cells(shown.frame), t
@@ -147,7 +147,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("--picture 5 --picture 0:29 --out a.png", {"a-00m05.0s.png", "a-00m29.0s.png"}),
         ("--cast a.cast --from 20 --to 21", {"a.cast"}),
         (
-            "--picture 5 --out a.svg --cast a.cast --at 35.5 --ascii --size 80x24",
+            "--picture 5 --out a.svg --cast a.cast --at 35.5 --size 80x24",
             {"a.svg", "a.cast"},
         ),
     ],

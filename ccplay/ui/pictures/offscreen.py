@@ -55,7 +55,7 @@ class _App(CcplayApp):
     """Keeps what a terminal would receive."""
 
     # Textual looks for the file beside the module of the class.
-    CSS_PATH = Path(__file__).parent.parent / str(CcplayApp.CSS_PATH)
+    CSS_PATH = str(Path(__file__).parent.parent / CcplayApp.CSS_PATH)
 
     written = ""
     """What was written since this was last emptied."""

@@ -17,6 +17,11 @@ FONT_SIZE = WIDTH / 0.602
 BASELINE = 15.2
 """Units below the top of a cell."""
 
+_HEAD = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0:g} {1:g}" '
+    'width="{0:g}" height="{1:g}">'
+)
+
 _FAMILIES = "'DejaVu Sans Mono',Menlo,Consolas,'Liberation Mono',monospace"
 
 
@@ -26,8 +31,7 @@ def svg(frame: Frame, title: str) -> str:
     spans = [(y, span) for y, row in enumerate(frame.rows) for span in row]
     return "\n".join(
         (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" '
-            f'width="{width:g}" height="{height:g}">',
+            _HEAD.format(width, height),
             f"<title>{escape(printable(title))}</title>",
             f'<rect width="100%" height="100%" fill="{frame.paper}"/>',
             *_papers(spans, frame.paper),
