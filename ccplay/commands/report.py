@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ccplay.commands import options
 from ccplay.errors import UsageError
 from ccplay.visible import put, tell
 
@@ -18,7 +19,8 @@ FOLDER = "report"
 """Name of the report's directory within a run directory."""
 
 _ABOUT = """\
-RUN is a directory written by `ccplay run --out`, or a recording; several are reported together.
+RUN is a directory written by `ccplay run --out`, a recording, or `last` for the last session of the
+screen (`@2` for the one before, see `ccplay sessions`); several are reported together.
 The report is a directory with index.html (a self-contained page), figures/ (SVG, PDF, PNG) and
 tables/ (Markdown, CSV, JSON). The page shows, of each case, the run closest to the median. With up
 to 8 cases that run is drawn in every format, and also panel by panel; every other run is one SVG.
@@ -30,7 +32,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _ABOUT
     parser.add_argument(
-        "runs", nargs="+", type=Path, metavar="RUN", help="run directories or recordings, see below"
+        "runs",
+        nargs="+",
+        type=options.recording,
+        metavar="RUN",
+        help="run directories or recordings, see below",
     )
     parser.add_argument(
         "--out",
@@ -38,12 +44,19 @@ def add(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="DIR",
         help="directory of the report (default: report/ in the run directory, FILE-report beside "
-        "a recording)",
+        "a recording, of a session in the current folder)",
     )
     parser.add_argument(
         "--all",
         action="store_true",
         help="draw every run in every format, also panel by panel",
+    )
+    parser.add_argument(
+        "--plot",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="draw this plot too, such as pacing-rate, unacked, udp-loss; may be repeated",
     )
     parser.set_defaults(run=run)
 
@@ -51,7 +64,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
     out = arguments.out or _default_out(arguments.runs[0])
-    put(make(arguments.runs, out, every=arguments.all))
+    put(make(arguments.runs, out, every=arguments.all, plots=tuple(arguments.plot)))
     return 0
 
 
@@ -63,15 +76,21 @@ def check_libraries() -> None:
         raise UsageError(f"a report needs {error.name}: pip install 'ccplay[report]'") from None
 
 
-def make(runs: list[Path], out: Path, *, every: bool = False) -> Path:
-    """Write the report of ``runs`` into ``out``, with progress on stderr; return its page."""
+def make(runs: list[Path], out: Path, *, every: bool = False, plots: tuple[str, ...] = ()) -> Path:
+    """Write the report of ``runs`` into ``out``, with progress on stderr; return its page.
+
+    ``plots`` are drawn besides those that reports draw unasked; ``UsageError`` for an unknown one.
+    """
     check_libraries()
+    from ccplay.plots.table import reported
+
+    reported(plots)
     from ccplay.commands.runs import gather
     from ccplay.report.page.writing import write
 
     started = time.monotonic()
     material = gather(runs)
-    page = write(material, out, _tell, every=every)
+    page = write(material, out, _tell, every=every, plots=plots)
     if sys.stderr.isatty():
         print(end="\r\033[K", file=sys.stderr)
     _say(material, time.monotonic() - started)
@@ -79,9 +98,13 @@ def make(runs: list[Path], out: Path, *, every: bool = False) -> Path:
 
 
 def _default_out(first: Path) -> Path:
+    from ccplay.session import archive
+
     if first.is_dir():
         return first / FOLDER
-    return first.with_name(f"{first.stem}-report")
+    # The sessions' own folder is nobody's to look into.
+    place = Path() if first in archive.sessions() else first.parent
+    return place / f"{first.stem}-report"
 
 
 def _tell(done: int, total: int, what: str) -> None:

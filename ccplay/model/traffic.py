@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from ccplay.model.base import Command, Event
 from ccplay.model.traffic_commands import (
@@ -37,10 +37,14 @@ from ccplay.model.traffic_events import (
     UdpSample,
     UdpStarted,
 )
+from ccplay.model.variables import (
+    DOWNLOAD_VARIABLES,
+    PING_VARIABLES,
+    SHORT_FLOW_VARIABLES,
+    Cells,
+    columns,
+)
 from ccplay.units import format_rate, format_size
-
-Cells: TypeAlias = Literal["text", "whole", "real", "flag"]
-"""What a column of a table of samples holds."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -170,7 +174,7 @@ TRAFFIC: tuple[TrafficKind, ...] = (
         progress=(DownloadProgress,),
         exported=Samples(
             DownloadProgress,
-            {"download": ("download", "text"), "bytes": ("bytes", "whole")},
+            {"download": ("download", "text"), **columns(DOWNLOAD_VARIABLES)},
             "bytes received so far",
         ),
         gist=lambda command: format_size(command.bytes),
@@ -191,7 +195,7 @@ TRAFFIC: tuple[TrafficKind, ...] = (
         progress=(PingSample,),
         exported=Samples(
             PingSample,
-            {"ping": ("ping", "text"), "seq": ("seq", "whole"), "rtt_us": ("rtt_us", "real")},
+            {"ping": ("ping", "text"), "seq": ("seq", "whole"), **columns(PING_VARIABLES)},
             "every reply; rtt_us is empty where none arrived",
         ),
         offer="ping",
@@ -238,11 +242,7 @@ TRAFFIC: tuple[TrafficKind, ...] = (
         progress=(ShortFlowsProgress,),
         exported=Samples(
             ShortFlowsProgress,
-            {
-                "short_flows": ("short_flows", "text"),
-                "bytes": ("size_bytes", "whole"),
-                "fct_us": ("fct_us", "real"),
-            },
+            {"short_flows": ("short_flows", "text"), **columns(SHORT_FLOW_VARIABLES)},
             "every transfer that finished: its size and its completion time",
         ),
         label="short flows",

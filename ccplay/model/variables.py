@@ -1,81 +1,299 @@
-"""Variables in words, with scale and unit: what ``Sweep.own`` and ``Sweep.queue_own`` name.
+"""Variables: what is known over time of flows, queues and other traffic, one description each.
 
-A name is the algorithm's or the discipline's, then what it is, then its unit: ``_us``, ``_bps``,
+Those of every session stand in a table by their subject. Those that algorithms and disciplines
+report of themselves (``Sweep.own``, ``Sweep.queue_own``) are read off their names: the
+algorithm's or the discipline's, then what it is, then its unit: ``_us``, ``_bps``,
 ``_segments``, ``_packets``, ``_bytes``, or a number that counts as 1, such as ``htcp_beta_1000``.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Literal, TypeAlias
 
 from ccplay.units import format_rate
 
+Subject: TypeAlias = Literal["flow", "queue", "ping", "udp", "short-flows", "download"]
+"""What has a variable: one connection, one queue, or one traffic of a ``TrafficKind``."""
+
+Combined: TypeAlias = Literal["sum", "mean", "greatest", ""]
+"""How the values of several subjects make one, such as those of a flow's parallel streams."""
+
+Cells: TypeAlias = Literal["text", "whole", "real", "flag"]
+"""What a column of a table of samples holds."""
+
 _KERNELS = {"bbr_pacing_gain": 256, "bbr_cwnd_gain": 256, "dctcp_alpha": 1024}
-"""What counts as 1 in fractions of the kernel's own, whose names don't say."""
+"""Number that counts as 1 in fractions of the kernel's own, whose names don't have it."""
 
 _UNITS = ("us", "bps", "segments", "packets", "bytes")
 _ONE = re.compile(r"[1-9]\d{2,}")
 
+_FACTORS = {"ms": 1e-3, "kbit/s": 1e-3, "Mbit/s": 1e-6, "kB": 1e-3, "MB": 1e-6, "%": 1e2}
+"""Factor from a variable's unit to the one of an axis."""
+
+_WHOLE_FROM = 100
+"""Value on an axis from which a fraction is not worth its room."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """A derivation: how fast a counter grew, as the mean over some time."""
+
+    counter: str
+    """The variable that only grows."""
+    over_s: float = 1.0
+    """Seconds of the mean that a screen shows; a report may choose others beside it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """What a name says of the numbers under it."""
+    """A quantity over time."""
 
     name: str
-    """As ``Sweep.own`` has it, but for the number that counts as 1."""
-    algorithm: str
-    """Its first word; empty where it is the only one."""
-    words: str
-    """What it is."""
-    unit: str
-    """``us``, ``bps``, ``segments``, ``packets``, ``bytes`` or none."""
-    one: int | None
-    """What counts as 1 of a fraction; None where it is none."""
+    """The kernel's word, as the stream has it."""
+    words: str = ""
+    """What it is, in words; in a legend too."""
+    unit: str = ""
+    """``us``, ``bps``, ``segments``, ``packets``, ``bytes``, ``share`` or none."""
+    subject: Subject | None = None
+    """None for one that is read off its name: whoever reports it has it."""
+    algorithm: str = ""
+    """First word of a name that algorithms or disciplines gave; empty for the others."""
+    one: int | None = None
+    """Number that counts as 1 of a fraction; None where it is none."""
+    scale: str = ""
+    """Unit in which plots always have it; empty: the unit that suits its greatest value."""
+    digits: int | None = None
+    """Digits after the point in titles; None: one for small values with a scale, else none."""
+    combined: Combined = ""
+    """How several subjects make one value; empty where only each by itself has a meaning."""
+    kept: bool = False
+    """Whether the state keeps it over time; the others are only exported."""
+    named: str = ""
+    """Its column in exports where that is not the name with its unit."""
+    cells: Cells = "whole"
+    """What its column holds."""
+    rate: Rate | None = None
+    """How it is derived from a variable that is kept; None: it is sampled itself."""
+    wire: str = ""
+    """Its name in the stream where ``one`` is part of that: ``htcp_beta_1000``."""
+    about: str = ""
+    """Title of a figure's panel where ``title`` is too terse for one."""
+    label: str = ""
+    """On a figure's axis where that is not ``words``."""
 
     @property
     def title(self) -> str:
         """What it is, with the algorithm: ``bbr min rtt``."""
         return f"{self.algorithm} {self.words}".lstrip()
 
+    @property
+    def column(self) -> str:
+        """Its column in exports; the unit is part of the name."""
+        if self.named or not self.unit or self.name.endswith(f"_{self.unit}"):
+            return self.named or self.name
+        return f"{self.name}_{self.unit}"
+
+    @property
+    def series(self) -> str:
+        """Name of the series that it is read from: its own, or the counter it is the rate of."""
+        return self.rate.counter if self.rate else self.wire or self.name
+
+    @property
+    def whole(self) -> bool:
+        """Whether it counts whole things, of which there is no half."""
+        return self.subject is not None and self.unit in ("segments", "packets")
+
     def real(self, value: float) -> float:
         """Return a number in the unit, fractions as such: a gain of 320 is 1.25."""
         return float(value) / (self.one or 1)
 
-    def axis(self, peak: float) -> tuple[str, float]:
+    def axis(self, peak: float = math.inf) -> tuple[str, float]:
         """Return the unit in which a plot with values up to ``peak`` has it, and its factor."""
-        match self.unit:
-            case "us":
-                return "ms", 1e-3
-            case "bps":
-                return ("Mbit/s", 1e-6) if peak >= 1e6 else ("kbit/s", 1e-3)
-        return self.unit, 1 / (self.one or 1)
+        unit = self.scale
+        if not unit:
+            match self.unit:
+                case "us":
+                    unit = "ms"
+                case "bps":
+                    unit = "Mbit/s" if peak >= 1e6 else "kbit/s"
+                case "share":
+                    unit = "%"
+                case _:
+                    return self.unit, 1 / (self.one or 1)
+        return unit, _FACTORS[unit]
 
     def write(self, value: float) -> str:
         """Return a number that has been taken times the factor of ``axis``, without its unit."""
         if self.one is not None:
             return f"{value:.2f}"
-        return f"{value:.1f}" if self.unit in ("us", "bps") and value < 100 else f"{value:.0f}"
+        digits = self.digits
+        if digits is None:
+            scaled = bool(self.scale) or self.unit in ("us", "bps", "share")
+            digits = 1 if scaled and value < _WHOLE_FROM else 0
+        return f"{value:.{digits}f}"
 
     def say(self, value: float) -> str:
         """Return a number with its unit: ``20.1 ms``."""
         if self.unit == "bps":
             return format_rate(value)
         unit, factor = self.axis(value)
-        return self.write(value * factor) + (" ms" if unit == "ms" else "")
+        return self.write(value * factor) + (f" {unit}" if factor != 1 and unit else "")
+
+
+FLOW_VARIABLES = (
+    Variable("ca_state", "congestion state", "", "flow", combined="greatest", kept=True),
+    Variable("cwnd", "cwnd", "segments", "flow", combined="sum", kept=True),
+    Variable("ssthresh", "ssthresh", "segments", "flow", combined="sum", kept=True),
+    Variable("srtt_us", "RTT", "us", "flow", digits=0, combined="mean", kept=True),
+    Variable("rttvar_us", "RTT variation", "us", "flow", combined="mean"),
+    Variable("min_rtt_us", "least RTT", "us", "flow", combined="mean", kept=True),
+    Variable("mss", "segment size", "bytes", "flow"),
+    Variable("unacked", "unacknowledged", "segments", "flow", combined="sum", kept=True),
+    Variable("lost", "lost", "segments", "flow", combined="sum"),
+    Variable("retrans", "being retransmitted", "segments", "flow", combined="sum"),
+    Variable("total_retrans", "retransmitted", "segments", "flow", combined="sum", kept=True),
+    Variable(
+        "pacing_rate", "pacing rate", "bps", "flow", scale="Mbit/s", combined="sum", kept=True
+    ),
+    Variable(
+        "delivery_rate", "delivery rate", "bps", "flow", scale="Mbit/s", combined="sum", kept=True
+    ),
+    Variable(
+        "bytes_acked",
+        "acknowledged",
+        "bytes",
+        "flow",
+        scale="MB",
+        combined="sum",
+        kept=True,
+        named="bytes_acked",
+    ),
+    Variable("bytes_sent", "sent", "bytes", "flow", combined="sum", named="bytes_sent"),
+    Variable("delivered_ce", "delivered with CE", "segments", "flow", combined="sum"),
+)
+"""Fields of ``TcpSamples`` but for names, in the order of exports."""
+
+QUEUE_VARIABLES = (
+    Variable(
+        "backlog",
+        "bytes waiting",
+        "bytes",
+        "queue",
+        scale="kB",
+        digits=1,
+        combined="sum",
+        kept=True,
+    ),
+    Variable("qlen", "packets waiting", "packets", "queue", combined="sum", kept=True),
+    Variable("drops", "drops", "packets", "queue", combined="sum", kept=True),
+    Variable("ecn_marks", "ECN marks", "packets", "queue", combined="sum", kept=True),
+    Variable("overlimits", "times over the rate", "", "queue", combined="sum"),
+    Variable("requeues", "requeued", "", "queue", combined="sum"),
+    Variable("bytes", "sent", "bytes", "queue", combined="sum", kept=True, named="sent_bytes"),
+    Variable(
+        "packets", "sent", "packets", "queue", combined="sum", kept=True, named="sent_packets"
+    ),
+)
+"""Fields of ``QdiscSamples`` but for names, in the order of exports."""
+
+PING_VARIABLES = (
+    Variable("rtt_us", "RTT", "us", "ping", digits=0, combined="mean", kept=True, cells="real"),
+)
+"""Fields of ``PingSample`` but for names and numbers."""
+
+DOWNLOAD_VARIABLES = (Variable("bytes", "arrived", "bytes", "download", named="bytes"),)
+"""Fields of ``DownloadProgress`` but for names."""
+
+SHORT_FLOW_VARIABLES = (
+    Variable("bytes", "size", "bytes", "short-flows", named="size_bytes"),
+    Variable("fct_us", "completion time", "us", "short-flows", cells="real"),
+)
+"""Fields of ``ShortFlowsProgress`` that have one value for each transfer."""
+
+RECEIVED = Variable(
+    "monitor_received_bps",
+    "received",
+    "bps",
+    "udp",
+    "monitor",
+    scale="Mbit/s",
+    combined="sum",
+    kept=True,
+)
+"""Bits per second of cross traffic that arrived since the sample before, headers of IP included."""
+LOSS = Variable("monitor_loss", "loss", "share", "udp", "monitor", combined="mean", kept=True)
+"""Share of the packets of cross traffic that did not arrive since the sample before."""
+DELAY = Variable(
+    "monitor_one_way_delay_us",
+    "one way delay",
+    "us",
+    "udp",
+    "monitor",
+    combined="mean",
+    kept=True,
+    about="one-way delay of the flow's packets",
+    label="delay",
+)
+"""Mean one-way delay of what arrived since the sample before; monitored flows have it too."""
+UDP_VARIABLES = (RECEIVED, LOSS, DELAY)
+"""What a monitor sees of cross traffic between two of its samples."""
+
+
+def _by_name(variables: Sequence[Variable]) -> dict[str, Variable]:
+    return {each.name: each for each in variables}
+
+
+VARIABLES: dict[Subject, dict[str, Variable]] = {
+    "flow": _by_name(FLOW_VARIABLES),
+    "queue": _by_name(QUEUE_VARIABLES),
+    "ping": _by_name(PING_VARIABLES),
+    "udp": _by_name(UDP_VARIABLES),
+    "short-flows": _by_name(SHORT_FLOW_VARIABLES),
+    "download": _by_name(DOWNLOAD_VARIABLES),
+}
+"""Every variable that a session has whatever its algorithms are, by subject and name."""
+
+
+def kept(variables: Sequence[Variable]) -> tuple[str, ...]:
+    """Return the names of those that the state keeps over time."""
+    return tuple(each.name for each in variables if each.kept)
+
+
+def columns(variables: Sequence[Variable]) -> dict[str, tuple[str, Cells]]:
+    """Return the column of each variable in exports by its name, and what the column holds."""
+    return {each.name: (each.column, each.cells) for each in variables}
+
+
+def combine(how: Combined, values: Sequence[float]) -> float | None:
+    """Return what several subjects have together; None without any, or without a meaning."""
+    if not values or not how:
+        return values[0] if len(values) == 1 else None
+    match how:
+        case "sum":
+            return sum(values)
+        case "mean":
+            return sum(values) / len(values)
+    return max(values)
 
 
 @lru_cache
 def variable(name: str) -> Variable:
-    """Return what a name says."""
-    words, one = name.split("_"), _KERNELS.get(name)
+    """Return the variable that an algorithm, a discipline or a monitor calls so."""
+    if name in VARIABLES["udp"]:
+        # Of flows that are monitored; their senders' algorithms stand beside it.
+        return replace(VARIABLES["udp"][name], subject=None)
+    wire, words, one = name, name.split("_"), _KERNELS.get(name)
     if len(words) > 2 and _ONE.fullmatch(words[-1]):
         one = int(words.pop())
         name = "_".join(words)
     algorithm = words.pop(0) if len(words) > 1 else ""
     unit = words.pop() if len(words) > 1 and words[-1] in _UNITS else ""
-    return Variable(name, algorithm, " ".join(words), unit, one)
+    return Variable(name, " ".join(words), unit, algorithm=algorithm, one=one, wire=wire)
 
 
 def say(name: str, value: float) -> str:

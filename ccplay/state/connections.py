@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ccplay.model.events import Misbehaved, TraceEnded, TraceLost, TraceStarted
-from ccplay.model.sampled import FLOW_VARIABLES
 from ccplay.model.samples import CaStateChanged, TraceSamples
 from ccplay.model.traffic_events import DownloadStarted, FlowEnded, FlowStarted
 from ccplay.model.values import Monitored
+from ccplay.model.variables import FLOW_VARIABLES, kept
 from ccplay.model.wording import one_way
 from ccplay.state.series import Series, Timeline
 from ccplay.state.trace import Trace
 from ccplay.state.traffic import Handlers, TrafficState
 
-FLOW_SERIES = tuple(each.name for each in FLOW_VARIABLES if each.kept)
+FLOW_SERIES = kept(FLOW_VARIABLES)
 """Fields of ``TcpSamples`` that are kept over time for every flow."""
 
 

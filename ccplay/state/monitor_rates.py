@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ccplay.model.values import Monitored
+from ccplay.model.variables import UDP_VARIABLES
 
-RECEIVED, LOSS, DELAY = "monitor_received_bps", "monitor_loss", "monitor_one_way_delay_us"
-"""Variables; the last one flows have too, sweep by sweep."""
+RECEIVED, LOSS, DELAY = (each.name for each in UDP_VARIABLES)
+"""Names of these variables."""
 
 
 def lately(before: Monitored | None, now: Monitored, seconds: float) -> dict[str, float | None]:

@@ -16,7 +16,7 @@ from ccplay.model.wording import CA_STATES
 from ccplay.ui.cells.glyphs import UNICODE, Glyphs
 from ccplay.ui.keys import GROUPS, bindings_of, group_of, wording
 from ccplay.ui.modal import Modal
-from ccplay.ui.plots.table import PLOTS
+from ccplay.ui.plots.table import PANES
 
 _STATES = (
     "no congestion: cwnd grows",
@@ -114,7 +114,7 @@ def _explanations(glyphs: Glyphs) -> list[tuple[str, list[Keys]]]:
         (
             "The plots share one time axis",
             [
-                *((plot.title, plot.help) for plot in PLOTS.values()),
+                *((plot.title, plot.help) for plot in PANES.values()),
                 (
                     f"{glyphs.dotted * 2} ssthresh",
                     "below it cwnd doubles each round trip, above it cwnd grows slowly",

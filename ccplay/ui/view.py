@@ -8,8 +8,9 @@ from ccplay.analysis.theory import Theory
 from ccplay.model.events import LinkChanged
 from ccplay.model.network import Network
 from ccplay.model.traffic import KINDS, TRAFFIC
+from ccplay.plots.derived import value_at
+from ccplay.plots.table import GOODPUT
 from ccplay.session.session import Session
-from ccplay.state.base_rtt import base_rtt
 from ccplay.state.lab_state import Entry, Flow, LabState, Ping, Queue, Traffic
 from ccplay.ui.cells.glyphs import Glyphs
 from ccplay.ui.playhead import Playhead
@@ -91,11 +92,6 @@ class View:
             return "", ""
         first = self.network.senders[0]
         return first, self.network.peer(first)
-
-    @property
-    def base_rtt(self) -> tuple[tuple[float, float | None], ...]:
-        """Base RTT between ``ends`` in ms, at each change."""
-        return base_rtt(self.state, self.network, *self.ends)
 
     @property
     def queue(self) -> Queue | None:
@@ -185,17 +181,12 @@ def tracing_problem(state: LabState) -> str:
     return "" if probe.available else f"{probe.name}: {probe.reason} ({probe.remedy})"
 
 
-def goodput(flow: Flow, tick: int, over_s: float = 1.0) -> float | None:
-    """Return the payload acknowledged until ``tick``, in bits per second over ``over_s``."""
+def goodput(flow: Flow, tick: int) -> float | None:
+    """Return what the plot of goodput has at ``tick``, in bits per second."""
     acked = flow.series["bytes_acked"]
-    timeline = acked.timeline
     if not acked.first <= tick < acked.end:
         return None
-    since = max(timeline.at_or_after(timeline.time(tick) - over_s), acked.first)
-    before, now = acked.at(since), acked.at(tick)
-    if before is None or now is None or since == tick:
-        return None
-    return (now - before) * 8 / (timeline.time(tick) - timeline.time(since))
+    return value_at(acked, GOODPUT.variable, acked.timeline.time(tick))
 
 
 def _runs(each: Traffic, t: float, linger_s: float = 0.0) -> bool:

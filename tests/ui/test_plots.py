@@ -5,8 +5,8 @@ from itertools import pairwise
 import pytest
 
 from ccplay.ui.plots.canvas import Canvas
-from ccplay.ui.plots.table import DEFAULT, PLOTS, room, toggled
-from ccplay.ui.plots.throughput import OVER_S, RateTrace
+from ccplay.ui.plots.table import DEFAULT, PANES, room, toggled
+from ccplay.ui.plots.traces import RateTrace
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import playing
 from tests.ui.view import text_of
@@ -56,14 +56,15 @@ async def test_a_rate_is_the_mean_of_the_last_second() -> None:
     source = SyntheticSource(stream(flows=1, pairs=2, seconds=20.0))
     async with playing(source, start_at=20.0) as (app, _):
         view = app.main.view
-        trace = PLOTS["throughput"].traces(view)[0]
+        trace = PANES["throughput"].traces(view)[0]
         assert isinstance(trace, RateTrace)
         acked = view.state.flows["1"].series["bytes_acked"]
+        assert trace.over_s == 1.0
         for end in (5.0, 9.5, 19.0):
-            ticks = [acked.timeline.before_or_at(t) for t in (end - OVER_S, end)]
+            ticks = [acked.timeline.before_or_at(t) for t in (end - 1.0, end)]
             moved = (acked.at(ticks[1]) or 0.0) - (acked.at(ticks[0]) or 0.0)
             span = trace.spans([end - 1e-6, end])[0]
             assert span is not None
             # A sweep more or less of fifty, and counters in single precision.
-            assert span[1] == pytest.approx(moved * 8e-6 / OVER_S, rel=0.06)
+            assert span[1] == pytest.approx(moved * 8e-6, rel=0.06)
             assert span[1] <= trace.peak(0.0, 20.0) * 1.05

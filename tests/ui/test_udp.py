@@ -11,6 +11,8 @@ from ccplay.model.traffic_commands import StartUdp, StopPing, StopUdp
 from ccplay.model.traffic_events import UdpEnded, UdpSample, UdpStarted
 from ccplay.model.values import Monitored
 from ccplay.ui.app import CcplayApp
+from ccplay.ui.plots.table import PANES
+from ccplay.ui.plots.titles import title_row
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import live, playing, until
 from tests.ui.test_snapshots import SnapCompare, app_on, at
@@ -157,3 +159,27 @@ async def test_the_keys_of_all_traffic_are_seen_on_a_small_screen() -> None:
         await until(pilot, lambda: "? help" in text_of(app, "footer"))
         keys = "f flow w wget p ping u UDP c cc q queue l link space freeze x stop ? help"
         assert keys in text_of(app, "footer")
+
+
+async def test_what_arrives_is_a_plot_with_what_is_sent_above_it() -> None:
+    """The palette offers it; its value is that of the sample before the cursor, then gone."""
+    async with playing(SyntheticSource(crossed()), size=(160, 40)) as (app, pilot):
+        band = app.main.plots
+        offers = {text: (what, run) for text, what, run in band.offers(app.main.view)}
+        assert {"plot: UDP", "plot: UDP loss", "plot: UDP delay"} <= {*offers}
+        offers["plot: UDP"][1]()
+        await pilot.pause()
+        for t, arrives in ((9.5, "u1 3.7"), (10.5, "u1 3.1"), (16.0, "")):
+            app.main.playhead.jump(t, 20.0)
+            app.main.redraw()
+            title = text_of(app, "udp").splitlines()[0]
+            assert title.startswith("UDP Mbit/s")
+            assert arrives in title
+            assert ("u1" in title) == bool(arrives)
+        app.main.playhead.jump(10.5, 20.0)
+        arrived, sent = PANES["udp"].traces(app.main.view)[::-1]
+        assert sent.spans([8.5, 9.0, 11.0]) == [(4.0, 4.0)] * 2
+        assert arrived.spans([9.2, 9.8]) == [pytest.approx((3.686, 3.686), rel=0.01)]
+        loss = title_row(PANES["udp-loss"], app.main.view, 40)
+        assert "u1 25.0" in "".join(text for text, _ in loss[1])
+        assert "".join(text for text, _ in loss[0]) == "UDP loss %"

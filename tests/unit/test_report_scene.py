@@ -9,6 +9,7 @@ import pytest
 
 from ccplay.model.events import LinkChanged
 from ccplay.model.values import LinkSetting, Qdisc
+from ccplay.plots import settings
 from ccplay.report.data.scene import Scene, scene
 from ccplay.state.lab_state import LabState
 
@@ -38,15 +39,15 @@ def test_a_queue_that_is_limited_in_bytes_is_drawn_in_bytes() -> None:
     """With offloads one of its packets is up to 64 KB: packets say nothing there."""
     run = of(Qdisc(kind="bfifo", options={"limit": 302_800}), mark=65)
     assert run.in_bytes(LINK)
-    assert amounts(run.limits(LINK)) == pytest.approx([302.8])
-    assert amounts(run.thresholds(LINK)) == pytest.approx([65 * 1.514])
+    assert amounts(settings.limits(*run.scopes(LINK))) == pytest.approx([302_800])
+    assert amounts(settings.thresholds(*run.scopes(LINK))) == pytest.approx([65 * 1514])
 
 
 def test_a_queue_that_is_limited_in_packets_is_drawn_in_packets() -> None:
     run = of(Qdisc(kind="pfifo", options={"limit": 100}), mark=65)
     assert not run.in_bytes(LINK)
-    assert amounts(run.limits(LINK)) == [100]
-    assert amounts(run.thresholds(LINK)) == [65]
+    assert amounts(settings.limits(*run.scopes(LINK))) == [100]
+    assert amounts(settings.thresholds(*run.scopes(LINK))) == [65]
 
 
 def test_a_queue_that_was_both_is_drawn_in_packets() -> None:
@@ -54,12 +55,12 @@ def test_a_queue_that_was_both_is_drawn_in_packets() -> None:
         Qdisc(kind="bfifo", options={"limit": 15_140}), Qdisc(kind="pfifo", options={"limit": 20})
     )
     assert not run.in_bytes(LINK)
-    assert amounts(run.limits(LINK)) == pytest.approx([10, 20])
+    assert amounts(settings.limits(*run.scopes(LINK))) == pytest.approx([10, 20])
 
 
 def test_a_full_packet_is_the_link_s() -> None:
     run = of(Qdisc(kind="bfifo", options={"limit": 302_800}), mark=10, mtu=400)
-    assert amounts(run.thresholds(LINK)) == pytest.approx([4.14])
+    assert amounts(settings.thresholds(*run.scopes(LINK))) == pytest.approx([4140])
 
 
 @pytest.mark.parametrize(

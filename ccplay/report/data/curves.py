@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from ccplay.analysis.theory import Theory
+from ccplay.model.variables import RECEIVED, Variable, combine
+from ccplay.plots.derived import per_second
 from ccplay.state.lab_state import Flow, LabState
 from ccplay.state.series import MISSING, Series
 from ccplay.state.udp import Udp
@@ -166,10 +168,27 @@ def _known(series: Series, tick: int) -> float:
     return 0.0
 
 
-def transfers(streams: Sequence[Flow], edges: Sequence[float]) -> list[float]:
-    """Return how many bytes were acknowledged between each two neighbours of ``edges``."""
-    totals = [sum(count_at(each.series["bytes_acked"], t) for each in streams) for t in edges]
-    return [max(b - a, 0.0) for a, b in pairwise(totals)]
+def totals(streams: Sequence[Flow], edges: Sequence[float], variable: Variable) -> list[float]:
+    """Return what the streams of a flow have counted together by each of ``edges``."""
+    every = [each.series[variable.series] for each in streams]
+    found = (combine(variable.combined, [count_at(each, t) for each in every]) for t in edges)
+    return [each or 0.0 for each in found]
+
+
+def transfers(streams: Sequence[Flow], edges: Sequence[float], variable: Variable) -> list[float]:
+    """Return how much a counter of a flow's streams grew between two neighbours of ``edges``."""
+    return [max(b - a, 0.0) for a, b in pairwise(totals(streams, edges, variable))]
+
+
+def rates(
+    series: Series, variable: Variable, start: float, span_s: float, factor: float = 1.0
+) -> Curve:
+    """Return the rate of a counter in each interval of its window, at the interval's end."""
+    over_s = variable.rate.over_s if variable.rate else 1.0
+    edges = bins(start, start + span_s, over_s)
+    counts = [count_at(series, t) for t in edges]
+    each = factor * per_second(variable) / over_s
+    return Curve([t - start for t in edges[1:]], [(b - a) * each for a, b in pairwise(counts)])
 
 
 def bins(start: float, end: float, width: float) -> list[float]:
@@ -222,20 +241,36 @@ def cross_traffic(
 ) -> tuple[list[float], list[float], list[float | None]]:
     """Return moments from ``start`` on, and the bit/s that UDP sent and received between them.
 
-    Of what was received only the mean is known, and not before its end.
+    Of what was received a monitor's samples are known, else only the mean, and not before its end.
     """
     spans = [(max(each.started, start), min(_last_packet(each, end), end)) for each in udp]
-    moments = sorted({t for span in spans for t in span})
+    moments = sorted({t for span in spans for t in span} | _samples(udp, spans))
     sent: list[float] = []
     received: list[float | None] = []
     for left, right in pairwise(moments):
         running = [each for each, (a, b) in zip(udp, spans, strict=True) if a < right and left < b]
         sent.append(sum(each.rate_bps for each in running))
-        arrived = [
-            each.rate_bps * each.received / each.sent if each.sent else None for each in running
-        ]
+        arrived = [_arrived(each, right) for each in running]
         received.append(None if None in arrived else sum(rate or 0.0 for rate in arrived))
     return [t - start for t in moments], sent, received
+
+
+def _samples(udp: Sequence[Udp], spans: Sequence[tuple[float, float]]) -> set[float]:
+    """Return when monitors sampled cross traffic while it was sent."""
+    return {
+        t
+        for each, (left, right) in zip(udp, spans, strict=True)
+        for t in each.timeline.moments(each.timeline.first, each.timeline.end)
+        if left < t < right
+    }
+
+
+def _arrived(udp: Udp, t: float) -> float | None:
+    """Return the bit/s that arrived in the interval that ends at ``t``."""
+    if (seen := udp.seen.get(RECEIVED.name)) is not None:
+        # A sample tells of the time before it; behind the last one nothing newer is known.
+        return seen.at(min(seen.timeline.at_or_after(t), seen.end - 1))
+    return udp.rate_bps * udp.received / udp.sent if udp.sent else None
 
 
 def _last_packet(udp: Udp, end: float) -> float:

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Protocol, TextIO
 
 from ccplay.errors import RecordingError, UsageError
 from ccplay.files import writing
-from ccplay.model.traffic import Cells
+from ccplay.model.variables import Cells
 from ccplay.report.data.material import Material
 from ccplay.report.data.sample_tables import TABLES, Batch, Schema, schemas
 from ccplay.report.data.samples import batches

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ccplay.model.sampled import FLOW_VARIABLES, QUEUE_VARIABLES
-from ccplay.model.traffic import TRAFFIC, Cells
+from ccplay.model.traffic import TRAFFIC
+from ccplay.model.variables import FLOW_VARIABLES, QUEUE_VARIABLES, Cells, columns
 from ccplay.report.data.material import Material
 
 Batch: TypeAlias = dict[str, Sequence[Any]]
@@ -25,14 +25,14 @@ class Schema:
 TCP: dict[str, tuple[str, Cells]] = {
     "flow": ("flow", "text"),
     "cc": ("cc", "text"),
-    **{each.name: (each.column, "whole") for each in FLOW_VARIABLES},
+    **columns(FLOW_VARIABLES),
     "ca_state": ("ca_state", "text"),
 }
 """Fields of ``TcpSamples`` and their columns; the kernel's words, with units."""
 QDISC: dict[str, tuple[str, Cells]] = {
     "link": ("link", "text"),
     "kind": ("qdisc", "text"),
-    **{each.name: (each.column, "whole") for each in QUEUE_VARIABLES},
+    **columns(QUEUE_VARIABLES),
 }
 """The same of ``QdiscSamples``."""
 HEALTH: dict[str, Cells] = {

@@ -9,9 +9,9 @@ from typing import Any
 from ccplay.model.base import Event, Row
 from ccplay.model.events import Health, InterfaceCounters, Ready
 from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TraceSamples
-from ccplay.model.traffic import TRAFFIC, Cells, TrafficKind
+from ccplay.model.traffic import TRAFFIC, TrafficKind
 from ccplay.model.values import Monitored
-from ccplay.model.variables import variable
+from ccplay.model.variables import Cells, variable
 from ccplay.model.wording import CA_STATES
 from ccplay.report.data.material import Material, Run
 from ccplay.report.data.sample_tables import (

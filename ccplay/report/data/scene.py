@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ccplay.analysis.checkpoint import Checkpoint, checkpoint, fixed_sizes
-from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.model.wording import limit_unit
+from ccplay.plots import settings
+from ccplay.plots.plot import Scope
 from ccplay.report.data.curves import flow_groups
 from ccplay.report.data.naming import in_order
-from ccplay.state.base_rtt import base_rtt
 from ccplay.state.lab_state import Flow, LabState, Ping, Queue
 from ccplay.state.udp import Udp
 
@@ -18,9 +18,6 @@ _SOME = 4
 """Packets; a queue that never had as many is not drawn."""
 _CLOSING_S = 1.0
 _LEAST_S = 0.1
-_HEADER_BYTES = 14
-FRAME_BYTES = 1514
-"""A full Ethernet frame: what turns a limit in bytes into packets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,42 +58,21 @@ class Scene:
 
     def in_bytes(self, link: str) -> bool:
         """Whether a queue's limit counts bytes, whatever its discipline was; else packets."""
-        kinds = {qdisc.kind for _, _, qdisc in self._qdiscs(link) if qdisc is not None}
+        every = settings.qdiscs(self.state, link)
+        kinds = {qdisc.kind for _, _, qdisc in every if qdisc is not None}
         return bool(kinds) and all(limit_unit(kind) == "bytes" for kind in kinds)
 
-    def limits(self, link: str) -> tuple[tuple[float, float | None], ...]:
-        """Return a queue's limit at each change: in kB where ``in_bytes``, else in packets.
+    def scopes(self, link: str = "") -> list[Scope]:
+        """Return what settings are about: a queue, or without one each pair of hosts with traffic.
 
         A class of a link is called ``LINK CLASS``.
         """
-        frame = FRAME_BYTES * 1e-3 if self.in_bytes(link) else 1.0
-        return tuple(
-            (t, None if (limit := _limit(qdisc)) is None else limit * frame)
-            for t, _, qdisc in self._qdiscs(link)
-        )
-
-    def thresholds(self, link: str) -> tuple[tuple[float, float | None], ...]:
-        """Return at each change from what backlog on a link marks, in the units of ``limits``."""
-        in_bytes = self.in_bytes(link)
-        return tuple(
-            (t, (setting.mark or 0) * (_frame(setting) * 1e-3 if in_bytes else 1.0))
-            for t, setting, _ in self._qdiscs(link)
-        )
-
-    def _qdiscs(self, link: str) -> list[tuple[float, LinkSetting, Qdisc | None]]:
-        direction, _, name = link.partition(" ")
-        changes = self.state.links.get(direction, ())
-        return [(each.t, each.setting, _qdisc(each.setting, name)) for each in changes]
-
-    def base_rtts(self) -> list[tuple[tuple[float, float | None], ...]]:
-        """Return the different base RTTs of what runs, in ms at each change of a link."""
-        hello = self.state.hello
-        if hello is None:
-            return []
+        if link:
+            in_bytes = self.in_bytes(link)
+            return [Scope(self.state, link=link, in_bytes=in_bytes, converts=True)]
         ends = [(streams[0].src, streams[0].dst) for streams in self.flows]
         ends += [(ping.src, ping.dst) for ping in self.pings]
-        every = [base_rtt(self.state, hello.network, *pair) for pair in dict.fromkeys(ends)]
-        return list(dict.fromkeys(every))
+        return [Scope(self.state, ends=pair) for pair in dict.fromkeys(ends)]
 
 
 def scene(state: LabState, known: Checkpoint | None = None) -> Scene:
@@ -146,26 +122,6 @@ def _queues(state: LabState) -> list[Queue]:
         if [direction] == names[:1] or (found and found[1] >= _SOME):
             busy.append(queue)
     return busy or list(state.queues.values())[:1]
-
-
-def _qdisc(setting: LinkSetting, name: str) -> Qdisc | None:
-    """Return the queue of a class, or of the link itself where no class is named."""
-    own = next((each.qdisc for each in setting.classes or () if each.name == name), None)
-    return own or setting.qdisc
-
-
-def _frame(setting: LinkSetting) -> int:
-    """Return the bytes of a link's full packet, its Ethernet header included."""
-    return FRAME_BYTES if setting.mtu is None else setting.mtu + _HEADER_BYTES
-
-
-def _limit(qdisc: Qdisc | None) -> float | None:
-    if qdisc is None:
-        return None
-    limit = qdisc.options.get("limit")
-    if not isinstance(limit, int | float):
-        return None
-    return limit / FRAME_BYTES if limit_unit(qdisc.kind) == "bytes" else float(limit)
 
 
 def _finish(found: Checkpoint | None, start: float) -> Finish | None:

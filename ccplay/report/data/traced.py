@@ -32,7 +32,7 @@ def line(
     """Return a series of a flow as ``curve`` does: ACK by ACK where it was traced."""
     most = credible(name)
     sampled = curve(flow.series[name], factor=factor, start=start, columns=columns, most=most)
-    if flow.trace is None:
+    if flow.trace is None or name not in flow.trace.series:
         return sampled
     exact = curve(flow.trace.series[name], factor=factor, start=start, columns=columns, most=most)
     traced = _inside(_stretches(flow.trace, _HOLD_S, start))

@@ -42,6 +42,8 @@ class Job:
     fonts: Path
     """What ``fonts.cut`` wrote."""
     checkpoint: Checkpoint | None
+    plots: tuple[str, ...] = ()
+    """Plots to draw besides those that reports draw unasked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,7 @@ def draw(job: Job) -> Drawn:
     inks = Inks(job.names)
     face = fonts.face(job.fonts)
     with look():
-        figure = run.stacked(shown, inks)
+        figure = run.stacked(shown, inks, job.plots)
         formats = FORMATS if job.every_file else ("svg",)
         saved = save(figure, job.folder / job.slug, formats, face)
         singles = _singles(job, shown, inks, face) if job.every_file else []
@@ -116,7 +118,7 @@ def draw(job: Job) -> Drawn:
 def _singles(job: Job, shown: Scene, inks: Inks, face: str) -> list[str]:
     return [
         name
-        for panel in [*panels(shown, inks), *told(shown, inks), *zoomed(shown, inks)]
+        for panel in [*panels(shown, inks, job.plots), *told(shown, inks), *zoomed(shown, inks)]
         for name in save(
             run.single(shown, panel), job.folder / f"{job.slug}-{panel.slug}", FORMATS, face
         ).files

@@ -10,11 +10,12 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from ccplay.plots.derived import per_second
 from ccplay.report.data import curves
 from ccplay.report.data.scene import Scene
 from ccplay.report.figures import style
 from ccplay.report.figures.panel import flow_label, name_of, short_label
-from ccplay.report.figures.style import Inks
+from ccplay.report.figures.part import Part
 from ccplay.state.lab_state import Flow
 
 BINS = 200
@@ -51,15 +52,16 @@ def interval(span_s: float) -> str:
     return "second" if coarse == 1 else f"{coarse:g} s"
 
 
-def throughput(axes: Axes, scene: Scene, inks: Inks) -> list[Artist]:
-    """Draw each flow's goodput, over a second and finer."""
+def throughput(axes: Axes, part: Part) -> list[Artist]:
+    """Draw a rate of each flow, over a second and finer."""
     handles: list[Artist] = []
+    scene, inks = part.scene, part.inks
     coarse, fine = widths(scene.span_s)
     top = peak = 0.0
     for streams in scene.flows:
         ink = inks[name_of(streams)]
         for width, alpha, line in ((fine, 0.35, 0.6), (coarse, 1.0, 1.2)):
-            edges, rates = _rates(scene, streams, width)
+            edges, rates = _rates(part, streams, width)
             axes.stairs(rates, edges, baseline=None, color=ink.colour, alpha=alpha, linewidth=line)
             # A single burst of ACKs would press all that is seen flat.
             usual = rates if width == coarse else sorted(rates)[: max(1, len(rates) * 99 // 100)]
@@ -84,32 +86,36 @@ def widths(span_s: float) -> tuple[float, float]:
     return fitting(coarse, BINS), fitting(fine, FINE_BINS)
 
 
-def _rates(scene: Scene, streams: Sequence[Flow], width: float) -> tuple[list[float], list[float]]:
-    """Return edges on the figure's axis, and Mbit/s between them; only while the flow ran."""
+def _rates(part: Part, streams: Sequence[Flow], width: float) -> tuple[list[float], list[float]]:
+    """Return edges on the figure's axis, and the rates between them; only while the flow ran."""
+    scene, line = part.scene, part.lines[-1]
+    factor = part.factor(line) * per_second(line.variable)
     end = min(streams[0].ended or scene.state.now, scene.start + scene.span_s)
     first = max(int((streams[0].started - scene.start) / width) * width, 0.0)
     edges = curves.bins(scene.start + first, end, width)
-    moved = curves.transfers(streams, edges)
+    moved = curves.transfers(streams, edges, line.variable)
     if len(edges) > 2 and end - edges[-2] < width / 2:
         # Too little is left at the end to tell a rate from.
         edges, moved = edges[:-1], moved[:-1]
     # The first and the last bin count only while the flow ran.
     ends = [max(edges[0], streams[0].started), *edges[1:-1], min(edges[-1], end)]
     rates = [
-        size * 8e-6 / max(b - a, 1e-3) for size, (a, b) in zip(moved, pairwise(ends), strict=True)
+        size * factor / max(b - a, 1e-3) for size, (a, b) in zip(moved, pairwise(ends), strict=True)
     ]
     return [t - scene.start for t in ends], rates
 
 
-def transfer(axes: Axes, scene: Scene, inks: Inks) -> list[Artist]:
-    """Draw bars side by side, one a flow, of what each second brought."""
+def transfer(axes: Axes, part: Part) -> list[Artist]:
+    """Draw bars side by side, one a flow, of what a counter grew by in each second."""
     handles: list[Artist] = []
+    scene, inks, line = part.scene, part.inks, part.lines[-1]
+    factor = part.factor(line)
     width, _ = widths(scene.span_s)
     edges = curves.bins(scene.start, scene.start + scene.span_s, width)
     slot = 0.86 * width / max(len(scene.flows), 1)
     for number, streams in enumerate(scene.flows):
         name = name_of(streams)
-        sizes = [each * 1e-3 for each in curves.transfers(streams, edges)]
+        sizes = [each * factor for each in curves.transfers(streams, edges, line.variable)]
         lefts = [t - scene.start + 0.07 * width + slot * number for t in edges[:-1]]
         shown = [(x, y) for x, y in zip(lefts, sizes, strict=True) if y > 0]
         axes.bar(
@@ -125,19 +131,18 @@ def transfer(axes: Axes, scene: Scene, inks: Inks) -> list[Artist]:
     return handles
 
 
-def acked(axes: Axes, scene: Scene, inks: Inks) -> list[Artist]:
+def acked(axes: Axes, part: Part) -> list[Artist]:
     """Draw how many bytes each flow has had acknowledged, and the checkpoint of a race."""
     handles: list[Artist] = []
+    scene, inks, line = part.scene, part.inks, part.lines[-1]
+    factor = part.factor(line)
     top = 0.0
     for number, streams in enumerate(scene.flows):
         name = name_of(streams)
         ink = inks[name]
         end = min(streams[0].ended or scene.state.now, scene.start + scene.span_s)
         edges = curves.bins(streams[0].started, end, max((end - streams[0].started) / 400, 0.02))
-        total = [
-            sum(curves.count_at(each.series["bytes_acked"], t) for each in streams) * 1e-6
-            for t in edges
-        ]
+        total = [each * factor for each in curves.totals(streams, edges, line.variable)]
         top = max(top, *total)
         axes.plot(
             [min(t, end) - scene.start for t in edges],
@@ -161,19 +166,19 @@ def acked(axes: Axes, scene: Scene, inks: Inks) -> list[Artist]:
         )
     sizes = sorted(set(scene.sizes.values()))
     for size in sizes:
-        axes.axhline(size * 1e-6, color=style.INK, linestyle=(0, (5, 2)), linewidth=0.7)
+        axes.axhline(size * factor, color=style.INK, linestyle=(0, (5, 2)), linewidth=0.7)
     if sizes:
         handles.append(
             Line2D([], [], color=style.INK, linestyle=(0, (5, 2)), linewidth=0.7, label="size")
         )
-        top = max(top, sizes[-1] * 1e-6)
+        top = max(top, sizes[-1] * factor)
     axes.set_ylim(0, top * 1.12 or 1)
     if scene.finish is not None:
-        _checkpoint(axes, scene)
+        _checkpoint(axes, scene, factor)
     return handles
 
 
-def _checkpoint(axes: Axes, scene: Scene) -> None:
+def _checkpoint(axes: Axes, scene: Scene, factor: float) -> None:
     finish = scene.finish
     if finish is None:
         return
@@ -181,7 +186,7 @@ def _checkpoint(axes: Axes, scene: Scene) -> None:
     for size in finish.bytes.values():
         axes.plot(
             finish.t,
-            size * 1e-6,
+            size * factor,
             marker="o",
             markersize=4,
             markerfacecolor="white",
@@ -193,7 +198,7 @@ def _checkpoint(axes: Axes, scene: Scene) -> None:
     words = f"checkpoint {finish.t:.{2 if scene.span_s < _SHORT_S else 1}f} s"
     if finish.ratio is not None:
         words += f"\nratio {finish.ratio:.2f}"
-    low, high = min(finish.bytes.values()) * 1e-6, max(finish.bytes.values()) * 1e-6
+    low, high = (each(finish.bytes.values()) * factor for each in (min, max))
     top = axes.get_ylim()[1]
     # Below both flows, or between them where the slower one is down there.
     place, align = ((low + high) / 2, "center") if low < _LOW * top else (0.03 * top, "bottom")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -30,9 +30,12 @@ _SECONDS = 4
 """A shorter run is counted in parts of seconds."""
 
 
-def stacked(scene: Scene, inks: Inks) -> Figure:
-    """Return all panels of a run above one another, on one time axis."""
-    whole = [*panels(scene, inks), *told(scene, inks)]
+def stacked(scene: Scene, inks: Inks, names: Collection[str] = ()) -> Figure:
+    """Return all panels of a run above one another, on one time axis.
+
+    ``names`` are plots to draw besides those that reports draw unasked.
+    """
+    whole = [*panels(scene, inks, names), *told(scene, inks)]
     parts = zoomed(scene, inks)
     shown = [*whole, *parts]
     width = style.PAGE_IN - _LEFT_IN - _RIGHT_IN

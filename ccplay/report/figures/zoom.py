@@ -12,7 +12,7 @@ from ccplay.report.data.scene import Scene
 from ccplay.report.data.traced import Stretch
 from ccplay.report.figures import style
 from ccplay.report.figures.panel import Panel, flow_label, name_of
-from ccplay.report.figures.panels import shade, state_handles
+from ccplay.report.figures.states import shade, state_handles
 from ccplay.report.figures.style import Inks
 from ccplay.state.lab_state import Flow
 

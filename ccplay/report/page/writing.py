@@ -50,10 +50,18 @@ class _Workers(Protocol):
     def __call__(self, work: Callable[[_T], _R], some: Sequence[_T], /) -> Iterator[_R]: ...
 
 
-def write(material: Material, out: Path, tell: Teller, *, every: bool = False) -> Path:
+def write(
+    material: Material,
+    out: Path,
+    tell: Teller,
+    *,
+    every: bool = False,
+    plots: tuple[str, ...] = (),
+) -> Path:
     """Write a report into ``out`` and return its page.
 
-    ``every`` draws all runs in every format and panel by panel, else at most one of each case.
+    ``every`` draws all runs in every format and panel by panel, else at most one of each case;
+    ``plots`` are drawn besides those that reports draw unasked.
     Raises ``UsageError`` where ``out`` has files that no report of ours has put there,
     ``RecordingError`` for runs that can't be read.
     """
@@ -62,7 +70,7 @@ def write(material: Material, out: Path, tell: Teller, *, every: bool = False) -
         writing.make_directory(out.parent)
         with tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent) as made:
             folder = Path(made) / out.name
-            _fill(material, folder, out, tell, every=every)
+            _fill(material, folder, out, tell, every=every, plots=plots)
             writing.replace_directory(folder, out, Path(made) / "earlier")
     except OSError as error:
         raise RecordingError(f"can't write {out}: {error.strerror}") from None
@@ -94,13 +102,22 @@ def _claim(out: Path) -> None:
         )
 
 
-def _fill(material: Material, folder: Path, out: Path, tell: Teller, *, every: bool) -> None:
+def _fill(
+    material: Material,
+    folder: Path,
+    out: Path,
+    tell: Teller,
+    *,
+    every: bool,
+    plots: tuple[str, ...],
+) -> None:
     figures, table_folder = folder / "figures", folder / "tables"
     for each in (figures, table_folder):
         writing.make_directory(each)
     cut = fonts.cut()
     # The longest first, so that no worker is left alone with one at the end.
-    jobs = sorted(_jobs(material, figures, cut, every=every), key=lambda job: not job.every_file)
+    planned_jobs = _jobs(material, figures, cut, every=every, plots=plots)
+    jobs = sorted(planned_jobs, key=lambda job: not job.every_file)
     with _pool(len(jobs)) as workers:
         drawn = _done(workers, draw, jobs, tell, "runs drawn")
         planned = overviews(material, drawn, flow_names([run.result for run in material.runs]))
@@ -128,7 +145,9 @@ def _fill(material: Material, folder: Path, out: Path, tell: Teller, *, every: b
 # --- figures ------------------------------------------------------------------------------------
 
 
-def _jobs(material: Material, figures: Path, cut: Path, *, every: bool) -> Iterator[Job]:
+def _jobs(
+    material: Material, figures: Path, cut: Path, *, every: bool, plots: tuple[str, ...]
+) -> Iterator[Job]:
     names = flow_names([run.result for run in material.runs])
     chosen = {
         run.slug for case in material.result.statistics if (run := material.representative(case))
@@ -144,6 +163,7 @@ def _jobs(material: Material, figures: Path, cut: Path, *, every: bool) -> Itera
                 every_file=every or (run.slug in chosen and len(chosen) <= _MOST_CASES),
                 fonts=cut,
                 checkpoint=run.result.checkpoint,
+                plots=plots,
             )
 
 

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 
 from ccplay.model.network import Link, Network
 from ccplay.model.wording import describe_link
+from ccplay.plots.settings import counts_bytes
 from ccplay.ui.cells.sheet import Row, Run, fit
-from ccplay.ui.plots.queue import counts_bytes
 from ccplay.ui.view import View
 
 _NARROW = 50
@@ -182,9 +182,9 @@ def _occupancy(view: View) -> tuple[str, float]:
     queue, tick, setting = view.queue, view.tick, view.setting
     if queue is None:
         return "", 0.0
-    in_bytes = counts_bytes(view)
-    value = queue.series["backlog" if in_bytes else "qlen"].at(tick) or 0.0
     qdisc = setting.setting.qdisc if setting else None
+    in_bytes = counts_bytes(qdisc)
+    value = queue.series["backlog" if in_bytes else "qlen"].at(tick) or 0.0
     limit = qdisc.options.get("limit") if qdisc else None
     if isinstance(limit, int | float) and limit > 0:
         if in_bytes:

@@ -11,7 +11,8 @@ from textual.widget import Widget
 
 from ccplay.ui.plots import own_values
 from ccplay.ui.plots.canvas import Canvas
-from ccplay.ui.plots.table import DEFAULT, PLOTS, plot_at, room, toggled
+from ccplay.ui.plots.table import DEFAULT, PANES, plot_at, room, toggled
+from ccplay.ui.plots.titles import title_row
 from ccplay.ui.view import View
 
 
@@ -56,7 +57,7 @@ class Band(Horizontal):
         self.chosen = toggled(self.chosen, name, self._room)
         if name not in self._canvases:
             # What algorithms call their values is theirs.
-            canvas = Canvas(id=name if name in PLOTS else f"own-{name}")
+            canvas = Canvas(id=name if name in PANES else f"own-{name}")
             self._canvases[name] = canvas
             self.mount(canvas)
         order = [*self.chosen, *(each for each in self._canvases if each not in self.chosen)]
@@ -73,13 +74,13 @@ class Band(Horizontal):
         """Draw the title lines."""
         for name in self.shown:
             canvas = self._canvases[name]
-            canvas.title(*plot_at(view, name).title_row(view, canvas.width - 2))
+            canvas.title(*title_row(plot_at(view, name), view, canvas.width - 2))
 
     def offers(self, view: View) -> Iterator[tuple[str, str, Callable[[], object]]]:
         """Yield what the palette offers for each plot: a text, its meaning, and what it runs."""
         own = [name for name in own_values.choices(view) if name is not None]
-        for name in dict.fromkeys([*PLOTS, *own, *self.shown]):
-            plot = PLOTS.get(name) or own_values.plot(view, name)
+        for name in dict.fromkeys([*PANES, *own, *self.shown]):
+            plot = PANES.get(name) or own_values.pane(view, name)
             if name in self.shown:
                 what = "take it away"
             elif len(self.shown) < self._room:

@@ -174,8 +174,7 @@ class Canvas(Sheet):
             for line, cell in enumerate(cells):
                 if self.put(GUTTER + x, line + 1, cell):
                     changed.setdefault(line + 1, []).append(GUTTER + x)
-        for y, xs in changed.items():
-            self._repaint(y, xs)
+        self.repaint(changed)
 
     def _cells_of(self, picture: Picture, x: int, spans: list[list[Span | None]]) -> list[Run]:
         """Return the cells of one column: dots in the colour of the uppermost trace."""

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ccplay.analysis.trust import credible
 from ccplay.state.lab_state import Flow, LabState, Ping, Queue
 from ccplay.state.series import Series
 from ccplay.ui.cells.sheet import Run
 from ccplay.ui.plots.ghosts import Ghost
-from ccplay.ui.plots.scale import whole
 from ccplay.ui.plots.traces import DotTrace, Pen, SeriesTrace, ShiftedTrace, Trace
 from ccplay.ui.view import View
 
@@ -42,18 +40,6 @@ def flow_cc(view: View, flow: Flow) -> str:
     """Return the congestion control of a flow of the ghost at the moment shown."""
     ghost, shift = view.ghost, view.shift
     return ghost.state.cc_at(flow, view.t - shift) if ghost and shift is not None else ""
-
-
-def flows(view: View, field: str, factor: float = 1.0, *, own: bool = False) -> list[ShiftedTrace]:
-    """Return one value of the ghost's flows; ``own``: of those that their algorithms tell."""
-
-    def trace(flow: Flow, pen: Pen, interval: float) -> Trace | None:
-        series = (flow.own if own else flow.series).get(field)
-        if series is None:
-            return None
-        return SeriesTrace(series, pen, factor, interval, most=credible(field))
-
-    return flow_traces(view, trace)
 
 
 def flow_traces(
@@ -106,73 +92,49 @@ def marks(view: View) -> tuple[float, ...]:
     )
 
 
-def pings(view: View) -> list[ShiftedTrace]:
-    """Return the answers to the ghost's pings, in milliseconds."""
+def pings(view: View, factor: float) -> list[ShiftedTrace]:
+    """Return the answers to the ghost's pings, times a factor."""
     ghost, shift = view.ghost, view.shift
     if ghost is None or shift is None:
         return []
     pen = Pen(view.ghost_ink("ping"), "signs", mark=view.glyphs.answer, under=True)
     return [
-        ShiftedTrace(DotTrace(ping.rtt_us, pen, 1e-3), shift, ghost.first, ghost.last)
+        ShiftedTrace(DotTrace(ping.rtt_us, pen, factor), shift, ghost.first, ghost.last)
         for ping in ghost.state.of(Ping).values()
     ]
 
 
-def queue(view: View, *, in_bytes: bool) -> list[ShiftedTrace]:
-    """Return the occupancy of the ghost's queue, in packets or in kB."""
+def queue(view: View, field: str, factor: float) -> list[ShiftedTrace]:
+    """Return one of ``QUEUE_SERIES`` of the ghost's queue, times a factor."""
     ghost, shift = view.ghost, view.shift
     if ghost is None or shift is None or (found := _queue(view, ghost)) is None:
         return []
     pen = Pen(view.ghost_ink("queue"), "sparse", ascii=view.glyphs.ghost, under=True)
-    series = found.series["backlog" if in_bytes else "qlen"]
-    factor = 1e-3 if in_bytes else 1.0
-    trace = SeriesTrace(series, pen, factor, _interval(ghost.state))
+    trace = SeriesTrace(found.series[field], pen, factor, _interval(ghost.state))
     return [ShiftedTrace(trace, shift, ghost.first, ghost.last)]
 
 
-def flow_values(
-    view: View,
-    field: str,
-    factor: float = 1.0,
-    write: Callable[[float], str] = whole,
-    *,
-    own: bool = False,
-) -> list[Run]:
-    """Return one value of each of the ghost's flows at the moment shown, the selected first."""
-
-    def value(flow: Flow, tick: int) -> float | None:
-        series = (flow.own if own else flow.series).get(field)
-        found = None if series is None else series.at(tick)
-        return None if found is None else found * factor
-
-    return values(view, value, write)
-
-
 def values(
-    view: View, value: Callable[[Flow, int], float | None], write: Callable[[float], str] = whole
+    view: View, value: Callable[[Flow, float], float | None], write: Callable[[float], str]
 ) -> list[Run]:
-    """Return what ``value`` makes of each of the ghost's flows at its tick."""
-    runs = []
-    for flow, tick in sorted(view.ghosts(), key=lambda pair: pair[0].name != view.selected):
-        if (number := value(flow, tick)) is not None:
+    """Return what ``value`` makes of each of the ghost's flows at its moment, as written."""
+    runs, t = [], view.t - (view.shift or 0.0)
+    for flow, _ in sorted(view.ghosts(), key=lambda pair: pair[0].name != view.selected):
+        if (number := value(flow, t)) is not None:
             sign = view.glyphs.ghost + flow_mark(view, flow.name)
             runs.append((f" {sign} {write(number)}", view.ink("muted")))
     return runs
 
 
-def queue_value(view: View, *, in_bytes: bool) -> list[Run]:
-    """Return the occupancy of the ghost's queue at the moment shown."""
+def queue_value(view: View, field: str) -> float | None:
+    """Return one of ``QUEUE_SERIES`` of the ghost's queue at the moment shown."""
     ghost, shift = view.ghost, view.shift
     if ghost is None or shift is None or (found := _queue(view, ghost)) is None:
-        return []
+        return None
     t = view.t - shift
     if not ghost.first <= t <= ghost.last:
-        return []
-    value = found.series["backlog" if in_bytes else "qlen"].at(ghost.state.sweeps.before_or_at(t))
-    if value is None:
-        return []
-    number = f"{value / 1e3:.1f}" if in_bytes else f"{value:.0f}"
-    return [(f" {view.glyphs.ghost} {number}", view.ink("muted"))]
+        return None
+    return found.series[field].at(ghost.state.sweeps.before_or_at(t))
 
 
 def legend(view: View, width: int) -> list[Run]:

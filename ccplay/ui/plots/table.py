@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from ccplay.plots.table import PLOTS, RTT
 from ccplay.ui.plots import own_values
-from ccplay.ui.plots.cwnd import CWND
-from ccplay.ui.plots.plot import Plot
-from ccplay.ui.plots.queue import QUEUE
-from ccplay.ui.plots.rtt import RTT
-from ccplay.ui.plots.throughput import THROUGHPUT
+from ccplay.ui.plots.pane import Pane
 from ccplay.ui.view import View
 
-PLOTS: dict[str, Plot] = {plot.name: plot for plot in (CWND, QUEUE, RTT, THROUGHPUT)}
+PANES: dict[str, Pane] = {name: Pane(plot) for name, plot in PLOTS.items() if plot.on_screen}
 """By their names; values of algorithms and queues come on top, see ``own_values``."""
 
 DEFAULT = ("cwnd", "queue", "rtt")
@@ -20,11 +17,11 @@ LEAST_WIDTH = 26
 """Cells that a plot needs for its axis and the numbers in its title."""
 
 
-def plot_at(view: View, name: str) -> Plot:
+def plot_at(view: View, name: str) -> Pane:
     """Return what the place of a plot shows: in the place of RTT a chosen value of algorithms."""
     if name == RTT.name and (own := own_values.shown(view)) is not None:
-        return own_values.plot(view, own)
-    return PLOTS[name] if name in PLOTS else own_values.plot(view, name)
+        return own_values.pane(view, own)
+    return PANES[name] if name in PANES else own_values.pane(view, name)
 
 
 def room(width: int) -> int:

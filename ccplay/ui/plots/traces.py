@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import ClassVar, Literal, Protocol, TypeAlias
 
+from ccplay.plots.derived import growth
 from ccplay.state.series import Series
 
 Span: TypeAlias = tuple[float, float]
@@ -20,6 +21,13 @@ traces in every fourth, so that they still show; ``signs`` are cells with the pe
 
 _HOLD = 3.5
 """So many intervals of its series a value stands for; after that there is a gap."""
+
+_LEAST_S = 0.1
+"""Seconds of a counter below which it has no rate: single ACKs would look like peaks."""
+_MOST_POINTS = 20
+"""Number of moments at most at which a rate is looked at within a slice of time."""
+_PEAK_POINTS = 300
+"""Number of moments at which the greatest rate of a window is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +147,39 @@ class TracedTrace:
         """Return the greatest value from ``start`` to ``end``."""
         exact = replace(self.sampled, series=self.traced)
         return max(self.sampled.peak(start, end), exact.peak(start, end))
+
+
+@dataclass(frozen=True, slots=True)
+class RateTrace:
+    """How fast a counter grew over some seconds before each moment, times a factor."""
+
+    series: Series
+    pen: Pen
+    factor: float = 1.0
+    over_s: float = 1.0
+    """Seconds of which a rate is the mean."""
+    lasting: ClassVar[bool] = False
+
+    def spans(self, edges: Sequence[float]) -> list[Span | None]:
+        """Return the least and the greatest rate in each slice, its ends included."""
+        return [self._span(start, end) for start, end in pairwise(edges)]
+
+    def _span(self, start: float, end: float) -> Span | None:
+        points = min(math.ceil((end - start) / (self.over_s / 2)), _MOST_POINTS)
+        times = (start + (end - start) * at / points for at in range(points + 1))
+        rates = [rate for t in times if (rate := self._rate(t)) is not None]
+        return (min(rates), max(rates)) if rates else None
+
+    def peak(self, start: float, end: float) -> float:
+        """Return the greatest rate from ``start`` to ``end``."""
+        step = max((end - start) / _PEAK_POINTS, 0.01)
+        count = max(math.ceil((end - start) / step), 0) + 1
+        rates = (self._rate(min(start + step * at, end)) for at in range(count))
+        return max((rate for rate in rates if rate is not None), default=0.0)
+
+    def _rate(self, t: float) -> float | None:
+        found = growth(self.series, t, self.over_s, _LEAST_S)
+        return None if found is None else found * self.factor
 
 
 @dataclass(frozen=True, slots=True)

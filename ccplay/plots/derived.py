@@ -1,0 +1,58 @@
+"""What plots derive from series: rates of counters, and numbers of all flows together."""
+
+from __future__ import annotations
+
+from ccplay.analysis import fairness
+from ccplay.model.variables import Variable
+from ccplay.plots.plot import Scope
+from ccplay.state.series import Series
+
+_BITS = 8
+
+
+def growth(series: Series, t: float, over_s: float, least_s: float = 0.0) -> float | None:
+    """Return how fast a counter grew over the ``over_s`` seconds before ``t``, per second.
+
+    At its start it is the mean of what there is; None where that is less than ``least_s``.
+    """
+    timeline = series.timeline
+    tick = timeline.before_or_at(t)
+    first = max(series.first, timeline.first)
+    since = max(timeline.at_or_after(t - over_s), first)
+    if not first <= since < tick < series.end:
+        return None
+    now, before = series.at(tick), series.at(since)
+    seconds = timeline.time(tick) - timeline.time(since)
+    if now is None or before is None or seconds < least_s:
+        return None
+    return (now - before) / seconds
+
+
+def per_second(variable: Variable) -> float:
+    """Return the factor from a counter's growth to the unit of a rate: 8 from bytes to bits."""
+    return _BITS if variable.unit == "bps" else 1.0
+
+
+def value_at(series: Series, variable: Variable, t: float) -> float | None:
+    """Return a variable at ``t``, in its unit; None where it is not known."""
+    timeline = series.timeline
+    tick = timeline.before_or_at(t)
+    if variable.rate is None or tick < timeline.first:
+        return series.at(tick)
+    # As of the sample: between two of them nothing is known to have changed.
+    found = growth(series, timeline.time(tick), variable.rate.over_s)
+    return None if found is None else found * per_second(variable)
+
+
+def jain(scope: Scope) -> float | None:
+    """Return Jain's index of what the flows have; None below two."""
+    return fairness.jain(list(scope.values))
+
+
+def utilisation(scope: Scope, over_s: float = 1.0) -> float | None:
+    """Return the share of a link's rate that left its queue over the last second."""
+    queue, change = scope.state.queues.get(scope.link), scope.state.link_at(scope.link, scope.t)
+    if queue is None or change is None or not change.setting.rate:
+        return None
+    bytes_s = growth(queue.series["bytes"], scope.t, over_s)
+    return None if bytes_s is None else bytes_s * _BITS / change.setting.rate

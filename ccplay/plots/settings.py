@@ -1,0 +1,88 @@
+"""Settings that plots draw beside what was measured: limits, thresholds, delays, rates."""
+
+from __future__ import annotations
+
+from ccplay.model.values import LinkSetting, Qdisc
+from ccplay.model.wording import limit_unit
+from ccplay.plots.plot import Changes, Scope
+from ccplay.state import base_rtt
+from ccplay.state.lab_state import LabState
+from ccplay.state.udp import Udp
+
+_HEADER_BYTES = 14
+FRAME_BYTES = 1514
+"""Bytes of a full Ethernet frame, by which packets and bytes are converted."""
+
+
+def qdiscs(state: LabState, link: str) -> list[tuple[float, LinkSetting, Qdisc | None]]:
+    """Return at each change of a link what it did, and the discipline of its queue.
+
+    A class of a link is called ``LINK CLASS``.
+    """
+    direction, _, name = link.partition(" ")
+    changes = state.links.get(direction, ())
+    return [(each.t, each.setting, _qdisc(each.setting, name)) for each in changes]
+
+
+def counts_bytes(qdisc: Qdisc | None) -> bool:
+    """Whether the limit of a discipline counts bytes; else packets, or it has none."""
+    return qdisc is not None and "limit" in qdisc.options and limit_unit(qdisc.kind) == "bytes"
+
+
+def limits(scope: Scope) -> Changes:
+    """Return a queue's limit at each change, in bytes or in packets."""
+    return tuple((t, _limit(qdisc, scope)) for t, _, qdisc in qdiscs(scope.state, scope.link))
+
+
+def thresholds(scope: Scope) -> Changes:
+    """Return at each change the backlog from which on a link marks, in bytes or in packets."""
+    return tuple(
+        (t, setting.mark and setting.mark * (_frame(setting) if scope.in_bytes else 1.0))
+        for t, setting, _ in qdiscs(scope.state, scope.link)
+    )
+
+
+def base_rtts(scope: Scope) -> Changes:
+    """Return the base RTT between two hosts at each change, in microseconds."""
+    hello = scope.state.hello
+    found = base_rtt.base_rtt(scope.state, hello.network if hello else None, *scope.ends)
+    return tuple((t, None if ms is None else ms * 1e3) for t, ms in found)
+
+
+def sent_rates(scope: Scope) -> Changes:
+    """Return what all cross traffic together is set to send at each change, in bits per second."""
+    steps: list[tuple[float, int]] = []
+    for udp in scope.state.of(Udp).values():
+        ends = [each for each in (udp.stopped, udp.ended) if each is not None]
+        if udp.duration_s is not None:
+            # The news of its last packet comes later.
+            ends.append(udp.started + udp.duration_s)
+        steps.append((udp.started, udp.rate_bps))
+        steps += [(min(ends), -udp.rate_bps)] if ends else []
+    moments = sorted({t for t, _ in steps})
+    sums = [sum(rate for t, rate in steps if t <= moment) for moment in moments]
+    return tuple((t, float(rate) or None) for t, rate in zip(moments, sums, strict=True))
+
+
+def _qdisc(setting: LinkSetting, name: str) -> Qdisc | None:
+    """Return the queue of a class, or of the link itself where no class is named."""
+    own = next((each.qdisc for each in setting.classes or () if each.name == name), None)
+    return own or setting.qdisc
+
+
+def _frame(setting: LinkSetting) -> int:
+    """Return the bytes of a link's full packet, its Ethernet header included."""
+    return FRAME_BYTES if setting.mtu is None else setting.mtu + _HEADER_BYTES
+
+
+def _limit(qdisc: Qdisc | None, scope: Scope) -> float | None:
+    if qdisc is None:
+        return None
+    limit, in_bytes = qdisc.options.get("limit"), limit_unit(qdisc.kind) == "bytes"
+    if not isinstance(limit, int | float):
+        return None
+    if in_bytes == scope.in_bytes:
+        return float(limit)
+    if not scope.converts:
+        return None
+    return limit / FRAME_BYTES if in_bytes else float(limit * FRAME_BYTES)

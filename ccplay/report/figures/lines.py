@@ -1,0 +1,303 @@
+"""The lines of a plot's description, drawn into a panel: variables, settings and counters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from ccplay.model.variables import Subject
+from ccplay.plots.plot import Line
+from ccplay.report.data import curves, traced
+from ccplay.report.data.curves import Curve
+from ccplay.report.data.scene import Scene
+from ccplay.report.figures import style
+from ccplay.report.figures.panel import flow_label, name_of, queue_label, short_label
+from ccplay.report.figures.part import Part
+from ccplay.report.figures.states import shade, state_handles
+from ccplay.report.figures.strokes import strokes
+from ccplay.state.lab_state import Flow
+from ccplay.state.series import MISSING, Series
+
+_COLOURS = {
+    "queue": style.QUEUE,
+    "queue_limit": style.INK,
+    "mark": style.ECN,
+    "drop": style.DROP,
+    "ping": style.PING,
+    "base_rtt": "#009e73",
+    "ssthresh": style.MUTED,
+}
+"""Colours on paper by their names in themes."""
+
+_DOTTED, _DASHED = (0, (1, 1.1)), (0, (5, 2))
+_COUNTS_AT, _COUNTS_APART = 0.93, 0.08
+"""Height of the first row of a counter's strokes as a share of the panel, and from row to row."""
+_ROOM, _ROOM_FOR_COUNTS = 1.08, 1.22
+"""End of the value axis as a multiple of the greatest value."""
+_LEAST = {"segments": 4.0, "packets": 2.44, "kB": 2.44}
+"""The least end of the value axis by its unit; of others any will do."""
+
+
+@dataclass(slots=True)
+class Ground:
+    """A panel while it is drawn."""
+
+    axes: Axes
+    part: Part
+    top: float
+    """The greatest value on the axis so far."""
+    handles: list[Artist] = field(default_factory=list)
+    """What the legend has."""
+    states: set[int] = field(default_factory=set)
+    """Congestion states that are shaded."""
+
+    @property
+    def start(self) -> float:
+        """The moment of the stream at which the time axis is 0."""
+        return self.part.scene.start
+
+
+def draw(axes: Axes, part: Part) -> list[Artist]:
+    """Draw the lines of a plot, then settings and counters; return what the legend has."""
+    ground = Ground(axes, part, part.top)
+    for line in part.lines:
+        _DRAWERS[line.subject](ground, line)
+    if not part.crowded:
+        ground.handles += [
+            Line2D([], [], color=_COLOURS[each.ink], linestyle=_DOTTED, label=each.variable.words)
+            for each in part.plot.companions
+        ]
+    _settings(ground)
+    room = _ROOM_FOR_COUNTS if part.plot.counts else _ROOM
+    least = _LEAST.get(part.unit, 0.0) if part.plot.apart else 0.0
+    axes.set_ylim(0, max(ground.top * room, least) or 1)
+    _counts(ground)
+    return [*ground.handles, *_theory(ground), *state_handles(ground.states)]
+
+
+# --- flows --------------------------------------------------------------------------------------
+
+
+def _flows(ground: Ground, line: Line) -> None:
+    for streams in ground.part.flows:
+        colour = ground.part.inks[name_of(streams)].colour
+        drawn = [_flow(ground, line, flow, colour) for flow in streams]
+        if any(drawn):
+            ground.handles.append(Line2D([], [], color=colour, label=_label(ground, line, streams)))
+
+
+def _flow(ground: Ground, line: Line, flow: Flow, colour: str) -> bool:
+    """Draw a connection; return whether it has anything of the variable."""
+    axes, start, part = ground.axes, ground.start, ground.part
+    factor = part.factor(line)
+    if line.subject is None:
+        series = flow.own.get(line.variable.series)
+        return series is not None and _reported(ground, series, factor, colour)
+    name = line.variable.name
+    columns = curves.COLUMNS // 2 if part.crowded else curves.COLUMNS
+    found = traced.line(flow, name, factor=factor, start=start, columns=columns)
+    ground.top = max(ground.top, found.top)
+    if part.plot.apart == "flow" and not part.crowded:
+        ground.states |= shade(axes, traced.states(flow, start=start))
+    for each in () if part.crowded else part.plot.companions:
+        beside = traced.line(flow, each.variable.name, factor=part.factor(each), start=start)
+        axes.plot(
+            beside.t,
+            beside.y,
+            color=_COLOURS[each.ink],
+            linestyle=_DOTTED,
+            linewidth=0.9,
+            drawstyle="steps-post",
+        )
+    axes.plot(found.t, found.y, color=colour, linewidth=1.0)
+    return True
+
+
+def _label(ground: Ground, line: Line, streams: Sequence[Flow]) -> str:
+    if line.subject is None:
+        return flow_label(streams)
+    if ground.part.plot.apart != "flow":
+        return short_label(streams)
+    return line.variable.words if len(ground.part.flows) == 1 else streams[0].parent
+
+
+def _reported(ground: Ground, series: Series, factor: float, colour: str) -> bool:
+    """Draw a series that may have single values with gaps around them."""
+    line = curves.curve(series, factor=factor, start=ground.start)
+    ground.axes.plot(line.t, line.y, color=colour, linewidth=1.0)
+    # Dots as wide as the line.
+    lone = line.lone
+    ground.axes.plot(lone.t, lone.y, ".", color=colour, markersize=2.0, markeredgewidth=0)
+    ground.top = max(ground.top, line.top)
+    return True
+
+
+def _theory(ground: Ground) -> list[Artist]:
+    """Draw what a flow's algorithm has in theory, over what was measured.
+
+    It gets no room of its own: a curve far above would press what was measured flat.
+    """
+    part = ground.part
+    if part.plot.name != "cwnd" or len(part.flows) != 1 or len(part.flows[0]) != 1:
+        return []
+    [[flow]] = part.flows
+    handles: list[Artist] = []
+    if flow.kind == "flow":
+        for name, line in curves.theory(flow, start=ground.start).items():
+            handles += ground.axes.plot(
+                line.t, line.y, color=style.INK, linestyle=(0, (3, 2)), linewidth=0.6, label=name
+            )
+    return handles
+
+
+# --- queues -------------------------------------------------------------------------------------
+
+
+def _queue(ground: Ground, line: Line) -> None:
+    queue = ground.part.scene.state.queues[ground.part.link]
+    factor, colour = ground.part.factor(line), _COLOURS[line.ink or "queue"]
+    series, variable = queue.series[line.variable.series], line.variable
+    if variable.rate is None:
+        found = curves.curve(series, factor=factor, start=ground.start)
+    else:
+        found = curves.rates(series, variable, ground.start, ground.part.scene.span_s, factor)
+    if line.manner == "area":
+        _area(ground.axes, found)
+    ground.axes.plot(found.t, found.y, color=colour, linewidth=0.8)
+    ground.handles.append(Line2D([], [], color=colour, label=line.variable.words))
+    ground.top = max(ground.top, found.top)
+
+
+def _area(axes: Axes, line: Curve) -> None:
+    """Fill what lies below a line, gap by gap."""
+    part: list[tuple[float, float]] = []
+    for point in [*zip(line.t, line.y, strict=True), (0.0, MISSING)]:
+        if point[1] == point[1]:
+            part.append(point)
+        elif part:
+            outline = [(part[0][0], 0.0), *part, (part[-1][0], 0.0)]
+            axes.fill(*zip(*outline, strict=True), color=style.QUEUE_FILL, linewidth=0, zorder=1.8)
+            part = []
+
+
+def _counts(ground: Ground) -> None:
+    """Draw a row of short strokes near the top for each counter that grew."""
+    for row, count in enumerate(ground.part.plot.counts):
+        series = ground.part.scene.state.queues[ground.part.link].series[count.variable.name]
+        place, colour = _COUNTS_AT - _COUNTS_APART * row, _COLOURS[count.ink]
+        if moments := curves.growths(series, start=ground.start):
+            span = (place - 0.03, place + 0.04)
+            strokes(ground.axes, moments, span, color=colour, linewidth=0.6, zorder=3)
+            ground.handles.append(
+                Line2D(
+                    [],
+                    [],
+                    color=colour,
+                    linestyle="",
+                    marker="|",
+                    markersize=5,
+                    label=count.variable.words,
+                )
+            )
+
+
+# --- pings, cross traffic, and what reports variables of its own --------------------------------
+
+
+def _pings(ground: Ground, line: Line) -> None:
+    factor, colour = ground.part.factor(line), _COLOURS[line.ink]
+    for number, ping in enumerate(ground.part.scene.pings):
+        dots = curves.curve(ping.rtt_us, factor=factor, start=ground.start)
+        marker = (".", "x", "+", "1")[number % 4]
+        size = 2.6 if marker == "." else 2.4
+        ground.axes.plot(dots.t, dots.y, linestyle="", marker=marker, markersize=size, color=colour)
+        ground.handles.append(
+            Line2D([], [], linestyle="", marker=marker, color=colour, label=f"ping {ping.name}")
+        )
+        ground.top = max(ground.top, dots.top)
+
+
+def _udp(ground: Ground, line: Line) -> None:
+    name, factor = line.variable.name, ground.part.factor(line)
+    for number, udp in enumerate(ground.part.scene.udp):
+        if (series := udp.seen.get(name)) is not None:
+            found = curves.curve(series, factor=factor, start=ground.start)
+            dash = style.DASHES[number % len(style.DASHES)]
+            look: dict[str, Any] = {"color": style.QUEUE, "linestyle": dash, "linewidth": 1.0}
+            # A sample tells of the time before it, the first one since the start.
+            began = udp.started - ground.start
+            ground.axes.step([began, *found.t], [*found.y[:1], *found.y], where="pre", **look)
+            ground.handles.append(Line2D([], [], label=f"UDP {udp.name}", **look))
+            ground.top = max(ground.top, found.top)
+
+
+def _reporting(ground: Ground, line: Line) -> None:
+    _flows(ground, line)
+    for queue in ground.part.scene.queues:
+        series = queue.own.get(line.variable.series)
+        if series is not None and _reported(ground, series, ground.part.factor(line), style.QUEUE):
+            ground.handles.append(Line2D([], [], color=style.QUEUE, label=queue_label(queue.link)))
+
+
+Drawer: TypeAlias = Callable[[Ground, Line], None]
+
+_DRAWERS: Mapping[Subject | None, Drawer] = {
+    "flow": _flows,
+    "queue": _queue,
+    "ping": _pings,
+    "udp": _udp,
+    None: _reporting,
+}
+"""By subject; None is whoever reports a variable of its own."""
+
+
+def has(scene: Scene, line: Line) -> bool:
+    """Whether a run has anything to draw of a line."""
+    match line.subject:
+        case "queue":
+            return bool(scene.queues)
+        case "ping":
+            return bool(scene.pings)
+        case "udp":
+            # What was sent is known without a monitor.
+            known = line.manner == "area"
+            return any(known or line.variable.name in each.seen for each in scene.udp)
+    return any(of_flow(each, line) for each in scene.flows)
+
+
+def of_flow(streams: Sequence[Flow], line: Line) -> bool:
+    """Whether a flow has anything of a line's variable."""
+    every = (each.series.get(line.variable.series) for each in streams)
+    return any(series is not None and series.end > 0 for series in every)
+
+
+# --- settings -----------------------------------------------------------------------------------
+
+
+def _settings(ground: Ground) -> None:
+    """Draw settings across; one that may be far above what was measured only where it is near."""
+    factor = ground.part.factor(ground.part.lines[-1])
+    start, end = ground.start, ground.start + ground.part.scene.span_s
+    scopes = ground.part.scene.scopes(ground.part.link)
+    for setting in ground.part.plot.settings:
+        look: dict[str, Any] = {
+            "color": _COLOURS[setting.ink],
+            "linestyle": _DASHED if setting.near else _DOTTED,
+        }
+        drawn: list[Artist] = []
+        for changes in dict.fromkeys(setting.changes(each) for each in scopes):
+            scaled = [(t, None if value is None else value * factor) for t, value in changes]
+            across = curves.settings(scaled, start, end)
+            far = setting.near and across.top > 3 * max(ground.top, 2.0) + 20
+            if across.top and not far:
+                width = 0.8 if setting.near else 0.9
+                drawn += ground.axes.plot(across.t, across.y, linewidth=width, **look)
+                ground.top = max(ground.top, across.top)
+        if drawn:
+            look |= {"linewidth": 0.8} if setting.near else {}
+            ground.handles.append(Line2D([], [], label=setting.word, **look))

@@ -1,0 +1,57 @@
+"""A part of a run's figure: a plot, and what of the run one panel shows of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ccplay.plots.plot import Line, Plot
+from ccplay.report.data.scene import Scene
+from ccplay.report.figures.style import Inks
+from ccplay.state.lab_state import Flow
+
+MANY = 4
+"""Number of flows above which they share a panel, or the page would be too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A plot, and what of a run one panel shows of it."""
+
+    plot: Plot
+    scene: Scene
+    inks: Inks
+    flows: list[list[Flow]]
+    """Flows and downloads, each as its parallel streams."""
+    link: str = ""
+    """The link, or ``LINK CLASS``, whose queue is drawn."""
+    peak: float = math.inf
+    """The greatest value of the variable, from which the unit of its axis follows."""
+    top: float = 0.0
+    """The value on the axis that there is room for even if nothing is as great."""
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """What it draws."""
+        in_bytes = self.plot.in_bytes is not None and self.scene.in_bytes(self.link)
+        return self.plot.drawn(in_bytes=in_bytes)
+
+    @property
+    def unit(self) -> str:
+        """The unit of its value axis; empty where there is none."""
+        return self.lines[-1].variable.axis(self.peak)[0]
+
+    @property
+    def label(self) -> str:
+        """The label of its value axis."""
+        words = self.plot.label or self.plot.title
+        return f"{words} ({self.unit})" if self.unit else words
+
+    @property
+    def crowded(self) -> bool:
+        """Whether nobody can follow every line."""
+        return len(self.flows) > MANY
+
+    def factor(self, line: Line) -> float:
+        """Return the factor from a variable's unit to that of the axis."""
+        return line.variable.axis(self.peak)[1]

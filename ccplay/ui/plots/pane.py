@@ -1,0 +1,209 @@
+"""A plot as a place of the screen shows it: its description as traces, and its title line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ccplay.plots.plot import Line, Plot, Scope, Setting
+from ccplay.ui.cells.sheet import Run
+from ccplay.ui.plots import ghost_plots, theory
+from ccplay.ui.plots.picture import Inks, Picture
+from ccplay.ui.plots.subjects import (
+    DRAWERS,
+    flow_names,
+    flow_trace,
+    flow_values,
+    in_bytes,
+)
+from ccplay.ui.plots.traces import CountTrace, Pen, ShiftedTrace, StepTrace, Trace
+from ccplay.ui.view import View
+
+_CROWD = 3
+"""Number of flows above which only the selected one shows its companions, such as ssthresh."""
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """What the screen alone draws over a plot."""
+
+    traces: Callable[[View], Sequence[Trace]]
+    values: Callable[[View, int], Sequence[Run]]
+    """For a title of so many cells; behind the value of the selected flow."""
+
+
+ADDITIONS: Mapping[str, Addition] = {"cwnd": Addition(theory.traces, theory.values)}
+"""By the name of the plot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pane:
+    """One plot on the screen."""
+
+    plot: Plot
+    peak: float = math.inf
+    """The greatest value of its variable, from which the unit of its axis follows."""
+
+    @property
+    def name(self) -> str:
+        """By which it is chosen."""
+        return self.plot.name
+
+    @property
+    def title(self) -> str:
+        """What its title line begins with."""
+        return self.plot.title
+
+    @property
+    def help(self) -> str:
+        """One line: what it shows."""
+        return self.plot.help
+
+    def picture(self, view: View) -> Picture:
+        """Return what it shows over the playhead's window."""
+        head = view.playhead
+        traces = (*self.ghosts(view), *self.traces(view))
+        marks = tuple(
+            each.t for each in view.state.log if each.is_mark and head.left <= each.t <= head.until
+        )
+        return Picture(
+            left=head.left,
+            width=head.width,
+            until=head.until,
+            traces=traces,
+            counts=self._counts(view),
+            marks=marks,
+            ghost_marks=ghost_plots.marks(view),
+            cursor=None if head.running else head.t,
+            hint=() if traces else self._hint(view),
+            least=self.plot.least,
+            glyphs=view.glyphs,
+            inks=_inks(view),
+        )
+
+    def traces(self, view: View) -> list[Trace]:
+        """Return what it draws of this session, from the bottom to the top."""
+        lines = [
+            trace
+            for line in self.lines(view)
+            for trace in DRAWERS[line.subject].traces(view, line, self.factor(line))
+        ]
+        if self.plot.name in ADDITIONS:
+            lines += ADDITIONS[self.plot.name].traces(view)
+        settings = self._settings(view) if lines else []
+        return [*settings, *self._companions(view), *lines]
+
+    def ghosts(self, view: View) -> list[ShiftedTrace]:
+        """Return the same of an earlier run; it lies below the traces."""
+        return [
+            trace
+            for line in self.lines(view)
+            for trace in DRAWERS[line.subject].ghosts(view, line.variable, self.factor(line))
+        ]
+
+    def lines(self, view: View) -> tuple[Line, ...]:
+        """Return the lines of its description that suit the queue at the moment shown."""
+        return self.plot.drawn(in_bytes=self._in_bytes(view))
+
+    def _in_bytes(self, view: View) -> bool:
+        return self.plot.in_bytes is not None and in_bytes(view)
+
+    def axis(self, line: Line) -> tuple[str, float]:
+        """Return the unit of the value axis, and the factor to it from a line's own unit."""
+        return line.variable.axis(self.peak)
+
+    def factor(self, line: Line) -> float:
+        """Return the factor from a line's own unit to that of the value axis."""
+        return self.axis(line)[1]
+
+    def _companions(self, view: View) -> list[Trace]:
+        names = flow_names(view) if self.plot.companions else []
+        shown = [name for name in names if len(names) <= _CROWD or name == view.selected]
+        found = (
+            flow_trace(
+                view,
+                view.state.flows[name],
+                line.variable,
+                Pen(view.ink(line.ink), "dotted", ascii=view.glyphs.dotted),
+                self.factor(line),
+                scaled=False,
+            )
+            for name in shown
+            for line in self.plot.companions
+        )
+        return [each for each in found if each is not None]
+
+    def scope(self, view: View) -> Scope:
+        """Return what settings and summaries are about at the moment shown."""
+        values: list[float] = []
+        if self.plot.summaries:
+            values = [value for _, value in flow_values(view, self.plot.variable)]
+        return Scope(
+            state=view.state,
+            link=view.link or "",
+            ends=view.ends,
+            in_bytes=self._in_bytes(view),
+            t=view.t,
+            values=values,
+        )
+
+    def _settings(self, view: View) -> list[Trace]:
+        if not self.plot.settings:
+            return []
+        [line, *_] = self.lines(view)
+        scope, factor, traces = self.scope(view), self.factor(line), []
+        for setting in self.plot.settings:
+            changes = tuple(
+                (t, None if value is None else value * factor)
+                for t, value in setting.changes(scope)
+                if t <= view.playhead.until
+            )
+            if any(value is not None for _, value in changes):
+                pen = Pen(view.ink(setting.ink), "dotted", ascii="-")
+                traces.append(StepTrace(changes, pen, self._weight(view, setting, changes)))
+        return [*traces]
+
+    def _weight(
+        self, view: View, setting: Setting, changes: tuple[tuple[float, float | None], ...]
+    ) -> float:
+        """Return 0 for a setting that would press the plot flat: far above all that ever was."""
+        if not setting.near or self._in_bytes(view) or view.queue is None:
+            return 1.0
+        found = view.queue.series[self.plot.variable.series].extremes(0, view.tick + 1)
+        near = max(value or 0 for _, value in changes) <= 3 * max(found or (0, 0)) + 100
+        return float(near)
+
+    def _counts(self, view: View) -> tuple[CountTrace, ...]:
+        if view.queue is None:
+            return ()
+        return tuple(
+            CountTrace(
+                view.queue.series[each.variable.name],
+                Pen(view.ink(each.ink), mark=getattr(view.glyphs, each.ink)),
+            )
+            for each in self.plot.counts
+        )
+
+    def _hint(self, view: View) -> tuple[str, ...]:
+        """Say what to do where there is nothing to see."""
+        busy = view.session.error or view.state.phase in ("starting", "building")
+        if self.plot.missing is None or busy:
+            return ()
+        what, key = self.plot.missing
+        if view.session.live:
+            return (f"no {what} yet", "", f"press {key} to start one")
+        return (f"no {what} at this time",)
+
+
+def _inks(view: View) -> Inks:
+    """Return the colours of axes and marks."""
+    return Inks(
+        axis=view.ink("axis"),
+        grid=view.ink("grid"),
+        text=view.ink("muted"),
+        muted=view.ink("muted"),
+        mark=view.ink("mark"),
+        cursor=view.ink("cursor"),
+        ghost=view.ghost_ink("mark"),
+    )

@@ -1,0 +1,124 @@
+"""The title line of a plot: what it is called, its unit, and its values at the moment shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ccplay.state.trace import TRACE_SERIES
+from ccplay.ui.cells.sheet import Row, Run, length
+from ccplay.ui.plots.pane import ADDITIONS, Pane
+from ccplay.ui.plots.subjects import DRAWERS, series_of, write
+from ccplay.ui.view import View
+
+NARROW, WIDE = 30, 36
+"""Cells of a title below which a plot shortens words, and from which on it writes them out."""
+
+_SHORT = {"segments": "seg", "packets": "pkt"}
+
+
+def title_row(pane: Pane, view: View, width: int) -> tuple[Row, Row]:
+    """Return the title line: what is drawn at the left, its values at the right."""
+    unit = _unit(pane, view, width)
+    left = [(pane.title, f"bold {view.ink('text')}"), (f" {unit}".rstrip(), view.ink("muted"))]
+    return left, _fitting(_numbers(pane, view, width), width - length(left) - 1)
+
+
+def _numbers(pane: Pane, view: View, width: int) -> list[Run]:
+    """Return the values at the moment shown, the most wanted first."""
+    runs: list[Run] = []
+    for line in reversed(pane.lines(view)):
+        drawer, variable, factor = DRAWERS[line.subject], line.variable, pane.factor(line)
+        runs += drawer.values(view, variable, factor)
+        runs += drawer.ghost_values(view, variable, factor)
+    added = _summaries(pane, view, width)
+    if pane.plot.name in ADDITIONS:
+        added += ADDITIONS[pane.plot.name].values(view, width)
+    runs[1:1] = added
+    return [
+        *_counted(pane, view, width),
+        *runs,
+        *_companion_values(pane, view, width),
+        *_in_force(pane, view),
+    ]
+
+
+def _counted(pane: Pane, view: View, width: int) -> list[Run]:
+    runs: list[Run] = []
+    if view.queue is None:
+        return runs
+    for each in pane.plot.counts:
+        if count := view.queue.series[each.variable.name].at(view.tick):
+            sign = getattr(view.glyphs, each.ink)
+            text = f"{sign} {count:.0f} {each.short}" if width >= WIDE else f"{sign}{count:.0f}"
+            runs.append((f"{text} ", view.ink(each.ink)))
+    return runs
+
+
+def _summaries(pane: Pane, view: View, width: int) -> list[Run]:
+    runs: list[Run] = []
+    if not pane.plot.summaries:
+        return runs
+    scope = pane.scope(view)
+    for each in pane.plot.summaries:
+        if (value := each.value(scope)) is not None:
+            text = f" {each.word} {value:.2f}" if width >= WIDE else f" {each.short}{value:.2f}"
+            runs.append((text, view.ink("text")))
+    return runs
+
+
+def _companion_values(pane: Pane, view: View, width: int) -> list[Run]:
+    """Return what the selected flow has of them."""
+    runs: list[Run] = []
+    flow = view.state.flows.get(view.selected or "")
+    if flow is None:
+        return runs
+    for line in pane.plot.companions:
+        series = series_of(flow, line.variable)
+        if series is not None and (value := series.at(view.tick)) is not None:
+            word = f"{line.variable.words} " if width >= WIDE else view.glyphs.dotted
+            text = write(line.variable, value * pane.factor(line))
+            runs.append((f" {word}{text}", view.ink(line.ink)))
+    return runs
+
+
+def _in_force(pane: Pane, view: View) -> list[Run]:
+    """Return the settings at the moment shown, while there is anything to compare them with."""
+    runs: list[Run] = []
+    named = [each for each in pane.plot.settings if each.short]
+    if not named or (pane.plot.variable.subject == "flow" and not view.running()):
+        return runs
+    scope, variable = pane.scope(view), pane.plot.variable
+    for each in named:
+        values = [value for t, value in each.changes(scope) if t <= view.t]
+        if values and values[-1] is not None:
+            text = write(variable, values[-1] * variable.axis(pane.peak)[1])
+            runs.append((f" {each.short} {text}", view.ink(each.ink)))
+    return runs
+
+
+def _unit(pane: Pane, view: View, width: int) -> str:
+    variable = pane.lines(view)[-1].variable
+    unit, _ = variable.axis(pane.peak)
+    # What else there is to show needs the room.
+    if view.ghost and width < NARROW:
+        unit = _SHORT.get(unit, unit)
+    if view.theory and pane.plot.name in ADDITIONS:
+        unit = _SHORT.get(unit, unit) if width >= NARROW else ""
+    traced = variable.subject == "flow" and variable.name in TRACE_SERIES
+    exact = traced and width >= NARROW and _is_exact(view, width)
+    return f"{unit} per ACK" if exact else unit
+
+
+def _is_exact(view: View, width: int) -> bool:
+    """Say whether the plot shows more of the selected flow than its samples."""
+    flow = view.state.flows.get(view.selected or "")
+    dot = view.playhead.width / (2 * width)
+    return bool(flow and flow.trace and dot < view.interval and flow.trace.covers(view.t))
+
+
+def _fitting(runs: Sequence[Run], width: int) -> list[Run]:
+    kept: list[Run] = []
+    for run in runs:
+        if length(kept) + len(run[0]) <= width:
+            kept.append(run)
+    return kept

@@ -1,0 +1,213 @@
+"""Descriptions of plots: one unit each, the same on screen and paper, and nothing else needed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ccplay.errors import UsageError
+from ccplay.model.events import Applied
+from ccplay.model.traffic_commands import StopUdp
+from ccplay.model.traffic_events import FlowStarted, UdpEnded, UdpSample, UdpStarted
+from ccplay.model.values import Monitored
+from ccplay.model.variables import VARIABLES, Rate, Variable, combine
+from ccplay.plots import table
+from ccplay.plots.derived import growth, value_at
+from ccplay.plots.plot import Line, Plot, Scope
+from ccplay.plots.settings import sent_rates
+from ccplay.plots.table import PLOTS, reported
+from ccplay.report.data import curves
+from ccplay.report.data.curves import cross_traffic
+from ccplay.report.data.scene import scene
+from ccplay.session.recorded import read_recording
+from ccplay.state.lab_state import LabState
+from ccplay.state.series import Series, Timeline
+from ccplay.state.udp import Udp
+
+PLAYGROUND = Path(__file__).parents[1] / "ui" / "recordings" / "playground.ccplay"
+
+
+def counter(*values: float, every_s: float = 0.5) -> Series:
+    timeline = Timeline()
+    series = Series(timeline)
+    for at, value in enumerate(values):
+        series.put(timeline.append(at * every_s), value)
+    return series
+
+
+@pytest.mark.parametrize("plot", PLOTS.values(), ids=PLOTS)
+def test_all_that_a_plot_draws_has_one_unit(plot: Plot) -> None:
+    for in_bytes in (False, True):
+        drawn = plot.drawn(in_bytes=in_bytes)
+        assert len({each.variable.axis() for each in drawn}) == 1
+    assert {each.variable.axis() for each in plot.companions} <= {plot.variable.axis()}
+    assert plot.help
+    assert plot.help[0].islower()
+    assert len(plot.help) < 100
+
+
+@pytest.mark.parametrize("plot", PLOTS.values(), ids=PLOTS)
+def test_what_a_plot_draws_is_kept(plot: Plot) -> None:
+    drawn = [each.variable for each in (*plot.lines, *plot.companions)]
+    for variable in (*drawn, *(each.variable for each in plot.counts)):
+        assert variable.subject is not None
+        assert VARIABLES[variable.subject][variable.series].kept
+
+
+def test_variables_that_state_keeps_have_columns_of_their_own() -> None:
+    for variables in VARIABLES.values():
+        columns = [each.column for each in variables.values()]
+        assert len({*columns}) == len(columns)
+
+
+def test_several_subjects_make_one_value() -> None:
+    assert combine("sum", [1.0, 2.0, 6.0]) == 9.0
+    assert combine("mean", [1.0, 2.0, 6.0]) == 3.0
+    assert combine("greatest", [1.0, 6.0, 2.0]) == 6.0
+    assert combine("", [4.0]) == 4.0
+    assert combine("", [4.0, 5.0]) is None
+    assert combine("sum", []) is None
+
+
+def test_a_rate_is_over_its_window_and_in_bits() -> None:
+    series = counter(0, 100, 300, 300, 1300)
+    assert growth(series, 1.0, 1.0) == pytest.approx(300)
+    assert growth(series, 2.0, 1.0) == pytest.approx(1000)
+    assert growth(series, 0.5, 1.0, least_s=0.6) is None, "too little of it"
+    assert growth(series, 9.0, 1.0) is None, "nothing is known of that time"
+    goodput = table.GOODPUT.variable
+    assert value_at(series, goodput, 2.2) == pytest.approx(8000), "as of the sample before"
+    drops = Variable("drop_rate", unit="packets", subject="queue", rate=Rate("drops", over_s=0.5))
+    assert value_at(series, drops, 1.0) == pytest.approx(400)
+
+
+def test_a_report_draws_a_rate_of_a_queue_s_counter_too() -> None:
+    variable = Variable("x", unit="bps", subject="queue", rate=Rate("bytes", over_s=1.0))
+    line = curves.rates(counter(0, 100, 300, 300, 1300), variable, 0.0, 2.0, 1e-3)
+    assert line.t == [1.0, 2.0]
+    assert line.y == pytest.approx([2.4, 8.0])
+
+
+def test_a_plot_that_nobody_has_is_refused_with_those_on_request() -> None:
+    with pytest.raises(UsageError, match=r"no plot nix; .*pacing-rate"):
+        reported(["unacked", "nix"])
+    unasked = [plot.name for plot in reported()]
+    assert unasked == ["cwnd", "queue", "udp", "rtt", "throughput", "transfer", "acked"]
+    assert [plot.name for plot in reported(["unacked", "cwnd"])] == [
+        "cwnd",
+        "unacked",
+        *unasked[1:],
+    ]
+
+
+# --- cross traffic ------------------------------------------------------------------------------
+
+
+def udp(name: str, t: float, rate_bps: int) -> UdpStarted:
+    return UdpStarted(t=t, udp=name, src="a", dst="b", rate_bps=rate_bps, packet_bytes=1000, port=1)
+
+
+def sample(t: float, sent: int, received: int) -> UdpSample:
+    seen = Monitored(
+        sent=sent,
+        received=received,
+        received_bytes=received * 1000,
+        delay_mean_us=1.0,
+        delay_min_us=1.0,
+        delay_max_us=1.0,
+    )
+    return UdpSample(t=t, udp="u1", monitored=seen)
+
+
+def ended(name: str, t: float, sent: int, received: int, duration_s: float) -> UdpEnded:
+    return UdpEnded(
+        t=t, udp=name, sent=sent, received=received, jitter_us=None, duration_s=duration_s
+    )
+
+
+def crossed() -> LabState:
+    """Return 3 s of monitored cross traffic, of which less and less arrives, and 2 s of another."""
+    state = LabState()
+    for event in (
+        udp("u1", 10.0, 1_000_000),
+        udp("u2", 11.0, 2_000_000),
+        sample(11.0, 125, 125),
+        sample(12.0, 250, 200),
+        sample(13.0, 375, 225),
+        Applied(t=13.0, command=StopUdp(udp="u1")),
+        ended("u2", 13.5, 500, 250, 2.0),
+        ended("u1", 13.6, 375, 225, 3.0),
+    ):
+        state.apply(event)
+    return state
+
+
+def test_what_cross_traffic_is_set_to_send_is_the_sum() -> None:
+    changes = sent_rates(Scope(crossed()))
+    assert changes == ((10.0, 1e6), (11.0, 3e6), (13.0, None))
+
+
+def test_what_arrived_is_drawn_as_sampled_and_as_a_mean_where_it_was_not() -> None:
+    state = crossed()
+    moments, sent, received = cross_traffic([*state.of(Udp).values()], 10.0, 20.0)
+    assert moments == [0.0, 1.0, 2.0, 3.0]
+    assert sent == [1e6, 3e6, 3e6]
+    assert received == pytest.approx([1e6, 0.6e6 + 1e6, 0.2e6 + 1e6])
+
+
+# --- on screen and on paper ---------------------------------------------------------------------
+
+
+def test_one_entry_is_a_plot_and_a_panel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing but the table knows of it: a rate that is kept, and no plot has drawn yet."""
+    pytest.importorskip("matplotlib")
+    import numpy as np
+
+    from ccplay.report.figures.panels import panels
+    from ccplay.report.figures.part import Part
+    from ccplay.report.figures.run import stacked
+    from ccplay.report.figures.style import Inks, look
+    from ccplay.ui.plots.pane import Pane
+
+    lines = (Line(VARIABLES["flow"]["delivery_rate"]),)
+    entry = Plot("delivered", "delivery rate", "rate at which data arrives", lines, reported=True)
+    monkeypatch.setitem(table.PLOTS, entry.name, entry)
+    run = scene(read_recording(PLAYGROUND))
+    inks = Inks(["1", "2"])
+    [panel] = [each for each in panels(run, inks) if each.name == "delivered"]
+    assert (panel.title, panel.label) == ("delivery rate", "delivery rate (Mbit/s)")
+    with look():
+        figure = stacked(run, inks)
+    [axes] = [each for each in figure.axes if each.get_ylabel() == panel.label]
+    drawn = [line for line in axes.get_lines() if line.get_color() == inks["1"].colour]
+    values = [float(y) for line in drawn for y in np.asarray(line.get_ydata()) if y == y]
+    series = run.state.flows["1"].series["delivery_rate"]
+    extremes = series.extremes(series.first, series.end)
+    assert extremes is not None
+    assert max(values) == pytest.approx(extremes[1] * 1e-6)
+    # The screen has the same title, unit and factor.
+    pane = Pane(entry)
+    assert f"{pane.title} ({pane.axis(entry.lines[0])[0]})" == panel.label
+    part = Part(entry, run, inks, run.flows)
+    assert pane.axis(entry.lines[0])[1] == part.factor(entry.lines[0])
+
+
+def test_a_run_without_its_subject_has_no_panel_of_it() -> None:
+    pytest.importorskip("matplotlib")
+    from ccplay.report.figures.panels import panels
+    from ccplay.report.figures.style import Inks
+
+    state = LabState()
+    state.apply(FlowStarted(t=0.0, flow="1", src="s", dst="d", cc="reno", port=1))
+    run = replace(scene(state), queues=[])
+    assert panels(run, Inks(["1"]), [*PLOTS]) == []
+    for event in (udp("u1", 0.0, 1_000_000), sample(1.0, 125, 125)):
+        state.apply(event)
+    run = replace(scene(state), queues=[])
+    assert [each.label for each in panels(run, Inks(["1"]), [*PLOTS])] == [
+        "UDP (Mbit/s)",
+        "UDP loss (%)",
+        "UDP delay (ms)",
+    ]
