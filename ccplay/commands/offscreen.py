@@ -93,7 +93,7 @@ def wanted(arguments: argparse.Namespace) -> bool:
 def draw(arguments: argparse.Namespace, title: str) -> int:
     """Write the files, print their names and return the exit code.
 
-    Raises ``RecordingError``, ``UsageError`` and ``UnsupportedError``.
+    Raises ``RecordingError`` and ``UsageError``.
     """
     from ccplay.stream.sources import check_recording
 

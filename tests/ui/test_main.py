@@ -263,7 +263,7 @@ async def test_a_picture_that_can_not_be_saved_is_told_with_the_reason(
         first, second = (each.message for each in app._notifications)
         assert first.startswith("can't save ccplay-")
         assert first.endswith("s.svg: No such file or directory")
-        assert "PNG needs Pillow" in second
+        assert "a PNG needs Pillow" in second
 
 
 async def test_ascii_is_ascii() -> None:

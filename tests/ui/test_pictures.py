@@ -69,6 +69,22 @@ async def test_a_png_has_every_dot_of_the_plots_and_no_other() -> None:
     assert plotted > 500
 
 
+async def test_a_picture_of_a_dialog_has_what_lies_under_it_faded() -> None:
+    async with playing(live(stream(seconds=5))) as (app, pilot):
+        await pilot.pause()
+        plain = cells(frame_of(app))
+        await pilot.press("c")
+        await pilot.pause()
+        # As when it has not been drawn yet: what lies under it is not remembered.
+        app.screen.refresh()
+        frame = frame_of(app)
+    text, faded = "\n".join(frame.lines), cells(frame)
+    assert "Congestion control" in text
+    assert "cwnd segments" in text
+    assert faded[0, 8][0] == plain[0, 8][0] == "c"
+    assert faded[0, 8][1] != plain[0, 8][1]
+
+
 async def test_a_picture_is_what_the_terminal_shows_at_any_moment_and_in_any_order() -> None:
     setting = Setting(size=(100, 30), look="light", window=10.0)
     async with offscreen(RECORDING, "title", setting) as shown:
@@ -214,9 +230,9 @@ def test_without_pillow_the_svg_is_there_and_the_remedy_is_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "PIL", None)
-    assert main(["replay", str(RECORDING), "--picture", "29"]) == 6
+    assert main(["replay", str(RECORDING), "--picture", "29"]) == 2
     assert [each.name for each in Path().iterdir()] == ["ccplay-00m29.0s.svg"]
-    assert "PNG needs Pillow, which is not installed (remedy: pip" in capsys.readouterr().err
+    assert capsys.readouterr().err.startswith("ccplay: a PNG needs Pillow: pip install")
 
 
 @pytest.mark.usefixtures("_here")

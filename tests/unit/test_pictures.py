@@ -12,7 +12,7 @@ import pytest
 from fontTools.ttLib import TTFont
 from PIL import Image
 
-from ccplay.errors import UnsupportedError
+from ccplay.errors import UsageError
 from ccplay.ui.cells.glyphs import UNICODE
 from ccplay.ui.pictures import png as drawing
 from ccplay.ui.pictures.cells import Face, Frame, Span
@@ -130,10 +130,10 @@ def test_the_faces_of_text_differ() -> None:
 def test_without_pillow_or_a_font_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as missing:
         missing.setitem(sys.modules, "PIL", None)
-        with pytest.raises(UnsupportedError, match="pip install pillow"):
+        with pytest.raises(UsageError, match=r"pip install .ccplay\[report\]"):
             png(frame("a"))
     monkeypatch.setattr(drawing, "_font_folders", list)
-    with pytest.raises(UnsupportedError, match=r"DejaVuSansMono\.ttf"):
+    with pytest.raises(UsageError, match=r"DejaVuSansMono\.ttf"):
         png(frame("a"))
     assert png(frame("⣿─█"))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from ccplay.errors import UnsupportedError
+from ccplay.errors import UsageError
 from ccplay.ui.actions.base import Actions
 
 
@@ -25,8 +25,8 @@ class SavingActions(Actions):
                 except OSError as error:
                     said = f"can't save {name}{suffix}: {error.strerror}"
                     self.app.notify(said, severity="error", markup=False)
-                except UnsupportedError as error:
-                    self.app.notify(f"no {suffix}: {error}", severity="warning", markup=False)
+                except UsageError as error:
+                    self.app.notify(str(error), severity="warning", markup=False)
                 else:
                     self.app.notify(f"saved {path}", markup=False)
 

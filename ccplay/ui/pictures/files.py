@@ -16,7 +16,7 @@ DRAWN: Mapping[str, Callable[[Frame], str | bytes]] = {
     ".svg": lambda frame: svg(frame, _TITLE),
     ".png": png,
 }
-"""What draws a file with this ending; what raises ``UnsupportedError`` stands last."""
+"""What draws a file with this ending; what raises ``UsageError`` stands last."""
 
 
 def stem(t: float) -> str:
@@ -33,6 +33,6 @@ def moment(t: float) -> str:
 def write_new(frame: Frame, stem: str, suffix: str, folder: Path) -> Path:
     """Draw ``frame`` into a new file, numbered where its name is taken; return its path.
 
-    Raises ``OSError``, and ``UnsupportedError`` where nothing here can draw that kind of file.
+    Raises ``OSError``, and ``UsageError`` where nothing here can draw that kind of file.
     """
     return writing.write_numbered(folder, stem, suffix, DRAWN[suffix](frame))

@@ -7,7 +7,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ccplay.errors import UnsupportedError
+from rich.cells import cell_len
+
+from ccplay.errors import UsageError
 from ccplay.ui.pictures.cells import Face, Frame
 from ccplay.ui.pictures.shapes import HEIGHT, WIDTH, Area, Dot, Line, Shape, is_drawn, shapes_of
 from ccplay.ui.pictures.svg import BASELINE, FONT_SIZE
@@ -34,18 +36,19 @@ _FILES = {
 }
 """By whether they are bold, and italic."""
 
-_REMEDY = "remedy: pip install pillow matplotlib, which has the font; SVG needs neither"
+_NO_PILLOW = "a PNG needs Pillow: pip install 'ccplay[report]'; an SVG needs nothing"
+_NO_FONT = "a PNG needs the font {}: apt install fonts-dejavu-core, or pip install matplotlib"
 
 
 def png(frame: Frame) -> bytes:
     """Return ``frame`` as a PNG file, ``SCALE`` pixels a unit of its cells.
 
-    Raises ``UnsupportedError`` where Pillow or a font is missing, with the remedy.
+    Raises ``UsageError`` where Pillow or a font is missing, with the remedy.
     """
     try:
         from PIL import Image, ImageDraw  # noqa: PLC0415 - only a PNG needs it
     except ImportError:
-        raise UnsupportedError(f"PNG needs Pillow, which is not installed ({_REMEDY})") from None
+        raise UsageError(_NO_PILLOW) from None
     wide, high = round(WIDTH * SCALE), round(HEIGHT * SCALE)
     drawn = Image.new("RGB", (frame.width * wide, frame.height * high), frame.paper)
     draw, glyphs = ImageDraw.Draw(drawn), _Glyphs()
@@ -88,7 +91,6 @@ class _Glyphs:
 
     def _written(self, char: str, traits: tuple[bool, bool]) -> Image:
         from PIL import Image, ImageDraw  # noqa: PLC0415 - only a PNG needs it
-        from rich.cells import cell_len  # noqa: PLC0415 - the same
 
         if traits not in self._fonts:
             self._fonts[traits] = _font(traits)
@@ -134,7 +136,7 @@ def _font(traits: tuple[bool, bool]) -> FreeTypeFont:
         path = folder / _FILES[traits]
         if path.is_file():
             return ImageFont.truetype(path, FONT_SIZE * SCALE)
-    raise UnsupportedError(f"PNG needs the font {_FILES[traits]}, which is not here ({_REMEDY})")
+    raise UsageError(_NO_FONT.format(_FILES[traits]))
 
 
 def _font_folders() -> list[Path]:
