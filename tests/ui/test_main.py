@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import sys
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -24,6 +25,7 @@ from ccplay.model.traffic_commands import StartFlow, StopFlow
 from ccplay.session.session import Session
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.cells.sheet import Sheet
+from ccplay.ui.pictures import files
 from ccplay.ui.pictures.cells import frame_of
 from ccplay.ui.pictures.files import stem
 from ccplay.ui.pictures.png import png
@@ -228,6 +230,26 @@ async def test_s_saves_what_is_seen_as_svg_and_png(
         await until(pilot, lambda: len(app._notifications) == 2)
         said = [each.message for each in app._notifications]
         assert said == [f"saved {name}.svg", f"saved {name}.png"]
+
+
+async def test_the_screen_does_not_wait_for_a_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    go_on = threading.Event()
+
+    def slow(_: object) -> bytes:
+        assert go_on.wait(DEADLINE_S)
+        return b"drawn"
+
+    monkeypatch.setattr(files, "DRAWN", {".png": slow})
+    async with playing(live()) as (app, pilot):
+        await pilot.press("s", "space")
+        await until(pilot, lambda: not app.main.playhead.running)
+        assert not files_in(tmp_path)
+        go_on.set()
+        await until(pilot, lambda: len(app._notifications) == 1)
+    assert len(files_in(tmp_path)) == 1
 
 
 async def test_a_picture_is_never_written_over_anything(
