@@ -2,8 +2,8 @@
 #   make play   open the playground (without a terminal: run it headless, print the result)
 #   make test   run every test
 # make picture draws README's picture anew, from a run of the playground.
-# make guest brings a full kernel for `ccplay --guest`: QEMU, and one of the distribution's (some 100 MB).
-# make algorithms brings clang and bpftool (400 MB), for congestion controls as BPF programs.
+# make guest installs QEMU and a full kernel of the distribution for `ccplay --guest` (some 100 MB).
+# make algorithms installs clang and bpftool (400 MB), for congestion controls as BPF programs.
 
 SHELL := /bin/bash
 PYTHON ?= python3

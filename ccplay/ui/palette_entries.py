@@ -90,7 +90,7 @@ def _flows(state: LabState) -> Iterator[Entry]:
         if name in state.traced:
             yield Entry(f"stop tracing flow {name}", "sampling continues", UntraceFlow(flow=name))
         elif not tracing_problem(state):
-            said = "cwnd, ssthresh and srtt at every ACK: zoom in to see them them"
+            said = "cwnd, ssthresh and srtt at every ACK: zoom in to see them them them"
             yield Entry(f"trace flow {name}", said, TraceFlow(flow=name))
         path = f"{flow.src} → {flow.dst}"
         yield Entry(f"stop flow {name}", f"{flow.cc}, {path}", StopFlow(flow=name))

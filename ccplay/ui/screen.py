@@ -191,7 +191,7 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, UndoAc
     # --- drawing ----------------------------------------------------------------------------
 
     def draw(self) -> None:
-        """Move the playhead on and draw what changed."""
+        """Advance the playhead and draw the changes."""
         now = self.clock()
         self.playhead.advance(self.session.state.now, now - self._drawn_at, done=self.session.done)
         self._drawn_at = now
