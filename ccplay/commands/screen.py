@@ -24,11 +24,10 @@ def has_terminal() -> bool:
 
 
 def show(session: Session, arguments: argparse.Namespace, *, unsaved: Unsaved | None = None) -> int:
-    """Open the screen until the person leaves it; return the exit code.
+    """Show the screen until the user leaves it; return the exit code.
 
-    ``unsaved`` is the recording of a session that is in no file.
-    Raises ``RecordingError`` for a ghost that can't be read, and, once the person has seen it and
-    left, what ended the session against its will.
+    ``unsaved`` is the recording of a session that is in no file. Raises ``RecordingError`` for an
+    unreadable ghost and, after the user has left, the error that ended the session.
     """
     from ccplay.stream.sources import check_recording
 
@@ -57,6 +56,7 @@ def _show(
         ascii=arguments.ascii or not can_draw(sys.stdout),
         start_at=getattr(arguments, "at", 0.0),
         speed=getattr(arguments, "speed", 1.0),
+        window=getattr(arguments, "window", 30.0),
         ghost=ghost,
         lab_words=options.lab_words(arguments),
         unsaved=unsaved,

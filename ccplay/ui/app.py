@@ -23,6 +23,7 @@ from ccplay.ui import bindings
 from ccplay.ui.cells.diff_writer import ThriftyUpdate
 from ccplay.ui.cells.glyphs import ASCII, UNICODE, Glyphs
 from ccplay.ui.keymap import Keymap
+from ccplay.ui.playhead import WINDOW_S
 from ccplay.ui.plots.band import Band
 from ccplay.ui.plots.table import PANES
 from ccplay.ui.preferences import NONE, Preferences
@@ -54,11 +55,12 @@ class CcplayApp(App[int]):
         start_at: float = 0.0,
         speed: float = 1.0,
         fps: float = 10.0,
+        window: float = WINDOW_S,
         ghost: Path | None = None,
         lab_words: Sequence[str] = (),
         unsaved: Unsaved | None = None,
     ) -> None:
-        """Prepare to show ``session``, the recording ``ghost`` under it; ``look`` names a theme.
+        """Prepare to show ``session`` over the recording ``ghost``; ``look`` names a theme.
 
         ``look`` and ``ascii`` win over ``preferences``; ``looks`` are the themes where they are
         loaded already. ``unsaved`` is what leaving would lose, so that ctrl+q asks first.
@@ -87,6 +89,7 @@ class CcplayApp(App[int]):
             start_at=start_at,
             speed=speed,
             fps=fps,
+            window=window,
             ghost=ghost,
             lab_words=lab_words,
             plots=Band(id="plots", chosen=mine.plots, large=mine.large.removeprefix(NONE)),
@@ -113,7 +116,7 @@ class CcplayApp(App[int]):
         super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
 
     def action_command_palette(self) -> None:
-        """Open the palette: all that the lab can do, by name."""
+        """Open the palette: every command by name."""
         from ccplay.ui.palette import Palette  # noqa: PLC0415 - first paint shall not wait for it
 
         if self.screen is self.main:
@@ -136,7 +139,7 @@ class CcplayApp(App[int]):
             self.exit()
 
     def on_mount(self) -> None:
-        """Start taking in the session's events."""
+        """Start processing the session's events."""
         self.run_worker(self.session.run(), name="session", group="session", exit_on_error=True)
         self.call_after_refresh(_collect_garbage_again)
         for mistake in self._mistakes:
@@ -189,7 +192,7 @@ class CcplayApp(App[int]):
         self.main.redraw()
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
-        # The one door for all that is drawn; partial updates pass it thinned out.
+        # All output passes here; partial updates are reduced to changed cells.
         if isinstance(self._driver, Terminal) and not self._driver.takes_frame():
             return
         if type(renderable) is ChopsUpdate:

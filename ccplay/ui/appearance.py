@@ -1,4 +1,4 @@
-"""What screens need of the app: its theme, characters, strokes and keys."""
+"""The appearance that screens share: theme, characters, strokes and keys."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textual.binding import Binding, BindingType
 
-_VALUES = "Values of algorithms in place of RTT (V backwards)"
+_VALUES = "Variables of algorithms in place of RTT (V backwards)"
 
 APP: list[BindingType] = [
     Binding("ctrl+q", "quit", "Quit", id="quit", priority=True, tooltip="End the lab and leave"),
@@ -14,7 +14,7 @@ APP: list[BindingType] = [
         "Suspend",
         id="suspend",
         priority=True,
-        tooltip="To the shell; the lab goes on, fg shows it again",
+        tooltip="To the shell; the lab keeps running, fg shows it again",
     ),
 ]
 """Keys that work on every screen."""
@@ -24,23 +24,23 @@ MAIN: list[BindingType] = [
     Binding("f", "dialog('FlowDialog')", "New flow", id="flow", priority=True),
     Binding("w", "dialog('DownloadDialog')", "Download", id="download", priority=True),
     Binding("p", "dialog('PingDialog')", "Ping", id="ping", priority=True),
-    Binding("u", "dialog('UdpDialog')", "Cross traffic by UDP", id="udp", priority=True),
+    Binding("u", "dialog('UdpDialog')", "UDP cross traffic", id="udp", priority=True),
     Binding("n", "dialog('ShortFlowsDialog')", "Short flows", id="short-flows", priority=True),
     Binding(
         "c", "dialog('CongestionDialog')", "Congestion control", id="congestion", priority=True
     ),
     Binding("q", "dialog('QueueDialog')", "Queue discipline", id="queue", priority=True),
     Binding("l", "dialog('LinkDialog')", "Link", id="link", priority=True),
-    Binding("k", "capture", "Capture packets; stop", id="capture", priority=True),
-    Binding("h", "trace", "Trace every ACK; end that", id="trace"),
-    Binding("m", "mark", "Mark; change a mark", id="mark", priority=True),
+    Binding("k", "capture", "Capture packets, or stop", id="capture", priority=True),
+    Binding("h", "trace", "Trace every ACK, or stop", id="trace"),
+    Binding("m", "mark", "Set or change a mark", id="mark", priority=True),
     Binding("enter", "put_mark", "Put the mark here", id="put-mark"),
     Binding("escape", "leave_mark", "Leave the mark where it was", id="leave-mark"),
     Binding("g", "ghost", "Ghost", id="ghost", priority=True, tooltip="Earlier run as a ghost"),
-    Binding("x", "stop", "Stop what is selected", id="stop"),
+    Binding("x", "stop", "Stop the selected traffic", id="stop"),
     Binding("z", "undo", "Undo your last change", id="undo"),
     Binding("Z", "redo", "Redo what you undid", id="redo"),
-    Binding("space", "freeze", "Freeze, pause, go on", id="freeze"),
+    Binding("space", "freeze", "Freeze, pause, continue", id="freeze"),
     Binding("left", "scrub(-1)", "Back in time", id="back"),
     Binding("right", "scrub(1)", "Forward in time", id="forward"),
     Binding("shift+left", "scrub_far(-1)", "Far back in time", id="far-back"),
@@ -54,7 +54,7 @@ MAIN: list[BindingType] = [
     Binding("down,tab", "select_flow(1)", "Next in the table", id="next-flow"),
     Binding("up,shift+tab", "select_flow(-1)", "Previous in the table", id="previous-flow"),
     Binding("b", "other_queue", "Next observed queue", id="way-back"),
-    Binding("v", "variable(1)", "Values of algorithms", id="variable", tooltip=_VALUES),
+    Binding("v", "variable(1)", "Variables of algorithms", id="variable", tooltip=_VALUES),
     Binding("V", "variable(-1)", id="variable-before"),
     *(
         Binding(
@@ -72,7 +72,7 @@ MAIN: list[BindingType] = [
     Binding("r", "receiver", "Receiver's table or events", id="receiver"),
     Binding("e", "events", "Events in full", id="events", tooltip="Events and messages in full"),
     Binding("y", "theory", "Theory: W(t) and Reno's line", id="theory"),
-    Binding("s", "picture", "Save a picture (SVG)", id="picture"),
+    Binding("s", "picture", "Save a picture (SVG, PNG)", id="picture"),
     Binding("S", "save_scenario", "Save as scenario", id="scenario", priority=True),
     Binding("question_mark", "help", "Help", id="help"),
 ]

@@ -1,4 +1,4 @@
-"""Lines that are there only when something must be said: a caption, building, died, ended."""
+"""Lines shown only when needed: a caption, building, died, ended."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ROOMY = 36
 
 
 def rows(view: View, width: int, height: int) -> list[Row]:
-    """Return the banner of a screen of this size; nothing where all goes its way."""
+    """Return the banner of a screen of this size; empty in normal operation."""
     state, session = view.state, view.session
     if session.error:
         return _lines(view, f"{session.error}. {_left(view)}", width, _loud(view, "bad"))

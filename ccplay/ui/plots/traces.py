@@ -1,4 +1,4 @@
-"""What a plot draws: values over time, each as the span that it covers in a slice of time."""
+"""The lines of a plot: values over time, each as its span within a slice of time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LINE_KINDS: tuple[LineKind, ...] = get_args(LineKind)
 """One a flow; they repeat after the last, with other marks."""
 
 _HOLD = 3.5
-"""So many intervals of its series a value stands for; after that there is a gap."""
+"""Sampling intervals for which a value holds; after that there is a gap."""
 
 _LEAST_S = 0.1
 """Seconds of a counter below which it has no rate: single ACKs would look like peaks."""
@@ -243,7 +243,7 @@ class DotTrace:
 
 @dataclass(frozen=True, slots=True)
 class ShiftedTrace:
-    """What another session showed, moved in time to lie under this one.
+    """A trace of another session, shifted in time to lie under this one.
 
     It is known up to the right edge already.
     """
