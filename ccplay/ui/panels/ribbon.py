@@ -10,7 +10,7 @@ from ccplay.state.lab_state import Flow
 from ccplay.state.series import Series
 from ccplay.state.trace import Trace
 from ccplay.ui.cells.sheet import Row, Run, fit
-from ccplay.ui.plots.canvas import GUTTER
+from ccplay.ui.plots.axes import GUTTER
 from ccplay.ui.view import View
 
 _HOLD = 3.5
