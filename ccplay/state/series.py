@@ -15,6 +15,9 @@ _FANOUT = 16
 _SPREAD = 31
 """Number of values of which a median is taken at most."""
 
+_COUNTED = 512
+"""Number of values, at least, that are counted where there are as many."""
+
 _PLACES = tuple((at + at * 0.618034 % 1) / _SPREAD for at in range(_SPREAD))
 """Where they lie, as shares of a stretch: one in each of its parts, never at an even step, which
 would meet a sawtooth of that period always at one height."""
@@ -164,6 +167,18 @@ class Series:
             found = [v for at in _PLACES if (v := values[index + int(at * ticks)]) <= most]
         found.sort()
         return found[len(found) // 2] if found else None
+
+    def shares(self, start: int, end: int, numbers: int) -> tuple[float, ...] | None:
+        """Return how large a share of ticks ``start`` to ``end`` (not included) has each number.
+
+        Numbers count from 0. Of more than 512 ticks every so many is counted. None without a value.
+        """
+        index = max(start - self._first, 0)
+        stop = min(end - self._first, len(self._values))
+        values = self._values[index : max(stop, index) : max((stop - index) // _COUNTED, 1)]
+        counts = [values.count(number) for number in range(numbers)]
+        total = sum(counts)
+        return tuple(count / total for count in counts) if total else None
 
     def _extremes(self, start: int, end: int) -> tuple[float, float] | None:
         index = max(start - self._first, 0)

@@ -54,7 +54,6 @@ class Canvas(Sheet):
         self._bars = Bars()
         self._brush = Brush(UNICODE, self.scale, 1, 1)
         self._long = False
-        self._held = self._logarithmic = False
         self._across = 2
 
     @property
@@ -72,28 +71,22 @@ class Canvas(Sheet):
         super().blank(width, height)
         self.picture = None
         self._bars.clear()
-        if not self._held:
-            self._new_scale(self.scale.least)
+        self.scale.forget()
 
     def set_axis(self, *, logarithmic: bool, held: bool) -> None:
         """Choose a logarithmic value axis, and whether it stays as it is."""
-        self.scale.held = self._held = held
-        if logarithmic != self._logarithmic:
-            self._logarithmic = logarithmic
-            top = self.scale.top
-            self._new_scale(self.scale.least)
-            self.scale.top = top if held else 0.0
+        self.scale.held = held
+        if logarithmic != self.scale.logarithmic:
+            self.scale.logarithmic = logarithmic
+            self.scale.forget()
             self.picture = None
 
     @property
     def axis_words(self) -> str:
         """What the title adds about the value axis: `` log =100``."""
-        held = f" ={short(self.scale.top)}" if self._held and self.scale.top else ""
-        return " log" * self._logarithmic + held
-
-    def _new_scale(self, least: float) -> None:
-        self.scale = Scale(least, logarithmic=self._logarithmic)
-        self.scale.held = self._held
+        scale = self.scale
+        held = f" ={short(scale.top)}" if scale.held and scale.top else ""
+        return " log" * scale.logarithmic + held
 
     def title(self, left: Row, right: Row) -> None:
         """Show the title line."""
@@ -105,7 +98,8 @@ class Canvas(Sheet):
             return
         before, self.picture = self.picture, picture
         if picture.least != self.scale.least:
-            self._new_scale(picture.least)
+            # Another quantity is drawn.
+            self.scale.least, self.scale.top = picture.least, 0.0
         self._across = Brush.dots_of(picture.glyphs)[0]
         self._long = strokes.is_long(picture.width / self.columns)
         whole: Sequence[int] = range(self.columns)

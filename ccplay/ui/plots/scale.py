@@ -40,10 +40,10 @@ _TIME_STEPS = (
 class Scale:
     """A value axis that grows at once and shrinks with reluctance."""
 
-    def __init__(self, least: float = 1.0, *, logarithmic: bool = False) -> None:
+    def __init__(self, least: float = 1.0) -> None:
         self.least = least
         """The axis never ends below this."""
-        self.logarithmic = logarithmic
+        self.logarithmic = False
         self.held = False
         """Whether it stays as it is, whatever there is to show."""
         self.top = 0.0
@@ -53,9 +53,10 @@ class Scale:
         """Make room for ``peak`` with at most ``labels`` steps; say whether the axis changed."""
         if self.held and self.top:
             return False
-        step, top = _round_axis(max(peak * _HEADROOM, self.least), max(labels, 1))
+        needed = max(peak * _HEADROOM, self.least)
+        step, top = _round_axis(needed, max(labels, 1))
         if self.logarithmic:
-            step, top = 1.0, _round_up(max(peak * _HEADROOM, self.least))
+            top = _round_up(needed)
         steps = 0 if self.logarithmic else round(self.top / self.step)
         if (
             self.top
@@ -67,6 +68,11 @@ class Scale:
         changed = (step, top) != (self.step, self.top)
         self.step, self.top = step, top
         return changed
+
+    def forget(self) -> None:
+        """Fit anew whatever comes next, unless the axis is held."""
+        if not self.held:
+            self.top = 0.0
 
     @property
     def bottom(self) -> float:
