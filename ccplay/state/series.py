@@ -15,7 +15,7 @@ _FANOUT = 16
 _SPREAD = 31
 """Number of values of which a median is taken at most."""
 
-_COUNTED = 512
+_COUNTED = 128
 """Number of values, at least, that are counted where there are as many."""
 
 _PLACES = tuple((at + at * 0.618034 % 1) / _SPREAD for at in range(_SPREAD))
@@ -171,7 +171,7 @@ class Series:
     def shares(self, start: int, end: int, numbers: int) -> tuple[float, ...] | None:
         """Return how large a share of ticks ``start`` to ``end`` (not included) has each number.
 
-        Numbers count from 0. Of more than 512 ticks every so many is counted. None without a value.
+        Numbers count from 0. Of 256 ticks or more every so many is counted. None without a value.
         """
         index = max(start - self._first, 0)
         stop = min(end - self._first, len(self._values))

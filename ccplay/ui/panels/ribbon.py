@@ -93,7 +93,7 @@ class Ribbon:
         # The last column was not over when it was looked at.
         del known[-1:]
         if is_long(view.playhead.width / columns):
-            known += [_shares(view, *each) for each in shares(view, flow, columns, len(known))]
+            known += _long(view, flow, columns, len(known))
         else:
             known += [_worst(view, state) for state in states(view, flow, columns, len(known))]
         label = f"{view.flow_mark(flow.name)}{flow.name}"
@@ -105,34 +105,31 @@ def _worst(view: View, state: int | None) -> Run:
     return (" ", "") if state is None else (view.glyphs.ribbon[state], view.look.ca_states[state])
 
 
-def _shares(view: View, found: tuple[float, ...] | None, worst: int) -> Run:
-    """Return the cell of a long column, by the shares of time in each state and the worst one."""
+def _shares(view: View, series: Series, start: int, end: int) -> Run:
+    """Return the cell of a long column, by the shares of time in each state."""
+    inks, glyphs = view.look.ca_states, view.glyphs
+    # The worst is exact: what is too rare for the shares is seen all the same.
+    found = series.extremes(start, end)
     if found is None:
         return " ", ""
-    inks, glyphs = view.look.ca_states, view.glyphs
-    if worst == _LOSS:
+    worst = int(found[1])
+    if worst >= _LOSS:
         return glyphs.timeout, f"bold {inks[_LOSS]}"
     if not worst:
         return glyphs.ribbon[0], inks[0]
-    # What is too rare for the shares was seen all the same.
-    most = max(range(1, _LOSS), key=lambda state: (found[state], state == worst))
+    shares = series.shares(start, end, worst + 1) or (1.0,) + (0.0,) * worst
+    most = max(range(1, worst + 1), key=lambda state: (shares[state], state))
     # The least bar is higher than the line of Open: colour is not the only cue.
     steps = glyphs.reduced if most == _CWR else glyphs.bars[1:]
-    height = math.ceil((1.0 - found[0]) * len(steps) - 1e-9)
+    height = math.ceil((1.0 - shares[0]) * len(steps) - 1e-9)
     return steps[max(height, 1) - 1], inks[most]
 
 
-def shares(
-    view: View, flow: Flow, columns: int, first: int = 0
-) -> list[tuple[tuple[float, ...] | None, int]]:
-    """Return the shares of time in each state and the worst one, by column from ``first`` on."""
+def _long(view: View, flow: Flow, columns: int, first: int) -> list[Run]:
+    """Return the cells of long columns from ``first`` to the newest."""
     series = flow.series["ca_state"]
     _, ticks = _edges(view, series, columns, first)
-    return [
-        (series.shares(*pair, len(CA_STATES)), int(worst[1]) if worst else 0)
-        for pair in pairwise(ticks)
-        for worst in [series.extremes(*pair)]
-    ]
+    return [_shares(view, series, *pair) for pair in pairwise(ticks)]
 
 
 def _edges(view: View, series: Series, columns: int, first: int) -> tuple[list[float], list[int]]:
