@@ -77,6 +77,7 @@ $(VENV)/ready: pyproject.toml | system
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing ccplay into $(VENV)"
 	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[report]'
+	@$(BIN)/python -m compileall -q ccplay # as pip does where it copies; a first start would take twice as long
 	@touch $@
 
 $(VENV)/dev: $(VENV)/ready pyproject.toml

@@ -6,8 +6,8 @@ Runs in the lab's own network namespace, which carries nothing yet and may be ex
 from __future__ import annotations
 
 import os
-import platform
 import subprocess
+import sys
 from collections.abc import Iterator
 
 from ccplay.assets import SUFFIX, find_tool, module_file
@@ -47,19 +47,22 @@ _TRACEPOINTS = {
 def discover() -> Capabilities:
     """Find out what there is. Takes some ten milliseconds."""
     root = is_root()
+    # Programs that are asked answer while the kernel is.
+    version = _ask_iperf3()
+    capture_tools.begin_trial()
     return Capabilities(
         kernel=os.uname().release,
         privilege="root" if root else "rootless",
         congestion_controls=list(_congestion_controls(root=root)),
         qdiscs=list(_qdiscs()),
         delay_engines=[try_netem(), try_delay_line()],
-        tools=[*_tools(), *_capture_programs()],
+        tools=[*_tools(version), *_capture_programs()],
         classifiers=[_u32()],
         markers=[program("threshold", _MARKER, lack_of_marking())],
         monitors=[program("packets", _MONITOR, lack())],
         tracepoints=[program(*each, lack_of(each[0])) for each in _TRACEPOINTS.items()],
         cpus=len(os.sched_getaffinity(0)),
-        python=platform.python_version(),
+        python=sys.version.partition(" ")[0],
     )
 
 
@@ -136,10 +139,10 @@ def _u32() -> Feature:
     )
 
 
-def _tools() -> Iterator[Feature]:
+def _tools(iperf3: subprocess.Popen[str] | None) -> Iterator[Feature]:
     for name, package, purpose, required in _TOOLS:
         path = find_tool(name)
-        version = f" ({_iperf3_version(path)})" if path and name == "iperf3" else ""
+        version = f" ({_iperf3_version(iperf3)})" if iperf3 and name == "iperf3" else ""
         yield Feature(
             name=name,
             available=path is not None,
@@ -167,8 +170,15 @@ def _capture_programs() -> Iterator[Feature]:
         )
 
 
-def _iperf3_version(path: str) -> str:
+def _ask_iperf3() -> subprocess.Popen[str] | None:
+    """Start ``iperf3 --version``; None where it is not installed."""
+    if (path := find_tool("iperf3")) is None:
+        return None
+    pipe = subprocess.PIPE
+    return subprocess.Popen([path, "--version"], stdout=pipe, stderr=pipe, text=True)
+
+
+def _iperf3_version(asked: subprocess.Popen[str]) -> str:
     """Return the version that ``iperf3 --version`` says in its first line."""
-    result = subprocess.run([path, "--version"], check=False, capture_output=True, text=True)
-    words = result.stdout.split()
+    words = asked.communicate()[0].split()
     return words[1] if len(words) > 1 else "unknown version"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable
 
-import psutil
-
 from ccplay.model.events import Health
 
 
@@ -14,14 +12,25 @@ class Timekeeper:
     """Collects how late and how long sweeps were, and sums a second up as ``Health``."""
 
     def __init__(self, processes: Callable[[], Iterable[int]]) -> None:
-        """Begin; ``processes`` gives the pids that count as the lab's own."""
+        """Wait for the first sweep; ``processes`` gives the pids that count as the lab's own."""
         self._processes = processes
         self._late_us: list[float] = []
         self._took_us: list[float] = []
         self._missed = 0
-        self._cpu = self._cpu_seconds()
-        self._times = psutil.cpu_times()
         self._since: float | None = None
+        self._cpu, self._times = 0.0, dict[str, float]()
+
+    @property
+    def begun(self) -> bool:
+        """Whether the time of processors is counted."""
+        return self._since is not None
+
+    def begin(self, t: float) -> None:
+        """Count the time of processors from ``t`` on.
+
+        Before this, psutil is not loaded: the first sweep does not wait for it.
+        """
+        self._since, self._cpu, self._times = t, self._cpu_seconds(), _machine_seconds()
 
     def sweep(self, late_s: float, took_s: float) -> None:
         """Note one sweep: how late it began and how long it took, in seconds."""
@@ -36,13 +45,11 @@ class Timekeeper:
         self, t: float, delay_late_us: tuple[float, float] | None, events_dropped: int
     ) -> Health:
         """Sum up all since the last report and begin anew."""
-        cpu, times = self._cpu_seconds(), psutil.cpu_times()
-        elapsed = t - self._since if self._since is not None else t
-        spent = [after - before for after, before in zip(times, self._times, strict=True)]
-        shares = dict(zip(times._fields, spent, strict=True))
-        # guest time is in user already; see proc(5)
-        total = sum(spent) - shares.get("guest", 0.0) - shares.get("guest_nice", 0.0)
-        idle = shares["idle"] + shares.get("iowait", 0.0)
+        cpu, times = self._cpu_seconds(), _machine_seconds()
+        elapsed = t - self._since if self._since is not None else 0.0
+        spent = {name: seconds - self._times.get(name, 0.0) for name, seconds in times.items()}
+        total = sum(spent.values())
+        idle = spent["idle"] + spent.get("iowait", 0.0)
         health = Health(
             t=t,
             ticks=len(self._late_us),
@@ -52,7 +59,7 @@ class Timekeeper:
             sweep_p50_us=_percentile(self._took_us, 50),
             lab_cpu=max(0.0, (cpu - self._cpu) / elapsed) if elapsed > 0 else 0.0,
             host_cpu=min(1.0, max(0.0, 1 - idle / total)) if total > 0 else 0.0,
-            steal=shares.get("steal", 0.0) / total if total > 0 else 0.0,
+            steal=spent.get("steal", 0.0) / total if total > 0 else 0.0,
             delay_late_p50_us=delay_late_us[0] if delay_late_us else None,
             delay_late_p99_us=delay_late_us[1] if delay_late_us else None,
             events_dropped=events_dropped,
@@ -62,12 +69,22 @@ class Timekeeper:
         return health
 
     def _cpu_seconds(self) -> float:
+        import psutil  # noqa: PLC0415 - see begin
+
         seconds = 0.0
         for pid in self._processes():
             with contextlib.suppress(psutil.Error):
                 used = psutil.Process(pid).cpu_times()
                 seconds += used.user + used.system
         return seconds
+
+
+def _machine_seconds() -> dict[str, float]:
+    """Return what all CPUs have spent in each way, without what guests used: it is in user."""
+    import psutil  # noqa: PLC0415 - see Timekeeper.begin
+
+    times = psutil.cpu_times()._asdict()
+    return {name: times[name] for name in times if not name.startswith("guest")}
 
 
 def _percentile(values: list[float], percent: int) -> float:

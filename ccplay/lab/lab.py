@@ -15,6 +15,7 @@ from ccplay.bpf.loaded import library
 from ccplay.errors import CommandError, LabError
 from ccplay.lab import capabilities
 from ccplay.lab.capture.captures import Captures, Place
+from ccplay.lab.delay.process import LineProcess
 from ccplay.lab.health import Timekeeper
 from ccplay.lab.links.planned import planned
 from ccplay.lab.links.shaping import Shaper, delay_engine
@@ -67,11 +68,13 @@ class Lab:
         clock: Callable[[], float],
         events_dropped: Callable[[], int],
         place: Place | None = None,
+        forked: LineProcess | None = None,
     ) -> None:
         """``clock`` gives seconds since the start of the stream; ``emit`` takes every event.
 
-        ``place`` is where captures are written.
+        ``place`` is where captures are written, ``forked`` a delay line that waits for orders.
         """
+        self._forked = forked
         self._place = place or Place()
         self.clock = clock
         self._emit = emit
@@ -116,7 +119,7 @@ class Lab:
     async def _raise_network(self) -> None:
         settings = planned(self.network, self._build.links)
         name = next(each.name for each in self.capabilities.delay_engines if each.available)
-        engine = delay_engine(name, self._tell, self._build.seed)
+        engine = delay_engine(name, self._tell, self._build.seed, self._forked)
         self._stack.push_async_callback(engine.close)
         self._stack.callback(library.close)
         await engine.prepare()
@@ -200,6 +203,8 @@ class Lab:
                     self._emit(news)
             drain.take(begun, ended - begun, sweep.qdisc, self._shaper.rates)
             keeper.sweep(begun - due, ended - begun)
+            if not keeper.begun:
+                keeper.begin(ended)
             if ended >= report_due:
                 health = keeper.report(ended, self._shaper.stats(), self._events_dropped())
                 self._emit(msgspec.structs.replace(health, rate_accuracy=drain.ratio()))

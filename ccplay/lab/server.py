@@ -19,6 +19,7 @@ from ccplay import __version__
 from ccplay.bpf.loaded import library
 from ccplay.errors import CcplayError, LabError
 from ccplay.lab.capture.captures import Place
+from ccplay.lab.delay.process import LineProcess, fork
 from ccplay.lab.lab import Lab
 from ccplay.model.base import Event
 from ccplay.model.commands import Build
@@ -42,7 +43,10 @@ def main() -> None:
     code = LabError.exit_code
     try:
         library.add_own(Path(file) for file in sys.argv[3:])
-        code = asyncio.run(_serve(Place(Path(directory), machine)))
+        make_run_private()
+        # Before there are threads, sockets and signal handlers, of which it would have copies.
+        forked = fork()
+        code = asyncio.run(_serve(Place(Path(directory), machine), forked))
     except CcplayError as error:
         print(f"{wire.LAB_SAYS}{error}", file=sys.stderr)
     except Exception:  # noqa: BLE001 - its words would be lost where Python waits for the thread
@@ -51,8 +55,7 @@ def main() -> None:
     os._exit(code)
 
 
-async def _serve(place: Place) -> int:
-    make_run_private()
+async def _serve(place: Place, forked: LineProcess) -> int:
     outlet = Outlet()
     await outlet.open()
     start = time.monotonic()
@@ -60,7 +63,11 @@ async def _serve(place: Place) -> int:
     try:
         build = _first_command(await lines.get())
         lab = Lab(
-            outlet.put, lambda: round(time.monotonic() - start, 6), lambda: outlet.dropped, place
+            outlet.put,
+            lambda: round(time.monotonic() - start, 6),
+            lambda: outlet.dropped,
+            place,
+            forked,
         )
         await lab.survey(build)
         outlet.put(
@@ -76,7 +83,7 @@ async def _serve(place: Place) -> int:
             )
         )
         async with lab:
-            gc.collect()
+            # What is there stays. To search it for garbage first would delay the first sweep.
             gc.freeze()
             gc.enable()
             await _obey(lab, lines, outlet.put)

@@ -7,7 +7,8 @@ kernel has is another matter: ``Capabilities.qdiscs``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from ccplay.model.base import Option
 from ccplay.model.fields import Field
@@ -26,8 +27,7 @@ from ccplay.model.texts import choice
 from ccplay.model.values import Qdisc
 
 
-@dataclass(frozen=True, slots=True)
-class Discipline:
+class Discipline(msgspec.Struct, frozen=True):
     """A queue discipline."""
 
     kind: str

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from typing import Annotated, Any, get_origin, get_type_hints
 
 import msgspec
+from msgspec.structs import replace
 
 from ccplay.errors import CommandError
 from ccplay.model.quantities import Plain, Quantity, Shape
 from ccplay.model.quoting import MisfitError
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(msgspec.Struct, frozen=True):
     """A setting: what it is, between which bounds, and what people and files call it.
 
     It stands in the annotation of a struct's field, ``Annotated[int, Field(…)]``, and

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import isfinite
 from typing import Any, TypeAlias
+
+import msgspec
 
 from ccplay.model.quoting import MisfitError, quote
 from ccplay.units import (
@@ -42,8 +43,7 @@ def same(value: Any) -> Plain:
     return plain
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Quantity:
+class Quantity(msgspec.Struct, frozen=True, eq=False):
     """A kind of value. What reads one raises ``ValueError`` that says what would fit."""
 
     name: str

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated, TypeAlias
+
+from msgspec.structs import replace
 
 from ccplay.model import settings
 from ccplay.model.base import Command

@@ -11,7 +11,7 @@ from ccplay.model.values import MOST_VARIABLES
 from ccplay.model.variables import QUEUE_VARIABLES, kept
 from ccplay.state.connections import FLOW_SERIES, Flow
 from ccplay.state.race import Racing
-from ccplay.state.series import Series
+from ccplay.state.series import Series, put_all
 from ccplay.state.traffic import Handlers
 from ccplay.stream import sweep_codec
 
@@ -62,9 +62,11 @@ def _sweep(state: Sampled, event: Sweep) -> None:
 def _tcp(state: Sampled, tick: int, t: float, samples: TcpSamples) -> None:
     flows = [state.flows.get(name) for name in samples.flow]
     for name in FLOW_SERIES:
-        for flow, value in zip(flows, getattr(samples, name), strict=True):
-            if flow is not None:
-                flow.series[name].put(tick, value)
+        put_all(
+            [None if each is None else each.series[name] for each in flows],
+            tick,
+            getattr(samples, name),
+        )
     counts = (samples.mss, samples.bytes_acked, samples.bytes_sent)
     for flow, cc, *lasts in zip(flows, samples.cc, *counts, strict=True):
         if flow is not None:

@@ -100,9 +100,12 @@ class Series:
 
     def put(self, tick: int, value: float | None) -> None:
         """Set the value at ``tick``, later than any before; ticks skipped are ``MISSING``."""
-        self._skip_to(tick)
-        self._values.append(MISSING if value is None else value)
-        self._forget()
+        values = self._values
+        if tick != self._first + len(values):
+            self._skip_to(tick)
+        values.append(MISSING if value is None else value)
+        if len(values) > self.timeline.limit:
+            self._forget()
 
     def extend(self, tick: int, floats: bytes) -> None:
         """Do the same for as many ticks as there are C floats, the first at ``tick``."""
@@ -259,6 +262,18 @@ class Series:
             self._first += forgotten
             self._lows.clear()
             self._highs.clear()
+
+
+def put_all(series: Sequence[Series | None], tick: int, values: Sequence[float | None]) -> None:
+    """Put the values of one tick, each into its series; those without one are left out."""
+    for each, value in zip(series, values, strict=True):
+        if each is None:
+            continue
+        known = each._values
+        if tick == each._first + len(known) and len(known) < each.timeline.limit:
+            known.append(MISSING if value is None else value)
+        else:
+            each.put(tick, value)
 
 
 def _grow(

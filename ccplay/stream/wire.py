@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from functools import cache
 
 import msgspec
 
@@ -64,10 +65,21 @@ class _Opening(msgspec.Struct, tag_field="event", tag="hello"):
 
 
 _encoder = msgspec.json.Encoder()
-_events: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
-_commands: msgspec.json.Decoder[AnyCommand] = msgspec.json.Decoder(AnyCommand)
 _envelopes = msgspec.json.Decoder(_Envelope)
 _openings = msgspec.json.Decoder(_Opening)
+
+
+# Each takes some milliseconds to build, and a lab reads no events.
+@cache
+def _events() -> msgspec.json.Decoder[AnyEvent]:
+    return msgspec.json.Decoder(AnyEvent)
+
+
+@cache
+def _commands() -> msgspec.json.Decoder[AnyCommand]:
+    return msgspec.json.Decoder(AnyCommand)
+
+
 _NOT_JSON = (msgspec.MsgspecError, UnicodeError, RecursionError)
 """What the decoder raises: the latter two for text that is no UTF-8, and for a very deep nest."""
 
@@ -90,7 +102,7 @@ def decode_event(line: bytes) -> AnyEvent | UnknownEvent:
         if not _is_printable(line):
             # A stranger's recording must not write to the terminal what is no text.
             line = _encoder.encode(printable_value(msgspec.json.decode(line)))
-        event = _events.decode(line)
+        event = _events().decode(line)
     except _NOT_JSON as error:
         try:
             envelope = _envelopes.decode(line)
@@ -113,7 +125,7 @@ def decode_command(line: bytes) -> AnyCommand:
     if len(line) > LONGEST_COMMAND:
         raise WireError(f"a command has at most {LONGEST_COMMAND:,} bytes: {_shorten(line[:100])}")
     try:
-        return _commands.decode(line)
+        return _commands().decode(line)
     except _NOT_JSON as error:
         raise WireError(f"not a command: {_shorten(line)} ({error})") from None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -14,6 +15,7 @@ from textual.screen import Screen
 
 from ccplay.errors import UsageError
 from ccplay.session.session import Session
+from ccplay.session.unsaved import Unsaved
 from ccplay.ui.cells.diff_writer import ThriftyUpdate
 from ccplay.ui.cells.glyphs import ASCII, UNICODE, Glyphs
 from ccplay.ui.screen import MainScreen
@@ -53,13 +55,15 @@ class CcplayApp(App[int]):
         fps: float = 10.0,
         ghost: Path | None = None,
         lab_words: Sequence[str] = (),
+        unsaved: Unsaved | None = None,
     ) -> None:
         """Prepare to show ``session``, the recording ``ghost`` under it; ``look`` names a theme.
 
-        Raises ``UsageError``.
+        ``unsaved`` is what leaving would lose, so that ctrl+q asks first. Raises ``UsageError``.
         """
         super().__init__(driver_class=Terminal)
         self.session = session
+        self._unsaved = unsaved
         self.glyphs: Glyphs = ASCII if ascii else UNICODE
         self.looks = load_looks()
         if (look or DEFAULT) not in self.looks:
@@ -85,9 +89,26 @@ class CcplayApp(App[int]):
         if self.screen is self.main:
             self.push_screen(Palette())
 
+    async def action_quit(self) -> None:
+        """Leave; where the session is recorded nowhere, ask first, unless that is asked already."""
+        if self._unsaved is None or self.session.state.ready_at is None:
+            self.exit()
+            return
+        from ccplay.ui.dialogs.leaving import LeaveDialog  # noqa: PLC0415 - as above
+
+        if isinstance(self.screen, LeaveDialog):
+            self.exit()
+        else:
+            self.push_screen(LeaveDialog(self._unsaved), self._asked_to_leave)
+
+    def _asked_to_leave(self, leaves: bool | None) -> None:
+        if leaves:
+            self.exit()
+
     def on_mount(self) -> None:
         """Start taking in the session's events."""
         self.run_worker(self.session.run(), name="session", group="session", exit_on_error=True)
+        self.call_after_refresh(_collect_garbage_again)
 
     async def on_unmount(self) -> None:
         """End the session in an orderly way."""
@@ -111,3 +132,10 @@ class CcplayApp(App[int]):
         if type(renderable) is ChopsUpdate:
             renderable = cast("RenderableType", ThriftyUpdate(renderable))
         super()._display(screen, renderable)
+
+
+def _collect_garbage_again() -> None:
+    """After the first paint, where the program was started without: what is there now stays."""
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()

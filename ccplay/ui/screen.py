@@ -36,6 +36,9 @@ from ccplay.ui.actions.lab import LabActions
 from ccplay.ui.actions.look import LookActions
 from ccplay.ui.actions.playback import PlaybackActions
 from ccplay.ui.actions.saving import SavingActions
+from ccplay.ui.actions.undoing import UndoActions
+from ccplay.ui.cells.compositor import SheetCompositor
+from ccplay.ui.cells.painter import Painter
 from ccplay.ui.cells.sheet import Row, Sheet
 from ccplay.ui.marks import Marks
 from ccplay.ui.panels import banner, flows, footer, header, log, network, receiver, ribbon
@@ -60,7 +63,7 @@ _HOLD = "Hold the value axes, to compare; release"
 LIVE_ONLY = ("dialog", "mark", "stop", "capture", "trace")
 
 
-class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions):
+class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, UndoActions, Painter):
     """Draws the session at the playhead; asks for commands and never assumes their success."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -82,6 +85,8 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions):
         Binding("escape", "leave_mark", "Leave the mark where it was", id="leave-mark"),
         Binding("g", "ghost", "Ghost", id="ghost", priority=True, tooltip="Earlier run as a ghost"),
         Binding("x", "stop", "Stop what is selected", id="stop"),
+        Binding("z", "undo", "Undo your last change", id="undo"),
+        Binding("Z", "redo", "Redo what you undid", id="redo"),
         Binding("space", "freeze", "Freeze, pause, go on", id="freeze"),
         Binding("left", "scrub(-1)", "Back in time", id="back"),
         Binding("right", "scrub(1)", "Forward in time", id="forward"),
@@ -120,6 +125,7 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions):
         lab_words: Sequence[str] = (),
     ) -> None:
         super().__init__()
+        self._compositor = SheetCompositor()
         self.session = session
         self.lab_words = lab_words
         self.ghosts = Ghosts(session.state)
@@ -198,11 +204,13 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions):
         if self.view.unread:
             # There is nothing of that moment to draw, and reading alone is faster.
             self._show("header", lambda width, _: header.rows(self.view, width))
+            self.paint()
             return
         if self._choose() or now - self._numbers_at >= 1 / _NUMBERS_HZ - 0.5 / self._fps:
             self._numbers_at = now
             self._draw_numbers(self.view)
         self._draw_plots(self.view)
+        self.paint()
         self._tell()
 
     def _take_over(self, state: LabState) -> None:
@@ -217,6 +225,7 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions):
             self._numbers_at = time.monotonic()
             self._draw_numbers(self.view)
             self._draw_plots(self.view)
+            self.paint()
 
     def _draw_plots(self, view: View) -> None:
         if not self.has_class("-small"):

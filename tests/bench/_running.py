@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from ccplay.lab.delay.line import NAME
 from ccplay.model.commands import AnyCommand, Build
 from ccplay.model.events import AnyEvent, Applied, Failed, Health, Ready
 from ccplay.model.samples import Sweep
@@ -108,6 +109,15 @@ def part(pid: int, module: str) -> int | None:
     for each, argv in family(pid).items():
         if argv and argv[0] != "unshare" and module in argv:
             return each
+    return None
+
+
+def delay_line(pid: int) -> int | None:
+    """Return the delay line's process below ``pid``; None where there is none."""
+    for each in family(pid):
+        with contextlib.suppress(OSError):
+            if Path(f"/proc/{each}/comm").read_bytes().strip() == NAME:
+                return each
     return None
 
 

@@ -2,6 +2,7 @@
 
 Ours counts from the spawn of ``ccplay lab`` to the first sweep: routed, shaped, delayed, sampled.
 Mininet's counts from the spawn of a Python that imports it, makes nodes and links, and starts them.
+Most of that import is distutils, which setuptools provides wherever it is installed.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ PHASES = {
     "spawned": "namespaces, Python, imports, survey",
     "hello": "nodes (with Mininet's import)",
     "links": "links and addresses",
-    "done": "shaping, and the delay line's start",
+    "done": "shaping and delay",
     "shaped": "hosts' congestion controls",
     "ready": "until the first sweep",
 }
@@ -202,7 +203,7 @@ IMPORTS = {
     "a bare Python": "pass",
     "asyncio, msgspec": "import asyncio, msgspec",
     "all of the lab": "import ccplay.lab.server",
-    "the delay line": "import ccplay.lab.delay.line",
+    "the delay line, where one is started anew": "import ccplay.lab.delay.line",
     "the peer's Mininet": "import mininet.net",
 }
 

@@ -83,6 +83,14 @@ def sockets() -> dict[str, Any]:
             rows.append(compare(label, own, name, timed(peer, times)))
         if receiver is not None:
             rows.append(compare("", own, "the kernel's own share", received(node, receiver)))
+
+    def send() -> None:
+        for connection in connections:
+            connection.send(b"x")
+
+    busy = timed(lambda: probe.sweep(0.0), before=send)
+    theirs = timed(lambda: inside(node, "ss", "-tinHO"), 7, before=send)
+    rows.append(compare(f"{len(connections)} that all sent since", busy, "ss -tinHO", theirs))
     telling = timed_as(connections, probe, b"bbr")
     label = f"{len(connections)} of BBR, with its own: {telling[0] / len(connections):.2f} µs each"
     silent = timed_as(connections, probe, b"reno")
@@ -230,11 +238,17 @@ def pyroute2_qdiscs(node: Namespace) -> None:
         list(routes.get_qdiscs())
 
 
-def timed(work: Callable[[], object], times: int = 30) -> tuple[float, float, float]:
-    """Return median, least and greatest time of ``work`` in microseconds, the first run aside."""
+def timed(
+    work: Callable[[], object], times: int = 30, before: Callable[[], object] = lambda: None
+) -> tuple[float, float, float]:
+    """Return median, least and greatest time of ``work`` in microseconds, the first run aside.
+
+    ``before`` is done before each run, and not timed.
+    """
     work()
     taken = []
     for _ in range(times):
+        before()
         begun = time.perf_counter()
         work()
         taken.append((time.perf_counter() - begun) * 1e6)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import fcntl
+import gc
 import os
 import pty
 import select
@@ -32,6 +33,7 @@ from tests.ui.synthetic import SyntheticSource, stream
 SIZE = (120, 40)
 FLOWS = 8
 MEASURED_S = 20.0
+PAINTS = 9
 
 
 @dataclass(frozen=True)
@@ -120,8 +122,34 @@ def measure(argv: Sequence[str], sign: bytes, *, keys: bool) -> Cost:
         terminal.close()
 
 
+def first_paint(argv: Sequence[str], sign: bytes) -> float:
+    """Return the seconds from the start of a program until ``sign`` is on the wire."""
+    terminal = Terminal(argv)
+    try:
+        terminal.wait_for(sign)
+        return time.monotonic() - terminal.began
+    finally:
+        terminal.close()
+
+
+def _first_paints() -> Table:
+    """Compare the first paint of the program, lab and all, with that of Textual's own widgets."""
+    ours, theirs = [], []
+    for _ in range(PAINTS):
+        ours.append(first_paint(["-m", "ccplay"], b"ccplay") * 1e3)
+        theirs.append(first_paint(["-m", "tests.bench.screen", "sparkline"], b"cwnd") * 1e3)
+    table = Table(title=f"first paint, median and range of {PAINTS}, aim: 300 ms, or the peer's")
+    for column in ("", "ms"):
+        table.add_column(column, justify="right")
+    for name, taken in (("python -m ccplay", ours), ("Textual's Sparkline", theirs)):
+        text = f"{statistics.median(taken):.0f} ({min(taken):.0f}-{max(taken):.0f})"
+        table.add_row(name, text)
+    return table
+
+
 def run(console: Console) -> None:
     """Measure and print."""
+    console.print(_first_paints())
     ours = measure(["-m", "tests.bench.screen", "ccplay"], b"ccplay", keys=True)
     haunted = measure(["-m", "tests.bench.screen", "haunted"], b"ccplay", keys=True)
     theirs = measure(["-m", "tests.bench.screen", "sparkline"], b"cwnd", keys=False)
@@ -167,6 +195,8 @@ def play(ghost: Path | None = None) -> None:
     from ccplay.session.session import Session
     from ccplay.ui.app import CcplayApp
 
+    # As the program does until its first paint.
+    gc.disable()
     events = stream(flows=FLOWS, pairs=FLOWS, seconds=120.0)
     session = Session(SyntheticSource(events, live=True, paced=True), title="bench")
     CcplayApp(session, ghost=ghost).run()

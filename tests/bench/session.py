@@ -19,7 +19,7 @@ from ccplay.model.network import Topology
 from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.values import LinkSetting, Qdisc
 from tests.bench._figures import Spread, table
-from tests.bench._running import WatchedLab, family, part, running
+from tests.bench._running import WatchedLab, delay_line, family, part, running
 from tests.bench.probe import inside
 
 FLOWS = 8
@@ -77,7 +77,7 @@ async def _measure(lab: WatchedLab) -> dict[str, float]:
     assert pid is not None
     parts = {
         "lab, % of a core": part(pid, "ccplay.lab"),
-        "delay line, % of a core": part(pid, "ccplay.lab.delay.line"),
+        "delay line, % of a core": delay_line(pid),
     }
     running = {name: psutil.Process(pid) for name, pid in parts.items() if pid is not None}
     before = {name: _cpu_s(process) for name, process in running.items()}

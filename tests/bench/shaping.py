@@ -21,7 +21,7 @@ from ccplay.model.traffic_commands import StartFlow, StartPing, StopPing
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.session import launch
 from tests.bench._figures import Spread, table
-from tests.bench._running import WatchedLab, part, running
+from tests.bench._running import WatchedLab, delay_line, running
 
 FRAMING = 1448 / 1514
 RATES = (1_500_000, 10_000_000, 100_000_000, 1_000_000_000)
@@ -142,7 +142,7 @@ async def _delay_line_cpu() -> Table:
         for _ in range(ROUNDS):
             async with running(_build(rate, 10_000)) as lab:
                 since = await _flow(lab)
-                pid = part(lab.source.pid or 0, "ccplay.lab.delay.line")
+                pid = delay_line(lab.source.pid or 0)
                 if pid is None:
                     sheet.caption = "no delay line: this kernel has netem"
                     return sheet

@@ -77,6 +77,7 @@ def main() -> None:
 def timekeeper() -> Iterator[Timekeeper]:
     """Keep time as a lab does, in a thread: a case may do something else for longer."""
     keeper, over = Timekeeper(lambda: [os.getpid()]), threading.Event()
+    keeper.begin(time.monotonic())
 
     def beat() -> None:
         due = time.monotonic()

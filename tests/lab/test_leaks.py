@@ -21,6 +21,7 @@ import psutil
 import pytest
 
 from ccplay.assets import find_tool
+from ccplay.lab.delay.line import NAME
 from ccplay.model.commands import Build
 from ccplay.model.network import Topology
 from ccplay.model.traffic_commands import StartDownload, StartFlow, StartPing, StartUdp
@@ -123,17 +124,16 @@ def victims(marker: str, part: str) -> list[psutil.Process]:
     found = []
     for process in marked(marker):
         with contextlib.suppress(psutil.Error):
-            line = process.cmdline()
-            if part == part_of(line):
+            if part == part_of(process.name(), process.cmdline()):
                 found.append(process)
     return found
 
 
-def part_of(argv: list[str]) -> str | None:
-    """Say which part a command line is of; one that is dying has none."""
+def part_of(name: str, argv: list[str]) -> str | None:
+    """Say which part a process is by its name and command line; one that is dying is none."""
     if argv and Path(argv[0]).name == "unshare":
         return "unshare"
-    if "ccplay.lab.delay.line" in argv:
+    if name == NAME.decode():
         return "delay line"
     return "lab" if "ccplay.lab" in argv else None
 

@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
+from ccplay.lab.delay.line import NAME
 from ccplay.session.recorded import read_recording
 
 SCENARIO = """
@@ -121,7 +122,7 @@ async def test_a_delay_line_that_died_makes_its_run_untrustworthy(tmp_path: Path
     async with running(tmp_path / "mine.toml") as process:
         await begun(process)
         children = psutil.Process(process.pid).children(recursive=True)
-        lines = [each for each in children if "ccplay.lab.delay.line" in each.cmdline()]
+        lines = [each for each in children if each.name() == NAME.decode()]
         if not lines:
             pytest.skip("netem delays here")
         lines[0].kill()

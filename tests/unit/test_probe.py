@@ -9,7 +9,8 @@ import zlib
 
 import pytest
 
-from ccplay.lab.probe.inet_diag import Connection, DiagSocket, columns
+from ccplay.lab.probe.connection import Connection
+from ccplay.lab.probe.inet_diag import DiagSocket, columns
 from ccplay.lab.queues.counter_totals import Monotonic
 from ccplay.lab.queues.statistics import QdiscCounters, QdiscSocket
 

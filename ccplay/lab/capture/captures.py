@@ -7,7 +7,6 @@ import re
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,8 +38,7 @@ _END_S = 5.0
 _UNFIT = re.compile(r"[^A-Za-z0-9_.]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """Where the lab's user wants files."""
 
     directory: Path = Path()

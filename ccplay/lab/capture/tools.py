@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import struct
 import subprocess
-from dataclasses import dataclass
 from functools import cache
+
+import msgspec
 
 from ccplay.assets import find_tool
 
 _EMPTY_PCAP = struct.pack("=IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 128, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class CaptureTool:
+class CaptureTool(msgspec.Struct, frozen=True):
     """How to have a program write pcap to stdout until SIGINT."""
 
     argv: list[str]
@@ -43,14 +43,24 @@ def program(interface: str, snaplen: int) -> CaptureTool | str:
 ROOTLESS_REMEDY = "run ccplay as root, or: apt install wireshark-common"
 
 
+def begin_trial() -> None:
+    """Start what ``tcpdump_refusal`` will wait for."""
+    if (path := find_tool("tcpdump")) is not None:
+        _trial(path)
+
+
+@cache
+def _trial(path: str) -> subprocess.Popen[bytes]:
+    """Have tcpdump read nothing, for which it gives up root as it does to capture."""
+    pipe = subprocess.PIPE
+    return subprocess.Popen([path, "-r", "-"], stdin=pipe, stdout=pipe, stderr=pipe)
+
+
 @cache
 def tcpdump_refusal(path: str) -> str:
-    """Have tcpdump read nothing, for which it gives up root as it does to capture.
-
-    Returns the reason where it can't, else nothing.
-    """
-    trial = subprocess.run([path, "-r", "-"], input=_EMPTY_PCAP, capture_output=True, check=False)
+    """Return the reason why tcpdump can't capture as who we are, else nothing."""
+    trial = _trial(path)
+    said = trial.communicate(_EMPTY_PCAP)[1].decode(errors="replace").strip().splitlines()
     if trial.returncode == 0:
         return ""
-    said = trial.stderr.decode(errors="replace").strip().splitlines()
     return said[-1] if said else f"tcpdump ended with exit status {trial.returncode}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sys
 import time
 from collections.abc import Iterable
 
@@ -12,8 +11,10 @@ import msgspec
 
 from ccplay.assets import find_tool
 from ccplay.errors import LabError
+from ccplay.lab.delay import process
 from ccplay.lab.delay.engines import Arrival, Impairment, Tell
 from ccplay.lab.delay.messages import News, Order
+from ccplay.lab.delay.process import LineProcess
 
 _ANSWER_S = 20.0
 """How long an order may go unanswered. It takes milliseconds, but what has just been started has to
@@ -34,11 +35,12 @@ class LineDelay:
 
     name = "delay line"
 
-    def __init__(self, tell: Tell, seed: int) -> None:
-        """``tell`` shows when it dies."""
+    def __init__(self, tell: Tell, seed: int, forked: LineProcess | None = None) -> None:
+        """``tell`` shows when it dies; ``forked`` is the first process, where there is one."""
         self._tell = tell
         self._seed = seed
-        self._process: asyncio.subprocess.Process | None = None
+        self._forked = forked
+        self._process: LineProcess | None = None
         self._reading: asyncio.Task[None] | None = None
         self._orders: dict[int, Order] = {}
         self._rules: dict[int, list[str]] = {}
@@ -59,7 +61,7 @@ class LineDelay:
         return self._lateness
 
     async def prepare(self) -> None:
-        """Start the delay line; it imports while the network is built."""
+        """Start the delay line; where it was not forked it imports while the network is built."""
         async with self._lock:
             if self._process is None:
                 await self._start()
@@ -142,33 +144,27 @@ class LineDelay:
             self._waiting.pop((answer, order.queue), None)
 
     def _send(self, order: Order) -> None:
-        if self._process is not None and self._process.stdin is not None:
-            self._process.stdin.write(msgspec.json.encode(order) + b"\n")
+        if self._process is not None:
+            self._process.send(msgspec.json.encode(order))
 
     # --- the process ------------------------------------------------------------------------
 
     async def _start(self) -> None:
         """Start the process and tell it all that holds."""
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-P",
-            "-m",
-            "ccplay.lab.delay.line",
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-        )
-        self._reading = asyncio.create_task(self._listen(self._process))
+        started, self._forked = self._forked or process.start(), None
+        await started.connect()
+        self._process = started
+        self._reading = asyncio.create_task(self._listen(started))
         for order in self._orders.values():
             self._send(order)
 
-    async def _listen(self, process: asyncio.subprocess.Process) -> None:
+    async def _listen(self, running: LineProcess) -> None:
         """Take in what the delay line says until it ends."""
         born = time.monotonic()
         decoder = msgspec.json.Decoder(News)
-        assert process.stdout is not None  # noqa: S101 - a pipe was asked for
-        async for line in process.stdout:
+        async for line in running.news():
             self._hear(decoder.decode(line))
-        code = await process.wait()
+        code = running.wait()
         self._process, self._lateness = None, None
         for future in self._waiting.values():
             if not future.done():
@@ -227,7 +223,7 @@ async def _add_rule(arrival: Arrival) -> list[str]:
 
 
 async def _iptables(namespace: str, verb: str, rule: list[str]) -> None:
-    process = await asyncio.create_subprocess_exec(
+    rules = await asyncio.create_subprocess_exec(
         "nsenter",
         f"--net={namespace}",
         *rule_argv(verb, *rule),
@@ -235,8 +231,8 @@ async def _iptables(namespace: str, verb: str, rule: list[str]) -> None:
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
     )
-    _, said = await process.communicate()
-    if process.returncode:
+    _, said = await rules.communicate()
+    if rules.returncode:
         raise LabError(f"iptables-legacy on {rule[1]}: {said.decode(errors='replace').strip()}")
 
 

@@ -7,15 +7,15 @@ a sender's own interface would fool TCP small queues and BBR.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from ccplay.lab.network.netns import Namespace
 from ccplay.model.values import LinkSetting
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
+class Arrival(msgspec.Struct, frozen=True):
     """Where the packets of a link come in."""
 
     number: int
@@ -26,8 +26,7 @@ class Arrival:
     interface: str
 
 
-@dataclass(frozen=True, slots=True)
-class Impairment:
+class Impairment(msgspec.Struct, frozen=True):
     """Delay, jitter and loss of a link's direction."""
 
     delay_us: int = 0

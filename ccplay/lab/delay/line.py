@@ -1,9 +1,9 @@
 """The delay line: propagation delay, jitter and loss where the kernel has no netem.
 
-A process of its own, ``python -m ccplay.lab.delay.line``. Every delayed link has a netfilter
-queue in its receiver's namespace. It notes when each packet is due and releases all due packets
-with one verdict, never one early: no RTT is below the links' delays. Packets never overtake each
-other: jitter moves a packet's moment, but not before that of the packet ahead.
+A process of its own, named ``delay line``; ``process`` starts it. Every delayed link has a
+netfilter queue in its receiver's namespace. It notes when each packet is due and releases all due
+packets with one verdict, never one early: no RTT is below the links' delays. Packets never overtake
+each other: jitter moves a packet's moment, but not before that of the packet ahead.
 
 The kernel timestamps arrivals, so packets need not be read at once: while some are in flight, new
 ones are read together every few milliseconds, and wake-ups of a link keep a distance. Wake-ups are
@@ -32,6 +32,9 @@ import msgspec
 from ccplay.lab.delay.messages import News, Order
 from ccplay.lab.delay.nfqueue import PacketQueue
 from ccplay.lab.network.netns import Namespace
+
+NAME = b"delay line"
+"""Of the process, as comm in proc(5) has it."""
 
 _SO_TIMESTAMP = 29
 
@@ -259,8 +262,6 @@ class DelayLine:
             return
         self._held[order.queue] = held
         self._idle.register(held.queue.fileno(), select.EPOLLIN)
-        gc.collect()
-        gc.freeze()
         self._tell(News(ready=order.queue))
 
     def _close(self, number: int) -> None:
@@ -295,7 +296,7 @@ class DelayLine:
 
 def main() -> None:
     """Be the delay line."""
-    _die_with_parent()
+    _introduce()
     _ask_for_priority()
     # Nothing here makes cycles, and a collection in between would delay packets.
     gc.disable()
@@ -303,9 +304,12 @@ def main() -> None:
         DelayLine().run()
 
 
-def _die_with_parent() -> None:
-    set_parent_death_signal = 1
-    ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL, 0, 0, 0)
+def _introduce() -> None:
+    """Die with the parent; and bear a name in ps(1) and top(1), for a fork has the lab's."""
+    set_parent_death_signal, set_name = 1, 15
+    libc = ctypes.CDLL(None)
+    libc.prctl(set_parent_death_signal, signal.SIGKILL, 0, 0, 0)
+    libc.prctl(set_name, NAME, 0, 0, 0)
 
 
 def _ask_for_priority() -> None:

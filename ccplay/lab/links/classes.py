@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -22,8 +21,7 @@ FIRST_HANDLE = CLASS + 0xF
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,15}")
 
 
-@dataclass(slots=True)
-class SharedQueue:
+class SharedQueue(msgspec.Struct):
     """One of a link's classes, with its queue."""
 
     asked: TrafficClass

@@ -9,8 +9,9 @@ from __future__ import annotations
 import errno
 import socket
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+import msgspec
 
 from ccplay.errors import UnsupportedError
 from ccplay.lab.links.htb import CLASS, ROOT
@@ -48,8 +49,7 @@ _TCP, _ICMP, _UDP = "0x6/0xff+9", "0x1/0xff+9", "0x11/0xff+9"
 _EVERYTHING: Keys = ("0x0/0x0+0",)
 
 
-@dataclass(frozen=True, slots=True)
-class Packets:
+class Packets(msgspec.Struct, frozen=True):
     """What runs under a name, and how its packets are known, in either direction."""
 
     kind: str

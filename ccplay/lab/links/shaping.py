@@ -14,6 +14,7 @@ from ccplay.errors import CommandError, LabError
 from ccplay.lab.delay.client import LineDelay
 from ccplay.lab.delay.engines import Arrival, DelayEngine, Tell
 from ccplay.lab.delay.netem import NetemDelay
+from ccplay.lab.delay.process import LineProcess
 from ccplay.lab.links.classes import check_classes
 from ccplay.lab.links.egress import Egress
 from ccplay.lab.links.filters import Packets
@@ -31,9 +32,18 @@ OFFLOADS_ABOVE = 200_000_000
 """Bits per second: above it one core can't carry every frame alone through the path."""
 
 
-def delay_engine(name: str, tell: Tell, seed: int) -> DelayEngine:
-    """Return the engine ``netem`` or ``delay line``; ``tell`` takes a ``Log``'s level and text."""
-    return NetemDelay(seed) if name == "netem" else LineDelay(tell, seed)
+def delay_engine(
+    name: str, tell: Tell, seed: int, forked: LineProcess | None = None
+) -> DelayEngine:
+    """Return the engine ``netem`` or ``delay line``; ``tell`` takes a ``Log``'s level and text.
+
+    ``forked`` is a delay line that waits for orders; with netem it ends.
+    """
+    if name != "netem":
+        return LineDelay(tell, seed, forked)
+    if forked is not None:
+        forked.dismiss()
+    return NetemDelay(seed)
 
 
 class Shaper:

@@ -10,25 +10,16 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+import msgspec
+
 from ccplay.errors import CommandError, LabError
+from ccplay.lab.network import requests
 from ccplay.lab.network.import_stubs import in_place_of
-from ccplay.lab.network.netlink import (
-    RTM_NEWADDR,
-    RTM_NEWLINK,
-    RTM_NEWNEIGH,
-    RTM_NEWROUTE,
-    ifaddrmsg,
-    ifinfmsg,
-    ndmsg,
-    nlmsg,
-    rtmsg,
-)
 from ccplay.lab.network.netns import Namespace, write_sysctls
-from ccplay.lab.network.rtnl import CREATE, EXCLUSIVE, RouteSocket, message
+from ccplay.lab.network.rtnl import RouteSocket
 from ccplay.model.network import Link, Network
 
 _LAB_SYSCTLS = {
@@ -60,8 +51,7 @@ _PATH_MTU = {
 }
 
 
-@dataclass(frozen=True)
-class BuiltNetwork:
+class BuiltNetwork(msgspec.Struct, frozen=True):
     """A network that stands: its plan, and the namespace of every node."""
 
     network: Network
@@ -109,8 +99,8 @@ def build(network: Network, on_step: Callable[[str, int, int], None]) -> BuiltNe
         on_step(steps[2], 2, len(steps))
         for name, namespace in namespaces.items():
             with RouteSocket(namespace) as routes:
-                requests = _configuration(network, name, namespace)
-                routes.request(requests, f"can't configure node {name}")
+                wanted = _configuration(network, name, namespace)
+                routes.request(wanted, f"can't configure node {name}")
     except OSError as error:
         raise LabError(f"the network can't be built: {error}") from error
     on_step("done", len(steps), len(steps))
@@ -194,79 +184,30 @@ def _distutils() -> dict[str, ModuleType]:
     return {"distutils": ModuleType("distutils"), "distutils.version": version}
 
 
-def _cables(network: Network, namespaces: dict[str, Namespace]) -> Iterable[nlmsg]:
+def _cables(network: Network, namespaces: dict[str, Namespace]) -> Iterable[bytes]:
     """Make a veth pair for every link, each end where it belongs."""
     for ends in network.cables:
-        here, far = ((end.interface, mac(end), namespaces[end.src]) for end in ends)
-        yield cable(here, far)
+        here, far = ((end.interface, mac(end), namespaces[end.src].pid) for end in ends)
+        yield requests.cable(here, far)
 
 
-def cable(here: tuple[str, str, Namespace], there: tuple[str, str, Namespace]) -> nlmsg:
-    """Return the request for a veth pair; of each end its name, its address and where it is."""
-    own, other = (
-        [("IFLA_IFNAME", name), ("IFLA_ADDRESS", address), ("IFLA_NET_NS_PID", namespace.pid)]
-        for name, address, namespace in (here, there)
-    )
-    data = {"attrs": [["VETH_INFO_PEER", {"attrs": [list(each) for each in other]}]]}
-    info = {"attrs": [["IFLA_INFO_KIND", "veth"], ["IFLA_INFO_DATA", data]]}
-    return message(ifinfmsg, RTM_NEWLINK, CREATE | EXCLUSIVE, [*own, ("IFLA_LINKINFO", info)])
-
-
-def _configuration(network: Network, name: str, namespace: Namespace) -> Iterable[nlmsg]:
+def _configuration(network: Network, name: str, namespace: Namespace) -> Iterable[bytes]:
     """Bring a node's interfaces up with addresses, neighbours and routes."""
-    up = {"flags": 1, "change": 1}
-    yield message(ifinfmsg, RTM_NEWLINK, index=1, **up)
+    yield requests.up(1)
     own = [link for link in network.links if link.src == name]
     for link in own:
         index = namespace.interface_index(link.interface)
-        yield message(
-            ifaddrmsg,
-            RTM_NEWADDR,
-            CREATE | EXCLUSIVE,
-            (("IFA_LOCAL", link.address), ("IFA_ADDRESS", link.address)),
-            family=2,
-            prefixlen=24,
-            index=index,
-        )
-        yield message(ifinfmsg, RTM_NEWLINK, index=index, **up)
+        yield requests.address(index, link.address)
+        yield requests.up(index)
         neighbour = network.opposite(link)
-        yield message(
-            ndmsg,
-            RTM_NEWNEIGH,
-            CREATE,
-            (("NDA_DST", neighbour.address), ("NDA_LLADDR", mac(neighbour))),
-            family=2,
-            ifindex=index,
-            state=0x80,  # NUD_PERMANENT
-        )
+        yield requests.neighbour(index, neighbour.address, mac(neighbour))
     for subnet, links in _routes(network, name, own):
-        hops = [_hop(network, link, namespace) for link in links]
-        if len(hops) == 1:
-            way: tuple[str, Any] = ("RTA_GATEWAY", hops[0][0])
-        else:
-            way = ("RTA_MULTIPATH", [_next_hop(*hop) for hop in hops])
-        yield message(
-            rtmsg,
-            RTM_NEWROUTE,
-            CREATE | EXCLUSIVE,
-            (way,) if subnet is None else (("RTA_DST", subnet), way),
-            family=2,
-            dst_len=0 if subnet is None else 24,
-            table=254,
-            proto=4,
-            scope=0,
-            type=1,
-        )
+        yield requests.route(subnet, [_hop(network, link, namespace) for link in links])
 
 
 def _hop(network: Network, link: Link, namespace: Namespace) -> tuple[str, int]:
     """Return the gateway at the far end of a link, and the index of the link's interface."""
     return network.opposite(link).address, namespace.interface_index(link.interface)
-
-
-def _next_hop(gateway: str, index: int) -> dict[str, Any]:
-    """Return one next hop of several equally short ones."""
-    return {"hops": 0, "oif": index, "attrs": [["RTA_GATEWAY", gateway]]}
 
 
 def _routes(

@@ -11,6 +11,7 @@ REQUEST = 0x301
 
 _ERROR, _DONE = 2, 3
 _ERRNO = struct.Struct("=i")
+_END = struct.Struct("=IH10xi")
 
 _TIMEOUT = struct.pack("=qq", 2, 0)
 """Timeout of 2 s as ``struct timeval``; the kernel answers a dump within the call."""
@@ -28,3 +29,11 @@ def goes_on(data: bytes, position: int, kind: int, protocol: str) -> bool:
         if error:
             raise OSError(-error, f"{protocol}: {os.strerror(-error)}")
     return kind != _DONE
+
+
+def ends(data: bytes) -> bool:
+    """Say whether a datagram is the end of a dump that met no error, and nothing else."""
+    if len(data) != _END.size:
+        return False
+    _, kind, error = _END.unpack(data)
+    return (kind, error) == (_DONE, 0)

@@ -54,8 +54,6 @@ with in_place_of(bare_package("pyroute2")), in_place_of(stand_ins(_UNUSED)):
         TC_H_ROOT,
     )
     from pyroute2.netlink.rtnl.fibmsg import fibmsg
-    from pyroute2.netlink.rtnl.ifaddrmsg import ifaddrmsg
-    from pyroute2.netlink.rtnl.ndmsg import ndmsg
     from pyroute2.netlink.rtnl.rtmsg import rtmsg
     from pyroute2.netlink.rtnl.tcmsg import (
         cls_u32,
@@ -107,9 +105,7 @@ __all__ = [
     "TC_H_ROOT",
     "cls_u32",
     "fibmsg",
-    "ifaddrmsg",
     "ifinfmsg",
-    "ndmsg",
     "nla",
     "nlmsg",
     "plugins",

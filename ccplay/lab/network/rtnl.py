@@ -1,4 +1,4 @@
-"""rtnetlink(7) in batches: many requests of pyroute2's encoders, one trip to the kernel.
+"""rtnetlink(7) in batches: many requests, one trip to the kernel.
 
 pyroute2's own sockets are asyncio objects that wait for one answer at a time; building a network
 is a hundred requests that need not wait for each other.
@@ -58,18 +58,17 @@ class RouteSocket:
         """Give the socket back."""
         self._socket.close()
 
-    def request(self, messages: Iterable[nlmsg], what: str) -> None:
+    def request(self, messages: Iterable[nlmsg | bytes], what: str) -> None:
         """Carry out ``messages`` in their order, all of them even where one fails.
 
-        Raises ``NetlinkError`` for the first that the kernel refused; ``what`` names the work.
+        Bytes are a message from ``requests``, complete but for its sequence number. Raises
+        ``NetlinkError`` for the first that the kernel refused; ``what`` names the work.
         """
         encoded: list[bytes] = []
         first = self._sequence + 1
         for message in messages:
             self._sequence += 1
-            message["header"]["sequence_number"] = self._sequence
-            message.encode()
-            encoded.append(bytes(message.data))
+            encoded.append(_numbered(message, self._sequence))
         if not encoded:
             return
         self._socket.send(b"".join(encoded))
@@ -106,6 +105,15 @@ class RouteSocket:
             _, kind, _, sequence, _ = _HEADER.unpack_from(data)
             if kind == _ERROR and sequence >= first:
                 return -int(struct.unpack_from("=i", data, 16)[0])
+
+
+def _numbered(message: nlmsg | bytes, sequence: int) -> bytes:
+    """Return a message encoded, with its sequence number, which is the third word of its header."""
+    if isinstance(message, bytes):
+        return message[:8] + struct.pack("=I", sequence) + message[12:]
+    message["header"]["sequence_number"] = sequence
+    message.encode()
+    return bytes(message.data)
 
 
 def message(

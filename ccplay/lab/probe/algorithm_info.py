@@ -56,7 +56,27 @@ _FIELDS: dict[tuple[int, str], tuple[_Field, ...]] = {
 """By attribute, INET_DIAG_VEGASINFO, DCTCPINFO, BBRINFO, and its ``struct`` code: its numbers."""
 
 _LAYOUTS = {kind: (struct.Struct(f"=4x{code}"), fields) for (kind, code), fields in _FIELDS.items()}
+_BY_NAME = {field.name: field for fields in _FIELDS.values() for field in fields}
 _HEADS = {_ATTRIBUTE.pack(layout.size, kind): kind for kind, (layout, _) in _LAYOUTS.items()}
+
+
+def places(head: bytes) -> list[tuple[str, str, int]]:
+    """Return the variables of an attribute by its first four bytes: name, ``struct`` code, offset.
+
+    Nothing for an attribute that we don't know.
+    """
+    if head not in _HEADS:
+        return []
+    kind = _HEADS[head]
+    code = next(code for known, code in _FIELDS if known == kind)
+    offsets = [struct.calcsize(f"=4x{code[:at]}") for at in range(len(code))]
+    names = [field.name for field in _LAYOUTS[kind][1]]
+    return list(zip(names, code, offsets, strict=True))
+
+
+def in_units(name: str, counts: Sequence[int]) -> list[int | None]:
+    """Return a variable of several sockets, as the kernel has it, in the units of ``Sweep.own``."""
+    return _values(_BY_NAME[name], counts)
 
 
 def columns(told: Sequence[bytes]) -> dict[str, list[int | None]]:

@@ -5,29 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from ccplay.bpf.loaded import library
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.probe.algorithm_info import columns as own_columns
-from ccplay.lab.probe.inet_diag import Connection, DiagSocket, columns
+from ccplay.lab.probe.connection import Connection
+from ccplay.lab.probe.inet_diag import DiagSocket, columns
+from ccplay.lab.probe.plan import Column, Plan, joined
+from ccplay.lab.probe.tcp_info import OPTION_ECN, OPTIONS, UNKNOWN_RTT, in_units
 from ccplay.lab.queues.link_queues import LinkQueues, Row
 from ccplay.lab.queues.statistics import QdiscSocket
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
-from ccplay.model.values import INFINITE_SSTHRESH
-
-_MOST_RATE = 1 << 50
-"""Bytes per second. ``~0`` is a socket that nothing limits; an algorithm may set what is as
-meaningless, and no reader takes it."""
-
-_OPTIONS, _OPTION_ECN = 5, 8
-"""Where ``tcp_info`` has ``tcpi_options``, and ``TCPI_OPT_ECN``."""
 
 _LONGEST_REST_S = 0.002
 """For a reading that was interrupted took longer than the next one will."""
-
-_UNKNOWN_RTT = (1 << 32) - 1
-"""``~0``: no RTT has been measured yet."""
 
 
 class Counters(NamedTuple):
@@ -103,6 +95,7 @@ class Probe:
         if namespace not in self._hosts:
             self._hosts[namespace] = _Host(DiagSocket(self._namespaces[namespace].socket))
         host, connection = self._hosts[namespace], Connection(name, sport, dport)
+        host.socket.forget()
         host.wanted[connection.key] = connection
         self._where[name] = (host, connection)
 
@@ -115,6 +108,7 @@ class Probe:
         self._delays.pop(name, None)
         if (found := self._where.pop(name, None)) is not None:
             host, connection = found
+            host.socket.forget()
             if host.wanted.get(connection.key) is connection:
                 del host.wanted[connection.key]
 
@@ -124,16 +118,16 @@ class Probe:
         if connection is None or not connection.info:
             return None
         return Counters(
-            cc=_CC_NAMES[connection.cc],
+            cc=connection.algorithm,
             bytes_acked=max(connection.field("bytes_acked") - 1, 0),
             total_retrans=connection.field("total_retrans"),
             bytes_sent=connection.field("bytes_sent"),
-            ecn=bool(connection.info[_OPTIONS] & _OPTION_ECN),
+            ecn=bool(connection.info[OPTIONS] & OPTION_ECN),
             window=max(connection.field("cwnd"), connection.field("unacked"))
             * connection.field("mss"),
             busy_s=connection.field("busy_time") * 1e-6,
             least_rtt_s=0.0
-            if (rtt := connection.field("min_rtt_us")) == _UNKNOWN_RTT
+            if (rtt := connection.field("min_rtt_us")) == UNKNOWN_RTT
             else rtt * 1e-6,
         )
 
@@ -158,16 +152,44 @@ class Probe:
 
     def sweep(self, t: float) -> Sweep:
         """Read everything once. Raises ``OSError`` where the kernel refuses."""
-        found: list[Connection] = []
+        alone: list[Connection] = []
+        plans: list[Plan] = []
         for host in self._hosts.values():
             if host.wanted:
-                found += self._read(host)
-        samples = _tcp_samples(found)
+                found = self._read(host)
+                if (plan := host.socket.plan) is None:
+                    alone += found
+                else:
+                    plans.append(plan)
+        samples, own = self._samples(alone, plans)
         qdisc, queue_own = self._qdisc_samples()
-        sweep = Sweep(t=t, tcp=samples, qdisc=qdisc, own=self._own(found), queue_own=queue_own)
+        sweep = Sweep(t=t, tcp=samples, qdisc=qdisc, own=own, queue_own=queue_own)
         for callback in tuple(self.after_sweep):
             callback()
         return sweep
+
+    def _samples(
+        self, alone: list[Connection], plans: Sequence[Plan]
+    ) -> tuple[TcpSamples | None, dict[str, Column]]:
+        """Return the samples of connections, and what their algorithms report of themselves."""
+        if not alone and not plans:
+            return None, {}
+        parts = [(len(plan.found), *plan.sweep()) for plan in plans]
+        if alone:
+            told = [each.own for each in alone]
+            own = own_columns(told) if any(told) else {}
+            fields = {name: in_units(name, counts) for name, counts in columns(alone).items()}
+            parts.insert(0, (len(alone), fields, own))
+        fields, own = joined(parts)
+        names = [each.name for each in alone]
+        algorithms = [each.algorithm for each in alone]
+        for plan in plans:
+            names += plan.names
+            algorithms += plan.algorithms
+        samples = TcpSamples(flow=names, cc=algorithms, **cast("Any", fields))
+        if library.shown or self._delays:
+            self._add_shown(own, alone + [each for plan in plans for each in plan.found])
+        return samples, own
 
     def _read(self, host: _Host) -> list[Connection]:
         begun = self._clock()
@@ -176,23 +198,16 @@ class Probe:
         host.took_s = host.read_at - begun
         return found
 
-    def _own(self, found: list[Connection]) -> dict[str, list[int | None]]:
-        """Return what algorithms say of themselves, and the delay of flows that are monitored.
-
-        The kernel's say it by inet_diag, those of BPF by their map.
-        """
-        told = [each.own for each in found]
-        own = own_columns(told) if any(told) else {}
-        if library.shown:
-            for at, each in enumerate(found):
-                if (shown := library.shown.get(each.cc)) is not None and each.cookie is not None:
-                    for name, value in shown.read(each.cookie).items():
-                        own.setdefault(name, [None] * len(found))[at] = value
-        if self._delays and found:
+    def _add_shown(self, own: dict[str, Column], found: Sequence[Connection]) -> None:
+        """Add what BPF programs report by their map, and the delay of flows that are monitored."""
+        for at, each in enumerate(found if library.shown else ()):
+            if (shown := library.shown.get(each.cc)) is not None and each.cookie is not None:
+                for name, value in shown.read(each.cookie).items():
+                    own.setdefault(name, [None] * len(found))[at] = value
+        if self._delays:
             own["monitor_one_way_delay_us"] = [
                 self._delays[each.name]() if each.name in self._delays else None for each in found
             ]
-        return own
 
     def close(self) -> None:
         """Close every netlink socket."""
@@ -235,34 +250,3 @@ class _Router:
 
     socket: QdiscSocket
     queues: dict[int, LinkQueues] = field(default_factory=dict)
-
-
-def _tcp_samples(found: list[Connection]) -> TcpSamples | None:
-    """Turn rows into columns, in the units of ``TcpSamples``."""
-    if not found:
-        return None
-    fields = columns(found)
-    thresholds: list[int | None] = [*fields.pop("ssthresh")]
-    if INFINITE_SSTHRESH in thresholds:
-        thresholds = [None if each == INFINITE_SSTHRESH else each for each in thresholds]
-    if _UNKNOWN_RTT in fields["min_rtt_us"]:
-        fields["min_rtt_us"] = [0 if e == _UNKNOWN_RTT else e for e in fields["min_rtt_us"]]
-    for name in ("pacing_rate", "delivery_rate"):
-        fields[name] = [each << 3 if each < _MOST_RATE else 0 for each in fields[name]]
-    return TcpSamples(
-        flow=[each.name for each in found],
-        cc=[_CC_NAMES[each.cc] for each in found],
-        ssthresh=thresholds,
-        **fields,
-    )
-
-
-class _Decoded(dict[bytes, str]):
-    """Text of bytes that come again and again."""
-
-    def __missing__(self, name: bytes) -> str:
-        text = self[name] = library.spoken(name.decode())
-        return text
-
-
-_CC_NAMES = _Decoded()

@@ -28,6 +28,9 @@ _FIRST_KERNEL = (5, 12)
 _RING_BYTES = 1 << 20
 """Room for 21,845 records: at 50 sweeps a second that makes a million a second."""
 
+_BTF_HEADER = struct.Struct("=HBBIIIII")
+"""``struct btf_header``: its own size, then where types and names are and how long."""
+
 _RECORD = struct.Struct("=I4xQQIIIIIHBx")
 """A header of the ring's, then ``struct told``."""
 
@@ -72,9 +75,15 @@ def lack_of(tracepoint: str) -> Lack | None:
 
 @cache
 def _there() -> set[str]:
-    """Return which of the tracepoints the kernel's types have; that is some megabytes to read."""
-    types = BTF.read_bytes()
-    return {name for name in (PROBE, STATE_SET) if f"\0btf_trace_{name}\0".encode() in types}
+    """Return which of the tracepoints the kernel's types have, by the names in them.
+
+    Those stand at the end of some megabytes, of which the kernel hands out 4 kB at a time.
+    """
+    with BTF.open("rb", buffering=0) as file:
+        _, _, _, size, *_, names_at, _ = _BTF_HEADER.unpack(file.read(_BTF_HEADER.size))
+        file.seek(size + names_at)
+        names = file.readall()
+    return {name for name in (PROBE, STATE_SET) if f"\0btf_trace_{name}\0".encode() in names}
 
 
 class Tracer:

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from ccplay.errors import CcplayError, CommandError, UnsupportedError
 from ccplay.lab.network.netns import Namespace
-from ccplay.lab.probe.inet_diag import Connection
+from ccplay.lab.probe.connection import Connection
 from ccplay.lab.probe.tracer import Sender, Told, Tracer
 from ccplay.model.base import Event
 from ccplay.model.events import TraceEnded, TraceLost, TraceStarted

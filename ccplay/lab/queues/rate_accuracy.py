@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from ccplay.model.samples import QdiscSamples
 
@@ -23,8 +24,7 @@ _OWN_RATE = ("tbf", "cake")
 """Disciplines with a rate of their own, which may be lower than the link's."""
 
 
-@dataclass(slots=True)
-class _Busy:
+class _Busy(msgspec.Struct):
     """A time in which a queue was never empty."""
 
     rate: int

@@ -14,15 +14,16 @@ the router's, so that is what the cable's ends have.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from ccplay.errors import UnsupportedError
 from ccplay.lab.delay import redirects
 from ccplay.lab.links.filters import Keys, udp_packets
-from ccplay.lab.network.building import cable, mac
-from ccplay.lab.network.netlink import RTM_NEWLINK, ifinfmsg
+from ccplay.lab.network import requests
+from ccplay.lab.network.building import mac
 from ccplay.lab.network.netns import Namespace
-from ccplay.lab.network.rtnl import NetlinkError, RouteSocket, message
+from ccplay.lab.network.rtnl import NetlinkError, RouteSocket
 from ccplay.model.network import Network
 
 _HELLO = "0x20/0xffff+2"
@@ -34,8 +35,7 @@ _CHOSEN_FROM, _CHOSEN_TO = "0x8000/0x8000+20", "0x8000/0x8000+22"
 which data is sent, none."""
 
 
-@dataclass(frozen=True, slots=True)
-class _End:
+class _End(msgspec.Struct, frozen=True):
     """One host, its interface on the network and that on the cable."""
 
     namespace: Namespace
@@ -65,8 +65,8 @@ class Bypass:
             for end, keys in self._talk(src, dst, port):
                 with RouteSocket(end.namespace) as routes:
                     places = (end.interface, redirects.LEAVING, end.cable)
-                    requests = [redirects.redirect(*places, each, port) for each in keys]
-                    routes.request([redirects.ready(end.interface), *requests], "redirection")
+                    wanted = [redirects.redirect(*places, each, port) for each in keys]
+                    routes.request([redirects.ready(end.interface), *wanted], "redirection")
         except NetlinkError as error:
             raise UnsupportedError(str(error)) from error
         self._open.add(port)
@@ -93,12 +93,12 @@ class Bypass:
         """Make the cable."""
         here, there = self._end(src, dst), self._end(dst, src)
         with RouteSocket() as routes:
-            routes.request([cable(here, there)], f"cable from {src} to {dst}")
+            ends = ((name, address, where.pid) for name, address, where in (here, there))
+            routes.request([requests.cable(*ends)], f"cable from {src} to {dst}")
         for host, other, (name, _, namespace) in ((src, dst, here), (dst, src, there)):
             index = namespace.interface_index(name)
             with RouteSocket(namespace) as routes:
-                up = message(ifinfmsg, RTM_NEWLINK, index=index, flags=1, change=1)
-                routes.request([up], name)
+                routes.request([requests.up(index)], name)
             own = namespace.interface_index(self._links[host].interface)
             self._ends[host, other] = _End(namespace, own, index)
 

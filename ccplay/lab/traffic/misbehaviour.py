@@ -5,7 +5,7 @@ And windows that none can have meant: there are kernels that now and then leave 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from ccplay.model.events import Log, Misbehaved
 from ccplay.model.samples import TcpSamples
@@ -21,8 +21,7 @@ _DISORDER, _LOSS = 1, 4
 """``TCP_CA_Disorder``, ``TCP_CA_Loss``."""
 
 
-@dataclass(slots=True)
-class _Suspicion:
+class _Suspicion(msgspec.Struct):
     """What is wrong with a connection, and since when."""
 
     cc: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from ccplay.errors import CommandError
 from ccplay.model.fields import Field
@@ -31,8 +32,7 @@ def noun(parameter: Field, count: int) -> str:
     return parameter.name.removesuffix("s") if count == 1 else parameter.name
 
 
-@dataclass(frozen=True, slots=True)
-class TopologyKind:
+class TopologyKind(msgspec.Struct, frozen=True):
     """A topology: what people call it, what it takes, and what makes it."""
 
     name: str

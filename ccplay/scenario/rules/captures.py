@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
 
+import msgspec
+
 from ccplay.errors import UsageError
 from ccplay.model.commands import StartCapture, StopCapture
 from ccplay.model.fields import fields_of
@@ -51,7 +53,8 @@ def check_captures(drafts: list[Draft], mistakes: Mistakes) -> None:
     for draft in starts:
         size = getattr(draft.command, "max_bytes", 0)
         if size > LARGEST_CAPTURE:
-            bounds = replace(fields_of(StartCapture)["max_bytes"], high=LARGEST_CAPTURE).bounds
+            field = fields_of(StartCapture)["max_bytes"]
+            bounds = msgspec.structs.replace(field, high=LARGEST_CAPTURE).bounds
             mistakes.add(draft.at("max_bytes"), f"must be from {bounds}")
         name = getattr(draft.command, "capture", None)
         if name in started:

@@ -35,7 +35,7 @@ class ThriftyUpdate(CompositorUpdate):
 
     def render_segments(self, console: Console) -> str:
         """Return what to write to the terminal."""
-        pen = _Pen(COLOR_SYSTEMS[console.color_system or "truecolor"])
+        pen = Pen(COLOR_SYSTEMS[console.color_system or "truecolor"])
         pen.colourless = console.color_system is None
         for y, x1, x2 in self._update.spans:
             line, ends = self._update.chops[y], self._update.chop_ends[y]
@@ -48,7 +48,7 @@ class ThriftyUpdate(CompositorUpdate):
         return pen.finish()
 
 
-class _Pen:
+class Pen:
     """Knows where the terminal's cursor is and which colours are on."""
 
     def __init__(self, system: ColorSystem) -> None:
@@ -59,6 +59,7 @@ class _Pen:
         self.colourless = False
 
     def move(self, x: int, y: int) -> None:
+        """Go to a place."""
         if self._at == (x, y):
             return
         if self._at is not None and self._at[1] == y and x > self._at[0]:
@@ -68,6 +69,7 @@ class _Pen:
         self._at = (x, y)
 
     def write(self, strip: Strip) -> None:
+        """Write a strip, and end behind it."""
         for text, style, control in strip:
             if control or not text:
                 continue
@@ -91,6 +93,7 @@ class _Pen:
             self._out.append(f"\x1b[{';'.join(changed)}m")
 
     def finish(self) -> str:
+        """Return all that is to be written."""
         if any(self._codes):
             self._out.append(_RESET)
         return "".join(self._out)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -14,6 +14,8 @@ from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
+
+from ccplay.ui.cells.painter import Painter
 
 Run: TypeAlias = tuple[str, str]
 """Text and its ink: ``#rrggbb``, ``bold #rrggbb``, or nothing for the theme's foreground."""
@@ -30,6 +32,10 @@ class Sheet(Widget):
 
     class Emptied(Message):
         """A sheet has another size than before, and nothing in it."""
+
+        def can_replace(self, message: Message) -> bool:
+            """Let one stand for all that wait: whoever fills a sheet fills the others, too."""
+            return isinstance(message, Sheet.Emptied)
 
     DEFAULT_CSS = "Sheet { height: 1; }"
 
@@ -48,35 +54,44 @@ class Sheet(Widget):
         self._base = None
         self._strips.clear()
 
-    def _find_base(self) -> Style:
-        self._base = self.rich_style
+    @property
+    def base(self) -> Style:
+        """The theme's colours, which all inks lie on."""
+        if self._base is None:
+            self._base = self.rich_style
         return self._base
+
+    def cells(self, y: int, start: int, end: int) -> Sequence[Run]:
+        """Return some cells of a line, fewer where there are no more."""
+        return self._cells[y][start:end] if y < len(self._cells) else ()
 
     def show(self, rows: Sequence[Row]) -> None:
         """Put ``rows`` into the cells, the rest blank."""
-        for y in range(self.height):
-            self.show_row(y, rows[y] if y < len(rows) else ())
+        lines = {y: self._changes(y, rows[y] if y < len(rows) else ()) for y in range(self.height)}
+        self.repaint({y: changed for y, changed in lines.items() if changed})
 
-    def show_row(self, y: int, row: Row, x: int = 0) -> None:
-        """Put ``row`` into line ``y`` from column ``x`` on; to the left of that nothing changes."""
-        if y >= len(self._cells):
-            return
-        if not x:
-            runs = tuple(row)
-            if self._rows[y] == runs:
-                return
-            self._rows[y] = runs
-        width = len(self._cells[y])
-        fresh = [(char, ink) for text, ink in row for char in text]
-        if any(cell_len(text) != len(text) for text, _ in row):
-            fresh = _narrow(row)
-        fresh = fresh[: width - x]
-        fresh.extend([_BLANK] * (width - x - len(fresh)))
+    def show_row(self, y: int, row: Row) -> None:
+        """Put ``row`` into line ``y``, the rest of it blank."""
+        if changed := self._changes(y, row):
+            self.repaint({y: changed})
+
+    def _changes(self, y: int, row: Row) -> list[int]:
+        """Put ``row`` into line ``y`` and return the columns that changed."""
+        runs = tuple(row)
+        if y >= len(self._cells) or self._rows[y] == runs:
+            return []
+        self._rows[y] = runs
         cells = self._cells[y]
-        changed = [at for at, cell in enumerate(fresh, x) if cells[at] != cell]
+        fresh = [(char, ink) for text, ink in runs for char in text]
+        if any(not text.isascii() and cell_len(text) != len(text) for text, _ in runs):
+            fresh = _narrow(runs)
+        width = len(cells)
+        if len(fresh) != width:
+            fresh = [*fresh[:width], *[_BLANK] * (width - len(fresh))]
+        changed = [x for x, cell in enumerate(fresh) if cells[x] != cell]
         if changed:
-            cells[x:] = fresh
-            self._repaint(y, changed)
+            self._cells[y] = fresh
+        return changed
 
     def put(self, x: int, y: int, cell: Run) -> bool:
         """Set one cell without repainting it; say whether it changed. See ``repaint``."""
@@ -86,17 +101,25 @@ class Sheet(Widget):
         cells[x] = cell
         return True
 
-    def _repaint(self, y: int, changed: Sequence[int]) -> None:
-        self._strips.pop(y, None)
+    def repaint(self, changed: Mapping[int, Sequence[int]]) -> None:
+        """Have cells written anew: of each line those in some columns, from left to right."""
         regions = []
-        start = last = changed[0]
-        for x in changed[1:]:
-            if x - last > _JOIN:
-                regions.append(Region(start, y, last + 1 - start, 1))
-                start = x
-            last = x
-        regions.append(Region(start, y, last + 1 - start, 1))
-        self.refresh(*regions)
+        for y, columns in changed.items():
+            self._strips.pop(y, None)
+            start = last = columns[0]
+            for x in columns[1:]:
+                if x - last > _JOIN:
+                    regions.append(Region(start, y, last + 1 - start, 1))
+                    start = x
+                last = x
+            regions.append(Region(start, y, last + 1 - start, 1))
+        if not regions:
+            return
+        if isinstance(screen := self.screen, Painter):
+            self._set_dirty(*regions)
+            screen.changed(self)
+        else:
+            self.refresh(*regions)
 
     def on_resize(self, event: events.Resize) -> None:
         """Begin with blank cells."""
@@ -115,13 +138,14 @@ class Sheet(Widget):
     def render_line(self, y: int) -> Strip:
         """Return one line."""
         if y >= len(self._cells):
-            return Strip.blank(self.size.width, self._base or self._find_base())
+            return Strip.blank(self.size.width, self.base)
         if (strip := self._strips.get(y)) is None:
-            strip = self._strips[y] = self._strip(self._cells[y])
+            strip = self._strips[y] = self.strip(self._cells[y])
         return strip
 
-    def _strip(self, cells: list[Run]) -> Strip:
-        base = self._base or self._find_base()
+    def strip(self, cells: Sequence[Run]) -> Strip:
+        """Return cells as Textual has them."""
+        base = self.base
         segments: list[Segment] = []
         text, ink = "", None
         for char, colour in cells:

@@ -184,8 +184,7 @@ class Canvas(Sheet):
             for line, cell in enumerate(cells[above:], above):
                 if self.put(GUTTER + x, line + 1, cell):
                     changed.setdefault(line + 1, []).append(GUTTER + x)
-        for y, xs in changed.items():
-            self._repaint(y, xs)
+        self.repaint(changed)
 
     def _draw_bars(self, picture: Picture) -> None:
         """Draw what counters grew by, and at the axis how much the greatest bar stands for."""

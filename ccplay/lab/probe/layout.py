@@ -1,0 +1,64 @@
+"""Where an answer of inet_diag has what we read: learnt from one message, checked in the others.
+
+Protocol: sock_diag(7), include/uapi/linux/inet_diag.h.
+"""
+
+from __future__ import annotations
+
+import errno
+import struct
+
+from ccplay.lab.probe.tcp_info import INFO_SIZE
+
+INET_DIAG_INFO, INET_DIAG_CONG = 2, 4
+
+ATTRIBUTES = 16 + 72
+"""Where attributes begin: after ``nlmsghdr`` and ``inet_diag_msg``."""
+
+PORTS, COOKIE = 16 + 4, 16 + 44
+"""Where ``inet_diag_sockid`` has the ports and the cookie, counted from the message's beginning."""
+
+HEADER = struct.Struct("=IH")
+_ATTRIBUTE = struct.Struct("=HH")
+
+
+class Layout:
+    """Where a message has its ``INET_DIAG_INFO`` and, after it, its ``INET_DIAG_CONG``."""
+
+    __slots__ = ("header", "info", "size", "unpack")
+
+    def __init__(self, info: int, info_size: int, name: int) -> None:
+        """``info`` and ``name`` are where the two payloads begin, counted from the message's."""
+        self.info = info
+        self.header = INET_DIAG_INFO << 16 | (info_size + 4)
+        """What stands in front of ``info``: length and type, read as one number."""
+        self.size = name
+        """What ``unpack`` reads; the name of the congestion control comes next."""
+        self.unpack = struct.Struct(
+            f"=IH{PORTS - 6}x4s{COOKIE - PORTS - 4}xQ{info - 4 - COOKIE - 8}xI"
+            f"{INFO_SIZE}s{name - 4 - info - INFO_SIZE}xHH"
+        ).unpack_from
+        """Gives length and type of the message, ports, cookie, ``header``, ``tcp_info``, and the
+        header of ``INET_DIAG_CONG``: length and type."""
+
+
+FIRST = Layout(ATTRIBUTES + 4, INFO_SIZE, ATTRIBUTES + 4 + INFO_SIZE + 4)
+"""What is tried before any message has been seen."""
+
+
+def learn(data: bytes, position: int, length: int) -> Layout:
+    """Find the attributes of one message by walking them.
+
+    Raises ``OSError`` where the kernel does not report what we need (before Linux 4.19).
+    """
+    payloads: dict[int, tuple[int, int]] = {}
+    at = ATTRIBUTES
+    while at + 4 <= length:
+        size, kind = _ATTRIBUTE.unpack_from(data, position + at)
+        payloads[kind] = (at + 4, size - 4)
+        at += max((size + 3) & ~3, 4)
+    info, info_size = payloads.get(INET_DIAG_INFO, (0, 0))
+    name, _ = payloads.get(INET_DIAG_CONG, (0, 0))
+    if info_size < INFO_SIZE or name < info:
+        raise OSError(errno.EPROTO, "inet_diag: tcp_info is too short; Linux 4.19 is needed")
+    return Layout(info, info_size, name)

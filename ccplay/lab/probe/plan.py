@@ -1,0 +1,199 @@
+"""A dump that looks like the one before: many sockets are read without looking at each.
+
+The kernel lists the sockets of a namespace in the order of its hash table, so the next dump has
+the same messages at the same places unless a socket opened, closed or changed its algorithm. A
+``Plan`` remembers the places; ``follow`` compares the cookies at those places, which name a socket
+for as long as the machine runs, and the headers of the attributes, each for all sockets at once.
+What a field of all sockets is, is read only where it differs from the last sweep's.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+from ccplay.lab.network.dumps import ends
+from ccplay.lab.probe import algorithm_info
+from ccplay.lab.probe.connection import Connection
+from ccplay.lab.probe.layout import COOKIE, HEADER, PORTS, Layout, learn
+from ccplay.lab.probe.matrix import Matrix, numbers
+from ccplay.lab.probe.tcp_info import FIELDS, INFO_SIZE, in_units
+
+LEAST = 64
+"""A dump with fewer messages is read faster one by one."""
+
+Column: TypeAlias = list[int | None]
+"""A field of several sockets; None where it is not known."""
+
+Units: TypeAlias = Callable[[str, list[int]], Column]
+
+
+class Group:
+    """Wanted sockets whose messages have one length and the same attributes at the same places."""
+
+    def __init__(self, layout: Layout, length: int, rest: int, *, own: bool) -> None:
+        """``rest`` is where the name of the algorithm has ended.
+
+        ``own`` is whether what comes then was asked for: what the algorithm reports of itself.
+        """
+        self.connections: list[Connection] = []
+        self.spans: list[slice] = []
+        """Where their messages are in the dump."""
+        self.length = length
+        self._info = layout.info
+        self._own = rest if own else length
+        # The cookie, the headers of both attributes, and the whole name of the algorithm.
+        self._fixed = [COOKIE, COOKIE + 4, layout.info - 4, *range(layout.size - 4, rest, 4)]
+        self._fields = [(name, code, layout.info + at) for name, code, at in FIELDS]
+        self._variables: list[tuple[str, str, int]] = []
+        self._matrix = self._swept = Matrix(memoryview(b""), length)
+        self._columns: dict[str, Column] = {}
+
+    def begin(self, data: memoryview) -> None:
+        """Take the messages that the plan is made of."""
+        self._matrix = Matrix(data, self.length)
+        if self._own < self.length:
+            found = algorithm_info.places(self._matrix.row(0, self._own, self._own + 4))
+            self._variables = [(name, code, self._own + at) for name, code, at in found]
+            if found:
+                self._fixed.append(self._own)
+        for row, connection in enumerate(self.connections):
+            connection.move(self, row)
+
+    def meets(self, matrix: Matrix) -> bool:
+        """Say whether the messages of another dump are of the same sockets."""
+        return all(matrix.column("I", at) == self._matrix.column("I", at) for at in self._fixed)
+
+    def take(self, matrix: Matrix) -> None:
+        """Let ``matrix`` be what was read last."""
+        self._matrix = matrix
+
+    def info(self, row: int) -> bytes:
+        """Return the ``tcp_info`` of a connection."""
+        return self._matrix.row(row, self._info, self._info + INFO_SIZE)
+
+    def own(self, row: int) -> bytes:
+        """Return the attributes with what the algorithm of a connection reports of itself."""
+        return self._matrix.row(row, self._own, self.length)
+
+    def sweep(self) -> tuple[dict[str, Column], dict[str, Column]]:
+        """Return ``FIELDS`` and what algorithms report, by name, in the units of a ``Sweep``."""
+        fields = {name: self._column(name, code, at, in_units) for name, code, at in self._fields}
+        change = algorithm_info.in_units
+        own = {name: self._column(name, code, at, change) for name, code, at in self._variables}
+        self._swept = self._matrix
+        if self._own < self.length and not self._variables:
+            own = algorithm_info.columns([self.own(row) for row in range(len(self.connections))])
+        return fields, own
+
+    def _column(self, name: str, code: str, at: int, change: Units) -> Column:
+        """Return a column, made anew only where it differs from that of the last sweep."""
+        column = self._matrix.column(code, at)
+        if name not in self._columns or column != self._swept.column(code, at):
+            self._columns[name] = change(name, numbers(column))
+        return self._columns[name]
+
+
+class Plan:
+    """Where the messages of a dump are, and whose they are."""
+
+    def __init__(
+        self, datagrams: Sequence[bytes], wanted: Mapping[bytes, Connection], *, own: bool
+    ) -> None:
+        """``datagrams`` are a whole dump that was read just now, the last of them its end.
+
+        ``own`` is whether algorithms were asked what they report of themselves.
+        """
+        self.sizes = [len(each) for each in datagrams]
+        self.groups: list[Group] = []
+        self._others: list[slice] = []
+        """Where the cookies of sockets are that are not wanted."""
+        data = b"".join(datagrams[:-1])
+        self._sort(data, wanted, own=own)
+        self._cookies = [data[each] for each in self._others]
+        self.found = [each for group in self.groups for each in group.connections]
+        self.names = [each.name for each in self.found]
+        self.algorithms = [each.algorithm for each in self.found]
+        for group in self.groups:
+            group.begin(self._messages(data, group))
+
+    def follow(self, datagrams: Sequence[bytes]) -> bool:
+        """Take another dump if it has the same sockets at the same places; return whether."""
+        if [len(each) for each in datagrams] != self.sizes or not ends(datagrams[-1]):
+            return False
+        data = b"".join(datagrams[:-1])
+        if self._others and [data[each] for each in self._others] != self._cookies:
+            return False
+        messages = [Matrix(self._messages(data, each), each.length) for each in self.groups]
+        pairs = list(zip(self.groups, messages, strict=True))
+        if not all(group.meets(matrix) for group, matrix in pairs):
+            return False
+        for group, matrix in pairs:
+            group.take(matrix)
+        return True
+
+    def end(self) -> None:
+        """Leave with each connection what was read last."""
+        for each in self.found:
+            each.settle()
+
+    def sweep(self) -> tuple[dict[str, Column], dict[str, Column]]:
+        """Return ``FIELDS`` and what algorithms report, of ``found``, in the units of a ``Sweep``.
+
+        Whoever receives the columns must not change them: an equal one is returned again.
+        """
+        return joined([(len(each.connections), *each.sweep()) for each in self.groups])
+
+    def _messages(self, data: bytes, group: Group) -> memoryview:
+        """Return those of a group, one behind the other."""
+        if len(group.spans) * group.length == len(data):
+            return memoryview(data)
+        return memoryview(b"".join([data[each] for each in group.spans]))
+
+    def _sort(self, data: bytes, wanted: Mapping[bytes, Connection], *, own: bool) -> None:
+        """Find each message's group."""
+        groups: dict[tuple[int, ...], Group] = {}
+        position = 0
+        while position < len(data):
+            length, _ = HEADER.unpack_from(data, position)
+            key = data[position + PORTS : position + PORTS + 4]
+            cookie = slice(position + COOKIE, position + COOKIE + 8)
+            connection = wanted.get(key)
+            if connection is None or connection.cookie != _number(data[cookie]):
+                self._others.append(cookie)
+            else:
+                layout = learn(data, position, length)
+                rest = layout.size + (len(connection.cc) + 4 & ~3)
+                begin = position + rest
+                head = _number(data[begin : begin + 4]) if own and rest < length else 0
+                shape = (length, layout.info, layout.size, rest, head)
+                if shape not in groups:
+                    groups[shape] = Group(layout, length, rest, own=own)
+                groups[shape].connections.append(connection)
+                groups[shape].spans.append(slice(position, position + length))
+            position += length
+        self.groups = [*groups.values()]
+
+
+def _number(data: bytes) -> int:
+    return int.from_bytes(data, sys.byteorder)
+
+
+def joined(
+    parts: Sequence[tuple[int, Mapping[str, Column], Mapping[str, Column]]],
+) -> tuple[dict[str, Column], dict[str, Column]]:
+    """Put the columns of several groups one behind the other; of each its size comes first.
+
+    What algorithms report is None in the groups that don't have it.
+    """
+    if len(parts) == 1:
+        return {**parts[0][1]}, {**parts[0][2]}
+    fields = {
+        name: [value for _, found, _ in parts for value in found[name]] for name, _, _ in FIELDS
+    }
+    names = dict.fromkeys(name for _, _, own in parts for name in own)
+    return fields, {
+        name: [value for size, _, own in parts for value in own.get(name) or [None] * size]
+        for name in names
+    }

@@ -1,0 +1,66 @@
+"""The delay line's process: forked or started anew, it obeys, has a name, and ends."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+PROGRAM = """
+import asyncio, json, os, sys
+from pathlib import Path
+from ccplay.lab.delay import process
+
+line = process.{how}()
+
+async def main():
+    await line.connect()
+    line.send(b'{{"queue": 7, "count": true}}')
+    news = line.news()
+    found = {{"news": json.loads(await anext(news))}}
+    found["name"] = Path(f"/proc/{{line.pid}}/comm").read_text().strip()
+    found["files"] = len(os.listdir(f"/proc/{{line.pid}}/fd"))
+    {end}
+    found["more"] = [each async for each in news if b"late" not in each]
+    found["code"] = line.wait()
+    print(json.dumps(found))
+
+asyncio.run(main())
+"""
+
+
+def ran(how: str, end: str) -> dict[str, Any]:
+    """Return what a program saw of its delay line; a fork wants one without threads."""
+    code = PROGRAM.format(how=how, end=end)
+    argv = [sys.executable, "-P", "-c", code]
+    done = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=60)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("how", ["fork", "start"])
+@pytest.mark.parametrize(("end", "code"), [("line.kill()", -9), ("line._writer.close()", 0)])
+def test_it_obeys_and_ends(how: str, end: str, code: int) -> None:
+    """It ends with its stdin, too: the last of the descriptors that lead there was the lab's."""
+    found = ran(how, end)
+    assert found["news"] == {"counted": 7}
+    assert found["name"] == "delay line"
+    assert found["more"] == []
+    assert found["code"] == code
+
+
+def test_a_fork_keeps_nothing_of_the_labs() -> None:
+    """As many descriptors as a process of its own interpreter has."""
+    forked, started = (ran(how, "line.kill()")["files"] for how in ("fork", "start"))
+    assert forked == started
+
+
+def test_one_that_is_not_wanted_is_gone() -> None:
+    code = (
+        "import os; from ccplay.lab.delay import process; line = process.fork(); line.dismiss();"
+        "assert not os.path.exists(f'/proc/{line.pid}')"
+    )
+    subprocess.run([sys.executable, "-P", "-c", code], check=True, timeout=60)

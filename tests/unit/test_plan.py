@@ -1,0 +1,244 @@
+"""Dumps of many sockets: what a plan reads of them is what reading each by itself gives."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from ccplay.lab.probe import algorithm_info
+from ccplay.lab.probe.connection import Connection
+from ccplay.lab.probe.inet_diag import DiagSocket, columns
+from ccplay.lab.probe.plan import LEAST
+from ccplay.lab.probe.tcp_info import INFO_SIZE, in_units
+from tests.unit.test_probe import DONE, TWO_CONNECTIONS, Answers, attribute, record
+
+Change = Callable[[list[bytearray]], list[bytearray]]
+
+SOCKETS = 3 * LEAST
+COOKIE, CWND, NAME = 60, 80, b"bbr\0"
+BBR = attribute(16, struct.pack("=QIIII", 1_250_000, 20_000, 256, 512, 0)[:20])
+
+
+def messages(ending: bytes = b"") -> list[bytearray]:
+    """Return a message for each of many sockets: those of the record, with cookies of their own."""
+    plain = record(TWO_CONNECTIONS)
+    length = struct.unpack_from("=I", plain)[0]
+    found = []
+    for number in range(SOCKETS):
+        message = bytearray(plain[:length] + ending)
+        struct.pack_into("=I", message, 0, len(message))
+        struct.pack_into("!HH", message, 20, 20000 + number, 5201)
+        struct.pack_into("=Q", message, COOKIE, 1 << 40 | number)
+        found.append(message)
+    return found
+
+
+def info_at(message: bytes | bytearray) -> int:
+    """Return where a message has its ``tcp_info``, found by another way than the probe's."""
+    at = 88
+    while struct.unpack_from("=H", message, at + 2)[0] != 2:
+        at += struct.unpack_from("=H", message, at)[0] + 3 & ~3
+    return at + 4
+
+
+def put(message: bytearray, offset: int, code: str, value: int) -> None:
+    """Set a field of a message's ``tcp_info``."""
+    struct.pack_into("=" + code, message, info_at(message) + offset, value)
+
+
+class Kernel(Answers):
+    """A netlink socket that answers each request with the sockets there are now."""
+
+    def __init__(self, sockets: list[bytearray]) -> None:
+        super().__init__()
+        self.sockets = sockets
+
+    def send(self, *_: object) -> int:
+        parts = [b"".join(self.sockets[at : at + 50]) for at in range(0, len(self.sockets), 50)]
+        self.answers = [*parts, DONE]
+        return 0
+
+
+class Reader:
+    """Reads a kernel's sockets, again and again."""
+
+    def __init__(self, kernel: Kernel, wanted: int = SOCKETS) -> None:
+        self.diag = DiagSocket(lambda *_: kernel)
+        self.tracked = [Connection(f"{n}", 20000 + n, 5201) for n in range(wanted)]
+        self.wanted = {each.key: each for each in self.tracked}
+
+    def read(self) -> dict[str, dict[str, int | None]]:
+        """Return each connection's fields and variables, by its name."""
+        found = self.diag.dump(self.wanted)
+        if self.diag.plan is not None:
+            fields, own = self.diag.plan.sweep()
+        else:
+            fields = {name: in_units(name, each) for name, each in columns(found).items()}
+            own = algorithm_info.columns([each.own for each in found])
+        table = fields | own
+        assert all(len(column) == len(found) for column in table.values())
+        rows = {
+            each.name: {name: column[row] for name, column in table.items()}
+            for row, each in enumerate(found)
+        }
+        for each in found:
+            assert each.field("cwnd") == rows[each.name]["cwnd"]
+            rows[each.name]["cc"] = int.from_bytes(each.cc, "big")
+        return rows
+
+
+@pytest.fixture(params=[messages(), messages(attribute(23, bytes(6))), messages(BBR)])
+def kernel(request: pytest.FixtureRequest) -> Iterator[Kernel]:
+    """Return one whose messages are as long as eight bytes fit, or not, or end with BBR's own."""
+    kernel = Kernel([bytearray(each) for each in request.param])
+    yield kernel
+    kernel.close()
+
+
+def planned(kernel: Kernel, wanted: int = SOCKETS) -> Reader:
+    """Return a reader that has a plan: in the first dump it sees that BBR must be asked."""
+    reader = Reader(kernel, wanted)
+    for _ in range(3):
+        reader.read()
+    assert reader.diag.plan is not None
+    return reader
+
+
+def same(reader: Reader, kernel: Kernel, wanted: int = SOCKETS) -> dict[str, dict[str, int | None]]:
+    """Assert that a reader reads what another one does that has only begun."""
+    fresh = Reader(kernel, wanted)
+    for each, known in zip(fresh.tracked, reader.tracked, strict=True):
+        each.cookie = known.cookie
+    fresh.diag._own = reader.diag._own
+    expected = fresh.read()
+    assert fresh.diag.plan is None
+    found = reader.read()
+    assert found == expected
+    return found
+
+
+def test_what_changes_is_read(kernel: Kernel) -> None:
+    reader = planned(kernel)
+    for step in range(3):
+        for number, message in enumerate(kernel.sockets[step::3]):
+            put(message, CWND, "I", 1000 + number)
+            put(message, 104, "Q", (1 << 33) + number if step else (1 << 64) - 1)
+            put(message, 148, "I", 20_000 + number if step else (1 << 32) - 1)
+            put(message, 76, "I", 70 + number if step else 0x7FFFFFFF)
+            put(message, 1, "B", number % 5)
+        found = same(reader, kernel)
+        assert reader.diag.plan is not None
+        assert len(found) == SOCKETS
+        assert found[f"{step}"]["cwnd"] == 1000
+        assert found["0"]["pacing_rate"] == 0
+        assert found["0"]["ssthresh"] is None
+
+
+def gone(sockets: list[bytearray]) -> list[bytearray]:
+    """Close one."""
+    return sockets[:70] + sockets[71:]
+
+
+def another(sockets: list[bytearray]) -> list[bytearray]:
+    """Close one and open another in its place, with the same ports."""
+    struct.pack_into("=Q", sockets[70], COOKIE, 7)
+    return sockets
+
+
+def moved(sockets: list[bytearray]) -> list[bytearray]:
+    """List them in another order."""
+    return [*sockets[1:], sockets[0]]
+
+
+def renamed(sockets: list[bytearray]) -> list[bytearray]:
+    """Give one an algorithm with a name as long."""
+    at = sockets[70].index(NAME)
+    sockets[70][at : at + 3] = b"abc"
+    return sockets
+
+
+def longer(sockets: list[bytearray]) -> list[bytearray]:
+    """Put something in front of the ``tcp_info`` of one."""
+    at = info_at(sockets[70]) - 4
+    sockets[70][at:at] = attribute(15, bytes(4))
+    struct.pack_into("=I", sockets[70], 0, len(sockets[70]))
+    return sockets
+
+
+def shifted(sockets: list[bytearray]) -> list[bytearray]:
+    """Move attributes within a message that stays as long."""
+    message = sockets[70]
+    info, end = info_at(message), message.index(NAME) - 4
+    message[info - 12 : end] = message[info - 4 : end] + message[info - 12 : info - 4]
+    return sockets
+
+
+@pytest.mark.parametrize("change", [gone, another, moved, renamed, longer, shifted])
+def test_another_set_of_sockets_is_noticed(kernel: Kernel, change: Change) -> None:
+    reader = planned(kernel)
+    kernel.sockets = change([bytearray(each) for each in kernel.sockets])
+    for message in kernel.sockets:
+        put(message, CWND, "I", 77)
+    assert same(reader, kernel)["3"]["cwnd"] == 77
+    assert reader.diag.plan is None
+    same(reader, kernel)
+    same(reader, kernel)
+    assert reader.diag.plan is not None
+
+
+def test_what_nobody_wants_is_left_out(kernel: Kernel) -> None:
+    """Sockets that are not wanted lie between those that are, one of them of another length."""
+    kernel.sockets = longer([bytearray(each) for each in kernel.sockets])
+    order = sorted(range(SOCKETS), key=lambda number: number * 7919 % SOCKETS)
+    kernel.sockets = [kernel.sockets[number] for number in order]
+    reader = planned(kernel, wanted=2 * LEAST)
+    put(kernel.sockets[order.index(70)], CWND, "I", 55)
+    found = same(reader, kernel, wanted=2 * LEAST)
+    assert reader.diag.plan is not None
+    assert len(found) == 2 * LEAST
+    assert found["70"]["cwnd"] == 55
+
+
+def test_a_wanted_socket_in_the_place_of_another_is_noticed(kernel: Kernel) -> None:
+    reader = planned(kernel, wanted=2 * LEAST)
+    waiting = Connection("late", 9, 9)
+    reader.diag.forget()
+    reader.tracked.append(waiting)
+    reader.wanted[waiting.key] = waiting
+    for _ in range(3):
+        reader.read()
+    assert reader.diag.plan is not None
+    struct.pack_into("!HH", kernel.sockets[-1], 20, 9, 9)
+    struct.pack_into("=Q", kernel.sockets[-1], COOKIE, 99)
+    assert "late" in reader.read()
+
+
+def test_algorithms_with_variables_stand_beside_those_without() -> None:
+    kernel = Kernel([*messages()[:100], *messages(BBR)[100:]])
+    reader = planned(kernel)
+    found = same(reader, kernel)
+    assert reader.diag.plan is not None
+    kernel.close()
+    assert found["0"]["bbr_bw_bps"] is None
+    assert found["150"]["bbr_bw_bps"] == 10_000_000
+
+
+def test_what_was_read_last_stays_when_a_socket_is_gone(kernel: Kernel) -> None:
+    reader = planned(kernel)
+    put(kernel.sockets[70], CWND, "I", 33)
+    reader.read()
+    last = reader.tracked[70]
+    assert len(last.info) == INFO_SIZE
+    kernel.sockets = gone(kernel.sockets)
+    assert "70" not in reader.read()
+    assert last.field("cwnd") == 33
+
+
+def test_an_error_within_a_dump_is_raised(kernel: Kernel) -> None:
+    reader = planned(kernel)
+    refusal = struct.pack("=IHHIIi", 20, 3, 2, 1, 0, -1)
+    kernel.send = lambda *_: kernel.answers.extend([refusal]) or 0  # type: ignore[method-assign, func-returns-value]
+    with pytest.raises(PermissionError):
+        reader.read()

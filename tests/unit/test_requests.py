@@ -1,0 +1,69 @@
+"""Requests that build a network are those that pyroute2's encoder makes, byte by byte."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyroute2.netlink import nlmsg
+from pyroute2.netlink.rtnl.ifaddrmsg import ifaddrmsg
+from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
+from pyroute2.netlink.rtnl.ndmsg import ndmsg
+from pyroute2.netlink.rtnl.rtmsg import rtmsg
+
+from ccplay.lab.network import requests
+from ccplay.lab.network.rtnl import CREATE, EXCLUSIVE, message
+
+NEW = CREATE | EXCLUSIVE
+MAC = "02:00:0a:00:01:02"
+GATEWAYS = [("10.0.1.1", 2), ("10.0.2.1", 3)]
+
+
+def _ends(name: str, pid: int) -> list[tuple[str, Any]]:
+    return [("IFLA_IFNAME", name), ("IFLA_ADDRESS", MAC), ("IFLA_NET_NS_PID", pid)]
+
+
+def _cable() -> nlmsg:
+    peer = {"attrs": [list(each) for each in _ends("r1-eth10", 70_000)]}
+    data = {"attrs": [["VETH_INFO_PEER", peer]]}
+    info = {"attrs": [["IFLA_INFO_KIND", "veth"], ["IFLA_INFO_DATA", data]]}
+    return message(ifinfmsg, 16, NEW, [*_ends("h1-r1", 7), ("IFLA_LINKINFO", info)])
+
+
+def _address() -> nlmsg:
+    own = (("IFA_LOCAL", "10.0.1.2"), ("IFA_ADDRESS", "10.0.1.2"))
+    return message(ifaddrmsg, 20, NEW, own, family=2, prefixlen=24, index=5)
+
+
+def _neighbour() -> nlmsg:
+    known = (("NDA_DST", "10.0.1.1"), ("NDA_LLADDR", MAC))
+    return message(ndmsg, 28, CREATE, known, family=2, ifindex=5, state=0x80)
+
+
+def _route(subnet: str | None, hops: list[tuple[str, int]]) -> nlmsg:
+    several = [{"hops": 0, "oif": at, "attrs": [["RTA_GATEWAY", via]]} for via, at in hops]
+    way: tuple[str, Any] = ("RTA_GATEWAY", hops[0][0])
+    if len(hops) > 1:
+        way = ("RTA_MULTIPATH", several)
+    there = [] if subnet is None else [("RTA_DST", subnet)]
+    fields = {"family": 2, "table": 254, "proto": 4, "scope": 0, "type": 1}
+    length = 0 if subnet is None else 24
+    return message(rtmsg, 24, NEW, [*there, way], dst_len=length, **fields)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (requests.cable(("h1-r1", MAC, 7), ("r1-eth10", MAC, 70_000)), _cable()),
+        (requests.up(5), message(ifinfmsg, 16, index=5, flags=1, change=1)),
+        (requests.address(5, "10.0.1.2"), _address()),
+        (requests.neighbour(5, "10.0.1.1", MAC), _neighbour()),
+        (requests.route(None, GATEWAYS[:1]), _route(None, GATEWAYS[:1])),
+        (requests.route("10.0.7.0", GATEWAYS[1:]), _route("10.0.7.0", GATEWAYS[1:])),
+        (requests.route("10.0.7.0", GATEWAYS), _route("10.0.7.0", GATEWAYS)),
+    ],
+    ids=["cable", "up", "address", "neighbour", "default route", "route", "several hops"],
+)
+def test_a_request_is_what_pyroute2_encodes(ours: bytes, theirs: nlmsg) -> None:
+    theirs.encode()
+    assert ours == bytes(theirs.data)
