@@ -128,7 +128,7 @@ async def test_an_axis_follows_what_is_in_the_window() -> None:
         plot, head = app.main.query_one("#cwnd", Canvas), app.main.playhead
         head.width = 20.0
         tops = []
-        for left in (0.0, 4.0, 6.0, 10.0):
+        for left in (0.0, 4.0, 7.0, 10.0):
             head.jump(left + 19.0, app.session.state.now)
             head.left = left
             app.main.redraw()
