@@ -133,7 +133,7 @@ def _explanations(glyphs: Glyphs) -> list[tuple[str, list[Keys]]]:
                 ),
                 (
                     "long window",
-                    "medians as lines; a faint band from the least to the greatest value",
+                    "medians as lines (of rates: means); a faint band from least to greatest",
                 ),
                 (
                     "base RTT",

@@ -9,10 +9,13 @@ import pytest
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.plots.axes import GUTTER
 from ccplay.ui.plots.canvas import Canvas
+from ccplay.ui.plots.picture import Inks, Picture
+from ccplay.ui.plots.traces import Pen, SeriesTrace
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import playing
 from tests.ui.test_snapshots import SnapCompare, app_on, at
 from tests.ui.view import text_of
+from tests.unit.test_traces import series_of
 
 SECONDS = 130.0
 HZ = 20.0
@@ -137,6 +140,18 @@ async def test_an_axis_follows_what_is_in_the_window() -> None:
         assert tops[1] >= 900
         assert tops[2] < 300
         assert tops[2] == tops[3], "and then it is steady"
+
+
+async def test_a_dim_trace_is_fainter_and_its_mark_is_not_bold() -> None:
+    async with playing(minutes(1), start_at=SECONDS) as (app, _):
+        plot, ink = app.main.query_one("#cwnd", Canvas), "#ff0000"
+        for dim in (False, True):
+            line = SeriesTrace(series_of([5.0] * 500), Pen(ink, mark="●", dim=dim))
+            inks = Inks(ground="#000000")
+            plot.draw(Picture(left=0.0, width=10.0, until=10.0, traces=(line,), inks=inks))
+            area = [cell for row in plot._cells[1:-1] for cell in row[GUTTER:] if cell[0] != " "]
+            used = {ink for char, ink in area if char != "┄"}
+            assert used == ({"#730000"} if dim else {"#ff0000", "bold #ff0000"})
 
 
 @pytest.mark.parametrize("size", [(120, 40), (80, 24)])
