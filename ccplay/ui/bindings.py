@@ -5,6 +5,8 @@ from __future__ import annotations
 from textual.binding import Binding, BindingType
 
 _VALUES = "Variables of algorithms in place of RTT (V backwards)"
+_LOGARITHM = "Logarithmic value axes; linear again"
+_HOLD = "Hold the value axes, to compare; release"
 
 APP: list[BindingType] = [
     Binding("ctrl+q", "quit", "Quit", id="quit", priority=True, tooltip="End the lab and leave"),
@@ -56,6 +58,8 @@ MAIN: list[BindingType] = [
     Binding("b", "other_queue", "Next observed queue", id="way-back"),
     Binding("v", "variable(1)", "Variables of algorithms", id="variable", tooltip=_VALUES),
     Binding("V", "variable(-1)", id="variable-before"),
+    Binding("L", "logarithm", "Logarithmic value axes", id="logarithm", tooltip=_LOGARITHM),
+    Binding("H", "hold", "Hold the value axes", id="hold", tooltip=_HOLD),
     *(
         Binding(
             str(place + 1),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ccplay.ui.plots.canvas import _of_kind
+from ccplay.ui.plots.brush import of_kind
 from ccplay.ui.plots.dots import Column
 from ccplay.ui.plots.traces import LINE_KINDS
 
@@ -10,16 +10,16 @@ from ccplay.ui.plots.traces import LINE_KINDS
 @pytest.mark.parametrize("finely", [1, 8])
 def test_kinds_differ_to_the_right_and_upwards(finely: int) -> None:
     flat = {
-        tuple(bool(_of_kind(kind, range(3, 4), at, finely)) for at in range(60))
+        tuple(bool(of_kind(kind, range(3, 4), at, finely)) for at in range(60))
         for kind in LINE_KINDS
     }
-    steep = {tuple(_of_kind(kind, range(60), 7, finely)) for kind in LINE_KINDS}
+    steep = {tuple(of_kind(kind, range(60), 7, finely)) for kind in LINE_KINDS}
     assert len(flat) == len(steep) == len(LINE_KINDS) == 4
 
 
 def test_only_a_solid_line_has_no_gaps() -> None:
     for kind in LINE_KINDS:
-        whole = all(_of_kind(kind, range(3, 4), at, 8) for at in range(60))
+        whole = all(of_kind(kind, range(3, 4), at, 8) for at in range(60))
         assert whole == (kind == "solid")
 
 

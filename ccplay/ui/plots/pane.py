@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ccplay.plots.plot import Line, Plot, Scope, Setting
 from ccplay.ui.cells.sheet import Run
 from ccplay.ui.plots import ghost_plots, theory
+from ccplay.ui.plots.combined import ShiftedTrace
 from ccplay.ui.plots.picture import Inks, Picture
 from ccplay.ui.plots.subjects import (
     DRAWERS,
@@ -17,7 +18,7 @@ from ccplay.ui.plots.subjects import (
     flow_values,
     in_bytes,
 )
-from ccplay.ui.plots.traces import CountTrace, Pen, ShiftedTrace, StepTrace, Trace
+from ccplay.ui.plots.traces import CountTrace, Pen, StepTrace, Trace
 from ccplay.ui.view import View
 
 SHORT_UNITS = {"segments": "seg", "packets": "pkt"}
@@ -214,4 +215,5 @@ def _inks(view: View) -> Inks:
         mark=view.ink("mark"),
         cursor=view.ink("cursor"),
         ghost=view.ghost_ink("mark"),
+        ground=view.look.textual_theme.background or "",
     )

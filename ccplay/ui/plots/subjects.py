@@ -15,13 +15,13 @@ from ccplay.state.series import Series
 from ccplay.state.udp import Udp
 from ccplay.ui.cells.sheet import Run
 from ccplay.ui.plots import ghost_plots
+from ccplay.ui.plots.combined import ShiftedTrace
 from ccplay.ui.plots.scale import short
 from ccplay.ui.plots.traces import (
     DotTrace,
     Pen,
     RateTrace,
     SeriesTrace,
-    ShiftedTrace,
     Trace,
     TracedTrace,
 )
