@@ -63,6 +63,9 @@ What an earlier run is drawn in lies between its colour of now and ``ghost``.
 _FADED = 0.6
 """So far on the way to ``ghost`` the colours of an earlier run are."""
 
+DIMMED = 0.5
+"""So far on the way to the background the colours of flows are beside a selected one."""
+
 FLOWS = 8
 """A theme tells at least so many flows apart."""
 
@@ -91,6 +94,10 @@ class Look:
     def faded(self, colour: str) -> str:
         """Return the colour that stands for ``colour`` in an earlier run."""
         return _mixed(colour, self.colours["ghost"], _FADED)
+
+    def dimmed(self, colour: str, share: float = DIMMED) -> str:
+        """Return a colour ``share`` of the way to the background, for what stands back."""
+        return _mixed(colour, str(self.textual_theme.background), share)
 
 
 def load_looks(

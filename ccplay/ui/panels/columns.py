@@ -25,6 +25,8 @@ class Columns:
     rate: int
     retr: int
     """0 where names of algorithms need its room."""
+    path: int = 0
+    """0 where there is no room for source and destination."""
     tight: bool = False
     """Whether they need that of blanks and units, too: RTTs are in milliseconds without saying."""
 
@@ -49,8 +51,13 @@ class Columns:
         return text + (f"{retr:>{self.retr}}" if self.retr else "")
 
 
-def columns(width: int, names: Iterable[str], algorithms: Iterable[str]) -> Columns:
-    """Return columns in which the names of traffic and algorithms are whole, where that can be."""
+def columns(
+    width: int, names: Iterable[str], algorithms: Iterable[str], paths: Iterable[str] = ()
+) -> Columns:
+    """Return columns in which the names of traffic and algorithms are whole, where that can be.
+
+    Paths have one only where all of them are whole beside everything else.
+    """
     wide = width >= _WIDE
     cwnd, rtt, rate, retr = (6, 8, 13, 6) if wide else (5, 6, 6, 5)
     # Traffic may be called anything up to 16 characters.
@@ -64,4 +71,8 @@ def columns(width: int, names: Iterable[str], algorithms: Iterable[str]) -> Colu
         # cwnd stands right of a blank, and three digits of an RTT right of another.
         room += cwnd + rtt - 8
         cwnd = rtt = 4
-    return Columns(width, name, min(cc, room - retr), cwnd, rtt, rate, retr, tight)
+    cc = min(cc, room - retr)
+    path = max((len(each) + 1 for each in paths), default=0)
+    if path > room - retr - cc:
+        path = 0
+    return Columns(width, name, cc, cwnd, rtt, rate, retr, path, tight)

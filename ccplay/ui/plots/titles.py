@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ccplay.state.trace import TRACE_SERIES
+from ccplay.ui import lineup
 from ccplay.ui.cells.sheet import Row, Run, length
 from ccplay.ui.plots.pane import ADDITIONS, Pane
-from ccplay.ui.plots.subjects import DRAWERS, series_of, write
+from ccplay.ui.plots.subjects import DRAWERS
+from ccplay.ui.plots.values import series_of, write
 from ccplay.ui.view import View
 
 NARROW, WIDE = 30, 36
@@ -19,8 +21,23 @@ _SHORT = {"segments": "seg", "packets": "pkt"}
 def title_row(pane: Pane, view: View, width: int) -> tuple[Row, Row]:
     """Return the title line: what is drawn at the left, its values at the right."""
     unit = _unit(pane, view, width)
-    left = [(pane.title, f"bold {view.ink('text')}"), (f" {unit}".rstrip(), view.ink("muted"))]
+    left: list[Run] = [
+        (pane.title, f"bold {view.ink('text')}"),
+        (f" {unit}".rstrip(), view.ink("muted")),
+    ]
+    if left_out := _left_out(pane, view):
+        left.append((f" {left_out}", view.ink("mark")))
     return left, _fitting(_numbers(pane, view, width), width - length(left) - 1)
+
+
+def _left_out(pane: Pane, view: View) -> str:
+    """Return how many flows of how many are drawn, where not all are."""
+    if pane.plot.variable.subject == "queue" or view.listing.grouped:
+        return ""
+    drawn, every = len(lineup.drawn(view)), len(view.state.flows)
+    if drawn == every or drawn == (known := len(lineup.in_window(view))):
+        return ""
+    return f"{drawn} of {known} flows"
 
 
 def _numbers(pane: Pane, view: View, width: int) -> list[Run]:
@@ -104,6 +121,8 @@ def _unit(pane: Pane, view: View, width: int) -> str:
         unit = _SHORT.get(unit, unit)
     if view.theory and pane.plot.name in ADDITIONS:
         unit = _SHORT.get(unit, unit) if width >= NARROW else ""
+    if variable.rate is not None and width >= WIDE:
+        unit += f" over {variable.rate.over_s:g} s"
     traced = variable.subject == "flow" and variable.name in TRACE_SERIES
     exact = traced and width >= NARROW and _is_exact(view, width)
     return f"{unit} per ACK" if exact else unit
