@@ -89,11 +89,17 @@ def drawn(view: View) -> list[Flow]:
 
 
 def groups(view: View, flows: Iterable[Flow]) -> list[Group]:
-    """Return flows by the algorithm that each has at the moment shown."""
+    """Return flows by the algorithm that each has at the moment shown.
+
+    Groups are in the order of the flows, and flows within a group in that in which they started.
+    """
     found: dict[str, list[Flow]] = {}
     for each in flows:
         found.setdefault(view.state.cc_at(each, view.t), []).append(each)
-    return [Group(cc, tuple(members)) for cc, members in found.items()]
+    return [
+        Group(cc, tuple(sorted(members, key=lambda flow: view.number(flow.name))))
+        for cc, members in found.items()
+    ]
 
 
 def path(view: View, flow: Flow) -> str:

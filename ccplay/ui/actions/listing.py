@@ -28,6 +28,9 @@ class ListingActions(Actions):
     def action_stack(self) -> None:
         """Stack what adds up, rates and classes of a queue, or draw lines again."""
         self.listing = replace(self.listing, stacked=not self.listing.stacked)
+        if self.listing.stacked and not self.plots.adds_up(self.view):
+            said = "Nothing on the screen adds up; choose the plot of goodput with ctrl+p."
+            self.app.notify(said, severity="warning")
         self.redraw()
 
     def action_sort(self) -> None:

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 MARKS = 3
 """Cells before the name: what is selected, the mark, the sign of what is wrong or traced."""
 
+WRONG = "!"
+"""After the mark of a flow that its algorithm does no good."""
+
 _WIDE = 56
 """From this width on units are spelt out."""
 

@@ -11,15 +11,12 @@ from ccplay.state.lab_state import Download, Flow
 from ccplay.ui import lineup
 from ccplay.ui.cells.sheet import Row, Run, first_fitting, fit
 from ccplay.ui.panels import datagrams, group_rows
-from ccplay.ui.panels.columns import Columns, columns
+from ccplay.ui.panels.columns import WRONG, Columns, columns
 from ccplay.ui.plots import ghost_plots
 from ccplay.ui.plots.scale import short
 from ccplay.ui.selection import selection
 from ccplay.ui.view import View, goodput
 from ccplay.units import format_rate, format_size
-
-WRONG = "!"
-"""After the mark of a flow that its algorithm does no good."""
 
 Line = Callable[[], list[Run]]
 """Makes a line of the table: only those in sight are made."""
@@ -144,7 +141,7 @@ def _columns(view: View, width: int) -> Columns:
 
 def _head(view: View, cells: Columns) -> list[Run]:
     """Return the title of each column; the first begins above the marks."""
-    name = "flows" if view.listing.grouped else "flow"
+    name = "flows" if view.listing.grouped and cells.name > len("flow") - 1 else "flow"
     numbers = cells.numbers(
         _titled(view, "cwnd", "cwnd", cells.cwnd),
         _titled(view, "rtt", "rtt", cells.rtt),

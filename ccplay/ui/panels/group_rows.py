@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from ccplay.ui.cells.sheet import Run, fit
 from ccplay.ui.lineup import Group
-from ccplay.ui.panels.columns import Columns
+from ccplay.ui.panels.columns import WRONG, Columns
 from ccplay.ui.view import View, goodput
 
 Numbers = Callable[[float | None, float | None, float | None, float | None], str]
@@ -24,13 +24,15 @@ def rows(view: View, group: Group, cells: Columns, numbers: Numbers) -> list[lis
     rate = _known(goodput(flow, tick) for flow in group.flows)
     retr = _known(flow.series["total_retrans"].at(tick) for flow in group.flows)
     count = len(group.flows)
+    wrong = any(flow.wrong_at(view.t) for flow in group.flows)
     chosen = group.chosen(view) == view.selected
     ink, bold = view.flow_ink(group.first), "bold " if chosen else ""
     name = fit(str(count), cells.name, view.glyphs.ellipsis)
     found: list[list[Run]] = [
         [
             (view.glyphs.chosen if chosen else " ", f"bold {view.ink('cursor')}"),
-            (f"{view.flow_mark(group.first)} ", f"bold {ink}"),
+            (view.flow_mark(group.first), f"bold {ink}"),
+            (WRONG if wrong else " ", f"bold {view.ink('bad')}"),
             (name, f"{bold}{ink}"),
             (f"{fit(group.cc, cells.cc - 1, view.glyphs.ellipsis)} ", bold + view.ink("text")),
             (

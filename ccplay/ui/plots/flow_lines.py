@@ -88,7 +88,8 @@ def _group_traces(
     ranges: list[Trace] = []
     means: list[Trace] = []
     sums: list[tuple[Trace, Pen]] = []
-    for group in groups:
+    # On top is the group of the selected flow; a stack has it on the axis.
+    for group in sorted(groups, key=lambda group: group.chosen(view) == view.selected):
         pen = flow_pen(view, group.first)
         found = [flow_trace(view, flow, line.variable, pen, factor) for flow in group.flows]
         if not (parts := tuple(each for each in found if each is not None)):
@@ -97,7 +98,7 @@ def _group_traces(
         ranges += [JointTrace(parts, extent, faint)] if len(parts) > 1 else []
         means.append(JointTrace(parts, mean, pen) if len(parts) > 1 else parts[0])
         sums.append((JointTrace(parts, total, pen), flow_pen(view, group.first, "area")))
-    return stacked(sums) if view.listing.stacked and line.adds_up else [*ranges, *means]
+    return stacked(sums[::-1]) if view.listing.stacked and line.adds_up else [*ranges, *means]
 
 
 def flow_values(view: View, variable: Variable) -> list[tuple[Flow, float]]:
@@ -141,10 +142,11 @@ def _group_runs(
 ) -> list[Run]:
     """Return each group's mean; sums stand in the table."""
     runs: list[Run] = []
-    for group in groups:
+    for group in sorted(groups, key=lambda group: group.chosen(view) != view.selected):
         value = sum(known[flow.name] for flow in group.flows) / len(group.flows) * factor
         text = f" {view.flow_mark(group.first)} {group.cc} {write(variable, value)}"
-        runs.append((text, view.flow_ink(group.first)))
+        bold = "bold " if group.chosen(view) == view.selected else ""
+        runs.append((text, bold + view.flow_ink(group.first)))
     return runs
 
 

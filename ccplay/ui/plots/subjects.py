@@ -99,11 +99,18 @@ def _queue_traces(view: View, line: Line, factor: float) -> list[Trace]:
     return traces
 
 
+def adds_up(view: View, line: Line) -> bool:
+    """Say whether there are several of a line's subjects here that share a whole."""
+    return line.adds_up and (line.subject != "queue" or bool(_classes(view)))
+
+
+def _classes(view: View) -> list[Queue]:
+    return [each for each in link_queues(view) if _class(each)]
+
+
 def _stacked_classes(view: View, line: Line) -> list[Queue]:
     """Return the classes of the shown link to stack; none where they are not, or there are none."""
-    if not (view.listing.stacked and line.adds_up):
-        return []
-    return [each for each in link_queues(view) if _class(each)]
+    return _classes(view) if view.listing.stacked and line.adds_up else []
 
 
 def _class_traces(
@@ -125,7 +132,7 @@ def _queue_runs(view: View, variable: Variable, factor: float) -> list[Run]:
     every = queues(view, variable)
     if view.listing.stacked and variable.name in _QUEUED:
         # What all of them hold together, then what each does.
-        every += [each for each in link_queues(view) if _class(each)]
+        every += _classes(view)
     for queue in every:
         if (value := at(series_of(queue, variable), variable, view.t, factor)) is not None:
             text = f"{_class(queue)} {write(variable, value)}".lstrip()

@@ -40,22 +40,31 @@ def _left_out(pane: Pane, view: View) -> str:
     return f"{drawn} of {known} flows"
 
 
-def _numbers(pane: Pane, view: View, width: int) -> list[Run]:
-    """Return the values at the moment shown, the most wanted first."""
-    runs: list[Run] = []
+def _numbers(pane: Pane, view: View, width: int) -> list[Sequence[Run]]:
+    """Return the values at the moment shown, the most wanted first.
+
+    A part is what is dropped from its end on where there is no room.
+    """
+    values: list[Run] = []
+    rest: list[Sequence[Run]] = []
     for line in reversed(pane.lines(view)):
         drawer, variable, factor = DRAWERS[line.subject], line.variable, pane.factor(line)
-        runs += drawer.values(view, variable, factor)
-        runs += drawer.ghost_values(view, variable, factor)
+        found = drawer.values(view, variable, factor)
+        if values:
+            rest.append(found)
+        values = values or found
+        rest.append(drawer.ghost_values(view, variable, factor))
     added = _summaries(pane, view, width)
     if pane.plot.name in ADDITIONS:
         added += ADDITIONS[pane.plot.name].values(view, width)
-    runs[1:1] = added
     return [
-        *_counted(pane, view, width),
-        *runs,
-        *_companion_values(pane, view, width),
-        *_in_force(pane, view),
+        _counted(pane, view, width),
+        values[:1],
+        *([each] for each in added),
+        values[1:],
+        *rest,
+        _companion_values(pane, view, width),
+        *([each] for each in _in_force(pane, view)),
     ]
 
 
@@ -87,7 +96,7 @@ def _companion_values(pane: Pane, view: View, width: int) -> list[Run]:
     """Return what the selected flow has of them."""
     runs: list[Run] = []
     flow = view.state.flows.get(view.selected or "")
-    if flow is None:
+    if flow is None or view.listing.grouped:
         return runs
     for line in pane.plot.companions:
         series = series_of(flow, line.variable)
@@ -117,7 +126,8 @@ def _unit(pane: Pane, view: View, width: int) -> str:
     variable = pane.lines(view)[-1].variable
     unit, _ = variable.axis(pane.peak)
     # What else there is to show needs the room.
-    if view.ghost and width < NARROW:
+    crowded = variable.subject == "flow" and len(lineup.drawn(view)) >= lineup.CROWD
+    if (view.ghost or crowded) and width < NARROW:
         unit = _SHORT.get(unit, unit)
     if view.theory and pane.plot.name in ADDITIONS:
         unit = _SHORT.get(unit, unit) if width >= NARROW else ""
@@ -135,9 +145,12 @@ def _is_exact(view: View, width: int) -> bool:
     return bool(flow and flow.trace and dot < view.interval and flow.trace.covers(view.t))
 
 
-def _fitting(runs: Sequence[Run], width: int) -> list[Run]:
+def _fitting(parts: Sequence[Sequence[Run]], width: int) -> list[Run]:
+    """Return what has room: of each part the first runs, none after one that is left out."""
     kept: list[Run] = []
-    for run in runs:
-        if length(kept) + len(run[0]) <= width:
+    for part in parts:
+        for run in part:
+            if length(kept) + len(run[0]) > width:
+                break
             kept.append(run)
     return kept
