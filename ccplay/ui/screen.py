@@ -105,7 +105,7 @@ class MainScreen(PlaybackActions, LabActions, LookActions, ListingActions, Savin
         Binding("T", "stack", "Stack rates, classes of a queue", id="stack"),
         Binding("d", "sort", "Sort by the next column", id="sort"),
         Binding("D", "reverse", "Reverse the order", id="reverse"),
-        Binding("slash", "filter", "Filter the table", id="filter"),
+        Binding("slash", "filter", "Filter flows", id="filter", priority=True),
         Binding("b", "other_queue", "Next observed queue", id="way-back"),
         Binding("v", "variable(1)", "Values of algorithms", id="variable", tooltip=_VALUES),
         Binding("V", "variable(-1)", id="variable-before"),

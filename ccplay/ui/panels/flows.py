@@ -46,14 +46,17 @@ def rows(view: View, width: int, height: int) -> list[Row]:
 
 
 def height(view: View) -> int:
-    """Return the rows that show all there is, without what a single flow reports of itself."""
-    flows = lineup.listed(view)
+    """Return the rows that show all there is, without what a single flow reports of itself.
+
+    A filter changes it by its own line only: plots keep their height while one is typed.
+    """
+    flows = view.listed()
     if view.listing.grouped:
         found = lineup.groups(view, flows)
         count = sum(2 if len(each.flows) > 1 else 1 for each in found) + 1
     else:
         count = len(flows) + len(view.ghosts())
-    return 1 + len(_filter(view, 0)) + count + len(lineup.others(view))
+    return 1 + len(_filter(view, 0)) + count + len(view.others())
 
 
 def in_sight(count: int, room: int, chosen: int) -> tuple[int, int]:

@@ -24,6 +24,9 @@ LIVE = (
     ("b", "way back"),
     ("t", "theme"),
     ("v", "values"),
+    ("o", "alone"),
+    ("G", "groups"),
+    ("/", "filter"),
 )
 """Keys of a live session."""
 
@@ -40,6 +43,9 @@ PAST = (
     ("s", "picture"),
     ("^q", "quit"),
     ("v", "values"),
+    ("o", "alone"),
+    ("G", "groups"),
+    ("/", "filter"),
 )
 """Keys where there is nothing to command."""
 

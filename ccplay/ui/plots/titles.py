@@ -25,19 +25,19 @@ def title_row(pane: Pane, view: View, width: int) -> tuple[Row, Row]:
         (pane.title, f"bold {view.ink('text')}"),
         (f" {unit}".rstrip(), view.ink("muted")),
     ]
-    if left_out := _left_out(pane, view):
+    if left_out := _left_out(pane, view, width):
         left.append((f" {left_out}", view.ink("mark")))
     return left, _fitting(_numbers(pane, view, width), width - length(left) - 1)
 
 
-def _left_out(pane: Pane, view: View) -> str:
+def _left_out(pane: Pane, view: View, width: int) -> str:
     """Return how many flows of how many are drawn, where not all are."""
     if pane.plot.variable.subject == "queue" or view.listing.grouped:
         return ""
     drawn, every = len(lineup.drawn(view)), len(view.state.flows)
     if drawn == every or drawn == (known := len(lineup.in_window(view))):
         return ""
-    return f"{drawn} of {known} flows"
+    return f"{drawn} of {known} flows" if width >= WIDE else f"{drawn}/{known}"
 
 
 def _numbers(pane: Pane, view: View, width: int) -> list[Sequence[Run]]:
