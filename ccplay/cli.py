@@ -25,6 +25,7 @@ from ccplay.commands import (
     run,
     schema,
     script,
+    sessions,
 )
 from ccplay.errors import CcplayError, UsageError
 from ccplay.visible import tell
@@ -165,6 +166,10 @@ _COMMANDS = {
     "run": (run, "run a scenario without a screen and print its result"),
     "list": (listing, "list the scenarios that come with ccplay and those in the current folder"),
     "replay": (replay, "show a recording on the screen, at any speed"),
+    "sessions": (
+        sessions,
+        "list the last sessions of the screen, which are recorded automatically",
+    ),
     "report": (report, "write a page with figures and tables about finished runs"),
     "export": (export, "write the samples of recorded runs as tidy CSV or Parquet"),
     "compare": (compare, "show two recordings on the same axes, or compare two experiments"),

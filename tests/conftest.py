@@ -1,6 +1,8 @@
 """What holds for all tests, and the two passes of ``python -m tests``."""
 
+import os
 import signal
+import tempfile
 from collections.abc import Generator
 from pathlib import Path
 
@@ -17,6 +19,10 @@ settings.load_profile("anywhere")
 
 # A shell starts jobs in the background with SIGINT ignored, and every program here inherits that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# No test writes among the user's own sessions.
+_state = tempfile.TemporaryDirectory(prefix="ccplay-state-")
+os.environ["XDG_STATE_HOME"] = _state.name
+
 _again: set[str] = set()
 """The tests that failed beside others."""
 

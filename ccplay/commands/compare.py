@@ -14,9 +14,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     for name in ("a", "b"):
         parser.add_argument(
             name,
-            type=Path,
+            type=options.recording,
             metavar=name.upper(),
-            help="a recording, or a run directory (ccplay run --out)",
+            help="a recording, a run directory (ccplay run --out), or last: the last session",
         )
     parser.add_argument(
         "--table", action="store_true", help="print tables even where there is a terminal"

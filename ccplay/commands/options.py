@@ -110,8 +110,21 @@ def add_screen(parser: argparse.ArgumentParser) -> None:
 def add_ghost(parser: argparse.ArgumentParser) -> None:
     """Add the recording drawn under the plots."""
     parser.add_argument(
-        "--ghost", type=Path, metavar="FILE", help="draw this recording under the plots"
+        "--ghost",
+        type=recording,
+        metavar="FILE",
+        help="draw this recording under the plots; last: the last session",
     )
+
+
+def recording(text: str) -> Path:
+    """Read the name of a recording: a path, or ``last``, ``@1``, ``@2`` for a session.
+
+    Raises ``UsageError`` where there is no such session.
+    """
+    from ccplay.session.archive import named
+
+    return named(text)
 
 
 def lab_opener(

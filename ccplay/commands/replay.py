@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from functools import partial
-from pathlib import Path
 
 from ccplay.commands import options
 from ccplay.commands.screen import has_terminal, show
@@ -14,7 +13,10 @@ from ccplay.errors import UsageError
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the words of this command."""
     parser.add_argument(
-        "recording", type=Path, metavar="FILE", help="a recording, made with --record"
+        "recording",
+        type=options.recording,
+        metavar="FILE",
+        help="a recording, made with --record; last: the last session (see ccplay sessions)",
     )
     parser.add_argument(
         "--speed",

@@ -13,7 +13,10 @@ from ccplay.visible import tell
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the words of this command."""
     parser.add_argument(
-        "recording", type=Path, metavar="FILE", help="a recording, made with --record"
+        "recording",
+        type=options.recording,
+        metavar="FILE",
+        help="a recording, made with --record; last: the last session (see ccplay sessions)",
     )
     parser.add_argument(
         "--until",

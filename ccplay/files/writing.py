@@ -62,9 +62,9 @@ class Directory:
         """Let go of the directory, and of its lock."""
         os.close(self.descriptor)
 
-    def enter(self, name: str) -> Directory:
-        """Open a directory in it, made where it is missing; a symlink is refused."""
-        there = _enter(self.descriptor, name, make=True)
+    def enter(self, name: str, mode: int = 0o777) -> Directory:
+        """Open a directory in it, made with ``mode`` where missing; a symlink is refused."""
+        there = _enter(self.descriptor, name, make=True, mode=mode)
         try:
             return Directory(self.path / name, os.open(".", _DIRECTORY, dir_fd=there))
         finally:
@@ -200,7 +200,7 @@ def make_directory(path: Path) -> None:
 
 def give_all(folder: Path) -> None:
     """Give what other programs have made in a folder of ours to sudo's caller, too."""
-    if (caller := _caller()) is not None:
+    if (caller := sudo_caller()) is not None:
         for path in (folder, *folder.rglob("*")):
             os.chown(path, *caller, follow_symlinks=False)
 
@@ -232,7 +232,7 @@ def trusts(user: int) -> bool:
     """Whether what ``user`` owns may lead us: root's, our own, or that of sudo's caller."""
     if user in (0, os.geteuid()):
         return True
-    caller = _caller()
+    caller = sudo_caller()
     # In a user namespace real root has the number of nobody: it is the one who owns /.
     return (caller is not None and user == caller[0]) or user == Path("/").stat().st_uid
 
@@ -270,7 +270,7 @@ def _walk(path: Path, *, make: bool) -> int:
         os.close(here)
 
 
-def _enter(here: int, name: str, *, make: bool) -> int:
+def _enter(here: int, name: str, *, make: bool, mode: int = 0o777) -> int:
     """Open what has this name as it is, a symlink not followed; ``make`` a missing directory."""
     try:
         return os.open(name, _STEP, dir_fd=here)
@@ -278,7 +278,7 @@ def _enter(here: int, name: str, *, make: bool) -> int:
         if not make:
             raise
     try:
-        os.mkdir(name, dir_fd=here)
+        os.mkdir(name, mode, dir_fd=here)
     except FileExistsError:
         return os.open(name, _STEP, dir_fd=here)
     made = os.open(name, _DIRECTORY, dir_fd=here)
@@ -286,7 +286,7 @@ def _enter(here: int, name: str, *, make: bool) -> int:
     return made
 
 
-def _caller() -> tuple[int, int] | None:
+def sudo_caller() -> tuple[int, int] | None:
     """Return user and group of sudo's caller; None without sudo."""
     words = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
     if os.geteuid() != 0 or not all(_NUMBER.fullmatch(word) for word in words):
@@ -296,7 +296,7 @@ def _caller() -> tuple[int, int] | None:
 
 def _give(descriptor: int) -> None:
     """Give what root has just made to who became root by sudo."""
-    if (caller := _caller()) is not None:
+    if (caller := sudo_caller()) is not None:
         # Root of a user namespace may own nothing for others.
         with contextlib.suppress(OSError):
             os.fchown(descriptor, *caller)

@@ -12,7 +12,7 @@ class Timekeeper:
     """Collects how late and how long sweeps were, and sums a second up as ``Health``."""
 
     def __init__(self, processes: Callable[[], Iterable[int]]) -> None:
-        """``processes`` gives the pids that count as the lab's own."""
+        """Wait for the first sweep; ``processes`` gives the pids that count as the lab's own."""
         self._processes = processes
         self._late_us: list[float] = []
         self._took_us: list[float] = []

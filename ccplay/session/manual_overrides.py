@@ -43,8 +43,8 @@ class ByHand:
         """Take note of a command by hand."""
         self._asked.append(command)
 
-    def refused(self, command: AnyCommand) -> None:
-        """Forget a command that failed: it has set nothing."""
+    def forget(self, command: AnyCommand) -> None:
+        """Forget a command that failed or was undone: what it set is free again."""
         if command in self._asked:
             self._asked.remove(command)
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Protocol
 
-from ccplay.errors import CcplayError
+from ccplay.errors import CcplayError, CommandError
 from ccplay.model.commands import AnyCommand
 from ccplay.model.events import AnyEvent, Failed, Log
+from ccplay.model.wording import describe
+from ccplay.session.archive import SessionRecorder
 from ccplay.session.due_steps import DueStep, Outbox
+from ccplay.session.history import Change, History
 from ccplay.session.manual_overrides import ByHand
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sinks import Sink
@@ -51,9 +55,12 @@ class Session:
         self._glimpse = glimpse
         self._source = source
         self._sinks = list(sinks)
+        archives = (sink for sink in self._sinks if isinstance(sink, SessionRecorder))
+        self._archive = next(archives, None)
         self._script = script
         self._by_hand = ByHand()
         self._outbox = Outbox()
+        self._history = History()
 
     @property
     def error(self) -> str | None:
@@ -69,6 +76,11 @@ class Session:
     def recorded(self) -> bool:
         """Whether the events come from a recording."""
         return not self._source.live
+
+    @property
+    def archived(self) -> Path | None:
+        """Where this live session is recorded among the last ones; None where it is not."""
+        return None if self._archive is None else self._archive.path
 
     @property
     def unanswered(self) -> tuple[DueStep, ...]:
@@ -97,8 +109,53 @@ class Session:
 
         What is left of the timeline does not undo it.
         """
+        self._history.begin_anew()
+        self._do(command)
+
+    @property
+    def undoable(self) -> str:
+        """What ``undo`` would do, in a line; empty where nothing was done by hand."""
+        change = self._history.next
+        if change is None:
+            return ""
+        return change.inverse.text or f"{describe(change.done.command)}: {change.inverse.refusal}"
+
+    def undo(self) -> str:
+        """Take back the last change by hand that took effect; return what that does.
+
+        The timeline goes on from there as if the change had not been made. Raises
+        ``CommandError`` with the reason where nothing can be undone.
+        """
+        self._require_lab()
+        change = self._history.undo(self._whole)
+        self._by_hand.forget(change.asked)
+        said = f"undo: {change.inverse.text}"
+        self._take(Log(t=self.state.now, level="info", text=said))
+        *first, last = change.inverse.commands
+        for command in first:
+            self._send(command, None)
+        self._send(last, None, undoes=change)
+        return said
+
+    def redo(self) -> str:
+        """Do again what was undone last; return what that is. Raises ``CommandError``."""
+        self._require_lab()
+        command = self._history.redo()
+        self._do(command)
+        said = f"redo: {describe(command)}"
+        self._take(Log(t=self.state.now, level="info", text=said))
+        return said
+
+    def _require_lab(self) -> None:
+        """Raise ``CommandError`` where no lab can carry anything out."""
+        if self.recorded:
+            raise CommandError("this is a recording: nothing in it can be undone")
+        if self.done:
+            raise CommandError("the lab has ended: nothing can be undone")
+
+    def _do(self, command: AnyCommand) -> None:
         self._by_hand.ask(command)
-        self._send(command, None)
+        self._send(command, None, by_hand=True)
 
     def spoil(self, text: str) -> None:
         """Have state and recording know why what is measured here can't be trusted."""
@@ -121,8 +178,9 @@ class Session:
 
     def _take(self, event: AnyEvent | UnknownEvent) -> None:
         self._whole.apply(event)
+        self._history.answer(event, self._whole)
         if isinstance(event, Failed) and event.command is not None:
-            self._by_hand.refused(event.command)
+            self._by_hand.forget(event.command)
         # A recording begins with Hello; before it there is only how far a guest has booted.
         if self._sinks and self.state.hello is not None:
             self._pour(event)
@@ -136,8 +194,16 @@ class Session:
         for step in due:
             self._send(step.command, step)
 
-    def _send(self, command: AnyCommand, step: DueStep | None) -> None:
+    def _send(
+        self,
+        command: AnyCommand,
+        step: DueStep | None,
+        *,
+        by_hand: bool = False,
+        undoes: Change | None = None,
+    ) -> None:
         self._outbox.note(step)
+        self._history.send(command, self._whole, by_hand=by_hand, undoes=undoes)
         self._source.send(command)
 
     def _pour(self, event: AnyEvent | UnknownEvent) -> None:

@@ -15,6 +15,7 @@ from textual.screen import Screen
 
 from ccplay.errors import UsageError
 from ccplay.session.session import Session
+from ccplay.session.unsaved import Unsaved
 from ccplay.ui.cells.diff_writer import ThriftyUpdate
 from ccplay.ui.cells.glyphs import ASCII, UNICODE, Glyphs
 from ccplay.ui.screen import MainScreen
@@ -54,13 +55,15 @@ class CcplayApp(App[int]):
         fps: float = 10.0,
         ghost: Path | None = None,
         lab_words: Sequence[str] = (),
+        unsaved: Unsaved | None = None,
     ) -> None:
         """Prepare to show ``session``, the recording ``ghost`` under it; ``look`` names a theme.
 
-        Raises ``UsageError``.
+        ``unsaved`` is what leaving would lose, so that ctrl+q asks first. Raises ``UsageError``.
         """
         super().__init__(driver_class=Terminal)
         self.session = session
+        self._unsaved = unsaved
         self.glyphs: Glyphs = ASCII if ascii else UNICODE
         self.looks = load_looks()
         if (look or DEFAULT) not in self.looks:
@@ -85,6 +88,22 @@ class CcplayApp(App[int]):
 
         if self.screen is self.main:
             self.push_screen(Palette())
+
+    async def action_quit(self) -> None:
+        """Leave; where the session is recorded nowhere, ask first, unless that is asked already."""
+        if self._unsaved is None or self.session.state.ready_at is None:
+            self.exit()
+            return
+        from ccplay.ui.dialogs.leaving import LeaveDialog  # noqa: PLC0415 - as above
+
+        if isinstance(self.screen, LeaveDialog):
+            self.exit()
+        else:
+            self.push_screen(LeaveDialog(self._unsaved), self._asked_to_leave)
+
+    def _asked_to_leave(self, leaves: bool | None) -> None:
+        if leaves:
+            self.exit()
 
     def on_mount(self) -> None:
         """Start taking in the session's events."""

@@ -11,7 +11,7 @@ from ccplay.model.traffic import TRAFFIC
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "traffic": (*(kind.field for kind in TRAFFIC), "stop", "trace"),
-    "network": ("congestion", "queue", "link", "way_back", "capture"),
+    "network": ("congestion", "queue", "link", "way_back", "capture", "undo", "redo"),
     "time": ("freeze", "scrub", "leap", "start", "end", "zoom", "speed", "mark", "ghost"),
     "screen": (),
 }

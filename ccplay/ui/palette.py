@@ -59,6 +59,12 @@ class _Asking(Protocol):
     def view(self) -> View:
         """What they are drawn from."""
 
+    def undo_offers(self) -> Iterable[_Offer]:
+        """Return what can be undone."""
+
+    def ghost_offers(self) -> Iterable[_Offer]:
+        """Return which sessions can be laid under this one."""
+
     def ask(self, command: AnyCommand) -> object:
         """Hand a command to the lab."""
 
@@ -164,7 +170,9 @@ class LabProvider(Provider):
         for entry in entries(self._lab.state) if self._lab.live else ():
             yield entry.text, entry.help, self._sending(entry.command)
         if self._lab.live:
+            yield from self._asking.undo_offers()
             yield from self._asking.marks.offers()
+        yield from self._asking.ghost_offers()
         yield from self._asking.plots.offers(self._asking.view)
         for name, title in self._themes():
             yield f"theme: {name}", title, self._choosing(name)

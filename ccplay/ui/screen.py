@@ -37,6 +37,7 @@ from ccplay.ui.actions.listing import ListingActions
 from ccplay.ui.actions.look import LookActions
 from ccplay.ui.actions.playback import PlaybackActions
 from ccplay.ui.actions.saving import SavingActions
+from ccplay.ui.actions.undoing import UndoActions
 from ccplay.ui.cells.compositor import SheetCompositor
 from ccplay.ui.cells.painter import Painter
 from ccplay.ui.cells.sheet import Row, Sheet
@@ -64,7 +65,9 @@ _SPARE_LINES = 2
 LIVE_ONLY = ("dialog", "mark", "stop", "capture", "trace")
 
 
-class MainScreen(PlaybackActions, LabActions, LookActions, ListingActions, SavingActions, Painter):
+class MainScreen(
+    PlaybackActions, LabActions, LookActions, ListingActions, SavingActions, UndoActions, Painter
+):
     """Draws the session at the playhead; asks for commands and never assumes their success."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -87,6 +90,8 @@ class MainScreen(PlaybackActions, LabActions, LookActions, ListingActions, Savin
         Binding("escape", "show_all", "Show all flows again", id="show-all"),
         Binding("g", "ghost", "Ghost", id="ghost", priority=True, tooltip="Earlier run as a ghost"),
         Binding("x", "stop", "Stop what is selected", id="stop"),
+        Binding("z", "undo", "Undo your last change", id="undo"),
+        Binding("Z", "redo", "Redo what you undid", id="redo"),
         Binding("space", "freeze", "Freeze, pause, go on", id="freeze"),
         Binding("left", "scrub(-1)", "Back in time", id="back"),
         Binding("right", "scrub(1)", "Forward in time", id="forward"),

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
+
 from ccplay.errors import CcplayError
+from ccplay.session import archive
 from ccplay.ui import selection
 from ccplay.ui.actions.base import Actions
 from ccplay.ui.cells.glyphs import ASCII, UNICODE
@@ -67,6 +71,12 @@ class LookActions(Actions):
         from ccplay.ui.dialogs.ghost import GhostDialog  # noqa: PLC0415 - first paint shall not wait for it
 
         self.app.push_screen(GhostDialog(self.view), self.lay)
+
+    def ghost_offers(self) -> Iterator[tuple[str, str, Callable[[], object]]]:
+        """Yield what the palette offers: a text, its meaning, and what it runs."""
+        for name, path in archive.earlier(self.session.archived):
+            about = f"{archive.label_of(path)}, {archive.started(path):%Y-%m-%d %H:%M}"
+            yield f"ghost: {name}", about, partial(self.lay, Choice(path))
 
     def lay(self, choice: Choice | None) -> None:
         """Lay an earlier run under this one; None leaves all as it is."""

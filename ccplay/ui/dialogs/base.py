@@ -65,6 +65,8 @@ class Question(Modal[Answer | None], Generic[Answer]):
     VERB: str
     """What enter does, in a word or two."""
     HINT: ClassVar[str] = "tab next field"
+    ESCAPE: ClassVar[str] = "leave"
+    """What escape does."""
 
     def __init__(self) -> None:
         """Ask in the characters of the screen."""
@@ -87,7 +89,7 @@ class Question(Modal[Answer | None], Generic[Answer]):
         self.set_class(glyphs.name == "ascii", "ascii")
         box = VerticalScroll(*self.controls(), self._complaint, id="box", can_focus=False)
         box.border_title = self.HEADING
-        hints = (f"enter {self.VERB}", self.HINT, "esc leave")
+        hints = (f"enter {self.VERB}", self.HINT, f"esc {self.ESCAPE}")
         gap = f"  {glyphs.separator}  "
         box.border_subtitle = glyphs.translate(gap.join(hint for hint in hints if hint))
         yield box

@@ -44,7 +44,7 @@ class SaveDialog(Question[Path]):
         parts = [everything] if _at_the_end(state, playhead) else [shown, everything]
         # Who froze the picture wants no more; a recording was opened for all that is in it.
         self.part = Steps(parts[::-1] if playhead.recorded else parts, self.glyphs)
-        self.name_of_file = Field("file", proposal(), _path, self.glyphs)
+        self.name_of_file = Field("file", proposal(), path_of, self.glyphs)
         self.name_of_file.add_class("wide")
 
     def controls(self) -> Iterable[Widget]:
@@ -79,20 +79,21 @@ class SaveDialog(Question[Path]):
         return path
 
 
-def proposal() -> str:
+def proposal(suffix: str = ".toml") -> str:
     """Return a name for a file that tells sessions apart: ``session-20261121-064512.toml``."""
-    return f"session-{datetime.now().astimezone():%Y%m%d-%H%M%S}.toml"
+    return f"session-{datetime.now().astimezone():%Y%m%d-%H%M%S}{suffix}"
 
 
 def _at_the_end(state: LabState, playhead: Playhead) -> bool:
     return playhead.t >= state.now or (playhead.running and not playhead.recorded)
 
 
-def _path(text: str) -> Path:
+def path_of(text: str, suffix: str = ".toml") -> Path:
+    """Read the name of a file; one without a suffix gets this. Raises ``ValueError``."""
     try:
         path = Path(text).expanduser()
     except RuntimeError:
         raise ValueError(f"{text.partition('/')[0]} is nobody here") from None
     if not path.name:
         raise ValueError(f"{text} is a folder: name a file in it")
-    return path if path.suffix else path.with_name(f"{path.name}.toml")
+    return path if path.suffix else path.with_name(f"{path.name}{suffix}")

@@ -19,6 +19,7 @@ LIVE = (
     ("+-", "zoom"),
     ("g", "ghost"),
     ("m", "mark"),
+    ("z", "undo"),
     ("h", "trace"),
     ("n", "short flows"),
     ("b", "way back"),

@@ -11,10 +11,10 @@ from pathlib import Path
 from ccplay.errors import RecordingError
 from ccplay.model.commands import ChangeMark, Mark, RemoveMark
 from ccplay.model.events import Applied
+from ccplay.session.recordings import glance
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
 from ccplay.stream.sources import recorded_events
-from ccplay.ui.recordings import glance
 from ccplay.units import format_clock
 
 _FLOW = "start-flow"

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import contextlib
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 from ccplay.errors import CcplayError, WireError
+from ccplay.files.reading import open_regular
 from ccplay.model.base import Event
 from ccplay.model.events import Hello
 from ccplay.model.traffic_events import FlowStarted
 from ccplay.stream import wire
-from ccplay.stream.sources import check_recording
+from ccplay.stream.sources import check_recording, complete_lines
 
 PATTERNS = ("*.ccplay", "runs/*.ccplay", "*/runs/*.ccplay")
 """Where recordings are: in the folder, and in the directories of runs."""
 
 _MOST = 50
 """More than so many nobody reads."""
+
+_FLOW_STARTED = b'{"event":"flow-started"'
+"""How its line begins."""
 
 _HEAD, _TAIL = 1 << 16, 1 << 18
 """Bytes that are read for a glance."""
@@ -36,7 +41,9 @@ class Found:
     seconds: float | None = None
     """From its start to its end; None where that can't be told at a glance."""
     algorithms: tuple[str, ...] = ()
-    """Congestion controls of the flows that started early on."""
+    """Congestion controls of the flows that started, at a glance of those early on."""
+    flows: int = 0
+    """How many were started; 0 at a glance."""
     problem: str = ""
     """Why it can't be read; empty where it can."""
 
@@ -77,6 +84,19 @@ def glance(path: Path, folder: Path) -> Found:
         seconds=last.t if last else None,
         algorithms=tuple(dict.fromkeys(algorithms)),
     )
+
+
+def scan(path: Path, folder: Path) -> Found:
+    """Return the same, with all its flows: a look at each line."""
+    found = glance(path, folder)
+    if found.problem:
+        return found
+    flows = []
+    with contextlib.suppress(OSError, WireError), open_regular(path) as file:
+        started = (line for line in complete_lines(file) if line.startswith(_FLOW_STARTED))
+        flows = [event for line in started if isinstance(event := _event(line), FlowStarted)]
+    algorithms = tuple(dict.fromkeys(each.cc for each in flows if each.cc))
+    return replace(found, flows=len(flows), algorithms=algorithms)
 
 
 def _event(line: bytes) -> Event | None:
