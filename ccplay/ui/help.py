@@ -158,12 +158,11 @@ def _explanations(glyphs: Glyphs) -> list[tuple[str, list[Keys]]]:
                 ),
                 (
                     "groups",
-                    "one line for each algorithm (G): its mean, least and most dotted around it",
+                    "one line for each algorithm (G): its mean over the band from least to most",
                 ),
                 (
                     "stacked",
-                    "goodput up to the link's rate, a queue by its classes (T); no discipline "
-                    "reports how many packets are of which flow",
+                    "goodput up to the link's rate, a queue by its classes (T): none counts by flow",
                 ),
                 (
                     "table",

@@ -58,6 +58,8 @@ _NUMBERS_HZ = 4.0
 _SHEETS = ("header", "banner", "network", "flows", "ribbon", "events", "footer", "too-small")
 
 _VALUES = "Values of algorithms in place of RTT (V backwards)"
+_LOGARITHM = "Logarithmic value axes; linear again"
+_HOLD = "Hold the value axes, to compare; release"
 
 _SPARE_LINES = 2
 """Number of lines that the table may have too many: plots that change height are drawn anew."""
@@ -114,6 +116,8 @@ class MainScreen(
         Binding("b", "other_queue", "Next observed queue", id="way-back"),
         Binding("v", "variable(1)", "Values of algorithms", id="variable", tooltip=_VALUES),
         Binding("V", "variable(-1)", id="variable-before"),
+        Binding("L", "logarithm", "Logarithmic value axes", id="logarithm", tooltip=_LOGARITHM),
+        Binding("H", "hold", "Hold the value axes", id="hold", tooltip=_HOLD),
         Binding("t", "next_look", "Next theme", id="theme"),
         Binding("a", "ascii", "ASCII on and off", id="ascii"),
         Binding("r", "receiver", "Receiver's table or events", id="receiver"),

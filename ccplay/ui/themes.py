@@ -63,9 +63,6 @@ What an earlier run is drawn in lies between its colour of now and ``ghost``.
 _FADED = 0.6
 """So far on the way to ``ghost`` the colours of an earlier run are."""
 
-DIMMED = 0.5
-"""So far on the way to the background the colours of flows are beside a selected one."""
-
 FLOWS = 8
 """A theme tells at least so many flows apart."""
 
@@ -93,11 +90,11 @@ class Look:
 
     def faded(self, colour: str) -> str:
         """Return the colour that stands for ``colour`` in an earlier run."""
-        return _mixed(colour, self.colours["ghost"], _FADED)
+        return mixed(colour, self.colours["ghost"], _FADED)
 
-    def dimmed(self, colour: str, share: float = DIMMED) -> str:
-        """Return a colour ``share`` of the way to the background, for what stands back."""
-        return _mixed(colour, str(self.textual_theme.background), share)
+    def toned(self, colour: str, share: float) -> str:
+        """Return a colour ``share`` of the way to the background."""
+        return mixed(colour, str(self.textual_theme.background), share)
 
 
 def load_looks(
@@ -216,7 +213,7 @@ def _colours(plot: dict[str, Any], name: str, at_least: int) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=256)
-def _mixed(one: str, other: str, share: float) -> str:
+def mixed(one: str, other: str, share: float) -> str:
     """Return the colour ``share`` of the way from ``one`` to ``other``."""
     pairs = [(int(one[at : at + 2], 16), int(other[at : at + 2], 16)) for at in (1, 3, 5)]
     return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in pairs)

@@ -47,8 +47,14 @@ class Glyphs:
     """What an earlier run is drawn with where there are no braille dots, and in the legend."""
     answer: str
     """A ping's answer in an earlier run."""
+    bars: tuple[str, ...]
+    """From the least to the full height of a cell."""
     ribbon: tuple[str, ...]
     """Open, Disorder, CWR, Recovery, Loss."""
+    reduced: tuple[str, ...]
+    """CWR over four shares of a longer time."""
+    timeout: str
+    """Loss within a longer time."""
     live: str
     frozen: str
     replay: str
@@ -103,7 +109,10 @@ UNICODE = Glyphs(
     ghost_marks=("•", "▪", "▴", "⋄", "◦", "▫", "▵", "◊", "⋆", "∗"),
     ghost="⠂",
     answer="·",
+    bars=("▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"),
     ribbon=("▁", "▂", "▄", "▆", "█"),
+    reduced=("░", "▒", "▒", "▓"),
+    timeout="!",
     live="●",
     frozen="■",
     replay="▶",
@@ -143,7 +152,10 @@ ASCII = Glyphs(
     ghost_marks=("o", "x", "+", "*", "@", "%", "&", "$", "w", "m"),
     ghost=",",
     answer="`",
+    bars=(".", ":", "=", "#"),
     ribbon=("_", ".", "-", "=", "#"),
+    reduced=("c", "c", "C", "C"),
+    timeout="!",
     live="*",
     frozen="#",
     replay=">",

@@ -24,6 +24,10 @@ class Band(Horizontal):
         super().__init__(id=id)
         self.chosen: tuple[str, ...] = DEFAULT
         """Names from left to right; what has no room at the right is not shown."""
+        self.logarithmic = False
+        """Whether equal heights of the value axes are equal ratios."""
+        self.held = False
+        """Whether the value axes stay as they are."""
         self._room = len(DEFAULT)
         self._screen_width = 0
         # One that was taken away is only hidden: it may come back at once.
@@ -69,13 +73,17 @@ class Band(Horizontal):
     def draw(self, view: View) -> None:
         """Draw what changed."""
         for name in self.shown:
-            self._canvases[name].draw(plot_at(view, name).picture(view))
+            canvas = self._canvases[name]
+            canvas.set_axis(logarithmic=self.logarithmic, held=self.held)
+            canvas.draw(plot_at(view, name).picture(view))
 
     def draw_titles(self, view: View) -> None:
         """Draw the title lines."""
         for name in self.shown:
             canvas = self._canvases[name]
-            canvas.title(*title_row(plot_at(view, name), view, canvas.width - 2))
+            words = canvas.axis_words
+            left, right = title_row(plot_at(view, name), view, canvas.width - 2 - len(words))
+            canvas.title([*left, (words, f"bold {view.ink('text')}")], right)
 
     def adds_up(self, view: View) -> bool:
         """Say whether a plot that is shown can be stacked."""

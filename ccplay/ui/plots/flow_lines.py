@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from ccplay.analysis.trust import credible
 from ccplay.model.variables import Variable
@@ -13,13 +12,11 @@ from ccplay.state.lab_state import Flow
 from ccplay.ui import lineup
 from ccplay.ui.cells.sheet import Run
 from ccplay.ui.plots import ghost_plots
-from ccplay.ui.plots.crowd import JointTrace, extent, mean, stacked, total
+from ccplay.ui.plots.combined import GroupTrace, ShiftedTrace, stacked
 from ccplay.ui.plots.traces import (
-    Manner,
     Pen,
     RateTrace,
     SeriesTrace,
-    ShiftedTrace,
     Trace,
     TracedTrace,
 )
@@ -27,15 +24,14 @@ from ccplay.ui.plots.values import LANES, at, series_of, write
 from ccplay.ui.view import View
 
 
-def flow_pen(view: View, name: str, manner: Manner = "line", *, dim: bool = False) -> Pen:
+def flow_pen(view: View, name: str, *, dim: bool = False) -> Pen:
     """Return how a flow is drawn, fainter where it stands back."""
-    ink = view.flow_ink(name)
     return Pen(
-        view.look.dimmed(ink) if dim else ink,
-        manner,
+        view.flow_ink(name),
         mark=view.flow_mark(name),
         lane=view.number(name) * 5 % LANES,
         ascii=view.flow_mark(name),
+        dim=dim,
     )
 
 
@@ -58,47 +54,37 @@ def flow_trace(
 def traces(view: View, line: Line, factor: float) -> list[Trace]:
     """Return what is drawn of flows: a line each, a stack of all, or the mean of each group."""
     flows = lineup.drawn(view)
-    if view.listing.grouped:
-        return _group_traces(view, lineup.groups(view, flows), line, factor)
     stacks = view.listing.stacked and line.adds_up
+    if view.listing.grouped:
+        return _group_traces(view, lineup.groups(view, flows), line, factor, stacks=stacks)
     # In a stack nothing hides what lies below.
     crowd = not stacks and len(flows) >= lineup.CROWD
-    pens = [
-        flow_pen(
-            view,
-            flow.name,
-            "area" if stacks else "line",
-            dim=crowd and flow.name != view.selected,
-        )
-        for flow in flows
-    ]
-    found = [
-        (trace, pen)
-        for flow, pen in zip(flows, pens, strict=True)
-        if (trace := flow_trace(view, flow, line.variable, pen, factor)) is not None
-    ]
+    found: list[Trace] = []
+    for flow in flows:
+        pen = flow_pen(view, flow.name, dim=crowd and flow.name != view.selected)
+        if (trace := flow_trace(view, flow, line.variable, pen, factor)) is not None:
+            found.append(trace)
     # The selected one, the last, lies on the axis.
-    return stacked(found[::-1]) if stacks else [trace for trace, _ in found]
+    return [*stacked(found[::-1])] if stacks else found
 
 
 def _group_traces(
-    view: View, groups: Sequence[lineup.Group], line: Line, factor: float
+    view: View, groups: Sequence[lineup.Group], line: Line, factor: float, *, stacks: bool
 ) -> list[Trace]:
-    """Return each group's mean over the range of its flows; in a stack, its sum."""
-    ranges: list[Trace] = []
-    means: list[Trace] = []
-    sums: list[tuple[Trace, Pen]] = []
-    # On top is the group of the selected flow; a stack has it on the axis.
+    """Return the mean of each group over a band, or all flows as a stack in its groups' colours.
+
+    On top is the group of the selected flow; a stack has it on the axis.
+    """
+    found: list[Trace] = []
+    layers: list[Trace] = []
     for group in sorted(groups, key=lambda group: group.chosen(view) == view.selected):
         pen = flow_pen(view, group.first)
-        found = [flow_trace(view, flow, line.variable, pen, factor) for flow in group.flows]
-        if not (parts := tuple(each for each in found if each is not None)):
-            continue
-        faint = replace(flow_pen(view, group.first, "dotted", dim=True), mark="")
-        ranges += [JointTrace(parts, extent, faint)] if len(parts) > 1 else []
-        means.append(JointTrace(parts, mean, pen) if len(parts) > 1 else parts[0])
-        sums.append((JointTrace(parts, total, pen), flow_pen(view, group.first, "area")))
-    return stacked(sums[::-1]) if view.listing.stacked and line.adds_up else [*ranges, *means]
+        every = (flow_trace(view, flow, line.variable, pen, factor) for flow in group.flows)
+        parts = tuple(each for each in every if each is not None)
+        layers += parts
+        if parts:
+            found.append(GroupTrace(parts, pen) if len(parts) > 1 else parts[0])
+    return [*stacked(layers[::-1])] if stacks else found
 
 
 def flow_values(view: View, variable: Variable) -> list[tuple[Flow, float]]:

@@ -10,10 +10,11 @@ from ccplay.plots.plot import Line, Plot, Scope, Setting
 from ccplay.ui import lineup
 from ccplay.ui.cells.sheet import Run
 from ccplay.ui.plots import ghost_plots, theory
+from ccplay.ui.plots.combined import ShiftedTrace
 from ccplay.ui.plots.flow_lines import flow_trace, flow_values
 from ccplay.ui.plots.picture import Inks, Picture
 from ccplay.ui.plots.subjects import DRAWERS, in_bytes
-from ccplay.ui.plots.traces import CountTrace, Pen, ShiftedTrace, StepTrace, Trace
+from ccplay.ui.plots.traces import CountTrace, Pen, StepTrace, Trace
 from ccplay.ui.view import View
 
 
@@ -203,4 +204,5 @@ def _inks(view: View) -> Inks:
         mark=view.ink("mark"),
         cursor=view.ink("cursor"),
         ghost=view.ghost_ink("mark"),
+        ground=view.look.textual_theme.background or "",
     )

@@ -13,13 +13,12 @@ from ccplay.state.lab_state import Ping, Queue
 from ccplay.state.udp import Udp
 from ccplay.ui.cells.sheet import Run
 from ccplay.ui.plots import flow_lines, ghost_plots
-from ccplay.ui.plots.crowd import stacked
+from ccplay.ui.plots.combined import ShiftedTrace, stacked
 from ccplay.ui.plots.traces import (
     DotTrace,
     Pen,
     RateTrace,
     SeriesTrace,
-    ShiftedTrace,
     Trace,
 )
 from ccplay.ui.plots.values import LANES, at, series_of, write
@@ -117,14 +116,14 @@ def _class_traces(
     view: View, classes: Sequence[Queue], variable: Variable, factor: float
 ) -> list[Trace]:
     """Return the queues of classes as a stack; no counter knows how much is whose flow."""
-    found: list[tuple[Trace, Pen]] = []
+    found: list[Trace] = []
     for place, queue in enumerate(classes):
         letter = _class(queue)[:1]
-        ink = view.look.dimmed(view.ink("queue"), place % _SHADES / (_SHADES + 2))
-        pen = Pen(ink, "area", mark=letter, lane=place * 5 % LANES, ascii=letter)
+        ink = view.look.toned(view.ink("queue"), place % _SHADES / (_SHADES + 2))
+        pen = Pen(ink, mark=letter, lane=place * 5 % LANES, ascii=letter)
         if (series := series_of(queue, variable)) is not None:
-            found.append((SeriesTrace(series, pen, factor, view.interval), pen))
-    return stacked(found)
+            found.append(SeriesTrace(series, pen, factor, view.interval))
+    return [*stacked(found)]
 
 
 def _queue_runs(view: View, variable: Variable, factor: float) -> list[Run]:
