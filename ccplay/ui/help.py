@@ -162,7 +162,7 @@ def _explanations(glyphs: Glyphs) -> list[tuple[str, list[Keys]]]:
                 ),
                 (
                     "stacked",
-                    "goodput up to the link's rate, a queue by its classes (T): none counts by flow",
+                    "goodput up to the link's rate, queues by class (T): none counts by flow",
                 ),
                 (
                     "table",

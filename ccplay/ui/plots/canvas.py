@@ -102,32 +102,37 @@ class Canvas(Sheet):
             self.scale.least, self.scale.top = picture.least, 0.0
         self._across = Brush.dots_of(picture.glyphs)[0]
         self._long = strokes.is_long(picture.width / self.columns)
-        whole: Sequence[int] = range(self.columns)
         fresh = before is None or not picture.same_page(before)
-        columns = whole if fresh or before is None else self._stale(before, picture)
-        start = picture.left if fresh or before is None else before.until
         if fresh:
             self._bars.clear()
-        slot = picture.width / self.columns
-        if self._long and self._bars.count(picture, columns, slot):
-            fresh, columns, start = True, whole, picture.left
+        columns: Sequence[int] = range(self.columns)
+        if before is not None and not fresh:
+            columns = self._stale(before, picture)
+        if self._long and self._bars.count(picture, columns, picture.width / self.columns):
+            # A line of bars more is one less for values.
+            fresh, columns = True, range(self.columns)
         drawn = self._read(picture, columns)
-        if not fresh and _peak(picture, drawn, start) > self.scale.top:
-            columns, start = whole, picture.left
+        if not fresh and before is not None and self._outgrows(picture, drawn, before.until):
+            fresh, columns = True, range(self.columns)
             drawn = self._read(picture, columns)
-            fresh = self._fit(picture, drawn, start)
-        elif fresh:
-            if not (self._long or picture.cursor is not None):
-                start = min(start, picture.until - _STEADY_S)
-            self._fit(picture, drawn, start)
+        if fresh:
+            self._fit(picture, drawn)
         self._brush = Brush(picture.glyphs, self.scale, self.lines, self._high)
         if fresh:
             self._draw_axes(picture)
         self._paint(picture, columns, drawn)
         self._draw_bars(picture)
 
-    def _fit(self, picture: Picture, drawn: Sequence[Stroke], start: float) -> bool:
-        return self.scale.fit(_peak(picture, drawn, start), self._high // 4 + 1)
+    def _outgrows(self, picture: Picture, drawn: Sequence[Stroke], start: float) -> bool:
+        """Whether what was drawn since ``start`` needs more room than the axis has."""
+        return not self.scale.held and _peak(picture, drawn, start) > self.scale.top
+
+    def _fit(self, picture: Picture, drawn: Sequence[Stroke]) -> None:
+        start = picture.left
+        if picture.cursor is None and not self._long:
+            # It shall not follow each sawtooth up and down where the window is short.
+            start = min(start, picture.until - _STEADY_S)
+        self.scale.fit(_peak(picture, drawn, start), self._high // 4 + 1)
 
     @property
     def _high(self) -> int:
@@ -189,6 +194,7 @@ class Canvas(Sheet):
     def _draw_bars(self, picture: Picture) -> None:
         """Draw what counters grew by, and at the axis how much the greatest bar stands for."""
         cursor = None if picture.cursor is None else self._column(picture.cursor)
+        changed: dict[int, list[int]] = {}
         for line in range(len(self._bars.lines)):
             text, ink = self._bars.label(picture, line, GUTTER - 1)
             row: list[Run] = [(char, ink) for char in text]
@@ -196,9 +202,9 @@ class Canvas(Sheet):
             for x in range(self.columns):
                 cell = self._bars.cell(picture, line, x)
                 row.append(cell or self._empty(picture, x, cursor) or (" ", ""))
-            changed = [x for x, cell in enumerate(row) if self.put(x, line + 1, cell)]
-            if changed:
-                self.repaint({line + 1: changed})
+            if xs := [x for x, cell in enumerate(row) if self.put(x, line + 1, cell)]:
+                changed[line + 1] = xs
+        self.repaint(changed)
 
     def _cells_of(self, picture: Picture, x: int, at: int, drawn: Sequence[Stroke]) -> list[Run]:
         """Return the cells of one column: dots in the colour of the uppermost trace.

@@ -80,7 +80,8 @@ class Scale:
         if not self.logarithmic:
             return 0.0
         lowest = math.floor(math.log10(self.least) + 1e-9)
-        return 10.0 ** max(lowest, math.ceil(math.log10(self.top) - 1e-9) - _DECADES)
+        highest = math.ceil(math.log10(self.top) - 1e-9)
+        return 10.0 ** max(min(lowest, highest - 1), highest - _DECADES)
 
     def height(self, value: float) -> float:
         """Return how high a value lies: 0 at the bottom, 1 at the top, never outside."""
