@@ -15,6 +15,9 @@ from ccplay.ui.view import View
 NARROW, WIDE = 30, 36
 """Cells of a title below which a plot shortens words, and from which on it writes them out."""
 
+_ROOMY = 44
+"""Cells of a title from which on a plot names the seconds that a rate is the mean of."""
+
 _SHORT = {"segments": "seg", "packets": "pkt"}
 
 
@@ -131,7 +134,7 @@ def _unit(pane: Pane, view: View, width: int) -> str:
         unit = _SHORT.get(unit, unit)
     if view.theory and pane.plot.name in ADDITIONS:
         unit = _SHORT.get(unit, unit) if width >= NARROW else ""
-    if variable.rate is not None and width >= WIDE:
+    if variable.rate is not None and width >= _ROOMY:
         unit += f" over {variable.rate.over_s:g} s"
     traced = variable.subject == "flow" and variable.name in TRACE_SERIES
     exact = traced and width >= NARROW and _is_exact(view, width)
