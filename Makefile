@@ -1,6 +1,7 @@
 # Two commands do all their own set-up on Debian and Ubuntu:
 #   make play   open the playground (without a terminal: run it headless, print the result)
 #   make test   run every test
+# make picture draws README's picture anew, from a run of the playground.
 # make guest brings a full kernel for `ccplay --guest`: QEMU, and one of the distribution's (some 100 MB).
 # make algorithms brings clang and bpftool (400 MB), for congestion controls as BPF programs.
 
@@ -19,7 +20,7 @@ VIRTUAL = $(call missing,qemu-system-x86_64:qemu-system-x86 depmod:kmod xz:xz-ut
 COMPILERS = $(call missing,clang:clang bpftool:bpftool)
 INSTALL = $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends
 
-.PHONY: play test lint check format bench wheel clean system algorithms guest
+.PHONY: play test lint check format bench wheel clean system algorithms guest picture
 
 play: $(VENV)/ready
 	@$(BIN)/ccplay
@@ -41,6 +42,13 @@ format: $(VENV)/dev
 
 bench: $(VENV)/dev algorithms
 	$(SUDO) $(BIN)/python -m tests.bench
+
+# Under sudo, ccplay run records as root; what it writes belongs to the caller.
+picture: $(VENV)/ready
+	@mkdir -p build && rm -f build/playground.ccplay build/playground.png
+	$(SUDO) $(BIN)/ccplay run playground --record build/playground.ccplay
+	$(BIN)/ccplay replay build/playground.ccplay --picture 0:29 --out build/playground.png
+	@mv build/playground.png scenarios/playground.png
 
 wheel: $(VENV)/dev
 	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .

@@ -46,7 +46,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Choose by name: a command line of hundreds of names could be too long."""
+    """Put the groups first, and choose by name: hundreds of names could be too long for argv."""
+    # A group runs in one worker from its first test to its last: begun late, all wait for it.
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
     if (file := config.getoption("only")) is not None:
         wanted = set(file.read_text().splitlines())
         if missing := wanted - {item.nodeid for item in items}:

@@ -51,6 +51,7 @@ def _show(
         ascii=arguments.ascii or not can_draw(sys.stdout),
         start_at=getattr(arguments, "at", 0.0),
         speed=getattr(arguments, "speed", 1.0),
+        window=getattr(arguments, "window", 30.0),
         ghost=ghost,
         lab_words=options.lab_words(arguments),
         unsaved=unsaved,

@@ -18,6 +18,7 @@ from ccplay.session.session import Session
 from ccplay.session.unsaved import Unsaved
 from ccplay.ui.cells.diff_writer import ThriftyUpdate
 from ccplay.ui.cells.glyphs import ASCII, UNICODE, Glyphs
+from ccplay.ui.playhead import WINDOW_S
 from ccplay.ui.screen import MainScreen
 from ccplay.ui.terminal import Terminal
 from ccplay.ui.themes import DEFAULT, Look, load_looks
@@ -53,6 +54,7 @@ class CcplayApp(App[int]):
         start_at: float = 0.0,
         speed: float = 1.0,
         fps: float = 10.0,
+        window: float = WINDOW_S,
         ghost: Path | None = None,
         lab_words: Sequence[str] = (),
         unsaved: Unsaved | None = None,
@@ -74,7 +76,13 @@ class CcplayApp(App[int]):
             self.register_theme(each.textual_theme)
         self.theme = self.look.textual_theme.name
         self.main = MainScreen(
-            session, start_at=start_at, speed=speed, fps=fps, ghost=ghost, lab_words=lab_words
+            session,
+            start_at=start_at,
+            speed=speed,
+            fps=fps,
+            window=window,
+            ghost=ghost,
+            lab_words=lab_words,
         )
         """The screen under everything else."""
 

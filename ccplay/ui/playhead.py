@@ -11,6 +11,9 @@ WIDTHS = (
 )
 """How many seconds a window may show: the least are for what was traced ACK by ACK."""
 
+WINDOW_S = 30.0
+"""Seconds that a window shows where nobody chose."""
+
 SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 """How fast a recording may be played, in recorded seconds a second."""
 
@@ -29,7 +32,7 @@ class Playhead:
     recorded: bool = False
     t: float = 0.0
     """The moment shown, in seconds since ``Hello``."""
-    width: float = 30.0
+    width: float = WINDOW_S
     """Seconds that the window covers."""
     left: float = 0.0
     """The moment at the window's left edge."""

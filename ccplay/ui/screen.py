@@ -43,7 +43,7 @@ from ccplay.ui.cells.painter import Painter
 from ccplay.ui.cells.sheet import Row, Sheet
 from ccplay.ui.marks import Marks
 from ccplay.ui.panels import banner, flows, footer, header, log, network, receiver, ribbon
-from ccplay.ui.playhead import Playhead
+from ccplay.ui.playhead import WINDOW_S, Playhead
 from ccplay.ui.plots.band import Band
 from ccplay.ui.plots.ghosts import Choice, Ghosts
 from ccplay.ui.plots.theory import Overlay
@@ -122,7 +122,7 @@ class MainScreen(
         Binding("a", "ascii", "ASCII on and off", id="ascii"),
         Binding("r", "receiver", "Receiver's table or events", id="receiver"),
         Binding("y", "theory", "Theory: W(t) and Reno's line", id="theory"),
-        Binding("s", "picture", "Save a picture (SVG)", id="picture"),
+        Binding("s", "picture", "Save a picture (SVG, PNG)", id="picture"),
         Binding("S", "save_scenario", "Save as scenario", id="scenario", priority=True),
         Binding("question_mark", "help", "Help", id="help"),
     ]
@@ -134,6 +134,7 @@ class MainScreen(
         start_at: float = 0.0,
         speed: float = 1.0,
         fps: float = 10.0,
+        window: float = WINDOW_S,
         ghost: Path | None = None,
         lab_words: Sequence[str] = (),
     ) -> None:
@@ -144,12 +145,15 @@ class MainScreen(
         self.ghosts = Ghosts(session.state)
         self.overlay = Overlay()
         self._first_ghost = Choice(ghost) if ghost else None
-        self.playhead = Playhead(recorded=session.recorded, t=start_at, speed=speed)
+        self.clock: Callable[[], float] = time.monotonic
+        """What the playhead moves by, in seconds."""
+        recorded = session.recorded
+        self.playhead = Playhead(recorded=recorded, t=start_at, width=window, speed=speed)
         self._fps = fps
         self._sheets = {name: Sheet(id=name) for name in _SHEETS}
         self._bands = {name: Horizontal(id=name) for name in ("top", "bottom")}
         self.plots = Band(id="plots")
-        self._drawn_at = time.monotonic()
+        self._drawn_at = 0.0
         self._numbers_at = 0.0
         self._told = 0
         self._ribbon = ribbon.Ribbon()
@@ -176,6 +180,7 @@ class MainScreen(
         """Begin to draw."""
         self.playhead.scrub(0, self.playhead.t)
         self.playhead.running = True
+        self._drawn_at = self.clock()
         self.set_interval(1 / self._fps, self.draw)
         if self._first_ghost is not None:
             self.lay(self._first_ghost)
@@ -208,7 +213,7 @@ class MainScreen(
 
     def draw(self) -> None:
         """Move the playhead on and draw what changed."""
-        now = time.monotonic()
+        now = self.clock()
         self.playhead.advance(self.session.state.now, now - self._drawn_at, done=self.session.done)
         self._drawn_at = now
         if not self.is_current:
@@ -250,7 +255,7 @@ class MainScreen(
         """Draw at once, numbers too: a key was pressed."""
         if self.is_current and self.is_mounted:
             self._choose()
-            self._numbers_at = time.monotonic()
+            self._numbers_at = self.clock()
             self._draw_numbers(self.view)
             self._draw_plots(self.view)
             self.paint()

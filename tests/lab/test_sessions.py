@@ -79,7 +79,7 @@ def user(tmp_path: Path) -> Iterator[User]:
 
 def steps(shown: OnTerminal, *numbers: int) -> None:
     for number in numbers:
-        shown.read_until(f"step {number}".encode())
+        shown.read_until_shown(f"step {number}")
 
 
 @physical
@@ -87,9 +87,9 @@ def test_what_was_done_and_undone_is_in_the_last_session(user: User) -> None:
     with on_terminal(user.argv, environment=user.environment) as shown:
         steps(shown, 0, 1)
         shown.type(b"\x10")
-        shown.read_until(b"what shall happen")
+        shown.read_until_shown("what shall happen")
         shown.type(b"queue pfifo 33")
-        shown.read_until(b"queue: pfifo 33")
+        shown.read_until_shown("queue: pfifo 33")
         shown.type(b"\r")
         (row,) = user.sessions()
         assert row["running"]
@@ -155,7 +155,7 @@ def test_a_session_that_is_not_recorded_is_saved_when_it_is_left(user: User) -> 
     with on_terminal(argv, environment=user.environment) as shown:
         steps(shown, 0)
         shown.type(b"\x11")
-        shown.read_until(b"This session is not recorded")
+        shown.read_until_shown("This session is not recorded")
         saved = user.folder / "saved.ccplay"
         # The field has all of its text selected.
         shown.type(b"\t" + str(saved).encode() + b"\r")

@@ -14,7 +14,7 @@ from ccplay.model.wording import CA_STATES
 from ccplay.state.lab_state import Flow
 from ccplay.state.series import Series
 from ccplay.state.trace import Trace
-from ccplay.ui.cells.sheet import Row, Run, fit
+from ccplay.ui.cells.sheet import Row, Run, first_fitting, fit
 from ccplay.ui.plots.axes import GUTTER
 from ccplay.ui.plots.strokes import is_long
 from ccplay.ui.view import View
@@ -24,6 +24,9 @@ _HOLD = 3.5
 
 _CWR, _LOSS = 2, 4
 """Numbers of two states."""
+
+_RECOVERY = (" share of time in recovery ", " time in rec ", " in rec ")
+"""What bars of long columns show."""
 
 _SHORT = ("opn", "dis", "cwr", "rec", "loss")
 
@@ -43,11 +46,11 @@ def title(view: View, width: int, *, long: bool = False) -> list[Run]:
 def _long_title(view: View, width: int) -> list[Run]:
     glyphs, states, muted = view.glyphs, view.look.ca_states, view.ink("muted")
     row: list[Run] = [("state  " if width >= 36 else "", f"bold {view.ink('text')}")]
-    wide = width >= 52
+    wide = width >= 58
     bars = glyphs.bars[1], glyphs.bars[len(glyphs.bars) // 2], glyphs.bars[-1]
     row += [
         ("".join(bars), states[3]),
-        (" share of time in recovery " if wide else " time in rec ", muted),
+        (first_fitting(width - 21, *_RECOVERY), muted),
         *(((bars[0], states[1]), ("disorder ", muted)) if wide else ()),
         (glyphs.reduced[0], states[2]),
         ("cwr ", muted),

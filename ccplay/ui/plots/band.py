@@ -73,14 +73,17 @@ class Band(Horizontal):
     def draw(self, view: View) -> None:
         """Draw what changed."""
         for name in self.shown:
-            canvas = self._canvases[name]
-            canvas.set_axis(logarithmic=self.logarithmic, held=self.held)
-            canvas.draw(plot_at(view, name).picture(view))
+            self._canvas(name).draw(plot_at(view, name).picture(view))
+
+    def _canvas(self, name: str) -> Canvas:
+        canvas = self._canvases[name]
+        canvas.set_axis(logarithmic=self.logarithmic, held=self.held)
+        return canvas
 
     def draw_titles(self, view: View) -> None:
         """Draw the title lines."""
         for name in self.shown:
-            canvas = self._canvases[name]
+            canvas = self._canvas(name)
             words = canvas.axis_words
             left, right = title_row(plot_at(view, name), view, canvas.width - 2 - len(words))
             canvas.title([*left, (words, f"bold {view.ink('text')}")], right)
