@@ -67,7 +67,8 @@ def in_sight(count: int, room: int, chosen: int) -> tuple[int, int]:
     if count <= room:
         return 0, count
     room = max(room - 1, 1)
-    first = min(max(chosen - room + 2, 0), count - room)
+    # One more line below the chosen one, where there is room for it.
+    first = min(max(chosen - max(room - 2, 0), 0), count - room)
     return first, first + room
 
 
