@@ -2,8 +2,8 @@
 #   make play   open the playground (without a terminal: run it headless, print the result)
 #   make test   run every test
 # make picture draws README's picture anew, from a run of the playground.
-# make guest brings a full kernel for `ccplay --guest`: QEMU, and one of the distribution's (some 100 MB).
-# make algorithms brings clang and bpftool (400 MB), for congestion controls as BPF programs.
+# make guest installs QEMU and a full kernel of the distribution for `ccplay --guest` (some 100 MB).
+# make algorithms installs clang and bpftool (400 MB), for congestion controls as BPF programs.
 
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -11,7 +11,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-# What the lab starts, and the Debian package that brings it.
+# Programs that the lab starts, and the Debian package of each.
 TOOLS := mnexec:mininet iperf3:iperf3 ping:iputils-ping wget:wget ip:iproute2 unshare:util-linux \
          iptables-legacy:iptables tcpdump:tcpdump
 missing = $(foreach t,$(1),$(if $(shell PATH=$$PATH:/usr/sbin:/sbin command -v $(word 1,$(subst :, ,$t))),,$(word 2,$(subst :, ,$t))))
@@ -62,7 +62,7 @@ system:
 	  $(INSTALL) $$missing >/dev/null; \
 	fi
 
-# Where they can't be had, the rest is played and tested without.
+# Where they can't be installed, everything else still works and is tested.
 algorithms: | system
 	@missing="$(strip $(COMPILERS))"; \
 	if [ -n "$$missing" ]; then \

@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except OSError as error:
         if error.filename is not None:
-            # Bad names are found in many places: too long, a file where a folder should be.
+            # Bad names fail in many places: too long, or a file in place of a folder.
             tell(f"ccplay: {os.fsdecode(error.filename)}: {error.strerror}")
             return 1
         if error.errno not in _UNWRITABLE:
@@ -79,7 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _fill_closed_streams() -> None:
     """Open /dev/null for each of stdin, stdout and stderr that is closed.
 
-    Otherwise the next file opened would get that number, and receive what is printed.
+    Otherwise the next opened file would get that number and receive the output.
     """
     while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(number, True)

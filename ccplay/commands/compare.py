@@ -10,7 +10,7 @@ from ccplay.commands import options
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the words of this command."""
+    """Add the arguments of this command."""
     for name in ("a", "b"):
         parser.add_argument(
             name,
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     from ccplay.report.terminal.comparison_table import show
 
-    # Two runs fill a page with all that they measured; a matrix would fill a book.
+    # Two runs fit on a page with all metrics; a matrix would fill a book.
     every = arguments.all or recordings
     show(comparison, Console(), every=every, counters=arguments.all)
     return 0

@@ -42,11 +42,11 @@ network was ready, as in the figures), then the columns of the table, whose name
 
 
 _NOT_OURS = ("json", "ods", "tsv", "txt", "xls", "xlsx")
-"""Endings of file formats that ccplay does not write; such a name is no directory either."""
+"""Endings of file formats that ccplay does not write; such a name is not a directory."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the words of this command."""
+    """Add the arguments of this command."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _ABOUT
     parser.add_argument(

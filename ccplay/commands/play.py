@@ -15,7 +15,7 @@ _GRACE_S = 1.5
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the words of this command."""
+    """Add the arguments of this command."""
     options.add_scenario(parser)
     options.add_lab(parser)
     options.add_screen(parser)

@@ -11,7 +11,7 @@ from ccplay.errors import UsageError
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the words of this command."""
+    """Add the arguments of this command."""
     parser.add_argument(
         "recording",
         type=options.recording,

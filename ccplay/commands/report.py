@@ -28,7 +28,7 @@ to 8 cases that run is drawn in every format, and also panel by panel; every oth
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the words of this command."""
+    """Add the arguments of this command."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _ABOUT
     parser.add_argument(
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def check_libraries() -> None:
-    """Raise ``UsageError`` where a library that draws reports is not installed."""
+    """Raise ``UsageError`` if a library for reports is not installed."""
     try:
         import ccplay.report.page.writing  # noqa: F401 - to see whether it can be
     except ModuleNotFoundError as error:

@@ -23,11 +23,10 @@ def has_terminal() -> bool:
 
 
 def show(session: Session, arguments: argparse.Namespace, *, unsaved: Unsaved | None = None) -> int:
-    """Open the screen until the person leaves it; return the exit code.
+    """Show the screen until the user leaves it; return the exit code.
 
-    ``unsaved`` is the recording of a session that is in no file.
-    Raises ``RecordingError`` for a ghost that can't be read, and, once the person has seen it and
-    left, what ended the session against its will.
+    ``unsaved`` is the recording of a session that is in no file. Raises ``RecordingError`` for an
+    unreadable ghost and, after the user has left, the error that ended the session.
     """
     from ccplay.stream.sources import check_recording
 

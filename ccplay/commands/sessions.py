@@ -24,7 +24,7 @@ Wherever a command takes a recording, `last` or `@1` is the newest session, `@2`
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the words of this command."""
+    """Add the arguments of this command."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _ABOUT
     what = parser.add_mutually_exclusive_group()

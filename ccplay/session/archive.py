@@ -1,6 +1,6 @@
-"""The archive: every live session is recorded automatically, in a folder of the user's.
+"""The archive: every live session is recorded automatically, in a folder of the user.
 
-The folder is bounded in number and in bytes: a new session pushes the oldest out.
+The folder is bounded in number and in bytes: a new session replaces the oldest.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ccplay.stream.wire import UnknownEvent
 from ccplay.units import format_size
 
 LAST = "last"
-"""What a command line calls the newest session."""
+"""The name of the newest session on a command line."""
 
 _FOLDER, _SUFFIX = "sessions", ".ccplay"
 

@@ -1,4 +1,4 @@
-"""What was done by hand in a session, in its order, to be undone and done again."""
+"""The user's changes in a session, in order, to undo and redo."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ccplay.state.lab_state import LabState
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Something that was done by hand and took effect."""
+    """A change by the user that took effect."""
 
     asked: AnyCommand
     """The command as it was sent."""
@@ -90,7 +90,7 @@ class History:
         """
         self._wait("undone")
         if not self._done:
-            raise CommandError("nothing to undo: nothing was changed by hand")
+            raise CommandError("nothing to undo: you have not changed anything")
         change = self._done.pop()
         obstacles = (obstacle(each, state) for each in change.inverse.commands)
         reason = change.inverse.refusal or next(filter(None, obstacles), "")
@@ -105,7 +105,7 @@ class History:
         """
         self._wait("done again")
         if not self._undone:
-            raise CommandError("nothing to do again: nothing was undone")
+            raise CommandError("nothing to redo: nothing was undone")
         return self._undone.pop()
 
     def _wait(self, what: str) -> None:

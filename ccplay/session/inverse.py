@@ -136,7 +136,7 @@ def _name(command: StartTraffic) -> str:
 
 def _stop(command: StartTraffic) -> Inverse:
     if (kind := started_by(command)) is None:
-        return Inverse(refusal="it started nothing")
+        return Inverse(refusal="it did not start anything")
     stop = kind.stopping(kind.name_of(command) or "")
     return Inverse((stop,), describe(stop))
 
@@ -146,7 +146,7 @@ def _start_again(command: StopTraffic, was: Before) -> Inverse:
     name = (kind.name_of(command) if kind else None) or ""
     start = was.starts.get(name)
     if kind is None or start is None:
-        return Inverse(refusal=f"nothing is known of how {name} was started")
+        return Inverse(refusal=f"it is not known how {name} was started")
     changed: dict[str, Any] = {kind.field: None}
     if kind.connection and name in was.algorithms:
         changed["cc"] = was.algorithms[name]
@@ -163,7 +163,9 @@ def _congestion_control(command: SetCongestionControl, was: Before) -> Inverse:
     else:
         cc, what = was.hosts.get(command.host or ""), f"{command.host}: new connections"
     if cc is None:
-        return Inverse(refusal=f"nothing is known of what {command.flow or command.host} used")
+        return Inverse(
+            refusal=f"the earlier congestion control of {command.flow or command.host} is not known"
+        )
     return Inverse((replace(command, cc=cc),), f"{what} back to {cc}")
 
 
@@ -281,7 +283,7 @@ def _remove_mark(command: RemoveMark, was: Before) -> Inverse:
 
 
 def _unknown_mark(name: str) -> Inverse:
-    return Inverse(refusal=f"nothing is known of mark {name}")
+    return Inverse(refusal=f"mark {name} is not known")
 
 
 _INVERSES: dict[type, Callable[[Any, Before], Inverse]] = {

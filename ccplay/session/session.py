@@ -26,11 +26,11 @@ class Timed(Protocol):
     """Commands that wait for their moment; ``script.Script`` is one."""
 
     def due(self, state: LabState) -> list[DueStep]:
-        """Return the steps whose moment has come, each once."""
+        """Return the steps that are due, each once."""
 
 
 class Session:
-    """What the screen and a headless run hold: the state, and a way to send commands."""
+    """A session of a screen or a headless run: the state, and a way to send commands."""
 
     def __init__(
         self,
@@ -41,16 +41,16 @@ class Session:
         script: Timed | None = None,
         glimpse: Callable[[], LabState | None] | None = None,
     ) -> None:
-        """Hold ``source``; ``glimpse`` returns what to show of it until that much is read."""
+        """Hold ``source``; ``glimpse`` returns a state to show until that much is read."""
         self.state = LabState()
-        """What is known: all that was read, or until that is more a glimpse of what comes."""
+        """The state of everything read, or a glimpse until more has been read."""
         self.title = title
         self.failure: CcplayError | None = None
-        """What ended the source against its will."""
+        """The error that ended the source."""
         self.done = False
         """Whether the source has ended: no more events will come."""
         self.known_from = 0.0
-        """Of a glimpse, the moment before which it has no samples."""
+        """The moment before which a glimpse has no samples."""
         self._whole = self.state
         self._glimpse = glimpse
         self._source = source
@@ -64,12 +64,12 @@ class Session:
 
     @property
     def error(self) -> str | None:
-        """Why the source ended against its will."""
+        """The reason why the source failed."""
         return None if self.failure is None else str(self.failure)
 
     @property
     def live(self) -> bool:
-        """Whether commands can have an effect, now."""
+        """Whether commands have an effect now."""
         return self._source.live and not self.done
 
     @property
@@ -84,11 +84,11 @@ class Session:
 
     @property
     def unanswered(self) -> tuple[DueStep, ...]:
-        """Steps of the timeline that the lab has been sent, and has not carried out or refused."""
+        """Steps of the timeline sent to the lab, but not yet carried out or refused."""
         return self._outbox.unanswered
 
     async def run(self) -> None:
-        """Take in events until the source ends; what went wrong is in ``failure`` then."""
+        """Process events until the source ends; an error is then in ``failure``."""
         try:
             await self._look_ahead()
             async for event in self._source.events():
@@ -105,9 +105,9 @@ class Session:
             await self.close()
 
     def send(self, command: AnyCommand) -> None:
-        """Ask the lab for something; the outcome arrives as ``Applied`` or ``Failed``.
+        """Send a command to the lab; the outcome arrives as ``Applied`` or ``Failed``.
 
-        What is left of the timeline does not undo it.
+        The rest of the timeline does not undo it.
         """
         self._history.begin_anew()
         self._do(command)
@@ -158,7 +158,7 @@ class Session:
         self._send(command, None, by_hand=True)
 
     def spoil(self, text: str) -> None:
-        """Have state and recording know why what is measured here can't be trusted."""
+        """Record in state and recording why measurements of this session can't be trusted."""
         if not self.done:
             self._take(Log(t=self.state.now, level="warning", text=text, spoils=True))
 
@@ -181,12 +181,12 @@ class Session:
         self._history.answer(event, self._whole)
         if isinstance(event, Failed) and event.command is not None:
             self._by_hand.forget(event.command)
-        # A recording begins with Hello; before it there is only how far a guest has booted.
+        # A recording begins with Hello; before it there is only the progress of a booting guest.
         if self._sinks and self.state.hello is not None:
             self._pour(event)
 
     def play(self, due: list[DueStep]) -> None:
-        """Send steps, except for what would undo what a person has set; the log has those."""
+        """Send steps, except those that would undo the user's settings, which are logged."""
         if due and (hello := self.state.hello) is not None:
             due, skipped = self._by_hand.spare(due, hello.network)
             for text in skipped:

@@ -1,4 +1,4 @@
-"""A session that is recorded nowhere, kept in memory until somebody wants it as a file."""
+"""A session without a recording, kept in memory until it is saved as a file."""
 
 from __future__ import annotations
 

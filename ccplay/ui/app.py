@@ -41,7 +41,7 @@ class CcplayApp(App[int]):
             "Suspend",
             id="suspend",
             priority=True,
-            tooltip="To the shell; the lab goes on, fg shows it again",
+            tooltip="To the shell; the lab keeps running, fg shows it again",
         ),
     ]
 
@@ -59,7 +59,7 @@ class CcplayApp(App[int]):
         lab_words: Sequence[str] = (),
         unsaved: Unsaved | None = None,
     ) -> None:
-        """Prepare to show ``session``, the recording ``ghost`` under it; ``look`` names a theme.
+        """Prepare to show ``session`` over the recording ``ghost``; ``look`` names a theme.
 
         ``unsaved`` is what leaving would lose, so that ctrl+q asks first. Raises ``UsageError``.
         """
@@ -91,7 +91,7 @@ class CcplayApp(App[int]):
         return self.main
 
     def action_command_palette(self) -> None:
-        """Open the palette: all that the lab can do, by name."""
+        """Open the palette: every command by name."""
         from ccplay.ui.palette import Palette  # noqa: PLC0415 - first paint shall not wait for it
 
         if self.screen is self.main:
@@ -114,7 +114,7 @@ class CcplayApp(App[int]):
             self.exit()
 
     def on_mount(self) -> None:
-        """Start taking in the session's events."""
+        """Start processing the session's events."""
         self.run_worker(self.session.run(), name="session", group="session", exit_on_error=True)
         self.call_after_refresh(_collect_garbage_again)
 
@@ -134,7 +134,7 @@ class CcplayApp(App[int]):
         self.main.redraw()
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
-        # The one door for all that is drawn; partial updates pass it thinned out.
+        # All output passes here; partial updates are reduced to changed cells.
         if isinstance(self._driver, Terminal) and not self._driver.takes_frame():
             return
         if type(renderable) is ChopsUpdate:

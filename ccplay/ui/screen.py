@@ -1,4 +1,4 @@
-"""The main screen: the network, what flows, plots on one time axis, what happened.
+"""The main screen: the network, a table of traffic, plots on one time axis, and events.
 
 ::
 
@@ -8,7 +8,7 @@
      s2 ■ ─┘         61/100 pkt           └─ ■ d2    ■ 2    reno     41  97 ms  4.4 Mbit/s   9
     cwnd segments    ● 87 ■ 41    queue packets    61    RTT ms          ● 98 ■ 97
      100┤                          100┤┄┄┄┄┄┄┄┄┄┄┄┄┄┄     100┤
-        │ one colour and mark         │ limit as a line      │ srtt, ping, base RTT
+        │ one colour and glyph         │ limit as a line      │ srtt, ping, base RTT
        0└──┴00:10────┴00:20──        0└──┴00:10────┴00:     0└──┴00:10────┴00:20──
     ▁open ▂dis ▄cwr ▆rec █loss     events
     ●1   ▁▁▁▁▁▁▁▆▁▁▁▁▁▁▁▄▁▁▁       00:31 ┊ flow 1 switches reno → cubic
@@ -50,14 +50,14 @@ from ccplay.ui.plots.theory import Overlay
 from ccplay.ui.view import View
 
 LEAST = (80, 24)
-"""The smallest terminal that all parts fit in."""
+"""Smallest terminal that all parts fit into."""
 
 _NUMBERS_HZ = 4.0
-"""Numbers change no oftener, or nobody could read them."""
+"""Shortest time between changes of numbers, so that they can be read."""
 
 _SHEETS = ("header", "banner", "network", "flows", "ribbon", "events", "footer", "too-small")
 
-_VALUES = "Values of algorithms in place of RTT (V backwards)"
+_VALUES = "Variables of algorithms in place of RTT (V backwards)"
 _LOGARITHM = "Logarithmic value axes; linear again"
 _HOLD = "Hold the value axes, to compare; release"
 
@@ -77,24 +77,24 @@ class MainScreen(
         Binding("f", "dialog('FlowDialog')", "New flow", id="flow", priority=True),
         Binding("w", "dialog('DownloadDialog')", "Download", id="download", priority=True),
         Binding("p", "dialog('PingDialog')", "Ping", id="ping", priority=True),
-        Binding("u", "dialog('UdpDialog')", "Cross traffic by UDP", id="udp", priority=True),
+        Binding("u", "dialog('UdpDialog')", "UDP cross traffic", id="udp", priority=True),
         Binding("n", "dialog('ShortFlowsDialog')", "Short flows", id="short-flows", priority=True),
         Binding(
             "c", "dialog('CongestionDialog')", "Congestion control", id="congestion", priority=True
         ),
         Binding("q", "dialog('QueueDialog')", "Queue discipline", id="queue", priority=True),
         Binding("l", "dialog('LinkDialog')", "Link", id="link", priority=True),
-        Binding("k", "capture", "Capture packets; stop", id="capture", priority=True),
-        Binding("h", "trace", "Trace every ACK; end that", id="trace"),
-        Binding("m", "mark", "Mark; change a mark", id="mark", priority=True),
+        Binding("k", "capture", "Capture packets, or stop", id="capture", priority=True),
+        Binding("h", "trace", "Trace every ACK, or stop", id="trace"),
+        Binding("m", "mark", "Set or change a mark", id="mark", priority=True),
         Binding("enter", "put_mark", "Put the mark here", id="put-mark"),
         Binding("escape", "leave_mark", "Leave the mark where it was", id="leave-mark"),
         Binding("escape", "show_all", "Show all flows again", id="show-all"),
         Binding("g", "ghost", "Ghost", id="ghost", priority=True, tooltip="Earlier run as a ghost"),
-        Binding("x", "stop", "Stop what is selected", id="stop"),
+        Binding("x", "stop", "Stop the selected traffic", id="stop"),
         Binding("z", "undo", "Undo your last change", id="undo"),
         Binding("Z", "redo", "Redo what you undid", id="redo"),
-        Binding("space", "freeze", "Freeze, pause, go on", id="freeze"),
+        Binding("space", "freeze", "Freeze, pause, continue", id="freeze"),
         Binding("left", "scrub(-1)", "Back in time", id="back"),
         Binding("right", "scrub(1)", "Forward in time", id="forward"),
         Binding("shift+left", "scrub_far(-1)", "Far back in time", id="far-back"),
@@ -114,7 +114,7 @@ class MainScreen(
         Binding("D", "reverse", "Reverse the order", id="reverse"),
         Binding("slash", "filter", "Filter flows", id="filter", priority=True),
         Binding("b", "other_queue", "Next observed queue", id="way-back"),
-        Binding("v", "variable(1)", "Values of algorithms", id="variable", tooltip=_VALUES),
+        Binding("v", "variable(1)", "Variables of algorithms", id="variable", tooltip=_VALUES),
         Binding("V", "variable(-1)", id="variable-before"),
         Binding("L", "logarithm", "Logarithmic value axes", id="logarithm", tooltip=_LOGARITHM),
         Binding("H", "hold", "Hold the value axes", id="hold", tooltip=_HOLD),
@@ -186,11 +186,11 @@ class MainScreen(
             self.lay(self._first_ghost)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Give every part its place."""
+        """Place every part."""
         self.lay_out(*event.size)
 
     def lay_out(self, width: int, height: int) -> None:
-        """Give every part its place on a terminal of ``width`` by ``height`` cells."""
+        """Place every part on a terminal of ``width`` by ``height`` cells."""
         self.set_class(width < LEAST[0] or height < LEAST[1], "-small")
         table = 38 if width < 112 else min(58 + max(width - 140, 0) // 2, 72)
         # The table comes before the plots, which still have most of the screen.
@@ -206,13 +206,13 @@ class MainScreen(
         self._sheets["events"].styles.width = width - third
 
     def on_sheet_emptied(self) -> None:
-        """Fill a part that has got another size."""
+        """Redraw a part whose size has changed."""
         self.redraw()
 
     # --- drawing ----------------------------------------------------------------------------
 
     def draw(self) -> None:
-        """Move the playhead on and draw what changed."""
+        """Advance the playhead and draw the changes."""
         now = self.clock()
         self.playhead.advance(self.session.state.now, now - self._drawn_at, done=self.session.done)
         self._drawn_at = now
@@ -225,7 +225,7 @@ class MainScreen(
             self._laid_out = shown
             self.lay_out(*self.size)
         if self.view.unread:
-            # There is nothing of that moment to draw, and reading alone is faster.
+            # There is nothing to draw at that moment, and reading alone is faster.
             self._show("header", lambda width, _: header.rows(self.view, width))
             self.paint()
             return
@@ -247,7 +247,7 @@ class MainScreen(
         return True
 
     def _take_over(self, state: LabState) -> None:
-        """Draw from another state: all was read of what there was a glimpse of."""
+        """Draw from another state: the whole recording replaces the glimpse."""
         self._state = self.ghosts.state = state
         self._ribbon = ribbon.Ribbon()
 
@@ -289,12 +289,12 @@ class MainScreen(
             sheet.show(rows(sheet.width, sheet.height))
 
     def _choose(self) -> bool:
-        """Keep the selection on something that is in the table; say whether it moved."""
+        """Keep the selection on a row of the table; return whether it moved."""
         before, self.selected = self.selected, selection.kept(self.view)
         return self.selected != before
 
     def _tell(self) -> None:
-        """Raise a toast for what failed since the last time, and for where files are."""
+        """Raise a toast for each new failure and each new file."""
         fresh = self.session.state.log[self._told :]
         self._told += len(fresh)
         if not self.session.recorded:
@@ -307,7 +307,7 @@ class MainScreen(
     # --- keys -------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Leave out what can have no effect."""
+        """Omit keys without an effect."""
         del parameters
         if self.listing.typing:
             # Any other key is a letter of the filter.

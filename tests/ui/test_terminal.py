@@ -84,7 +84,7 @@ def test_nobody_can_suspend_to_a_shell_that_is_not_there() -> None:
     with on_terminal(REPLAY) as shown:
         shown.read_until(b"events")
         shown.type(b"\x1a")
-        shown.read_until(b"No shell started ccplay")
+        shown.read_until(b"ccplay was not started by a shell")
         shown.type(b"\x11")
         assert shown.ended(PATIENCE_S)[0] == 0
 

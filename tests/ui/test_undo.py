@@ -52,7 +52,7 @@ async def test_z_puts_back_what_was_and_both_toast_and_log_say_so() -> None:
         await until(pilot, lambda: len(app.session.state.applied) == 4)
         await pilot.press("z")
         await until(pilot, lambda: len(toasts(app)) == 3)
-        assert toasts(app)[-1] == "nothing to undo: nothing was changed by hand"
+        assert toasts(app)[-1] == "nothing to undo: you have not changed anything"
 
 
 async def test_shift_z_does_it_again() -> None:

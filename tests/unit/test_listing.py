@@ -125,7 +125,7 @@ def test_the_selected_flow_alone(state: LabState) -> None:
     assert [flow.name for flow in lineup.drawn(view)] == ["3"]
     left, right = title_row(PANES["cwnd"], view, 50)
     assert "1 of 5 flows" in "".join(text for text, _ in left)
-    assert view.flow_mark("2") not in "".join(text for text, _ in right)
+    assert view.flow_glyph("2") not in "".join(text for text, _ in right)
     # All others are still in the table, to be selected.
     assert len(names(view)) == 5
 
@@ -140,7 +140,7 @@ def test_goodput_is_stacked_with_the_selected_flow_on_the_axis(state: LabState) 
     view = seen(state, selected="3", stacked=True)
     layers = [each for each in PANES["throughput"].traces(view) if isinstance(each, StackedTrace)]
     assert len(layers) == 5
-    assert [each.pen.mark for each in layers if not each.below] == [view.flow_mark("3")]
+    assert [each.pen.mark for each in layers if not each.below] == [view.flow_glyph("3")]
     assert not any(isinstance(each, StackedTrace) for each in PANES["cwnd"].traces(view))
 
 
@@ -151,8 +151,8 @@ def test_a_title_has_the_selected_flow_and_the_greatest(state: LabState) -> None
     greatest = sorted(values, key=lambda name: values[name], reverse=True)
     _, right = title_row(PANES["cwnd"], view, 30)
     text = "".join(text for text, _ in right)
-    shown = [each for each in text.split() if each in UNICODE.flow_marks]
-    expected = [view.flow_mark(name) for name in ("2", *greatest)]
+    shown = [each for each in text.split() if each in UNICODE.flow_glyphs]
+    expected = [view.flow_glyph(name) for name in ("2", *greatest)]
     assert 1 < len(shown) < 5
     assert shown == expected[: len(shown)]
 

@@ -96,7 +96,7 @@ def test_every_character_of_ours_is_drawn_by_shapes_or_is_in_the_font() -> None:
     path = next(each for each in drawing._font_folders() if each.is_dir()) / "DejaVuSansMono.ttf"
     known = TTFont(path).getBestCmap()
     assert [char for char in chars if not is_drawn(char) and ord(char) not in known] == []
-    shaped = {*UNICODE.flow_marks, *UNICODE.ribbon, *UNICODE.queue_steps[1:], *"─│┌┐└┘├┤┬┴┼╭╮╯╰═"}
+    shaped = {*UNICODE.flow_glyphs, *UNICODE.ribbon, *UNICODE.queue_steps[1:], *"─│┌┐└┘├┤┬┴┼╭╮╯╰═"}
     assert [char for char in shaped if not shapes_of(char)] == []
 
 

@@ -34,7 +34,7 @@ class SavingActions(Actions):
         self.run_worker(save(frame, name), group="pictures")
 
     def action_save_scenario(self) -> None:
-        """Ask for a file, and write what was done in the session into it as a scenario."""
+        """Ask for a file, and write the session into it as a scenario."""
         if not self.is_ready(ready=self.session.state.ready_at is not None):
             return
         from ccplay.ui.dialogs.saving import SaveDialog  # noqa: PLC0415 - first paint shall not wait for it
@@ -44,7 +44,7 @@ class SavingActions(Actions):
 
     def _saved(self, path: Path | None) -> None:
         if path is not None:
-            from ccplay.scenario.rules.own_algorithms import rerun  # noqa: PLC0415 - paint first
+            from ccplay.scenario.rules.custom_algorithms import rerun  # noqa: PLC0415 - paint first
 
             command = rerun(path, self.session.state, self.lab_words)
             self.app.notify(f"saved {path}; to repeat it: {command}", timeout=10, markup=False)

@@ -1,4 +1,4 @@
-"""Keys that take back what was changed by hand, and do it again."""
+"""Keys that undo and redo the user's changes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class UndoActions(Actions):
     """The keys of undo."""
 
     def action_undo(self) -> None:
-        """Take back the last change made by hand."""
+        """Undo the user's last change."""
         self._report(self.session.undo)
 
     def action_redo(self) -> None:
-        """Do again what was undone last."""
+        """Redo the last undone change."""
         self._report(self.session.redo)
 
     def undo_offers(self) -> Iterator[tuple[str, str, Callable[[], object]]]:

@@ -1,4 +1,4 @@
-"""The dialog that asks which earlier run shall lie under this one."""
+"""The dialog for the choice of a ghost: an earlier run drawn under this one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class GhostDialog(Question[Choice]):
     """Choose a recording, an earlier part of this session, or none."""
 
     HEADING = "Ghost: an earlier run under this one"
-    VERB = "lay it"
+    VERB = "draw it"
     HINT = "1-9 a-z jump  ·  tab file"
 
     DEFAULT_CSS = "GhostDialog Menu { max-height: 12; }"
@@ -51,7 +51,7 @@ class GhostDialog(Question[Choice]):
         self._live = view.session.live
         self._now = view.state.now if self._live else view.t
         self._moment, said = _meant(view)
-        items = [Item(NONE, "none", "nothing but this session")] if view.ghost else []
+        items = [Item(NONE, "none", "only this session")] if view.ghost else []
         items.append(self._own(said))
         sessions = archive.earlier(view.session.archived)
         items += [_session(name, path) for name, path in sessions[:1]]
@@ -67,8 +67,8 @@ class GhostDialog(Question[Choice]):
         self.file.add_class("wide")
         self.lined_up = Steps(
             [
-                ("start", "both networks stand at the same moment"),
-                ("flow", "its first flow starts with the next one here"),
+                ("start", "both networks are ready at the same moment"),
+                ("flow", "its first flow starts with the next flow here"),
             ],
             self.glyphs,
         )
@@ -111,9 +111,9 @@ class GhostDialog(Question[Choice]):
         item = Item(SESSION, "this session", f"from {format_clock(self._moment)} on{said}")
         missing = ""
         if self._state.now - self._moment < _LEAST_S:
-            missing = "first freeze (space) and go back (←) to where it shall begin"
+            missing = "first freeze (space) and go back (←) to where it should begin"
         elif not self._live and self._waits_in_vain():
-            missing = f"nothing of its kind was done after {format_clock(self._moment)}"
+            missing = f"there was no action of its kind after {format_clock(self._moment)}"
         return Item(item.key, item.label, item.summary, missing)
 
     def _waits_in_vain(self) -> bool:

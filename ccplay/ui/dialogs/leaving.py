@@ -1,4 +1,4 @@
-"""The dialog before a session is left that is recorded nowhere."""
+"""The dialog before an unrecorded session is left."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class LeaveDialog(Question[bool]):
 
     HEADING = "This session is not recorded"
     START = "Menu"
-    VERB = "do it"
+    VERB = "apply"
     HINT = "tab file"
     ESCAPE = "stay"
 
@@ -38,8 +38,8 @@ class LeaveDialog(Question[bool]):
         self._replaces: Path | None = None
         items = [
             Item(_SAVE, "save and leave", "the recording, into the file below", unsaved.lost),
-            Item(_LEAVE, "leave", "nothing of it is kept"),
-            Item(_STAY, "stay", "the lab goes on"),
+            Item(_LEAVE, "leave", "nothing is kept"),
+            Item(_STAY, "stay", "the lab keeps running"),
         ]
         self.menu = Menu(items, self.glyphs, pointed=_LEAVE if unsaved.lost else _SAVE)
         read = partial(path_of, suffix=_SUFFIX)

@@ -1,4 +1,4 @@
-"""How wide each column of the table of what flows is: whole names come first."""
+"""Widths of the columns in the table of traffic: whole names take precedence."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 MARKS = 3
-"""Cells before the name: what is selected, the mark, the sign of what is wrong or traced."""
+"""Cells before the name: pointer, glyph, and the sign of a warning or a trace."""
 
 WRONG = "!"
-"""After the mark of a flow that its algorithm does no good."""
+"""Sign after the glyph of a flow with a misbehaving algorithm."""
 
 _WIDE = 56
-"""From this width on units are spelt out."""
+"""Width from which units are spelled out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,22 +20,22 @@ class Columns:
     """The widths of all columns, blanks between them included."""
 
     width: int
-    """Of the whole table."""
+    """Width of the whole table."""
     name: int
     cc: int
     cwnd: int
     rtt: int
     rate: int
     retr: int
-    """0 where names of algorithms need its room."""
+    """0 if names of algorithms need its room."""
     path: int = 0
     """0 where there is no room for source and destination."""
     tight: bool = False
-    """Whether they need that of blanks and units, too: RTTs are in milliseconds without saying."""
+    """Whether names also need the room of blanks and units: RTTs are then plain milliseconds."""
 
     @property
     def wide(self) -> bool:
-        """Whether units are spelt out."""
+        """Whether units are spelled out."""
         return self.width >= _WIDE
 
     @property
@@ -49,7 +49,7 @@ class Columns:
         return self.width - self.indent
 
     def numbers(self, cwnd: str, rtt: str, rate: str, retr: str) -> str:
-        """Return what stands in the last columns, to the right of each."""
+        """Return the last columns, right-aligned."""
         text = f"{cwnd:>{self.cwnd}}{rtt:>{self.rtt}}{rate:>{self.rate}}"
         return text + (f"{retr:>{self.retr}}" if self.retr else "")
 
@@ -57,13 +57,13 @@ class Columns:
 def columns(
     width: int, names: Iterable[str], algorithms: Iterable[str], paths: Iterable[str] = ()
 ) -> Columns:
-    """Return columns in which the names of traffic and algorithms are whole, where that can be.
+    """Return columns with whole names of traffic and algorithms, if possible.
 
     Paths have one only where all of them are whole beside everything else.
     """
     wide = width >= _WIDE
     cwnd, rtt, rate, retr = (6, 8, 13, 6) if wide else (5, 6, 6, 5)
-    # Traffic may be called anything up to 16 characters.
+    # Names of traffic have up to 16 characters.
     shortest, longest = (4, 10) if wide else (3, 6)
     name = min(max([shortest, *(len(each) + 1 for each in names)]), longest)
     cc = max([10 if wide else 8, *(len(each) + 1 for each in algorithms)])
@@ -71,7 +71,7 @@ def columns(
     if cc > room - retr:
         retr = 0
     if tight := cc > room:
-        # cwnd stands right of a blank, and three digits of an RTT right of another.
+        # cwnd follows a blank, and three digits of an RTT another.
         room += cwnd + rtt - 8
         cwnd = rtt = 4
     cc = min(cc, room - retr)

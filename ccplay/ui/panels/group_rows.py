@@ -31,7 +31,7 @@ def rows(view: View, group: Group, cells: Columns, numbers: Numbers) -> list[lis
     found: list[list[Run]] = [
         [
             (view.glyphs.chosen if chosen else " ", f"bold {view.ink('cursor')}"),
-            (view.flow_mark(group.first), f"bold {ink}"),
+            (view.flow_glyph(group.first), f"bold {ink}"),
             (WRONG if wrong else " ", f"bold {view.ink('bad')}"),
             (name, f"{bold}{ink}"),
             (f"{fit(group.cc, cells.cc - 1, view.glyphs.ellipsis)} ", bold + view.ink("text")),
@@ -46,7 +46,7 @@ def rows(view: View, group: Group, cells: Columns, numbers: Numbers) -> list[lis
         means = numbers(_mean(cwnd), _mean(rtt), _mean(rate), _mean(retr))
         found.append([(f"{blank}{fit('mean', cells.cc)}{means}", muted)])
     if chosen and count > 1:
-        mark, own = view.flow_mark(view.selected or ""), view.flow_ink(view.selected or "")
+        mark, own = view.flow_glyph(view.selected or ""), view.flow_ink(view.selected or "")
         flow = f"{mark} {view.selected}"
         found.append([(f"{blank}keys act on ", muted), (flow, f"bold {own}")])
     return found

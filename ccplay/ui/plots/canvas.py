@@ -28,16 +28,16 @@ from ccplay.ui.plots.strokes import Stroke
 from ccplay.ui.themes import mixed
 
 _LANES = 12
-"""A trace shows its mark every so many columns."""
+"""Columns between two glyphs of a trace."""
 
 _SHORT = 8
-"""The mark of an earlier run is this many times as short as one of now."""
+"""Factor by which marks of an earlier run are shorter."""
 
 _STEADY_S = 10.0
 """Seconds before the newest moment whose values the axis has room for, however short the window."""
 
 _FAINT = 0.55
-"""So far on the way to the background the ink of a band lies, and that of a dim trace."""
+"""Share of the way to the background at which the inks of bands and dim traces lie."""
 
 
 class Canvas(Sheet):
@@ -67,7 +67,7 @@ class Canvas(Sheet):
         return max(self.height - 2, 1)
 
     def blank(self, width: int, height: int) -> None:
-        """Forget all that was drawn; a value axis that is held stays."""
+        """Discard everything drawn; a value axis that is held stays."""
         super().blank(width, height)
         self.picture = None
         self._bars.clear()
@@ -109,7 +109,7 @@ class Canvas(Sheet):
         if before is not None and not fresh:
             columns = self._stale(before, picture)
         if self._long and self._bars.count(picture, columns, picture.width / self.columns):
-            # A line of bars more is one less for values.
+            # One more line of bars leaves one less for values.
             fresh, columns = True, range(self.columns)
         drawn = self._read(picture, columns)
         if not fresh and before is not None and self._outgrows(picture, drawn, before.until):
@@ -130,7 +130,7 @@ class Canvas(Sheet):
     def _fit(self, picture: Picture, drawn: Sequence[Stroke]) -> None:
         start = picture.left
         if picture.cursor is None and not self._long:
-            # It shall not follow each sawtooth up and down where the window is short.
+            # In a short window the axis would follow each sawtooth up and down.
             start = min(start, picture.until - _STEADY_S)
         self.scale.fit(_peak(picture, drawn, start), self._high // 4 + 1)
 

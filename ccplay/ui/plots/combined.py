@@ -15,7 +15,7 @@ _PEAK_SLICES = 60
 
 @dataclass(frozen=True, slots=True)
 class ShiftedTrace:
-    """What another session showed, moved in time to lie under this one.
+    """A trace of another session, shifted in time to lie under this one.
 
     It is known up to the right edge already.
     """

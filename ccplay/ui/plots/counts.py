@@ -11,7 +11,7 @@ from ccplay.ui.plots.scale import short
 
 
 class Bars:
-    """Remembers the columns that are over; a live one costs one column a frame."""
+    """Caches complete columns: live bars cost one column a frame."""
 
     def __init__(self) -> None:
         self._grown: list[dict[int, float]] = []
@@ -19,12 +19,12 @@ class Bars:
         """Which of the picture's counters have a line, from the top: those that grew at all."""
 
     def clear(self) -> None:
-        """Forget all columns."""
+        """Discard all columns."""
         self._grown.clear()
         self.lines.clear()
 
     def count(self, picture: Picture, columns: Sequence[int], slot: float) -> bool:
-        """Count in ``columns`` of ``slot`` seconds; say whether one more counter has a line."""
+        """Count in ``columns`` of ``slot`` seconds; return whether another counter has a line."""
         before = len(self.lines)
         while len(self._grown) < len(picture.counts):
             self._grown.append({})

@@ -28,9 +28,9 @@ def flow_pen(view: View, name: str, *, dim: bool = False) -> Pen:
     """Return how a flow is drawn, fainter where it stands back."""
     return Pen(
         view.flow_ink(name),
-        mark=view.flow_mark(name),
+        mark=view.flow_glyph(name),
         lane=view.number(name) * 5 % LANES,
-        ascii=view.flow_mark(name),
+        ascii=view.flow_glyph(name),
         dim=dim,
     )
 
@@ -115,7 +115,7 @@ def runs(view: View, variable: Variable, factor: float) -> list[Run]:
 
 def _flow_run(view: View, name: str, value: float, variable: Variable) -> Run:
     bold = "bold " if name == view.selected else ""
-    text = f" {view.flow_mark(name)} {write(variable, value)}"
+    text = f" {view.flow_glyph(name)} {write(variable, value)}"
     return text, bold + view.flow_ink(name)
 
 
@@ -130,7 +130,7 @@ def _group_runs(
     runs: list[Run] = []
     for group in sorted(groups, key=lambda group: group.chosen(view) != view.selected):
         value = sum(known[flow.name] for flow in group.flows) / len(group.flows) * factor
-        text = f" {view.flow_mark(group.first)} {group.cc} {write(variable, value)}"
+        text = f" {view.flow_glyph(group.first)} {group.cc} {write(variable, value)}"
         bold = "bold " if group.chosen(view) == view.selected else ""
         runs.append((text, bold + view.flow_ink(group.first)))
     return runs

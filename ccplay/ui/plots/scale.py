@@ -8,7 +8,7 @@ from ccplay.units import format_clock
 
 _HEADROOM = 1.04
 _SHRINK = 0.6
-"""Below this share of the axis the values must fall before it shrinks: it shall not jump about."""
+"""Share of the axis below which values must fall before it shrinks, so that it does not jump."""
 
 _DECADES = 4
 """Number of powers of ten that a logarithmic axis covers at most."""
@@ -38,7 +38,7 @@ _TIME_STEPS = (
 
 
 class Scale:
-    """A value axis that grows at once and shrinks with reluctance."""
+    """A value axis that grows immediately and shrinks with hysteresis."""
 
     def __init__(self, least: float = 1.0) -> None:
         self.least = least
@@ -50,7 +50,7 @@ class Scale:
         self.step = 1.0
 
     def fit(self, peak: float, labels: int) -> bool:
-        """Make room for ``peak`` with at most ``labels`` steps; say whether the axis changed."""
+        """Make room for ``peak`` with at most ``labels`` steps; return whether the axis changed."""
         if self.held and self.top:
             return False
         needed = max(peak * _HEADROOM, self.least)
@@ -70,7 +70,7 @@ class Scale:
         return changed
 
     def forget(self) -> None:
-        """Fit anew whatever comes next, unless the axis is held."""
+        """Fit the next values from scratch, unless the axis is held."""
         if not self.held:
             self.top = 0.0
 
@@ -139,7 +139,7 @@ def moment(seconds: float) -> str:
 
 
 def whole(value: float) -> str:
-    """Write a value without a fraction; one that nobody can read at a glance, short."""
+    """Write a value without a fraction; a long one is abbreviated."""
     return f"{value:.0f}" if value < 1e7 else short(value)
 
 

@@ -1,4 +1,4 @@
-"""What a plot draws: values over time, each as the span that it covers in a slice of time."""
+"""The lines of a plot: values over time, each as its span within a slice of time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LONG_S = 0.8
 value: a sawtooth would be a solid block. There its median is drawn."""
 
 _HOLD = 3.5
-"""So many intervals of its series a value stands for; after that there is a gap."""
+"""Sampling intervals for which a value holds; after that there is a gap."""
 
 _LEAST_S = 0.1
 """Seconds of a counter below which it has no rate: single ACKs would look like peaks."""
