@@ -238,7 +238,7 @@ class MainScreen(
 
     def _has_other_height(self) -> bool:
         """Say whether the table needs another height; one that lost few lines keeps its rows."""
-        if time.monotonic() - self._numbers_at < 1 / _NUMBERS_HZ - 0.5 / self._fps:
+        if self.clock() - self._numbers_at < 1 / _NUMBERS_HZ - 0.5 / self._fps:
             return False
         before, lines = self._lines, flows.height(self.view)
         if before - _SPARE_LINES <= lines <= before:
