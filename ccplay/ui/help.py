@@ -179,6 +179,22 @@ def _explanations(glyphs: Glyphs, keymap: Keymap) -> list[tuple[str, list[Keys]]
             [
                 (" ".join(glyphs.flow_glyphs[:8]), "flows 1 to 8, in plots and table"),
                 ("UDP", "received rate, loss and mean one-way delay, over the last second"),
+                (
+                    "many",
+                    "from four on the others are dimmed; o draws the selected one alone",
+                ),
+                (
+                    "groups",
+                    "one line for each algorithm (G): its mean over the band from least to most",
+                ),
+                (
+                    "stacked",
+                    "goodput up to the link's rate, queues by class (T): none counts by flow",
+                ),
+                (
+                    "table",
+                    "d sorts by the next column, D reverses; / shows what contains a text",
+                ),
                 ("short", "transfers done and under way, median and 99th percentile of FCT"),
             ],
         ),

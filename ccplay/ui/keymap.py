@@ -77,10 +77,15 @@ def _taken(keymap: Keymap) -> tuple[str, str] | None:
             if key == App.COMMAND_PALETTE_BINDING:
                 return name, f"{quote(shown(key))} opens the palette"
             for other in REMAPPABLE:
-                if other != name and key in keymap.keys(other):
+                if other != name and key in keymap.keys(other) and not _share(name, other, key):
                     said = f"{quote(shown(key))} is the key of {other}: give that another one"
                     return name, said
     return None
+
+
+def _share(one: str, other: str, key: str) -> bool:
+    """Whether two ids have a key in common from the start: only one of them acts at a time."""
+    return all(key in normalized(REMAPPABLE[name].key) for name in (one, other))
 
 
 def normalized(keys: str) -> list[str]:

@@ -34,6 +34,7 @@ from ccplay.session.session import Session
 from ccplay.state.lab_state import LabState
 from ccplay.ui import bindings, selection
 from ccplay.ui.actions.lab import LabActions
+from ccplay.ui.actions.listing import ListingActions
 from ccplay.ui.actions.look import LookActions
 from ccplay.ui.actions.playback import PlaybackActions
 from ccplay.ui.actions.saving import SavingActions
@@ -60,10 +61,15 @@ _NUMBERS_HZ = 4.0
 
 _SHEETS = ("header", "banner", "network", "flows", "ribbon", "events", "footer", "too-small")
 
+_SPARE_LINES = 2
+"""Number of lines that the table may have too many: plots that change height are drawn anew."""
+
 LIVE_ONLY = ("dialog", "mark", "stop", "capture", "trace")
 
 
-class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, UndoActions, Painter):
+class MainScreen(
+    PlaybackActions, LabActions, LookActions, ListingActions, SavingActions, UndoActions, Painter
+):
     """Draws the session at the playhead; asks for commands and never assumes their success."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings.MAIN
@@ -99,6 +105,7 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, UndoAc
         self._numbers_at = 0.0
         self._told = 0
         self._ribbon = ribbon.Ribbon()
+        self._lines = 0
         self._laid_out: tuple[Network | None, str | None] = (None, None)
         self._state = session.state
         self.marks = Marks(self)
@@ -133,8 +140,11 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, UndoAc
     def lay_out(self, width: int, height: int) -> None:
         """Place every part on a terminal of ``width`` by ``height`` cells."""
         self.set_class(width < LEAST[0] or height < LEAST[1], "-small")
-        table = 58 if width >= _WIDE else 38
-        self._bands["top"].styles.height = max(min((height - 4) // 4, network.height(self.view)), 5)
+        table = 38 if width < _WIDE else min(58 + max(width - 140, 0) // 2, 72)
+        # The table comes before the plots, which still have most of the screen.
+        drawing = min((height - 4) // 4, network.height(self.view))
+        listing = min((height - 4) * 2 // 5, self._lines)
+        self._bands["top"].styles.height = max(drawing, listing, 5)
         self._bands["bottom"].styles.height = max(min((height - 6) // 4, 12), 4)
         self._sheets["flows"].styles.width = table
         self._sheets["network"].styles.width = width - table
@@ -161,7 +171,8 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, UndoAc
             return
         if self.session.state is not self._state:
             self._take_over(self.session.state)
-        if (shown := (self.view.network, self.view.link)) != self._laid_out:
+        shown = (self.view.network, self.view.link)
+        if self._has_other_height() or shown != self._laid_out:
             self._laid_out = shown
             self.lay_out(*self.size)
         if self.view.unread:
@@ -175,6 +186,16 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, UndoAc
         self._draw_plots(self.view)
         self.paint()
         self._tell()
+
+    def _has_other_height(self) -> bool:
+        """Say whether the table needs another height; one that lost few lines keeps its rows."""
+        if self.clock() - self._numbers_at < 1 / _NUMBERS_HZ - 0.5 / self._fps:
+            return False
+        before, lines = self._lines, flows.height(self.view)
+        if before - _SPARE_LINES <= lines <= before:
+            return False
+        self._lines = lines
+        return True
 
     def _take_over(self, state: LabState) -> None:
         """Draw from another state: the whole recording replaces the glimpse."""
@@ -239,10 +260,15 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, UndoAc
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Omit keys without an effect."""
+        if self.listing.typing:
+            # Any other key is a letter of the filter.
+            return action == "select_flow"
         if action in LIVE_ONLY:
             return self.session.live
         if action in ("put_mark", "leave_mark"):
             return self.marks.carried is not None
+        if action == "show_all":
+            return bool(self.listing.text)
         if action == "enlarge":
             return isinstance(place := parameters[0], int) and self.plots.has(place)
         if action == "speed":

@@ -97,6 +97,10 @@ class Look:
         """Return the colour of an earlier run in place of ``colour``."""
         return mixed(colour, self.colours["ghost"], _FADED)
 
+    def toned(self, colour: str, share: float) -> str:
+        """Return a colour ``share`` of the way to the background."""
+        return mixed(colour, str(self.textual_theme.background), share)
+
 
 def load_looks(
     complain: Callable[[str], None] | None = None, folders: Iterable[Path] | None = None

@@ -80,7 +80,8 @@ def test_the_colour_blind_theme_tells_everything_apart(vision: str) -> None:
     """Any two of its flows, and drops, marks and the queue, at a glance and by everybody."""
     look = read_look(assets("themes") / "colourblind.toml")
     signs = [look.colours[name] for name in ("drop", "mark", "queue")]
-    for colours, least in ((look.flows[:8], 12.0), (look.flows[:4], 15.0), (signs, 15.0)):
+    queued = (*look.flows[:8], look.colours["queue"])
+    for colours, least in ((queued, 12.0), (look.flows[:4], 15.0), (signs, 15.0)):
         distance, one, other = nearest_pair(colours, vision)
         assert distance >= least, f"{one} and {other}"
 
@@ -106,6 +107,12 @@ def test_distances_are_those_of_ciede2000(
 def test_every_flow_has_a_colour_of_its_own(look: Look) -> None:
     assert len(set(look.flows)) == len(look.flows) >= 8
     assert len(set(look.ca_states)) == len(look.ca_states) == 5
+
+
+def test_the_queue_has_a_colour_of_its_own(look: Look) -> None:
+    """No flow's, nor near one; greys on paper lie nearer, and the queue's is the lightest."""
+    least = 0.05 if look.name == "print" else 0.1
+    assert min(closest((look.colours["queue"], flow), "normal") for flow in look.flows) >= least
 
 
 @pytest.mark.parametrize(

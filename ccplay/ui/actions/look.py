@@ -119,9 +119,9 @@ class LookActions(Actions):
         from ccplay.ui.events_screen import EventsScreen  # noqa: PLC0415 - as above
 
         look, glyphs = self.appearance.look, self.appearance.glyphs
-        self.app.push_screen(EventsScreen(self._lines, look, glyphs))
+        self.app.push_screen(EventsScreen(self._all_lines, look, glyphs))
 
-    def _lines(self) -> list[Entry]:
+    def _all_lines(self) -> list[Entry]:
         """Return the log up to the moment shown, and the toasts that are not from it."""
         log = self.view.entries(len(self.session.state.log))
         texts = {each.text for each in self.session.state.log}

@@ -26,6 +26,9 @@ LIVE = (
     ("way-back", "way back"),
     ("theme", "theme"),
     ("variable", "values"),
+    ("alone", "alone"),
+    ("groups", "groups"),
+    ("filter", "filter"),
 )
 """The ids of keys of a live session, and a word for each."""
 
@@ -43,6 +46,9 @@ PAST = (
     ("events", "events"),
     ("quit", "quit"),
     ("variable", "values"),
+    ("alone", "alone"),
+    ("groups", "groups"),
+    ("filter", "filter"),
 )
 """The same of a recording."""
 

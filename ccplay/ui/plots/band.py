@@ -11,6 +11,7 @@ from textual.widget import Widget
 
 from ccplay.ui.plots import own_values
 from ccplay.ui.plots.canvas import Canvas
+from ccplay.ui.plots.subjects import adds_up
 from ccplay.ui.plots.table import DEFAULT, PANES, plot_at, room, toggled
 from ccplay.ui.plots.titles import title_row
 from ccplay.ui.view import View
@@ -106,6 +107,11 @@ class Band(Horizontal):
             words = canvas.axis_words
             left, right = title_row(plot_at(view, name), view, canvas.width - 2 - len(words))
             canvas.title([*left, (words, f"bold {view.ink('text')}")], right)
+
+    def adds_up(self, view: View) -> bool:
+        """Say whether a plot that is shown can be stacked."""
+        panes = [plot_at(view, name) for name in self.shown]
+        return any(adds_up(view, line) for pane in panes for line in pane.lines(view))
 
     def offers(self, view: View) -> Iterator[tuple[str, str, Callable[[], object]]]:
         """Yield the palette's entries for each plot: text, meaning, and function."""
