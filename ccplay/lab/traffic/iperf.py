@@ -1,9 +1,17 @@
-"""Where the versions of iperf3 differ: from 3.16 on each connection has a thread of its own."""
+"""What is known of iperf3: where it can be held, and where its versions differ.
+
+From 3.16 on each connection has a thread of its own.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import re
+
+from ccplay.lab.traffic.holding import Hold
+
+BEFORE_DATA = Hold("connect", passed=1)
+"""Its first connection is that by which both ends agree on everything; the next ones carry data."""
 
 _THREADED = (3, 16)
 _VERSION = re.compile(r"iperf (\d+)\.(\d+)")
