@@ -28,6 +28,8 @@ class Hello(Event, frozen=True):
     network: Network
     build: Build | None = None
     """What was asked for; None in recordings made before it was kept."""
+    starts_together: bool = False
+    """Whether the lab takes ``StartTogether``; labs of 0.1 do not."""
     title: Annotated[str, msgspec.Meta(max_length=500)] = ""
     """What was run, in its scenario's words; a recorder adds it, a lab leaves it empty."""
 
@@ -167,6 +169,8 @@ class Failed(Event, frozen=True):
 
     command: AnyCommand | None
     message: str
+    due: Moment | None = None
+    """When the timeline wanted it, of what was to start together."""
 
 
 class Health(Event, frozen=True):

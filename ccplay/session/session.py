@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from itertools import groupby
+from typing import Protocol, cast
 
 from ccplay.errors import CcplayError
-from ccplay.model.commands import AnyCommand
+from ccplay.model.commands import AnyCommand, StartTogether
 from ccplay.model.events import AnyEvent, Failed, Log
-from ccplay.session.due_steps import DueStep, Outbox
+from ccplay.model.traffic_commands import StartTraffic
+from ccplay.session.due_steps import DueStep, Outbox, moment_of
 from ccplay.session.manual_overrides import ByHand
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sinks import Sink
@@ -133,8 +135,16 @@ class Session:
             due, skipped = self._by_hand.spare(due, hello.network)
             for text in skipped:
                 self._take(Log(t=self.state.now, level="info", text=text))
-        for step in due:
-            self._send(step.command, step)
+        for at, steps in groupby(due, lambda step: moment_of(step) if step.together else None):
+            if at is None:
+                for step in steps:
+                    self._send(step.command, step)
+                continue
+            commands: list[StartTraffic] = []
+            for step in steps:
+                self._outbox.note(step)
+                commands.append(cast("StartTraffic", step.command))
+            self._source.send(StartTogether(at=at, commands=commands))
 
     def _send(self, command: AnyCommand, step: DueStep | None) -> None:
         self._outbox.note(step)

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
+from typing import cast
 
 import msgspec
 
 from ccplay.model.commands import Build, TraceFlow
 from ccplay.model.traffic import started_by, stopped_by
+from ccplay.model.traffic_commands import StartTraffic
 from ccplay.scenario.values import Step
 from ccplay.session.due_steps import DueStep
 from ccplay.state.lab_state import LabState
+
+
+_LEAD_S, _LEAD_EACH_S = 0.3, 0.03
+"""How long before its moment a lab prepares traffic, and for each of one moment: about three times
+what that takes an idle machine."""
 
 
 class Script:
@@ -21,6 +29,7 @@ class Script:
 
     def __init__(self, timeline: Sequence[Step]) -> None:
         self._waiting = list(timeline)
+        self._began = False
         commands = [step.command for step in timeline]
         stopped = {kind.name_of(each) for each in commands if (kind := stopped_by(each))}
         self._ending = [
@@ -45,7 +54,13 @@ class Script:
         What a person starts by hand must not take a name of the script's.
         """
         traces = any(isinstance(step.command, TraceFlow) for step in self._waiting)
-        return msgspec.structs.replace(build, reserved=self.names, traces=traces)
+        first = [cast("StartTraffic", step.command) for step in self._first()]
+        return msgspec.structs.replace(build, reserved=self.names, traces=traces, first=first)
+
+    def _first(self) -> list[Step]:
+        """Return the starts of the first moment that nothing else precedes."""
+        at_once = (each for each in self._waiting if each.after is None and each.at_s <= 0)
+        return list(takewhile(lambda step: started_by(step.command) is not None, at_once))
 
     @property
     def waiting(self) -> tuple[Step, ...]:
@@ -56,18 +71,33 @@ class Script:
         """Return the steps whose moment has come, the earliest first, each once."""
         if state.ready_at is None or not self._waiting:
             return []
-        moments = [(self._moment(step, state), step) for step in self._waiting]
-        due = [
-            (moment, step) for moment, step in moments if moment is not None and moment <= state.now
-        ]
-        if not due:
-            return []
-        self._waiting = [step for moment, step in moments if moment is None or moment > state.now]
+        if not self._began:
+            self._began = True
+            if state.hello is not None and state.hello.build is not None:
+                # Those the lab starts by itself, and has.
+                for step in self._first()[: len(state.hello.build.first)]:
+                    self._waiting.remove(step)
+        moments = ((self._moment(step, state), step) for step in self._waiting)
+        known = [(moment, step) for moment, step in moments if moment is not None]
         # A stable sort: steps of one moment keep the order of the file.
-        return [
-            DueStep(moment, step.command, step.place)
-            for moment, step in sorted(due, key=lambda pair: pair[0])
-        ]
+        known.sort(key=lambda pair: pair[0])
+        together = state.hello is not None and state.hello.starts_together
+        horizon = state.now + (self._lead_s(known, state.now) if together else 0.0)
+        due: list[DueStep] = []
+        for moment, step in known:
+            starts = together and started_by(step.command) is not None
+            if moment > (horizon if starts else state.now):
+                # Nothing overtakes a step that comes before it.
+                break
+            due.append(DueStep(moment, step.command, step.place, together=starts))
+            self._waiting.remove(step)
+        return due
+
+    @staticmethod
+    def _lead_s(known: Sequence[tuple[float, Step]], now: float) -> float:
+        """Return how long before its moment the next traffic is to be prepared."""
+        coming = [moment for moment, step in known if moment > now and started_by(step.command)]
+        return _LEAD_S + _LEAD_EACH_S * coming.count(min(coming)) if coming else 0.0
 
     def next_at(self, state: LabState) -> float | None:
         """Return the moment, in lab time, of the next step that is known; None without one."""

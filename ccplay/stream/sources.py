@@ -12,7 +12,7 @@ from typing import BinaryIO, Protocol
 
 from ccplay.errors import ROOT_REMEDY, LabError, RecordingError, WireError
 from ccplay.files.reading import open_regular
-from ccplay.model.commands import AnyCommand, Build
+from ccplay.model.commands import Build, Order
 from ccplay.model.events import AnyEvent, Building, Ended
 from ccplay.stream import wire
 from ccplay.stream.limits import RecordingLimits
@@ -46,7 +46,7 @@ class Source(Protocol):
         While a guest boots, ``Building`` says so before.
         """
 
-    def send(self, command: AnyCommand) -> None:
+    def send(self, command: Order) -> None:
         """Pass a command on, without waiting; its outcome comes as an event."""
 
     async def close(self) -> None:
@@ -149,7 +149,7 @@ class LabSource:
         self.send(self._build)
         return self._process
 
-    def send(self, command: AnyCommand) -> None:
+    def send(self, command: Order) -> None:
         """Write a command to the lab's stdin."""
         if self._process is None or self._process.stdin is None or self._closing:
             return
@@ -291,7 +291,7 @@ class ReplaySource:
                 await asyncio.sleep(0)
                 turn_ends = time.monotonic() + _TURN_S
 
-    def send(self, command: AnyCommand) -> None:
+    def send(self, command: Order) -> None:
         """Do nothing: the past takes no commands."""
 
     async def close(self) -> None:

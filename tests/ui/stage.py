@@ -28,7 +28,7 @@ class Lab:
     live: bool = True
     sent: list[AnyCommand] = field(default_factory=list)
 
-    def send(self, command: AnyCommand) -> None:
+    def send(self, command: Order) -> None:
         self.sent.append(command)
 
 

@@ -263,7 +263,7 @@ class SyntheticSource:
         if self.stays:
             await asyncio.Event().wait()
 
-    def send(self, command: AnyCommand) -> None:
+    def send(self, command: Order) -> None:
         """Remember the command."""
         self.sent.append(command)
 

@@ -74,7 +74,7 @@ class Obedient:
                     self.done.append(command)
                     yield Applied(t=t, command=command)
 
-    def send(self, command: AnyCommand) -> None:
+    def send(self, command: Order) -> None:
         self._asked.append(command)
 
     async def close(self) -> None:

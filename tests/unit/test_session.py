@@ -49,7 +49,7 @@ class Told:
         if self.error:
             raise self.error
 
-    def send(self, command: AnyCommand) -> None:
+    def send(self, command: Order) -> None:
         self.sent.append(command)
 
     async def close(self) -> None:
@@ -105,7 +105,7 @@ async def test_an_answer_carries_the_moment_at_which_its_step_was_due(tmp_path: 
             return [waiting.pop(0)] if waiting and state.phase == "ready" else []
 
     class Asked(Told):
-        def send(self, command: AnyCommand) -> None:
+        def send(self, command: Order) -> None:
             super().send(command)
             if len(self.sent) == 1:
                 session.send(Mark(text="by hand"))

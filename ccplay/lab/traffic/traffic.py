@@ -75,6 +75,8 @@ class Traffic:
             command, self._runners[name] = await self._starting[name]
         except asyncio.CancelledError:
             del self._kinds[name]
+            if (task := asyncio.current_task()) is not None and task.cancelling():
+                raise
             raise CommandError(f"{kind.word} {name} was stopped before it began") from None
         except BaseException:
             del self._kinds[name]
