@@ -44,7 +44,7 @@ class Build(Command, frozen=True):
     """
     traces: bool = False
     """Whether flows are going to be traced, for which the lab then gets ready beforehand."""
-    first: Annotated[list[StartTraffic], MANY] = []
+    first: Annotated[list[StartTraffic], FEW] = []
     """What a script starts as soon as the network stands: prepared before ``Ready``."""
     label: str = ""
     """What files that the lab writes are called; empty: after the moment."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import cast
 
 import msgspec
@@ -15,6 +15,9 @@ from ccplay.scenario.values import Step
 from ccplay.session.due_steps import DueStep
 from ccplay.state.lab_state import LabState
 
+
+_MOST_FIRST = 1000
+"""More than so many do not start with the network, but after it."""
 
 _LEAD_S, _LEAD_EACH_S = 0.3, 0.03
 """How long before its moment a lab prepares traffic, and for each of one moment: about three times
@@ -54,13 +57,14 @@ class Script:
         What a person starts by hand must not take a name of the script's.
         """
         traces = any(isinstance(step.command, TraceFlow) for step in self._waiting)
-        first = [cast("StartTraffic", step.command) for step in self._first()]
+        first = [cast("StartTraffic", step.command) for step in self._first(_MOST_FIRST)]
         return msgspec.structs.replace(build, reserved=self.names, traces=traces, first=first)
 
-    def _first(self) -> list[Step]:
-        """Return the starts of the first moment that nothing else precedes."""
+    def _first(self, most: int) -> list[Step]:
+        """Return the starts of the first moment that nothing else precedes, ``most`` of them."""
         at_once = (each for each in self._waiting if each.after is None and each.at_s <= 0)
-        return list(takewhile(lambda step: started_by(step.command) is not None, at_once))
+        starts = takewhile(lambda step: started_by(step.command) is not None, at_once)
+        return list(islice(starts, most))
 
     @property
     def waiting(self) -> tuple[Step, ...]:
@@ -75,23 +79,29 @@ class Script:
             self._began = True
             if state.hello is not None and state.hello.build is not None:
                 # Those the lab starts by itself, and has.
-                for step in self._first()[: len(state.hello.build.first)]:
-                    self._waiting.remove(step)
+                self._take(self._first(len(state.hello.build.first)))
         moments = ((self._moment(step, state), step) for step in self._waiting)
         known = [(moment, step) for moment, step in moments if moment is not None]
         # A stable sort: steps of one moment keep the order of the file.
         known.sort(key=lambda pair: pair[0])
         together = state.hello is not None and state.hello.starts_together
         horizon = state.now + (self._lead_s(known, state.now) if together else 0.0)
-        due: list[DueStep] = []
+        due, taken = list[DueStep](), list[Step]()
         for moment, step in known:
             starts = together and started_by(step.command) is not None
             if moment > (horizon if starts else state.now):
                 # Nothing overtakes a step that comes before it.
                 break
             due.append(DueStep(moment, step.command, step.place, together=starts))
-            self._waiting.remove(step)
+            taken.append(step)
+        self._take(taken)
         return due
+
+    def _take(self, steps: Sequence[Step]) -> None:
+        """Let steps wait no longer."""
+        if steps:
+            taken = {id(each) for each in steps}
+            self._waiting = [each for each in self._waiting if id(each) not in taken]
 
     @staticmethod
     def _lead_s(known: Sequence[tuple[float, Step]], now: float) -> float:

@@ -31,6 +31,10 @@ _TURN_S = 0.01
 """Seconds that a replay is read before other tasks run."""
 
 
+_LAST_S = 5.0
+"""Seconds for the end of a killed process and of its output: what it has left behind may hold its
+pipes open, or the kernel be busy with it, for ever."""
+
 _BEAT_S = 1.0
 """Seconds between reports of a booting guest."""
 
@@ -112,9 +116,10 @@ class LabSource:
         finally:
             # The lab's end is seen only where all that it still says is read, by one reader.
             await lines.aclose()
-            ending = self._end(process)
-            await _drop(process)
+            ending, dropping = self._end(process), asyncio.create_task(_drop(process))
             await ending
+            await asyncio.wait({dropping}, timeout=_LAST_S)
+            dropping.cancel()
             talk.cancel()
 
     async def _heard(self, process: asyncio.subprocess.Process) -> AsyncGenerator[bytes | Building]:
@@ -178,7 +183,8 @@ class LabSource:
         except TimeoutError:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
-            await process.wait()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), _LAST_S)
 
     async def _listen_to_stderr(self, process: asyncio.subprocess.Process) -> None:
         async for line in _lines(process.stderr, _LONGEST_WORDS, last=True):
