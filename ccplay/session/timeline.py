@@ -15,7 +15,6 @@ from ccplay.scenario.values import Step
 from ccplay.session.due_steps import DueStep
 from ccplay.state.lab_state import LabState
 
-
 _MOST_FIRST = 1000
 """More than so many do not start with the network, but after it."""
 

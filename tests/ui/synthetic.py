@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 
-from ccplay.model.commands import AnyCommand, SetCongestionControl, SetQdisc
+from ccplay.model.commands import AnyCommand, Order, SetCongestionControl, SetQdisc
 from ccplay.model.events import (
     AnyEvent,
     Applied,

@@ -11,6 +11,7 @@ from ccplay.assets import assets
 from ccplay.model.commands import (
     AnyCommand,
     Mark,
+    Order,
     SetCongestionControl,
     SetLink,
     SetQdisc,

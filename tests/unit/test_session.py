@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ccplay.errors import LabError, RecordingError
-from ccplay.model.commands import AnyCommand, Build, Mark
+from ccplay.model.commands import AnyCommand, Build, Mark, Order
 from ccplay.model.events import AnyEvent, Applied, Ended, Failed, Hello, Log, Ready
 from ccplay.model.network import Topology
 from ccplay.model.topologies import plan

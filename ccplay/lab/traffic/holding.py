@@ -58,7 +58,7 @@ class Held:
     """A program under a filter. ``install`` in the child before exec, then ``attach``."""
 
     def __init__(self, hold: Hold) -> None:
-        """Raises ``OSError`` where that is not known of this machine."""
+        """Make the filter. Raises ``OSError`` where it is not known how on this machine."""
         calls = _CALLS.get(platform.machine())
         if calls is None:
             raise OSError(errno.ENOSYS, f"seccomp is not known on {platform.machine()}")
@@ -145,4 +145,3 @@ class Held:
             with contextlib.suppress(OSError):
                 answer = bytearray(_ANSWER.pack(question, 0, 0, _CONTINUE))
                 fcntl.ioctl(self._listener, _SEND, answer)
-

@@ -1,8 +1,8 @@
 """How each kind of traffic is started: one function a kind, in one table.
 
 Each takes a command within bounds that has its name and both hosts, and the gate that its first
-packet is to pass; it returns the command as it was carried out, with what runs. All raise ``CommandError``, ``UnsupportedError`` or
-``LabError``.
+packet is to pass; it returns the command as it was carried out, with what runs. All raise
+``CommandError``, ``UnsupportedError`` or ``LabError``.
 """
 
 from __future__ import annotations
