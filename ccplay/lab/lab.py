@@ -27,7 +27,6 @@ from ccplay.lab.probe.tracing import Tracing
 from ccplay.lab.queues.rate_accuracy import DrainMeter
 from ccplay.lab.reloading import Reloader
 from ccplay.lab.traffic import congestion
-from ccplay.lab.traffic.gate import passed
 from ccplay.lab.traffic.misbehaviour import Watchdog
 from ccplay.lab.traffic.together import LONGEST_S, Together, start_at
 from ccplay.lab.traffic.traffic import Traffic
@@ -253,7 +252,7 @@ class Lab:
         if cc := getattr(command, "cc", None):
             await congestion.prepare(cc, self._tell)
         if isinstance(command, StartTraffic):
-            return await self._traffic.start(command, passed(self.clock))
+            return await self._traffic.start(command)
         if isinstance(command, StopTraffic):
             self._traffic.stop(command)
             return command

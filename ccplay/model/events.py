@@ -143,8 +143,8 @@ class TraceLost(Event, frozen=True):
 
 
 MOST_LATE_S = 0.5
-"""An idle machine takes 0.03 s to carry out a step, and 0.05 s more for each flow that starts at
-the same moment. Beyond this the timeline that ran is not the one in the file."""
+"""Seconds of lateness beyond which the timeline that ran is not the one in the file. An idle
+machine takes 0.03 s to carry out a step; traffic is prepared beforehand and is 0.002 s late."""
 
 
 class Applied(Event, frozen=True):

@@ -118,8 +118,7 @@ class LabSource:
             await lines.aclose()
             ending, dropping = self._end(process), asyncio.create_task(_drop(process))
             await ending
-            await asyncio.wait({dropping}, timeout=_LAST_S)
-            dropping.cancel()
+            await dropping
             talk.cancel()
 
     async def _heard(self, process: asyncio.subprocess.Process) -> AsyncGenerator[bytes | Building]:
@@ -185,6 +184,9 @@ class LabSource:
                 process.kill()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(process.wait(), _LAST_S)
+        for stream in (process.stdout, process.stderr):
+            if stream is not None:
+                asyncio.get_running_loop().call_later(_LAST_S, stream.feed_eof)
 
     async def _listen_to_stderr(self, process: asyncio.subprocess.Process) -> None:
         async for line in _lines(process.stderr, _LONGEST_WORDS, last=True):

@@ -26,7 +26,7 @@ class Lab:
 
     state: LabState
     live: bool = True
-    sent: list[AnyCommand] = field(default_factory=list)
+    sent: list[Order] = field(default_factory=list)
 
     def send(self, command: Order) -> None:
         self.sent.append(command)

@@ -15,6 +15,7 @@ from ccplay.model.commands import (
     SetCongestionControl,
     SetLink,
     SetQdisc,
+    StartTogether,
     TraceFlow,
     UntraceFlow,
 )
@@ -76,6 +77,7 @@ class Obedient:
                     yield Applied(t=t, command=command)
 
     def send(self, command: Order) -> None:
+        assert not isinstance(command, StartTogether)
         self._asked.append(command)
 
     async def close(self) -> None:

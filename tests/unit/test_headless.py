@@ -17,7 +17,7 @@ from ccplay.errors import LabError, UnsupportedError
 from ccplay.experiment import headless, trial
 from ccplay.experiment.run_options import RunOptions
 from ccplay.experiment.runner import Experiment
-from ccplay.model.commands import Build, Mark, Order
+from ccplay.model.commands import Build, Mark, Order, StartTogether
 from ccplay.model.events import AnyEvent, Applied, Ended, Failed, Ready
 from ccplay.model.samples import Sweep
 from ccplay.model.traffic_commands import StartFlow, StartPing, StopFlow
@@ -91,6 +91,7 @@ class QuickLab:
                 ]
             case _:
                 pass
+        assert not isinstance(command, StartTogether)
         self._answers.append(Applied(t=t, command=command))
 
     async def close(self) -> None:

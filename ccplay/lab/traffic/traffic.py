@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ccplay.errors import CommandError
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.probe.probe import Probe
-from ccplay.lab.traffic.gate import Entry
+from ccplay.lab.traffic.gate import Entry, passed
 from ccplay.lab.traffic.site import Classifier, Connected, Runner, Site
 from ccplay.lab.traffic.starting import STARTERS
 from ccplay.model.base import LONGEST_NAME, Event
@@ -56,10 +56,10 @@ class Traffic:
         """By name what has been started, also what is about to start."""
         probe.after_sweep.append(self._watch)
 
-    async def start(self, command: S, entry: Entry) -> S:
+    async def start(self, command: S, entry: Entry | None = None) -> S:
         """Start traffic and return ``command`` with every name filled in.
 
-        Its first packet passes ``entry``.
+        Its first packet passes ``entry``; without one it is sent at once.
 
         Raises ``CommandError``, ``UnsupportedError``, ``LabError``.
         """
@@ -70,6 +70,7 @@ class Traffic:
         check(command, f"{kind.word} {name}")
         command = replace(command, **{kind.field: name}, src=src, dst=dst)
         self._kinds[name] = kind
+        entry = entry or passed(self._site.clock)
         self._starting[name] = asyncio.create_task(STARTERS[kind.name](command, self._site, entry))
         try:
             command, self._runners[name] = await self._starting[name]
