@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from asyncio.subprocess import Process, SubprocessStreamProtocol
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from pathlib import Path
@@ -74,7 +75,8 @@ class LabSource:
         self._grace_s = grace_s
         self._argv = list(argv)
         self._build = build
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: Process | None = None
+        self._transport: asyncio.SubprocessTransport | None = None
         self._last_words: deque[str] = deque(maxlen=12)
         self._closing = False
         self._ending: asyncio.Task[None] | None = None
@@ -121,7 +123,7 @@ class LabSource:
             await dropping
             talk.cancel()
 
-    async def _heard(self, process: asyncio.subprocess.Process) -> AsyncGenerator[bytes | Building]:
+    async def _heard(self, process: Process) -> AsyncGenerator[bytes | Building]:
         """Yield the lines of stdout; before the first, each second, how far a guest has booted."""
         lines, begun = _lines(process.stdout, wire.LONGEST_LINE), time.monotonic()
         first = asyncio.ensure_future(anext(lines, None))
@@ -138,9 +140,12 @@ class LabSource:
             first.cancel()
             await asyncio.wait({first})
 
-    async def _start(self) -> asyncio.subprocess.Process:
+    async def _start(self) -> Process:
+        loop = asyncio.get_running_loop()
         try:
-            self._process = await asyncio.create_subprocess_exec(
+            # As ``create_subprocess_exec`` does it, which keeps what closes the pipes to itself.
+            self._transport, protocol = await loop.subprocess_exec(
+                lambda: SubprocessStreamProtocol(limit=_CHUNK, loop=loop),
                 *self._argv,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
@@ -150,6 +155,7 @@ class LabSource:
             )
         except OSError as error:
             raise LabError(f"can't start the lab: {self._argv[0]}: {error.strerror}") from None
+        self._process = Process(self._transport, protocol, loop)
         self.send(self._build)
         return self._process
 
@@ -167,14 +173,14 @@ class LabSource:
             # Whoever waits for it may be cancelled, but never the end itself.
             await asyncio.shield(self._end(self._process))
 
-    def _end(self, process: asyncio.subprocess.Process) -> asyncio.Task[None]:
+    def _end(self, process: Process) -> asyncio.Task[None]:
         """Return the one task that ends the lab."""
         self._closing = True
         if self._ending is None:
             self._ending = asyncio.create_task(self._close(process))
         return self._ending
 
-    async def _close(self, process: asyncio.subprocess.Process) -> None:
+    async def _close(self, process: Process) -> None:
         if process.stdin is not None:
             process.stdin.close()
         try:
@@ -184,11 +190,10 @@ class LabSource:
                 process.kill()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(process.wait(), _LAST_S)
-        for stream in (process.stdout, process.stderr):
-            if stream is not None:
-                asyncio.get_running_loop().call_later(_LAST_S, stream.feed_eof)
+        if self._transport is not None:
+            asyncio.get_running_loop().call_later(_LAST_S, self._transport.close)
 
-    async def _listen_to_stderr(self, process: asyncio.subprocess.Process) -> None:
+    async def _listen_to_stderr(self, process: Process) -> None:
         async for line in _lines(process.stderr, _LONGEST_WORDS, last=True):
             words = _text(line).rstrip()
             if words == wire.GUEST_RUNS:
@@ -234,7 +239,7 @@ async def _lines(
         yield bytes(rest)
 
 
-async def _drop(process: asyncio.subprocess.Process) -> None:
+async def _drop(process: Process) -> None:
     """Read stdout to its end, for nobody."""
     while process.stdout is not None and await process.stdout.read(_CHUNK):
         pass

@@ -258,7 +258,7 @@ async def test_a_lab_that_was_killed_is_not_waited_for_while_others_hold_its_pip
     reading = asyncio.create_task(session.run())
     try:
         async with asyncio.timeout(10):
-            while session.state.hello is None:
+            while session.state.hello is None:  # noqa: ASYNC110 - nobody tells of it
                 await asyncio.sleep(0.01)
             await source.close()
             await reading
