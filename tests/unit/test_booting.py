@@ -49,7 +49,7 @@ async def test_each_stage_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
                 lab.send(Mark(text="go on"))
     assert steps == [
         "booting a full kernel in a virtual machine",
-        "the virtual machine runs, the lab starts in it",
+        "the virtual machine is running, the lab is starting in it",
     ]
     assert [type(each) for each in told if not isinstance(each, Building)] == [type(HELLO), Ended]
 
@@ -61,7 +61,7 @@ async def test_a_recording_begins_with_hello_all_the_same(
     session = Session(lab, sinks=[Recorder(path)])
     async with asyncio.timeout(DEADLINE_S):
         running = asyncio.create_task(session.run())
-        for stage in ("booting", "the lab starts"):
+        for stage in ("booting", "the lab is starting"):
             while session.state.building is None or stage not in session.state.building.step:  # noqa: ASYNC110 - the state tells no one
                 await asyncio.sleep(0.001)
             assert session.state.phase == "starting"

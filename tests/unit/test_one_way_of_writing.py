@@ -26,7 +26,7 @@ FUNCTIONS = {"copy", "move", "link"}
 
 MODULES = {"os", "shutil", "tempfile", "io", "gzip", "bz2", "lzma", "zipfile", "tarfile", "sqlite3"}
 
-NOT_FILES = {"self", "state", "self._bypass", "self.account", "outlet", "self._directory"}
+NOT_FILES = {"self", "state", "self._bypass", "self.account", "outlet", "self._directory", "here"}
 """What has an ``open`` that opens no file, or one to read it."""
 
 ALLOWED = {
@@ -50,6 +50,7 @@ ALLOWED = {
     ("report/data/export.py", "parquet.ParquetWriter"): "into an open file",
     ("report/figures/fonts.py", "font.save"): "into an open file, or a buffer",
     ("report/figures/svg.py", "figure.savefig"): "into a buffer",
+    ("ui/pictures/png.py", "drawn.save"): "the same",
     ("report/figures/files.py", "figure.savefig"): "into an open file",
 }
 """Calls by file and words, each with the reason why it is all right."""

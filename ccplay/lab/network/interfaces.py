@@ -1,4 +1,4 @@
-"""Counters of every interface and of its queue's drops, read once at the end."""
+"""Counters of every interface and drops of its queue, read once at the end."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ccplay.lab.network.rtnl import RouteSocket, traffic_control
 
 
 def carried(namespace: Namespace) -> dict[str, tuple[int, int, int, int]]:
-    """Return by interface the packets and bytes that it sent and received; proc(5), net/dev.
+    """Return packets and bytes sent and received, by interface; proc(5), net/dev.
 
-    Raises ``OSError`` where the node is gone.
+    Raises ``OSError`` if the node is gone.
     """
     lines = Path(f"/proc/{namespace.pid}/net/dev").read_text(encoding="ascii").splitlines()
     found = {}
@@ -25,7 +25,7 @@ def carried(namespace: Namespace) -> dict[str, tuple[int, int, int, int]]:
 
 
 def dropped(routes: RouteSocket) -> dict[int, int]:
-    """Return by interface index the packets that its root queue and all below it have dropped."""
+    """Return the packets dropped by an interface's root queue and all below it, by index."""
     found = {}
     for answer in routes.dump(traffic_control(RTM_GETQDISC, 0, 0, ())):
         if answer["parent"] == TC_H_ROOT:

@@ -1,8 +1,8 @@
-"""How each kind of traffic is started: one function a kind, in one table.
+"""Starts each kind of traffic: one function for each kind, in one table.
 
-Each takes a command within bounds that has its name and both hosts, and the gate that its first
-packet is to pass; it returns the command as it was carried out, with what runs. All raise
-``CommandError``, ``UnsupportedError`` or ``LabError``.
+Each takes a command within bounds that has its name and both hosts, and the entry of the gate that
+its first packet passes. Each returns the command as it was carried out, and the running traffic.
+All raise ``CommandError``, ``UnsupportedError`` or ``LabError``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _BEFORE_FIRST_ARRIVAL = Hold("sched_yield")
 
 
 async def _flow(command: StartFlow, site: Site, entry: Entry) -> tuple[StartFlow, Flow]:
-    """Return once iperf3 runs; ``FlowStarted`` follows when its connections are open."""
+    """Start iperf3 and return; ``FlowStarted`` follows when its connections are open."""
     name, src, dst = command.flow or "", command.src or "", command.dst or ""
     command = replace(command, cc=site.choose_cc(src, command.cc))
 
@@ -93,7 +93,7 @@ async def _ping(command: StartPing, site: Site, entry: Entry) -> tuple[StartPing
 
 
 async def _udp(command: StartUdp, site: Site, entry: Entry) -> tuple[StartUdp, Udp]:
-    """Return once iperf3 runs; ``UdpStarted`` follows when it sends."""
+    """Start iperf3 and return; ``UdpStarted`` follows when it sends."""
     name, src, dst = command.udp or "", command.src or "", command.dst or ""
     port, (sport,) = site.ports.server(), site.ports.senders(1)
     udp = Udp(command, site.emit, site.clock, site.bypass, port=port, sport=sport)
@@ -171,4 +171,4 @@ STARTERS: dict[str, _Starter] = {
     "udp": _udp,
     "short-flows": _short_flows,
 }
-"""By the name of a kind of traffic."""
+"""Functions that start traffic, by the name of its kind."""
