@@ -124,19 +124,20 @@ class Flow:
         # Without a bypass it starts some round trips later.
         with contextlib.suppress(UnsupportedError):
             self._bypass.open(self.src, self.dst, self.port)
-        try:
-            argv = self._client_argv(address)
-            client, self._started = await entry.start(sender, argv, BEFORE_DATA)
-        except BaseException:
-            server.kill()
-            for stream in self._streams:
-                self._probe.untrack(stream)
-            raise
+        argv = self._client_argv(address)
+        client, self._started = await entry.start(sender, argv, BEFORE_DATA)
         self._read = Reading(self._started, 0)
         client.ignore_output()
         self._programs.append(client)
         self._tasks.append(asyncio.create_task(self._attend(server, client)))
         self._look_again(CLOSE_S)
+
+    def abandon(self) -> None:
+        """Leave nothing of a start that failed."""
+        for program in self._programs:
+            program.kill()
+        for stream in self._streams:
+            self._probe.untrack(stream)
 
     def watch(self) -> None:
         """Process a sweep: the connections may be open, and the limit may be near."""

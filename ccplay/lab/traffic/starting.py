@@ -62,7 +62,11 @@ async def _flow(command: StartFlow, site: Site, entry: Entry) -> tuple[StartFlow
         flow.watched = await site.watched(src, dst, streams)
     address = site.address(dst)
     with site.admitted(tcp_packets("flows", name, address, flow.port)):
-        await flow.start(site.namespace(dst), address, site.namespace(src), entry)
+        try:
+            await flow.start(site.namespace(dst), address, site.namespace(src), entry)
+        except BaseException:
+            flow.abandon()
+            raise
     return command, flow
 
 
