@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
@@ -28,6 +28,7 @@ from ccplay.lab.queues.rate_accuracy import DrainMeter
 from ccplay.lab.reloading import Reloader
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.misbehaviour import Watchdog
+from ccplay.lab.traffic.together import LONGEST_S, Together, start_at
 from ccplay.lab.traffic.traffic import Traffic
 from ccplay.model.base import Event
 from ccplay.model.commands import (
@@ -41,6 +42,7 @@ from ccplay.model.commands import (
     SetLink,
     SetQdisc,
     StartCapture,
+    StartTogether,
     StopCapture,
     TraceFlow,
     UntraceFlow,
@@ -167,7 +169,7 @@ class Lab:
             label=self._build.label,
         )
         self._stack.push_async_callback(self._captures.close)
-        self._emit(Ready(t=self.clock()))
+        await self._start_first(self._build.first)
         sweeping = asyncio.create_task(self._sweep_forever())
         self._stack.callback(sweeping.cancel)
         if library.custom:
@@ -176,6 +178,18 @@ class Lab:
             )
             reloading = asyncio.create_task(reloader.watch())
             self._stack.callback(reloading.cancel)
+
+    async def _start_first(self, commands: Sequence[StartTraffic]) -> None:
+        """Report that the network stands, and let what is to start with it go at that moment."""
+        together = self._together(commands)
+        await together.prepare(self.clock() + LONGEST_S)
+        ready = Ready(t=self.clock())
+        together.open()
+        self._emit(ready)
+        await together.answer(ready.t)
+
+    def _together(self, commands: Sequence[StartTraffic]) -> Together:
+        return Together(commands, self._traffic, self._emit, self.clock, self._tell)
 
     def _progress(self, step: str, done: int, total: int) -> None:
         self._emit(Building(t=self.clock(), step=step, done=done, total=total))
@@ -225,6 +239,10 @@ class Lab:
         return [os.getpid(), *self._shaper.processes]
 
     # --- commands ---------------------------------------------------------------------------
+
+    async def start_together(self, order: StartTogether) -> None:
+        """Start traffic at its moment, and answer each command."""
+        await start_at(order.at, self._together(order.commands), self.clock)
 
     async def apply(self, command: AnyCommand) -> AnyCommand:
         """Carry a command out and return it with every name filled in.

@@ -28,6 +28,8 @@ class Hello(Event, frozen=True):
     network: Network
     build: Build | None = None
     """The requested network; None in older recordings."""
+    starts_together: bool = False
+    """Whether the lab takes ``StartTogether``; labs of 0.1 do not."""
     title: Annotated[str, msgspec.Meta(max_length=500)] = ""
     """Title of the scenario; a recorder adds it, a lab leaves it empty."""
 
@@ -141,8 +143,8 @@ class TraceLost(Event, frozen=True):
 
 
 MOST_LATE_S = 0.5
-"""An idle machine takes 0.03 s to carry out a step, and 0.05 s more for each flow that starts at
-the same moment. Beyond this the timeline that ran is not the one in the file."""
+"""Seconds of lateness beyond which the timeline that ran is not the one in the file. An idle
+machine takes 0.03 s to carry out a step; traffic is prepared beforehand and is 0.002 s late."""
 
 
 class Applied(Event, frozen=True):
@@ -167,6 +169,8 @@ class Failed(Event, frozen=True):
 
     command: AnyCommand | None
     message: str
+    due: Moment | None = None
+    """When the timeline wanted it, of what was to start together."""
 
 
 class Health(Event, frozen=True):

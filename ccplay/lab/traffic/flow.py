@@ -14,6 +14,8 @@ from ccplay.lab.network.netns import Namespace
 from ccplay.lab.probe.probe import Counters, Probe
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.bypass import Bypass
+from ccplay.lab.traffic.gate import Entry
+from ccplay.lab.traffic.iperf import BEFORE_DATA
 from ccplay.lab.traffic.moments import (
     CLOSE_S,
     Reading,
@@ -101,7 +103,9 @@ class Flow:
         """Algorithm requested for its connections; None once they are open or have ended."""
         return None if self._told or self.ended.is_set() else self._command.cc
 
-    async def start(self, receiver: Namespace, address: str, sender: Namespace) -> None:
+    async def start(
+        self, receiver: Namespace, address: str, sender: Namespace, entry: Entry
+    ) -> None:
         """Start both programs; ``FlowStarted`` comes once the connections are open.
 
         Raises ``LabError`` with iperf3's own message if it does not start.
@@ -120,13 +124,20 @@ class Flow:
         # Without a bypass it starts some round trips later.
         with contextlib.suppress(UnsupportedError):
             self._bypass.open(self.src, self.dst, self.port)
-        self._started = self._clock()
+        argv = self._client_argv(address)
+        client, self._started = await entry.start(sender, argv, BEFORE_DATA)
         self._read = Reading(self._started, 0)
-        client = await Program.start(sender, self._client_argv(address))
         client.ignore_output()
         self._programs.append(client)
         self._tasks.append(asyncio.create_task(self._attend(server, client)))
         self._look_again(CLOSE_S)
+
+    def abandon(self) -> None:
+        """Leave nothing of a start that failed."""
+        for program in self._programs:
+            program.kill()
+        for stream in self._streams:
+            self._probe.untrack(stream)
 
     def watch(self) -> None:
         """Process a sweep: the connections may be open, and the limit may be near."""
