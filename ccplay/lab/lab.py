@@ -123,7 +123,7 @@ class Lab:
         self._stack.push_async_callback(engine.close)
         self._stack.callback(library.close)
         await engine.prepare()
-        built = building.build(self.network, self._progress)
+        built = building.build(self.network, self._progress, self._build.seed)
         self._built: BuiltNetwork = built
         self._shaper = self._stack.enter_context(Shaper(built, engine, self.clock))
         for done, (link, setting) in enumerate(settings):
@@ -322,4 +322,5 @@ def _setting(command: SetLink) -> LinkSetting:
         jitter_us=command.jitter_us,
         loss=command.loss,
         mark=command.mark,
+        down=command.down,
     )

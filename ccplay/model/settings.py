@@ -77,3 +77,7 @@ MARK = Field(
     label="mark",
     hint="CE from 20 packets on; none: never",
 )
+DOWN = Field(
+    FLAG,
+    "Take the cable down, both directions of it, or up again; packets take another path if any",
+)

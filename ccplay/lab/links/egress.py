@@ -43,6 +43,8 @@ class Egress:
         """None until a mark threshold is set."""
         self.classes: list[SharedQueue] = []
         """Where there are any, each has a queue, and the link itself has none."""
+        self.down: bool | None = None
+        """None as long as nobody has taken the cable down."""
         self.touched = False
         self._routes = routes
         self._index = index
