@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
-from ccplay.model.base import Count, Event, Moment, WallTime
+from ccplay.model.base import FEW, Count, Event, Moment, Name, WallTime
 from ccplay.model.commands import AnyCommand, Build
 from ccplay.model.network import Network
 from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TraceSamples
@@ -70,6 +70,19 @@ class Misbehaved(Event, frozen=True):
     cc: str
     wrong: str = ""
     """What it does, such as ``keeps cwnd at 1``; empty: not any more, or not this program."""
+
+
+class FlowPath(Event, frozen=True):
+    """Which of several paths a connection's packets take from now on, as the kernel's routes say.
+
+    It comes with the flow's start, and again where a cable that goes down or up changes it. None
+    comes between hosts that have one path only.
+    """
+
+    flow: Name
+    """The connection: ``flow/2`` is stream 2."""
+    links: Annotated[list[str], FEW]
+    """Names of the links from its sender to its receiver; empty where there is no path now."""
 
 
 class InterfaceCounters(Event, frozen=True):
@@ -223,6 +236,7 @@ AnyEvent: TypeAlias = (
     | LinkChanged
     | HostChanged
     | Misbehaved
+    | FlowPath
     | InterfaceCounters
     | CaptureStarted
     | CaptureEnded

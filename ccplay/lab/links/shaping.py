@@ -31,6 +31,9 @@ from ccplay.model.values import LinkSetting, Qdisc
 OFFLOADS_ABOVE = 200_000_000
 """Bits per second: above it one core can't carry every frame alone through the path."""
 
+_taken: set[bytes] = set()
+"""Queues, as JSON, that have been tried: a network has the same one on many links."""
+
 
 def delay_engine(
     name: str, tell: Tell, seed: int, forked: LineProcess | None = None
@@ -294,7 +297,10 @@ class Shaper:
 
 
 def _tried(qdisc: Qdisc) -> Qdisc:
-    """Return a queue validated and tried."""
+    """Return a queue validated and tried; what the kernel has taken once it takes again."""
     qdisc = qdiscs.validate(qdisc)
-    qdiscs.rehearse(qdisc)
+    image = msgspec.json.encode(qdisc)
+    if image not in _taken:
+        qdiscs.rehearse(qdisc)
+        _taken.add(image)
     return qdisc

@@ -175,18 +175,21 @@ class Routing:
 
     # --- paths ------------------------------------------------------------------------------
 
-    def path(self, src: str, dst: str, sport: int, dport: int) -> list[Link]:
-        """Return the links that a TCP connection's packets take, as the kernel of each node has it.
+    def path(
+        self, ends: tuple[str, str], ports: tuple[int, int], protocol: int = socket.IPPROTO_TCP
+    ) -> list[Link]:
+        """Return the links that the packets of a connection take, from one host to the other.
 
-        It is asked only where a node has several next hops. Empty where there is no path.
+        The kernel is asked wherever a node has several next hops. Empty where there is no path.
         """
+        src, dst = ends
         network, taken, node = self._remaining, list[Link](), src
         addresses = self.network.address(src), self.network.address(dst)
         while node != dst:
             hops = network.next_hops(node, dst)
             if len(hops) > 1 and taken:
                 arrival = self._index(network.opposite(taken[-1]))
-                request = requests.lookup(addresses, arrival, socket.IPPROTO_TCP, sport, dport)
+                request = requests.lookup(addresses, arrival, protocol, *ports)
                 index = requests.interface_of(self._socket(node).ask(request))
                 hops = [link for link in hops if self._index(link) == index]
             if not hops:

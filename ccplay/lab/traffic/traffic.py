@@ -10,7 +10,10 @@ from msgspec.structs import replace
 
 from ccplay.errors import CommandError
 from ccplay.lab.network.netns import Namespace
+from ccplay.lab.network.routing import Routing
 from ccplay.lab.probe.probe import Probe
+from ccplay.lab.traffic.flow import Flow
+from ccplay.lab.traffic.paths import PathFinder
 from ccplay.lab.traffic.site import Classifier, Connected, Runner, Site
 from ccplay.lab.traffic.starting import STARTERS
 from ccplay.model.base import LONGEST_NAME, Event
@@ -18,6 +21,7 @@ from ccplay.model.fields import check
 from ccplay.model.network import Network
 from ccplay.model.traffic import TRAFFIC, TrafficKind, started_by, stopped_by
 from ccplay.model.traffic_commands import StartTraffic, StopTraffic
+from ccplay.model.traffic_events import FlowEnded, FlowStarted
 
 S = TypeVar("S", bound=StartTraffic)
 
@@ -39,14 +43,16 @@ class Traffic:
         network: Network,
         *,
         classifier: Classifier | None = None,
+        routing: Routing | None = None,
         reserved: Iterable[str] = (),
     ) -> None:
         """``namespace`` gives a node's; events come by ``emit`` at times of ``clock``.
 
-        ``classifier`` hears of packets before there are any. Names that are ``reserved`` must be
-        asked for.
+        ``classifier`` hears of packets before there are any. ``routing`` knows which of several
+        paths they take. Names that are ``reserved`` must be asked for.
         """
         self._reserved = set(reserved)
+        self._paths = None if routing is None else PathFinder(routing, network, emit, clock)
         self._probe, self._emit, self._network = probe, emit, network
         self._site = Site(namespace, probe, self._tell, clock, network, classifier=classifier)
         self._runners: dict[str, Runner] = {}
@@ -149,6 +155,19 @@ class Traffic:
         if (kind := _ENDS.get(type(event))) is not None:
             self._site.dismiss(kind.plural, kind.name_of(event) or "")
         self._emit(event)
+        if self._paths is None:
+            return
+        if isinstance(event, FlowStarted):
+            flow = self._runners.get(event.flow)
+            if isinstance(flow, Flow):
+                self._paths.follow(flow)
+        elif isinstance(event, FlowEnded):
+            self._paths.forget(event.flow)
+
+    def find_paths(self) -> None:
+        """Report which paths running flows take now, where that has changed."""
+        if self._paths is not None:
+            self._paths.look()
 
     def _watch(self) -> None:
         for each in self._sampled.values():

@@ -33,7 +33,7 @@ def fabric(
     upwards = [
         f"{low}->{high}" for tier in tiers.values() for low, high in tier if low in routers
     ]
-    downwards = [f"{high}->{low}" for tier in reversed(tiers.values()) for low, high in tier]
+    downwards = [f"{high}->{low}" for tier in reversed([*tiers.values()]) for low, high in tier]
     return assemble(
         topology,
         {

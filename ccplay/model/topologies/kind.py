@@ -39,7 +39,7 @@ def counted(parameter: Field, count: int) -> str:
 
 def goes_without_saying(parameter: Field, count: int) -> bool:
     """Return whether a network has one of something because nobody asked for more."""
-    return count == parameter.default == 1
+    return count == 1 and parameter.default == 1
 
 
 class TopologyKind(msgspec.Struct, frozen=True):

@@ -1,0 +1,64 @@
+"""Networks of several paths: all hosts reach each other, flows spread, cables go down and up."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.lab.namespaced import call
+
+CASES = "tests.lab.fabric_cases"
+
+KINDS = [
+    ("linear", {"routers": 3}),
+    ("star", {"hosts": 3}),
+    ("leaf-spine", {"leaves": 2, "spines": 2, "hosts": 2}),
+    ("super-spine", {"hosts": 1}),
+    ("fat-tree", {"k": 4}),
+    ("loopless", {"hosts": 1}),
+]
+
+
+@pytest.mark.parametrize("rootless", [False, True], ids=["root", "rootless"])
+@pytest.mark.parametrize(("kind", "parameters"), KINDS, ids=[kind for kind, _ in KINDS])
+def test_all_hosts_reach_each_other(kind: str, parameters: dict[str, int], rootless: bool) -> None:
+    assert call(f"{CASES}:stands", kind, parameters, rootless=rootless) >= 2
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        ("cable", ["h1 does not reach h2 (and 1 other pair of hosts)", "leaf1 does not forward"]),
+        ("forwarding", ["h1 does not reach h2", "spine1 does not forward"]),
+        ("nothing", []),
+    ],
+)
+def test_a_pair_that_can_t_talk_is_named_with_the_hop(what: str, words: list[str]) -> None:
+    said = call(f"{CASES}:broken", what)
+    assert bool(said) == bool(words)
+    for each in words:
+        assert each in said
+
+
+def test_64_flows_spread_over_two_spines_the_same_way_each_time() -> None:
+    """Three standard deviations of a fair coin: 64 · ½ ± 12."""
+    first = call(f"{CASES}:spread", 1)
+    assert first["surprises"] == []
+    assert set(first["taken"]) == {"spine1", "spine2"}
+    assert all(20 <= count <= 44 for count in first["taken"].values())
+    assert call(f"{CASES}:spread", 1) == first
+
+
+def test_routes_follow_cables_that_go_down_and_up() -> None:
+    seen = call(f"{CASES}:detour")["seen"]
+    assert [each[1] for each in seen] == [
+        ["spine2"],
+        ["spine1", "spine2"],
+        ["spine1"],
+        [""],
+        ["spine2"],
+        ["spine1", "spine2"],
+        [""],
+        ["spine1", "spine2"],
+    ], seen
+    # With all of its cables down a host has no path to the others, so there is nothing to prove.
+    assert [each[2] for each in seen] == ["all"] * 3 + [seen[3][2]] + ["all"] * 2 + [seen[6][2], "all"]
