@@ -22,8 +22,14 @@ from ccplay.lab.network.netns import Namespace
 from ccplay.lab.network.rtnl import NetlinkError, RouteSocket
 from ccplay.model.network import Link, Network
 
-_HASH_POLICY = {"net.ipv4.fib_multipath_hash_policy": 1}
-"""Addresses, protocol and ports decide the next hop, not addresses alone."""
+_CHOICE = {
+    # Addresses, protocol and ports. Policy 1 would take these too, but rather the hash that a
+    # packet's own socket gave it at random, which no lookup knows and a timeout changes
+    # (fib_multipath_hash, sk_rethink_txhash); policy 3 never does.
+    "net.ipv4.fib_multipath_hash_fields": 0x37,
+    "net.ipv4.fib_multipath_hash_policy": 3,
+}
+_CHOICE_AT_RANDOM = {"net.ipv4.fib_multipath_hash_policy": 1}
 _HASH_SEED = "net.ipv4.fib_multipath_hash_seed"
 
 Routes: TypeAlias = dict[str | None, list[str]]
@@ -36,6 +42,8 @@ class Routing:
     def __init__(self, network: Network, namespaces: dict[str, Namespace]) -> None:
         """``network`` has all cables, those that go down later as well."""
         self.network = network
+        self.knows_paths = True
+        """Whether the kernel can report which of several paths a connection takes."""
         self._namespaces = namespaces
         self._remaining = network
         self._down: set[str] = set()
@@ -57,7 +65,12 @@ class Routing:
         lacking = ""
         for router in self._choosing():
             namespace = self._namespaces[router]
-            namespace.sysctl(_HASH_POLICY)
+            try:
+                namespace.sysctl(_CHOICE)
+            except LabError as error:
+                namespace.sysctl(_CHOICE_AT_RANDOM)
+                self.knows_paths = False
+                return f"flows take one of several paths at random, and which is not known: {error}"
             # One hash for all would leave paths unused: the second router would choose as the
             # first did. 0 would be a random seed.
             own = zlib.crc32(f"{seed}/{router}".encode()) or 1

@@ -52,7 +52,11 @@ class Traffic:
         paths they take. Names that are ``reserved`` must be asked for.
         """
         self._reserved = set(reserved)
-        self._paths = None if routing is None else PathFinder(routing, network, emit, clock)
+        self._paths = (
+            PathFinder(routing, network, emit, clock)
+            if routing is not None and routing.knows_paths
+            else None
+        )
         self._probe, self._emit, self._network = probe, emit, network
         self._site = Site(namespace, probe, self._tell, clock, network, classifier=classifier)
         self._runners: dict[str, Runner] = {}
