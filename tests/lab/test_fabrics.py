@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from ccplay.model.commands import Build, SetLink
+from ccplay.model.network import Topology
+from ccplay.model.traffic_commands import StartFlow
+from ccplay.model.values import LinkSetting
+from tests.lab.conftest import running
 from tests.lab.namespaced import call
 
 CASES = "tests.lab.fabric_cases"
@@ -62,3 +67,43 @@ def test_routes_follow_cables_that_go_down_and_up() -> None:
     ], seen
     # With all of its cables down a host has no path to the others, so there is nothing to prove.
     assert [each[2] for each in seen] == ["all"] * 3 + [seen[3][2]] + ["all"] * 2 + [seen[6][2], "all"]
+
+
+async def test_a_flow_moves_to_another_path_and_back_and_its_queue_is_kept() -> None:
+    build = Build(
+        topology=Topology(kind="leaf-spine", parameters={"leaves": 2, "spines": 2, "hosts": 1}),
+        links={"bottleneck": LinkSetting(rate=10_000_000, delay_us=1_000)},
+    )
+    async with running(build) as lab:
+        lab.send(StartFlow(flow="1", src="h1", dst="h2"))
+        await lab.until(lambda state: "1" in state.flows and bool(state.flows["1"].via))
+        flow = lab.state.flows["1"]
+        first = flow.via
+        up, queue = f"{first[1]}->{first[2]}", lab.state.queues
+        await lab.until(lambda _: flow.acked > 500_000)
+
+        lab.send(SetLink(link=up, down=True))
+        await lab.until(lambda _: len(flow.paths) == 2)
+        assert flow.via[2] in {"spine1", "spine2"} - {first[2]}
+        before, carried = flow.acked, queue[up].series["bytes"].newest
+        await lab.until(lambda _: flow.acked > before + 500_000)
+        now = lab.state.link_at(up, lab.state.now)
+        assert now is not None
+        assert (now.setting.down, now.setting.rate) == (True, 10_000_000)
+        assert queue[up].series["bytes"].newest == carried
+
+        lab.send(SetLink(link=up, down=False))
+        await lab.until(lambda _: len(flow.paths) == 3)
+        assert flow.via == first
+        await lab.until(lambda _: (queue[up].series["bytes"].newest or 0) > (carried or 0) + 100_000)
+
+        # Its own cable: there is no other path, and it goes on when the cable is up again.
+        lab.send(SetLink(link="h1-leaf1", down=True))
+        await lab.until(lambda _: len(flow.paths) == 4)
+        assert flow.via == ()
+        lab.send(SetLink(link="h1-leaf1", down=False))
+        before = flow.acked
+        await lab.until(lambda _: flow.acked > before + 100_000)
+        assert flow.running
+        assert flow.via == first
+    assert not [each for each in lab.state.log if each.kind == "error"]
