@@ -80,4 +80,6 @@ MARK = Field(
 DOWN = Field(
     FLAG,
     "Take the cable down, both directions of it, or up again; packets take another path if any",
+    label="down",
+    hint="yes: both ways; no: up again",
 )
