@@ -13,7 +13,6 @@ from ccplay.model.fields import Field as Setting
 from ccplay.model.fields import fields_of
 from ccplay.model.network import BOTTLENECK, Network
 from ccplay.model.quantities import FLAG
-from ccplay.model.quantities import FLAG
 from ccplay.model.values import LinkSetting
 from ccplay.state.lab_state import LabState
 from ccplay.ui.dialogs.base import Dialog
