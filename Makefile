@@ -1,8 +1,9 @@
 # Two commands do all their own set-up on Debian and Ubuntu:
 #   make play   open the playground (without a terminal: run it headless, print the result)
 #   make test   run every test
-# make guest brings a full kernel for `ccplay --guest`: QEMU, and one of the distribution's (some 100 MB).
-# make algorithms brings clang and bpftool (400 MB), for congestion controls as BPF programs.
+# make picture draws README's picture anew, from a run of the playground.
+# make guest installs QEMU and a full kernel of the distribution for `ccplay --guest` (some 100 MB).
+# make algorithms installs clang and bpftool (400 MB), for congestion controls as BPF programs.
 
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -10,7 +11,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-# What the lab starts, and the Debian package that brings it.
+# Programs that the lab starts, and the Debian package of each.
 TOOLS := mnexec:mininet iperf3:iperf3 ping:iputils-ping wget:wget ip:iproute2 unshare:util-linux \
          iptables-legacy:iptables tcpdump:tcpdump
 missing = $(foreach t,$(1),$(if $(shell PATH=$$PATH:/usr/sbin:/sbin command -v $(word 1,$(subst :, ,$t))),,$(word 2,$(subst :, ,$t))))
@@ -19,7 +20,7 @@ VIRTUAL = $(call missing,qemu-system-x86_64:qemu-system-x86 depmod:kmod xz:xz-ut
 COMPILERS = $(call missing,clang:clang bpftool:bpftool)
 INSTALL = $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends
 
-.PHONY: play test lint check format bench wheel clean system algorithms guest
+.PHONY: play test lint check format bench wheel clean system algorithms guest picture
 
 play: $(VENV)/ready
 	@$(BIN)/ccplay
@@ -42,6 +43,13 @@ format: $(VENV)/dev
 bench: $(VENV)/dev algorithms
 	$(SUDO) $(BIN)/python -m tests.bench
 
+# Under sudo, ccplay run records as root; what it writes belongs to the caller.
+picture: $(VENV)/ready
+	@mkdir -p build && rm -f build/playground.ccplay build/playground.png
+	$(SUDO) $(BIN)/ccplay run playground --record build/playground.ccplay
+	$(BIN)/ccplay replay build/playground.ccplay --picture 0:29 --out build/playground.png
+	@mv build/playground.png scenarios/playground.png
+
 wheel: $(VENV)/dev
 	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .
 
@@ -54,7 +62,7 @@ system:
 	  $(INSTALL) $$missing >/dev/null; \
 	fi
 
-# Where they can't be had, the rest is played and tested without.
+# Where they can't be installed, everything else still works and is tested.
 algorithms: | system
 	@missing="$(strip $(COMPILERS))"; \
 	if [ -n "$$missing" ]; then \

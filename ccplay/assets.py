@@ -1,4 +1,4 @@
-"""Where things are on this machine: what ccplay ships, programs, modules of the kernel."""
+"""Paths on this machine: files shipped with ccplay, programs, modules of the kernel."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ALGORITHMS = Path(__file__).parent / "bpf" / "programs"
 """The folder of congestion controls as BPF programs."""
 
 SUFFIX = ".bpf"
-"""What the names of those that come with ccplay end in: ``vegas.bpf`` beside Linux's ``vegas``."""
+"""Suffix of the names of ccplay's algorithms: ``vegas.bpf`` beside Linux's ``vegas``."""
 
 
 @cache
@@ -30,7 +30,7 @@ def algorithms() -> dict[str, Path]:
 
 
 def module_file(name: str) -> str | None:
-    """Return the file of module ``name``, such as ``sch_codel``; None where there is none."""
+    """Return the file of module ``name``, such as ``sch_codel``; None if there is none."""
     return _files().get(name)
 
 

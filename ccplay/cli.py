@@ -25,6 +25,7 @@ from ccplay.commands import (
     run,
     schema,
     script,
+    sessions,
 )
 from ccplay.errors import CcplayError, UsageError
 from ccplay.visible import tell
@@ -64,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except OSError as error:
         if error.filename is not None:
-            # Bad names are found in many places: too long, a file where a folder should be.
+            # Bad names fail in many places: too long, or a file in place of a folder.
             tell(f"ccplay: {os.fsdecode(error.filename)}: {error.strerror}")
             return 1
         if error.errno not in _UNWRITABLE:
@@ -78,7 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _fill_closed_streams() -> None:
     """Open /dev/null for each of stdin, stdout and stderr that is closed.
 
-    Otherwise the next file opened would get that number, and receive what is printed.
+    Otherwise the next opened file would get that number and receive the output.
     """
     while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(number, True)
@@ -165,6 +166,10 @@ _COMMANDS = {
     "run": (run, "run a scenario without a screen and print its result"),
     "list": (listing, "list the scenarios that come with ccplay and those in the current folder"),
     "replay": (replay, "show a recording on the screen, at any speed"),
+    "sessions": (
+        sessions,
+        "list the last sessions of the screen, which are recorded automatically",
+    ),
     "report": (report, "write a page with figures and tables about finished runs"),
     "export": (export, "write the samples of recorded runs as tidy CSV or Parquet"),
     "compare": (compare, "show two recordings on the same axes, or compare two experiments"),

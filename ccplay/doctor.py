@@ -31,7 +31,7 @@ SMALLEST = Build(topology=Topology(kind="linear"))
 async def examine(source: Source) -> Capabilities:
     """Start a lab and return the capabilities that it reports.
 
-    Raises ``LabError`` where no lab can start.
+    Raises ``LabError`` if no lab can start.
     """
     events = source.events()
     try:
@@ -54,7 +54,7 @@ def obstacles(capabilities: Capabilities) -> list[Feature]:
 
 
 def show(capabilities: Capabilities, console: Console) -> None:
-    """Print every feature of this machine; of a missing one also the reason and the remedy."""
+    """Print every feature of this machine; for a missing one also the reason and the remedy."""
     console.print(f"kernel {capabilities.kernel}, {capabilities.privilege}\n")
     for name, heading in SECTIONS:
         table = Table(title=heading, title_justify="left", box=None, pad_edge=False)

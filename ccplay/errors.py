@@ -13,7 +13,7 @@ class CcplayError(Exception):
     exit_code = 1
 
     def __init__(self, *lines: str) -> None:
-        """Each argument is one line, also where a file's name in it has a line break."""
+        """Each argument is one line, even if a file's name in it has a line break."""
         super().__init__(*lines)
         self.lines = lines
 
@@ -28,7 +28,7 @@ class UsageError(CcplayError):
 
 
 class ScenarioError(CcplayError):
-    """A scenario file is refused; the message names the file, the place and what was meant."""
+    """A scenario file is refused; the message gives the file, the place and a suggestion."""
 
     exit_code = 3
 

@@ -29,7 +29,7 @@ _ALIASES = {"bps": "bit/s", "kbps": "kbit/s", "mbps": "mbit/s", "gbps": "gbit/s"
 
 
 class UnitError(ValueError):
-    """A number whose unit is none of its quantity's; ``known`` names those."""
+    """A number with a unit of another quantity; ``known`` lists the valid units."""
 
     def __init__(self, said: str, known: str) -> None:
         super().__init__(f"{said} (units: {known})")
@@ -56,17 +56,17 @@ PATTERNS = {
     "share": _pattern(["%"]),
     "frequency": _pattern(_FREQUENCIES),
 }
-"""What is read below, as regular expressions for other programs; a share with its sign."""
+"""Accepted quantities as regular expressions for other programs; a share with its sign."""
 
 
 def parse_rate(text: str) -> int:
-    """Read ``1.5 Mbit/s`` as bits per second. Raises ``ValueError`` saying what would fit."""
+    """Read ``1.5 Mbit/s`` as bits per second. Raises ``ValueError`` with an example."""
     known = "bit/s, kbit/s, Mbit/s, Gbit/s"
     return round(_parse(text, _RATES, "a rate such as '10 Mbit/s'", known))
 
 
 def parse_time_us(text: str) -> int:
-    """Read ``20 ms`` as microseconds. Raises ``ValueError`` saying what would fit."""
+    """Read ``20 ms`` as microseconds. Raises ``ValueError`` with an example."""
     return round(_parse(text, _TIMES_US, "a time such as '20 ms'", "us, ms, s, min, h"))
 
 
@@ -85,31 +85,31 @@ def parse_ratio(text: str) -> float:
 
 
 def parse_frequency(text: str) -> float:
-    """Read ``50 Hz``. Raises ``ValueError`` saying what would fit."""
+    """Read ``50 Hz``. Raises ``ValueError`` with an example."""
     return _parse(text, _FREQUENCIES, "a frequency such as '50 Hz'", "Hz")
 
 
 def format_rate(bits_per_second: float) -> str:
-    """Write a rate with three digits at the most: ``1.5 Mbit/s``."""
+    """Write a rate with at most three digits: ``1.5 Mbit/s``."""
     return _format(
         bits_per_second, ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1, "bit/s"))
     )
 
 
 def format_part(part: float, whole: float) -> str:
-    """Write a rate and the one that it is a part of, in the unit of that: ``1.93 of 4 Mbit/s``."""
+    """Write a rate as a part of another, in the unit of the whole: ``1.93 of 4 Mbit/s``."""
     text = format_rate(whole)
     scaled = part / whole * float(text.partition(" ")[0])
     return f"{scaled:.3g} of {text}" if scaled < 100 else f"{scaled:.0f} of {text}"
 
 
 def format_time_us(microseconds: float) -> str:
-    """Write a duration with three digits at the most: ``20 ms``."""
+    """Write a duration with at most three digits: ``20 ms``."""
     return _format(microseconds, ((1e6, "s"), (1e3, "ms"), (1, "µs")))
 
 
 def format_size(size: float) -> str:
-    """Write a number of bytes with three digits at the most, in powers of ten: ``178 kB``."""
+    """Write a number of bytes with at most three digits, in powers of ten: ``178 kB``."""
     return _format(size, ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B")))
 
 
@@ -167,7 +167,7 @@ def show_size(size: int) -> str:
 
 
 def _parse(text: str, units: dict[str, float] | dict[str, int], expected: str, known: str) -> float:
-    # Spaces in a row take quadratic time; the smallest float has some 340 digits.
+    # Repeated spaces take quadratic time; the smallest float has some 340 digits.
     match = _NUMBER.match(text) if len(text) <= _LONGEST else None
     unit = match[2].lower() if match else ""
     scale = units.get(_ALIASES.get(unit, unit))
@@ -176,7 +176,7 @@ def _parse(text: str, units: dict[str, float] | dict[str, int], expected: str, k
     if match is None or scale is None or match[1].count(".") > 1:
         raise ValueError(f"{text!r} is not {expected}")
     number = match[1].replace("_", "")
-    # Python reads an exponent to the last digit, where 7 * 0.01 is not 0.07.
+    # Python reads an exponent exactly, whereas 7 * 0.01 is not 0.07.
     return float(f"{number}e-2") if unit == "%" else float(number) * scale
 
 
@@ -192,7 +192,7 @@ def _format(value: float, units: tuple[tuple[float, str], ...]) -> str:
 
 
 def _shortest(value: int, units: tuple[tuple[int, str], ...], digits: int) -> str:
-    """Write ``value`` in the largest unit that needs no more than ``digits`` after the point."""
+    """Write ``value`` in the largest unit that needs at most ``digits`` after the point."""
     for power, unit in units:
         text = _scaled(value, power)
         if value >= 10**power and len(text.partition(".")[2]) <= digits:

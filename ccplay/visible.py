@@ -1,4 +1,4 @@
-"""Text on its way to a terminal: what the terminal would obey is shown instead."""
+"""Text for a terminal: control characters are displayed, never interpreted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def printable(text: str) -> str:
-    """Return ``text`` without what a terminal would obey rather than show."""
+    """Return ``text`` with control characters replaced."""
     if text.isprintable():
         return text
     return "".join(
@@ -30,13 +30,13 @@ def printable_value(value: Any) -> Any:
 
 
 def tell(*lines: str) -> None:
-    """Write lines to stderr, for people. A line break within one does not begin another."""
+    """Write lines to stderr, for people. A line break within a line does not begin another."""
     for line in lines:
         print(printable(line), file=sys.stderr, flush=True)
 
 
 def put(path: Path) -> None:
-    """Write a path to stdout: for a program as it is, for a terminal what it can show."""
+    """Write a path to stdout: exactly for a program, printable for a terminal."""
     if sys.stdout.isatty():
         print(printable(str(path)))
     else:

@@ -1,6 +1,8 @@
 """What holds for all tests, and the two passes of ``python -m tests``."""
 
+import os
 import signal
+import tempfile
 from collections.abc import Generator
 from pathlib import Path
 
@@ -17,6 +19,10 @@ settings.load_profile("anywhere")
 
 # A shell starts jobs in the background with SIGINT ignored, and every program here inherits that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# No test writes among the user's own sessions.
+_state = tempfile.TemporaryDirectory(prefix="ccplay-state-")
+os.environ["XDG_STATE_HOME"] = _state.name
+
 _again: set[str] = set()
 """The tests that failed beside others."""
 
@@ -40,7 +46,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Choose by name: a command line of hundreds of names could be too long."""
+    """Put the groups first, and choose by name: hundreds of names could be too long for argv."""
+    # A group runs in one worker from its first test to its last: begun late, all wait for it.
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
     if (file := config.getoption("only")) is not None:
         wanted = set(file.read_text().splitlines())
         if missing := wanted - {item.nodeid for item in items}:

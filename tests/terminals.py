@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+import pyte
+
 ENTERS, LEAVES = b"\x1b[?1049h", b"\x1b[?1049l"
 """The alternate screen; see xterm's control sequences."""
 
@@ -22,10 +24,14 @@ PATIENCE_S = 30.0
 class OnTerminal:
     """One program, the leader of a session whose controlling terminal is this one."""
 
-    def __init__(self, process: subprocess.Popen[bytes], terminal: int) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes], terminal: int, size: tuple[int, int]
+    ) -> None:
         self.process = process
         self._terminal = terminal
         self._open = True
+        self._screen = pyte.Screen(size[1], size[0])
+        self._stream = pyte.ByteStream(self._screen)
 
     def read_until(self, *wanted: bytes) -> bytes:
         """Return what is written until all of ``wanted`` was. Fails when it never is."""
@@ -35,6 +41,15 @@ class OnTerminal:
             if select.select([self._terminal], [], [], 0.1)[0]:
                 seen += self._read()
         return seen
+
+    def read_until_shown(self, *wanted: str) -> None:
+        """Read until all of ``wanted`` stands on the screen. Fails when it never does."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not all(any(each in line for line in self._screen.display) for each in wanted):
+            shown = "\n".join(self._screen.display)
+            assert time.monotonic() < deadline, f"{wanted} did not come, but\n{shown}"
+            if select.select([self._terminal], [], [], 0.1)[0]:
+                self._read()
 
     def type(self, text: bytes) -> None:
         os.write(self._terminal, text)
@@ -61,7 +76,9 @@ class OnTerminal:
         return self.process.returncode, rest
 
     def _read(self) -> bytes:
-        return os.read(self._terminal, 1 << 16)
+        data = os.read(self._terminal, 1 << 16)
+        self._stream.feed(data)
+        return data
 
 
 @contextmanager
@@ -92,7 +109,7 @@ def on_terminal(
         },
     )
     os.close(theirs)
-    shown = OnTerminal(process, ours)
+    shown = OnTerminal(process, ours, size)
     try:
         yield shown
     finally:

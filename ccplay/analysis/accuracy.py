@@ -1,4 +1,4 @@
-"""Whether the network was what it was set to be: its round trip against the links' delays."""
+"""Whether the network did what it was set to: its RTT against the links' delays."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _SMALL_PACKET_BITS = 8 * 98
 
 
 def delay_off(state: LabState) -> str | None:
-    """Say where the least RTT of a run was not that of the links; None where all is well.
+    """Return where the least RTT of a run was not that of the links; None if nowhere.
 
-    An RTT below the links' delays is never right. Above them it is wrong only by what the
-    bottleneck's queue, when it was shortest, does not explain.
+    An RTT below the links' delays is always wrong. Above them, only the part not explained by the
+    shortest queue at the bottleneck is.
     """
     worst: tuple[float, str] | None = None
     for name, least, base, slack in _round_trips(state):
@@ -26,7 +26,7 @@ def delay_off(state: LabState) -> str | None:
         off = max(least - base - slack - allowed, base - least - allowed)
         if off > 0 and (worst is None or off > worst[0]):
             text = f"the least RTT of {name} was {least / 1000:.1f} ms"
-            worst = (off, f"{text}, the links' own is {base / 1000:.1f} ms")
+            worst = (off, f"{text}, that of the links is {base / 1000:.1f} ms")
     return worst[1] if worst else None
 
 
@@ -56,7 +56,7 @@ def _least_rtts(state: LabState) -> Iterator[tuple[str, str, str, float]]:
 
 
 def _base_us(state: LabState, links: list[str]) -> float | None:
-    """Return the links' delays together, None where they vary or changed under way."""
+    """Return the sum of the links' delays; None if they vary or changed."""
     base = 0.0
     for link in links:
         settings = [change.setting for change in state.links.get(link, ())]
@@ -68,7 +68,7 @@ def _base_us(state: LabState, links: list[str]) -> float | None:
 
 
 def _shortest_wait_us(state: LabState, link: str) -> float:
-    """Return how long a small packet took at the least to get through a link's queue.
+    """Return the shortest time of a small packet in a link's queue.
 
     HTB lets one through at once while it has tokens, so this is what may be, not what must.
     """

@@ -1,4 +1,4 @@
-"""The checkpoint of a race: what every flow has when the first one of a fixed size is done."""
+"""The checkpoint of a race: bytes of every flow when the first of a fixed size is done."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def checkpoint(state: LabState, sizes: Mapping[str, int] | None = None) -> Check
 def fixed_sizes(state: LabState) -> dict[str, int]:
     """Return the flows of a fixed size and their bytes.
 
-    They stand in the order of the scenario, which repeats may start in another one; flows that
-    were started by hand come behind.
+    They are in the order of the scenario, though repeats may start them in another; flows started
+    by hand follow.
     """
     found = state.sizes
     build = state.hello.build if state.hello else None

@@ -8,19 +8,19 @@ from collections.abc import Sequence
 from ccplay.state.lab_state import Flow, LabState
 
 SHORTEST_S = 1.0
-"""Seconds that flows must have in common for their shares to mean anything."""
+"""Least seconds that flows must run together for their shares to be meaningful."""
 FAIR = 0.95
 """The index from which on flows count as converged: of two, neither has more than 61 %."""
 _STEP_S = 0.1
 _MOST_SHARES = 1_000_000
-"""So many shares are looked at: where many flows ran for long, in longer steps."""
+"""Most shares computed; many long flows are sampled in longer steps."""
 
 
 def jain(shares: Sequence[float]) -> float | None:
     """Return the fairness index of two or more shares: 1 is equal, 1/n all for one.
 
     Jain, Chiu and Hawe, "A Quantitative Measure of Fairness and Discrimination", DEC-TR-301, 1984.
-    None where nobody has anything, or nobody shares.
+    None if no flow has anything, or there is only one.
     """
     squares = math.fsum(share * share for share in shares)
     if len(shares) < 2 or not squares:
@@ -31,7 +31,7 @@ def jain(shares: Sequence[float]) -> float | None:
 def fairness(state: LabState) -> float | None:
     """Return Jain's index of the long-lived flows' goodput, over the time in which all of them ran.
 
-    None for fewer than two, or where that is less than a second.
+    None for fewer than two, or for less than a second.
     """
     together = _together(state)
     if together is None:
@@ -68,7 +68,7 @@ def converged_s(state: LabState) -> float | None:
 
 
 def _together(state: LabState) -> tuple[list[list[Flow]], float, float] | None:
-    """Return the long-lived flows, each as its streams, and from when to when all of them ran."""
+    """Return the long-lived flows, each as its streams, and the time in which all of them ran."""
     flows = [
         list(state.streams[first.name].values())
         for first in state.flows.values()

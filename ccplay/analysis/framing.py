@@ -26,7 +26,7 @@ _TOLD_S = 0.1
 
 
 class _Transfer(NamedTuple):
-    """What a flow had, its streams together."""
+    """A flow's bytes, all streams together."""
 
     name: str
     begin: float
@@ -39,7 +39,7 @@ class _Transfer(NamedTuple):
 
 
 def above_framing(state: LabState) -> str | None:
-    """Say where flows, alone or together, had more than a link carries; None where none had.
+    """Return where flows, alone or together, exceeded what a link carries; None if nowhere.
 
     The links' rates over time, their MTU and the headers count. No such result can be right.
     """
@@ -95,7 +95,7 @@ def _mtu(state: LabState, links: Sequence[str]) -> int:
 
 
 def _payload_share(mtu: int, mss: int) -> float:
-    """Return which share of the bits on the wire is payload; ``mss`` is 0 where it is not known."""
+    """Return the share of payload in the bits on the wire; ``mss`` is 0 if unknown."""
     mss = mss or max(mtu - _IP_AND_TCP - _TIMESTAMPS, 1)
     headers = mtu - mss
     if not _IP_AND_TCP <= headers <= _IP_AND_TCP + _MOST_OPTIONS:
@@ -120,7 +120,7 @@ def _together(transfers: Sequence[_Transfer]) -> Iterator[list[_Transfer]]:
 
 
 class _Link:
-    """What a direction of a link carries at the most."""
+    """Capacity of a direction of a link."""
 
     def __init__(self, changes: Sequence[LinkChanged]) -> None:
         rates = [each.setting.rate or 0 for each in changes]

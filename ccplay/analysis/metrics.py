@@ -1,6 +1,6 @@
 """Metrics of a run by name, the path of a number in its result, such as ``flows.1.fct_s``.
 
-What a scenario reports, expects and cites names them, and expectations are checked against them.
+Scenarios name them in ``figures``, ``expect`` and ``published``; expectations are checked here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ccplay.scenario.values import Case, Expectation, Scenario
 NO_METRICS = frozenset(
     ("name", "parameters", "repeat", "attempt", "checks", "health", "t", "streams", "started_s")
 )
-"""Fields of a result that are no metrics: they identify the run or tell whether to trust it."""
+"""Fields of a result that are no metrics: they identify the run or qualify its trust."""
 
 _GROUPS = {kind.group for kind in TRAFFIC} | {"queues"}
 _MEMBERS: dict[str, type[msgspec.Struct]] = {
@@ -29,7 +29,7 @@ _MEMBERS: dict[str, type[msgspec.Struct]] = {
 
 
 def metrics_of(result: CaseResult) -> dict[str, float]:
-    """Return every number that a run measured, by its place; members of lists by id or link."""
+    """Return every number measured in a run, by its path; members of lists by id or link."""
     return dict(_numbers(msgspec.to_builtins(result), ""))
 
 

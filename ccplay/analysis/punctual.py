@@ -1,4 +1,4 @@
-"""Whether the steps of a timeline took effect when they were due."""
+"""Whether the steps of a timeline took effect when due."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def late_steps(state: LabState) -> list[Applied]:
 
 
 def lateness_told(state: LabState) -> str | None:
-    """Name the step that was most behind its moment; None where each was on time."""
+    """Return the latest step; None if each was on time."""
     late = late_steps(state)
     if not late:
         return None

@@ -1,4 +1,4 @@
-"""What a queue did to its link: how long packets waited, how much of its rate was used."""
+"""The effect of a queue on its link: queueing delay and utilisation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def filling(state: LabState) -> list[Traffic]:
 
 
 def while_traffic_ran(state: LabState) -> tuple[float, float]:
-    """Return from when to when: first start to last end, all of a session without traffic."""
+    """Return the time from first start to last end, or the whole session without traffic."""
     traffic = filling(state)
     start = min((each.started for each in traffic), default=0.0)
     ends = (state.now if each.ended is None else each.ended for each in traffic)
@@ -29,9 +29,9 @@ def occupancy(state: LabState, queue: Queue, name: str) -> list[float]:
 
 
 def queueing_delays_us(state: LabState, queue: Queue) -> list[float]:
-    """Return, by sweep, how long a byte that came then had to wait: backlog over rate.
+    """Return the queueing delay by sweep: backlog over rate.
 
-    While traffic ran; empty where the link has no rate: nothing waits for it there.
+    While traffic ran; empty if the link has no rate, and so no queue.
     """
     backlog = queue.series["backlog"]
     start, end = while_traffic_ran(state)
@@ -45,7 +45,7 @@ def queueing_delays_us(state: LabState, queue: Queue) -> list[float]:
 
 
 def utilisation(state: LabState, queue: Queue) -> float | None:
-    """Return which share of its rate a link carried while traffic ran.
+    """Return the share of its rate that a link carried while traffic ran.
 
     Bytes that left the queue over those that could have; both count Ethernet headers. None
     without a rate or without traffic.
@@ -61,7 +61,7 @@ def utilisation(state: LabState, queue: Queue) -> float | None:
 
 
 def loss(queue: Queue) -> float | None:
-    """Return which share of the packets that came to a queue it dropped; None where none came."""
+    """Return the share of arriving packets that a queue dropped; None if none arrived."""
     drops, left = queue.series["drops"].last or 0.0, queue.series["packets"].last or 0.0
     return round(drops / (drops + left), 6) if drops + left else None
 
@@ -72,7 +72,7 @@ def _rate(state: LabState, link: str, t: float) -> int | None:
 
 
 def _capacity(state: LabState, link: str, start: float, end: float) -> float | None:
-    """Return how many bits a link could carry between two moments, None where it has no rate."""
+    """Return the bits that a link could carry between two moments; None without a rate."""
     changes = sorted(change.t for change in state.links.get(link, ()))
     moments = [start, *(t for t in changes if start < t < end), end]
     total = 0.0

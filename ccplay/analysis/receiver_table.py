@@ -1,4 +1,4 @@
-"""The receiver's table: what every flow has brought by each whole second, and the checkpoint."""
+"""The receiver's table: bytes delivered by every flow at each whole second, and the checkpoint."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Second:
 
 
 class Receiver:
-    """The table as it stands at one moment of a session; rows are worked out when asked for."""
+    """The table at one moment of a session; rows are computed on demand."""
 
     def __init__(self, state: LabState, until: float) -> None:
         """Look at ``state`` as it was at ``until``."""
@@ -53,7 +53,7 @@ class Receiver:
         return [row for row in rows if row is not None]
 
     def checkpoint(self) -> Checkpoint | None:
-        """Return the checkpoint, None where it had not come yet."""
+        """Return the checkpoint; None before it."""
         found = checkpoint(self._state)
         return None if found is None or found.t > self._until + _TINY_S else found
 
@@ -84,7 +84,7 @@ class Receiver:
         return Second(second, acked, rates)
 
     def _acked(self, name: str, tick: int, t: float) -> int | None:
-        """Return what a flow has brought by a moment and its sweep."""
+        """Return the bytes delivered by a flow at a moment and its sweep."""
         flow = self._state.flows[name]
         if flow.started > t:
             return None
@@ -96,7 +96,7 @@ class Receiver:
 
 
 def _bytes(flow: Flow, tick: int) -> int:
-    """Return what one stream has brought by a tick."""
+    """Return the bytes delivered by one stream at a tick."""
     acked = flow.series["bytes_acked"]
     for at in range(min(tick, acked.end - 1), acked.first - 1, -1):
         # A sweep that missed a flow leaves a gap. tcp_info counts the SYN too.

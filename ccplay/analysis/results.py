@@ -1,7 +1,7 @@
 """The shape of a result: what ``ccplay run --json`` prints.
 
-Its keys are stable: new ones may come, none goes or changes its meaning while ``format`` stays.
-What is not known is null, never NaN.
+Its keys are stable: new ones may be added, none is removed or changes its meaning within a
+``format``. Unknown values are null, never NaN.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class QueueResult(msgspec.Struct, frozen=True, kw_only=True):
     backlog_p99: float | None
     backlog_mean: float | None = None
     delay_p50_ms: float | None = None
-    """Queueing delay, backlog over rate: how long a byte that came then had to wait."""
+    """Queueing delay: backlog over rate."""
     delay_p95_ms: float | None = None
     delay_p99_ms: float | None = None
     utilisation: float | None = None
@@ -50,9 +50,9 @@ class QueueResult(msgspec.Struct, frozen=True, kw_only=True):
     drops: int
     """Packets, all disciplines together."""
     loss: float | None = None
-    """Share of the packets that came which were dropped."""
+    """Share of arriving packets that were dropped."""
     marks: int | None
-    """Packets marked with ECN's CE; null where the discipline does not mark."""
+    """Packets marked with CE; null if the discipline does not mark."""
     bytes: int
     """Bytes that left the queue, headers included."""
 
@@ -95,7 +95,7 @@ QUEUES = Table(
 
 
 class InterfaceResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What an interface has counted, from the network's beginning until all traffic had ended."""
+    """Counters of an interface, from the beginning until all traffic had ended."""
 
     id: str
     """Its name: ``r-eth1``."""
@@ -109,9 +109,9 @@ class InterfaceResult(msgspec.Struct, frozen=True, kw_only=True):
     received: int
     received_bytes: int
     dropped: int
-    """Packets that its queue did not take or threw away; they are not among those sent."""
+    """Packets dropped by its queue, which do not count as sent."""
     lost: int | None
-    """Packets sent that its link lost on purpose; null where nobody counts them."""
+    """Sent packets that its link lost on purpose; null if not counted."""
 
     @property
     def where(self) -> str:
@@ -144,16 +144,16 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     """What was expected, as the file has it."""
     why: str
     value: float | None
-    """What was measured; null where nothing was."""
+    """Measured value; null if there was none."""
     ok: bool
 
 
 class CaseResult(TrafficResults, frozen=True, kw_only=True):
-    """What one run of a case measured."""
+    """Results of one run of a case."""
 
     queues: list[QueueResult]
     interfaces: list[InterfaceResult] = msgspec.field(default_factory=list)
-    """Empty where the lab did not come to its end."""
+    """Health of the lab; empty if it died."""
     checkpoint: Checkpoint | None = None
     """When the first flow of a fixed size was done; null where none was."""
     jain: float | None = None
@@ -163,11 +163,11 @@ class CaseResult(TrafficResults, frozen=True, kw_only=True):
     checks: list[Check] = msgspec.field(default_factory=list)
     health: HealthResult
     errors: list[str]
-    """What the lab refused, what died, what never came."""
+    """Refused commands, traffic that died, and steps that never took effect."""
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the lab ran: what explains a difference between two results."""
+    """Machine of the lab, which may explain a difference between two results."""
 
     kernel: str
     cpus: int
@@ -175,7 +175,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     ccplay: str
     privilege: str
     delay_engines: list[str]
-    """Those that links of the run used."""
+    """Delay engines used by links of the run."""
     offloads: bool
     """Whether any link had TSO, GSO or GRO on."""
     sample_hz: float
@@ -188,7 +188,7 @@ class PublishedResult(msgspec.Struct, frozen=True, kw_only=True):
     values: list[float]
     note: str
     source: str = ""
-    """Who measured it, and where it can be read, as the scenario has it."""
+    """Source, as in the scenario."""
 
 
 class CaseStatistics(msgspec.Struct, frozen=True, kw_only=True):
@@ -197,13 +197,13 @@ class CaseStatistics(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     parameters: dict[str, str | int | float | bool] = {}
     runs: int
-    """Those that came to their end and in which nothing failed; no others are counted."""
+    """Runs completed without errors; no others are counted."""
     untrustworthy: int = 0
-    """How many of them had a lab that could not keep time, even when they were done again."""
+    """Number of them that could not be trusted, even after repeating."""
     figures: dict[str, Statistic]
     """By the metric's place in a run's object, such as ``checkpoint.ratio``."""
     reported: list[str] = []
-    """Those to show first: the scenario's own, or where it names none the usual ones."""
+    """Metrics to show first: those of the scenario, or the usual ones."""
     published: list[PublishedResult] = []
 
 
@@ -215,10 +215,10 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """The file's name without its ending."""
     title: str
     machine: Machine | None
-    """Null where no lab came to life."""
+    """Null if no lab started."""
     cases: list[CaseResult]
     """One a run: with repeats, several have one name."""
     statistics: list[CaseStatistics] = []
     """One a case."""
     discarded: list[CaseResult] = []
-    """Attempts whose emulation could not be trusted, and which were done again."""
+    """Attempts that could not be trusted and were repeated."""

@@ -1,4 +1,4 @@
-"""Reading a result off the state: metrics of all traffic, queues and interfaces."""
+"""Computes a result from the state: metrics of all traffic, queues and interfaces."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def summarise(
     errors: tuple[str, ...] = (),
     checkpoint: Checkpoint | None = None,
 ) -> CaseResult:
-    """Return what a session, live or recorded, has measured until now."""
+    """Return the result of a session, live or recorded, until now."""
     start = state.ready_at or 0.0
     found = CaseResult(
         name=name,
@@ -42,7 +42,7 @@ def summarise(
 
 
 def machine(state: LabState) -> Machine | None:
-    """Return where the lab of a session ran; None before its ``Hello``."""
+    """Return the machine of a session's lab; None before its ``Hello``."""
     hello: Hello | None = state.hello
     if hello is None:
         return None

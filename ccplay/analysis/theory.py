@@ -1,10 +1,9 @@
 """Theory of cwnd: CUBIC's W(t) (RFC 9438) and Reno's line (RFC 5681) for a measured flow.
 
-Congestion avoidance is a chain of *epochs*. One begins where cwnd has been reduced and grows
-again: Recovery, CWR or Loss is over, slow start after a timeout too. It ends with the next
-congestion, or where the flow switches to another algorithm. All that theory is told of an epoch is
-its first sweep and cwnd before the reduction; from there on it goes its own way, with the RTT that
-was measured. Windows are in segments, times in seconds.
+Congestion avoidance is a chain of *epochs*. One begins where cwnd has been reduced and grows again:
+Recovery, CWR or Loss is over, slow start after a timeout too. It ends with the next congestion, or
+where the flow switches to another algorithm. Theory takes from an epoch only its first sweep and
+the cwnd before the reduction, and then the measured RTT. Windows are in segments, times in seconds.
 
 CUBIC is RFC 9438, Reno RFC 5681. Linux (net/ipv4/tcp_cubic.c) differs where it matters little:
 
@@ -38,7 +37,7 @@ BETA_CUBIC = 0.7
 """What a reduction leaves of cwnd; RFC 9438 section 4.6."""
 
 ALPHA_CUBIC = 3 * (1 - BETA_CUBIC) / (1 + BETA_CUBIC)
-"""Segments an RTT by which CUBIC takes Reno to grow, on its own level; RFC 9438 section 4.3."""
+"""Segments an RTT by which CUBIC estimates Reno to grow, at its own level; RFC 9438 section 4.3."""
 
 BETA_RENO = 0.5
 """RFC 5681 section 3.1, equation 4."""
@@ -47,7 +46,7 @@ _CWR, _RECOVERY, _LOSS = 2, 3, 4
 """Congestion states of include/uapi/linux/tcp.h: from CWR on cwnd is being reduced."""
 
 _CUT = 0.9
-"""Less than this of cwnd at the next sweep is a reduction, even where no sweep saw Recovery."""
+"""Share of cwnd; less at the next sweep is a reduction, even if no sweep saw Recovery."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +80,7 @@ class Epoch:
         return C * (t - self.k) ** 3 + self.w_max
 
     def w_est(self, rounds: float) -> float:
-        """Return what CUBIC takes Reno to have after so many RTTs; RFC 9438 figure 4, summed up."""
+        """Return CUBIC's estimate of Reno after some RTTs; RFC 9438 figure 4, summed up."""
         return self.cwnd_epoch + ALPHA_CUBIC * rounds
 
     def cubic(self, t: float, rounds: float) -> float:
@@ -89,7 +88,7 @@ class Epoch:
         return max(self.w_cubic(t), self.w_est(rounds))
 
     def reno(self, rounds: float) -> float:
-        """Return Reno's window: half, and a segment more each RTT; RFC 5681 section 3.1."""
+        """Return Reno's window: half, plus a segment each RTT; RFC 5681 section 3.1."""
         return BETA_RENO * self.cwnd_prior + rounds
 
 
@@ -105,7 +104,7 @@ class _Sweep(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether cwnd is neither being reduced nor mended."""
+        """Whether cwnd is neither being reduced nor in recovery."""
         return self.ca_state < _CWR
 
 
@@ -138,7 +137,7 @@ class Theory:
         """That of the last congestion; 0 is none."""
 
     def follow(self) -> None:
-        """Take in what has been measured since the last time."""
+        """Process measurements since the last call."""
         series = self.flow.series
         timeline = series["cwnd"].timeline
         start, end = max(self._next, series["cwnd"].first, timeline.first), series["cwnd"].end
@@ -174,7 +173,7 @@ class Theory:
             self._rounds += (sweep.t - before.t) / (sweep.srtt_us * 1e-6)
 
     def _switch(self, t: float) -> None:
-        """Forget all where another algorithm begins, which knows nothing of the one before."""
+        """Start over when another algorithm begins, which has no state of the one before."""
         changes = self.flow.cc_changes
         while self._switches < len(changes) and changes[self._switches][0] <= t:
             self._switches += 1
@@ -199,9 +198,9 @@ class Theory:
 
 
 def _congested(before: _Sweep, now: _Sweep) -> bool:
-    """Say whether congestion was found between two sweeps, seen or come and gone.
+    """Return whether there was congestion between two sweeps, even if it is over.
 
-    While cwnd is being reduced only a lesser ssthresh tells of the next one.
+    While cwnd is being reduced, only a lower ssthresh shows the next congestion.
     """
     if now.is_open:
         return before.is_open and now.cwnd < _CUT * before.cwnd

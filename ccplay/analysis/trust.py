@@ -14,15 +14,15 @@ from ccplay.model.values import MOST_SEGMENTS
 from ccplay.state.lab_state import Flow, LabState
 
 MOST_MISSED = 0.01
-"""Share of sweeps: beyond it percentiles over sweeps leave out the busiest moments."""
+"""Share of missed sweeps; above it percentiles over sweeps omit the busiest moments."""
 MOST_STEAL = 0.05
-"""Mean share of all cores: at 17 % goodput fell by a tenth of the link's rate."""
+"""Mean share of CPU time stolen; at 17 % goodput fell by a tenth of the link's rate."""
 MOST_HOST_CPU = 0.95
-"""Mean share of all cores in use: beyond it packets wait for a core, not for the link."""
+"""Mean share of all cores in use; above it packets wait for a core, not for the link."""
 MOST_DELAY_LATE_US = 5_000.0
-"""p99 in the median second: beyond it the RTT is the machine's, not the scenario's."""
+"""Lateness at p99 in the median second; above it the RTT is the machine's, not the scenario's."""
 MOST_RATE_OFF = 0.03
-"""Share of what the rate allows, in the median second: HTB itself is within 1 %."""
+"""Accuracy of the rate in the median second; HTB itself is within 1 %."""
 
 
 class HealthResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +37,7 @@ class HealthResult(msgspec.Struct, frozen=True, kw_only=True):
     late_p99_us: float | None
     """and the worst second's p99."""
     sweep_p50_us: float | None
-    """How long a sweep took."""
+    """Duration of sweeps."""
     lab_cpu: float | None
     """Cores, mean."""
     host_cpu: float | None
@@ -63,7 +63,7 @@ class HealthResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def judge(state: LabState) -> HealthResult:
-    """Sum up every ``Health`` of a session, with the reasons against trusting it."""
+    """Summarise every ``Health`` of a session, with the reasons against trusting it."""
     healths = state.healths
     ticks = sum(each.ticks for each in healths)
     missed = sum(each.missed for each in healths)
@@ -85,7 +85,7 @@ def judge(state: LabState) -> HealthResult:
         reasons.append(above)
     windows = impossible_windows(state)
     reasons += [
-        f"flow {name} had a window of {most:,} segments: its algorithm was left out, or is wrong"
+        f"flow {name} had a window of {most:,} segments: its algorithm was skipped, or is wrong"
         for name, most in windows.items()
     ]
     return HealthResult(
@@ -110,12 +110,12 @@ def judge(state: LabState) -> HealthResult:
 
 
 def was_judged(health: HealthResult) -> bool:
-    """Whether a lab lived long enough to look at itself; a shorter one never will."""
+    """Whether a lab ran long enough to check its own health."""
     return health.late_p50_us is not None
 
 
 def for_want_of_cpu(health: HealthResult) -> bool:
-    """Whether fewer labs at a time could have helped: what a hypervisor takes is not ours."""
+    """Whether fewer parallel labs could have helped: not against a hypervisor."""
     return (
         health.missed > MOST_MISSED * (health.ticks + health.missed)
         or (health.host_cpu or 0) > MOST_HOST_CPU
@@ -129,10 +129,10 @@ def _reasons(
     healths: list[Health], ticks: int, missed: int, dropped: int, delay_late: float | None
 ) -> list[str]:
     if not healths:
-        return ["ended before the lab had looked at itself (1 s)"]
+        return ["ended before the lab had checked its own health (1 s)"]
     reasons = []
     if missed > MOST_MISSED * (ticks + missed):
-        reasons.append(f"{missed} of {ticks + missed} sweeps fell out")
+        reasons.append(f"{missed} of {ticks + missed} sweeps were missed")
     if (steal := _mean([each.steal for each in healths]) or 0) > MOST_STEAL:
         reasons.append(f"the hypervisor took {steal:.0%} of the time")
     if (busy := _mean([each.host_cpu for each in healths]) or 0) > MOST_HOST_CPU:
@@ -153,15 +153,15 @@ def _middle(values: list[float]) -> float | None:
 
 
 def credible(field: str) -> float:
-    """Return the greatest value of a flow's series that can have been meant."""
+    """Return the greatest possible value of a flow's series."""
     return MOST_SEGMENTS if field in ("cwnd", "ssthresh") else math.inf
 
 
 def impossible_windows(state: LabState) -> dict[str, int]:
-    """Return the greatest cwnd or ssthresh of each flow that can't have been meant.
+    """Return the greatest impossible cwnd or ssthresh of each flow.
 
-    There are kernels that run no BPF program where an interrupt finds their first process at work.
-    What a program such as ``ssthresh`` was to return is then whatever the stack had.
+    Some kernels skip a BPF program when an interrupt finds process 1 running. The result of a
+    program such as ``ssthresh`` is then whatever the register holds.
     """
     found = {name: _greatest(flow) for name, flow in state.flows.items()}
     return {name: most for name, most in found.items() if most > MOST_SEGMENTS}

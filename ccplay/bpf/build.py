@@ -2,7 +2,7 @@
 
 The object is kept in the user's cache under the SHA-256 of everything that it is made of: source
 and its name, headers, clang's version and options, and the types of this kernel (BTF), for which
-bpftool(8) writes ``vmlinux.h``. What is broken there, or may be a stranger's, is built again.
+bpftool(8) writes ``vmlinux.h``. A damaged or foreign object is built again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HEADER = ALGORITHMS / "ccplay_cc.h"
 _OPTIONS = (
     *("-target", "bpf", "-mcpu=v3", "-std=gnu11", "-O2", "-g"),
     *("-Wall", "-Wno-unused-function", "-Wno-missing-declarations", "-Werror=implicit"),
-    # Where a file is saved under a running flow nobody sees warnings; these are never meant.
+    # Nobody sees warnings when a file is saved under a running flow; these are always mistakes.
     *("-Werror=return-type", "-Werror=uninitialized", "-Werror=sometimes-uninitialized"),
     *("-Werror=int-conversion", "-Werror=incompatible-pointer-types"),
     *("-Werror=division-by-zero", "-Werror=null-dereference"),
@@ -61,12 +61,12 @@ class BuildError(CcplayError):
 def build(source: Path, told: Callable[[str], None] = lambda _: None) -> tuple[bytes, list[str]]:
     """Return the object file of ``source``, and clang's warnings if it was run.
 
-    ``told`` receives a message before a slow step.
+    ``told`` is called with a message before a slow step.
     Raises ``BuildError``, ``UnsupportedError``, ``CcplayError``.
     """
     text = _text(source)
     types = _types()
-    # The name is in the object: the kernel says by it where it finds something wrong.
+    # The object contains the name: the kernel uses it to locate errors.
     said = (source.name, types, _clang_version(), *_OPTIONS)
     name = f"{_digest(text, HEADER.read_bytes(), '|'.join(said).encode())}.o"
     folder = _folder()
@@ -74,12 +74,12 @@ def build(source: Path, told: Callable[[str], None] = lambda _: None) -> tuple[b
         with Cache(folder) as cache:
             if (image := cache.find(name)) is not None:
                 return image, []
-            told(f"building {source.name}, which takes a while the first time")
+            told(f"building {source.name}, which takes a moment the first time")
             image, said_by_clang = _compile(source, text, _vmlinux_header(types), folder)
             if not said_by_clang:
-                # Else what clang warns of is to be said the next time, too.
+                # With warnings nothing is cached, so that they appear again the next time.
                 cache.keep(name, image)
-                # Every save of an own algorithm makes an object.
+                # Every save of a user's algorithm makes an object.
                 cache.forget(".o", _MOST_KEPT)
             return image, said_by_clang
     except OSError as error:
@@ -108,7 +108,7 @@ def _compile(source: Path, text: bytes, types: Path, place: Path) -> tuple[bytes
         made = Path(folder) / "object"
         argv = [
             *(_tool("clang"), *_OPTIONS, f"-I{types.parent}", f"-I{HEADER.parent}"),
-            # The text comes by stdin, so that what is built is what was hashed.
+            # clang reads the text from stdin, so that exactly the hashed text is built.
             *("-x", "c", "-c", "-o", str(made), "-"),
         ]
         line = f'#line 1 "{source.name}"\n'.encode()
@@ -121,7 +121,7 @@ def _compile(source: Path, text: bytes, types: Path, place: Path) -> tuple[bytes
 
 @cache
 def _types() -> str:
-    """Return what identifies the types of this kernel."""
+    """Return the digest of this kernel's types."""
     try:
         return _digest(BTF.read_bytes())
     except OSError as error:

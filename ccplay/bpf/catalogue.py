@@ -15,9 +15,9 @@ _HEADER = re.compile(r"/\*(.*?)\*/", re.DOTALL)
 
 
 def offers() -> Iterator[Feature]:
-    """Yield every algorithm of the library, and the user's own, available or not."""
+    """Yield every algorithm of ccplay and of the user, available or not."""
     missing = lack()
-    for name, path in (algorithms() | library.own).items():
+    for name, path in (algorithms() | library.custom).items():
         yield program(name, summary(path), missing)
 
 

@@ -26,35 +26,35 @@ _CLANG_HINTS = {
     r"__\w+[sd]f\w*' is not supported": "there is no floating point in the kernel: use whole "
     "numbers, such as thousandths or 1024ths",
     r"[Ss]igned division": "BPF has only unsigned division: make both sides u32 or u64",
-    r"stack limit": "all variables of an operation together have 512 bytes",
+    r"stack limit": "the local variables of an operation may take 512 bytes in all",
     r"call to built-in function": "the kernel has no such function for BPF programs",
     r"implicit declaration of function|implicitly declaring|undeclared function": "no such "
-    "function: ccplay_cc.h declares all that there are",
-    r"undeclared identifier 'shown'": 'SHOW sets values that SHOWN("...") declares, once, above it',
-    r"redefinition of 'shown": "declare all values in one SHOWN",
+    "function: ccplay_cc.h declares all available ones",
+    r"undeclared identifier 'shown'": 'declare variables once, above, with SHOWN("...")',
+    r"redefinition of 'shown": "declare all variables in one SHOWN",
     r"redefinition of 'cc_": "define each operation once",
-    r"redefinition of": "the kernel or this file has that name already: choose another",
-    r"in 'struct sock'$|passing 'struct sock \*'": "TCP's own is struct tcp_sock: tcp_sk(sk)",
+    r"redefinition of": "the kernel or this file already uses that name: choose another",
+    r"in 'struct sock'$|passing 'struct sock \*'": "TCP's fields are in tcp_sk(sk)",
     r"does not return a value": "SSTHRESH and UNDO_CWND return a window",
     r"104 bytes": "make the struct smaller",
     r"file not found": "the kernel has no C library: include only ccplay_cc.h",
     r"extraneous closing brace|expected '}'|definition is not allowed|expected identifier$": (
-        "a { or } is missing or one too many, here or above"
+        "there is a { or } missing or too many, here or above"
     ),
 }
 
 _VERIFIER_HINTS = {
-    r"no write support": "of the socket a program may write snd_cwnd, snd_ssthresh, the pacing "
-    "rate and its PRIVATE state only",
+    r"no write support": "a program may write only snd_cwnd, snd_ssthresh, the pacing "
+    "rate and its PRIVATE state",
     r"invalid variable offset|unbounded|min value|invalid access to|access beyond|outside of": (
-        "the verifier must see that the access is inside: index by a constant, or in a loop whose "
-        "bounds are constants"
+        "the verifier must be able to prove that the access is within bounds: use a constant "
+        "index, or a loop whose bounds are constants"
     ),
     r"infinite loop|back-edge|too many|too large|sequence of \d+ jumps|complexity": (
-        "the verifier must see that every loop ends: for (int i = 0; i < 20; i++)"
+        "the verifier must be able to prove that every loop ends: for (int i = 0; i < 20; i++)"
     ),
     r"call stack": "no function may call itself",
-    r"!read_ok": "a variable is read that is not initialised on every path to here",
+    r"!read_ok": "this variable is not initialised on every path to here",
     r"invalid mem access": "not a pointer that may be dereferenced here, or it may be NULL",
     r"not found in kernel|calling kernel function|unknown func": (
         "congestion controls may not call this kernel function"
@@ -64,13 +64,13 @@ _VERIFIER_HINTS = {
 _STATE = re.compile(r"(cur|old) state:")
 
 _UNNAMED = "it is defined, but the table CONGESTION_CONTROL does not name it"
-_REQUIRED = "SSTHRESH, UNDO_CWND and CONG_AVOID must all be there, and be named in the table"
+_REQUIRED = "SSTHRESH, UNDO_CWND and CONG_AVOID must all be defined and named in the table"
 
 
 def diagnostics(source: Path, error: BuildError | LoadError) -> list[Diagnostic]:
     """Return the errors of ``source``, at least one."""
     if isinstance(error, BuildError):
-        # One mistake may break several things of its line.
+        # One mistake may cause several errors in its line.
         every = _of_clang(source.name, error.said)
         found = list({(each.line, each.hint or each.words): each for each in every}.values())
     else:
@@ -92,7 +92,7 @@ def _of_clang(name: str, said: list[str]) -> Iterator[Diagnostic]:
     for at, text in enumerate(said):
         if match := located.search(text):
             line, words = int(match[1]), match[2]
-            # Inlined code is told by the line of its operation, and the true one in a note.
+            # For inlined code the error has the line of the operation, and a note the true line.
             for note in said[at + 1 :]:
                 if "error:" in note:
                     break
@@ -101,7 +101,7 @@ def _of_clang(name: str, said: list[str]) -> Iterator[Diagnostic]:
                     break
             yield Diagnostic(line, words, _hint(words, _CLANG_HINTS))
         elif match := included.match(text):
-            # The header that it names, or one that that includes in its turn.
+            # The header that it names, or one included by that.
             words = next(
                 (note.partition("error: ")[2] for note in said[at:] if "error: " in note), ""
             )
@@ -120,21 +120,21 @@ def _of_kernel(name: str, error: LoadError) -> Iterator[Diagnostic]:
         if match := place.match(text):
             line, inside = int(match[1]), False
         elif text.startswith(";"):
-            # A line of ccplay_cc.h, which the one of ours that is next to come has called.
+            # A line of ccplay_cc.h, called by the next line of the source.
             inside = line is not None
         elif match := re.search(r"'(\w+)': not found in kernel", text):
             yield Diagnostic(None, text.removeprefix("libbpf: "), _hint(text, _VERIFIER_HINTS))
         elif text.startswith("processed ") and (words := _reason(lines[:at])):
-            words += " (in what comes next, or in what that calls)" * inside
+            words += " (in the code that follows, or in a function that it calls)" * inside
             yield Diagnostic(line, words, _hint(words, _VERIFIER_HINTS))
         elif match := re.search(r"prog 'cc_(\w+)': failed to load: -524", text):
-            yield Diagnostic(None, f"{match[1].upper()} belongs to nothing", _UNNAMED)
+            yield Diagnostic(None, f"{match[1].upper()} is not used", _UNNAMED)
     if "to register" in str(error):
         yield Diagnostic(None, str(error), _REQUIRED)
 
 
 def _reason(lines: list[str]) -> str:
-    """Return what the verifier said last of all, but for what it knew then."""
+    """Return the verifier's last message, without its dump of the state."""
     words = next((each for each in reversed(lines) if not _STATE.match(each)), "")
     return "" if words.startswith("libbpf") else words
 

@@ -1,8 +1,8 @@
 """Calls libbpf by ctypes: loads an object, registers its ``tcp_congestion_ops``.
 
-Registered through a BPF link, an algorithm lives as long as somebody holds the link's file
-descriptor, and the kernel closes those of a process however it ends: nothing stays behind, after
-SIGKILL neither. bpftool(8) and older libbpf register for good instead (``BPF_F_LINK`` of
+Registered through a BPF link, an algorithm lives as long as a process holds the link's file
+descriptor. The kernel closes the descriptors of a process however it ends, so nothing remains, even
+after SIGKILL. bpftool(8) and older libbpf register permanently instead (``BPF_F_LINK`` of
 include/uapi/linux/bpf.h came with Linux 6.4).
 """
 
@@ -23,11 +23,11 @@ _STRUCT_OPS = 44
 """``enum bpf_attach_type``."""
 
 _LOG_BYTES = 1 << 20
-"""Of the verifier's log its end, where the reason stands. libbpf alone would have all of it: of an
-endless loop some 100 MB, for which it asks the verifier again and again."""
+"""Bytes kept of the end of the verifier's log, which has the reason. By default libbpf fetches all
+of it, for an endless loop some 100 MB in many attempts."""
 
 _LINK_BY_ITSELF = (1, 2)
-"""From this version on libbpf makes the link where the map has the flag."""
+"""First version of libbpf that creates the link itself if the map has the flag."""
 
 _one_at_a_time = threading.Lock()
 """Lock for libbpf, which reports errors by one function for the whole process."""
@@ -42,7 +42,7 @@ class LoadError(CcplayError):
 
 
 def refusal() -> str:
-    """Say why no object can be loaded from here; empty where nothing is known against it."""
+    """Return why no object can be loaded here; empty if no reason is known."""
     try:
         _library()
     except UnsupportedError as error:
@@ -52,7 +52,7 @@ def refusal() -> str:
 
 @contextlib.contextmanager
 def library() -> Generator[tuple[ctypes.CDLL, list[str]]]:
-    """Lend libbpf, and a list of all that it says meanwhile but debugging.
+    """Yield libbpf, and a list of its messages meanwhile, without debugging.
 
     Raises ``UnsupportedError``.
     """
@@ -61,7 +61,7 @@ def library() -> Generator[tuple[ctypes.CDLL, list[str]]]:
     def listen(level: int, form: bytes, arguments: int) -> int:
         if level > _INFORMATION:
             return 0
-        # As long as it is: the verifier's reason stands at the end of its log.
+        # At full length: the verifier's reason is at the end of its log.
         text = ctypes.c_char_p()
         if _libc.vasprintf(ctypes.byref(text), form, ctypes.c_void_p(arguments)) >= 0:
             said.append((text.value or b"").decode(errors="replace"))
@@ -81,27 +81,27 @@ class Registered:
     """An algorithm that the kernel offers until ``close``, or the end of this process."""
 
     def __init__(self, image: bytes) -> None:
-        """Load the object file ``image``, whose name is in it, and register what it defines.
+        """Load the object file ``image``, which contains its name, and register its algorithm.
 
-        Blocks for some tenths of a second. Raises ``LoadError``; ``errno`` is its cause's.
+        Blocks for some tenths of a second. Raises ``LoadError``; its cause has the ``errno``.
         """
         with library() as (lib, said):
             self._object, self._link = _load(lib, image, said)
 
     def close(self) -> None:
-        """Take the algorithm back; sockets that use it keep it until they are closed."""
+        """Unregister the algorithm; sockets that use it keep it until they are closed."""
         os.close(self._link)
         _library().bpf_object__close(self._object)
 
     def map(self, name: bytes) -> int:
-        """Return the descriptor of one of the object's maps; negative where it has none."""
+        """Return the descriptor of one of the object's maps; negative if there is none."""
         lib = _library()
         found = lib.bpf_object__find_map_by_name(self._object, name)
         return int(lib.bpf_map__fd(found)) if found else -1
 
     @staticmethod
     def look_up(table: int, key: object, value: object) -> int:
-        """Read what a map has under a key into ``value``; return 0, or a negative error."""
+        """Read the entry of a map under a key into ``value``; return 0, or a negative error."""
         return int(_library().bpf_map_lookup_elem(table, key, value))
 
 
@@ -109,7 +109,7 @@ def _load(lib: ctypes.CDLL, image: bytes, said: list[str]) -> tuple[int, int]:
     """Return libbpf's object and the link's descriptor, or undo everything and raise."""
     opened = lib.bpf_object__open_mem(image, len(image), None)
     if not opened:
-        raise refused("it is no object that libbpf can open", said)
+        raise refused("libbpf can't open it as an object file", said)
     with contextlib.ExitStack() as undo:
         undo.callback(lib.bpf_object__close, opened)
         table = lib.bpf_object__next_map(opened, None)
@@ -144,7 +144,7 @@ def _register(lib: ctypes.CDLL, table: int, said: list[str]) -> int:
 
 
 def attach_to_tracepoint(program: int) -> int:
-    """Have a program run at the tracepoint that it was loaded for; return the link's descriptor.
+    """Attach a program to the tracepoint it was loaded for; return the link's descriptor.
 
     Raises ``LoadError``.
     """
@@ -156,7 +156,7 @@ def attach_to_tracepoint(program: int) -> int:
 
 
 def refused(what: str, said: list[str]) -> LoadError:
-    """Return the error for a call of libbpf's that has just failed."""
+    """Return the error for a call of libbpf that has just failed."""
     number = ctypes.get_errno()
     error = LoadError(f"{what} ({os.strerror(number)})", "".join(said))
     error.__cause__ = OSError(number, os.strerror(number))
@@ -164,7 +164,7 @@ def refused(what: str, said: list[str]) -> LoadError:
 
 
 def name_taken(error: LoadError) -> bool:
-    """Say whether another algorithm of the host has the name already."""
+    """Return whether another algorithm of the host already has the name."""
     return isinstance(error.__cause__, OSError) and error.__cause__.errno == errno.EEXIST
 
 

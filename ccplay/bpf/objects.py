@@ -1,4 +1,4 @@
-"""The programs and maps of one object file in the kernel, until it is closed or we end."""
+"""The programs and maps of one object file in the kernel, until closed or until we end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ccplay.bpf import libbpf
 
 
 class Programs:
-    """What is loaded; ``descriptors`` are its programs', in the order of the file."""
+    """The loaded object; ``descriptors`` are those of its programs, in the order of the file."""
 
     descriptors: list[int]
 
@@ -20,11 +20,11 @@ class Programs:
         kind: tuple[int, int] | None = None,
         without: Iterable[str] = (),
     ) -> None:
-        """Load the object file ``image``, called ``name`` in messages.
+        """Load the object file ``image``, which messages call ``name``.
 
-        ``kind`` are ``enum bpf_prog_type`` and ``enum bpf_attach_type`` of all its programs, where
-        libbpf does not know them by their section. Programs ``without`` stay out, and have no
-        descriptor. Raises ``LoadError``.
+        ``kind`` are ``enum bpf_prog_type`` and ``enum bpf_attach_type`` of all its programs, if
+        libbpf does not derive them from the section. Programs in ``without`` are not loaded and
+        have no descriptor. Raises ``LoadError``.
         """
         with libbpf.library() as (lib, said):
             self._lib = lib
@@ -50,20 +50,20 @@ class Programs:
         return int(self._lib.bpf_map__fd(found))
 
     def look_up(self, table: int, key: bytes, value: object) -> bool:
-        """Read what a map has under ``key`` into the buffer ``value``; False where it has none."""
+        """Read a map's entry under ``key`` into the buffer ``value``; False if there is none."""
         return bool(self._lib.bpf_map_lookup_elem(table, key, value) == 0)
 
     def put(self, table: int, key: bytes, value: bytes) -> None:
-        """Put a value into a map. Raises ``LoadError`` where it has no room."""
+        """Put a value into a map. Raises ``LoadError`` if it is full."""
         if self._lib.bpf_map_update_elem(table, key, value, 0) != 0:
             raise libbpf.refused("the kernel has no room in a BPF map", [])
 
     def remove(self, table: int, key: bytes) -> None:
-        """Take a value out of a map, where it has one."""
+        """Remove a value from a map, if there is one."""
         self._lib.bpf_map_delete_elem(table, key)
 
     def close(self) -> None:
-        """Give it back; links keep the programs that they attach."""
+        """Close it; links keep the programs that they attach."""
         self._lib.bpf_object__close(self._object)
 
     def _each(self) -> list[int]:

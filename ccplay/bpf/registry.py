@@ -1,4 +1,4 @@
-"""Registering an object file under a kernel name that nothing else of the host has."""
+"""Registers an object file under a kernel name that is unique on the host."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from ccplay.bpf.libbpf import LoadError, Registered, name_taken
 from ccplay.bpf.shown import names_in
 
 _PLACEHOLDER = b"ccplay.cc.name."
-"""What ``NAME`` of ccplay_cc.h puts where the kernel's name is to stand."""
+"""Placeholder for the kernel's name, made by ``NAME`` of ccplay_cc.h."""
 
 
 def register(image: bytes, name: str) -> tuple[str, Registered]:
-    """Register an object whose algorithm people call ``name``; return the kernel's name too.
+    """Register an object with the algorithm ``name``; return the kernel's name too.
 
     Raises ``LoadError``.
     """
@@ -29,7 +29,7 @@ def register(image: bytes, name: str) -> tuple[str, Registered]:
 
 
 def try_out(image: bytes, name: str) -> None:
-    """Have the kernel check all of an object, and take it back. Raises ``LoadError``."""
+    """Let the kernel check a whole object, then unregister it. Raises ``LoadError``."""
     names_in(image)
     _, registered = register(image, name)
     registered.close()

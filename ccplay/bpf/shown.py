@@ -13,13 +13,13 @@ _NAMES = re.compile(rb"ccplay\.shown:([^\0]*)\0")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _VALUES = struct.Struct("=8Q")
 _MOST = 1 << 53
-"""Greater values were negative, and are left out."""
+"""Greatest value; greater ones were negative and are omitted."""
 
 
 def names_in(image: bytes) -> list[str]:
-    """Return what an object file names to be shown; none where it names nothing.
+    """Return the variables that an object file declares; empty if none.
 
-    Raises ``LoadError`` for what can't be the name of a value.
+    Raises ``LoadError`` for an impossible name of a variable.
     """
     if (found := _NAMES.search(image)) is None:
         return []
@@ -35,7 +35,7 @@ def names_in(image: bytes) -> list[str]:
 
 
 class Shown:
-    """What an algorithm shows of each connection that uses it."""
+    """The variables that an algorithm shows of each of its connections."""
 
     def __init__(self, names: list[str], registered: Registered) -> None:
         self._names = names
@@ -45,7 +45,7 @@ class Shown:
         self._values = ctypes.create_string_buffer(_VALUES.size)
 
     def read(self, cookie: int) -> dict[str, int]:
-        """Return the values of a connection by name; nothing where it has said none yet."""
+        """Return the values of a connection by name; empty if none has been set yet."""
         self._key.value = cookie
         if self._look_up(self._map, ctypes.byref(self._key), self._values) != 0:
             return {}

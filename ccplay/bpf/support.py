@@ -11,7 +11,7 @@ from ccplay.assets import find_tool
 from ccplay.model.values import Feature
 
 TOOLS = ("clang", "bpftool")
-"""Programs that building takes, each in Debian's package of the same name."""
+"""Programs that building needs, each in Debian's package of the same name."""
 
 BTF = Path("/sys/kernel/btf/vmlinux")
 """The types of the running kernel."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the words of this command."""
+    """Add the arguments of this command."""
     actions = parser.add_subparsers(required=True)
     new = actions.add_parser(
         "new", help="write a commented template, NAME.bpf.c, into the current folder"
@@ -35,7 +35,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def _new(arguments: argparse.Namespace) -> int:
     from ccplay.assets import ALGORITHMS, SUFFIX
-    from ccplay.bpf.own_files import check_name, named
+    from ccplay.bpf.custom_files import check_name, named
     from ccplay.errors import UsageError
     from ccplay.files import writing
 
@@ -53,9 +53,9 @@ def _new(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> int:
     from ccplay.bpf.build import BuildError, build
+    from ccplay.bpf.custom_files import custom_algorithms, no_file
     from ccplay.bpf.diagnostics import diagnostics
     from ccplay.bpf.libbpf import LoadError
-    from ccplay.bpf.own_files import no_file, own_algorithms
     from ccplay.bpf.registry import try_out
     from ccplay.bpf.support import lack
     from ccplay.errors import CcplayError, UnsupportedError
@@ -63,7 +63,7 @@ def _check(arguments: argparse.Namespace) -> int:
     path: Path = arguments.file
     if not os.path.lexists(path):
         raise CcplayError(no_file(path))
-    (name,) = own_algorithms([path])
+    (name,) = custom_algorithms([path])
     try:
         image, warnings = build(path)
         for warning in dict.fromkeys(each for each in warnings if each.startswith(path.name)):
@@ -85,7 +85,7 @@ def _told(path: Path, diagnostic: Diagnostic) -> list[str]:
     """Return the lines of a diagnostic: its text, the source line and what it means."""
     place = path.name if diagnostic.line is None else f"{path.name}:{diagnostic.line}"
     said = [f"{place}: {diagnostic.words}"]
-    # Lines as clang counts them: form feeds end none.
+    # Lines as clang counts them: a form feed does not end one.
     lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
     if diagnostic.line is not None and diagnostic.line <= len(lines):
         said.append(f"    {lines[diagnostic.line - 1].strip()}")

@@ -10,13 +10,13 @@ from ccplay.commands import options
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the words of this command."""
+    """Add the arguments of this command."""
     for name in ("a", "b"):
         parser.add_argument(
             name,
-            type=Path,
+            type=options.recording,
             metavar=name.upper(),
-            help="a recording, or a run directory (ccplay run --out)",
+            help="a recording, a run directory (ccplay run --out), or last: the last session",
         )
     parser.add_argument(
         "--table", action="store_true", help="print tables even where there is a terminal"
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     from ccplay.report.terminal.comparison_table import show
 
-    # Two runs fill a page with all that they measured; a matrix would fill a book.
+    # Two runs fit on a page with all metrics; a matrix would fill a book.
     every = arguments.all or recordings
     show(comparison, Console(), every=every, counters=arguments.all)
     return 0

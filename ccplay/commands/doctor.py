@@ -9,7 +9,7 @@ from ccplay.commands import options
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the words of this command."""
+    """Add the arguments of this command."""
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options.add_place(parser)
     parser.set_defaults(run=run)

@@ -6,6 +6,7 @@ import argparse
 import time
 from pathlib import Path
 
+from ccplay.commands import options
 from ccplay.errors import UsageError
 from ccplay.model.traffic import TRAFFIC
 from ccplay.visible import tell
@@ -27,7 +28,8 @@ _TABLES = {
     "health": "timing of the lab, each second",
 }
 _ABOUT = f"""\
-RUN is a directory written by `ccplay run --out`, or a recording; several are exported together.
+RUN is a directory written by `ccplay run --out`, a recording, or `last` for the last session of the
+screen (`@2` for the one before, see `ccplay sessions`); several are exported together.
 Every row is a sample: run, case, repeat, the parameters of the matrix, t_s (seconds since the
 network was ready, as in the figures), then the columns of the table, whose names end in units.
 
@@ -40,15 +42,19 @@ network was ready, as in the figures), then the columns of the table, whose name
 
 
 _NOT_OURS = ("json", "ods", "tsv", "txt", "xls", "xlsx")
-"""Endings of file formats that ccplay does not write; such a name is no directory either."""
+"""Endings of file formats that ccplay does not write; such a name is not a directory."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the words of this command."""
+    """Add the arguments of this command."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _ABOUT
     parser.add_argument(
-        "runs", nargs="+", type=Path, metavar="RUN", help="run directories or recordings, see below"
+        "runs",
+        nargs="+",
+        type=options.recording,
+        metavar="RUN",
+        help="run directories or recordings, see below",
     )
     parser.add_argument(
         "--to",

@@ -19,8 +19,8 @@ _PR_SET_PDEATHSIG = 1
 def behind_front(program: Callable[[], int]) -> int:
     """Run ``program`` in a process of its own and return its exit code, in both processes.
 
-    A shell takes the terminal back once its child is stopped. A lab's timeline and its recording
-    may not stop, so that child is another than the one which plays and records.
+    A shell takes back the terminal once its child is stopped. Timeline and recording must not stop,
+    so the shell's child is not the process that plays and records.
     """
     _await_foreground()
     sys.stdout.flush()
@@ -43,6 +43,6 @@ def behind_front(program: Callable[[], int]) -> int:
 
 
 def _await_foreground() -> None:
-    """Be stopped, as started with ``&``, until the shell's ``fg``: setting the terminal does it."""
+    """Stop if started with ``&``, until the shell's ``fg``; setting the terminal does so."""
     with contextlib.suppress(termios.error):
         termios.tcsetattr(0, termios.TCSANOW, termios.tcgetattr(0))

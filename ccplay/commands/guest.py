@@ -8,7 +8,7 @@ from ccplay.visible import tell
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the words of this command."""
+    """Add the arguments of this command."""
     parser.set_defaults(run=run)
 
 

@@ -10,7 +10,7 @@ from ccplay.errors import CcplayError, LabError
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the words of this command."""
+    """Add the arguments of this command."""
     parser.add_argument(
         "--captures", type=Path, metavar="DIR", help="directory for packet captures"
     )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the words of this command."""
+    """Add the arguments of this command."""
     parser.add_argument("--json", action="store_true", help="print a JSON array")
     parser.set_defaults(run=run)
 

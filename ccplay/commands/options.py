@@ -64,7 +64,7 @@ def load_scenario(arguments: argparse.Namespace) -> Scenario:
     from ccplay.scenario.file.library import find
     from ccplay.scenario.file.reading import load
     from ccplay.scenario.rules.captures import captured
-    from ccplay.scenario.rules.own_algorithms import admit, driven
+    from ccplay.scenario.rules.custom_algorithms import admit, driven
 
     own = _algorithms(arguments)
     admit(own)
@@ -110,14 +110,27 @@ def add_screen(parser: argparse.ArgumentParser) -> None:
 def add_ghost(parser: argparse.ArgumentParser) -> None:
     """Add the recording drawn under the plots."""
     parser.add_argument(
-        "--ghost", type=Path, metavar="FILE", help="draw this recording under the plots"
+        "--ghost",
+        type=recording,
+        metavar="FILE",
+        help="draw this recording under the plots; last: the last session",
     )
+
+
+def recording(text: str) -> Path:
+    """Read the name of a recording: a path, or ``last``, ``@1``, ``@2`` for a session.
+
+    Raises ``UsageError`` where there is no such session.
+    """
+    from ccplay.session.archive import named
+
+    return named(text)
 
 
 def lab_opener(
     arguments: argparse.Namespace, *, grace_s: float = 10.0
 ) -> Callable[[Build], Source]:
-    """Return what starts a lab as this command line asks; ``grace_s`` as in ``LabSource``."""
+    """Return a function that starts the requested lab; ``grace_s`` as in ``LabSource``."""
     import msgspec
 
     from ccplay.session import launch
@@ -156,10 +169,10 @@ def _algorithms(arguments: argparse.Namespace) -> dict[str, str]:
         return {}
     import hashlib
 
-    from ccplay.bpf.own_files import no_file, own_algorithms
+    from ccplay.bpf.custom_files import custom_algorithms, no_file
     from ccplay.errors import UsageError
 
-    files = own_algorithms(said)
+    files = custom_algorithms(said)
     if arguments.host is not None:
         return dict.fromkeys(files, "")
     try:

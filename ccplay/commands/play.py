@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from ccplay.commands import options
 from ccplay.commands.run import run as run_headless
@@ -14,11 +15,16 @@ _GRACE_S = 1.5
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the words of this command."""
+    """Add the arguments of this command."""
     options.add_scenario(parser)
     options.add_lab(parser)
     options.add_screen(parser)
     options.add_ghost(parser)
+    parser.add_argument(
+        "--no-record",
+        action="store_true",
+        help="do not record this session automatically (see ccplay sessions)",
+    )
     parser.set_defaults(run=run)
 
 
@@ -28,17 +34,26 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.ghost:
             raise UsageError("--ghost needs a terminal")
         return run_headless(arguments)
+    from ccplay.session.archive import SessionRecorder
     from ccplay.session.session import Session
     from ccplay.session.timeline import Script
-    from ccplay.stream.sinks import Recorder
+    from ccplay.session.unsaved import Unsaved
+    from ccplay.stream.sinks import Recorder, Sink
 
     case = options.load_scenario(arguments).case(*arguments.case)
     script = Script(case.timeline)
     build = script.foretold(case.build)
+    sinks: list[Sink] = [Recorder(arguments.record, case.title)] if arguments.record else []
+    unsaved = None
+    if not arguments.no_record:
+        sinks.append(SessionRecorder(Path(arguments.scenario).stem, case.title))
+    elif not sinks:
+        unsaved = Unsaved(case.title)
+        sinks.append(unsaved)
     session = Session(
         options.lab_opener(arguments, grace_s=_GRACE_S)(build),
         title=case.title,
-        sinks=[Recorder(arguments.record, case.title)] if arguments.record else [],
+        sinks=sinks,
         script=script,
     )
-    return show(session, arguments)
+    return show(session, arguments, unsaved=unsaved)

@@ -1,20 +1,22 @@
-"""``ccplay replay``: a recording on the screen."""
+"""``ccplay replay``: a recording on the screen, or drawn into files."""
 
 from __future__ import annotations
 
 import argparse
 from functools import partial
-from pathlib import Path
 
-from ccplay.commands import options
+from ccplay.commands import offscreen, options
 from ccplay.commands.screen import has_terminal, show
 from ccplay.errors import UsageError
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the words of this command."""
+    """Add the arguments of this command."""
     parser.add_argument(
-        "recording", type=Path, metavar="FILE", help="a recording, made with --record"
+        "recording",
+        type=options.recording,
+        metavar="FILE",
+        help="a recording, made with --record; last: the last session (see ccplay sessions)",
     )
     parser.add_argument(
         "--speed",
@@ -30,8 +32,16 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="T",
         help="start at T: 90 (seconds), or 1:30",
     )
+    parser.add_argument(
+        "--window",
+        type=offscreen.window,
+        default=30.0,
+        metavar="SECONDS",
+        help="seconds that the plots show, such as 10s (default 30)",
+    )
     options.add_screen(parser)
     options.add_ghost(parser)
+    offscreen.add(parser)
     parser.set_defaults(run=run)
 
 
@@ -43,9 +53,11 @@ def run(arguments: argparse.Namespace) -> int:
     from ccplay.stream.sources import ReplaySource, check_recording
 
     check_recording(arguments.recording)
+    title = wire.printable(arguments.recording.name)
+    if offscreen.wanted(arguments):
+        return offscreen.draw(arguments, title)
     if not has_terminal():
         raise UsageError("replay needs a terminal: it reads keys from stdin and draws on stdout")
-    title = wire.printable(arguments.recording.name)
     source = ReplaySource(arguments.recording)
     early = partial(glimpse, arguments.recording, arguments.at) if arguments.at else None
     session = Session(source, title=title, glimpse=early)

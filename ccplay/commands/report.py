@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ccplay.commands import options
 from ccplay.errors import UsageError
 from ccplay.visible import put, tell
 
@@ -18,7 +19,8 @@ FOLDER = "report"
 """Name of the report's directory within a run directory."""
 
 _ABOUT = """\
-RUN is a directory written by `ccplay run --out`, or a recording; several are reported together.
+RUN is a directory written by `ccplay run --out`, a recording, or `last` for the last session of the
+screen (`@2` for the one before, see `ccplay sessions`); several are reported together.
 The report is a directory with index.html (a self-contained page), figures/ (SVG, PDF, PNG) and
 tables/ (Markdown, CSV, JSON). The page shows, of each case, the run closest to the median. With up
 to 8 cases that run is drawn in every format, and also panel by panel; every other run is one SVG.
@@ -26,11 +28,15 @@ to 8 cases that run is drawn in every format, and also panel by panel; every oth
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the words of this command."""
+    """Add the arguments of this command."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _ABOUT
     parser.add_argument(
-        "runs", nargs="+", type=Path, metavar="RUN", help="run directories or recordings, see below"
+        "runs",
+        nargs="+",
+        type=options.recording,
+        metavar="RUN",
+        help="run directories or recordings, see below",
     )
     parser.add_argument(
         "--out",
@@ -38,7 +44,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="DIR",
         help="directory of the report (default: report/ in the run directory, FILE-report beside "
-        "a recording)",
+        "a recording, of a session in the current folder)",
     )
     parser.add_argument(
         "--all",
@@ -63,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def check_libraries() -> None:
-    """Raise ``UsageError`` where a library that draws reports is not installed."""
+    """Raise ``UsageError`` if a library for reports is not installed."""
     try:
         import ccplay.report.page.writing  # noqa: F401 - to see whether it can be
     except ModuleNotFoundError as error:
@@ -92,9 +98,13 @@ def make(runs: list[Path], out: Path, *, every: bool = False, plots: tuple[str, 
 
 
 def _default_out(first: Path) -> Path:
+    from ccplay.session import archive
+
     if first.is_dir():
         return first / FOLDER
-    return first.with_name(f"{first.stem}-report")
+    # The sessions' own folder is nobody's to look into.
+    place = Path() if first in archive.sessions() else first.parent
+    return place / f"{first.stem}-report"
 
 
 def _tell(done: int, total: int, what: str) -> None:

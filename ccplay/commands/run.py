@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the words of this command."""
+    """Add the arguments of this command."""
     options.add_scenario(parser)
     options.add_lab(parser)
     parser.add_argument(
@@ -87,21 +87,21 @@ def run(arguments: argparse.Namespace) -> int:
 def _try_algorithms(arguments: argparse.Namespace) -> None:
     """Build and load the user's algorithms once, since a mistake would spoil every run.
 
-    It also spares the first flow the wait. Raises ``CcplayError`` with the mistake.
+    It also saves the first flow the wait. Raises ``CcplayError`` with the mistake.
     """
     if not arguments.algorithm or arguments.guest or arguments.host is not None:
         return
     from ccplay.bpf.build import BuildError, build
+    from ccplay.bpf.custom_files import custom_algorithms
     from ccplay.bpf.diagnostics import summed_up
     from ccplay.bpf.libbpf import LoadError
-    from ccplay.bpf.own_files import own_algorithms
     from ccplay.bpf.registry import try_out
     from ccplay.bpf.support import lack
     from ccplay.errors import CcplayError
 
     if lack() is not None:
         return
-    for name, path in own_algorithms(arguments.algorithm).items():
+    for name, path in custom_algorithms(arguments.algorithm).items():
         try:
             image, _ = build(path)
             try_out(image, name)

@@ -48,7 +48,7 @@ def _of_directory(path: Path) -> Material:
     runs = []
     for each in result.cases:
         recording = recording_of(path, each)
-        # An empty one was interrupted before its first line.
+        # An empty recording was interrupted before its first line.
         kept = recording if recording is not None and recording.stat().st_size else None
         runs.append(Run(each, kept, f"{slug_of(each.name)}-{each.repeat}"))
     return Material(
@@ -76,7 +76,7 @@ def _made_of(path: Path, result: Result) -> dict[str, Settings]:
 
 
 def _said(path: Path) -> tuple[str, dict[str, str], int]:
-    """Return ``about`` of a scenario and of its cases, and its repeats; nothing if unreadable."""
+    """Return ``about`` of a scenario and of its cases, and its repeats; empty if unreadable."""
     try:
         loaded = load(path)
     except CcplayError:

@@ -7,7 +7,7 @@ import sys
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the words of this command."""
+    """Add the arguments of this command."""
     parser.set_defaults(run=run)
 
 

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, TextIO
 
 from ccplay.commands import options
 from ccplay.commands.front import behind_front
+from ccplay.visible import tell
 
 if TYPE_CHECKING:
     from ccplay.session.session import Session
+    from ccplay.session.unsaved import Unsaved
 
 
 def has_terminal() -> bool:
@@ -20,21 +22,23 @@ def has_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def show(session: Session, arguments: argparse.Namespace) -> int:
-    """Open the screen until the person leaves it; return the exit code.
+def show(session: Session, arguments: argparse.Namespace, *, unsaved: Unsaved | None = None) -> int:
+    """Show the screen until the user leaves it; return the exit code.
 
-    Raises ``RecordingError`` for a ghost that can't be read, and, once the person has seen it and
-    left, what ended the session against its will.
+    ``unsaved`` is the recording of a session that is in no file. Raises ``RecordingError`` for an
+    unreadable ghost and, after the user has left, the error that ended the session.
     """
     from ccplay.stream.sources import check_recording
 
     ghost = getattr(arguments, "ghost", None)
     if ghost:
         check_recording(ghost)
-    return behind_front(lambda: _show(session, arguments, ghost))
+    return behind_front(lambda: _show(session, arguments, ghost, unsaved))
 
 
-def _show(session: Session, arguments: argparse.Namespace, ghost: Path | None) -> int:
+def _show(
+    session: Session, arguments: argparse.Namespace, ghost: Path | None, unsaved: Unsaved | None
+) -> int:
     # What is imported and built is kept, and searching it for garbage takes a tenth of the time to
     # the first paint. After that the app turns it on again.
     gc.disable()
@@ -46,12 +50,18 @@ def _show(session: Session, arguments: argparse.Namespace, ghost: Path | None) -
         ascii=arguments.ascii or not can_draw(sys.stdout),
         start_at=getattr(arguments, "at", 0.0),
         speed=getattr(arguments, "speed", 1.0),
+        window=getattr(arguments, "window", 30.0),
         ghost=ghost,
         lab_words=options.lab_words(arguments),
+        unsaved=unsaved,
     )
     app.run()
     if app.return_code:
         return app.return_code
+    if session.archived is not None:
+        tell("this session is recorded: ccplay replay last shows it again")
+    if unsaved is not None and unsaved.path is not None:
+        tell(f"the recording is in {unsaved.path}")
     if session.failure is not None:
         raise session.failure
     return 0

@@ -11,9 +11,12 @@ from ccplay.visible import tell
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the words of this command."""
+    """Add the arguments of this command."""
     parser.add_argument(
-        "recording", type=Path, metavar="FILE", help="a recording, made with --record"
+        "recording",
+        type=options.recording,
+        metavar="FILE",
+        help="a recording, made with --record; last: the last session (see ccplay sessions)",
     )
     parser.add_argument(
         "--until",
@@ -32,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
     from ccplay.errors import UsageError
     from ccplay.files import writing
-    from ccplay.scenario.rules.own_algorithms import rerun
+    from ccplay.scenario.rules.custom_algorithms import rerun
     from ccplay.scenario.writing import write
     from ccplay.session.recorded import read_recording
 

@@ -16,7 +16,7 @@ from ccplay.experiment.plan import Run
 from ccplay.scenario.values import Case
 
 LEAST_REPEATS = 3
-"""Least number of repeats; of two the interval is useless, since Student's t is 12.7."""
+"""Least number of repeats; with two the interval is useless, since Student's t is 12.7."""
 MOST_REPEATS = 100
 """Default of ``--max-repeats``."""
 
@@ -25,13 +25,13 @@ class Agenda(Protocol):
     """Decides which run is next."""
 
     def next(self) -> Run | None:
-        """Return what to start now; None where nothing is left, or an outcome must come first."""
+        """Return the run to start now; None if none is left, or an outcome must come first."""
 
     def take(self, result: CaseResult) -> None:
         """Receive the result of a run."""
 
     def waiting(self) -> list[Case]:
-        """Return the case of every run that will be started, as far as is known."""
+        """Return the cases of all runs yet to start, as far as known."""
 
 
 class Planned:
@@ -45,7 +45,7 @@ class Planned:
         return self._runs.popleft() if self._runs else None
 
     def take(self, result: CaseResult) -> None:
-        """Change nothing: the plan stands."""
+        """Change nothing: the plan is fixed."""
 
     def waiting(self) -> list[Case]:
         """Return the cases of the rest of the plan."""
@@ -57,11 +57,11 @@ class Goal:
     """The precision that a metric has to reach."""
 
     share: float
-    """Half width of the 95 % confidence interval over the mean, at most."""
+    """Largest half width of the 95 % confidence interval, as a share of the mean."""
     figures: dict[str, str]
     """Metric by case."""
     most: int = MOST_REPEATS
-    """Repeats of a case, at most."""
+    """Most repeats of a case."""
 
     def reached(self, values: Sequence[float]) -> bool:
         """Whether the mean of these values is known well enough."""
@@ -72,7 +72,7 @@ class Goal:
         return half is not None and half <= self.share * abs(found.mean)
 
     def guess(self, values: Sequence[float]) -> int:
-        """Guess how many values it takes: the interval narrows with the root of their number."""
+        """Estimate how many values it takes: the interval narrows with the root of their number."""
         found = statistic(values)
         if found.half_width is None or found.mean == 0:
             return len(values) + 1
@@ -90,7 +90,7 @@ class _Progress:
 
 
 class UntilSure:
-    """Repeats every case until its metric is known well enough or the limit is reached.
+    """Repeats every case until its metric is precise enough or the limit is reached.
 
     With several jobs a case is run ahead of its results, but at most to twice their number; extra
     runs are kept and counted.
@@ -105,7 +105,7 @@ class UntilSure:
                 self.take(result)
 
     def next(self) -> Run | None:
-        """Return a repeat of the case that has been begun least often, of those that need one."""
+        """Return a repeat of the case started least often, of those that need one."""
         open_ = [each for each in self._cases.values() if self._missing(each)]
         if not open_:
             return None
@@ -124,11 +124,11 @@ class UntilSure:
             progress.values.append(value)
 
     def waiting(self) -> list[Case]:
-        """Return the cases of the runs that are needed, as far as can be guessed."""
+        """Return the cases of the runs still needed, as far as can be estimated."""
         return [each.case for each in self._cases.values() for _ in range(self._missing(each))]
 
     def unsure(self) -> dict[str, Statistic | None]:
-        """Return what is known of every case that did not get there; None of one never measured."""
+        """Return the statistic of every case that missed the goal; None if never measured."""
         return {
             name: statistic(each.values) if each.values else None
             for name, each in self._cases.items()
@@ -136,13 +136,13 @@ class UntilSure:
         }
 
     def _missing(self, progress: _Progress) -> int:
-        """Return how many more runs to begin now."""
+        """Return how many more runs to start now."""
         most, values = self.goal.most, progress.values
         least = min(LEAST_REPEATS, most)
         if progress.ended < least:
             wanted = least
         elif not values or self.goal.reached(values):
-            # A fourth run won't measure what three could not.
+            # If three runs could not measure it, a fourth won't.
             wanted = 0
         else:
             guess = progress.ended - len(values) + self.goal.guess(values)

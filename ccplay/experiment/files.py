@@ -1,4 +1,4 @@
-"""The files of a run directory: one experiment at a time writes them, each whole or not at all."""
+"""The files of a run directory, written by one experiment at a time, completely or not at all."""
 
 from __future__ import annotations
 
@@ -15,45 +15,45 @@ _LARGEST = 1 << 28
 
 
 class Folder:
-    """A directory that is held open, with the errors of a recording."""
+    """A directory held open; its failures are errors of recordings."""
 
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
         self.path = directory.path
-        """As a person would name it; nothing is opened by it."""
+        """Path for messages; nothing is opened by it."""
 
     @classmethod
     def make(cls, path: Path) -> Self:
-        """Open ``path``, made where it is missing. Raises ``RecordingError``."""
+        """Open ``path``, created if missing. Raises ``RecordingError``."""
         try:
             return cls(Directory(path, make=True))
         except OSError as error:
             raise RecordingError(f"{path}: {error.strerror}") from None
 
     def close(self) -> None:
-        """Let go of the directory, and of its lock."""
+        """Close the directory and release its lock."""
         self._directory.close()
 
     def lock(self) -> None:
-        """Keep other ccplays out until ``close``. Raises ``UsageError`` where one is in there."""
+        """Lock it until ``close``. Raises ``UsageError`` if another ccplay uses it."""
         try:
             fcntl.flock(self._directory.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UsageError(f"{self.path}: in use by another ccplay") from None
 
     def names(self) -> list[str]:
-        """Return the names of what is in it."""
+        """Return the names in it."""
         return sorted(os.listdir(self._directory.descriptor))  # noqa: PTH208 - by descriptor
 
     def folder(self, name: str) -> Folder:
-        """Open a folder in it, made where it is missing. Raises ``RecordingError``."""
+        """Open a folder in it, created if missing. Raises ``RecordingError``."""
         try:
             return Folder(self._directory.enter(name))
         except OSError as error:
             raise RecordingError(f"{self.path / name}: {error.strerror}") from None
 
     def read(self, name: str) -> bytes | None:
-        """Return what a file holds, None where there is none. Raises ``RecordingError``."""
+        """Return the content of a file, None if there is none. Raises ``RecordingError``."""
         try:
             with self._directory.open(name) as file:
                 return file.read(_LARGEST)
@@ -63,7 +63,7 @@ class Folder:
             raise RecordingError(f"{self.path / name}: {error.strerror}") from None
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file anew, whole, onto the disk. Raises ``RecordingError``."""
+        """Write a file completely, onto the disk. Raises ``RecordingError``."""
         with (
             explained(self.path / name, RecordingError),
             self._directory.written(name, replace=True) as file,
@@ -71,12 +71,12 @@ class Folder:
             file.write(content)
 
     def free(self, name: str) -> Path:
-        """Delete what has that name, and return its path. Raises ``RecordingError``."""
+        """Delete the file of that name and return its path. Raises ``RecordingError``."""
         with explained(self.path / name, RecordingError):
             self._directory.discard(name)
         return self.path / name
 
     def settle(self, name: str) -> None:
-        """Wait until a file that somebody else wrote is on the disk."""
+        """Wait until a file written by another program is on the disk."""
         with contextlib.suppress(OSError), self._directory.open(name) as file:
             os.fsync(file.fileno())

@@ -62,7 +62,7 @@ def _differences(before: Any, now: Any, place: tuple[str | int, ...]) -> Iterato
         for index, (one, other) in enumerate(zip(before, now, strict=True)):
             yield from _differences(one, other, (*place, index))
     elif before != now:
-        # A file has no table called build: what it holds stands at the top.
+        # A file has no table "build": its keys are at the top level.
         where = spell(place[1:] if place[0] == "build" else place)
         yield f"{where} was {_shown(before)}, is {_shown(now)}"
 

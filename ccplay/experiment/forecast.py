@@ -18,7 +18,7 @@ class Forecast:
         self._took: dict[str, list[float]] = {}
 
     def learn(self, case: Case, seconds: float) -> None:
-        """Note what a run took, start and end of its lab included."""
+        """Record the time of a run, start and end of its lab included."""
         self._took.setdefault(case.name, []).append(seconds)
 
     def expects(self, case: Case) -> float:
@@ -32,9 +32,9 @@ class Forecast:
     def left(
         self, running: Iterable[tuple[Case, float]], waiting: Iterable[Case], jobs: int
     ) -> float:
-        """Return the seconds until all is done, each run started as soon as a job is free.
+        """Return the seconds until all runs are done, each started as soon as a job is free.
 
-        ``running`` has for each run what it has taken by now.
+        ``running`` has the seconds that each run has taken so far.
         """
         ends = [max(self.expects(case) - since, 0.0) for case, since in running]
         free = [0.0] * max(jobs - len(ends), 0)

@@ -21,11 +21,11 @@ _USUAL = (
     ("pings.", ".p50_ms"),
     ("downloads.", ".seconds"),
 )
-"""Beginnings and endings of the figures that most want to see."""
+"""Beginnings and endings of the names of the most useful metrics."""
 
 
 def usual(figures: Iterable[str]) -> list[str]:
-    """Return the figures to show where the scenario names none, out of those that there are."""
+    """Return the metrics to show if the scenario names none, out of the measured ones."""
     return [
         figure
         for start, end in _USUAL
@@ -35,12 +35,12 @@ def usual(figures: Iterable[str]) -> list[str]:
 
 
 def counts(result: CaseResult) -> bool:
-    """Whether a run's figures may go into a mean: it came to its end, and nothing failed in it."""
+    """Whether a run counts in a mean: it was completed without errors."""
     return not result.interrupted and not result.errors
 
 
 class Gathering:
-    """The runs so far, in the scenario's order however they came."""
+    """The runs so far, in the scenario's order."""
 
     def __init__(self, scenario: Scenario) -> None:
         self.machine: Machine | None = None
@@ -52,7 +52,7 @@ class Gathering:
         self._broken: set[tuple[str, int]] = set()
 
     def add(self, result: CaseResult, *, whole: bool = True) -> None:
-        """Take the last attempt of a run; one that is not ``whole`` was broken off."""
+        """Add the last attempt of a run; one that is not ``whole`` was interrupted."""
         if not whole:
             self._broken.add((result.name, result.repeat))
         self._runs[result.name, result.repeat] = result
@@ -63,7 +63,7 @@ class Gathering:
         return bool(self._runs)
 
     def result(self, *, whole_only: bool = False) -> Result:
-        """Return everything as one, on wish without the runs that were broken off."""
+        """Return all runs as one result, optionally without interrupted ones."""
         runs = sorted(
             (run for key, run in self._runs.items() if not (whole_only and key in self._broken)),
             key=lambda each: (self._order[each.name], each.repeat),

@@ -34,9 +34,9 @@ KILLED = 128
 """Exit code after a signal, as shells count it: add the signal's number."""
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _HIDING_S = 0.2
-"""How long Ctrl-Z waits for a terminal that is not read."""
+"""Seconds that Ctrl-Z waits for a terminal that does not read."""
 _PATIENCE_S = 2.0
-"""How long the result waits for who reads the progress of its runs on another terminal or pipe."""
+"""Seconds that the result waits for the reader of progress on another terminal or pipe."""
 
 
 async def run(
@@ -44,9 +44,8 @@ async def run(
 ) -> int:
     """Run a scenario and print the result; return the exit code.
 
-    Progress goes to stderr, where nobody has to read it, then the result to stdout. Ctrl-C ends
-    the labs in an orderly way and prints what was measured so far. Raises ``CcplayError`` where
-    nothing could be measured at all.
+    Progress goes to stderr, which need not be read, then the result to stdout. Ctrl-C ends the labs
+    in order and prints the results so far. Raises ``CcplayError`` if nothing could be measured.
     """
     whole = with_options(scenario, wanted)
     chosen = whole.only(wanted.cases)
@@ -66,7 +65,7 @@ async def run(
         teller = stack.enter_context(
             Teller(console, len(chosen.cases), story=single, receiver=wanted.receiver)
         )
-        # Last, so that signals end a wait for the reader again.
+        # Last, so that signals again end a wait for the reader.
         signals = stack.enter_context(_signals(stop, partial(_suspend, teller, printer)))
         experiment = Experiment(
             chosen,
@@ -89,7 +88,7 @@ async def run(
 
 
 def _patience_s() -> float | None:
-    """Return how long to wait for the reader; for ever where the result comes to the same one."""
+    """Return how long to wait for the reader; forever if it also reads the result."""
     return None if os.path.sameopenfile(1, 2) else _PATIENCE_S
 
 
@@ -104,7 +103,7 @@ def _print(result: Result, wanted: RunOptions) -> None:
 def _last_words(
     experiment: Experiment, result: Result, wanted: RunOptions, *, stopped: bool
 ) -> Iterator[str]:
-    """Yield closing lines: what was kept, and what is missing."""
+    """Yield closing lines: the runs kept, and the runs missing."""
     if stopped and wanted.out is not None:
         done, total = experiment.tracker.progress
         yield f"{done} of {total} runs are kept in {wanted.out}; to run the rest:"
@@ -116,7 +115,7 @@ def _last_words(
 
 
 def _unsure(agenda: UntilSure) -> Iterator[str]:
-    """Yield a line for every mean that is not known well enough."""
+    """Yield a line for every mean that is not precise enough."""
     for name, known in agenda.unsure().items():
         figure = agenda.goal.figures[name]
         if known is None or known.half_width is None:
@@ -124,11 +123,11 @@ def _unsure(agenda: UntilSure) -> Iterator[str]:
         else:
             fitting = unit(figure, (known.mean,))
             mean = f"{fitting.write_statistic(known)} {fitting.name}".rstrip()
-            yield f"{name}: after {known.n} runs {figure} is {mean}: not sure enough"
+            yield f"{name}: after {known.n} runs {figure} is {mean}: not precise enough"
 
 
 def _failed_checks(result: Result) -> str:
-    """Say in one line which expectations did not hold; nothing where all did."""
+    """Return one line about failed expectations; empty if none failed."""
     failed = [(run, each) for run in result.cases for each in run.checks if not each.ok]
     if not failed:
         return ""
@@ -143,7 +142,7 @@ def _failed_checks(result: Result) -> str:
 def _signals(stop: asyncio.Event, suspend: Callable[[], None]) -> Iterator[list[int]]:
     """Let signals that end a process set ``stop`` instead, and Ctrl-Z call ``suspend``.
 
-    Yields the signals that came. One that is ignored, as SIGHUP under nohup, stays ignored.
+    Yields the received signals. An ignored one, such as SIGHUP under nohup, stays ignored.
     """
     loop = asyncio.get_running_loop()
     came: list[int] = []
@@ -164,7 +163,7 @@ def _signals(stop: asyncio.Event, suspend: Callable[[], None]) -> Iterator[list[
 
 
 def _suspend(teller: Teller, printer: Printer) -> None:
-    """Stop this process, as Ctrl-Z does, with the terminal as it was before."""
+    """Stop this process, as Ctrl-Z does, with the terminal restored."""
     with teller.hidden():
         printer.drain(_HIDING_S)
         os.kill(os.getpid(), signal.SIGSTOP)

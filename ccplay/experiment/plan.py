@@ -1,4 +1,4 @@
-"""What is run, and in which order: every case once, then every case again."""
+"""The runs and their order: every case once, then every case again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Run:
     """One repeat of one case."""
 
     case: Case
-    """As the file has it; ``played`` is what this repeat of it does."""
+    """The case as in the file; ``played`` is this repeat of it."""
     repeat: int
     """Counted from 1."""
 
@@ -28,7 +28,7 @@ class Run:
 
     @property
     def key(self) -> tuple[str, int]:
-        """What names the run: its case and repeat."""
+        """Name of the run: its case and repeat."""
         return self.case.name, self.repeat
 
     def __str__(self) -> str:
@@ -36,9 +36,9 @@ class Run:
 
 
 def plan(scenario: Scenario) -> list[Run]:
-    """Return all runs, repeat by repeat, so that what is broken off is balanced.
+    """Return all runs, repeat by repeat, so that an interrupted experiment is balanced.
 
-    Cases take turns at each point of a matrix, so that not all that is heavy runs side by side.
+    Cases take turns at each point of a matrix, so that heavy ones do not all run side by side.
     """
     most = max(case.repeats for case in scenario.cases)
     points = list(dict.fromkeys(str(case.parameters) for case in scenario.cases))
@@ -52,7 +52,7 @@ def plan(scenario: Scenario) -> list[Run]:
 
 
 def slugs(cases: Sequence[Case]) -> dict[str, str]:
-    """Return a file name's part for the name of each case; no two are the same."""
+    """Return a unique part of a file name for each case."""
     found: dict[str, str] = {}
     for case in cases:
         slug = slug_of(case.name)
@@ -63,5 +63,5 @@ def slugs(cases: Sequence[Case]) -> dict[str, str]:
 
 
 def slug_of(name: str) -> str:
-    """Return what is left of a name in the name of a file: ``reno-100-packets``."""
+    """Return a name in the form used in file names: ``reno-100-packets``."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:_LONGEST_SLUG].strip("-") or "case"

@@ -1,4 +1,4 @@
-"""Several labs side by side, as many as the machine carries, and again where it could not."""
+"""Several labs in parallel, as many as the machine can carry; failed runs are repeated."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from ccplay.experiment.plan import Run
 from ccplay.scenario.values import Case
 
 MOST_ATTEMPTS = 3
-"""The last one has the machine to itself."""
+"""Most attempts at a run; the last has the machine to itself."""
 
 _KEPT = 0.7
-"""Share of the jobs that continue after a failure, as CUBIC's beta (RFC 9438, section 4.6)."""
+"""Share of the jobs that remain after a failure, like CUBIC's beta (RFC 9438, section 4.6)."""
 
 _PATIENCE = 2
-"""Times that all jobs must go well before one more is tried: a failure costs as many runs again."""
+"""Times that all jobs must succeed before one more is tried: a failure costs as many runs."""
 
 _STARTS = max(1, (os.cpu_count() or 1) // 2)
-"""Labs that may start at a time: one takes a core, which those that measure then lack."""
+"""Labs that may start at a time: a start takes a core away from the labs that measure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,27 +37,27 @@ class Attempt:
     jobs: int = 1
     """Number of runs in parallel when it began."""
     failed: tuple[CaseResult, ...] = ()
-    """What earlier attempts measured."""
+    """Results of earlier attempts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an attempt came to."""
+    """Outcome of an attempt."""
 
     result: CaseResult
     whole: bool
-    """Whether it came to its end."""
+    """Whether it was completed."""
     took_s: float = 0.0
-    """By the clock on the wall, the lab's start and end included."""
+    """Wall-clock seconds, start and end of the lab included."""
     machine: Machine | None = None
-    """Where it ran."""
+    """Machine on which it ran."""
 
 
 class Pool:
     """Runs an agenda in parallel; adapts the number of jobs as TCP adapts cwnd.
 
-    It shrinks when labs side by side starve each other, and grows by one, up to what was asked
-    for, after as many good runs in a row as would fill the machine twice.
+    The number is reduced when parallel labs starve each other, and grows by one, up to the
+    requested number, after as many good runs in a row as would fill the machine twice.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Pool:
 
     @property
     def waiting(self) -> list[Case]:
-        """The cases of the runs that wait to be made again."""
+        """The cases of the runs waiting to be repeated."""
         return [attempt.run.case for attempt in self._again]
 
     async def run(
@@ -90,9 +90,9 @@ class Pool:
         measure: Callable[[Attempt], Awaitable[Outcome]],
         done: Callable[[Attempt, Outcome], None],
     ) -> None:
-        """Measure until the agenda is done or ``stop`` is set; ``done`` gets each last attempt.
+        """Run until the agenda is done or ``stop`` is set; ``done`` receives each last attempt.
 
-        Whatever ``measure`` or ``done`` raises ends all labs in an orderly way, and is raised.
+        An exception of ``measure`` or ``done`` ends all labs in order and is raised.
         """
         try:
             while self._start(measure):
@@ -108,14 +108,14 @@ class Pool:
 
     @contextlib.asynccontextmanager
     async def turn(self) -> AsyncIterator[Callable[[], None]]:
-        """Wait for the turn to start a lab; it ends with the block, or by calling what is given."""
+        """Wait for the turn to start a lab; it ends with the block, or by the yielded function."""
         await self._door.acquire()
         with contextlib.ExitStack() as turn:
             turn.callback(self._door.release)
             yield turn.close
 
     def _start(self, measure: Callable[[Attempt], Awaitable[Outcome]]) -> bool:
-        """Start what there is room for; return whether anything runs."""
+        """Start as many runs as there are free jobs; return whether any is running."""
         while not self._stop.is_set() and (attempt := self._next()) is not None:
             self._running[asyncio.ensure_future(measure(attempt))] = attempt
         return bool(self._running)
@@ -143,7 +143,7 @@ class Pool:
         elif outcome.whole and not doubtful:
             self._widen(attempt)
         if doubtful and attempt.number < self._attempts and not self._stop.is_set():
-            self._tell(f"{attempt.run} is run again: {', '.join(health.reasons)}")
+            self._tell(f"{attempt.run} is repeated: {', '.join(health.reasons)}")
             failed = (*attempt.failed, result)
             self._again.append(replace(attempt, number=attempt.number + 1, failed=failed))
             return
@@ -151,18 +151,18 @@ class Pool:
         done(attempt, outcome)
 
     def _narrow(self, attempt: Attempt) -> None:
-        """Let fewer labs run side by side, unless that has been done since the attempt began."""
+        """Reduce the number of parallel labs, unless that was done since the attempt began."""
         alone = self._is_alone(attempt) or attempt.jobs == 1
         if alone or attempt.jobs > self.jobs or self.jobs == 1:
             return
         self.jobs, self._good = max(1, round(self.jobs * _KEPT)), 0
-        self._tell(f"too much for this machine: from now on {self.jobs} at a time")
+        self._tell(f"too much for this machine: from now on {self.jobs} in parallel")
 
     def _widen(self, attempt: Attempt) -> None:
-        """Let one more run side by side once it has gone well for long enough."""
+        """Allow one more parallel run after enough good runs."""
         if self.jobs == self._most or self._is_alone(attempt) or attempt.jobs > self.jobs:
             return
         self._good += 1
         if self._good >= _PATIENCE * self.jobs:
             self.jobs, self._good = self.jobs + 1, 0
-            self._tell(f"the machine keeps up: from now on {self.jobs} at a time")
+            self._tell(f"the machine keeps up: from now on {self.jobs} in parallel")

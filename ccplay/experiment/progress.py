@@ -24,7 +24,7 @@ class ProgressTracker:
     def __init__(
         self, teller: Teller, outlook: Callable[[], tuple[Sequence[Case], int]], done: int
     ) -> None:
-        """``outlook`` returns the runs to come and how many run in parallel."""
+        """``outlook`` returns the runs to come and the number of parallel ones."""
         self.forecast = Forecast()
         self._teller = teller
         self._outlook = outlook
@@ -40,7 +40,7 @@ class ProgressTracker:
         return self._done, self._done + self._broken + coming
 
     def open(self) -> None:
-        """Report what will be run."""
+        """Report the runs to come."""
         waiting, jobs = self._outlook()
         if self._teller.story or not waiting:
             return
@@ -49,7 +49,7 @@ class ProgressTracker:
         self._teller.say(f"{finished}{len(waiting)} to run: {beside}{self._left()}", "dim")
 
     def begin(self, run: Run, attempt: int) -> Lane:
-        """Note that an attempt at a run begins."""
+        """Report the beginning of an attempt."""
         self._running[run.key] = (run.case, time.monotonic())
         name = f"{run}, again" if attempt > 1 else str(run)
         number = self._done + self._broken + 1
@@ -64,7 +64,7 @@ class ProgressTracker:
             self._teller.overall(*self.progress, self._left())
 
     def end(self, run: Run, lane: Lane) -> float:
-        """Note that an attempt has ended; return what it took."""
+        """Record the end of an attempt; return its duration."""
         lane.end()
         _, since = self._running.pop(run.key)
         return time.monotonic() - since
@@ -85,7 +85,7 @@ class ProgressTracker:
             self._teller.say(f"  error: {error}", "red")
 
     def warn(self, text: str) -> None:
-        """Tell something that concerns more than one run."""
+        """Report something that concerns more than one run."""
         self._teller.say(text, "yellow")
 
     def _line(self, run: Run, outcome: Outcome) -> str:
@@ -96,7 +96,7 @@ class ProgressTracker:
         figures = metrics_of(outcome.result)
         for figure in [each for each in run.case.figures if each in figures][:1]:
             line += f", {figure} {write(figure, figures[figure])}"
-        # On a terminal a bar says it.
+        # On a terminal a bar shows it.
         return line if self._teller.live or done == total else f"{line}; {self._left()}"
 
     def _left(self) -> str:

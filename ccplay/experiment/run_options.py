@@ -17,12 +17,12 @@ from ccplay.scenario.values import Case, Scenario
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """What is wished for a run of a scenario."""
+    """The run options of a scenario."""
 
     cases: Sequence[str] = ()
-    """Only these; none means all."""
+    """Names of the cases to run; none means all."""
     jobs: int = 1
-    """Labs side by side."""
+    """Number of parallel labs."""
     repeats: int | None = None
     """Repeats of every case; overrides the file."""
     until_ci: float | None = None
@@ -30,24 +30,24 @@ class RunOptions:
     figure: str | None = None
     """Metric for ``until_ci``; None is the first of the case."""
     most: int = MOST_REPEATS
-    """Repeats of a case for ``until_ci``, at most."""
+    """Most repeats of a case for ``until_ci``."""
     hz: float | None = None
     """Samples per second; overrides the file."""
     out: Path | None = None
     """The run directory."""
     record: Path | None = None
-    """Where the stream of a single run is kept."""
+    """File for the stream of a single run."""
     as_json: bool = False
     receiver: bool = False
-    """Tell every second what each flow has brought."""
+    """Whether to print every second the bytes delivered by each flow."""
     command: str = ""
-    """What to type to go on after Ctrl-C."""
+    """Command line that resumes after Ctrl-C."""
 
 
 def with_options(scenario: Scenario, wanted: RunOptions) -> Scenario:
-    """Return a scenario with the repeats and sweeps that are wished.
+    """Return a scenario with the repeats and the sampling rate of these options.
 
-    Raises ``ScenarioError`` where it names a figure that nothing measures.
+    Raises ``ScenarioError`` if it names a metric that nothing measures.
     """
     check_metrics(scenario)
     often = wanted.repeats if wanted.until_ci is None else wanted.most
@@ -65,10 +65,10 @@ def _with_options(case: Case, repeats: int | None, hz: float | None) -> Case:
 
 
 def goal_of(scenario: Scenario, wanted: RunOptions) -> Goal | None:
-    """Return what the means of a scenario's cases are to reach.
+    """Return the goal for the means of a scenario's cases.
 
-    Raises ``ScenarioError`` where a case does not say which figure, ``UsageError`` where the
-    command line names one that it does not measure.
+    Raises ``ScenarioError`` if a case does not name a metric, ``UsageError`` if the command line
+    names one that it does not measure.
     """
     if wanted.until_ci is None:
         return None

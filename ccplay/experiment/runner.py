@@ -44,13 +44,13 @@ class Experiment:
         store: Store | None = None,
         record: Path | None = None,
     ) -> None:
-        """``scenario`` has the cases to be run; ``record`` is where the stream of each goes."""
+        """``scenario`` has the cases to run; ``record`` is the file for the stream of each."""
         self._scenario = scenario
         self._open_source = open_source
         self._stop = stop
         self._store = store
         self._record = record
-        # What failed in may go well another time.
+        # A run with errors may succeed the next time.
         kept = store.finished if store else {}
         finished = {key: each for key, each in kept.items() if not each.result.errors}
         runs = plan(scenario)
@@ -71,29 +71,29 @@ class Experiment:
             self._recall(store)
 
     async def measure(self) -> Result:
-        """Run what is not finished, until ``stop`` is set; return what was measured.
+        """Run everything unfinished until ``stop`` is set; return the result.
 
-        Raises ``LabError`` where no lab came to life at all, ``UnsupportedError`` where this
-        kernel lacks what the scenario asks for.
+        Raises ``LabError`` if no lab started at all, ``UnsupportedError`` if this kernel lacks
+        features that the scenario needs.
         """
         self.tracker.open()
         async with standstills(self._stood_still):
             await self._pool.run(self._measure, self._settle)
         if self._store is not None:
-            # Even where nothing was left to run: expectations and figures may be others now.
+            # Even if nothing was left to run: expectations and metrics may have changed.
             self._store.sum_up(self._gathering.result(whole_only=True))
         return self._gathering.result()
 
     def _stood_still(self, seconds: float) -> None:
-        """Distrust every run under way."""
+        """Mark every current run as untrustworthy."""
         for trial in self._trials:
-            trial.spoil(f"ccplay stood still for {seconds:.1f} s: suspended, or starved of CPU")
+            trial.spoil(f"ccplay was suspended or starved of CPU for {seconds:.1f} s")
 
     def _outlook(self) -> tuple[Sequence[Case], int]:
         return [*self._pool.waiting, *self.agenda.waiting()], self._pool.jobs
 
     def _recall(self, store: Store) -> None:
-        """Take in what the directory has, judged by what is expected today."""
+        """Read the finished runs of the directory, checked against the current expectations."""
         cases = {case.name: case for case in store.scenario.cases}
         for kept in store.finished.values():
             case = cases[kept.result.name]
@@ -130,7 +130,7 @@ class Experiment:
             self._trials.add(trial)
             return await trial.measure(source, self._stop, self._recording(run))
         except LabError as error:
-            # What other runs measured is worth more than a clean end.
+            # The results of other runs are worth more than a clean end.
             if isinstance(error, UnsupportedError) or not self._gathering:
                 raise
             trial.died = True
@@ -139,13 +139,13 @@ class Experiment:
             self._trials.discard(trial)
 
     def _watch(self, lane: Lane, end_turn: Callable[[], None], state: LabState) -> None:
-        """See a run's state after every event."""
+        """Process a run's state after every event."""
         if state.ready_at is not None:
             end_turn()
         self.tracker.watch(lane, state)
 
     def _settle(self, attempt: Attempt, outcome: Outcome) -> None:
-        """Take in the last attempt at a run."""
+        """Process the last attempt at a run."""
         result = outcome.result
         self._gathering.discarded += attempt.failed
         if self._store is not None and outcome.whole:
@@ -160,14 +160,14 @@ class Experiment:
         self.tracker.settle(attempt.run, outcome)
 
     def _know(self, where: Machine | None) -> None:
-        """Note the machine of a lab, and warn if earlier labs had another."""
+        """Record the machine of a lab, and warn if earlier labs had another."""
         known = self._gathering.machine
         if where is not None and known is not None and where.kernel != known.kernel:
             self.tracker.warn(f"earlier runs were on Linux {known.kernel}, not {where.kernel}")
         self._gathering.machine = known or where
 
     def _build(self, run: Run) -> Build:
-        """Return what to build; files that the lab writes are called as the run's others are."""
+        """Return the network to build; files of the lab are named like the run's other files."""
         case = run.played
         build = Script(case.timeline).foretold(case.build)
         if self._store is None:
@@ -184,12 +184,12 @@ class Experiment:
 
 
 def recording_of(record: Path, number: int, case: Case) -> Path:
-    """Return where one case of several is recorded: ``FILE-2-reno-100-packets.ENDING``."""
+    """Return the recording of one case of several: ``FILE-2-reno-100-packets.ENDING``."""
     return record.with_name(f"{record.stem}-{number}-{slug_of(case.name)}{record.suffix}")
 
 
 def _labelled(case: Case, result: CaseResult) -> CaseResult:
-    """Say which case a result is of, and whether it is what that expects."""
+    """Add the case and the checks of its expectations to a result."""
     return msgspec.structs.replace(
         result, parameters=dict(case.parameters), checks=check(case, result)
     )

@@ -1,7 +1,7 @@
-"""A run directory: every finished run in a file of its own, so that none is lost or run twice.
+"""A run directory: every finished run in its own file, so that none is lost or run twice.
 
 DIR/scenario.toml        the file as it was run
-DIR/result.json          the ``Result``, written anew after every run
+DIR/result.json the ``Result``, rewritten after every run
 DIR/runs/SLUG-2.ccplay   the recording of a case's second repeat
 DIR/runs/SLUG-2.json     its ``Kept``; written last: it exists = the run is finished
 """
@@ -44,27 +44,27 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     ran: Fingerprint
     machine: Machine | None
     took_s: float
-    """By the clock on the wall, the lab's start and end included."""
+    """Wall-clock seconds, start and end of the lab included."""
     result: CaseResult
     discarded: list[CaseResult] = []
 
 
 class Store:
-    """A run directory that this experiment writes; ``with`` it. No other can at the same time."""
+    """A run directory written by this experiment alone; ``with`` it."""
 
     def __init__(self, path: Path, scenario: Scenario) -> None:
         self.scenario = scenario
-        """The whole of it: a directory may hold more cases than this time are run."""
+        """The whole scenario: a directory may hold more cases than are run this time."""
         self._path = path
         self._slugs = slugs(scenario.cases)
         self._open = contextlib.ExitStack()
         self.finished: dict[tuple[str, int], Kept] = {}
-        """What was run already."""
+        """The finished runs."""
 
     def __enter__(self) -> Self:
-        """Open the directory, made where it is missing.
+        """Open the directory, created if missing.
 
-        Raises ``UsageError`` where it is no run directory, or one of another experiment.
+        Raises ``UsageError`` if it is no run directory, or one of another experiment.
         """
         with contextlib.ExitStack() as opened:
             self._folder = Folder.make(self._path)
@@ -82,11 +82,11 @@ class Store:
         self._open.close()
 
     def recording(self, run: Run) -> Path:
-        """Return where a run is to be recorded; what an unfinished one left there is gone."""
+        """Return the recording of a run; deletes the rest of an unfinished one."""
         return self._runs.free(f"{self._stem(run)}.ccplay")
 
     def recording_name(self, run: Run) -> str:
-        """Return the same as ``CaseResult.recording`` has it."""
+        """Return its path as in ``CaseResult.recording``."""
         return f"{RUNS}/{self._stem(run)}.ccplay"
 
     def keep(
@@ -97,7 +97,7 @@ class Store:
         took_s: float,
         discarded: list[CaseResult],
     ) -> None:
-        """Make a run a finished one. Raises ``RecordingError``."""
+        """Keep a finished run. Raises ``RecordingError``."""
         made_of = fingerprint(run.played)
         kept = Kept(
             sha256=made_of.sha256,
@@ -112,14 +112,14 @@ class Store:
         self.finished[run.key] = kept
 
     def sum_up(self, result: Result) -> None:
-        """Write the result anew. Raises ``RecordingError``."""
+        """Rewrite the result. Raises ``RecordingError``."""
         self._folder.write(RESULT, msgspec.json.encode(result) + b"\n")
 
     def _stem(self, run: Run) -> str:
         return f"{self._slugs[run.case.name]}-{run.repeat}"
 
     def _claim(self) -> None:
-        """Make an empty directory ours; refuse what is not a run directory of this scenario."""
+        """Claim an empty directory; refuse one that is no run directory of this scenario."""
         name = self.scenario.name
         content = self._folder.read(RESULT)
         if content is not None:
@@ -135,12 +135,12 @@ class Store:
                 f"{self._path} is not a run directory (it contains {quote(there[0])}): "
                 "name a new or an empty one (--out)"
             )
-        # First of all: it is what makes this directory ours.
+        # First of all, because it claims the directory.
         empty = Result(scenario=name, title=self.scenario.title, machine=None, cases=[])
         self.sum_up(empty)
 
     def _recall(self) -> None:
-        """Find the runs that are finished, and see whether they are ours."""
+        """Find the finished runs and check that they belong to this scenario."""
         cases = {case.name: case for case in self.scenario.cases}
         for name in self._runs.names():
             if not name.endswith(".json") or name.startswith("."):
@@ -161,7 +161,7 @@ class Store:
 
 
 def _as_run(scenario: Scenario) -> bytes:
-    """Return the scenario file, with every ``--set`` as a comment on top."""
+    """Return the scenario file, with every ``--set`` as a comment at the top."""
     try:
         text = scenario.path.read_bytes()
     except OSError as error:
@@ -171,9 +171,9 @@ def _as_run(scenario: Scenario) -> bytes:
 
 
 def read_run_directory(path: Path) -> Result:
-    """Return the result that a run directory holds, finished or not.
+    """Return the result of a run directory, finished or not.
 
-    Raises ``RecordingError`` where ``path`` is no run directory, or one that we can't read.
+    Raises ``RecordingError`` if ``path`` is no readable run directory.
     """
     try:
         with open_regular(path / RESULT) as file:
@@ -195,9 +195,9 @@ def read_run_directory(path: Path) -> Result:
 
 
 def recording_of(path: Path, run: CaseResult) -> Path | None:
-    """Return the recording of a run in the directory ``path``; None where there is none.
+    """Return the recording of a run in the directory ``path``; None if there is none.
 
-    A stranger's directory may name files elsewhere: nothing outside of it is ever returned.
+    A stranger's directory may name files elsewhere: no file outside is ever returned.
     """
     found = _inside(path, run.recording)
     return found if found and found.is_file() and not found.is_symlink() else None

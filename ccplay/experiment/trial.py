@@ -23,11 +23,12 @@ from ccplay.stream.sinks import Recorder
 from ccplay.stream.sources import Source
 
 _SILENCE_LIMIT_S = 180.0
-"""Seconds without an event. An emulated guest boots in half a minute, on a busy machine in two."""
+"""Most seconds without an event. An emulated guest boots in half a minute, or two on a busy
+machine."""
 _STOP_LIMIT_S = 10.0
 """Seconds to stop traffic: one for flows, but cross traffic first drains the queue it filled."""
 _NAMED = 3
-"""Number of missed steps that are named; the rest is counted."""
+"""Number of missed steps that are named; the others are counted."""
 _HASTE_S = 1.0
 """Seconds to stop traffic when the user interrupts or the lab does not respond."""
 
@@ -36,10 +37,10 @@ class Trial:
     """One run. At every event the session asks it for the steps that are due."""
 
     def __init__(self, scenario: Scenario, case: Case, watch: Callable[[LabState], None]) -> None:
-        """``watch`` sees the state after every event; ``case`` is the repeat as it is played."""
+        """``watch`` receives the state after every event; ``case`` is the repeat as played."""
         self.state = LabState()
         self.died = False
-        """Whether the lab ended against its will: what was measured is no whole run."""
+        """Whether the lab died, so that the run is incomplete."""
         self._scenario = scenario
         self._case = case
         self._watch = watch
@@ -54,7 +55,7 @@ class Trial:
         self._checkpoint: Checkpoint | None = None
 
     def due(self, state: LabState) -> list[DueStep]:
-        """Return the steps of the timeline whose moment has come; see ``session.Timed``."""
+        """Return the steps of the timeline that are due; see ``session.Timed``."""
         self._watch(state)
         self._heard += 1
         if self._over.is_set():
@@ -88,15 +89,15 @@ class Trial:
         return None
 
     def spoil(self, text: str) -> None:
-        """Take note of why what is being measured can't be trusted."""
+        """Record why measurements of this run can't be trusted."""
         if self._session is not None and self.state.ready_at is not None:
             self._session.spoil(text)
 
     async def measure(self, source: Source, stop: asyncio.Event, record: Path | None) -> CaseResult:
         """Run the case to its end, or until ``stop``.
 
-        Raises ``LabError`` where the lab did not come to life, ``UnsupportedError`` where this
-        kernel lacks what the scenario asks for.
+        Raises ``LabError`` if the lab did not start, ``UnsupportedError`` if this kernel lacks
+        features that the scenario needs.
         """
         session = Session(
             source,
@@ -138,10 +139,10 @@ class Trial:
         )
 
     async def _until_over(self, running: asyncio.Task[None], stop: asyncio.Event) -> bool:
-        """Wait for the end of the case; return whether the lab has fallen silent instead."""
+        """Wait for the end of the case; return whether the lab stopped responding instead."""
         waits = [asyncio.create_task(each.wait()) for each in (self._over, stop)]
         try:
-            # Not by the case's duration, for an emulated guest's clock may take its time.
+            # Not by the case's duration, because an emulated guest's clock may be slow.
             while True:
                 heard = self._heard
                 done, _ = await asyncio.wait(
@@ -158,13 +159,13 @@ class Trial:
     async def _stop_traffic(
         self, session: Session, running: asyncio.Task[None], within_s: float
     ) -> None:
-        """Stop what still runs, so that the lab reports its final counters."""
+        """Stop all running traffic, so that the lab reports its final counters."""
         if running.done() or not (commands := _running(session.state)):
             return
         done = self._checkpoint.bytes if self._checkpoint is not None else {}
         end = session.state.now if self._end is None else self._end
         for command in commands:
-            # The lab is ending those already that have their bytes.
+            # The lab already ends traffic that has reached its bytes.
             name = command.flow if isinstance(command, StopFlow) else ""
             if name not in self._sizes or done.get(name, 0) < self._sizes[name]:
                 session.play([DueStep(end, command)])
@@ -180,7 +181,7 @@ def _named(state: LabState, step: DueStep) -> str:
 
 
 def _listed(steps: list[str], fate: str) -> list[str]:
-    """Return an error for each step; of many only the first few are named."""
+    """Return an error for each step; of many, only the first few are named."""
     errors = [f"{step} {fate}" for step in steps[:_NAMED]]
     if more := len(steps) - len(errors):
         errors.append(f"{more:,} more step{'s' if more > 1 else ''} {fate}")
@@ -188,7 +189,7 @@ def _listed(steps: list[str], fate: str) -> list[str]:
 
 
 def _running(state: LabState) -> list[StopTraffic]:
-    """Return the commands that end all traffic which still runs, kind by kind."""
+    """Return the commands that stop all running traffic, kind by kind."""
     running = [each for each in state.traffic.values() if each.ended is None]
     running.sort(key=lambda each: TRAFFIC.index(KINDS[each.kind]))
     return [KINDS[each.kind].stopping(each.name) for each in running]

@@ -1,7 +1,7 @@
 """A cache of files that can be rebuilt; damaged and foreign ones are ignored.
 
-A file ends with the SHA-256 of its name and its content, in a C comment, so that it does no harm
-to a compiler; what does not match it counts as missing, and is made again.
+A file ends with the SHA-256 of its name and its content, in a C comment, which a compiler ignores;
+a file that does not match counts as missing and is rebuilt.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _SEAL = len(_END % sha256().hexdigest().encode())
 
 
 class Cache:
-    """A directory of files that are kept. What fails raises ``OSError``."""
+    """A directory of cached files. Failures raise ``OSError``."""
 
     def __init__(self, path: Path) -> None:
-        """Open ``path``, made where it is missing; refuse it where it is a stranger's."""
+        """Open ``path``, created if missing; refuse one of another user."""
         self.path = path
         self._directory = Directory(path, make=True)
         try:
@@ -40,7 +40,7 @@ class Cache:
             raise
 
     def close(self) -> None:
-        """Let go of the directory."""
+        """Close the directory."""
         self._directory.close()
 
     def __enter__(self) -> Self:
@@ -50,7 +50,7 @@ class Cache:
         self.close()
 
     def find(self, name: str) -> bytes | None:
-        """Return what is kept under ``name``; None where it is missing or broken."""
+        """Return the content kept under ``name``; None if it is missing or damaged."""
         with contextlib.suppress(OSError), self._directory.open(name) as file:
             if not is_safe(os.fstat(file.fileno())):
                 return None

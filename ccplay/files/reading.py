@@ -10,12 +10,12 @@ from typing import BinaryIO
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a file for reading; raise ``OSError`` for what is none: a pipe, a device, a folder."""
+    """Open a file for reading; raise ``OSError`` for a pipe, a device or a folder."""
     return open(path, "rb", opener=_open)
 
 
 def _open(path: str, flags: int) -> int:
-    # A named pipe that nobody writes to would block open(2) for ever.
+    # A named pipe without a writer would block open(2) forever.
     number = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
     mode = os.fstat(number).st_mode
     if S_ISREG(mode) or S_ISDIR(mode):

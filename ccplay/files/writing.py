@@ -1,7 +1,7 @@
 """Writes files completely or not at all, and never through another user's symlink.
 
-On the way to a file only symlinks of root, of ourselves and of sudo(8)'s caller are followed; its
-own name is never followed as a symlink. What root writes under sudo belongs to the caller.
+On the path to a file only symlinks of root, of this user and of sudo(8)'s caller are followed; its
+own name is never followed as a symlink. Files that root writes under sudo belong to the caller.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import BinaryIO, Self
 from ccplay.errors import CcplayError
 
 _MOST_SYMLINKS = 40
-"""As many as the kernel follows, see path_resolution(7)."""
+"""Most symlinks followed, as in the kernel, see path_resolution(7)."""
 
 _MOST_NUMBERS = 1000
 
@@ -28,7 +28,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_HARD_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 _NUMBER = re.compile(r"[0-9]{1,9}|[1-3][0-9]{9}")
-"""Of a user or a group: chown(2) takes 32 bits."""
+"""Largest number of a user or a group: chown(2) takes 32 bits."""
 
 _KINDS = {
     stat.S_IFDIR: "a directory",
@@ -43,13 +43,13 @@ _KINDS = {
 class Directory:
     """A directory by its file descriptor, so that it stays the same one while it is used.
 
-    ``with`` it, or ``close`` it. What fails raises ``OSError``, whose ``strerror`` is the reason.
+    ``with`` it, or ``close`` it. Failures raise ``OSError`` with the reason as ``strerror``.
     """
 
     def __init__(self, path: Path, descriptor: int | None = None, *, make: bool = False) -> None:
-        """Open ``path``, unless it is open already; ``make`` what is missing of it."""
+        """Open ``path``, unless it is open already; ``make`` creates missing directories."""
         self.path = path
-        """As a person would name it; nothing is opened by it."""
+        """Path for messages; nothing is opened by it."""
         self.descriptor = _walk(path, make=make) if descriptor is None else descriptor
 
     def __enter__(self) -> Self:
@@ -59,19 +59,19 @@ class Directory:
         self.close()
 
     def close(self) -> None:
-        """Let go of the directory, and of its lock."""
+        """Close the directory and release its lock."""
         os.close(self.descriptor)
 
-    def enter(self, name: str) -> Directory:
-        """Open a directory in it, made where it is missing; a symlink is refused."""
-        there = _enter(self.descriptor, name, make=True)
+    def enter(self, name: str, mode: int = 0o777) -> Directory:
+        """Open a directory in it, made with ``mode`` where missing; a symlink is refused."""
+        there = _enter(self.descriptor, name, make=True, mode=mode)
         try:
             return Directory(self.path / name, os.open(".", _DIRECTORY, dir_fd=there))
         finally:
             os.close(there)
 
     def open(self, name: str) -> BinaryIO:
-        """Open a file to read it; a symlink, or what is no file, is refused."""
+        """Open a file for reading; refuse a symlink or anything but a file."""
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         descriptor = os.open(name, flags, dir_fd=self.descriptor)
         kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
@@ -81,7 +81,7 @@ class Directory:
         return open(descriptor, "rb")  # noqa: PTH123 - by descriptor
 
     def create(self, name: str) -> BinaryIO:
-        """Open a new file. Raises ``FileExistsError`` where a file has that name."""
+        """Open a new file. Raises ``FileExistsError`` if the name is taken."""
         try:
             descriptor = os.open(name, _NEW, 0o644, dir_fd=self.descriptor)
         except FileExistsError:
@@ -94,7 +94,7 @@ class Directory:
     def written(self, name: str, *, replace: bool = False) -> Iterator[BinaryIO]:
         """Open a file that gets its name when it is complete and on the disk, or never.
 
-        Without ``replace`` it is a new one: raises ``FileExistsError`` where a file has that name.
+        Without ``replace`` it is a new file: raises ``FileExistsError`` if the name is taken.
         """
         earlier = self._refuse_oddities(name)
         if earlier is not None and not replace:
@@ -115,7 +115,7 @@ class Directory:
             os.fsync(self.descriptor)
 
     def discard(self, name: str) -> None:
-        """Delete a file, where there is one."""
+        """Delete a file, if there is one."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name, dir_fd=self.descriptor)
 
@@ -135,9 +135,9 @@ class Directory:
         os.replace(passing, name, src_dir_fd=here, dst_dir_fd=here)
 
     def _refuse_oddities(self, name: str) -> os.stat_result | None:
-        """Return what has this name, if anything; raise ``OSError`` for what is no file.
+        """Return the status of the file with this name, if any; raise ``OSError`` if it is no file.
 
-        A symlink may be replaced like a file: it is not what it leads to that is lost.
+        A symlink may be replaced like a file, because its target is not lost.
         """
         try:
             found = os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
@@ -156,20 +156,20 @@ def create(path: Path) -> BinaryIO:
 
 
 def create_numbered(folder: Path, stem: str, suffix: str) -> tuple[Path, BinaryIO]:
-    """Open a new file ``stem`` + ``suffix``; where that exists, its name gets a number."""
+    """Open a new file ``stem`` + ``suffix``; if that exists, a number is added."""
     for path in _numbered(folder, stem, suffix):
         with contextlib.suppress(FileExistsError):
             return path, create(path)
-    raise FileExistsError(errno.EEXIST, f"{stem}{suffix} and all its numbered names exist already")
+    raise FileExistsError(errno.EEXIST, f"{stem}{suffix} and all its numbered names already exist")
 
 
 def write_numbered(folder: Path, stem: str, suffix: str, content: bytes | str) -> Path:
-    """Write a new file as ``create_numbered`` names it, whole or not at all; return its path."""
+    """Write a new file, named as by ``create_numbered``, completely or not; return its path."""
     for path in _numbered(folder, stem, suffix):
         with contextlib.suppress(FileExistsError):
             write(path, content)
             return path
-    raise FileExistsError(errno.EEXIST, f"{stem}{suffix} and all its numbered names exist already")
+    raise FileExistsError(errno.EEXIST, f"{stem}{suffix} and all its numbered names already exist")
 
 
 def _numbered(folder: Path, stem: str, suffix: str) -> Iterator[Path]:
@@ -188,25 +188,25 @@ def written(path: Path, *, replace: bool = False) -> Iterator[BinaryIO]:
 
 
 def write(path: Path, content: bytes | str, *, replace: bool = False) -> None:
-    """Write a file whole, or not at all; see ``Directory.written``."""
+    """Write a file completely or not at all; see ``Directory.written``."""
     with written(path, replace=replace) as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
 
 def make_directory(path: Path) -> None:
-    """Make a directory, and what is missing above it. Raises ``OSError``."""
+    """Create a directory, with missing ones above it. Raises ``OSError``."""
     Directory(path, make=True).close()
 
 
 def give_all(folder: Path) -> None:
-    """Give what other programs have made in a folder of ours to sudo's caller, too."""
-    if (caller := _caller()) is not None:
+    """Give files that other programs created in our folder to sudo's caller, too."""
+    if (caller := sudo_caller()) is not None:
         for path in (folder, *folder.rglob("*")):
             os.chown(path, *caller, follow_symlinks=False)
 
 
 def replace_directory(made: Path, path: Path, aside: Path) -> None:
-    """Give a complete directory its name; what has that name is moved ``aside`` first."""
+    """Give a complete directory its name; an older one is moved ``aside`` first."""
     with contextlib.suppress(FileNotFoundError):
         path.rename(aside)
     try:
@@ -223,17 +223,17 @@ def explained(path: Path, kind: type[CcplayError]) -> Iterator[None]:
     try:
         yield
     except FileExistsError:
-        raise kind(f"{path} exists already: name another file, or delete it") from None
+        raise kind(f"{path} already exists: choose another name, or delete it") from None
     except OSError as error:
         raise kind(f"can't write {path}: {error.strerror or error}") from None
 
 
 def trusts(user: int) -> bool:
-    """Whether what ``user`` owns may lead us: root's, our own, or that of sudo's caller."""
+    """Whether to follow symlinks of ``user``: root, this user or sudo's caller."""
     if user in (0, os.geteuid()):
         return True
-    caller = _caller()
-    # In a user namespace real root has the number of nobody: it is the one who owns /.
+    caller = sudo_caller()
+    # In a user namespace real root has the number of nobody: it is the owner of /.
     return (caller is not None and user == caller[0]) or user == Path("/").stat().st_uid
 
 
@@ -243,7 +243,7 @@ def is_safe(found: os.stat_result) -> bool:
 
 
 def _walk(path: Path, *, make: bool) -> int:
-    """Open a directory, step by step from where ``path`` begins."""
+    """Open a directory, step by step from the beginning of ``path``."""
     here = os.open("/" if path.is_absolute() else ".", _STEP)
     try:
         left = list(reversed(path.parts))
@@ -270,15 +270,15 @@ def _walk(path: Path, *, make: bool) -> int:
         os.close(here)
 
 
-def _enter(here: int, name: str, *, make: bool) -> int:
-    """Open what has this name as it is, a symlink not followed; ``make`` a missing directory."""
+def _enter(here: int, name: str, *, make: bool, mode: int = 0o777) -> int:
+    """Open this name without following a symlink; ``make`` creates a missing directory."""
     try:
         return os.open(name, _STEP, dir_fd=here)
     except FileNotFoundError:
         if not make:
             raise
     try:
-        os.mkdir(name, dir_fd=here)
+        os.mkdir(name, mode, dir_fd=here)
     except FileExistsError:
         return os.open(name, _STEP, dir_fd=here)
     made = os.open(name, _DIRECTORY, dir_fd=here)
@@ -286,7 +286,7 @@ def _enter(here: int, name: str, *, make: bool) -> int:
     return made
 
 
-def _caller() -> tuple[int, int] | None:
+def sudo_caller() -> tuple[int, int] | None:
     """Return user and group of sudo's caller; None without sudo."""
     words = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
     if os.geteuid() != 0 or not all(_NUMBER.fullmatch(word) for word in words):
@@ -295,8 +295,8 @@ def _caller() -> tuple[int, int] | None:
 
 
 def _give(descriptor: int) -> None:
-    """Give what root has just made to who became root by sudo."""
-    if (caller := _caller()) is not None:
-        # Root of a user namespace may own nothing for others.
+    """Give a file that root has just created to sudo's caller."""
+    if (caller := sudo_caller()) is not None:
+        # Root of a user namespace can't give files away.
         with contextlib.suppress(OSError):
             os.fchown(descriptor, *caller)

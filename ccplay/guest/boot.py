@@ -1,7 +1,8 @@
-"""How to start a program under the guest's kernel: an argv of QEMU's, stdin and stdout its own.
+"""How to start a program under the guest's kernel: an argv of QEMU, which passes on its stdio.
 
-The guest has the machine's own files; what it writes to them is forgotten, but for the folders that
-it is lent. It ends with the program, the program with its stdin, and all with whoever started it.
+The guest sees the machine's own files; what it writes is lost, except in the folders lent to it. It
+ends with the program, the program ends with its stdin, and all end with the process that started
+them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ccplay.guest.tools import find
 _KERNEL_IS_TOLD = "console=ttyS0 quiet loglevel=3 panic=-1 mitigations=off random.trust_cpu=1"
 
 _TWO_NS = "shift=1"
-"""Under emulation an instruction takes two nanoseconds of the guest's time, see argv()."""
+"""Emulated instructions take two nanoseconds of the guest's time each, see argv()."""
 
 _BOUND = """
 import ctypes, os, signal, sys
@@ -29,22 +30,21 @@ ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 if os.getppid() == int(sys.argv[1]):
     os.execv(sys.argv[2], sys.argv[2:])
 """
-"""Python that becomes a program which dies with its starter, unless that is dead already."""
+"""Python code that becomes a program which dies with its starter, unless that is already dead."""
 
 
 def argv(
     command: Sequence[str], lent: Sequence[Path] = (), *, accelerator: str = "", paced: bool = False
 ) -> list[str]:
-    """Return what runs ``command``, which begins with its environment, under the guest's kernel.
+    """Return the argv that runs ``command``, which begins with its environment, in the guest.
 
-    For this process to start, with which it ends.
+    This process must start it; it ends with this process.
 
-    Where the processor is emulated the guest's clock counts instructions, so a busy machine makes
-    the guest slow, but not wrong: nothing in it comes late. While it idles its clock jumps to what
-    comes next, also when it waits for a file; or, where it is to be ``paced``, goes on with the
-    machine's. What begins by the clock, as the steps of a scenario do, has to be paced.
-    ``accelerator`` is QEMU's; the one that was seen to work where nothing is said. Raises
-    ``LabError``.
+    With an emulated processor the guest's clock counts instructions, so a busy machine makes the
+    guest slow, but not wrong: nothing in it comes late. While it idles, its clock jumps to the next
+    timer, also when it waits for a file; or, if it is ``paced``, follows the machine's. Anything
+    that starts by the clock, such as the steps of a scenario, has to be paced. ``accelerator`` is
+    QEMU's; by default the one that has booted the guest. Raises ``LabError``.
     """
     if not accelerator:
         if (missing := lack()) is not None:
@@ -53,7 +53,7 @@ def argv(
     emulated = accelerator == "tcg"
     pace = f"{_TWO_NS},sleep={'on' if paced else 'off'}"
     return [
-        # However we die, QEMU dies too; a guest that still boots does not see its stdin end.
+        # QEMU dies with us; a guest that is still booting would not see its stdin end.
         *bound_to(os.getpid()),
         *(find("qemu-system-x86_64"), "-nodefaults", "-no-user-config", "-no-reboot"),
         *("-display", "none", "-m", "1G", "-accel", accelerator),
@@ -62,38 +62,38 @@ def argv(
         *("-serial", "file:/dev/stderr"),
         *("-device", "virtio-serial"),
         *("-chardev", "stdio,id=in,signal=off", "-device", "virtserialport,chardev=in"),
-        # Not the same, for a port is closed, both ways, when its stdin ends.
+        # Two ports, because a port is closed in both directions when its stdin ends.
         *("-chardev", "file,id=out,path=/dev/stdout", "-device", "virtserialport,chardev=out"),
         *_share("machine", Path("/"), ",readonly=on"),
         *(word for at, each in enumerate(lent) for word in _share(f"share{at}", each)),
         *("-append", _KERNEL_IS_TOLD),
-        # Not on the kernel's command line: that has room for 32 words, and none for empty ones.
+        # Not on the kernel's command line, which takes 32 words and no empty ones.
         *("-fw_cfg", f"name=opt/ccplay,string={_told([str(MODULES), *map(str, lent), *command])}"),
     ]
 
 
 def bound_to(starter: int) -> list[str]:
-    """Return what stands before a program's argv so that it dies with the process ``starter``."""
-    # -I: nothing from the surroundings; -S: no site-packages, which take a while to find.
+    """Return the prefix of an argv that makes its program die with the process ``starter``."""
+    # -I: nothing from the environment; -S: no site-packages, which take time to find.
     return [sys.executable, "-I", "-S", "-c", _BOUND, str(starter)]
 
 
 def is_possible() -> bool:
-    """Whether there is a guest for a machine like this, fetched or not."""
+    """Whether guests exist for this kind of machine, installed or not."""
     return platform.machine() == "x86_64"
 
 
 def lack() -> str | None:
-    """Say what keeps the guest from being booted, and the remedy; None where nothing does."""
+    """Return what keeps the guest from booting, with the remedy; None if nothing does."""
     if not is_possible():
         return f"there is no guest for {platform.machine()} yet, only for x86_64"
     if not seen_to_work():
-        return f"there is no guest in {FOLDER}: make guest, or ccplay guest"
+        return f"no guest is installed in {FOLDER}: run make guest, or ccplay guest"
     if not RAMDISK.exists():
-        return f"the guest in {FOLDER} is another version's: make guest, or ccplay guest"
-    # The content of the modules is read by ``fetch`` alone.
+        return f"the guest in {FOLDER} belongs to another version: run make guest, or ccplay guest"
+    # Only ``fetch`` reads the content of the modules.
     if (wrong := flaw(FOLDER, (KERNEL, RAMDISK))) is not None:
-        return f"the guest in {FOLDER} can't be trusted: {wrong} (make guest, or ccplay guest)"
+        return f"the guest in {FOLDER} can't be trusted: {wrong} (run make guest, or ccplay guest)"
     try:
         find("qemu-system-x86_64")
     except UnsupportedError as error:
@@ -102,7 +102,7 @@ def lack() -> str | None:
 
 
 def seen_to_work() -> str:
-    """Return QEMU's accelerator that was seen to boot the guest; empty where none was."""
+    """Return QEMU's accelerator that has booted the guest; empty if none has."""
     try:
         name = ACCELERATOR.read_text(encoding="ascii", errors="replace")
     except OSError:
@@ -111,12 +111,12 @@ def seen_to_work() -> str:
 
 
 def environment() -> list[str]:
-    """Return ``NAME=VALUE`` of what a Python of ours needs to find itself again in the guest."""
+    """Return the environment, ``NAME=VALUE``, that our Python needs in the guest."""
     root = os.geteuid() == 0
     said = {
         "PATH": os.environ.get("PATH", "") + ":/usr/sbin:/usr/bin:/sbin:/bin",
         "HOME": str(Path.home()),
-        # Root in there is root for us: what it writes is ours, and ours are what it trusts.
+        # Root in the guest acts as this user: it writes and trusts this user's files.
         "SUDO_UID": os.environ.get("SUDO_UID", "") if root else str(os.getuid()),
         "SUDO_GID": os.environ.get("SUDO_GID", "") if root else str(os.getgid()),
         **{n: os.environ[n] for n in ("PYTHONPATH", "XDG_CACHE_HOME") if n in os.environ},
@@ -138,5 +138,5 @@ def _told(words: Sequence[str]) -> str:
 
 
 def _spelt(text: object) -> str:
-    """Return a value as QEMU's options take it, with commas doubled."""
+    """Return a value for QEMU's options, with commas doubled."""
     return str(text).replace(",", ",,")

@@ -18,7 +18,7 @@ _NOT_LISTED = (CONTENTS, "accelerator")
 
 
 def seal(folder: Path) -> None:
-    """List what is in the folder of a guest, in a file of its own. Raises ``OSError``."""
+    """Write the list of the files in a guest's folder. Raises ``OSError``."""
     listed = {
         str(path.relative_to(folder)): (path.stat().st_size, _digest(path))
         for path in _files(folder)
@@ -29,9 +29,9 @@ def seal(folder: Path) -> None:
 
 
 def flaw(folder: Path, read: tuple[Path, ...] | None = None) -> str | None:
-    """Return the first file of a guest that was changed or that others may write; None if intact.
+    """Return the first file of a guest that was changed or is writable by others; None if intact.
 
-    The content is checked only of the files in ``read``; None is all of them.
+    Content is checked only for the files in ``read``; None means all.
     """
     try:
         return _flaw(folder, read)
@@ -41,7 +41,7 @@ def flaw(folder: Path, read: tuple[Path, ...] | None = None) -> str | None:
 
 def _flaw(folder: Path, read: tuple[Path, ...] | None) -> str | None:
     if not is_safe(folder.lstat()):
-        return "others may write to it"
+        return "it is writable by others"
     with Cache(folder) as cache:
         content = cache.find(CONTENTS)
     if content is None:
@@ -49,7 +49,7 @@ def _flaw(folder: Path, read: tuple[Path, ...] | None) -> str | None:
     listed: dict[str, tuple[int, str]] = msgspec.json.decode(content)
     for place, _, _ in os.walk(folder):
         if not is_safe(Path(place).lstat()):
-            return f"others may write to {place}"
+            return f"{place} is writable by others"
     for name, (size, digest) in listed.items():
         path = folder / name
         found = path.lstat()

@@ -69,7 +69,7 @@ def _bring(tell: Callable[[str], None]) -> None:
 
 
 def _make_ramdisk(folder: Path) -> None:
-    """Make it anew of the busybox and the modules in ``folder``."""
+    """Rebuild it from the busybox and the modules in ``folder``."""
     modules = folder / MODULES.relative_to(FOLDER)
     made = ramdisk(folder / "bin" / "busybox", next(modules.iterdir()))
     for old in folder.glob("ramdisk*"):
@@ -89,7 +89,7 @@ def _accelerator() -> str:
 def _boots(accelerator: str, within_s: float) -> bool:
     words = boot.argv([*boot.environment(), "uname", "-r"], accelerator=accelerator)
     pipe = subprocess.PIPE
-    # stdin stays open: the guest waits for whoever is at its other end.
+    # stdin stays open, because the guest ends with it.
     with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL) as guest:
         try:
             guest.wait(within_s)

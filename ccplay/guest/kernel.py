@@ -19,7 +19,7 @@ _FIRST = (6, 4)
 
 
 def newest() -> str:
-    """Return the release of the newest kernel that the machine's own package sources offer.
+    """Return the release of the newest kernel in the machine's package sources.
 
     Raises ``UnsupportedError``.
     """
@@ -34,7 +34,7 @@ def newest() -> str:
 
 
 def newest_of(offered: str) -> str | None:
-    """Return the newest usable kernel in a listing of apt-cache(8); None where there is none."""
+    """Return the newest usable kernel in a listing of apt-cache(8); None if there is none."""
     releases = [each for each in _IMAGE.findall(offered) if _numbers(each)[:2] >= _FIRST]
     return max(releases, key=_numbers, default=None)
 
@@ -45,7 +45,7 @@ def bring(release: str, folder: Path) -> None:
     # Ubuntu has the modules in packages of their own.
     modules = run(["apt-cache", "search", "--names-only", names], folder).decode().splitlines()
     for package in (f"linux-image-{release}", "busybox-static", *(m.split()[0] for m in modules)):
-        # _apt, the user that apt would take, may not write to a folder of ours.
+        # _apt, apt's default user, may not write to our folder.
         run(["apt-get", "download", "-qq", "-o", "APT::Sandbox::User=root", package], folder)
     for archive in sorted(folder.glob("*.deb")):
         run(["dpkg-deb", "--extract", archive.name, "."], folder)
@@ -54,7 +54,7 @@ def bring(release: str, folder: Path) -> None:
 
 
 def _settle(release: str, folder: Path) -> None:
-    """Move files to one layout, whatever the distribution's packages use."""
+    """Move files to one layout, independent of the distribution's packages."""
     for found in (folder / "usr" / "lib" / "modules", folder / "usr" / "bin" / "busybox"):
         if found.exists():
             kept = folder / found.relative_to(folder / "usr")

@@ -20,7 +20,7 @@ _UNPACKERS = {".xz": ["xz", "-dc"], ".zst": ["zstd", "-dc"], ".gz": ["gzip", "-d
 
 
 def ramdisk(busybox: Path, modules: Path) -> bytes:
-    """Return the archive, for a kernel whose modules are in the folder ``modules``."""
+    """Return the archive for a kernel with its modules in the folder ``modules``."""
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         for folder in ("sbin", "modules"):
@@ -38,7 +38,7 @@ def ramdisk(busybox: Path, modules: Path) -> bytes:
 
 
 def _in_order(modules: Path) -> list[str]:
-    """Return the files of what is needed, each after those that it depends on."""
+    """Return the files of the needed modules, each after those that it depends on."""
     depends = {}
     for line in (modules / "modules.dep").read_text(encoding="utf-8").splitlines():
         file, _, others = line.partition(":")

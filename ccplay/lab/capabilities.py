@@ -1,6 +1,6 @@
-"""What this kernel and machine offer to a lab, tried for real, and what they lack and why.
+"""What this kernel and machine offer to a lab, found by trying, and why anything is missing.
 
-Runs in the lab's own network namespace, which carries nothing yet and may be experimented on.
+Runs in the lab's own network namespace, which carries no traffic yet.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from ccplay.model.disciplines import DISCIPLINES
 from ccplay.model.values import Capabilities, Feature
 
 _TOOLS = (
-    # name, package of Debian and Ubuntu, what it is for, whether a lab can't run without
+    # name, package of Debian and Ubuntu, purpose, whether a lab needs it
     ("iperf3", "iperf3", "makes long-lived flows", True),
     ("wget", "wget", "makes downloads", True),
     ("ping", "iputils-ping", "measures the RTT", True),
     ("mnexec", "mininet", "starts Mininet's nodes", True),
     ("nsenter", "util-linux", "starts programs in a node", True),
     ("unshare", "util-linux", "starts labs", True),
-    ("iptables-legacy", "iptables", "leads packets into the delay line", False),
+    ("iptables-legacy", "iptables", "directs packets into the delay line", False),
 )
 
 _MARKER = "marks packets of ECN flows above a queue's threshold (a link's mark)"
@@ -45,7 +45,7 @@ _TRACEPOINTS = {
 
 
 def discover() -> Capabilities:
-    """Find out what there is. Takes some ten milliseconds."""
+    """Return the capabilities; takes some ten milliseconds."""
     root = is_root()
     # Programs that are asked answer while the kernel is.
     version = _ask_iperf3()
@@ -67,7 +67,7 @@ def discover() -> Capabilities:
 
 
 def problems(capabilities: Capabilities) -> list[str]:
-    """Say what keeps a lab from running, each with its remedy; an empty list where nothing does."""
+    """Return what keeps a lab from running, each with its remedy; empty where nothing does."""
     features = [
         *capabilities.congestion_controls,
         *capabilities.qdiscs,
@@ -82,17 +82,17 @@ def problems(capabilities: Capabilities) -> list[str]:
 
 def _congestion_controls(*, root: bool) -> Iterator[Feature]:
     there, programs = congestion.available(), {each.name: each for each in offers()}
-    # Who brings one is going to choose it.
-    yield from (programs.pop(name) for name in library.own)
+    # The user named these files in order to choose them.
+    yield from (programs.pop(name) for name in library.custom)
     for name in [*CATALOGUE, *(set(there) - set(CATALOGUE))]:
         known = CATALOGUE.get(name)
-        summary = known.summary if known else "not one that comes with Linux"
-        # The kernel loads a module when a socket of root's first asks for it.
+        summary = known.summary if known else "not part of Linux"
+        # The kernel loads a module when a socket of root first asks for it.
         if name in there or (root and module_file(f"tcp_{name}")):
             yield Feature(name=name, available=True, summary=summary)
         elif (program := programs.get(name + SUFFIX)) is not None and program.available:
             yield Feature(
-                name=name, available=True, summary=f"{summary} (stood in for by {program.name})"
+                name=name, available=True, summary=f"{summary} ({program.name} takes its place)"
             )
         else:
             yield Feature(
@@ -133,7 +133,7 @@ def _u32() -> Feature:
     return Feature(
         name="u32",
         available=not reason,
-        summary="leads traffic into classes that share a link's rate",
+        summary="directs traffic into classes that share a link's rate",
         reason=reason,
         remedy=remedy if reason else "",
     )
@@ -164,7 +164,7 @@ def _capture_programs() -> Iterator[Feature]:
         yield Feature(
             name=name,
             available=not reason,
-            summary=f"captures packets, one of two ({package})",
+            summary=f"captures packets; one of the two is enough ({package})",
             reason=reason,
             remedy=remedy,
         )
@@ -179,6 +179,6 @@ def _ask_iperf3() -> subprocess.Popen[str] | None:
 
 
 def _iperf3_version(asked: subprocess.Popen[str]) -> str:
-    """Return the version that ``iperf3 --version`` says in its first line."""
+    """Return the version in the first line of ``iperf3 --version``."""
     words = asked.communicate()[0].split()
     return words[1] if len(words) > 1 else "unknown version"

@@ -1,4 +1,4 @@
-"""Health: how well the lab keeps time, and what the machine takes away from it."""
+"""Health: how well the lab keeps time, and the CPU time that it lacks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ccplay.model.events import Health
 
 
 class Timekeeper:
-    """Collects how late and how long sweeps were, and sums a second up as ``Health``."""
+    """Collects the lateness and length of sweeps, and summarises each second as ``Health``."""
 
     def __init__(self, processes: Callable[[], Iterable[int]]) -> None:
         """Wait for the first sweep; ``processes`` gives the pids that count as the lab's own."""
@@ -33,18 +33,18 @@ class Timekeeper:
         self._since, self._cpu, self._times = t, self._cpu_seconds(), _machine_seconds()
 
     def sweep(self, late_s: float, took_s: float) -> None:
-        """Note one sweep: how late it began and how long it took, in seconds."""
+        """Record one sweep: its lateness and its length, in seconds."""
         self._late_us.append(late_s * 1e6)
         self._took_us.append(took_s * 1e6)
 
     def miss(self, count: int) -> None:
-        """Note sweeps that fell out."""
+        """Record sweeps that were skipped."""
         self._missed += count
 
     def report(
         self, t: float, delay_late_us: tuple[float, float] | None, events_dropped: int
     ) -> Health:
-        """Sum up all since the last report and begin anew."""
+        """Summarise everything since the last report and start over."""
         cpu, times = self._cpu_seconds(), _machine_seconds()
         elapsed = t - self._since if self._since is not None else 0.0
         spent = {name: seconds - self._times.get(name, 0.0) for name, seconds in times.items()}

@@ -1,4 +1,4 @@
-"""The lab itself: builds the network, carries out commands, sweeps the probe over it."""
+"""The lab: builds the network, carries out commands, and sweeps it with the probe."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from ccplay.model.traffic_commands import StartTraffic, StopTraffic
 from ccplay.model.values import Capabilities, LinkSetting
 
 DEFAULT_CC = "cubic"
-"""What hosts use where nothing is said: Linux's own default, whatever this host's is."""
+"""Congestion control of hosts by default: that of Linux, whatever this host uses."""
 
 
 class Lab:
@@ -70,7 +70,7 @@ class Lab:
         place: Place | None = None,
         forked: LineProcess | None = None,
     ) -> None:
-        """``clock`` gives seconds since the start of the stream; ``emit`` takes every event.
+        """``clock`` returns seconds since the start of the stream; ``emit`` receives every event.
 
         ``place`` is where captures are written, ``forked`` a delay line that waits for orders.
         """
@@ -84,7 +84,7 @@ class Lab:
         self._marks = Marks()
 
     async def survey(self, build: Build) -> None:
-        """Find out what this kernel offers and plan the network.
+        """Examine this kernel and plan the network.
 
         Raises ``CommandError`` for an impossible plan.
         """
@@ -94,9 +94,9 @@ class Lab:
         self.capabilities = capabilities.discover()
 
     async def __aenter__(self) -> Self:
-        """Build the network; progress comes as ``Building``, the end of it as ``Ready``.
+        """Build the network; emits ``Building`` as it progresses and ``Ready`` at the end.
 
-        Raises ``LabError`` where no lab can run here.
+        Raises ``LabError`` if no lab can run here.
         """
         if problems := capabilities.problems(self.capabilities):
             raise LabError("no lab can run here: " + "; ".join(problems))
@@ -113,7 +113,7 @@ class Lab:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End traffic and sampling. The network itself goes with the process."""
+        """End traffic and sampling. The network itself ends with the process."""
         await self._stack.aclose()
 
     async def _raise_network(self) -> None:
@@ -173,7 +173,7 @@ class Lab:
         self._emit(Ready(t=self.clock()))
         sweeping = asyncio.create_task(self._sweep_forever())
         self._stack.callback(sweeping.cancel)
-        if library.own:
+        if library.custom:
             reloader = Reloader(
                 self._traffic, self._watchdog, self._renew_hosts, self._emit, self.clock
             )
@@ -189,7 +189,7 @@ class Lab:
     # --- sampling ---------------------------------------------------------------------------
 
     async def _sweep_forever(self) -> None:
-        """Sweep at a steady beat; a late sweep never moves those after it."""
+        """Sweep at regular intervals; a late sweep never delays those after it."""
         period = 1 / self._build.sample_hz
         keeper, drain = Timekeeper(self._own_processes), DrainMeter()
         due = self.clock()
@@ -218,7 +218,7 @@ class Lab:
                 due += behind * period
 
     async def _count(self) -> None:
-        """Report the interfaces' counters, once all traffic has ended."""
+        """Report the counters of interfaces once all traffic has ended."""
         try:
             self._emit(await self._shaper.count())
         except (LabError, OSError) as error:
@@ -232,7 +232,7 @@ class Lab:
     async def apply(self, command: AnyCommand) -> AnyCommand:
         """Carry a command out and return it with every name filled in.
 
-        Raises ``CommandError`` or ``UnsupportedError`` saying what there is instead.
+        Raises ``CommandError`` or ``UnsupportedError``, which list the alternatives.
         """
         if cc := getattr(command, "cc", None):
             await congestion.prepare(cc, self._tell)
@@ -243,7 +243,7 @@ class Lab:
             return command
         match command:
             case Build():
-                raise CommandError("the network stands already: start another lab")
+                raise CommandError("the network is already built: start another lab")
             case SetCongestionControl():
                 await self._set_congestion_control(command)
             case StartCapture():
@@ -286,7 +286,7 @@ class Lab:
         self._emit(HostChanged(t=self.clock(), host=host, cc=congestion.called(cc)))
 
     async def _renew_hosts(self, cc: str) -> None:
-        """Set the default of each host that uses ``cc`` once more: it is another program now."""
+        """Set the default of each host that uses ``cc`` again, because the program has changed."""
         for host in self.network.hosts:
             if congestion.host_default(self._built.namespace(host)) == cc:
                 await self._set_host(host, cc)
@@ -315,7 +315,7 @@ class Lab:
         self._emit(changed)
 
     def _name_queues(self, link: str) -> None:
-        """Tell the probe which queues a link has now, and what counts marks there."""
+        """Update the probe's list of the queues of a link and of their counter of marks."""
         self._probe.name_classes(link, self._shaper.classes(link))
         self._probe.count_marks(link, self._shaper.marks(link))
 

@@ -1,4 +1,4 @@
-"""Marks on the time axis: the lab names them, and refuses what no mark can be."""
+"""Marks on the time axis: the lab names them and refuses impossible ones."""
 
 from __future__ import annotations
 
@@ -22,14 +22,16 @@ class Marks:
     def apply(self, command: OfMarks, now: float) -> OfMarks:
         """Carry a command out at the moment ``now``; return it with its name filled in.
 
-        Raises ``CommandError`` for a mark in the future, a name that is taken or one that is not.
+        Raises ``CommandError`` for a moment in the future, a name in use, or an unknown one.
         """
         if isinstance(command, Mark | ChangeMark) and command.at is not None and command.at > now:
-            raise CommandError(f"a mark can't stand at {command.at:g} s: it is {now:g} s now")
+            raise CommandError(
+                f"a mark can't be at {command.at:g} s, in the future: it is {now:g} s now"
+            )
         if isinstance(command, Mark):
             name = command.name or next(n for i in count(1) if (n := f"m{i}") not in self._names)
             if name in self._names:
-                raise CommandError(f"there is a mark {name!r} already: choose another name")
+                raise CommandError(f"a mark named {name!r} already exists: choose another name")
             self._names.add(name)
             return replace(command, name=name)
         if command.name not in self._names:

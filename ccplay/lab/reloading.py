@@ -1,4 +1,4 @@
-"""Reloads an algorithm of the user's own whenever its file is saved."""
+"""Reloads the user's own algorithms whenever their files are saved."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ccplay.model.commands import SetCongestionControl
 from ccplay.model.events import Applied, Log
 
 _LOOK_S = 0.1
-"""Seconds between two looks at the files."""
+"""Seconds between two checks of the files."""
 
 _OPENING_S = 3.0
-"""Most seconds that a new version waits for connections that open under the old one."""
+"""Maximum seconds that a new version waits for connections that open under the old one."""
 
 
 class Reloader:
-    """Replaces a saved algorithm in the kernel, and moves what runs under it to the new version."""
+    """Replaces a saved algorithm in the kernel and switches its flows to the new version."""
 
     def __init__(
         self,
@@ -31,12 +31,12 @@ class Reloader:
         emit: Callable[[Event], None],
         clock: Callable[[], float],
     ) -> None:
-        """``renew_hosts`` sets the default of the hosts that use an algorithm once more."""
+        """``renew_hosts`` sets the default of the hosts that use an algorithm again."""
         self._traffic, self._watchdog, self._renew_hosts = traffic, watchdog, renew_hosts
         self._emit, self._clock = emit, clock
 
     async def watch(self) -> None:
-        """Look at the files, and reload those that were saved, until this is cancelled."""
+        """Check the files and reload those that were saved, until cancelled."""
         while True:
             await asyncio.sleep(_LOOK_S)
             for name in library.changed():
@@ -44,7 +44,7 @@ class Reloader:
                     await self._reload(name)
                 except CcplayError as error:
                     runs = library.kernel_name(name) is not None
-                    now = "goes on as it was" if runs else "can't be used yet"
+                    now = "keeps the old version" if runs else "can't be used yet"
                     self._log("error", f"{name} {now}: {error}")
                 except Exception as error:  # noqa: BLE001 - the next save is to be seen, too
                     self._log("error", f"a fault in ccplay: {type(error).__name__}: {error}")
@@ -53,25 +53,25 @@ class Reloader:
         begun = self._clock()
         new, old = await asyncio.to_thread(library.renew, name)
         if not new:
-            self._log("info", f"{name} was saved, and is the same as before")
+            self._log("info", f"{name} was saved without a change to the program")
             return
         if old is None:
-            self._log("info", f"{name} was saved, and can be chosen now")
+            self._log("info", f"{name} was saved and can be chosen now")
             return
         await self._opened(name)
         for flow in self._traffic.under(name):
             self._switch(flow, name, begun)
         await self._renew_hosts(name)
         old.close()
-        self._log("info", f"{name} was saved, and is used as it is now")
+        self._log("info", f"{name} was saved; the new version is in use")
 
     def _switch(self, flow: str, name: str, begun: float) -> None:
-        """Move a running flow to the new version."""
+        """Switch a running flow to the new version."""
         try:
             self._traffic.switch_flow(flow, name)
         except CcplayError as error:
-            # It may have ended just now, and the others go on.
-            self._log("warning", f"flow {flow} is left under the old {name}: {error}")
+            # It may have just ended; the others continue.
+            self._log("warning", f"flow {flow} keeps the old {name}: {error}")
             return
         now = self._clock()
         command = SetCongestionControl(flow=flow, cc=name)
@@ -80,7 +80,7 @@ class Reloader:
             self._emit(over)
 
     async def _opened(self, name: str) -> None:
-        """Wait, but not forever, for connections that have asked for the old version."""
+        """Wait, with a limit, for connections that have asked for the old version."""
         deadline = self._clock() + _OPENING_S
         while self._traffic.opening(name) and self._clock() < deadline:  # noqa: ASYNC110 - sweeps tell
             await asyncio.sleep(_LOOK_S)

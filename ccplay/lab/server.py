@@ -1,4 +1,4 @@
-"""The lab's front door: commands in on stdin, events out on stdout, one JSON object a line."""
+"""The lab's server: commands on stdin, events on stdout, one JSON object a line."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from ccplay.stream import wire
 _CHUNK = 1 << 16
 
 _BACKLOG_LIMIT = 64 << 20
-"""Bytes that may wait for a slow reader before sweeps and traces are dropped."""
+"""Bytes that may wait for a slow reader; beyond that sweeps and traces are dropped."""
 
 
 def main() -> None:
-    """Serve one lab until stdin ends; leaves the process, and with it every namespace.
+    """Serve one lab until stdin ends, then exit the process, which ends every namespace.
 
-    The command line may say where captures go, and name algorithms of the user's own:
+    The command line may give the directory of captures and the user's own algorithms:
     ``DIRECTORY [MACHINE [FILE ...]]``.
     """
     directory, machine = [*sys.argv[1:], "", ""][:2]
     code = LabError.exit_code
     try:
-        library.add_own(Path(file) for file in sys.argv[3:])
+        library.add_custom(Path(file) for file in sys.argv[3:])
         make_run_private()
         # Before there are threads, sockets and signal handlers, of which it would have copies.
         forked = fork()
@@ -51,7 +51,7 @@ def main() -> None:
         print(f"{wire.LAB_SAYS}{error}", file=sys.stderr)
     except Exception:  # noqa: BLE001 - its words would be lost where Python waits for the thread
         traceback.print_exc()
-    # A thread may still wait in readline, and nothing is left to tidy: the kernel does it.
+    # A thread may still wait in readline; the kernel cleans up everything else.
     os._exit(code)
 
 
@@ -108,7 +108,7 @@ def _first_command(line: bytes | None) -> Build:
 async def _obey(
     lab: Lab, lines: asyncio.Queue[bytes | None], emit: Callable[[Event], None]
 ) -> None:
-    """Carry out commands in their order until stdin ends."""
+    """Carry out commands in order until stdin ends."""
     while (line := await lines.get()) is not None:
         command, begun = None, lab.clock()
         try:
@@ -135,7 +135,7 @@ def _read_stdin(loop: asyncio.AbstractEventLoop) -> asyncio.Queue[bytes | None]:
         while line := sys.stdin.buffer.readline(wire.LONGEST_COMMAND + 1):
             rest = line
             while rest and not rest.endswith(b"\n"):
-                # Too long, as the decoder will say, or the last one: then there is no more.
+                # Too long, which the decoder reports, or the last line.
                 rest = sys.stdin.buffer.readline(_CHUNK)
             if line.strip():
                 loop.call_soon_threadsafe(lines.put_nowait, line)
@@ -148,20 +148,20 @@ def _read_stdin(loop: asyncio.AbstractEventLoop) -> asyncio.Queue[bytes | None]:
 
 
 class Outlet:
-    """stdout for events: never waits for the reader, and says how many sweeps that cost."""
+    """stdout for events: never waits for the reader, and counts the sweeps dropped for that."""
 
     def __init__(self) -> None:
         self.dropped = 0
         self._transport: asyncio.WriteTransport | None = None
 
     async def open(self) -> None:
-        """Take stdout over. A regular file is written to directly: it never makes one wait."""
+        """Take over stdout. A regular file, which never blocks, is written to directly."""
         loop = asyncio.get_running_loop()
         with contextlib.suppress(ValueError):
             self._transport, _ = await loop.connect_write_pipe(_Reader, sys.stdout)
 
     def put(self, event: Event) -> None:
-        """Send one event, or drop it where it is a sample and too much waits already."""
+        """Send one event, or drop it if it is a sample and too much is already waiting."""
         line = wire.encode(event)
         if self._transport is None:
             sys.stdout.buffer.write(line)
@@ -173,7 +173,7 @@ class Outlet:
             self._transport.write(line)
 
     async def drain(self) -> None:
-        """Wait, for a second at the most, until everything is with the reader."""
+        """Wait at most a second until the reader has everything."""
         deadline = time.monotonic() + 1.0
         while self._transport is not None and self._transport.get_write_buffer_size():
             if time.monotonic() > deadline or self._transport.is_closing():
@@ -183,7 +183,7 @@ class Outlet:
 
 
 class _Reader(asyncio.Protocol):
-    """The other end of stdout; when it goes, so does the lab."""
+    """The reader of stdout; when it closes, the lab ends."""
 
     def connection_lost(self, _: Exception | None) -> None:
         os._exit(LabError.exit_code)
@@ -192,9 +192,9 @@ class _Reader(asyncio.Protocol):
 def make_run_private() -> None:
     """Put an empty file system on /run, in this mount namespace only.
 
-    iptables wants to write its lock there, which an ordinary user may not on the host's.
-    Raises ``LabError`` where we are in no namespaces of our own: the first process of a PID
-    namespace is there by ``launch.UNSHARE``, and root could mount over the host's /run.
+    iptables writes its lock there, which an ordinary user can't do on the host.
+    Raises ``LabError`` outside namespaces of our own: the first process of a PID
+    namespace was started by ``launch.UNSHARE``; elsewhere root would mount over the host's /run.
     """
     if os.getpid() != 1:
         raise LabError("a lab needs namespaces of its own: start it with 'ccplay lab'")

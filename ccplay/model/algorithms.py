@@ -1,4 +1,4 @@
-"""What is known of every congestion control that comes with Linux."""
+"""Facts about every congestion control that comes with Linux."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 
 class Algorithm(NamedTuple):
-    """What is known of a congestion control of Linux."""
+    """Facts about a congestion control of Linux."""
 
     summary: str
     source: str
-    """Where it is described: an RFC, a paper; the code is net/ipv4/tcp_NAME.c."""
+    """Its description: an RFC or a paper; the code is net/ipv4/tcp_NAME.c."""
     config: str
     """The kernel's build option, without ``CONFIG_TCP_CONG_``; empty where always built in."""
 
@@ -27,7 +27,7 @@ CATALOGUE: dict[str, Algorithm] = {
         "CUBIC",
     ),
     "bbr": Algorithm(
-        "models bottleneck rate and base RTT and paces by them; takes little notice of loss",
+        "models bottleneck rate and base RTT and paces by them; mostly ignores loss",
         "Cardwell et al., BBR: Congestion-Based Congestion Control, ACM Queue 14(5), 2016",
         "BBR",
     ),
@@ -87,12 +87,12 @@ CATALOGUE: dict[str, Algorithm] = {
         "CDG",
     ),
     "dctcp": Algorithm(
-        "cuts in proportion to the share of ECN-marked packets; needs marking, data centres only",
+        "cuts in proportion to the share of ECN-marked packets; needs marking, for data centres",
         "RFC 8257",
         "DCTCP",
     ),
     "lp": Algorithm(
-        "low priority: uses only what other flows leave over, by one-way delay",
+        "low priority: uses only what other flows leave, by one-way delay",
         "Kuzmanovic, Knightly, TCP-LP, INFOCOM 2003",
         "LP",
     ),

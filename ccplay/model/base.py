@@ -1,4 +1,4 @@
-"""What the contract is made of: numbers within bounds, and the three kinds of record."""
+"""Building blocks of the model: bounded numbers, and the three kinds of record."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Option: TypeAlias = bool | int | float | str
 _MOST = 1 << 53
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=_MOST)]
-"""A number that the kernel counted or measured. What is greater comes from no kernel."""
+"""A number counted or measured by the kernel, which has no greater ones."""
 
 Step: TypeAlias = Annotated[int, msgspec.Meta(ge=-_MOST, le=_MOST)]
-"""What has to be added to a count to have the next one."""
+"""Difference between a count and the next one."""
 
 LAST_CA_STATE = 4
 """``TCP_CA_Loss``."""
@@ -24,13 +24,13 @@ CaState: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=LAST_CA_STATE)]
 """``enum tcp_ca_state`` of include/uapi/linux/tcp.h: a place in ``words.CA_STATES``."""
 
 WallTime: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1e11)]
-"""Unix time, until the year 5138: calendars know no year 10,000."""
+"""Unix time, until the year 5138."""
 
 FEW = msgspec.Meta(max_length=1000)
-"""Bounds what a network or a kernel has of one kind: links, hosts, algorithms."""
+"""Most items of one kind in a network or a kernel: links, hosts, algorithms."""
 
 MANY = msgspec.Meta(max_length=100_000)
-"""Bounds what a scenario may name: a thousand cases have as many steps together."""
+"""Most names in a scenario: a thousand cases have as many steps together."""
 
 Moment: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 """Seconds since ``Hello``, to the microsecond; at most 30 years."""
@@ -42,10 +42,10 @@ LONGEST_NAME = 200
 """Characters."""
 
 Name: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[^/\s]+$", max_length=LONGEST_NAME)]
-"""What traffic is called; ``/`` parts a flow from the number of its stream."""
+"""Name of traffic; ``/`` separates a flow from the number of its stream."""
 
 Variable: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*$", max_length=40)]
-"""What an algorithm calls a number of its own, with a unit suffix."""
+"""Name of an algorithm's variable, with a unit suffix."""
 
 Row: TypeAlias = Count | list[Step | None] | dict[int, Count | None] | None
 """A field of one flow or queue over several sweeps: one value where it stayed the same.
@@ -59,11 +59,11 @@ has the value by the number of the sweep, from 0, since which it holds.
 class Value(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=False
 ):
-    """Something that a command or an event carries."""
+    """A value that a command or an event carries."""
 
 
 def _words(name: str) -> str:
-    """Spell a class name as scenario files do: ``StartFlow`` -> ``start-flow``."""
+    """Return a class name as in scenario files: ``StartFlow`` -> ``start-flow``."""
     return "".join(f"-{c.lower()}" if c.isupper() else c for c in name).lstrip("-")
 
 
@@ -76,12 +76,12 @@ class Command(
     tag_field="do",
     tag=_words,
 ):
-    """Something to do; the lab answers with ``Applied`` or ``Failed``."""
+    """A command; the lab answers with ``Applied`` or ``Failed``."""
 
 
 class Event(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="event", tag=_words
 ):
-    """Something that happened in the lab at ``t``."""
+    """An event in the lab at ``t``."""
 
     t: Moment

@@ -1,4 +1,4 @@
-"""Everything that a lab can be asked to do."""
+"""All commands to a lab."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Build(Command, frozen=True):
 
     topology: Topology = Topology()
     links: Annotated[dict[str, LinkSetting], FEW] = {}
-    """By name of a link, of a direction, or ``bottleneck``; later entries win."""
+    """Settings by name of a link, of a direction, or ``bottleneck``; later entries win."""
     congestion_controls: Annotated[dict[str, str], FEW] = {}
-    """Default algorithm of new sockets by host; ``cubic`` where nothing is said."""
+    """Default algorithm of new sockets by host; ``cubic`` if missing."""
     sample_hz: Annotated[
         float,
         Field(
@@ -36,16 +36,16 @@ class Build(Command, frozen=True):
         ),
     ] = 50.0
     seed: int = 1
-    """For random loss and jitter."""
+    """Seed of random loss and jitter."""
     reserved: Annotated[list[str], MANY] = []
-    """Names of traffic that a script is going to start, in the order of its file.
+    """Names of traffic that a script will start, in the order of its file.
 
-    The lab gives them to nothing else.
+    The lab assigns them to nothing else.
     """
     traces: bool = False
-    """Whether flows are going to be traced, for which the lab then gets ready beforehand."""
+    """Whether flows will be traced, for which the lab prepares beforehand."""
     label: str = ""
-    """What files that the lab writes are called; empty: after the moment."""
+    """Name of files that the lab writes; empty: named after the current time."""
     algorithms: Annotated[dict[str, str], FEW] = {}
     """The user's own congestion controls by name: the SHA-256 of each source, empty: not known.
 
@@ -72,7 +72,7 @@ class SetQdisc(Command, frozen=True):
 class SetClasses(Command, frozen=True):
     """Put several queues in front of a link, each with a share of its rate, or one again.
 
-    The queues begin empty, and what waited in front of the link is lost.
+    The queues begin empty; packets in the old queue are lost.
     """
 
     classes: Annotated[list[TrafficClass], FEW]
@@ -92,11 +92,11 @@ class SetLink(Command, frozen=True):
 
 
 class StartCapture(Command, frozen=True):
-    """Write the packets of a link, both ways, to a pcapng file where the lab's user wants them.
+    """Write the packets of a link, in both directions, to a pcapng file.
 
-    They are taken where the packets of ``link`` leave, after the queue, and those of the other
-    direction where they come in, before any delay. Both directions of a link are taken at the
-    bottleneck's queue, or else at the router.
+    Packets of ``link`` are captured as they leave, after the queue; those of the other direction as
+    they arrive, before any delay. A name for both directions is captured at the bottleneck's queue,
+    or else at the router.
     """
 
     link: Annotated[str, settings.LINK] = BOTTLENECK
@@ -107,14 +107,14 @@ class StartCapture(Command, frozen=True):
         Field(
             *(OCTETS, "Bytes kept of each packet", 64, 65_535),
             label="per packet",
-            hint="128 B hold all headers",
+            hint="128 B cover all headers",
         ),
     ] = 128
     max_bytes: Annotated[
         int,
         Field(
             SIZE,
-            "The file ends before it would be longer",
+            "Largest size of the file",
             *(10_000, 1_000_000_000),
             key="size",
             label="file up to",
@@ -130,7 +130,7 @@ class StopCapture(Command, frozen=True):
 
 
 class TraceFlow(Command, frozen=True):
-    """Tell of every segment that comes back to the sender of a flow or download, until it ends.
+    """Trace every segment that returns to the sender of a flow or download, until it ends.
 
     ``TraceSamples`` and ``CaStateChanged`` of each of its connections follow.
     """
@@ -139,23 +139,23 @@ class TraceFlow(Command, frozen=True):
 
 
 class UntraceFlow(Command, frozen=True):
-    """End that; sampling goes on."""
+    """End a trace; sampling continues."""
 
     flow: Annotated[str, settings.FLOW]
 
 
 class Mark(Command, frozen=True):
-    """Put a remark on the time axis."""
+    """Put a mark on the time axis."""
 
-    text: Annotated[str, Field(LINE, "A remark on the time axis")]
+    text: Annotated[str, Field(LINE, "Text of a mark on the time axis")]
     at: Moment | None = None
-    """The moment that it is about; None: the one at which it takes effect."""
+    """Its moment; None: the one at which it takes effect."""
     name: Name | None = None
     """None takes the next free one: ``m1``, ``m2`` …"""
 
 
 class ChangeMark(Command, frozen=True):
-    """Let a mark say something else, or move it to another moment; None leaves either as it is."""
+    """Change the text of a mark, or move it to another moment; None keeps either."""
 
     name: Name
     text: str | None = None
@@ -163,7 +163,7 @@ class ChangeMark(Command, frozen=True):
 
 
 class RemoveMark(Command, frozen=True):
-    """Take a mark off the time axis."""
+    """Remove a mark from the time axis."""
 
     name: Name
 

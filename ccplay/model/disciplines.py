@@ -32,16 +32,16 @@ class Discipline(msgspec.Struct, frozen=True):
 
     kind: str
     summary: str
-    """One line of what it does to packets."""
+    """Its effect on packets, in one line."""
     parameters: tuple[Field, ...]
 
     @property
     def names(self) -> list[str]:
-        """Those of its parameters."""
+        """Names of its parameters."""
         return [each.name for each in self.parameters]
 
     def parameter(self, name: str) -> Field:
-        """Return a parameter by name. Raises ``ValueError`` for one that there is not."""
+        """Return a parameter by name. Raises ``ValueError`` for an unknown one."""
         for parameter in self.parameters:
             if parameter.name == name:
                 return parameter
@@ -85,7 +85,7 @@ def validate(qdisc: Qdisc) -> Qdisc:
 def thresholds(options: Mapping[str, Option]) -> tuple[int, int]:
     """Return the averages between which RED and its like drop more and more, as tc-red(8) has them.
 
-    Raises ``ValueError`` where they don't fit into the limit.
+    Raises ``ValueError`` if they don't fit into the limit.
     """
     limit = int(options["limit"])
     most = int(options.get("max", limit // 4))
@@ -106,11 +106,11 @@ def _parameter(
     low: int = 0,
     high: int = 2**31 - 1,
     required: bool = False,
-    unset: str = "worked out",
+    unset: str = "computed",
 ) -> Field:
-    """Return a parameter; ``default`` is None where the kernel works it out.
+    """Return a parameter; ``default`` is None if the kernel computes it.
 
-    The kernel takes no request without one that is ``required``.
+    The kernel refuses a request without a ``required`` one.
     """
     bounded = quantity.type is int
     return Field(
@@ -125,20 +125,22 @@ def _parameter(
 def _codel(limit: int, *, ecn: bool) -> tuple[Field, ...]:
     return (
         _parameter("limit", PACKETS, "most packets that wait", limit, low=1),
-        _parameter("target", TIME_US, "delay that may stand", 5_000, low=1),
-        _parameter("interval", TIME_US, "for how long: about the worst RTT", 100_000, low=1),
-        _parameter("ecn", SWITCH, "mark ECN packets, not drop them", ecn),
-        _parameter("ce_threshold", TIME_US, "mark what waited longer", None, low=1, unset="off"),
+        _parameter("target", TIME_US, "acceptable standing delay", 5_000, low=1),
+        _parameter("interval", TIME_US, "and for how long: about the worst RTT", 100_000, low=1),
+        _parameter("ecn", SWITCH, "mark ECN packets instead of dropping", ecn),
+        _parameter(
+            "ce_threshold", TIME_US, "mark packets that waited longer", None, low=1, unset="off"
+        ),
     )
 
 
 def _pie(limit: int) -> tuple[Field, ...]:
     return (
         _parameter("limit", PACKETS, "most packets that wait", limit, low=1),
-        _parameter("target", TIME_US, "delay that may stand", 15_000, low=1),
+        _parameter("target", TIME_US, "acceptable standing delay", 15_000, low=1),
         _parameter("alpha", COUNT, "weight of the delay's distance", 2, high=32),
         _parameter("beta", COUNT, "weight of the delay's change", 20, high=32),
-        _parameter("ecn", SWITCH, "mark ECN packets, not drop them", default=False),
+        _parameter("ecn", SWITCH, "mark ECN packets instead of dropping", default=False),
     )
 
 
@@ -147,12 +149,12 @@ DISCIPLINES: dict[str, Discipline] = {
     for each in (
         Discipline(
             "pfifo",
-            "first in, first out; drops at the tail beyond so many packets",
+            "first in, first out; drops at the tail beyond a limit in packets",
             (_parameter("limit", PACKETS, "most packets that wait", 100, low=1, required=True),),
         ),
         Discipline(
             "bfifo",
-            "first in, first out; drops at the tail beyond so many bytes",
+            "first in, first out; drops at the tail beyond a limit in bytes",
             (
                 _parameter(
                     "limit", QUEUE_SIZE, "most bytes that wait", 150_000, low=1514, required=True
@@ -163,7 +165,7 @@ DISCIPLINES: dict[str, Discipline] = {
             "tbf",
             "token bucket: holds a rate, lets a burst through",
             (
-                _parameter("rate", RATE, "how fast tokens come", None, low=8_000, required=True),
+                _parameter("rate", RATE, "rate of tokens", None, low=8_000, required=True),
                 _parameter(
                     "burst", QUEUE_SIZE, "size of the bucket", 15_000, low=1514, required=True
                 ),
@@ -195,12 +197,17 @@ DISCIPLINES: dict[str, Discipline] = {
                     "limit", QUEUE_SIZE, "most bytes that wait", 150_000, low=15_140, required=True
                 ),
                 _parameter(
-                    "min", QUEUE_SIZE, "average where drops start", None, low=1514, unset="max / 3"
+                    "min",
+                    QUEUE_SIZE,
+                    "average queue where drops start",
+                    None,
+                    low=1514,
+                    unset="max / 3",
                 ),
                 _parameter(
                     "max",
                     QUEUE_SIZE,
-                    "average from which all drops",
+                    "average queue where all drop",
                     None,
                     low=3028,
                     unset="limit / 4",
@@ -208,8 +215,8 @@ DISCIPLINES: dict[str, Discipline] = {
                 _parameter(
                     "bandwidth", RATE, "the link's rate", 10_000_000, low=8_000, required=True
                 ),
-                _parameter("ecn", SWITCH, "mark ECN packets, not drop them", default=False),
-                _parameter("adaptive", SWITCH, "find out how often to drop", default=False),
+                _parameter("ecn", SWITCH, "mark ECN packets instead of dropping", default=False),
+                _parameter("adaptive", SWITCH, "adapt the drop probability", default=False),
             ),
         ),
         Discipline(
@@ -234,7 +241,9 @@ DISCIPLINES: dict[str, Discipline] = {
                 _parameter("limit", PACKETS, "most packets that wait", 10_000, low=1),
                 _parameter("flow_limit", PACKETS, "most packets of a flow", 100, low=1),
                 _parameter("quantum", QUEUE_SIZE, "bytes a flow sends in turn", 3028, low=256),
-                _parameter("ce_threshold", TIME_US, "mark what waited longer", None, unset="off"),
+                _parameter(
+                    "ce_threshold", TIME_US, "mark packets that waited longer", None, unset="off"
+                ),
             ),
         ),
         Discipline(
@@ -264,7 +273,7 @@ DISCIPLINES: dict[str, Discipline] = {
                             "dsthost",
                         ),
                     ),
-                    "what shares fairly: hosts, flows or both",
+                    "fairness between hosts, flows or both",
                     "triple-isolate",
                 ),
                 _parameter(
@@ -273,10 +282,12 @@ DISCIPLINES: dict[str, Discipline] = {
                         "diffserv_mode",
                         ("diffserv3", "diffserv4", "diffserv8", "besteffort", "precedence"),
                     ),
-                    "how many classes of priority",
+                    "classes of priority",
                     "diffserv3",
                 ),
-                _parameter("ack_filter", SWITCH, "drop ACKs that later ones repeat", default=False),
+                _parameter(
+                    "ack_filter", SWITCH, "drop ACKs that later ones replace", default=False
+                ),
                 _parameter("memlimit", QUEUE_SIZE, "most memory that packets take", None, low=1514),
             ),
         ),
@@ -288,13 +299,17 @@ DISCIPLINES: dict[str, Discipline] = {
                 _parameter("flows", COUNT, "how many queues", 127, low=1, high=65_408),
                 _parameter("quantum", QUEUE_SIZE, "bytes a queue sends in turn", 1514, low=256),
                 _parameter(
-                    "perturb", WHOLE_SECONDS, "change the hash so often; 0 is never", 0, high=3600
+                    "perturb",
+                    WHOLE_SECONDS,
+                    "time between changes of the hash; 0: never",
+                    0,
+                    high=3600,
                 ),
             ),
         ),
         Discipline(
             "choke",
-            "RED that punishes flows which fill the queue, without state",
+            "RED that penalises flows that fill the queue, without state",
             (
                 _parameter(
                     "limit",
@@ -307,8 +322,8 @@ DISCIPLINES: dict[str, Discipline] = {
                 ),
                 _parameter("bandwidth", RATE, "the link's rate", None, low=8_000, required=True),
                 _parameter("min", PACKETS, "average queue where drops start", None, low=1),
-                _parameter("max", PACKETS, "average queue at which all drops", None, low=2),
-                _parameter("ecn", SWITCH, "mark ECN packets, not drop them", default=False),
+                _parameter("max", PACKETS, "average queue where all drop", None, low=2),
+                _parameter("ecn", SWITCH, "mark ECN packets instead of dropping", default=False),
             ),
         ),
     )

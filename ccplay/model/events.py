@@ -1,4 +1,4 @@
-"""Everything that a lab tells of; what it measures is in ``samples``."""
+"""All events of a lab; measurements are in ``samples``."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Hello(Event, frozen=True):
     capabilities: Capabilities
     network: Network
     build: Build | None = None
-    """What was asked for; None in recordings made before it was kept."""
+    """The requested network; None in older recordings."""
     title: Annotated[str, msgspec.Meta(max_length=500)] = ""
-    """What was run, in its scenario's words; a recorder adds it, a lab leaves it empty."""
+    """Title of the scenario; a recorder adds it, a lab leaves it empty."""
 
 
 class Building(Event, frozen=True):
-    """Progress while the network builds: ``done`` of ``total`` steps, ``step`` under way."""
+    """Progress of building the network: ``done`` of ``total`` steps, ``step`` is current."""
 
     step: str
     done: int
@@ -41,11 +41,11 @@ class Building(Event, frozen=True):
 
 
 class Ready(Event, frozen=True):
-    """The network stands and commands are taken."""
+    """The network is ready and the lab accepts commands."""
 
 
 class LinkChanged(Event, frozen=True):
-    """What a direction of a link does now, read back from the kernel."""
+    """The settings of a direction of a link, read back from the kernel."""
 
     link: str
     setting: LinkSetting
@@ -63,13 +63,13 @@ class HostChanged(Event, frozen=True):
 
 
 class Misbehaved(Event, frozen=True):
-    """For some seconds by now a flow's congestion control has done it no good, or no more."""
+    """A flow's congestion control has misbehaved for some seconds, or has stopped."""
 
     flow: str
     """The connection: ``flow/2`` is stream 2."""
     cc: str
     wrong: str = ""
-    """What it does, such as ``keeps cwnd at 1``; empty: not any more, or not this program."""
+    """The misbehaviour, such as ``keeps cwnd at 1``; empty: it stopped, or the program changed."""
 
 
 class FlowPath(Event, frozen=True):
@@ -86,9 +86,9 @@ class FlowPath(Event, frozen=True):
 
 
 class InterfaceCounters(Event, frozen=True):
-    """What each interface of the network has done since it was made: one array a field.
+    """Counters of each interface since it was created: one array for each field.
 
-    It comes once, when all traffic has ended.
+    Sent once, when all traffic has ended.
     """
 
     interface: list[str]
@@ -101,9 +101,9 @@ class InterfaceCounters(Event, frozen=True):
     received: list[Count]
     received_bytes: list[Count]
     dropped: list[Count]
-    """Packets that its queue did not take or threw away, which are not among those sent."""
+    """Packets dropped by its queue, which do not count as sent."""
     lost: list[Count | None]
-    """Packets sent that its link lost on purpose; None where the kernel does not count them."""
+    """Sent packets that its link lost on purpose; None if the kernel does not count them."""
 
 
 class CaptureStarted(Event, frozen=True):
@@ -111,9 +111,9 @@ class CaptureStarted(Event, frozen=True):
 
     capture: str
     link: str
-    """The direction whose packets are taken as they leave."""
+    """The direction whose packets are captured as they leave."""
     path: str
-    """Where the file is; with ``HOST:`` in front where the lab runs on another machine."""
+    """Path of the file, with ``HOST:`` in front if the lab runs on another machine."""
 
 
 class CaptureEnded(Event, frozen=True):
@@ -125,32 +125,32 @@ class CaptureEnded(Event, frozen=True):
     bytes: int
     """Length of the file."""
     dropped: int
-    """Packets that the kernel could not keep for it."""
+    """Packets that the kernel dropped."""
     full: bool = False
     """The file has reached its bound."""
     error: str | None = None
-    """Why it ended when neither its bound nor anybody asked for it."""
+    """Why it ended, if neither by its bound nor by a command."""
 
 
 class TraceStarted(Event, frozen=True):
-    """From now on every segment that comes to the sender of a flow or download is told of."""
+    """From now on every segment that returns to the sender of a flow or download is traced."""
 
     flow: str
 
 
 class TraceEnded(Event, frozen=True):
-    """A trace is over: the flow has ended, or somebody asked for it."""
+    """A trace has ended, with its flow or by a command."""
 
     flow: str
     segments: Count
-    """Of how many it told."""
+    """Number of traced segments."""
 
 
 class TraceLost(Event, frozen=True):
-    """Segments of traced flows were not told of: too fast to read, or the kernel ran no BPF."""
+    """Segments that traces missed: too fast to read, or the kernel ran no BPF."""
 
     segments: Count
-    """How many are missing, of all traces together."""
+    """Number of missed segments, all traces together."""
 
 
 MOST_LATE_S = 0.5
@@ -163,63 +163,63 @@ class Applied(Event, frozen=True):
 
     command: AnyCommand
     took_s: float = 0.0
-    """How long that took: iperf3 and wget start first, and then it has taken effect."""
+    """Seconds until it took effect: iperf3 and wget have to start first."""
     due: Moment | None = None
-    """When the timeline wanted it; None where no timeline did, or in older recordings."""
+    """Moment in the timeline; None if it is not from one, or in older recordings."""
     renewed: bool = False
-    """Nobody asked: the file of the algorithm that it names was saved, and runs as it is now."""
+    """Whether it was caused by saving the file of an algorithm, which was reloaded."""
 
     @property
     def late_s(self) -> float:
-        """How long after its moment it took effect; 0 where it is no step of a timeline."""
+        """Seconds after its moment at which it took effect; 0 if it is no step of a timeline."""
         return 0.0 if self.due is None else self.t - self.due
 
 
 class Failed(Event, frozen=True):
-    """A command was refused, with the reason and what to do."""
+    """A command was refused, with the reason and the remedy."""
 
     command: AnyCommand | None
     message: str
 
 
 class Health(Event, frozen=True):
-    """How well the lab itself keeps time, over the second before."""
+    """The lab's own timing over the last second."""
 
     ticks: int
     """Sweeps made."""
     missed: int
-    """Sweeps that fell out because an earlier one was late."""
+    """Sweeps missed because an earlier one was late."""
     late_p50_us: float
-    """How late a sweep began."""
+    """Lateness of sweeps."""
     late_p99_us: float
     sweep_p50_us: float
-    """How long a sweep took."""
+    """Duration of sweeps."""
     lab_cpu: float
     """CPU of the lab process and its delay line, in cores."""
     host_cpu: float
-    """How much of all cores was in use, 0 to 1."""
+    """Share of all cores in use, 0 to 1."""
     steal: float
-    """How much of all cores the hypervisor took away, 0 to 1."""
+    """Share of all cores taken by the hypervisor, 0 to 1."""
     delay_late_p50_us: float | None = None
-    """How late the delay line released packets; None where netem does it."""
+    """Lateness of packets released by the delay line; None with netem."""
     delay_late_p99_us: float | None = None
     events_dropped: int = 0
-    """Events lost because nobody read them in time."""
+    """Events dropped because they were not read in time."""
     rate_accuracy: float | None = None
-    """What left a bottleneck while its queue was never empty over what its rate allows.
+    """Bytes that left a never-empty bottleneck, as a share of what its rate allows.
 
     The worst link of the second, or of as many seconds as it takes to send 100 full frames;
-    None where no queue stood so long, or a discipline has a rate of its own.
+    None if no queue lasted that long, or a discipline has its own rate.
     """
 
 
 class Log(Event, frozen=True):
-    """Something worth telling a person: ``level`` is ``info``, ``warning`` or ``error``."""
+    """A message for people: ``level`` is ``info``, ``warning`` or ``error``."""
 
     level: str
     text: str
     spoils: bool = False
-    """What was measured in this run can't be trusted because of it."""
+    """Whether measurements of this run can't be trusted because of it."""
 
 
 class Ended(Event, frozen=True):

@@ -15,7 +15,7 @@ from ccplay.model.quoting import MisfitError
 
 
 class Field(msgspec.Struct, frozen=True):
-    """A setting: what it is, between which bounds, and what people and files call it.
+    """A setting: its quantity, its bounds, and its names for people and files.
 
     It stands in the annotation of a struct's field, ``Annotated[int, Field(…)]``, and
     ``fields_of`` fills in what the struct knows: name, default, and whether it is required.
@@ -26,32 +26,32 @@ class Field(msgspec.Struct, frozen=True):
     """One line, for editors and dialogs."""
     low: float | None = None
     high: float | None = None
-    """The bounds, both allowed themselves; None where there is none."""
+    """The bounds, inclusive; None if there is none."""
     default: Any = None
-    """The value where nothing is set; None where the lab or the kernel chooses one."""
+    """The default value; None if the lab or the kernel chooses one."""
     required: bool = False
     """Whether it must be given, or have a ``default`` to be sent instead."""
     key: str = ""
-    """What scenario files call it."""
+    """Key in scenario files."""
     label: str = ""
-    """What stands left of it in a dialog."""
+    """Label in a dialog."""
     hint: str = ""
-    """What stands right of it in a dialog: a few words, or examples."""
+    """Hint in a dialog: a few words, or examples."""
     unset: str = ""
-    """What happens where nothing is set and there is no ``default``: ``no limit``."""
+    """Text for a missing value without ``default``: ``no limit``."""
     name: str = ""
     """The name of the struct's field, or of the parameter."""
 
     def read(self, value: Any) -> Any:
-        """Read a value as TOML has it. Raises ``ValueError`` saying what would fit."""
+        """Read a value from TOML. Raises ``ValueError`` with an example."""
         return self._within(self.quantity.read(value))
 
     def parse(self, text: str) -> Any:
-        """Read what a person types: ``100``, ``5 ms``, ``on``. Raises ``ValueError``."""
+        """Read typed text: ``100``, ``5 ms``, ``on``. Raises ``ValueError``."""
         return self._within(self.quantity.parse(text))
 
     def check(self, value: Any) -> Any:
-        """Return a value of the model in its type. Raises ``ValueError`` where it does not fit."""
+        """Return a value of the model in its type. Raises ``ValueError`` if it is invalid."""
         return self._within(self.quantity.held(value))
 
     def write(self, value: Any) -> Plain:
@@ -69,7 +69,7 @@ class Field(msgspec.Struct, frozen=True):
 
     @property
     def shape(self) -> Shape:
-        """What ``read`` takes, in JSON Schema; definitions are referred to."""
+        """Values accepted by ``read``, as JSON Schema with references to definitions."""
         quantity = self.quantity
         shape = {"$ref": f"#/$defs/{quantity.name}"} if quantity.name else quantity.shape
         if quantity.is_number and self.low is not None:
@@ -110,7 +110,7 @@ def fields_of(struct: type[msgspec.Struct]) -> Mapping[str, Field]:
 
 
 def check(settings: msgspec.Struct, what: str) -> None:
-    """Raise ``CommandError`` where a number in a command or a link's setting is out of bounds.
+    """Raise ``CommandError`` if a number in a command or a link's setting is out of bounds.
 
     ``what`` it is of begins the message: ``flow 3``.
     """

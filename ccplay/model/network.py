@@ -269,13 +269,15 @@ def assemble(
     cables: Iterable[tuple[str, str]],
     observed: Sequence[str],
     peers: Iterable[tuple[str, str]],
+    *,
     groups: Mapping[str, Iterable[tuple[str, str]]] | None = None,
 ) -> Network:
     """Return a network with names, interfaces and addresses filled in: what a generator ends with.
 
     ``roles`` are those of all nodes by name, in the order in which they are shown. ``cables`` are
     pairs of nodes, ``observed`` names of directed links, ``peers`` pairs of hosts that exchange
-    traffic by default, ``groups`` cables by the name of what they form. Cable N has the subnet ``10.H.L.0/24`` with N = 256 H + L.
+    traffic by default, ``groups`` cables by the name of what they form. Cable N has the subnet
+    ``10.H.L.0/24`` with N = 256 H + L.
     """
     links: list[Link] = []
     addresses: dict[str, str] = {}

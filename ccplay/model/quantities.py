@@ -1,4 +1,4 @@
-"""Kinds of values: how people type and read each, how a scenario file has it, its JSON Schema."""
+"""Kinds of values: how each is typed, shown, written in a scenario file, and its JSON Schema."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def _parse_link_rate(text: str) -> int:
     if text.strip().lower() == "unlimited":
         return 0
     if not (rate := parse_rate(text)):
-        raise MisfitError(f'{quote(text)} moves nothing; for no limit write "unlimited"')
+        raise MisfitError(f'{quote(text)} is no rate; for no limit write "unlimited"')
     return rate
 
 

@@ -1,4 +1,4 @@
-"""What is measured: sweeps of all flows and queues, and traces of single flows."""
+"""Measurements: sweeps of all flows and queues, and traces of single flows."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Sweep(Event, frozen=True):
     tcp: TcpSamples | None = None
     qdisc: QdiscSamples | None = None
     own: dict[Variable, list[Count | None]] = {}
-    """What congestion controls say of themselves: by name a list over the flows of ``tcp``.
+    """Variables of congestion controls: by name a list over the flows of ``tcp``.
 
     None where a flow's algorithm has no such variable, or does not know it. The kernel's are those
     of include/uapi/linux/inet_diag.h, in its units but for ``bbr_bw_bps``, which is in bits per
@@ -71,7 +71,7 @@ class Sweep(Event, frozen=True):
     beside them: the mean of what has arrived since the sweep before.
     """
     queue_own: dict[Variable, list[Count | None]] = {}
-    """What disciplines report of themselves: by name a list over the queues of ``qdisc``.
+    """Statistics of disciplines: by name a list over the queues of ``qdisc``.
 
     None where a queue's discipline has no such variable. A name is the discipline's, then the
     kernel's word, then the unit: those of ``tc_codel_xstats`` and others in

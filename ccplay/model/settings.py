@@ -19,10 +19,10 @@ CAPTURE = Field(NAME, "The name of the capture")
 SRC = Field(NAME, "The host that sends; for a download the web server")
 DST = Field(NAME, "The host that receives")
 CC = Field(ALGORITHM, "The congestion control", key="cc")
-LINK = Field(LINE, "Which link; the bottleneck where nothing is said")
+LINK = Field(LINE, "Which link; by default the bottleneck")
 PAYLOAD = Field(
     SIZE,
-    "How much payload to send",
+    "Payload to send",
     *(1, 10**12),
     label="stop after",
     hint="bytes: 50 MB",
@@ -30,16 +30,14 @@ PAYLOAD = Field(
 )
 DURATION = Field(
     SECONDS,
-    "How long to send",
+    "Duration of sending",
     *(1e-6, DAY_S),
     key="duration",
     label="stop after",
     hint="time: 30 s",
     unset="until stopped",
 )
-MONITOR = Field(
-    FLAG, "Follow its packets from host to host: one-way delay, what arrives, what is lost"
-)
+MONITOR = Field(FLAG, "Follow its packets from host to host: one-way delay, arrivals and losses")
 LINK_RATE = Field(
     quantities.LINK_RATE,
     'On the wire, Ethernet header included: 100 kbit/s to 1 Gbit/s, or "unlimited"',
@@ -68,11 +66,11 @@ LOSS = Field(
     "Share of packets lost after the queue",
     *(0, 1),
     label="loss",
-    hint="1 % of packets, past the queue",
+    hint="1 % of packets, after the queue",
 )
 MARK = Field(
     PACKETS,
-    "Mark packets of ECN flows while so many full packets wait; 0 marks none",
+    "Mark packets of ECN flows while this many full packets wait; 0 marks none",
     *(0, 10_000),
     label="mark",
     hint="CE from 20 packets on; none: never",

@@ -1,4 +1,4 @@
-"""Values that are text: names, algorithms, lines for people, one of some words."""
+"""Values that are text: names, algorithms, lines for people, one of several words."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CONGESTION_CONTROLS = (
 Which of them a kernel has is known once its lab reports it.
 """
 
-own_algorithms: set[str] = set()
+custom_algorithms: set[str] = set()
 """Congestion controls of the user's own, which the command line has named."""
 
 NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,15}"
@@ -50,7 +50,7 @@ def _text(value: Any) -> str:
 def _line(value: Any) -> str:
     text = _text(value)
     if not text.strip() or len(text) > _LONGEST_LINE or not text.isprintable():
-        raise MisfitError(f"must be one line of text, {_LONGEST_LINE} characters at the most")
+        raise MisfitError(f"must be one line of text, at most {_LONGEST_LINE} characters")
     return text
 
 
@@ -64,7 +64,7 @@ def _name(value: Any) -> str:
         raise MisfitError(f'a name is text in quotes, such as "{quote(value)}"')
     if not _NAME.fullmatch(value):
         raise MisfitError(
-            f"{quote(value)} is no name: up to 16 letters, digits, dots, dashes and underscores"
+            f"{quote(value)} is not a name: up to 16 letters, digits, dots, dashes and underscores"
         )
     return value
 
@@ -82,7 +82,7 @@ def choice(what: str, known: Iterable[str]) -> Quantity:
 
 
 def _congestion_control(value: Any) -> str:
-    if isinstance(value, str) and value in own_algorithms:
+    if isinstance(value, str) and value in custom_algorithms:
         return value
     try:
         return str(_KNOWN_ALGORITHM.read(value))
@@ -90,7 +90,7 @@ def _congestion_control(value: Any) -> str:
         meant = str(error).endswith("?")
         if meant or not isinstance(value, str) or not _NAME.fullmatch(value):
             raise
-        raise MisfitError(f"{error}; if it is your own, say --algorithm {value}.bpf.c") from None
+        raise MisfitError(f"{error}; if it is your own, add --algorithm {value}.bpf.c") from None
 
 
 _KNOWN_ALGORITHM = choice("congestion control", CONGESTION_CONTROLS)

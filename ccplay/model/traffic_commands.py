@@ -47,9 +47,7 @@ class StartFlow(Command, frozen=True):
     ] = None
     ecn: Annotated[
         bool,
-        Field(
-            FLAG, "Ask for ECN, so that queues that can mark its packets instead of dropping them"
-        ),
+        Field(FLAG, "Negotiate ECN, so that queues can mark its packets instead of dropping them"),
     ] = False
     """Some algorithms ask for it by themselves (RFC 3168)."""
     monitor: Annotated[bool, settings.MONITOR] = False
@@ -74,7 +72,7 @@ class StartDownload(Command, frozen=True):
 
 
 class StopDownload(Command, frozen=True):
-    """Break a download off."""
+    """End a download."""
 
     download: Annotated[str, settings.DOWNLOAD]
 
@@ -125,7 +123,7 @@ class StartUdp(Command, frozen=True):
         int,
         Field(
             RATE,
-            "How fast it sends payload",
+            "Rate of payload",
             *(1_000, 1_000_000_000),
             key="rate",
             label="rate",

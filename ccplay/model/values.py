@@ -11,7 +11,7 @@ from ccplay.model.quantities import OCTETS, SHARE
 from ccplay.model.texts import NAME
 
 MOST_VARIABLES = 16
-"""A flow, or a queue, has no more of its own."""
+"""Most variables of a flow or a queue."""
 
 INFINITE_SSTHRESH = 0x7FFFFFFF
 """``TCP_INFINITE_SSTHRESH`` of include/net/tcp.h; it travels as None."""

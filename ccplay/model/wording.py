@@ -113,7 +113,7 @@ def describe(command: AnyCommand) -> str:
         case TraceFlow():
             return f"flow {command.flow} is traced"
         case UntraceFlow():
-            return f"flow {command.flow} is traced no more"
+            return f"flow {command.flow} is no longer traced"
     return _describe_network(command)
 
 

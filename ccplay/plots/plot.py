@@ -144,7 +144,7 @@ def of_variable(variable: Variable) -> Plot:
     return Plot(
         name=variable.series,
         title=variable.title,
-        help=f"{variable.words}, as {variable.algorithm or 'the algorithm'} itself reports it",
+        help=f"{variable.words}, as reported by {variable.algorithm or 'the algorithm'}",
         lines=(Line(variable),),
         least=least,
         about=variable.about,

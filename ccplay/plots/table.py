@@ -15,7 +15,7 @@ _NO_UDP = ("cross traffic that is monitored", "u")
 CWND = Plot(
     name="cwnd",
     title="cwnd",
-    help="segments that a flow may have in flight, unacknowledged",
+    help="segments that a flow may have in flight",
     lines=(Line(_FLOW["cwnd"]),),
     companions=(Line(_FLOW["ssthresh"], ink="ssthresh"),),
     least=8.0,
@@ -27,7 +27,7 @@ CWND = Plot(
 QUEUE = Plot(
     name="queue",
     title="queue",
-    help="packets that wait in front of the observed link; a line shows the limit",
+    help="packets waiting in front of the observed link; a line shows the limit",
     lines=(Line(_QUEUE["qlen"], "area", ink="queue"),),
     in_bytes=Line(_QUEUE["backlog"], "area", ink="queue"),
     settings=(
@@ -75,7 +75,7 @@ RTT = Plot(
     name="rtt",
     title="RTT",
     about="round-trip time",
-    help="each flow's smoothed round trip, and ping's from outside",
+    help="smoothed RTT of each flow, and the RTT of pings",
     lines=(Line(_PING["rtt_us"], "dots", ink="ping"), Line(_FLOW["srtt_us"])),
     settings=(Setting("base_rtt", "links' delay", settings.base_rtts, short="base"),),
     least=2.0,
@@ -86,7 +86,7 @@ RTT = Plot(
 GOODPUT = Plot(
     name="throughput",
     title="goodput",
-    help="payload acknowledged, as the mean of the last second; Jain's index, share of rate used",
+    help="acknowledged payload, mean of the last second; Jain's index, share of rate used",
     lines=(
         Line(
             Variable(

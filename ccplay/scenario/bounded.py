@@ -1,4 +1,4 @@
-"""TOML from strangers: what would take its reader long is refused before it is parsed."""
+"""TOML from strangers: files that would take long to read are refused before they are parsed."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ LARGEST_FILE = 1_000_000
 MOST_VALUES = 80_000
 """Keys and values of a file, or of one value on the command line."""
 MOST_PARTS = 8
-"""Of one dotted key; five are the most that mean something."""
+"""Most parts of one dotted key; valid keys have at most five."""
 DEEPEST = 16
-"""How many keys and indexes may lead to a value; the deepest that mean something are twelve."""
+"""Most keys and indexes that lead to a value; valid paths have at most twelve."""
 
 _TEXT = re.compile(
     r'"""(?:[^"\\]++|\\.|"(?!""))*+(?:"{3,5})?'
@@ -23,22 +23,23 @@ _TEXT = re.compile(
     r"|\#[^\n]*+",
     re.DOTALL,
 )
-"""Strings and comments. One that never ends goes to the end of its line or of the text."""
+"""Strings and comments. An unterminated one extends to the end of its line or of the text."""
 _LONG_KEY = re.compile(rf"(?:\.[^.,=\[\]{{}}\n]*+){{{MOST_PARTS}}}")
 
 
 class TooMuchError(ValueError):
-    """A text that is not worth parsing; says which bound it exceeds."""
+    """A text that exceeds a bound; the message names it."""
 
 
 def loads(text: str) -> dict[str, Any]:
     """Parse TOML in a time that grows with the length of ``text`` alone.
 
-    Raises ``TooMuchError`` for too many or too deeply nested values, and ``ValueError`` for what is
-    no TOML (``tomllib.TOMLDecodeError``) or has a number or date that Python can't hold.
+    Raises ``TooMuchError`` for too many or too deeply nested values, and ``ValueError`` for text
+    that is not TOML (``tomllib.TOMLDecodeError``) or has a number or date that Python can't
+    represent.
     """
     bare = _TEXT.sub('""', text)
-    # Each value, header and part of a key has one of these beside it.
+    # Each value, header and part of a key has one of these characters beside it.
     if sum(map(bare.count, "=,.[]{")) > MOST_VALUES:
         raise TooMuchError(f"more than {MOST_VALUES:,} keys and values")
     # tomllib's time grows with the square of the parts of a key.

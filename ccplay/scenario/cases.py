@@ -1,4 +1,4 @@
-"""The cases of a scenario file: its common part, and over it a case, the settings, the matrix."""
+"""The cases of a scenario file: its common part under a case, the settings and the matrix."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ ENDS = ("duration", "all", "first")
 """What can end a case."""
 
 VALUES: dict[str, Field] = {
-    "about": Field(PROSE, "What it shows, for people"),
-    "duration": Field(SECONDS, "How long a run lasts at the most", 1e-6, DAY_S),
+    "about": Field(PROSE, "What it shows: text for people"),
+    "duration": Field(SECONDS, "Longest duration of a run", 1e-6, DAY_S),
     "until": Field(
         choice("end", ENDS),
         '"all": end once all steps are done and all limited traffic has ended; '
@@ -40,30 +40,30 @@ VALUES: dict[str, Field] = {
     ),
     "repeats": Field(WHOLE, "How often every case is run", 1, MOST_REPEATS),
     "jitter": Field(
-        *(SECONDS, "Each repeat starts each flow later by something random up to this", 0, DAY_S),
+        *(SECONDS, "Each repeat starts each flow later by a random time up to this", 0, DAY_S),
     ),
     "balanced": Field(
-        FLAG, "Over the repeats, flows that start together take turns at being the first"
+        FLAG, "Over the repeats, flows that start together take turns at being first"
     ),
     "sampling": fields_of(Build)["sample_hz"],
     "seed": SEED,
-    "published_in": Field(LINE, "Who measured that, and where it can be read: reports cite it"),
+    "published_in": Field(LINE, "Source of the published values: reports cite it"),
 }
 """The single values of a case, each described once."""
 TABLES = ("topology", "links", "hosts", "timeline", "figures", "expect", "published")
 CASE_KEYS = (*VALUES, *TABLES)
-"""What a case is read from."""
+"""Source of a case."""
 FILE_KEYS = ("title", *CASE_KEYS, "matrix", "case")
 OWN_KEYS = ("name", *CASE_KEYS, "matrix")
-"""What a ``[[case]]`` may say."""
+"""Keys of a ``[[case]]``."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """A case that is not read yet."""
+    """A case that has not been read yet."""
 
     name: str
-    """Empty where the file has but one."""
+    """Name of the case; empty if the file has only one."""
     node: Node
     point: Point
 
@@ -77,9 +77,7 @@ def read_cases(
     for draft in _drafts(table, settings, reader):
         name = draft.point.name(draft.name)
         if name and name in seen:
-            reader.mistakes.add(
-                (*draft.node.place, "name"), f"another case is called {quote(name)}"
-            )
+            reader.mistakes.add((*draft.node.place, "name"), f"another case is named {quote(name)}")
         seen.add(name)
         reader.mistakes.within(name or title)
         node = draft.point.lay_over(draft.node, reader)
@@ -112,7 +110,7 @@ def _drafts(table: dict[str, Node], settings: list[Setting], reader: Reader) -> 
 
 
 def _merged(common: Node, cases: Node | None, reader: Reader) -> Iterator[tuple[str, Node]]:
-    """Yield the name of each ``[[case]]`` and what it says over the common part."""
+    """Yield the name of each ``[[case]]`` and its keys over the common part."""
     if cases is None:
         yield "", common
         return
@@ -123,7 +121,7 @@ def _merged(common: Node, cases: Node | None, reader: Reader) -> Iterator[tuple[
     for node in overrides:
         own = reader.table(node, OWN_KEYS)
         if "name" not in own:
-            reader.mistakes.add(node.place, "name is missing: what this case is called")
+            reader.mistakes.add(node.place, "name is missing: every case needs one")
         name = reader.value(own.pop("name", None), LINE.read, "")
         yield name, overlay(common, Node(node.place, own))
 
@@ -131,7 +129,7 @@ def _merged(common: Node, cases: Node | None, reader: Reader) -> Iterator[tuple[
 def _case(node: Node, reader: Reader) -> Case:
     table = reader.table(node, CASE_KEYS)
     if "duration" not in table:
-        text = 'duration is missing: how long it runs at the most, such as "60 s"'
+        text = 'duration is missing: the longest duration of a run, such as "60 s"'
         reader.mistakes.add(node.place, text)
 
     def value(key: str, default: T) -> T:
@@ -167,7 +165,7 @@ def _case(node: Node, reader: Reader) -> Case:
 
 
 def _check_ends(case: Case, table: dict[str, Node], reader: Reader) -> None:
-    """Refuse an end that can't come, and steps that could come after it."""
+    """Refuse an impossible end, and steps that could come after the end."""
     if case.until == "first" and not case.sizes and not reader.mistakes.count:
         text = '"first" needs a start-flow with bytes: no other transfer has a fixed size'
         reader.mistakes.add(table["until"].place, text)

@@ -31,11 +31,11 @@ class Axis:
 
     name: str
     paths: tuple[tuple[KeyPath, Place], ...]
-    """What it sets, and where the file says so."""
+    """Paths that it sets, and their places in the file."""
     place: Place
-    """Where its values stand."""
+    """Place of its values in the file."""
     values: tuple[tuple[Parameter, Node], ...]
-    """What each value is called, and the value."""
+    """Name and value of each of its values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Point:
     values: tuple[tuple[Axis, Node], ...]
 
     def name(self, case: str) -> str:
-        """Return what a case is called here: ``CASE, delay 50 ms, limit 10``."""
+        """Return the name of a case at this point: ``CASE, delay 50 ms, limit 10``."""
         values = [f"{axis} {_word(value)}" for axis, value in self.parameters.items()]
         return ", ".join([case, *values] if case else values)
 
@@ -59,7 +59,7 @@ class Point:
 
 
 def read_matrix(node: Node | None, reader: Reader) -> list[Axis]:
-    """Read the axes; one with a mistake in it is left out."""
+    """Read the axes; omits one with a mistake."""
     axes: list[Axis] = []
     table = reader.table(node)
     if node is not None and len(table) > MOST_AXES:
@@ -71,12 +71,12 @@ def read_matrix(node: Node | None, reader: Reader) -> list[Axis]:
         before = reader.mistakes.count
         axis = _axis(key, each, reader)
         if any(axis.name == other.name for other in axes):
-            text = f"another axis is called {quote(axis.name)}: give them names"
+            text = f"another axis is named {quote(axis.name)}: give them names"
             reader.mistakes.add(each.place, f"{text}, NAME = {{ path = …, values = … }}")
         for path, place in axis.paths:
             above = (sets[start] for start in _starts(path) if start in sets)
             if (other := within.get(path) or next(above, None)) is not None:
-                reader.mistakes.add(place, f"axis {quote(other.name)} sets that too")
+                reader.mistakes.add(place, f"axis {quote(other.name)} sets this too")
         if reader.mistakes.count == before:
             axes.append(axis)
             sets |= dict.fromkeys((path for path, _ in axis.paths), axis)
@@ -85,12 +85,12 @@ def read_matrix(node: Node | None, reader: Reader) -> list[Axis]:
 
 
 def _starts(path: KeyPath) -> Iterator[KeyPath]:
-    """Yield what a path leads through, itself at last."""
+    """Yield the prefixes of a path, the path itself last."""
     return (path[:length] for length in range(1, len(path) + 1))
 
 
 def check_settings(axes: list[Axis], settings: list[Setting], reader: Reader) -> None:
-    """Refuse what the command line sets where an axis would set it again."""
+    """Refuse settings of the command line that an axis would override."""
     sets = {path: axis for axis in axes for path, _ in axis.paths}
     for setting in settings:
         if start := next((each for each in _starts(setting.path) if each in sets), None):
@@ -99,7 +99,7 @@ def check_settings(axes: list[Axis], settings: list[Setting], reader: Reader) ->
 
 
 def size(axes: list[Axis]) -> int:
-    """Return how many points there are; one where there is no axis."""
+    """Return the number of points; one without axes."""
     return prod(len(axis.values) for axis in axes)
 
 
@@ -138,7 +138,7 @@ def _axis(key: str, node: Node, reader: Reader) -> Axis:
 def _paths(node: Node | None, reader: Reader) -> tuple[tuple[KeyPath, Place], ...]:
     nodes = [] if node is None else node.value if isinstance(node.value, list) else [node]
     if node is not None and not nodes:
-        reader.mistakes.add(node.place, "an empty list: what does it set?")
+        reader.mistakes.add(node.place, "an empty list: name at least one path")
     if node is not None and len(nodes) > MOST_PATHS:
         reader.mistakes.add(node.place, f"more than {MOST_PATHS} paths")
         return ()

@@ -1,4 +1,4 @@
-"""What differs from one repeat of a case to the next: the seeds, and when each flow starts."""
+"""Differences between repeats of a case: the seeds, and the start of each flow."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _Together: TypeAlias = dict[_Moment, list[str]]
 
 
 def repeated(case: Case, repeat: int) -> Case:
-    """Return a case as its repeat of this number, counted from 1, is to be run.
+    """Return a case as its repeat with this number, counted from 1, is run.
 
-    It depends on nothing but the case and the number: the links' randomness has another seed each
-    time; each flow starts, and all that its file does to it comes, later by up to ``jitter_s``;
-    where the case is ``balanced``, flows that start together take turns at being the first.
+    It depends only on the case and the number: each repeat has another seed for the randomness of
+    links; each flow starts later by up to ``jitter_s``, and its other steps move with it; if the
+    case is ``balanced``, flows that start together take turns at being first.
     """
     seed = (case.build.seed + repeat - 1) % MOST_SEEDS
     together = _starts(case.timeline) if case.balanced else {}
@@ -33,7 +33,7 @@ def repeated(case: Case, repeat: int) -> Case:
     for flows in together.values():
         dealt = sorted(offsets[flow] for flow in flows)
         offsets |= dict(zip(_turn(flows, repeat), dealt, strict=True))
-    # Without jitter, or where two offsets are the same, the order of the steps decides.
+    # Without jitter, or with equal offsets, the order of the steps decides.
     steps = _rotated(case.timeline, repeat, together)
     return replace(
         case,
@@ -66,7 +66,7 @@ def _turn(flows: list[str], repeat: int) -> list[str]:
 
 
 def _offsets(case: Case, repeat: int) -> dict[str, float]:
-    """Return by how much later each flow is, in seconds."""
+    """Return the delay of each flow's start in seconds."""
     return {
         flow: random.Random(f"{case.build.seed}/{repeat}/{flow}").uniform(0, case.jitter_s)  # noqa: S311
         for flow in map(flow_of, case.timeline)
@@ -82,7 +82,7 @@ def _later(step: Step, offsets: dict[str, float]) -> Step:
 def _rotated(timeline: tuple[Step, ...], repeat: int, together: _Together) -> list[Step]:
     """Return the timeline with the flows of a moment started in another order.
 
-    What else happens to a flow at that very moment stays behind its start.
+    Other steps of a flow at the same moment stay after its start.
     """
     steps = list(timeline)
     for moment, flows in together.items():

@@ -1,4 +1,4 @@
-"""What a scenario file says, once it has been read and found right."""
+"""The content of a valid scenario file."""
 
 from __future__ import annotations
 
@@ -19,40 +19,40 @@ class Step:
     """A command and its moment."""
 
     at_s: float
-    """Seconds after the network stands, or after ``after`` has ended."""
+    """Seconds after the network is ready, or after the end of ``after``."""
     command: AnyCommand
-    """Traffic that it starts always has a name."""
+    """The command; traffic that it starts always has a name."""
     after: str | None = None
-    """The traffic whose end is awaited first."""
+    """Name of the traffic whose end it awaits."""
     place: str = ""
-    """Where in the file it stands: ``timeline[2]``."""
+    """Place in the file: ``timeline[2]``."""
     number: int = 0
-    """Its number among the steps of the file: a repeat may start flows in another order."""
+    """Number among the steps of the file: a repeat may start flows in another order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What a figure of every run must be, and why: a check."""
+    """A check of every run: the required value of a metric, and the reason."""
 
     figure: str
-    """Its place in the result: ``checkpoint.ratio``, ``flows.1.goodput_bps``, ``jain``."""
+    """Path of the metric in the result: ``checkpoint.ratio``, ``flows.1.goodput_bps``, ``jain``."""
     low: float | None
     high: float | None
-    """The bounds, both allowed themselves; None where there is none."""
+    """The bounds, inclusive; None if there is none."""
     text: str
-    """The bounds as the file has them, for people: ``0.7 ± 20 %``, ``at least 0.9``."""
+    """The bounds as text: ``0.7 ± 20 %``, ``at least 0.9``."""
     why: str
     place: str = ""
-    """Where in the file it stands."""
+    """Place in the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What somebody else measured, to be put beside ours; never a check."""
+    """Values measured by others, shown beside ours; never a check."""
 
     figure: str
     values: tuple[float, ...]
-    """One or several readings."""
+    """One value or several."""
     note: str = ""
     """Why ours may differ."""
 
@@ -69,23 +69,23 @@ class Case:
     timeline: tuple[Step, ...]
     """In the order of the file; steps of one moment happen in that order."""
     duration_s: float
-    """The case ends after so long,"""
+    """Most seconds until the case ends,"""
     until: str = "duration"
     """or earlier: ``all``: as soon as all steps are done and all limited traffic has ended;
     ``first``: as soon as the first flow of a fixed size is done."""
     parameters: Mapping[str, str | int | float | bool] = field(default_factory=dict)
-    """Where in the file's matrix it lies: the values as the file has them, by axis."""
+    """Point in the file's matrix: the values as in the file, by axis."""
     repeats: int = 1
     jitter_s: float = 0.0
-    """Each repeat starts each flow later by something random between 0 and this."""
+    """Most seconds, chosen at random, by which a repeat delays the start of a flow."""
     balanced: bool = False
-    """Over the repeats each flow is as often the first to start as any other."""
+    """Whether, over the repeats, each flow starts first equally often."""
     figures: tuple[str, ...] = ()
-    """Those to report first; see ``Expectation.figure``."""
+    """Metrics to report first; see ``Expectation.figure``."""
     expect: tuple[Expectation, ...] = ()
     published: tuple[Published, ...] = ()
     published_in: str = ""
-    """Who measured that, and where it can be read."""
+    """Source of the published values."""
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -108,18 +108,18 @@ class Scenario:
     about: str
     cases: tuple[Case, ...]
     settings: tuple[str, ...] = ()
-    """What the command line said over the file, each ``PATH=VALUE``."""
+    """Settings of the command line, each ``PATH=VALUE``."""
 
     @property
     def name(self) -> str:
-        """The file's name without its ending, as it can be shown."""
+        """The file's name without its ending, printable."""
         return printable(self.path.stem)
 
     def only(self, names: Sequence[str]) -> Scenario:
         """Return the scenario with the cases that are named, in its own order; no names mean all.
 
-        A name is that of a case, or any part of it: all cases that have the part. Raises
-        ``UsageError`` for what no case has.
+        A name is a whole name of a case, or any part, which selects all cases that contain it.
+        Raises ``UsageError`` for a name that matches no case.
         """
         wanted: set[str] = set()
         for name in names:
@@ -134,7 +134,7 @@ class Scenario:
         return replace(self, cases=chosen) if names else self
 
     def case(self, *names: str) -> Case:
-        """Return the one case that is named, or the first. Raises ``UsageError``."""
+        """Return the one named case, or the first. Raises ``UsageError``."""
         if len(names) > 1:
             raise UsageError(
                 f"a screen shows one case, not {len(names)}: name one, or use ccplay run"
@@ -143,10 +143,10 @@ class Scenario:
 
 
 def _named(said: str, cases: Sequence[str]) -> list[str]:
-    """Return the cases that are meant by a part of their name.
+    """Return the cases that match a part of their name.
 
-    The best match wins: all of a case's name, one of its parts between commas, whole words in it
-    whatever their capitals, and last anything in it that does not cut a number in two.
+    The best match wins: the whole name, a part between commas, whole words in any case, and last
+    any other part that does not split a number.
     """
     if not (part := re.escape(said.strip())):
         return []

@@ -1,4 +1,4 @@
-"""From play to script: what was done in a session, as a scenario file that does the same again."""
+"""From play to script: the actions of a session as a scenario file that repeats them."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ from ccplay.scenario.file.mistakes import Mistakes, Place, spell
 from ccplay.scenario.file.reading import parse
 from ccplay.scenario.file.tree import Reader, grow
 from ccplay.scenario.rules.classes import check_classes
-from ccplay.scenario.rules.own_algorithms import admitted
+from ccplay.scenario.rules.custom_algorithms import admitted
 from ccplay.scenario.rules.timeline import check_timeline
 from ccplay.state.lab_state import LabState
 from ccplay.stream.wire import printable
 from ccplay.units import write_frequency, write_seconds
 
 _DEFAULT_CC = "cubic"
-"""What a scenario's hosts use where nothing is said."""
+"""Default congestion control of a scenario's hosts."""
 
 
 def write(state: LabState, *, title: str = "", until: float | None = None) -> str:
     """Return the scenario of a session, or of its part up to the moment ``until``.
 
-    Every command that took effect is a step, at its moment; an algorithm of one's own that was
-    saved meanwhile is none. One that no scenario can say stands in the file as a comment, with the
-    reason. Raises ``RecordingError`` where the network never stood, and ``ScenarioError`` where no
-    scenario can say that network.
+    Every command that took effect is a step at its moment; saving one's own algorithm is none. A
+    command that a scenario can't express becomes a comment with the reason. Raises
+    ``RecordingError`` if the network was never ready, and ``ScenarioError`` if no scenario can
+    express it.
     """
     hello, ready_at = state.hello, state.ready_at
     end = state.now if until is None else until
     if hello is None or ready_at is None or ready_at > end:
-        raise RecordingError("the network has not stood yet: there is nothing to save")
+        raise RecordingError("the network is not ready yet: there is nothing to save")
     build = hello.build or _guess(state, hello.network.topology, ready_at)
     done = [each for each in _done(state) if each.t <= end and not each.renewed]
     duration_s = float(max(math.ceil(round(end - ready_at, 3)), 1))
@@ -71,7 +71,7 @@ def write(state: LabState, *, title: str = "", until: float | None = None) -> st
 
 
 def _done(state: LabState) -> list[Applied]:
-    """Return what was done, with the marks as they are in the end, where they stand then."""
+    """Return the commands, with the marks as they are in the end."""
     done: dict[int | str, Applied] = {}
     for number, each in enumerate(state.applied):
         match each.command:
@@ -91,11 +91,11 @@ def _done(state: LabState) -> list[Applied]:
 
 
 def _prove(text: str) -> None:
-    """Read what was written: what is wrong must not be left to whoever opens the file."""
+    """Read the written text, so that mistakes are found now and not by its reader."""
     try:
         parse(text, Path("scenario"))
     except ScenarioError as error:
-        raise ScenarioError(f"no scenario can say this session: {error}") from None
+        raise ScenarioError(f"this session can't be written as a scenario: {error}") from None
 
 
 def step(applied: Applied, ready_at: float) -> dict[str, Plain]:
@@ -118,7 +118,7 @@ def step(applied: Applied, ready_at: float) -> dict[str, Plain]:
 
 
 def _asked_at(applied: Applied) -> float:
-    """Return when the command came: an iperf3 takes a moment to start, then as now."""
+    """Return when the command was given: iperf3 takes a moment to start each time."""
     return applied.t - applied.took_s
 
 
@@ -126,12 +126,12 @@ def _asked_at(applied: Applied) -> float:
 
 
 def _guess(state: LabState, topology: Topology, ready_at: float) -> Build:
-    """Return what must have been asked for, where a recording is too old to say so itself."""
+    """Return the requested network of a recording too old to contain it."""
     links = {}
     for name, changes in state.links.items():
         built = [each.setting for each in changes if each.t <= ready_at]
         if built:
-            # The kernel was asked for both, and 0 is nothing.
+            # Both were given to the kernel, and 0 means none.
             links[name] = replace(
                 built[-1], jitter_us=built[-1].jitter_us or None, loss=built[-1].loss or None
             )
@@ -180,7 +180,7 @@ def _link(setting: LinkSetting) -> str:
         said["queue"] = write_qdisc(setting.qdisc)
     if setting.classes is None:
         return _toml(said)
-    # An inline table may not go over lines, but a list in it may.
+    # An inline table must be on one line, but a list in it may span several.
     listed = "".join(f"  {_toml(each)},\n" for each in write_classes(setting.classes))
     before = _toml(said).removesuffix("}").rstrip()
     return f"{before}{', ' if said else ' '}classes = [\n{listed}] }}"
@@ -196,7 +196,7 @@ def _timeline(
         yield "timeline = []"
         return
     refused = _refused(steps, duration_s, build)
-    # Aligned, moments and actions are read down the page.
+    # Aligned, so that moments and actions form columns.
     width = max(len(str(each["at"])) for each in steps)
     yield "timeline = ["
     for number, each in enumerate(steps):
@@ -211,14 +211,14 @@ def _timeline(
 
 
 class _Refusals(Mistakes):
-    """What is wrong with a timeline, by the number of the step."""
+    """Mistakes in a timeline, by the number of the step."""
 
     def __init__(self) -> None:
         super().__init__("", "")
         self.why: dict[int, str] = {}
 
     def add(self, place: Place, text: str) -> None:
-        """Note the first mistake of a step."""
+        """Record the first mistake of a step."""
         super().add(place, text)
         if len(place) > 1 and isinstance(place[1], int):
             self.why.setdefault(place[1], text)
@@ -227,7 +227,7 @@ class _Refusals(Mistakes):
 def _refused(
     steps: Sequence[Mapping[str, Plain]], duration_s: float, build: Build
 ) -> dict[int, str]:
-    """Return by number, with the reason, the steps that no scenario takes."""
+    """Return the steps that a scenario can't contain, by number, with the reason."""
     refused: dict[int, str] = {}
     while True:
         kept = [number for number in range(len(steps)) if number not in refused]
@@ -239,7 +239,7 @@ def _refused(
         check_classes(drafts, build.links, planned, found)
         if not found.why:
             return refused
-        # What refers to a step that is left out is refused in the next round.
+        # Steps that refer to an omitted step are refused in the next round.
         refused |= {kept[number]: why for number, why in found.why.items()}
 
 
@@ -254,10 +254,10 @@ def _origin(hello: Hello, own: Sequence[str]) -> Iterator[str]:
     else:
         when = f" of {moment:%Y-%m-%d %H:%M} UTC"
     kernel = printable(hello.capabilities.kernel)
-    yield f"# What was done in a session{when}: Linux {kernel}, ccplay {printable(hello.version)}."
-    yield "# Moments count from when the network stood."
+    yield f"# Session{when}: Linux {kernel}, ccplay {printable(hello.version)}."
+    yield "# Moments count from when the network was ready."
     for name in own:
-        yield f"# {name} is an algorithm of one's own: run this with --algorithm {name}.bpf.c"
+        yield f"# {name} is your own algorithm: run this with --algorithm {name}.bpf.c"
     yield ""
 
 

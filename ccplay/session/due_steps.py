@@ -1,4 +1,4 @@
-"""Commands that are due in a timeline, and the lab's answers."""
+"""Commands of a timeline that are due, and the lab's replies."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class DueStep:
-    """A command and the moment at which it should be carried out."""
+    """A command and its moment."""
 
     at: float
     """Lab time in seconds, as ``Event.t``."""
     command: AnyCommand
     place: str = ""
-    """Where in the scenario file it stands; empty where it stands in none."""
+    """Its place in the scenario file; empty if it is in none."""
 
 
 class Outbox:
-    """Commands sent to a lab, which carries them out in their order and answers each once."""
+    """Commands sent to a lab, which carries them out in order and answers each once."""
 
     def __init__(self) -> None:
         self._unanswered: deque[DueStep | None] = deque()
 
     @property
     def unanswered(self) -> tuple[DueStep, ...]:
-        """Steps that were sent and not carried out or refused yet."""
+        """Steps that were sent, but not yet carried out or refused."""
         return tuple(step for step in self._unanswered if step is not None)
 
     def note(self, step: DueStep | None) -> None:
-        """Note that a command has been sent; None: no timeline wanted it."""
+        """Record that a command was sent; None: it is from no timeline."""
         self._unanswered.append(step)
 
     def match(self, event: Answer) -> Answer:
-        """Return an event of the lab; where it answers a step, with the moment of that."""
+        """Return an event of the lab; one that answers a step gets the step's moment."""
         answers = isinstance(event, Failed) or (isinstance(event, Applied) and not event.renewed)
         if not answers or not self._unanswered:
             return event

@@ -13,7 +13,7 @@ from ccplay.stream.limits import RecordingLimits
 from ccplay.stream.sources import complete_lines
 
 BEFORE_S, AFTER_S = 60.0, 30.0
-"""Around the moment: more than the first window of the plots shows."""
+"""Seconds around the moment: more than the first window of the plots shows."""
 
 _SAMPLES = tuple(
     f'{{"event":"{kind}"'.encode()
@@ -22,20 +22,20 @@ _SAMPLES = tuple(
         *(each.__struct_config__.tag for each in PROGRESS),
     )
 )
-"""How the lines begin that make nearly all of a recording."""
+"""Beginnings of the lines that make up nearly all of a recording."""
 
 _MOMENT = re.compile(rb'.*"t":([0-9.]{1,20})}\n')
-"""Events end with their moment."""
+"""Pattern of the moment at the end of an event."""
 
 _TAIL = 40
 """Bytes that it fits into."""
 
 
 def glimpse(path: Path, t: float) -> LabState | None:
-    """Return the state of a recording with only the samples around ``t`` in it.
+    """Return the state of a recording with only the samples around ``t``.
 
-    What was built, started, changed and remarked until then is there, as in the whole state. None
-    where that can't be told: the whole recording has to be read, and says why.
+    Everything built, started, changed and marked until then is there, as in the whole state. None
+    if that is not possible: reading the whole recording then reports the reason.
     """
     state, bounds = LabState(), RecordingLimits()
     try:

@@ -30,12 +30,12 @@ def lab_argv(
     """Return the command that starts a lab: here, or on ``host`` over ssh.
 
     ``captures`` is a directory of that machine; None is the current one, or the home there.
-    ``algorithms`` are files of that machine: congestion controls of the user's own. Raises
-    ``LabError`` with the remedy where this machine lets an ordinary user make no lab.
+    ``algorithms`` are files of that machine: the user's congestion controls. Raises ``LabError``
+    with the remedy if an ordinary user can't start a lab on this machine.
     """
     if host is not None:
-        # ssh(1) would take a name that starts with a dash for an option.
-        # What it runs there goes through a shell.
+        # ssh(1) would read a name that starts with a dash as an option.
+        # The remote command goes through a shell.
         place = ["--captures", str(captures)] if captures else []
         place += [word for path in algorithms for word in ("--algorithm", str(path))]
         said = shlex.join(["ccplay", "lab", *place, "--machine", host])
@@ -53,15 +53,15 @@ def guest_argv(
     """Return the command that starts a lab under a full kernel, in a virtual machine of its own.
 
     Needs no privilege. Captures and ``algorithms`` are this machine's; ``paced``, see
-    ``guest.boot.argv``. Raises ``LabError`` with the remedy where there is no guest.
+    ``guest.boot.argv``. Raises ``LabError`` with the remedy if there is no guest.
     """
-    # Most labs are on this kernel, and their first paint shall not wait for it.
+    # Most labs run on this kernel and should not wait for this import.
     from platformdirs import user_cache_path  # noqa: PLC0415
 
     from ccplay.guest import boot  # noqa: PLC0415
 
     place = (captures or Path()).absolute()
-    # Captures go there, algorithms are edited there, and their objects are kept.
+    # Folders for captures, edited algorithms and their objects.
     kept = user_cache_path("ccplay")
     try:
         make_directory(kept)
@@ -78,9 +78,9 @@ def guest_argv(
 def inner_argv(
     captures: Path | None = None, machine: str = "", algorithms: Sequence[Path] = ()
 ) -> list[str]:
-    """Return what ``ccplay lab`` turns into: the lab's server in namespaces of its own.
+    """Return the command that ``ccplay lab`` becomes: the lab's server in its own namespaces.
 
-    Started directly it saves the time of one Python. ``machine`` is how its user calls this one.
+    Starting it directly saves the start of a Python. ``machine`` is the user's name for this one.
     """
     user = () if os.geteuid() == 0 else ROOTLESS
     return [*UNSHARE, *user, *_PYTHON, *_server(captures, machine, algorithms)]
@@ -117,7 +117,7 @@ def root_refusal() -> str | None:
 def rootless_refusal() -> str | None:
     """Return why an ordinary user can't start a lab here; None if they can.
 
-    A user namespace may be made and still be denied its capabilities, so those are tried, too.
+    A user namespace may exist without its capabilities, so those are tried, too.
     """
     if (said := _try(*ROOTLESS, "ip", "link", "set", "lo", "up")) is None:
         return None

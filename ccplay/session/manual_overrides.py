@@ -25,33 +25,33 @@ from ccplay.model.wording import describe
 from ccplay.session.due_steps import DueStep
 
 _Thing: TypeAlias = tuple[str, str]
-"""Something that can be set, and of what: ``("queue", "r1->r2")``, ``("traffic", "1")``."""
+"""A setting and its subject: ``("queue", "r1->r2")``, ``("traffic", "1")``."""
 
 _OF_LINKS = tuple(field for field in SetLink.__struct_fields__ if field != "link")
 
 
 class ByHand:
-    """What was asked for by hand in a session, and what that leaves of a timeline.
+    """The user's own settings in a session, and the steps of a timeline that respect them.
 
-    What only adds, such as a flow, a ping or a mark, is in nobody's way.
+    Steps that only add something, such as a flow, a ping or a mark, always run.
     """
 
     def __init__(self) -> None:
         self._asked: list[AnyCommand] = []
 
     def ask(self, command: AnyCommand) -> None:
-        """Take note of a command by hand."""
+        """Record a command of the user."""
         self._asked.append(command)
 
-    def refused(self, command: AnyCommand) -> None:
-        """Forget a command that failed: it has set nothing."""
+    def forget(self, command: AnyCommand) -> None:
+        """Forget a command that failed or was undone: what it set is free again."""
         if command in self._asked:
             self._asked.remove(command)
 
     def spare(self, due: Iterable[DueStep], network: Network) -> tuple[list[DueStep], list[str]]:
-        """Return which steps of a moment may run, and what to log about the others.
+        """Return the steps of a moment that may run, and messages about the others.
 
-        Remarks go with the steps that they stand beside.
+        Marks are skipped with the steps beside them.
         """
         taken = {thing for command in self._asked for thing in _sets(command, network)}
         kept: list[DueStep] = []
@@ -59,7 +59,7 @@ class ByHand:
         for step in due:
             rest, undoing = _parted(step.command, taken, network)
             kept += [dataclasses.replace(step, command=each) for each in rest]
-            why = "you stopped it" if _needs(step.command) & taken else "yours stays"
+            why = "you stopped it" if _needs(step.command) & taken else "your setting stays"
             said += [f"skipped, {why}: {describe(each)}" for each in undoing]
         if said and all(isinstance(each.command, Mark) for each in kept):
             kept.clear()
@@ -69,7 +69,7 @@ class ByHand:
 def _parted(
     command: AnyCommand, taken: set[_Thing], network: Network
 ) -> tuple[list[AnyCommand], list[AnyCommand]]:
-    """Return what of a step undoes nothing that is taken, and what does."""
+    """Return the part of a step that undoes no taken setting, and the part that does."""
     undone = (_sets(command, network) | _needs(command)) & taken
     if not undone:
         return [command], []
@@ -82,7 +82,7 @@ def _parted(
 
 
 def _sets(command: AnyCommand, network: Network) -> set[_Thing]:
-    """Return what a command sets, or ends."""
+    """Return the settings that a command makes or ends."""
     from ccplay.scenario.fields.network import directions  # noqa: PLC0415 - paint first
 
     match command:
@@ -101,7 +101,7 @@ def _sets(command: AnyCommand, network: Network) -> set[_Thing]:
             return {("trace", command.flow)}
         case StopCapture():
             return {("capture", command.capture)}
-    # Of the others some stop what must run for them, and some only add.
+    # The others stop traffic, or only add something.
     return _needs(command)
 
 

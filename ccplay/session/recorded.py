@@ -9,7 +9,7 @@ from ccplay.stream.sources import recorded_events
 
 
 def read_recording(path: Path) -> LabState:
-    """Return the state at the end of a recording. Raises ``RecordingError`` as it is read."""
+    """Return the state at the end of a recording. Raises ``RecordingError``."""
     state = LabState()
     for event in recorded_events(path):
         state.apply(event)

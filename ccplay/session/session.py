@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Protocol
 
-from ccplay.errors import CcplayError
+from ccplay.errors import CcplayError, CommandError
 from ccplay.model.commands import AnyCommand
 from ccplay.model.events import AnyEvent, Failed, Log
+from ccplay.model.wording import describe
+from ccplay.session.archive import SessionRecorder
 from ccplay.session.due_steps import DueStep, Outbox
+from ccplay.session.history import Change, History
 from ccplay.session.manual_overrides import ByHand
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sinks import Sink
@@ -22,11 +26,11 @@ class Timed(Protocol):
     """Commands that wait for their moment; ``script.Script`` is one."""
 
     def due(self, state: LabState) -> list[DueStep]:
-        """Return the steps whose moment has come, each once."""
+        """Return the steps that are due, each once."""
 
 
 class Session:
-    """What the screen and a headless run hold: the state, and a way to send commands."""
+    """A session of a screen or a headless run: the state, and a way to send commands."""
 
     def __init__(
         self,
@@ -37,32 +41,35 @@ class Session:
         script: Timed | None = None,
         glimpse: Callable[[], LabState | None] | None = None,
     ) -> None:
-        """Hold ``source``; ``glimpse`` returns what to show of it until that much is read."""
+        """Hold ``source``; ``glimpse`` returns a state to show until that much is read."""
         self.state = LabState()
-        """What is known: all that was read, or until that is more a glimpse of what comes."""
+        """The state of everything read, or a glimpse until more has been read."""
         self.title = title
         self.failure: CcplayError | None = None
-        """What ended the source against its will."""
+        """The error that ended the source."""
         self.done = False
         """Whether the source has ended: no more events will come."""
         self.known_from = 0.0
-        """Of a glimpse, the moment before which it has no samples."""
+        """The moment before which a glimpse has no samples."""
         self._whole = self.state
         self._glimpse = glimpse
         self._source = source
         self._sinks = list(sinks)
+        archives = (sink for sink in self._sinks if isinstance(sink, SessionRecorder))
+        self._archive = next(archives, None)
         self._script = script
         self._by_hand = ByHand()
         self._outbox = Outbox()
+        self._history = History()
 
     @property
     def error(self) -> str | None:
-        """Why the source ended against its will."""
+        """The reason why the source failed."""
         return None if self.failure is None else str(self.failure)
 
     @property
     def live(self) -> bool:
-        """Whether commands can have an effect, now."""
+        """Whether commands have an effect now."""
         return self._source.live and not self.done
 
     @property
@@ -71,12 +78,17 @@ class Session:
         return not self._source.live
 
     @property
+    def archived(self) -> Path | None:
+        """Where this live session is recorded among the last ones; None where it is not."""
+        return None if self._archive is None else self._archive.path
+
+    @property
     def unanswered(self) -> tuple[DueStep, ...]:
-        """Steps of the timeline that the lab has been sent, and has not carried out or refused."""
+        """Steps of the timeline sent to the lab, but not yet carried out or refused."""
         return self._outbox.unanswered
 
     async def run(self) -> None:
-        """Take in events until the source ends; what went wrong is in ``failure`` then."""
+        """Process events until the source ends; an error is then in ``failure``."""
         try:
             await self._look_ahead()
             async for event in self._source.events():
@@ -93,15 +105,60 @@ class Session:
             await self.close()
 
     def send(self, command: AnyCommand) -> None:
-        """Ask the lab for something; the outcome arrives as ``Applied`` or ``Failed``.
+        """Send a command to the lab; the outcome arrives as ``Applied`` or ``Failed``.
 
-        What is left of the timeline does not undo it.
+        The rest of the timeline does not undo it.
         """
+        self._history.begin_anew()
+        self._do(command)
+
+    @property
+    def undoable(self) -> str:
+        """What ``undo`` would do, in a line; empty where nothing was done by hand."""
+        change = self._history.next
+        if change is None:
+            return ""
+        return change.inverse.text or f"{describe(change.done.command)}: {change.inverse.refusal}"
+
+    def undo(self) -> str:
+        """Take back the last change by hand that took effect; return what that does.
+
+        The timeline goes on from there as if the change had not been made. Raises
+        ``CommandError`` with the reason where nothing can be undone.
+        """
+        self._require_lab()
+        change = self._history.undo(self._whole)
+        self._by_hand.forget(change.asked)
+        said = f"undo: {change.inverse.text}"
+        self._take(Log(t=self.state.now, level="info", text=said))
+        *first, last = change.inverse.commands
+        for command in first:
+            self._send(command, None)
+        self._send(last, None, undoes=change)
+        return said
+
+    def redo(self) -> str:
+        """Do again what was undone last; return what that is. Raises ``CommandError``."""
+        self._require_lab()
+        command = self._history.redo()
+        self._do(command)
+        said = f"redo: {describe(command)}"
+        self._take(Log(t=self.state.now, level="info", text=said))
+        return said
+
+    def _require_lab(self) -> None:
+        """Raise ``CommandError`` where no lab can carry anything out."""
+        if self.recorded:
+            raise CommandError("this is a recording: nothing in it can be undone")
+        if self.done:
+            raise CommandError("the lab has ended: nothing can be undone")
+
+    def _do(self, command: AnyCommand) -> None:
         self._by_hand.ask(command)
-        self._send(command, None)
+        self._send(command, None, by_hand=True)
 
     def spoil(self, text: str) -> None:
-        """Have state and recording know why what is measured here can't be trusted."""
+        """Record in state and recording why measurements of this session can't be trusted."""
         if not self.done:
             self._take(Log(t=self.state.now, level="warning", text=text, spoils=True))
 
@@ -121,14 +178,15 @@ class Session:
 
     def _take(self, event: AnyEvent | UnknownEvent) -> None:
         self._whole.apply(event)
+        self._history.answer(event, self._whole)
         if isinstance(event, Failed) and event.command is not None:
-            self._by_hand.refused(event.command)
-        # A recording begins with Hello; before it there is only how far a guest has booted.
+            self._by_hand.forget(event.command)
+        # A recording begins with Hello; before it there is only the progress of a booting guest.
         if self._sinks and self.state.hello is not None:
             self._pour(event)
 
     def play(self, due: list[DueStep]) -> None:
-        """Send steps, except for what would undo what a person has set; the log has those."""
+        """Send steps, except those that would undo the user's settings, which are logged."""
         if due and (hello := self.state.hello) is not None:
             due, skipped = self._by_hand.spare(due, hello.network)
             for text in skipped:
@@ -136,8 +194,16 @@ class Session:
         for step in due:
             self._send(step.command, step)
 
-    def _send(self, command: AnyCommand, step: DueStep | None) -> None:
+    def _send(
+        self,
+        command: AnyCommand,
+        step: DueStep | None,
+        *,
+        by_hand: bool = False,
+        undoes: Change | None = None,
+    ) -> None:
         self._outbox.note(step)
+        self._history.send(command, self._whole, by_hand=by_hand, undoes=undoes)
         self._source.send(command)
 
     def _pour(self, event: AnyEvent | UnknownEvent) -> None:

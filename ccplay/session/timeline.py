@@ -1,4 +1,4 @@
-"""A timeline as it is played: which of its commands are due, given what has happened."""
+"""A timeline as it is played: the commands that are due in a given state."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ccplay.state.lab_state import LabState
 
 
 class Script:
-    """The steps that wait. Time counts from the moment at which the network stands (``Ready``).
+    """The waiting steps. Time counts from the moment at which the network is ready (``Ready``).
 
-    It looks at nothing but the state, so it plays the same on a screen and without one.
+    It depends only on the state, so it plays the same with and without a screen.
     """
 
     def __init__(self, timeline: Sequence[Step]) -> None:
@@ -33,27 +33,27 @@ class Script:
 
     @property
     def names(self) -> list[str]:
-        """The names of all traffic that waits to be started, in the order of the file."""
+        """The names of all traffic yet to be started, in the order of the file."""
         in_order = sorted(self._waiting, key=lambda step: step.number)
         commands = [step.command for step in in_order]
         started = [kind.name_of(each) for each in commands if (kind := started_by(each))]
         return [name for name in started if name is not None]
 
     def foretold(self, build: Build) -> Build:
-        """Return ``build`` with all that the lab should know of the timeline beforehand.
+        """Return ``build`` with everything that the lab must know of the timeline beforehand.
 
-        What a person starts by hand must not take a name of the script's.
+        Traffic started by hand must not take a name of the script.
         """
         traces = any(isinstance(step.command, TraceFlow) for step in self._waiting)
         return msgspec.structs.replace(build, reserved=self.names, traces=traces)
 
     @property
     def waiting(self) -> tuple[Step, ...]:
-        """Steps whose moment has not come."""
+        """Steps that are not due yet."""
         return tuple(self._waiting)
 
     def due(self, state: LabState) -> list[DueStep]:
-        """Return the steps whose moment has come, the earliest first, each once."""
+        """Return the steps that are due, the earliest first, each once."""
         if state.ready_at is None or not self._waiting:
             return []
         moments = [(self._moment(step, state), step) for step in self._waiting]
@@ -63,14 +63,14 @@ class Script:
         if not due:
             return []
         self._waiting = [step for moment, step in moments if moment is None or moment > state.now]
-        # A stable sort: steps of one moment keep the order of the file.
+        # The sort is stable: steps of one moment keep the order of the file.
         return [
             DueStep(moment, step.command, step.place)
             for moment, step in sorted(due, key=lambda pair: pair[0])
         ]
 
     def next_at(self, state: LabState) -> float | None:
-        """Return the moment, in lab time, of the next step that is known; None without one."""
+        """Return the lab time of the next known step; None if there is none."""
         moments = (self._moment(step, state) for step in self._waiting)
         return min((moment for moment in moments if moment is not None), default=None)
 
@@ -84,6 +84,6 @@ class Script:
 
 
 def ended_at(state: LabState, name: str) -> float | None:
-    """Return when traffic of this name ended; None where it runs or was never started."""
+    """Return when traffic of this name ended; None if it runs or was never started."""
     found = state.traffic.get(name)
     return None if found is None else found.ended

@@ -9,7 +9,7 @@ from ccplay.state.lab_state import LabState
 def base_rtt(
     state: LabState, network: Network | None, src: str, dst: str
 ) -> tuple[tuple[float, float | None], ...]:
-    """Return the base RTT between two hosts in ms at each change; None where no delay is added."""
+    """Return the base RTT between two hosts in ms at each change; None if no delay is added."""
     if network is None:
         return ()
     names = [link.name for link in network.round_trip(src, dst)]

@@ -1,4 +1,4 @@
-"""TCP connections that are sampled: the streams of flows, and those of downloads."""
+"""Sampled TCP connections: the streams of flows, and downloads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FLOW_SERIES = kept(FLOW_VARIABLES)
 
 @dataclass(slots=True)
 class Flow:
-    """A TCP connection that is sampled: a stream of a flow, or a download's."""
+    """A sampled TCP connection: a stream of a flow, or a download."""
 
     name: str
     src: str
@@ -32,9 +32,9 @@ class Flow:
     series: dict[str, Series]
     mss: int = 0
     acked: int = 0
-    """Payload acknowledged at the newest sweep, exact where a series is rounded."""
+    """Acknowledged payload in bytes at the newest sweep; exact, unlike the series."""
     sent: int = 0
-    """Payload sent by then, what was sent again included; at the end that of all streams."""
+    """Payload sent by then in bytes, retransmissions included; at the end of all streams."""
     ecn: bool = False
     """Both ends have agreed on ECN."""
     ended: float | None = None
@@ -43,17 +43,17 @@ class Flow:
     duration_s: float = 0.0
     retransmits: int = 0
     monitored: Monitored | None = None
-    """What became of the packets of all streams; None before the end, or where nobody asked."""
+    """Monitored packets of all streams; None before the end, or if not monitored."""
     cc_changes: list[tuple[float, str]] = field(default_factory=list)
-    """When which algorithm began, first one included."""
+    """Moment and name of each algorithm, the first included."""
     trace: Trace | None = None
-    """None where it never was traced."""
+    """The trace; None if it was never traced."""
     own: dict[str, Series] = field(default_factory=dict)
-    """What its algorithms have said of themselves, by the names of ``Sweep.own``."""
+    """Variables of its algorithms, by the names of ``Sweep.own``."""
     paths: list[FlowPath] = field(default_factory=list)
-    """Which of several paths it took, oldest first; none where there was one path only."""
+    """Which of several paths it took, oldest first; none if there was one path only."""
     misbehaved: list[Misbehaved] = field(default_factory=list)
-    """When an algorithm began to do it no good, and when that was over, oldest first."""
+    """Moments at which an algorithm began to misbehave, and stopped, oldest first."""
 
     @property
     def parent(self) -> str:
@@ -71,13 +71,13 @@ class Flow:
         return nodes_of(self.paths[-1]) if self.paths else ()
 
     def wrong_at(self, t: float) -> str:
-        """Return what its algorithm did wrong at ``t``; nothing where all was well, or over."""
+        """Return the misbehaviour of its algorithm at ``t``; empty if there was none."""
         then = [each.wrong for each in self.misbehaved if each.t <= t]
         over = self.ended is not None and self.ended <= t
         return then[-1] if then and not over else ""
 
     def learn(self, t: float, cc: str, mss: int, acked: int, sent: int) -> None:
-        """Take in what a sweep at ``t`` says of the flow as it is now."""
+        """Apply the values of a sweep at ``t``."""
         self.mss, self.sent = mss, sent
         # tcp_info counts the SYN too.
         self.acked = max(acked - 1, 0)
@@ -87,7 +87,7 @@ class Flow:
 
 
 class Connections(TrafficState):
-    """All connections of a session, and what is sampled of them."""
+    """All connections of a session, and their samples."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,14 +97,14 @@ class Connections(TrafficState):
         self.streams: dict[str, dict[str, Flow]] = {}
         """Connections by the name of their flow or download, then by their own."""
         self.places: dict[str, int] = {}
-        """Of each connection its number, from 0, in the order of ``flows``."""
+        """Number of each connection, from 0, in the order of ``flows``."""
         self.traced: set[str] = set()
-        """Flows and downloads that are traced now."""
+        """Flows and downloads that are being traced."""
         self.untold = 0
-        """Segments that are missing from those traces, and from any that they overlap with."""
+        """Segments missing from those traces, and from traces that overlap with them."""
 
     def open(self, name: str, kind: str, event: FlowStarted | DownloadStarted) -> Flow:
-        """Keep a connection that opens."""
+        """Add a connection that opens."""
         series = {each: Series(self.sweeps) for each in FLOW_SERIES}
         flow = Flow(name, event.src, event.dst, event.cc, kind, event.t, series)
         if event.cc:
@@ -174,7 +174,7 @@ def _misbehaved(state: Connections, event: Misbehaved) -> None:
         flow.misbehaved.append(event)
     if event.wrong:
         text = f"flow {event.flow}: {event.cc} {event.wrong}"
-        state.write(event.t, "warning", f"{text}: look at its program, or switch it")
+        state.write(event.t, "warning", f"{text}: check its program, or switch to another")
 
 
 def _trace_started(state: Connections, event: TraceStarted) -> None:
@@ -192,7 +192,7 @@ def _trace_ended(state: Connections, event: TraceEnded) -> None:
 
 def _trace_lost(state: Connections, event: TraceLost) -> None:
     if not state.untold:
-        state.write(event.t, "warning", "the kernel does not tell every segment it traces")
+        state.write(event.t, "warning", "the kernel does not report every segment it traces")
     state.untold += event.segments
 
 

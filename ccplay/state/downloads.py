@@ -42,7 +42,7 @@ class DownloadResult(msgspec.Struct, frozen=True, kw_only=True):
     total: int
     """Bytes asked for."""
     seconds: float | None
-    """wget's own clock; null where it did not finish."""
+    """Seconds by wget's own clock; null if it did not finish."""
     rate_bps: float | None
     """``bytes`` in bits over ``seconds``."""
     cwnd_max: float | None

@@ -1,4 +1,4 @@
-"""The event log: what was done, what happened and what was remarked, line by line."""
+"""The event log: commands, events and marks, line by line."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Entry:
     """``applied``, ``mark``, ``traffic``, ``file``, ``info``, ``warning`` or ``error``."""
     text: str
     name: str = ""
-    """What commands call it, where it is a mark of one's own."""
+    """Name in commands, of a user's mark."""
 
     @property
     def is_mark(self) -> bool:
-        """Whether it is drawn through the plots: a cause that an effect may follow."""
+        """Whether it is drawn through the plots, as the cause of a possible effect."""
         return self.kind in ("applied", "mark")
 
 
@@ -31,9 +31,9 @@ class EventLog:
 
     def __init__(self) -> None:
         self.log: list[Entry] = []
-        """In the order of arrival; a mark may stand at an earlier moment than what came before."""
+        """Lines in the order of arrival; a mark may have an earlier moment than the line before."""
         self._marks: dict[str, int] = {}
-        """By name the line of the log that a mark is."""
+        """Index of the line of each mark, by name."""
 
     def write(self, t: float, kind: str, text: str) -> None:
         """Add a line."""
@@ -51,7 +51,7 @@ class EventLog:
         row = self._marks.get(command.name)
         if row is None:
             return
-        # In its place: readers count on what they have seen of the log.
+        # In place, because readers rely on the lines they have seen.
         was = self.log[row]
         if isinstance(command, RemoveMark):
             del self._marks[command.name]

@@ -33,12 +33,12 @@ class Switch(msgspec.Struct, frozen=True):
 
 
 class Misbehaviour(msgspec.Struct, frozen=True):
-    """What a congestion control did that was no good to its flow."""
+    """A misbehaviour of a congestion control."""
 
     t: float
-    """Seconds since the start of the stream; it had lasted for some by then."""
+    """Seconds since the start of the stream, once it had lasted for some seconds."""
     until: float | None
-    """Null where it lasted until the flow ended."""
+    """Seconds; null if it lasted until the flow ended."""
     cc: str
     wrong: str
     """Such as ``keeps cwnd at 1``."""
@@ -84,11 +84,11 @@ class FlowResult(msgspec.Struct, frozen=True, kw_only=True):
     """Flow completion time: from its first to its last byte; null where it had no fixed size, or
     was not done."""
     retransmits: int
-    """Segments sent again."""
+    """Retransmitted segments."""
     loss: float | None = None
-    """Share of its segments that were sent again."""
+    """Share of its segments that were retransmitted."""
     tx_bps: float | None = None
-    """Payload sent, what was sent again included, in bits, over ``duration_s``."""
+    """Payload sent, retransmissions included, in bits, over ``duration_s``."""
     ecn: bool = False
     """Both ends agreed on ECN."""
     cwnd_p50: float | None
@@ -96,7 +96,7 @@ class FlowResult(msgspec.Struct, frozen=True, kw_only=True):
     cwnd_p99: float | None
     cwnd_max: float | None
     slow_start_s: float | None = None
-    """From its start until slow start was left: by a loss, a mark or HyStart; null if never."""
+    """Seconds until it left slow start, by a loss, a mark or HyStart; null if never."""
     slow_start_cwnd: float | None = None
     """The cwnd that slow start had reached then, in segments."""
     srtt_p50_ms: float | None
@@ -107,10 +107,10 @@ class FlowResult(msgspec.Struct, frozen=True, kw_only=True):
     min_rtt_ms: float | None
     """The least RTT that the kernel has measured."""
     misbehaved: list[Misbehaviour] = []
-    """What its algorithms did that was no good; of parallel streams, what any of them had."""
+    """Misbehaviour of its algorithms, in any of its parallel streams."""
     delay_mean_ms: float | None = None
     """One way, from the sending host's IP to the receiving one's, over every packet that arrived;
-    null where the flow was not monitored, as what follows."""
+    null if the flow was not monitored, like the next fields."""
     delay_min_ms: float | None = None
     delay_max_ms: float | None = None
     rx_bps: float | None = None
@@ -118,11 +118,11 @@ class FlowResult(msgspec.Struct, frozen=True, kw_only=True):
     packets: int | None = None
     """Sent until the newest that arrived, each copy counted; those without payload are not."""
     packet_loss: float | None = None
-    """Share of those that did not arrive."""
+    """Share of packets that did not arrive."""
     routes: list[Route] = []
-    """Of each stream the paths that it took, where there were several to take."""
+    """The paths that each stream took, if there were several to take."""
     error: str | None
-    """Why it died, where nobody asked for it."""
+    """Why it died, if it was not stopped."""
 
     @property
     def algorithms(self) -> str:

@@ -58,14 +58,14 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     parameters: dict[str, str | int | float | bool] = msgspec.field(default_factory=dict)
-    """Where in the file's matrix the case lies, by axis."""
+    """Point of the case in the file's matrix, by axis."""
     repeat: int = 1
     attempt: int = 1
-    """More than 1 where earlier attempts could not be trusted; see ``Result.discarded``."""
+    """More than 1 if earlier attempts could not be trusted; see ``Result.discarded``."""
     recording: str | None = None
-    """Where its stream is kept, seen from the result's own file."""
+    """Path of its recording, relative to the result's file."""
     duration_s: float
-    """From the moment at which the network stood to the last event."""
+    """Seconds from when the network was ready to the last event."""
     interrupted: bool
 
 

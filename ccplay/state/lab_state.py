@@ -56,43 +56,43 @@ __all__ = [
 
 
 class LabState(Sampled):
-    """What the screen, the report and the exporters read; only ``apply`` changes it."""
+    """The state that the screen, the report and the exporters read; only ``apply`` changes it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.phase = "starting"
         """``starting``, ``building``, ``ready`` or ``ended``."""
         self.ready_at: float | None = None
-        """When the network stood; None before."""
+        """Moment at which the network was ready; None before."""
         self.hello: Hello | None = None
         self.building: Building | None = None
         self.interfaces: InterfaceCounters | None = None
-        """What they have counted; None before the end."""
+        """Counters of interfaces; None before the end."""
         self.captures: dict[str, CaptureStarted] = {}
-        """Those that run."""
+        """Captures that are running."""
         self.links: dict[str, list[LinkChanged]] = {}
-        """By direction: every setting that it had, oldest first."""
+        """Every setting of each direction of a link, oldest first."""
         self.hosts: dict[str, str] = {}
         """Default congestion control by host."""
         self.host_changes: list[HostChanged] = []
-        """Every default that a host had, oldest first."""
+        """Every default of each host, oldest first."""
         self.applied: list[Applied] = []
-        """Commands that took effect, in their order: what a session did."""
+        """Commands that took effect, in order: the actions of the session."""
         self.spoiled: list[str] = []
-        """Why what was measured can't be trusted, as far as the lab or the session noticed it."""
+        """Reasons found by the lab or the session why measurements can't be trusted."""
         self.health: Health | None = None
         self.healths: list[Health] = []
         self.end_reason: str | None = None
 
     def apply(self, event: object) -> None:
-        """Take one event into account; one of an unknown kind changes nothing."""
+        """Apply one event; one of an unknown kind changes nothing."""
         for handler in _HANDLERS.get(type(event), ()):
             handler(self, event)
         if isinstance(event, Event) and type(event) in _HANDLERS and event.t > self.now:
             self.now = event.t
 
     def link_at(self, link: str, t: float) -> LinkChanged | None:
-        """Return what a direction of a link did at ``t``, None before it was built."""
+        """Return the setting of a direction of a link at ``t``; None before it was built."""
         changes = self.links.get(link)
         if not changes:
             return None
@@ -140,7 +140,7 @@ def _capture_ended(state: LabState, event: CaptureEnded) -> None:
         text += f", full at {format_size(event.bytes)}"
     if event.dropped:
         text += f", {event.dropped:,} more dropped"
-    # A trace only adds to what is sampled, and what can't be stopped has just ended by itself.
+    # A trace only adds to the samples, and traffic that can't be stopped has just ended by itself.
     level = "warning" if event.dropped or event.full else "file"
     if event.error:
         level, text = "error", f"{text}: {event.error}"
@@ -158,14 +158,14 @@ def _applied(state: LabState, event: Applied) -> None:
         before = state.flows[command.flow].cc
         text = f"flow {command.flow} switches {before} → {command.cc}"
         if event.renewed:
-            text = f"flow {command.flow} goes on with the new {command.cc}"
+            text = f"flow {command.flow} continues with the new {command.cc}"
         elif before == command.cc:
             text = f"flow {command.flow} stays with {command.cc}"
     state.write(event.t, "applied", text + lateness(event))
 
 
 def _failed(state: LabState, event: Failed) -> None:
-    # A trace only adds to what is sampled, and what can't be stopped has just ended by itself.
+    # A trace only adds to the samples, and traffic that can't be stopped has just ended by itself.
     level = (
         "warning" if isinstance(event.command, TraceFlow | UntraceFlow | StopTraffic) else "error"
     )
@@ -206,7 +206,7 @@ _OF_THE_LAB: Handlers = {
 
 
 def _together(*tables: Handlers) -> dict[type, tuple[Callable[[Any, Any], None], ...]]:
-    """Return all that happens at a type of event, table by table."""
+    """Return all handlers of each type of event, from several tables."""
     found: dict[type, tuple[Callable[[Any, Any], None], ...]] = {}
     for table in tables:
         for kind, handler in table.items():

@@ -1,4 +1,4 @@
-"""What a monitor saw of packets between two of its counts: their rate, loss and delay."""
+"""Rate, loss and delay of packets between two counts of a monitor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RECEIVED, LOSS, DELAY = (each.name for each in UDP_VARIABLES)
 def lately(before: Monitored | None, now: Monitored, seconds: float) -> dict[str, float | None]:
     """Return the variables over the ``seconds`` since the count before, or since the first packet.
 
-    None where nobody knows: nothing arrived, or no time has passed.
+    None if unknown: nothing arrived, or no time has passed.
     """
     sent, received, size = now.sent, now.received, now.received_bytes
     delays_us = _delays_us(now)
@@ -21,7 +21,7 @@ def lately(before: Monitored | None, now: Monitored, seconds: float) -> dict[str
         size, delays_us = size - before.received_bytes, delays_us - _delays_us(before)
     return {
         RECEIVED: size * 8 / seconds if seconds > 0 else None,
-        # One that comes late, behind others, was counted as lost before.
+        # A reordered packet was counted as lost before.
         LOSS: max(1 - received / sent, 0.0) if sent > 0 else None,
         DELAY: delays_us / received if received > 0 else None,
     }

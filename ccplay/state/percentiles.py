@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def percentile(values: Sequence[float], percent: float) -> float | None:
-    """Return the percentile of ``values``, None where there are none; 0 is the least of them.
+    """Return the percentile of ``values``, None if there are none; 0 is the least of them.
 
     Between two values it is linear, as in most tools: Hyndman and Fan, "Sample Quantiles in
     Statistical Packages", 1996, definition 7.

@@ -46,7 +46,7 @@ class Ping:
 
 
 class PingResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a ping measured. Times are over the answers that came."""
+    """Results of a ping. Times are over the received replies."""
 
     id: str
     src: str

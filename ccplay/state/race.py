@@ -110,7 +110,7 @@ def _look(
     ``acked`` is what a sweep reports of each stream, ``ended`` the payload of a flow that ends.
     """
     if done := _done(state, t, names, acked, ended):
-        # A sweep may find two at their ends; the one that is further beyond it was there first.
+        # Two flows may end within a sweep; the one further beyond its size was first.
         first = max(done, key=lambda name: done[name] / state.sizes[name])
         every = ((name, _payload(state, t, name, acked, ended)) for name in state.streams)
         state.finish = Finish(t, first, {name: size for name, size in every if size is not None})

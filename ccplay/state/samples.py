@@ -1,4 +1,4 @@
-"""Samples over time: what each sweep says of connections and queues, kept in series."""
+"""Samples over time: the values of connections and queues in each sweep, kept in series."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Queue:
     kind: str
     series: dict[str, Series]
     own: dict[str, Series] = field(default_factory=dict)
-    """What its disciplines have reported of themselves, by the names of ``Sweep.queue_own``."""
+    """Statistics reported by its disciplines, by the names of ``Sweep.queue_own``."""
 
 
 class Sampled(Racing):
-    """All that is sampled: connections and queues."""
+    """Everything that is sampled: connections and queues."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class Sampled(Racing):
         self.queues: dict[str, Queue] = {}
 
     def queue(self, link: str, kind: str) -> Queue:
-        """Return the queue of a direction, which is of this kind now."""
+        """Return the queue of a direction, which now has this kind."""
         queue = self.queues.get(link)
         if queue is None:
             series = {name: Series(self.sweeps) for name in QUEUE_SERIES}
@@ -86,7 +86,7 @@ def _own(
 
 
 def _variable(state: Sampled, subject: Flow | Queue | None, variable: str) -> Series | None:
-    """Return the series of a variable; None where the subject has too many, or is unknown."""
+    """Return the series of a variable; None if the subject has too many, or is unknown."""
     if subject is None:
         return None
     if variable not in subject.own and len(subject.own) < MOST_VARIABLES:
@@ -152,7 +152,7 @@ def _extend(
     fields: dict[str, list[Row]],
     sweeps: int,
 ) -> None:
-    """Give the series of each flow or queue what the rows of a block say."""
+    """Append the rows of a block to the series of each flow or queue."""
     for name in names:
         if name in fields:
             for series, floats in zip(

@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 
 MISSING = math.nan
-"""Stands where a value is not known; plots leave a gap there."""
+"""Placeholder of an unknown value; plots leave a gap there."""
 
 _FANOUT = 16
 
@@ -16,8 +16,8 @@ _FANOUT = 16
 class Timeline:
     """The moments, in seconds, at which the series that share it have their values.
 
-    A moment's *tick* is its number since the start and stays valid when old moments go: the
-    oldest quarter is forgotten when ``limit`` is reached.
+    A moment's *tick* is its number since the start. It stays valid when old moments are removed: at
+    ``limit`` the oldest quarter is discarded.
     """
 
     __slots__ = ("_first", "_moments", "limit")
@@ -34,7 +34,7 @@ class Timeline:
         return self.end - 1
 
     def extend(self, moments: Iterable[float]) -> int:
-        """Add moments in their order and return the tick of the first."""
+        """Add moments in order and return the tick of the first."""
         tick = self.end
         self._moments.extend(moments)
         self._forget()
@@ -59,11 +59,11 @@ class Timeline:
         return self._moments[start - self._first : end - self._first]
 
     def at_or_after(self, t: float) -> int:
-        """Return the first tick that is not before ``t``; ``end`` where there is none."""
+        """Return the first tick that is not before ``t``; ``end`` if there is none."""
         return self._first + bisect_left(self._moments, t)
 
     def before_or_at(self, t: float) -> int:
-        """Return the last tick that is not after ``t``; ``first - 1`` where there is none."""
+        """Return the last tick that is not after ``t``; ``first - 1`` if there is none."""
         return self._first + bisect_right(self._moments, t) - 1
 
     def _forget(self) -> None:
@@ -76,7 +76,7 @@ class Timeline:
 class Series:
     """One value a tick of its timeline, from the tick at which it began.
 
-    ``extremes`` costs O(log n) whatever the width asked for, and at first O(width).
+    ``extremes`` costs O(log n) for any width, and O(width) the first time.
     """
 
     __slots__ = ("_first", "_highs", "_lows", "_values", "timeline")
@@ -98,7 +98,7 @@ class Series:
             self._forget()
 
     def extend(self, tick: int, floats: bytes) -> None:
-        """Do the same for as many ticks as there are C floats, the first at ``tick``."""
+        """Set as many values as there are C floats, the first at ``tick``."""
         values = self._values
         if tick != self._first + len(values):
             self._skip_to(tick)
@@ -118,11 +118,11 @@ class Series:
 
     @property
     def last(self) -> float | None:
-        """The newest value, None where it is missing or there is none yet."""
+        """The newest value; None if it is missing or there is none yet."""
         return self.at(self.end - 1)
 
     def at(self, tick: int) -> float | None:
-        """Return the value at ``tick``, None where it is not known."""
+        """Return the value at ``tick``; None if it is unknown."""
         index = tick - self._first
         if not 0 <= index < len(self._values):
             return None
@@ -136,7 +136,7 @@ class Series:
     def extremes(self, start: int, end: int, most: float = math.inf) -> tuple[float, float] | None:
         """Return the least and the greatest value of ticks ``start`` to ``end`` (not included).
 
-        Values above ``most`` are left out.
+        Values above ``most`` are ignored.
         """
         found = self._extremes(start, end)
         if found is None or found[1] <= most:
@@ -149,7 +149,7 @@ class Series:
         stop = min(end - self._first, len(self._values))
         if stop - index <= 2 * _FANOUT:
             return _extremes(self._values[index:stop]) if index < stop else None
-        # What a recording brings at once is not made into a pyramid at once.
+        # The pyramid of a recording is built step by step, not all at once.
         self._grow_pyramid(4 * (stop - index))
         if len(self._lows[0]) < stop // _FANOUT:
             return _extremes(self._values[index:stop])
@@ -191,14 +191,14 @@ class Series:
         return next((value for value in reversed(self._values) if value == value), None)
 
     def window(self, start: int, end: int) -> Sequence[float]:
-        """Return ticks ``start`` to ``end`` (not included), ``MISSING`` what is not known."""
+        """Return ticks ``start`` to ``end`` (not included), ``MISSING`` for unknown values."""
         missing = array("f", (MISSING,))
         known = self._values[max(start - self._first, 0) : max(end - self._first, 0)]
         before = missing * min(max(self._first - start, 0), end - start)
         return before + known + missing * (end - start - len(before) - len(known))
 
     def _grow_pyramid(self, most: int) -> None:
-        """Take ``most`` values more into account, or all that are new."""
+        """Process up to ``most`` new values, or all of them."""
         below_low = below_high = self._values
         level = 0
         while len(below_low) >= _FANOUT:
@@ -240,14 +240,14 @@ def put_all(series: Sequence[Series | None], tick: int, values: Sequence[float |
 def _grow(
     level: array[float], below: array[float], most: int, choose: Callable[..., float]
 ) -> None:
-    """Add to ``level`` the least or greatest of each whole block of ``below`` that it lacks."""
+    """Add to ``level`` the minimum or maximum of each complete block of ``below`` that it lacks."""
     start = len(level)
     end = min(len(below) // _FANOUT, start + most // _FANOUT)
     if end <= start:
         return
     columns = [below[start * _FANOUT + at : end * _FANOUT : _FANOUT] for at in range(_FANOUT)]
     level.extend(map(choose, *columns))
-    # NaN is never less or greater than another value, so it shows only where it comes first.
+    # NaN is never less or greater than another value, so it remains only if it comes first.
     for block in range(start, len(level)):
         if level[block] != level[block]:
             known = [v for v in below[block * _FANOUT : (block + 1) * _FANOUT] if v == v]
@@ -257,7 +257,7 @@ def _grow(
 
 def _extremes(values: Sequence[float]) -> tuple[float, float] | None:
     low, high = min(values), max(values)
-    # NaN is never less or greater than another value, so it shows only where it comes first.
+    # NaN is never less or greater than another value, so it remains only if it comes first.
     if low != low:
         known = [value for value in values if value == value]
         return (min(known), max(known)) if known else None

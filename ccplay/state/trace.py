@@ -1,4 +1,4 @@
-"""A trace of a flow: what its sender's kernel said at each ACK, as series of their own."""
+"""A trace of a flow: the values of its sender's kernel at each ACK, as series of their own."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ def _series() -> dict[str, Series]:
 
 @dataclass(slots=True)
 class Trace:
-    """What was told of a connection at each segment that its sender received."""
+    """Values of a connection at each segment that its sender received."""
 
     series: dict[str, Series] = field(default_factory=_series)
-    """Those of ``TRACE_SERIES``, on a timeline of their own: one moment a segment."""
+    """Series of ``TRACE_SERIES``, on their own timeline: one moment for each segment."""
     ca_state: Series = field(default_factory=lambda: Series(Timeline()))
-    """One value a change, at its exact moment."""
+    """Congestion state: one value for each change, at its exact moment."""
 
     @property
     def moments(self) -> Timeline:
-        """When each segment came."""
+        """Moment of each segment."""
         return self.series["cwnd"].timeline
 
     def covers(self, t: float, within_s: float = 1.0) -> bool:
-        """Say whether a segment was told of at ``t`` or shortly before."""
+        """Return whether a segment was traced at ``t`` or shortly before."""
         tick = self.moments.before_or_at(t)
         return tick >= self.moments.first and self.moments.time(tick) > t - within_s
 
     def add(self, samples: TraceSamples) -> None:
-        """Take in some segments, later than all before."""
+        """Add some segments, later than all before."""
         moments = sweep_codec.moments(samples)
         tick = self.moments.extend(moments)
         said = {
@@ -48,5 +48,5 @@ class Trace:
             series.extend(tick, said[name])
 
     def change(self, event: CaStateChanged) -> None:
-        """Take in a change of the congestion state, later than all before."""
+        """Add a change of the congestion state, later than all before."""
         self.ca_state.put(self.ca_state.timeline.append(event.t), event.ca_state)

@@ -110,7 +110,7 @@ class UdpResult(msgspec.Struct, frozen=True, kw_only=True):
     started_s: float
     """Seconds since the start of the stream."""
     duration_s: float | None
-    """How long it sent; null where it has not ended, as everything that is known at its end."""
+    """Seconds for which it sent; null before its end, like all values known at its end."""
     sent: int | None
     """Packets."""
     received: int | None
@@ -120,11 +120,12 @@ class UdpResult(msgspec.Struct, frozen=True, kw_only=True):
     rx_bps: float | None
     """Payload received, in bits, over ``duration_s``."""
     loss: float | None
-    """Share of the packets sent that were not received, but for those under way at the end."""
+    """Share of sent packets that were not received, except those in flight at the end."""
     jitter_ms: float | None
     """The receiver's, smoothed as in RFC 3550, at the end."""
     delay_mean_ms: float | None = None
-    """One way, over every packet that arrived; null where it was not monitored, as what follows."""
+    """One way, over every packet that arrived; null if it was not monitored, like the next
+    fields."""
     delay_min_ms: float | None = None
     delay_max_ms: float | None = None
     error: str | None

@@ -31,8 +31,8 @@ OF_FLOW, OF_QUEUE, OF_SEGMENT, _OF_VARIABLE = 40, 24, 24, 4
 class RecordingLimits:
     """Counts what a recording takes in memory and raises ``WireError`` beyond the limits.
 
-    The length of a line says little: a few bytes may stand for many values, and a flow that
-    returns after a long time for a long gap.
+    The length of a line is no measure: a few bytes may stand for many values, and a flow that
+    returns after a long time adds a long gap.
     """
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class RecordingLimits:
             self._keep(keys, until, _OF_VARIABLE)
 
     def _keep(self, keys: Iterable[Hashable], until: int, size: int) -> None:
-        """Count what series of ``size`` bytes a tick have up to a tick, gaps included."""
+        """Count the values of series with ``size`` bytes for each tick, gaps included."""
         for key in keys:
             held = self._held.get(key, 0)
             if held < KEPT:

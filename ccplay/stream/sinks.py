@@ -35,37 +35,47 @@ class Recorder:
     their block ends, so that reading gives the state that the stream gave.
     """
 
-    def __init__(self, path: Path, title: str = "") -> None:
-        """Create ``path``; ``title`` is kept in its first line.
+    def __init__(self, path: Path, title: str = "", file: BinaryIO | None = None) -> None:
+        """Create ``path``, or write to a ``file`` already open; its first line keeps ``title``.
 
-        Raises ``RecordingError`` where that can't be, or would lose one.
+        Raises ``RecordingError`` if that is impossible or would overwrite a recording.
         """
         self._path = path
         self._title = title
         self._block: list[Sweep] = []
         try:
-            self._file: BinaryIO = writing.create(path)
+            self._file: BinaryIO = writing.create(path) if file is None else file
         except FileExistsError:
             raise RecordingError(
-                f"{path} exists already: delete it, or name another file"
+                f"{path} already exists: delete it, or choose another name"
             ) from None
         except OSError as error:
             raise RecordingError(f"can't record to {path}: {error.strerror}") from None
 
+    @property
+    def size(self) -> int:
+        """Bytes written so far."""
+        return self._file.tell()
+
     def put(self, event: AnyEvent | UnknownEvent) -> None:
-        """Take one event; all is on its way to the disk two seconds later."""
+        """Take one event; within two seconds it is on its way to the disk."""
         try:
             if isinstance(event, Sweep):
                 self._gather(event)
             else:
                 self._write(event)
         except OSError as error:
-            # Half a line may be there; nothing may follow it.
+            # The last line may be incomplete; nothing may follow it.
             self._block.clear()
             raise RecordingError(f"recording to {self._path} stopped: {error.strerror}") from None
 
+    def flush(self) -> None:
+        """Write all that was taken until now. Raises ``OSError``."""
+        self._end_block()
+        self._file.flush()
+
     def close(self) -> None:
-        """Write what is left and close. What could not be written was reported by ``put``."""
+        """Write the rest and close. ``put`` has reported errors of writing."""
         with contextlib.suppress(OSError):
             self._end_block()
         with contextlib.suppress(OSError):
@@ -98,7 +108,7 @@ class Recorder:
 
 
 _BLOCK_S = 2.0
-"""Seconds of a block, which a crash may lose; longer blocks hardly save space."""
+"""Seconds in a block, which a crash may lose; longer blocks hardly save space."""
 
 _ALONGSIDE: tuple[type[Event], ...] = (*PROGRESS, Health, TraceSamples, CaStateChanged)
 """Events whose order relative to sweeps does not matter."""

@@ -26,7 +26,7 @@ _REFUSED = "unshare: unshare failed"
 
 _CHUNK = 1 << 16
 _LONGEST_WORDS = 2_000
-"""Bytes kept of a line for people."""
+"""Bytes kept of a line of text."""
 _TURN_S = 0.01
 """Seconds that a replay is read before other tasks run."""
 
@@ -36,14 +36,14 @@ _BEAT_S = 1.0
 
 
 class Source(Protocol):
-    """A stream of events, and a way back for commands where something can obey."""
+    """A stream of events, and a way back for commands if something can carry them out."""
 
     live: bool
 
     def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
         """Yield every event, first ``Hello``; end when the source ends.
 
-        While a guest boots, ``Building`` says so before.
+        While a guest boots, ``Building`` comes before it.
         """
 
     def send(self, command: AnyCommand) -> None:
@@ -61,10 +61,10 @@ class LabSource:
     def __init__(
         self, argv: Sequence[str], build: Build, *, boots: bool = False, grace_s: float = 10.0
     ) -> None:
-        """Prepare to start ``argv``; ``grace_s`` is how long it may take to end in order.
+        """Prepare to start ``argv``; after ``grace_s`` seconds of ending in order it is killed.
 
-        That takes a tenth of a second, and more on a busy machine. Then it is killed.
-        ``boots`` says that ``argv`` has to boot a guest before it can start the lab.
+        Ending takes a tenth of a second, and more on a busy machine.
+        With ``boots``, ``argv`` has to boot a guest before it can start the lab.
         """
         self._boots = "booting a full kernel in a virtual machine" if boots else ""
         self._grace_s = grace_s
@@ -83,7 +83,7 @@ class LabSource:
     async def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
         """Start the lab and yield its events; first, each second, the progress of a booting guest.
 
-        Raises ``LabError``, with the lab's last words, when it ends without saying so.
+        Raises ``LabError``, with the lab's last messages, if it ends unexpectedly.
         """
         process = await self._start()
         talk = asyncio.create_task(self._listen_to_stderr(process))
@@ -91,7 +91,7 @@ class LabSource:
         ended = False
         try:
             if self._closing:
-                # Closed while it was being started: it would wait for its network for ever.
+                # Closed while it was being started: it would wait forever for its first command.
                 return
             async for line in lines:
                 if isinstance(line, Building):
@@ -100,7 +100,7 @@ class LabSource:
                 try:
                     event = wire.decode_event(line)
                 except WireError as error:
-                    # What is no event is somebody's talk: an ssh banner, a warning of sudo's.
+                    # Lines that are no events are messages: an ssh banner, a warning of sudo.
                     self._last_words.append(_text(line).strip() or str(error))
                     continue
                 ended = ended or isinstance(event, Ended)
@@ -110,7 +110,7 @@ class LabSource:
             if not ended and not self._closing:
                 raise LabError(self._obituary(code))
         finally:
-            # The lab's end is seen only where all that it still says is read, by one reader.
+            # The lab's end shows only once one reader has read all of its output.
             await lines.aclose()
             ending = self._end(process)
             await _drop(process)
@@ -118,7 +118,7 @@ class LabSource:
             talk.cancel()
 
     async def _heard(self, process: asyncio.subprocess.Process) -> AsyncGenerator[bytes | Building]:
-        """Yield the lines of stdout; before the first, each second, how far a guest has booted."""
+        """Yield the lines of stdout; before the first, each second, the progress of booting."""
         lines, begun = _lines(process.stdout, wire.LONGEST_LINE), time.monotonic()
         first = asyncio.ensure_future(anext(lines, None))
         try:
@@ -157,10 +157,10 @@ class LabSource:
             self._process.stdin.write(wire.encode(command))
 
     async def close(self) -> None:
-        """End the lab: in order, or by force where that takes too long."""
+        """End the lab in order, or by force if that takes too long."""
         self._closing = True
         if self._process is not None:
-            # Whoever waits for it may be cancelled, but never the end itself.
+            # A caller that waits may be cancelled, but not the end itself.
             await asyncio.shield(self._end(self._process))
 
     def _end(self, process: asyncio.subprocess.Process) -> asyncio.Task[None]:
@@ -184,13 +184,13 @@ class LabSource:
         async for line in _lines(process.stderr, _LONGEST_WORDS, last=True):
             words = _text(line).rstrip()
             if words == wire.GUEST_RUNS:
-                self._boots = "the virtual machine runs, the lab starts in it"
+                self._boots = "the virtual machine is running, the lab is starting in it"
             else:
                 self._last_words.append(words)
 
     def _obituary(self, code: int) -> str:
         words = [wire.printable(each) for each in self._last_words if each]
-        # Not always the last: the kernel of a guest says goodbye, too.
+        # Not always the last line: the kernel of a guest writes some, too.
         for each in reversed(words):
             if each.startswith(wire.LAB_SAYS):
                 return each.removeprefix(wire.LAB_SAYS)
@@ -213,7 +213,7 @@ async def _lines(
 ) -> AsyncIterator[bytes]:
     """Yield lines, each cut to its ``longest`` bytes, and the ``last`` one without an end or not.
 
-    The other side may be a stranger's machine: a line that never ends takes no more memory.
+    The other side may be an untrusted machine: an endless line takes no more memory.
     """
     rest = bytearray()
     while stream is not None and (chunk := await stream.read(_CHUNK)):
@@ -227,21 +227,21 @@ async def _lines(
 
 
 async def _drop(process: asyncio.subprocess.Process) -> None:
-    """Read stdout to its end, for nobody."""
+    """Read stdout to its end and discard it."""
     while process.stdout is not None and await process.stdout.read(_CHUNK):
         pass
 
 
 def check_recording(path: Path) -> None:
-    """Raise ``RecordingError`` unless ``path`` begins like a recording that we can read."""
+    """Raise ``RecordingError`` unless ``path`` begins like a recording of a known format."""
     next(recorded_events(path))
 
 
 def recorded_events(path: Path) -> Iterator[AnyEvent | UnknownEvent]:
-    """Yield what a recording holds; a last line cut short by a crash is left out.
+    """Yield the events of a recording; omits a last line cut short by a crash.
 
-    Raises ``RecordingError``, with file and line, for a file that can't be read, is no recording
-    or would lead its reader astray: it may be a stranger's.
+    Raises ``RecordingError``, with file and line, for a file that can't be read, is no recording,
+    or has impossible content: it may come from a stranger.
     """
     bounds = RecordingLimits()
     number = 0
@@ -261,9 +261,9 @@ def recorded_events(path: Path) -> Iterator[AnyEvent | UnknownEvent]:
 
 
 def complete_lines(file: BinaryIO) -> Iterator[bytes]:
-    """Yield the lines of a recording; a last one without its end is left out.
+    """Yield the lines of a recording; omits a last one without its end.
 
-    Raises ``WireError`` for one that is longer than any recording has.
+    Raises ``WireError`` for a line longer than in any recording.
     """
     while (line := file.readline(wire.LONGEST_LINE)).endswith(b"\n"):
         yield line
@@ -280,7 +280,7 @@ class ReplaySource:
         self._path = path
 
     async def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
-        """Yield the recorded events, and now and then let others work: the screen, above all.
+        """Yield the recorded events, and let other tasks run now and then, above all the screen.
 
         Raises ``RecordingError`` as ``recorded_events`` does.
         """
@@ -292,7 +292,7 @@ class ReplaySource:
                 turn_ends = time.monotonic() + _TURN_S
 
     def send(self, command: AnyCommand) -> None:
-        """Do nothing: the past takes no commands."""
+        """Do nothing: a recording takes no commands."""
 
     async def close(self) -> None:
         """Nothing is held open."""

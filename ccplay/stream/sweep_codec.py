@@ -24,10 +24,10 @@ from ccplay.model.samples import (
 from ccplay.model.values import MOST_VARIABLES
 
 LONGEST = 1000
-"""A block holds no more sweeps: a scalar for each flow must not stand for millions of values."""
+"""Most sweeps in a block: a scalar for each flow must not stand for millions of values."""
 
 _SELDOM = 5 / 6
-"""An object is shorter than an array where more than this share of sweeps bring no change."""
+"""Share of sweeps without change above which an object is shorter than an array."""
 
 _TCP_FIELDS = tuple(each for each in TcpSamples.__struct_fields__ if each not in ("flow", "cc"))
 _QDISC_FIELDS = tuple(
@@ -39,13 +39,13 @@ TRACE_FIELDS = ("cwnd", "ssthresh", "srtt_us", "snd_wnd")
 
 
 def fits(sweep: Sweep, block: Sequence[Sweep]) -> bool:
-    """Say whether ``sweep`` can follow in ``block``: same flows, same algorithms, same queues."""
+    """Return whether ``sweep`` can follow in ``block``: same flows, algorithms and queues."""
     last = block[-1]
     return len(block) < LONGEST and sweep.t >= last.t and _shape(sweep) == _shape(last)
 
 
 def pack(block: Sequence[Sweep]) -> Sweeps:
-    """Put sweeps that fit each other into one event; their moments are rounded to microseconds."""
+    """Put sweeps that fit together into one event; their moments are rounded to microseconds."""
     moments = [round(sweep.t * 1e6) for sweep in block]
     return Sweeps(
         t=moments[0] / 1e6,
@@ -58,7 +58,7 @@ def pack(block: Sequence[Sweep]) -> Sweeps:
 
 
 def check(block: Sweeps) -> None:
-    """Raise ``WireError`` where the parts of a block do not fit each other."""
+    """Raise ``WireError`` if the parts of a block do not fit together."""
     sweeps = len(block.after_us) + 1
     if sweeps > LONGEST:
         raise WireError(f"{sweeps} sweeps in a block; the limit is {LONGEST}")
@@ -75,7 +75,7 @@ def check(block: Sweeps) -> None:
 
 
 def check_sweep(sweep: Sweep) -> None:
-    """Raise ``WireError`` where the parts of a sweep do not fit each other."""
+    """Raise ``WireError`` if the parts of a sweep do not fit together."""
     for samples, names in (
         (sweep.tcp, sweep.tcp.flow if sweep.tcp else []),
         (sweep.qdisc, sweep.qdisc.link if sweep.qdisc else []),
@@ -96,7 +96,7 @@ def check_sweep(sweep: Sweep) -> None:
 
 
 def check_trace(samples: TraceSamples) -> None:
-    """Raise ``WireError`` where the fields of a trace do not fit each other."""
+    """Raise ``WireError`` if the fields of a trace do not fit together."""
     segments = len(samples.after_us) + 1
     if segments > LONGEST:
         raise WireError(f"{segments} segments at once; the limit is {LONGEST}")
@@ -105,26 +105,26 @@ def check_trace(samples: TraceSamples) -> None:
 
 
 def moments(block: Sweeps | TraceSamples) -> list[float]:
-    """Return when each sweep of a block was made, or when each segment of a trace came."""
+    """Return the moment of each sweep of a block, or of each segment of a trace."""
     return [us / 1e6 for us in accumulate(block.after_us, initial=round(block.t * 1e6))]
 
 
 def floats(rows: Sequence[Row], sweeps: int) -> list[bytes]:
-    """Return what each row says of its ``sweeps`` as C floats, NaN for what is not known."""
+    """Return the values of each row over its ``sweeps`` as C floats, NaN if unknown."""
     pack = _packer(sweeps)
     try:
         return [
             pack(*accumulate(row)) if isinstance(row, list) else _held(row, sweeps) for row in rows
         ]
     except (TypeError, struct.error):
-        # Something in an array is not known: that is seldom, and may take longer.
+        # An array with unknown values is rare and may take longer.
         return [
             pack(*_with_gaps(row)) if isinstance(row, list) else _held(row, sweeps) for row in rows
         ]
 
 
 def last(row: Row) -> int | None:
-    """Return the last value of a row, exactly; None where it is not known."""
+    """Return the last value of a row, exactly; None if it is unknown."""
     if isinstance(row, list):
         return None if row[-1] is None else sum(filter(None, row))
     if isinstance(row, dict):
@@ -159,7 +159,7 @@ def _packer(sweeps: int) -> Callable[..., bytes]:
 
 
 def _held(row: dict[int, int | None] | int | None, sweeps: int) -> bytes:
-    """Return the C floats of a row that tells changes only."""
+    """Return the C floats of a row that holds only changes."""
     if not isinstance(row, dict):
         return _float(math.nan if row is None else row) * sweeps
     ends = (*row, sweeps)[1:]
@@ -259,7 +259,7 @@ def _check_fields(members: int, fields: dict[str, list[Row]], sweeps: int) -> No
             if isinstance(row, list):
                 if len(row) != sweeps:
                     raise WireError(f"{field}: not a value for each of {sweeps} sweeps")
-                # The kernel counts nothing below 0, and what indexes a table must not be.
+                # The kernel counts nothing below 0, and an index of a table must not be negative.
                 if min(_counts(row)) < 0:
                     raise WireError(f"{field}: a count below 0")
             elif isinstance(row, dict):
@@ -280,13 +280,13 @@ def _check_states(rows: Sequence[Row]) -> None:
 
 
 def _counts(row: Sequence[int | None]) -> Iterable[int]:
-    """Return 0 and the counts of an array, as far as they are known."""
+    """Return 0 and the known counts of an array."""
     steps = cast("Iterable[int]", filter(None, row) if None in row else row)
     return accumulate(steps, initial=0)
 
 
 def _check_variables(own: Collection[str], members: int) -> None:
-    # Where there are no flows, labs once named the variables that monitors were to give.
+    # Without flows, labs of 0.1 named the variables of monitors to come.
     if len(own) > (most := MOST_VARIABLES * max(members, 1)):
         raise WireError(f"{len(own)} variables of algorithms or disciplines; the limit is {most}")
 

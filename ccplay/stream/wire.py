@@ -1,4 +1,4 @@
-"""Records as JSON lines: what crosses the lab's pipe and what a recording holds."""
+"""Records as JSON lines: those on the lab's pipe and in a recording."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from ccplay.visible import printable as printable  # noqa: PLC0414 - others find
 from ccplay.visible import printable_value as printable_value  # noqa: PLC0414 - the same
 
 FORMAT = 2
-"""Version of the stream's format, said in ``Hello``. A reader takes its own and older ones.
+"""Version of the stream's format, given in ``Hello``. A reader takes its own and older ones.
 
-2: recordings keep sweeps in blocks (``Sweeps``), and ``Hello`` says what was to be built.
+2: recordings keep sweeps in blocks (``Sweeps``), and ``Hello`` has the requested network.
 """
 
 LONGEST_LINE = 1 << 24
@@ -39,7 +39,7 @@ LAB_SAYS = "ccplay lab: "
 
 
 GUEST_RUNS = "ccplay guest: the kernel runs"
-"""What a guest writes to stderr before it starts the lab."""
+"""Line that a guest writes to stderr before it starts the lab."""
 
 
 class UnknownEvent(msgspec.Struct, frozen=True):
@@ -81,7 +81,7 @@ def _commands() -> msgspec.json.Decoder[AnyCommand]:
 
 
 _NOT_JSON = (msgspec.MsgspecError, UnicodeError, RecursionError)
-"""What the decoder raises: the latter two for text that is no UTF-8, and for a very deep nest."""
+"""Exceptions of the decoder; the last two for text that is not UTF-8 and for deep nesting."""
 
 
 def encode(record: Event | Command | UnknownEvent) -> bytes:
@@ -94,13 +94,13 @@ def encode(record: Event | Command | UnknownEvent) -> bytes:
 def decode_event(line: bytes) -> AnyEvent | UnknownEvent:
     """Read one line of a lab's output or of a recording.
 
-    Raises ``WireError`` for a line that is no event, or that would take too much memory; an event
-    of an unknown kind is kept.
+    Raises ``WireError`` for a line that is no event or would take too much memory; an event of an
+    unknown kind is kept.
     """
     _check_size(line)
     try:
         if not _is_printable(line):
-            # A stranger's recording must not write to the terminal what is no text.
+            # A stranger's recording must not send control characters to the terminal.
             line = _encoder.encode(printable_value(msgspec.json.decode(line)))
         event = _events().decode(line)
     except _NOT_JSON as error:
@@ -137,7 +137,7 @@ def decode_hello(line: bytes, name: str) -> Hello:
     """
     ours = False
     with contextlib.suppress(*_NOT_JSON):
-        # A newer hello need not be one that we can read further than this.
+        # The rest of a newer hello may be unreadable.
         opening = _openings.decode(line)
         ours = True
         if opening.format > FORMAT:
@@ -157,12 +157,12 @@ def decode_hello(line: bytes, name: str) -> Hello:
 
 
 def encode_value(value: msgspec.Struct) -> bytes:
-    """Return any of our structs as one line of JSON, without a newline."""
+    """Return any of ccplay's structs as one line of JSON, without a newline."""
     return _encoder.encode(value)
 
 
 def _check_size(line: bytes) -> None:
-    """Raise ``WireError`` for a line that would be much more in memory than in the file."""
+    """Raise ``WireError`` for a line that would take much more memory than bytes in the file."""
     if len(line) <= _MOST_PARTS:
         return
     sweeps = line.startswith(b'{"event":"sweep') and b"\\" not in line
@@ -174,7 +174,7 @@ def _check_size(line: bytes) -> None:
 
 
 def _is_printable(line: bytes) -> bool:
-    """Say whether all text in a line of JSON can be shown as it is, without decoding it."""
+    """Return whether all text in a line of JSON is printable, without decoding it."""
     return b"\\" not in line and (line.isascii() or line.rstrip(b"\n").decode().isprintable())
 
 

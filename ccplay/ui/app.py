@@ -15,8 +15,10 @@ from textual.screen import Screen
 
 from ccplay.errors import UsageError
 from ccplay.session.session import Session
+from ccplay.session.unsaved import Unsaved
 from ccplay.ui.cells.diff_writer import ThriftyUpdate
 from ccplay.ui.cells.glyphs import ASCII, UNICODE, Glyphs
+from ccplay.ui.playhead import WINDOW_S
 from ccplay.ui.screen import MainScreen
 from ccplay.ui.terminal import Terminal
 from ccplay.ui.themes import DEFAULT, Look, load_looks
@@ -39,7 +41,7 @@ class CcplayApp(App[int]):
             "Suspend",
             id="suspend",
             priority=True,
-            tooltip="To the shell; the lab goes on, fg shows it again",
+            tooltip="To the shell; the lab keeps running, fg shows it again",
         ),
     ]
 
@@ -52,15 +54,18 @@ class CcplayApp(App[int]):
         start_at: float = 0.0,
         speed: float = 1.0,
         fps: float = 10.0,
+        window: float = WINDOW_S,
         ghost: Path | None = None,
         lab_words: Sequence[str] = (),
+        unsaved: Unsaved | None = None,
     ) -> None:
-        """Prepare to show ``session``, the recording ``ghost`` under it; ``look`` names a theme.
+        """Prepare to show ``session`` over the recording ``ghost``; ``look`` names a theme.
 
-        Raises ``UsageError``.
+        ``unsaved`` is what leaving would lose, so that ctrl+q asks first. Raises ``UsageError``.
         """
         super().__init__(driver_class=Terminal)
         self.session = session
+        self._unsaved = unsaved
         self.glyphs: Glyphs = ASCII if ascii else UNICODE
         self.looks = load_looks()
         if (look or DEFAULT) not in self.looks:
@@ -71,7 +76,13 @@ class CcplayApp(App[int]):
             self.register_theme(each.textual_theme)
         self.theme = self.look.textual_theme.name
         self.main = MainScreen(
-            session, start_at=start_at, speed=speed, fps=fps, ghost=ghost, lab_words=lab_words
+            session,
+            start_at=start_at,
+            speed=speed,
+            fps=fps,
+            window=window,
+            ghost=ghost,
+            lab_words=lab_words,
         )
         """The screen under everything else."""
 
@@ -80,14 +91,30 @@ class CcplayApp(App[int]):
         return self.main
 
     def action_command_palette(self) -> None:
-        """Open the palette: all that the lab can do, by name."""
+        """Open the palette: every command by name."""
         from ccplay.ui.palette import Palette  # noqa: PLC0415 - first paint shall not wait for it
 
         if self.screen is self.main:
             self.push_screen(Palette())
 
+    async def action_quit(self) -> None:
+        """Leave; where the session is recorded nowhere, ask first, unless that is asked already."""
+        if self._unsaved is None or self.session.state.ready_at is None:
+            self.exit()
+            return
+        from ccplay.ui.dialogs.leaving import LeaveDialog  # noqa: PLC0415 - as above
+
+        if isinstance(self.screen, LeaveDialog):
+            self.exit()
+        else:
+            self.push_screen(LeaveDialog(self._unsaved), self._asked_to_leave)
+
+    def _asked_to_leave(self, leaves: bool | None) -> None:
+        if leaves:
+            self.exit()
+
     def on_mount(self) -> None:
-        """Start taking in the session's events."""
+        """Start processing the session's events."""
         self.run_worker(self.session.run(), name="session", group="session", exit_on_error=True)
         self.call_after_refresh(_collect_garbage_again)
 
@@ -107,7 +134,7 @@ class CcplayApp(App[int]):
         self.main.redraw()
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
-        # The one door for all that is drawn; partial updates pass it thinned out.
+        # All output passes here; partial updates are reduced to changed cells.
         if isinstance(self._driver, Terminal) and not self._driver.takes_frame():
             return
         if type(renderable) is ChopsUpdate:

@@ -1,4 +1,4 @@
-"""What screens need of the app: its theme and its characters, and how to switch them."""
+"""The appearance that screens share: theme and characters, and how to switch them."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def grouped(bindings: Iterable[tuple[str, ActiveBinding]]) -> dict[str, list[Key
 
 
 class HelpScreen(Modal[None]):
-    """One page with everything; escape, enter, q and ? leave it."""
+    """One page of help; escape, enter, q and ? close it."""
 
     DEFAULT_CSS = """
     HelpScreen {
@@ -150,7 +150,7 @@ def _explanations(glyphs: Glyphs) -> list[tuple[str, list[Keys]]]:
         (
             "Each flow has a colour and a symbol",
             [
-                (" ".join(glyphs.flow_marks[:8]), "flows 1 to 8, in plots and table"),
+                (" ".join(glyphs.flow_glyphs[:8]), "flows 1 to 8, in plots and table"),
                 ("UDP", "received rate, loss and mean one-way delay, over the last second"),
                 ("short", "transfers done and under way, median and 99th percentile of FCT"),
             ],

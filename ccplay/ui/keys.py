@@ -1,4 +1,4 @@
-"""Which keys of a screen are worth telling people of, and to what they belong."""
+"""The keys of a screen that people use, in groups."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ccplay.model.traffic import TRAFFIC
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "traffic": (*(kind.field for kind in TRAFFIC), "stop", "trace"),
-    "network": ("congestion", "queue", "link", "way_back", "capture"),
+    "network": ("congestion", "queue", "link", "way_back", "capture", "undo", "redo"),
     "time": ("freeze", "scrub", "leap", "start", "end", "zoom", "speed", "mark", "ghost"),
     "screen": (),
 }
-"""Words in a binding's action by which it is put into a group; the last takes the rest."""
+"""Words in the action of a binding that select its group; the last group takes the rest."""
 
 _OF_EVERY_APP = ("focus_next", "focus_previous", "copy_text", "help_quit")
-"""Actions that Textual binds on its own and that nobody asks for."""
+"""Actions that Textual binds itself and that are not shown."""
 
 
 def group_of(action: str) -> str:
@@ -30,7 +30,7 @@ def group_of(action: str) -> str:
 
 
 def bindings_of(screen: Screen[Any]) -> list[ActiveBinding]:
-    """Return what the keys of ``screen`` do, without what every Textual app has."""
+    """Return the key bindings of ``screen``, without those of every Textual app."""
     return [
         each
         for each in screen.active_bindings.values()
@@ -41,5 +41,5 @@ def bindings_of(screen: Screen[Any]) -> list[ActiveBinding]:
 
 
 def wording(active: ActiveBinding) -> str:
-    """Return what a key does, as fully as its binding says."""
+    """Return the effect of a key in the longest form that its binding has."""
     return active.binding.tooltip or active.binding.description

@@ -1,4 +1,4 @@
-"""What keys do with a session's marks: set one at the cursor, change, move or remove it."""
+"""Keys for a session's marks: set one at the cursor, change, move or remove it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ccplay.units import format_clock
 
 
 class MarkedScreen(Protocol):
-    """What marks need of the screen that shows them."""
+    """The part of a screen that marks need."""
 
     session: Session
     playhead: Playhead
@@ -26,7 +26,7 @@ class MarkedScreen(Protocol):
         """The app, on which dialogs open."""
 
     def ask(self, command: AnyCommand) -> None:
-        """Hand a command to the lab."""
+        """Send a command to the lab."""
 
     def redraw(self) -> None:
         """Draw at once."""
@@ -42,14 +42,14 @@ class Marks:
 
     @property
     def notice(self) -> str:
-        """What to do with the mark that is carried; empty where none is."""
+        """Hint for the mark that is being moved; empty if none is."""
         if self.carried is None:
             return ""
         said = f"moving the mark of {format_clock(self.carried.t)}"
-        return f"{said}: ←→, then m or enter to put it here, esc to leave it: {self.carried.text}"
+        return f"{said}: ←→, then m or enter to put it here, esc to cancel: {self.carried.text}"
 
     def press(self, reach_s: float) -> None:
-        """Put down what is carried, or ask about the mark within ``reach_s``, or for a new one."""
+        """Put down the moved mark, or ask about the mark within ``reach_s``, or for a new one."""
         from ccplay.ui.dialogs import MarkDialog  # noqa: PLC0415 - first paint shall not wait for it
 
         screen = self._screen
@@ -63,19 +63,19 @@ class Marks:
             screen.app.push_screen(MarkDialog(screen.session.state, None, at), self._asked)
 
     def ask_about(self, mark: Entry) -> None:
-        """Ask what shall become of a mark."""
+        """Ask what to do with a mark."""
         from ccplay.ui.dialogs.mark import ChangeMarkDialog  # noqa: PLC0415 - as above
 
         self._screen.app.push_screen(ChangeMarkDialog(mark), self._asked)
 
     def carry(self, mark: Entry) -> None:
-        """Let a mark move with the cursor from where it stands."""
+        """Let a mark move with the cursor from its place."""
         self._screen.playhead.jump(mark.t, self._screen.session.state.now)
         self.carried = mark
         self._screen.redraw()
 
     def put_down(self) -> None:
-        """Let the mark that is carried stand at the cursor."""
+        """Put the moved mark at the cursor."""
         if self.carried is not None:
             mark, self.carried = self.carried, None
             at = self._screen.playhead.t
@@ -83,12 +83,12 @@ class Marks:
             self._screen.redraw()
 
     def leave(self) -> None:
-        """Leave the mark that is carried where it was."""
+        """Leave the moved mark at its old place."""
         self.carried = None
         self._screen.redraw()
 
     def offers(self) -> Iterator[tuple[str, str, Callable[[], object]]]:
-        """Yield what the palette offers for every mark: a text, its meaning, and what it runs."""
+        """Yield the palette's entries for every mark: text, meaning, and function."""
         for mark in reversed(self._own()):
             at = f"at {format_clock(mark.t)}"
             yield f"change mark {mark.text}", at, partial(self.ask_about, mark)

@@ -10,21 +10,21 @@ from textual.screen import ModalScreen
 Answer = TypeVar("Answer")
 
 _LEAVING = ("dismiss", "leave")
-"""The actions that need no widgets."""
+"""Actions that need no widgets."""
 
 
 class Modal(ModalScreen[Answer]):
-    """A modal screen whose first dismissal counts; Textual fails at a second one."""
+    """A modal screen that ignores further dismissals, at which Textual would fail."""
 
     answered = False
-    """Whether it has been dismissed: keys that were pressed meanwhile may still arrive."""
+    """Whether it has been dismissed; keys pressed meanwhile may still arrive."""
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
-        """Let keys do nothing once it is left, and only leave it before its widgets are there."""
+        """Ignore keys once it is left; before its widgets exist, only leaving works."""
         return not self.answered and (self.is_mounted or action in _LEAVING)
 
     def dismiss(self, result: Answer | None = None) -> AwaitComplete:
-        """Leave with ``result``, unless that has been done."""
+        """Leave with ``result``, unless it was left already."""
         if self.answered:
             return AwaitComplete()
         self.answered = True

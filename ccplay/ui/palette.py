@@ -1,4 +1,4 @@
-"""The command palette: all that the lab can do, by name, ready to run."""
+"""The command palette: every command by name, ready to run."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from ccplay.ui.plots.band import Band
 from ccplay.ui.view import View
 
 _Offer: TypeAlias = tuple[str, str, Callable[[], object]]
-"""A text, its meaning, and what it runs."""
+"""Text, meaning and function of an entry."""
 
 
 class _Lab(Protocol):
-    """What the palette needs of a session."""
+    """The part of a session that the palette needs."""
 
     @property
     def state(self) -> LabState:
-        """What is known of the lab."""
+        """The state of the lab."""
 
     @property
     def live(self) -> bool:
@@ -41,7 +41,7 @@ class _Lab(Protocol):
 
 
 class _Asking(Protocol):
-    """What the palette needs of a screen."""
+    """The part of a screen that the palette needs."""
 
     @property
     def session(self) -> _Lab:
@@ -57,21 +57,27 @@ class _Asking(Protocol):
 
     @property
     def view(self) -> View:
-        """What they are drawn from."""
+        """The view that they are drawn from."""
+
+    def undo_offers(self) -> Iterable[_Offer]:
+        """Return what can be undone."""
+
+    def ghost_offers(self) -> Iterable[_Offer]:
+        """Return which sessions can be laid under this one."""
 
     def ask(self, command: AnyCommand) -> object:
-        """Hand a command to the lab."""
+        """Send a command to the lab."""
 
 
 class _Marks(Protocol):
-    """What the palette needs of marks."""
+    """The part of marks that the palette needs."""
 
     def offers(self) -> Iterable[_Offer]:
-        """Return what can be done with each."""
+        """Return the entries for each mark."""
 
 
 class Palette(CommandPalette, Modal[None]):
-    """Textual's palette with nothing but ours in it, and without its emoji."""
+    """Textual's palette with only ccplay's entries, and without its emoji."""
 
     DEFAULT_CSS = """
     Palette SearchIcon { display: none; }
@@ -79,19 +85,19 @@ class Palette(CommandPalette, Modal[None]):
     """
 
     def __init__(self) -> None:
-        hint = "what shall happen?  also: queue pfifo 37, rate 7 Mbit/s, mark hello"
+        hint = "type a command, such as queue pfifo 37, rate 7 Mbit/s, mark hello"
         super().__init__([LabProvider], placeholder=hint)
         self._parts: list[Widget] = []
 
     def on_mount(self) -> None:
-        """Know the widgets."""
+        """Record the widgets."""
         self._parts = list(self.query("*"))
 
     def query_one(self, selector: Any, expect_type: Any = None) -> Any:
         """Find a widget, also after it was removed.
 
-        A palette that is left loses its widgets while Textual's search, timers and watchers may
-        still ask for them. Raises ``NoMatches``.
+        A closed palette loses its widgets while Textual's search, timers and watchers may still
+        need them. Raises ``NoMatches``.
         """
         try:
             return super().query_one(selector, expect_type)
@@ -107,9 +113,9 @@ class Palette(CommandPalette, Modal[None]):
             super()._select_or_command(event)
 
     async def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Wait until the list answers all that was typed: enter is for that, not for less.
+        """Wait until the list matches the whole text, so that enter never runs an outdated entry.
 
-        A second enter, which may come before the palette is gone, runs nothing again.
+        A second enter before the palette is gone runs nothing.
         """
         if self._selected_command is not None:
             event.prevent_default()
@@ -124,15 +130,15 @@ class LabProvider(Provider):
     """Feed the palette: keys of the screen, commands to the lab, themes."""
 
     async def discover(self) -> Hits:
-        """List what the screen's keys do, then what concerns running flows, then themes."""
+        """List the actions of keys, then commands for running flows, then themes."""
         for text, help_text, run in self._all():
             if not text.startswith(("rate:", "delay:", "loss:", "queue:")):
                 yield DiscoveryHit(text, run, help=help_text)
 
     async def search(self, query: str) -> Hits:
-        """List what the query says in full, first of all, then what matches.
+        """List the command that the query spells out, then the entries that match.
 
-        Letters match wherever they are, but a value only as it begins: 2 is no 20, 5 no 1.5.
+        Letters match anywhere, but a value only from its beginning: 2 is not 20, 5 not 1.5.
         """
         lab = self._lab
         entry = typed(query, lab.state) if lab.live else None
@@ -164,7 +170,9 @@ class LabProvider(Provider):
         for entry in entries(self._lab.state) if self._lab.live else ():
             yield entry.text, entry.help, self._sending(entry.command)
         if self._lab.live:
+            yield from self._asking.undo_offers()
             yield from self._asking.marks.offers()
+        yield from self._asking.ghost_offers()
         yield from self._asking.plots.offers(self._asking.view)
         for name, title in self._themes():
             yield f"theme: {name}", title, self._choosing(name)

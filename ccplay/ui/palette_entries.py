@@ -1,4 +1,4 @@
-"""What the palette offers of the lab: entries ready to run, and what a query says in full."""
+"""The palette's commands to the lab: entries ready to run, and queries that spell one out."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class Entry:
 
 
 def entries(state: LabState) -> list[Entry]:
-    """Return what can be done with the lab as it is now, the most wanted first."""
+    """Return the commands possible in this state, the most useful first."""
     if state.hello is None:
         return []
     return [*_flows(state), *_queues(state), *_links(), *_traffic(state), *_captures(state)]
 
 
 def typed(query: str, state: LabState) -> Entry | None:
-    """Return what a query says in full, such as ``queue pfifo 37`` or ``rate 7 Mbit/s``.
+    """Return the entry that a query spells out, such as ``queue pfifo 37`` or ``rate 7 Mbit/s``.
 
     A number without a unit has the one of the entries: Mbit/s, ms or per cent.
     """
@@ -88,9 +88,9 @@ def _flows(state: LabState) -> Iterator[Entry]:
                     f"switch flow {name} to {cc}", f"from {flow.cc}, while it runs", command
                 )
         if name in state.traced:
-            yield Entry(f"trace flow {name} no more", "sampling goes on", UntraceFlow(flow=name))
+            yield Entry(f"stop tracing flow {name}", "sampling continues", UntraceFlow(flow=name))
         elif not tracing_problem(state):
-            said = "cwnd, ssthresh and srtt at every ACK: zoom in to see"
+            said = "cwnd, ssthresh and srtt at every ACK: zoom in to see them them them"
             yield Entry(f"trace flow {name}", said, TraceFlow(flow=name))
         path = f"{flow.src} → {flow.dst}"
         yield Entry(f"stop flow {name}", f"{flow.cc}, {path}", StopFlow(flow=name))
@@ -144,7 +144,7 @@ def _traffic(state: LabState) -> Iterator[Entry]:
             yield Entry(kind.offer, about, start)
     for each in state.traffic.values():
         kind = KINDS[each.kind]
-        # Those of flows stand beside what else can be done with each.
+        # Entries of flows are listed with the other commands for each flow.
         if each.ended is None and kind.offer:
             text = f"stop {kind.word} {each.name}"
             yield Entry(text, f"{each.src} → {each.dst}", kind.stopping(each.name))
@@ -169,13 +169,13 @@ def _read_queue(text: str) -> SetQdisc:
     options: dict[str, Option] = {}
     for part in filter(None, (each.strip() for each in rest.split(","))):
         name, _, value = part.partition(" ")
-        # "pfifo 20 packets" names no parameter: it is the limit that people mean.
+        # "pfifo 20 packets" names no parameter: it means the limit.
         options.update({name: value} if name.isidentifier() and value else {"limit": part})
     return SetQdisc(qdisc=validate(Qdisc(kind=kind, options=options)))
 
 
 _UNITS = {"rate": "Mbit/s", "delay": "ms", "jitter": "ms", "loss": "%"}
-"""Of a number that has none, as the entries have it."""
+"""Units of numbers without one, as in the entries."""
 
 READERS: dict[str, Callable[[str], AnyCommand]] = {
     "queue": _read_queue,
@@ -185,4 +185,4 @@ READERS: dict[str, Callable[[str], AnyCommand]] = {
     "loss": lambda text: SetLink(loss=parse_ratio(text)),
     "mark": lambda text: Mark(text=text),
 }
-"""What the first word of a query may be, and how the rest is read."""
+"""The first words of queries, and how the rest is read."""

@@ -9,32 +9,35 @@ WIDTHS = (
     *(0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0),
     *(600.0, 1200.0, 3600.0, 7200.0, 21600.0),
 )
-"""How many seconds a window may show: the least are for what was traced ACK by ACK."""
+"""Widths of the window in seconds; the smallest are for traces of every ACK."""
+
+WINDOW_S = 30.0
+"""Seconds that a window shows where nobody chose."""
 
 SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
-"""How fast a recording may be played, in recorded seconds a second."""
+"""Speeds of a replay, in recorded seconds a second."""
 
 _QUARTERS = 4
 
 
 @dataclass(slots=True)
 class Playhead:
-    """Where in the session the screen is, and what part of it the plots' window covers.
+    """The screen's moment in the session, and the window of the plots.
 
     There is one mechanism: running, it follows the session (live) or moves at ``speed`` (recorded);
-    stopped, it stays where the keys put it. The window fills to the right and moves on by a
-    quarter when it is full, because a window that slides repaints every cell at every step.
+    stopped, it stays where the keys put it. The window fills to the right and advances by a quarter
+    when it is full, because a sliding window repaints every cell at every step.
     """
 
     recorded: bool = False
     t: float = 0.0
     """The moment shown, in seconds since ``Hello``."""
-    width: float = 30.0
+    width: float = WINDOW_S
     """Seconds that the window covers."""
     left: float = 0.0
     """The moment at the window's left edge."""
     seen: float = 0.0
-    """The latest moment ever shown: what lies behind it stays hidden until it is reached."""
+    """The latest moment ever shown; later ones stay hidden until they are reached."""
     running: bool = True
     speed: float = 1.0
 
@@ -45,13 +48,13 @@ class Playhead:
 
     @property
     def until(self) -> float:
-        """Up to which moment the plots have something to draw."""
+        """The moment up to which the plots have data."""
         return self.t if self.running else max(self.t, min(self.seen, self.right))
 
     def advance(self, now: float, elapsed: float, *, done: bool) -> None:
-        """Move on by ``elapsed`` seconds of wall time; the session has reached ``now``.
+        """Advance by ``elapsed`` seconds of wall time; the session has reached ``now``.
 
-        ``done`` says that nothing will come after ``now``: there it stops.
+        With ``done`` nothing follows after ``now``, and it stops there.
         """
         if not self.running or (self.t > now and not done):
             return
@@ -60,7 +63,7 @@ class Playhead:
             self.running = False
 
     def toggle(self, now: float) -> None:
-        """Stop where it is, or run again: to the session's head when live, on when recorded."""
+        """Stop, or run again: a live session jumps to its head, a recorded one continues."""
         self.running = not self.running
         if self.running:
             if self.recorded and self.t >= now:
@@ -69,16 +72,16 @@ class Playhead:
                 self._go(now)
 
     def scrub(self, seconds: float, now: float) -> None:
-        """Stop and move by ``seconds``, within what there is."""
+        """Stop and move by ``seconds``, within the session."""
         self.jump(self.t + seconds, now)
 
     def jump(self, t: float, now: float) -> None:
-        """Stop at ``t``, or as near as there is."""
+        """Stop at ``t``, or the nearest moment of the session."""
         self.running = False
         self._go(min(max(t, 0.0), now))
 
     def zoom(self, steps: int, now: float) -> None:
-        """Show less (positive ``steps``) or more, at most the whole session."""
+        """Zoom in (positive ``steps``) or out, at most to the whole session."""
         at = min(range(len(WIDTHS)), key=lambda i: abs(WIDTHS[i] - self.width))
         whole = next((i for i, width in enumerate(WIDTHS) if width >= now), len(WIDTHS) - 1)
         share = (self.t - self.left) / self.width
@@ -91,7 +94,7 @@ class Playhead:
             self.left = self._page(self.t)
         else:
             left = max(0.0, math.floor((self.t - share * width) / quarter + 0.5) * quarter)
-            # What was not seen yet is empty, and has no more than a quarter.
+            # The part not seen yet is empty, and at most a quarter.
             self.left = min(left, self._page(self.seen))
             self._go(self.t)
 

@@ -1,4 +1,4 @@
-"""The main screen: the network, what flows, plots on one time axis, what happened.
+"""The main screen: the network, a table of traffic, plots on one time axis, and events.
 
 ::
 
@@ -8,7 +8,7 @@
      s2 ■ ─┘         61/100 pkt           └─ ■ d2    ■ 2    reno     41  97 ms  4.4 Mbit/s   9
     cwnd segments    ● 87 ■ 41    queue packets    61    RTT ms          ● 98 ■ 97
      100┤                          100┤┄┄┄┄┄┄┄┄┄┄┄┄┄┄     100┤
-        │ one colour and mark         │ limit as a line      │ srtt, ping, base RTT
+        │ one colour and glyph         │ limit as a line      │ srtt, ping, base RTT
        0└──┴00:10────┴00:20──        0└──┴00:10────┴00:     0└──┴00:10────┴00:20──
     ▁open ▂dis ▄cwr ▆rec █loss     events
     ●1   ▁▁▁▁▁▁▁▆▁▁▁▁▁▁▁▄▁▁▁       00:31 ┊ flow 1 switches reno → cubic
@@ -36,31 +36,32 @@ from ccplay.ui.actions.lab import LabActions
 from ccplay.ui.actions.look import LookActions
 from ccplay.ui.actions.playback import PlaybackActions
 from ccplay.ui.actions.saving import SavingActions
+from ccplay.ui.actions.undoing import UndoActions
 from ccplay.ui.cells.compositor import SheetCompositor
 from ccplay.ui.cells.painter import Painter
 from ccplay.ui.cells.sheet import Row, Sheet
 from ccplay.ui.marks import Marks
 from ccplay.ui.panels import banner, flows, footer, header, log, network, receiver, ribbon
-from ccplay.ui.playhead import Playhead
+from ccplay.ui.playhead import WINDOW_S, Playhead
 from ccplay.ui.plots.band import Band
 from ccplay.ui.plots.ghosts import Choice, Ghosts
 from ccplay.ui.plots.theory import Overlay
 from ccplay.ui.view import View
 
 LEAST = (80, 24)
-"""The smallest terminal that all parts fit in."""
+"""Smallest terminal that all parts fit into."""
 
 _NUMBERS_HZ = 4.0
-"""Numbers change no oftener, or nobody could read them."""
+"""Shortest time between changes of numbers, so that they can be read."""
 
 _SHEETS = ("header", "banner", "network", "flows", "ribbon", "events", "footer", "too-small")
 
-_VALUES = "Values of algorithms in place of RTT (V backwards)"
+_VALUES = "Variables of algorithms in place of RTT (V backwards)"
 
 LIVE_ONLY = ("dialog", "mark", "stop", "capture", "trace")
 
 
-class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, Painter):
+class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, UndoActions, Painter):
     """Draws the session at the playhead; asks for commands and never assumes their success."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -68,21 +69,23 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, Painte
         Binding("f", "dialog('FlowDialog')", "New flow", id="flow", priority=True),
         Binding("w", "dialog('DownloadDialog')", "Download", id="download", priority=True),
         Binding("p", "dialog('PingDialog')", "Ping", id="ping", priority=True),
-        Binding("u", "dialog('UdpDialog')", "Cross traffic by UDP", id="udp", priority=True),
+        Binding("u", "dialog('UdpDialog')", "UDP cross traffic", id="udp", priority=True),
         Binding("n", "dialog('ShortFlowsDialog')", "Short flows", id="short-flows", priority=True),
         Binding(
             "c", "dialog('CongestionDialog')", "Congestion control", id="congestion", priority=True
         ),
         Binding("q", "dialog('QueueDialog')", "Queue discipline", id="queue", priority=True),
         Binding("l", "dialog('LinkDialog')", "Link", id="link", priority=True),
-        Binding("k", "capture", "Capture packets; stop", id="capture", priority=True),
-        Binding("h", "trace", "Trace every ACK; end that", id="trace"),
-        Binding("m", "mark", "Mark; change a mark", id="mark", priority=True),
+        Binding("k", "capture", "Capture packets, or stop", id="capture", priority=True),
+        Binding("h", "trace", "Trace every ACK, or stop", id="trace"),
+        Binding("m", "mark", "Set or change a mark", id="mark", priority=True),
         Binding("enter", "put_mark", "Put the mark here", id="put-mark"),
         Binding("escape", "leave_mark", "Leave the mark where it was", id="leave-mark"),
         Binding("g", "ghost", "Ghost", id="ghost", priority=True, tooltip="Earlier run as a ghost"),
-        Binding("x", "stop", "Stop what is selected", id="stop"),
-        Binding("space", "freeze", "Freeze, pause, go on", id="freeze"),
+        Binding("x", "stop", "Stop the selected traffic", id="stop"),
+        Binding("z", "undo", "Undo your last change", id="undo"),
+        Binding("Z", "redo", "Redo what you undid", id="redo"),
+        Binding("space", "freeze", "Freeze, pause, continue", id="freeze"),
         Binding("left", "scrub(-1)", "Back in time", id="back"),
         Binding("right", "scrub(1)", "Forward in time", id="forward"),
         Binding("shift+left", "scrub_far(-1)", "Far back in time", id="far-back"),
@@ -96,13 +99,13 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, Painte
         Binding("down,tab", "select_flow(1)", "Next in the table", id="next-flow"),
         Binding("up,shift+tab", "select_flow(-1)", "Previous in the table", id="previous-flow"),
         Binding("b", "other_queue", "Next observed queue", id="way-back"),
-        Binding("v", "variable(1)", "Values of algorithms", id="variable", tooltip=_VALUES),
+        Binding("v", "variable(1)", "Variables of algorithms", id="variable", tooltip=_VALUES),
         Binding("V", "variable(-1)", id="variable-before"),
         Binding("t", "next_look", "Next theme", id="theme"),
         Binding("a", "ascii", "ASCII on and off", id="ascii"),
         Binding("r", "receiver", "Receiver's table or events", id="receiver"),
         Binding("y", "theory", "Theory: W(t) and Reno's line", id="theory"),
-        Binding("s", "picture", "Save a picture (SVG)", id="picture"),
+        Binding("s", "picture", "Save a picture (SVG, PNG)", id="picture"),
         Binding("S", "save_scenario", "Save as scenario", id="scenario", priority=True),
         Binding("question_mark", "help", "Help", id="help"),
     ]
@@ -114,6 +117,7 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, Painte
         start_at: float = 0.0,
         speed: float = 1.0,
         fps: float = 10.0,
+        window: float = WINDOW_S,
         ghost: Path | None = None,
         lab_words: Sequence[str] = (),
     ) -> None:
@@ -124,12 +128,15 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, Painte
         self.ghosts = Ghosts(session.state)
         self.overlay = Overlay()
         self._first_ghost = Choice(ghost) if ghost else None
-        self.playhead = Playhead(recorded=session.recorded, t=start_at, speed=speed)
+        self.clock: Callable[[], float] = time.monotonic
+        """What the playhead moves by, in seconds."""
+        recorded = session.recorded
+        self.playhead = Playhead(recorded=recorded, t=start_at, width=window, speed=speed)
         self._fps = fps
         self._sheets = {name: Sheet(id=name) for name in _SHEETS}
         self._bands = {name: Horizontal(id=name) for name in ("top", "bottom")}
         self.plots = Band(id="plots")
-        self._drawn_at = time.monotonic()
+        self._drawn_at = 0.0
         self._numbers_at = 0.0
         self._told = 0
         self._ribbon = ribbon.Ribbon()
@@ -155,16 +162,17 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, Painte
         """Begin to draw."""
         self.playhead.scrub(0, self.playhead.t)
         self.playhead.running = True
+        self._drawn_at = self.clock()
         self.set_interval(1 / self._fps, self.draw)
         if self._first_ghost is not None:
             self.lay(self._first_ghost)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Give every part its place."""
+        """Place every part."""
         self.lay_out(*event.size)
 
     def lay_out(self, width: int, height: int) -> None:
-        """Give every part its place on a terminal of ``width`` by ``height`` cells."""
+        """Place every part on a terminal of ``width`` by ``height`` cells."""
         self.set_class(width < LEAST[0] or height < LEAST[1], "-small")
         table = 58 if width >= 112 else 38
         self._bands["top"].styles.height = max(min((height - 4) // 4, network.height(self.view)), 5)
@@ -177,14 +185,14 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, Painte
         self._sheets["events"].styles.width = width - third
 
     def on_sheet_emptied(self) -> None:
-        """Fill a part that has got another size."""
+        """Redraw a part whose size has changed."""
         self.redraw()
 
     # --- drawing ----------------------------------------------------------------------------
 
     def draw(self) -> None:
-        """Move the playhead on and draw what changed."""
-        now = time.monotonic()
+        """Advance the playhead and draw the changes."""
+        now = self.clock()
         self.playhead.advance(self.session.state.now, now - self._drawn_at, done=self.session.done)
         self._drawn_at = now
         if not self.is_current:
@@ -195,7 +203,7 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, Painte
             self._laid_out = shown
             self.lay_out(*self.size)
         if self.view.unread:
-            # There is nothing of that moment to draw, and reading alone is faster.
+            # There is nothing to draw at that moment, and reading alone is faster.
             self._show("header", lambda width, _: header.rows(self.view, width))
             self.paint()
             return
@@ -207,7 +215,7 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, Painte
         self._tell()
 
     def _take_over(self, state: LabState) -> None:
-        """Draw from another state: all was read of what there was a glimpse of."""
+        """Draw from another state: the whole recording replaces the glimpse."""
         self._state = self.ghosts.state = state
         self._ribbon = ribbon.Ribbon()
 
@@ -215,7 +223,7 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, Painte
         """Draw at once, numbers too: a key was pressed."""
         if self.is_current and self.is_mounted:
             self._choose()
-            self._numbers_at = time.monotonic()
+            self._numbers_at = self.clock()
             self._draw_numbers(self.view)
             self._draw_plots(self.view)
             self.paint()
@@ -249,12 +257,12 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, Painte
             sheet.show(rows(sheet.width, sheet.height))
 
     def _choose(self) -> bool:
-        """Keep the selection on something that is in the table; say whether it moved."""
+        """Keep the selection on a row of the table; return whether it moved."""
         before, self.selected = self.selected, selection.kept(self.view)
         return self.selected != before
 
     def _tell(self) -> None:
-        """Raise a toast for what failed since the last time, and for where files are."""
+        """Raise a toast for each new failure and each new file."""
         fresh = self.session.state.log[self._told :]
         self._told += len(fresh)
         if not self.session.recorded:
@@ -267,7 +275,7 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, Painte
     # --- keys -------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Leave out what can have no effect."""
+        """Omit keys without an effect."""
         del parameters
         if action in LIVE_ONLY:
             return self.session.live

@@ -1,4 +1,4 @@
-"""What of the table can be selected, and how that is stopped."""
+"""The selection in the table, and the command that stops it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ccplay.ui.view import View
 
 
 def choices(view: View) -> dict[str, Traffic]:
-    """Return what stands in the table by name, top down; of several of a name the first."""
+    """Return the rows of the table by name, from the top; the first of each name."""
     found: dict[str, Traffic] = {}
     for each in (*view.listed(), *view.others()):
         found.setdefault(each.name, each)
@@ -17,12 +17,12 @@ def choices(view: View) -> dict[str, Traffic]:
 
 
 def selection(view: View) -> Traffic | None:
-    """Return what is selected, None where nothing is."""
+    """Return the selected row, None if there is none."""
     return choices(view).get(view.selected or "")
 
 
 def beside(view: View, steps: int) -> str | None:
-    """Return the name so many lines below what is selected, round and round."""
+    """Return the name some lines below the selection, wrapping around."""
     names = list(choices(view))
     if not names:
         return None
@@ -32,14 +32,14 @@ def beside(view: View, steps: int) -> str | None:
 
 
 def kept(view: View) -> str | None:
-    """Return what is selected as long as it is in the table, then the first flow there."""
+    """Return the selection while it is in the table, then the first flow."""
     if view.selected in choices(view):
         return view.selected
     return next((flow.name for flow in view.listed()), None)
 
 
 def stop(traffic: Traffic) -> StopTraffic:
-    """Return what stops it."""
-    # Of a flow with several streams each is in the table.
+    """Return the command that stops it."""
+    # Each stream of a flow is in the table.
     name = traffic.parent if isinstance(traffic, Flow) else traffic.name
     return KINDS[traffic.kind].stopping(name)

@@ -1,4 +1,4 @@
-"""The terminal under the screen: it may stall, go away or be left, and the lab goes on or ends."""
+"""The terminal under the screen: it may stall, close or be left, and the lab continues or ends."""
 
 from __future__ import annotations
 
@@ -24,24 +24,25 @@ _CHUNK = 1 << 12
 _ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 _PATIENCE_S = 0.25
-"""How long a terminal may take to write what waits, before it is taken to be stalled."""
+"""Seconds that a terminal may take to write waiting output before it counts as stalled."""
 
 _INPUT_S = 0.1
-"""How often the input thread sees whether it is to end, and whether a lone Escape was a key."""
+"""Seconds between checks of the input thread whether to end, and whether a lone Escape was a
+key."""
 
 _FOREGROUND_S = 0.2
-"""How often to see whether ``fg`` has followed ``bg``, which nothing tells."""
+"""Seconds between checks whether ``fg`` has followed ``bg``, which nothing reports."""
 
-_PARTING = "ccplay runs on, with lab, timeline and recording; fg shows it again\r\n"
+_PARTING = "ccplay keeps running, with lab, timeline and recording; fg shows it again\r\n"
 
 _CANCEL = b"\x18"
-"""What ends an escape sequence that was cut short: CAN of ECMA-48."""
+"""Ends an escape sequence that was cut short: CAN of ECMA-48."""
 
 
 class Terminal(LinuxDriver):
-    """Reads keys from stdin and draws on stdout, and never makes the event loop wait for either.
+    """Reads keys from stdin and draws on stdout; never blocks the event loop.
 
-    Textual's own waits for ever where a terminal is not read, and reads on where it is gone.
+    Textual's own driver blocks forever on a stalled terminal, and keeps reading from a closed one.
     """
 
     def __init__(
@@ -62,28 +63,28 @@ class Terminal(LinuxDriver):
             lost=lambda: self._soon(self._hang_up),
         )
         self._aside = False
-        """Whether the terminal is the shell's for now."""
+        """Whether the shell has the terminal for now."""
         for number in _ENDING:
             self._loop.add_signal_handler(number, self._leave, number)
         self._loop.add_signal_handler(signal.SIGTSTP, self._step_aside)
         self._loop.add_signal_handler(signal.SIGCONT, self._come_back)
 
     def takes_frame(self) -> bool:
-        """Whether to draw now. After a no, the whole screen is drawn once the terminal can."""
+        """Whether to draw now. After False the whole screen is drawn once the terminal is ready."""
         return not self._aside and self._writer.takes_frame()
 
     def write(self, data: str) -> None:
-        """Have ``data`` written, but never wait."""
+        """Queue ``data`` for writing without waiting."""
         if not self._aside:
             self._writer.put(data.encode(self._encoding, "replace"))
 
     def disable_input(self) -> None:
-        """Read no more keys."""
+        """Stop reading keys."""
         if not self._aside:
             super().disable_input()
 
     def stop_application_mode(self) -> None:
-        """Give the terminal back as it was, even where nobody reads it now."""
+        """Restore the terminal, even if it is stalled now."""
         if self._aside:
             return
         if not self._writer.wait(_PATIENCE_S):
@@ -91,12 +92,12 @@ class Terminal(LinuxDriver):
         super().stop_application_mode()
 
     def close(self) -> None:
-        """Wait, not for long, until all is written."""
+        """Wait briefly until everything is written."""
         self._writer.wait(_PATIENCE_S)
         super().close()
 
     def run_input_thread(self) -> None:
-        """Pass on what is typed, until told to stop or the terminal is gone."""
+        """Pass on keys until told to stop or the terminal is gone."""
         parser = XTermParser(self._debug)
         decode = getincrementaldecoder("utf-8")("replace").decode
         while not self.exit_event.is_set():
@@ -116,21 +117,21 @@ class Terminal(LinuxDriver):
                 self.process_message(message)
 
     def _step_aside(self) -> None:
-        """Leave the terminal to the shell, and go on behind it."""
+        """Leave the terminal to the shell and continue in the background."""
         if self._aside:
             return
         if os.getpgrp() == os.getsid(0):
-            self._app.notify("No shell started ccplay: there is nothing to suspend it to.")
+            self._app.notify("ccplay was not started by a shell, so it can't be suspended.")
             return
         self.stop_application_mode()
         self.write(_PARTING)
         self.close()
         self._aside = True
-        # What started us stops, up to the child that the shell waits for; we take no notice.
+        # The processes above this one stop, up to the shell's child; this one continues.
         os.killpg(0, signal.SIGTSTP)
 
     def _come_back(self) -> None:
-        """Take the terminal again once it is ours: after ``bg`` that may be later, or never."""
+        """Take the terminal back once it is ours: after ``bg`` that may be later, or never."""
         if not self._aside:
             return
         try:
@@ -146,23 +147,23 @@ class Terminal(LinuxDriver):
         self._app.refresh()
 
     def _make_room(self) -> None:
-        """Drop what a stalled terminal has not read, so that it can be given back."""
+        """Drop output that a stalled terminal has not read, so that it can be restored."""
         self._writer.discard()
         with contextlib.suppress(termios.error):
             termios.tcflush(self._drawn_on, termios.TCOFLUSH)
-            # Only stopping and starting wakes a write that waits, and sees that there is room.
+            # Only stopping and starting the output wakes a blocked write.
             termios.tcflow(self._drawn_on, termios.TCOOFF)
             termios.tcflow(self._drawn_on, termios.TCOON)
         self._writer.put(_CANCEL)
 
     def _hang_up(self) -> None:
-        """End as if the kernel had told: it tells only some of the programs on a terminal."""
+        """End as after SIGHUP, which the kernel sends only to some programs on a terminal."""
         self._leave(signal.SIGHUP)
 
     def _leave(self, number: int) -> None:
         self._app.exit(return_code=128 + number)
 
     def _soon(self, call: Callable[[], object]) -> None:
-        """Call from the event loop what a thread asks for, unless it is over."""
+        """Call a function of a thread in the event loop, unless the loop has ended."""
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(call, context=self._context)

@@ -1,4 +1,4 @@
-"""Themes: one TOML file each, those that come with ccplay and the user's own."""
+"""Themes: one TOML file each, those of ccplay and of the user."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ccplay.errors import UsageError
 from ccplay.model.quoting import did_you_mean
 
 DEFAULT = "dark"
-"""The theme where nobody chose one."""
+"""Default theme."""
 
 SCREEN = (
     "background",
@@ -55,16 +55,16 @@ PLOT = (
 """Colours of ``[plot]``: what ccplay draws itself."""
 
 OPTIONAL = {"ghost": "muted"}
-"""Colours of ``[plot]`` that a theme may leave out, and which one stands for them then.
+"""Colours of ``[plot]`` that a theme may omit, and the ones that replace them.
 
-What an earlier run is drawn in lies between its colour of now and ``ghost``.
+The colours of an earlier run lie between those of the present one and ``ghost``.
 """
 
 _FADED = 0.6
-"""So far on the way to ``ghost`` the colours of an earlier run are."""
+"""Share of ``ghost`` in the colours of an earlier run."""
 
 FLOWS = 8
-"""A theme tells at least so many flows apart."""
+"""Least number of colours for flows in a theme."""
 
 CA_STATES = 5
 """Open, Disorder, CWR, Recovery, Loss."""
@@ -79,26 +79,26 @@ class Look:
     name: str
     title: str
     about: str
-    """One line of what it is for."""
+    """Its purpose, in one line."""
     textual_theme: Theme
     flows: tuple[str, ...]
-    """One a flow, at least ``FLOWS``."""
+    """One for each flow, at least ``FLOWS``."""
     colours: Mapping[str, str]
     """By the names in ``PLOT`` and ``OPTIONAL``."""
     ca_states: tuple[str, ...]
     """Open, Disorder, CWR, Recovery, Loss."""
 
     def faded(self, colour: str) -> str:
-        """Return the colour that stands for ``colour`` in an earlier run."""
+        """Return the colour of an earlier run in place of ``colour``."""
         return _mixed(colour, self.colours["ghost"], _FADED)
 
 
 def load_looks(
     complain: Callable[[str], None] | None = None, folders: Iterable[Path] | None = None
 ) -> dict[str, Look]:
-    """Return the themes by name: the default first, a user's own file wins over one of ours.
+    """Return the themes by name, the default first; the user's files override ccplay's.
 
-    A file that is no theme is told to ``complain`` (standard error where None) and left out.
+    A file that is no theme is reported to ``complain`` (standard error if None) and ignored.
     """
     complain = complain or (lambda message: print(message, file=sys.stderr))
     if folders is None:
@@ -113,13 +113,13 @@ def load_looks(
 
 
 def read_look(path: Path) -> Look:
-    """Read one theme. Raises ``UsageError`` with the file, the place and what was meant."""
+    """Read one theme. Raises ``UsageError`` with the file, the place and a suggestion."""
     try:
         with path.open("rb") as file:
             content = tomllib.load(file)
         return _look(path.stem, content)
     except (OSError, ValueError) as error:
-        raise UsageError(f"theme {path}: {error}; it is left out") from None
+        raise UsageError(f"theme {path}: {error}; it is ignored") from None
 
 
 def _look(name: str, content: dict[str, Any]) -> Look:
@@ -148,7 +148,7 @@ def _look(name: str, content: dict[str, Any]) -> Look:
 
 
 def _theme(name: str, dark: bool, colours: dict[str, str], muted: str) -> Theme:
-    # Textual derives pale greys for these, below a contrast of 4.5.
+    # Textual would derive pale greys for these, below a contrast of 4.5.
     return Theme(
         name=name,
         dark=dark,

@@ -1,4 +1,4 @@
-"""What every panel is drawn from: the session at the playhead's moment, the look, the choice."""
+"""The view that panels are drawn from: the session at the playhead's moment, look and choices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ccplay.ui.plots.ghosts import Ghost
 from ccplay.ui.themes import Look
 
 LINGER_S = 10.0
-"""So long what has ended stays in the table, to be read."""
+"""Seconds for which ended traffic stays in the table."""
 
 
 @dataclass(slots=True)
@@ -32,21 +32,21 @@ class View:
     selected: str | None = None
     """The flow that keys act on."""
     observed: int = 0
-    """Which of the observed queues is shown, counted on round and round."""
+    """Number of the observed queue that is shown, wrapping around."""
     variable: str | None = None
-    """What of algorithms' own the right-hand plot shall show; None is RTT."""
+    """Variable in the right-hand plot; None is RTT."""
     ghost: Ghost | None = None
-    """What lies under the session."""
+    """The ghost under the session."""
     reading: str = ""
-    """What is being read to lie there, and how far; empty where nothing is."""
+    """The ghost being read, with its progress; empty if none is."""
     theory: Theory | None = None
-    """What lies over the selected flow's cwnd; None where nothing shall."""
+    """The theory over the selected flow's cwnd; None if it is off."""
     notice: str = ""
-    """What a person should know of what they do now; empty where that is as always."""
+    """A notice about the current action; usually empty."""
 
     @property
     def state(self) -> LabState:
-        """Everything known of the session, also what lies after the moment shown."""
+        """The state of the whole session, including later moments than the one shown."""
         return self.session.state
 
     @property
@@ -61,7 +61,7 @@ class View:
 
     @property
     def network(self) -> Network | None:
-        """What was built, None before that is known."""
+        """The network, None before it is known."""
         return self.state.hello.network if self.state.hello else None
 
     @property
@@ -75,13 +75,13 @@ class View:
         return self.observed_in(self.network)
 
     def observed_in(self, network: Network | None) -> str | None:
-        """Return the link in the place of the one shown, of this network or another."""
+        """Return the link at the place of the shown one, in this network or another."""
         links = network.observed if network else []
         return links[self.observed % len(links)] if links else None
 
     @property
     def ends(self) -> tuple[str, str]:
-        """Source and destination of the selected flow, else of the first one, else of the network.
+        """Source and destination of the selected flow, or of the first one, or of the network.
 
         Both are empty before the network is known.
         """
@@ -100,12 +100,12 @@ class View:
 
     @property
     def setting(self) -> LinkChanged | None:
-        """What the link that is shown does at the moment shown."""
+        """The setting of the shown link at the moment shown."""
         return self.state.link_at(self.link, self.t) if self.link else None
 
     @property
     def unread(self) -> bool:
-        """Whether a recording is read, and not yet up to the moment shown."""
+        """Whether a recording is still being read, before the moment shown."""
         session = self.session
         read = session.known_from <= self.t <= session.state.now
         return session.recorded and not session.done and not read
@@ -115,31 +115,31 @@ class View:
         return self.look.colours[name]
 
     def number(self, name: str) -> int:
-        """Return the place of a flow, from 0, by which it has its colour and its mark."""
+        """Return the number of a flow, from 0, which selects its colour and glyph."""
         return self.state.places[name]
 
     def flow_ink(self, name: str) -> str:
         """Return the colour of a flow."""
         return self.look.flows[self.number(name) % len(self.look.flows)]
 
-    def flow_mark(self, name: str) -> str:
-        """Return the mark of a flow."""
-        return self.glyphs.flow_mark(self.number(name))
+    def flow_glyph(self, name: str) -> str:
+        """Return the glyph of a flow."""
+        return self.glyphs.flow_glyph(self.number(name))
 
     def running(self) -> list[Flow]:
         """Return the flows, downloads included, that run at the moment shown."""
         return [each for each in self.state.flows.values() if _runs(each, self.t)]
 
     def listed(self) -> list[Flow]:
-        """Return the flows of the table: those that run, and those that ended just now."""
+        """Return the flows of the table: those that run, and those that have just ended."""
         return [each for each in self.state.flows.values() if _runs(each, self.t, LINGER_S)]
 
     def pings(self) -> list[Ping]:
-        """Return the pings that run, or ended just now."""
+        """Return the pings that run or have just ended."""
         return [each for each in self.state.of(Ping).values() if _runs(each, self.t, LINGER_S)]
 
     def others(self) -> list[Traffic]:
-        """Return what else the table lists below the flows, kind by kind, pings last."""
+        """Return the other rows below the flows, kind by kind, pings last."""
         listed = [
             each
             for each in self.state.traffic.values()
@@ -155,7 +155,7 @@ class View:
 
     @property
     def shift(self) -> float | None:
-        """Seconds from the ghost's moments to those of the session; None where none is seen."""
+        """Seconds from the ghost's moments to the session's; None without a visible ghost."""
         return self.ghost.shift(self.state) if self.ghost else None
 
     def ghost_ink(self, name: str) -> str:
@@ -173,11 +173,11 @@ class View:
 
 
 def tracing_problem(state: LabState) -> str:
-    """Say why no flow can be traced here, and what to do; empty where it can."""
+    """Return why flows can't be traced here, with the remedy; empty if they can."""
     points = state.hello.capabilities.tracepoints if state.hello else []
     probe = next((each for each in points if each.name == "tcp_probe"), None)
     if probe is None:
-        return "this lab knows no tracepoints; update ccplay there"
+        return "this lab does not support tracing; update ccplay there"
     return "" if probe.available else f"{probe.name}: {probe.reason} ({probe.remedy})"
 
 

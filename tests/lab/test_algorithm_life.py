@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from ccplay.assets import ALGORITHMS, algorithms, find_tool
-from ccplay.bpf.own_files import own_algorithms
+from ccplay.bpf.custom_files import custom_algorithms
 from ccplay.bpf.support import lack
 from ccplay.errors import UsageError
 from ccplay.model.commands import Build, SetCongestionControl, SetLink
@@ -202,7 +202,7 @@ async def test_one_that_was_refused_is_looked_at_again_when_it_is_saved(tmp_path
         path.write_text(source.replace(undo, "return rubbish(sk);"))
         await lab.until(lambda state: said(state, "can't be used yet", "'rubbish'"))
         path.write_text(source)
-        await lab.until(lambda state: said(state, "was saved, and can be chosen now"))
+        await lab.until(lambda state: said(state, "was saved and can be chosen now"))
         lab.send(StartFlow(flow="1", cc=called(path)))
         await lab.until(lambda state: "1" in state.flows and state.flows["1"].acked)
         path.write_text(source)
@@ -227,7 +227,7 @@ async def test_saving_the_file_swaps_it_under_a_running_flow(tmp_path: Path) -> 
         assert lab.state.hello.capabilities.congestion_controls[0].name == name
         (before,) = in_kernel(path)
         path.write_text(source.replace("return max(cwnd * KEPT", "return nonsense(cwnd * KEPT"))
-        await lab.until(lambda state: any("goes on as it was" in e.text for e in state.log))
+        await lab.until(lambda state: any("keeps the old version" in e.text for e in state.log))
         assert in_kernel(path) == [before]
         # A window of 4 whatever happens: 4 segments an RTT of 20 ms are a fifth of the rate.
         path.write_text(
@@ -257,7 +257,7 @@ def test_a_rootless_lab_says_why_it_has_none() -> None:
 
 def test_names_that_linux_has_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="Linux has a congestion control 'vegas'"):
-        own_algorithms([tmp_path / "vegas.bpf.c"])
+        custom_algorithms([tmp_path / "vegas.bpf.c"])
 
 
 @needs_bpf

@@ -40,7 +40,7 @@ class Measured(dict[str, Any]):
 
 async def run(*cases: str) -> dict[str, Any]:
     chosen = [word for case in cases for word in ("--case", case)]
-    argv = [sys.executable, "-m", "ccplay", "run", "bufferbloat", "--json", *chosen]
+    argv = [sys.executable, "-m", "ccplay", "run", "bufferbloat", "--json", "--jobs", "3", *chosen]
     process = await asyncio.create_subprocess_exec(
         *argv, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
     )

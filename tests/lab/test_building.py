@@ -77,7 +77,7 @@ def test_an_endless_loop_is_refused_in_few_words(tmp_path: Path) -> None:
 def test_a_mistake_is_told_before_anything_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(texts, "own_algorithms", set())
+    monkeypatch.setattr(texts, "custom_algorithms", set())
     source, scenario = tmp_path / "mine.bpf.c", tmp_path / "x.toml"
     source.write_text(TEMPLATE.replace(CUT, "return nonsense(cwnd);"))
     scenario.write_text(

@@ -190,7 +190,7 @@ async def test_rate_and_queues_change_under_classes() -> None:
             "under study and can't be unlimited",
             "a class needs a name of its own, not 'bulk'",
             "the shares add up to 110%",
-            "has no rate that classes could share",
+            "has no rate for classes to share",
         ):
             await lab.until(lambda state, text=text: any(text in e.text for e in state.log))  # type: ignore[misc]
 

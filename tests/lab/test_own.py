@@ -211,7 +211,7 @@ async def test_what_can_not_be_built_or_loaded_leaves_the_flow_as_it_was(tmp_pat
             source.write_text(TEMPLATE.replace(GROWTH, text))
             await lab.until(lambda state: errors(state, told))  # noqa: B023 - awaited at once
             (said,) = errors(lab.state, told)
-            assert said.startswith("mine goes on as it was: ")
+            assert said.startswith("mine keeps the old version: ")
             assert f"mine.bpf.c:{line}" in said
             await lab.until(lambda _: flow.acked > acked)  # noqa: B023 - as above
             assert (flow.cc, flow.running) == ("mine", True)

@@ -113,4 +113,4 @@ async def test_a_session_by_hand_runs_again(tmp_path: Path) -> None:
     assert [each.command for each in case.timeline] == [said(each.command) for _, each in played]
     code, talk = await ccplay("script", recording, "--to", twice)
     assert code == 2
-    assert "exists already" in talk
+    assert "already exists" in talk

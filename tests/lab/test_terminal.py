@@ -111,9 +111,9 @@ def nothing_is_left_of(run: Run) -> None:
 
 def stall(shown: OnTerminal, run: Run) -> None:
     """Read until the first steps are drawn, then no more, until the last is recorded."""
-    shown.read_until(b"step 0")
+    shown.read_until_shown("step 0")
     shown.type(SYNCHRONISED)
-    shown.read_until(b"step 1")
+    shown.read_until_shown("step 1")
     # Other themes: whole screens, more than the kernel keeps for a terminal.
     shown.type(b"tttt")
     until(lambda: run.has_played(STEPS - 1))
@@ -143,10 +143,10 @@ def test_a_closed_terminal_ends_screen_and_lab(run: Run, parent: str, state: str
         if state == "stalled":
             stall(shown, run)
         elif state != "starting":
-            shown.read_until(b"step 0")
+            shown.read_until_shown("step 0")
         if state == "asking":
             shown.type(b"f")
-            shown.read_until(b"Start a flow")
+            shown.read_until_shown("Start a flow")
         shown.hang_up()
         nothing_is_left_of(run)
         shown.ended(ENDS_S)
@@ -215,10 +215,10 @@ def test_ctrl_z_gives_the_terminal_to_the_shell_while_the_lab_goes_on(
 @physical
 def test_a_screen_whose_lab_was_killed_is_no_success(run: Run) -> None:
     with on_terminal(run.argv, environment={MARKER: run.marker}) as shown:
-        shown.read_until(b"step 0")
+        shown.read_until_shown("step 0")
         (unshare,) = victims(run.marker, "unshare")
         unshare.kill()
-        shown.read_until(b"(^q)")
+        shown.read_until_shown("(^q)")
         shown.type(b"\x11")
         code, rest = shown.ended(ENDS_S)
     assert code == 5
@@ -228,7 +228,7 @@ def test_a_screen_whose_lab_was_killed_is_no_success(run: Run) -> None:
 @physical
 def test_a_lab_that_hangs_is_not_waited_for(run: Run) -> None:
     with on_terminal(run.argv, environment={MARKER: run.marker}) as shown:
-        shown.read_until(b"step 0")
+        shown.read_until_shown("step 0")
         for process in victims(run.marker, "lab"):
             process.suspend()
         shown.type(b"\x11")

@@ -8,6 +8,7 @@ failure are printed at the end; the exit code is 1 where there was a failure.
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import shutil
 import sys
@@ -36,6 +37,8 @@ def main() -> int:
     tally = Tally(random.randrange(10**6) if arguments.seed is None else arguments.seed)
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
     folder = Path(tempfile.mkdtemp(prefix="ccplay-soak-"))
+    # Sessions are recorded automatically: never among the user's own.
+    os.environ["XDG_STATE_HOME"] = str(folder / "state")
     try:
         _soak(tally, folder, arguments.minutes * 60, arguments.session)
     except KeyboardInterrupt:

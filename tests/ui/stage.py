@@ -26,6 +26,7 @@ class Lab:
 
     state: LabState
     live: bool = True
+    undoable: str = ""
     sent: list[AnyCommand] = field(default_factory=list)
 
     def send(self, command: AnyCommand) -> None:
@@ -77,6 +78,12 @@ class Backdrop(Screen[None]):
 
     def ask(self, command: AnyCommand) -> None:
         self.session.send(command)
+
+    def undo_offers(self) -> tuple[()]:
+        return ()
+
+    def ghost_offers(self) -> tuple[()]:
+        return ()
 
     def action_freeze(self) -> None:
         self.done.append("freeze")

@@ -279,7 +279,7 @@ async def test_bad_input_says_why_and_stays() -> None:
             f'"{"9" * 57}..." is not a rate such as "10 Mbit/s"',
         ),
         (LinkDialog, "9 k b i t / s", "must be from 100 kbit/s to 1 Gbit/s, not 9 kbit/s"),
-        (LinkDialog, "0 k b i t / s", '"0kbit/s" moves nothing; for no limit write "unlimited"'),
+        (LinkDialog, "0 k b i t / s", '"0kbit/s" is no rate; for no limit write "unlimited"'),
     ],
     ids=lambda value: value[:20] if isinstance(value, str) else None,
 )
@@ -351,7 +351,7 @@ async def test_a_host_does_not_talk_to_itself() -> None:
         await pilot.press("tab", "left", "left", "enter")
         await pilot.pause()
         assert app.answers == []
-        assert "s1 can't talk to itself" in str(app.screen.query_one("#complaint").render())
+        assert "s1 can't send to itself" in str(app.screen.query_one("#complaint").render())
 
 
 async def test_a_link_that_was_never_set_says_in_words_that_it_does_nothing() -> None:

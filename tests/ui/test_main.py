@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import sys
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -22,6 +25,11 @@ from ccplay.model.traffic_commands import StartFlow, StopFlow
 from ccplay.session.session import Session
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.cells.sheet import Sheet
+from ccplay.ui.pictures import files
+from ccplay.ui.pictures.cells import frame_of
+from ccplay.ui.pictures.files import stem
+from ccplay.ui.pictures.png import png
+from ccplay.ui.pictures.svg import svg
 from ccplay.ui.plots.canvas import Canvas
 from ccplay.ui.plots.table import plot_at
 from ccplay.ui.screen import MainScreen
@@ -198,30 +206,86 @@ async def test_all_keys_at_any_time() -> None:
             await until(pilot, lambda: isinstance(app.screen, MainScreen))
 
 
-async def test_s_saves_a_picture(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def files_in(folder: Path) -> list[str]:
+    return [each.name for each in folder.iterdir()]
+
+
+async def saved(pilot: Pilot[int], folder: Path, *names: str) -> None:
+    """Wait until these pictures are there: a thread draws them."""
+    await until(pilot, lambda: all((folder / name).exists() for name in names))
+
+
+async def test_s_saves_what_is_seen_as_svg_and_png(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    async with playing(live()) as (_, pilot):
+    async with playing(live()) as (app, pilot):
+        await pilot.press("space")
+        await pilot.pause()
+        name, frame = stem(app.main.playhead.t), frame_of(app)
         await pilot.press("s")
-        assert [each.suffix for each in tmp_path.iterdir()] == [".svg"]
+        await saved(pilot, tmp_path, f"{name}.svg", f"{name}.png")
+        assert (tmp_path / f"{name}.svg").read_text() == svg(frame, "ccplay")
+        assert (tmp_path / f"{name}.png").read_bytes() == png(frame)
+        await until(pilot, lambda: len(app._notifications) == 2)
+        said = [each.message for each in app._notifications]
+        assert said == [f"saved {name}.svg", f"saved {name}.png"]
+
+
+async def test_the_screen_does_not_wait_for_a_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    go_on = threading.Event()
+
+    def slow(_: object) -> bytes:
+        assert go_on.wait(DEADLINE_S)
+        return b"drawn"
+
+    monkeypatch.setattr(files, "DRAWN", {".png": slow})
+    async with playing(live()) as (app, pilot):
+        await pilot.press("s", "space")
+        await until(pilot, lambda: not app.main.playhead.running)
+        assert not files_in(tmp_path)
+        go_on.set()
+        await until(pilot, lambda: len(app._notifications) == 1)
+    assert len(files_in(tmp_path)) == 1
 
 
 async def test_a_picture_is_never_written_over_anything(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its name can be told beforehand, and the folder may be one that others may write to."""
     monkeypatch.chdir(tmp_path)
-    async with playing(live()) as (_, pilot):
-        await pilot.press("space", "s")
-        (picture,) = tmp_path.iterdir()
-        drawn = picture.read_text()
-        assert drawn.startswith("<svg")
-        picture.unlink()
-        picture.symlink_to("precious")
+    async with playing(live()) as (app, pilot):
+        await pilot.press("space")
+        name = stem(app.main.playhead.t)
         (tmp_path / "precious").write_text("mine")
+        for suffix in (".svg", ".png"):
+            (tmp_path / f"{name}{suffix}").symlink_to("precious")
         await pilot.press("s")
+        await saved(pilot, tmp_path, f"{name}-2.svg", f"{name}-2.png")
         assert (tmp_path / "precious").read_text() == "mine"
-        assert (tmp_path / f"{picture.stem}-2.svg").read_text().startswith("<svg")
-        assert len([*tmp_path.iterdir()]) == 3
+        assert (tmp_path / f"{name}-2.svg").read_text().startswith("<svg")
+        assert (tmp_path / f"{name}-2.png").read_bytes().startswith(b"\x89PNG")
+        assert len(files_in(tmp_path)) == 5
+
+
+async def test_a_picture_that_can_not_be_saved_is_told_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    async with playing(live()) as (app, pilot):
+        folder.rmdir()
+        await pilot.press("s")
+        await until(pilot, lambda: len(app._notifications) == 2)
+        first, second = (each.message for each in app._notifications)
+        assert first.startswith("can't save ccplay-")
+        assert first.endswith("s.svg: No such file or directory")
+        assert "a PNG needs Pillow" in second
 
 
 async def test_ascii_is_ascii() -> None:

@@ -89,7 +89,7 @@ async def test_what_no_flow_in_the_window_tells_gives_way_to_rtt() -> None:
 async def test_v_says_where_there_is_nothing_to_draw() -> None:
     async with playing(SyntheticSource(stream(seconds=20.0)), start_at=12.0) as (app, pilot):
         await pilot.press("v")
-        assert [each.message for each in app._notifications] == ["cubic tells no values of its own"]
+        assert [each.message for each in app._notifications] == ["cubic reports no variables"]
         assert "RTT ms" in title(app)
 
 

@@ -34,7 +34,7 @@ async def test_a_fourth_plot_stands_beside_the_others_and_goes_again() -> None:
         band = app.main.plots
         offers = {text: (what, run) for text, what, run in band.offers(app.main.view)}
         what, run = offers["plot: goodput"]
-        assert what.startswith("beside the others")
+        assert what.startswith("next to the others")
         run()
         await pilot.pause()
         app.main.redraw()

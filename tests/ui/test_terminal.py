@@ -55,7 +55,7 @@ def test_a_recording_that_ends_in_rubbish_is_no_success(tmp_path: Path) -> None:
     cut = tmp_path / "cut.ccplay"
     cut.write_bytes(b"".join(RECORDING.read_bytes().splitlines(keepends=True)[:200]) + b"oh!\n")
     with on_terminal([*REPLAY[:-1], str(cut)]) as shown:
-        shown.read_until(b"^q")
+        shown.read_until_shown("^q")
         shown.type(b"\x11")
         code, rest = shown.ended(PATIENCE_S)
     assert code == 4
@@ -84,7 +84,7 @@ def test_nobody_can_suspend_to_a_shell_that_is_not_there() -> None:
     with on_terminal(REPLAY) as shown:
         shown.read_until(b"events")
         shown.type(b"\x1a")
-        shown.read_until(b"No shell started ccplay")
+        shown.read_until(b"ccplay was not started by a shell")
         shown.type(b"\x11")
         assert shown.ended(PATIENCE_S)[0] == 0
 

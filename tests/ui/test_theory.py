@@ -173,7 +173,7 @@ async def test_a_frame_without_news_repaints_nothing_and_theory_is_kept() -> Non
 async def test_without_a_flow_there_is_nothing_to_lay() -> None:
     async with playing(live(stream(busy=False))) as (app, pilot):
         await pilot.press("y")
-        assert told(app) == ["No flow is selected: theory needs one."]
+        assert told(app) == ["No flow is selected: select one with ↑↓ to see theory."]
 
 
 async def test_bbr_follows_neither() -> None:

@@ -67,7 +67,7 @@ async def test_h_asks_and_h_ends() -> None:
     ("points", "why"),
     [
         ([FORBIDDEN], "flow 1 is sampled, not traced: tcp_probe: not permitted (start ccplay as"),
-        ([], "this lab knows no tracepoints"),
+        ([], "this lab does not support tracing"),
     ],
 )
 async def test_what_is_forbidden_is_said_and_sampling_goes_on(
@@ -122,5 +122,5 @@ def test_the_palette_offers_it_for_every_running_flow() -> None:
     assert offered["trace flow 1"] == TraceFlow(flow="1")
     state.apply(TraceStarted(t=state.now, flow="1"))
     offered = {entry.text: entry.command for entry in entries(state)}
-    assert offered["trace flow 1 no more"] == UntraceFlow(flow="1")
+    assert offered["stop tracing flow 1"] == UntraceFlow(flow="1")
     assert "trace flow 1" not in offered

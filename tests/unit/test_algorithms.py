@@ -11,16 +11,16 @@ import pytest
 from ccplay.assets import ALGORITHMS, algorithms
 from ccplay.bpf.build import BuildError
 from ccplay.bpf.catalogue import summary
+from ccplay.bpf.custom_files import custom_algorithms
 from ccplay.bpf.diagnostics import Diagnostic, diagnostics
 from ccplay.bpf.libbpf import LoadError
 from ccplay.bpf.loaded import Library, is_ours
-from ccplay.bpf.own_files import own_algorithms
 from ccplay.cli import main
 from ccplay.errors import ScenarioError, UsageError
 from ccplay.model import texts
 from ccplay.model.algorithms import CATALOGUE
 from ccplay.scenario.file.reading import load
-from ccplay.scenario.rules.own_algorithms import admit, driven
+from ccplay.scenario.rules.custom_algorithms import admit, driven
 from ccplay.session import launch
 
 SOURCE = Path("mine.bpf.c")
@@ -51,7 +51,7 @@ FLOATS = [
 def test_the_verifiers_complaint_has_its_line_and_plain_words() -> None:
     (diagnostic,) = diagnostics(SOURCE, LoadError("the kernel refuses to load it", VERIFIER))
     assert (diagnostic.line, diagnostic.words) == (49, "no write support to tcp_sock at off 1680")
-    assert "may write snd_cwnd" in diagnostic.hint
+    assert "may write only snd_cwnd" in diagnostic.hint
 
 
 def test_what_the_verifier_knew_then_is_not_its_complaint() -> None:
@@ -77,7 +77,7 @@ def test_a_line_of_the_header_is_told_by_the_one_before_it() -> None:
     )
     (diagnostic,) = diagnostics(SOURCE, LoadError("the kernel refuses to load it", called))
     assert diagnostic.line == 49
-    assert diagnostic.words.endswith("(in what comes next, or in what that calls)")
+    assert diagnostic.words.endswith("(in the code that follows, or in a function that it calls)")
 
 
 def test_a_header_that_is_not_there_is_told_where_it_is_included() -> None:
@@ -155,7 +155,7 @@ def test_plain_names_and_ours_stand_side_by_side() -> None:
     assert library.source("vegas") == ALGORITHMS / "vegas.bpf.c"
     assert library.source("bbr") is None
     assert library.spoken("reno") == "reno"
-    library.add_own([SOURCE])
+    library.add_custom([SOURCE])
     assert (library.name("mine"), library.source("mine")) == ("mine", SOURCE)
 
 
@@ -167,12 +167,12 @@ def test_names_of_other_labs_are_known_by_their_form() -> None:
 @pytest.mark.parametrize("name", ["reno.bpf.c", "Mine.bpf.c", "a b.bpf.c", "x" * 16 + ".bpf.c"])
 def test_names_that_cant_be(name: str) -> None:
     with pytest.raises(UsageError, match=r"name|Linux"):
-        own_algorithms([Path(name)])
+        custom_algorithms([Path(name)])
 
 
 def test_two_of_one_name_are_refused() -> None:
     with pytest.raises(UsageError, match="both called"):
-        own_algorithms([Path("a/x.bpf.c"), Path("b/x.bpf.c")])
+        custom_algorithms([Path("a/x.bpf.c"), Path("b/x.bpf.c")])
 
 
 def test_a_lab_hears_of_files_on_its_command_line() -> None:
@@ -185,7 +185,7 @@ def test_a_lab_hears_of_files_on_its_command_line() -> None:
 def test_a_scenario_may_use_the_name_once_it_is_admitted_and_records_the_digest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(texts, "own_algorithms", set())
+    monkeypatch.setattr(texts, "custom_algorithms", set())
     path = tmp_path / "x.toml"
     path.write_text('duration = "1 s"\ntimeline = [{ at = "0 s", do = "start-flow", cc = "mine" }]')
     with pytest.raises(ScenarioError, match="unknown congestion control"):

@@ -49,7 +49,7 @@ async def test_each_stage_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
                 lab.send(Mark(text="go on"))
     assert steps == [
         "booting a full kernel in a virtual machine",
-        "the virtual machine runs, the lab starts in it",
+        "the virtual machine is running, the lab is starting in it",
     ]
     assert [type(each) for each in told if not isinstance(each, Building)] == [type(HELLO), Ended]
 

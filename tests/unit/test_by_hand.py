@@ -103,27 +103,31 @@ async def played(
         (
             SetCongestionControl(flow="1", cc="cubic"),
             BBR,
-            "yours stays: flow 1 switches to bbr",
+            "your setting stays: flow 1 switches to bbr",
         ),
         (
             SetCongestionControl(host="s1", cc="cubic"),
             SetCongestionControl(host="s1", cc="reno"),
-            "yours stays: s1: new connections use reno",
+            "your setting stays: s1: new connections use reno",
         ),
         (
             SetQdisc(qdisc=Qdisc(kind="codel")),
             SHORT,
-            "yours stays: queue bottleneck → pfifo 20 pkt",
+            "your setting stays: queue bottleneck → pfifo 20 pkt",
         ),
         (
             SetQdisc(qdisc=Qdisc(kind="codel"), link="r1->r2"),
             SetQdisc(qdisc=SHORT.qdisc, link="r2-r1"),
-            "yours stays: queue r2-r1 → pfifo 20 pkt",
+            "your setting stays: queue r2-r1 → pfifo 20 pkt",
         ),
-        (SetLink(rate=5_000_000), FAST, "yours stays: link bottleneck → 20 Mbit/s"),
+        (SetLink(rate=5_000_000), FAST, "your setting stays: link bottleneck → 20 Mbit/s"),
         (StopFlow(flow="1"), BBR, "you stopped it: flow 1 switches to bbr"),
         (StopFlow(flow="1"), StopFlow(flow="1"), "you stopped it: flow 1 stops"),
-        (TraceFlow(flow="1"), UntraceFlow(flow="1"), "yours stays: flow 1 is traced no more"),
+        (
+            TraceFlow(flow="1"),
+            UntraceFlow(flow="1"),
+            "your setting stays: flow 1 is no longer traced",
+        ),
     ],
 )
 async def test_a_step_that_would_undo_it_is_skipped_and_told(
@@ -152,14 +156,14 @@ async def test_a_step_that_undoes_nothing_is_done(by_hand: AnyCommand, step: Any
 
 async def test_of_a_link_only_what_was_set_by_hand_stays() -> None:
     step = SetLink(rate=20_000_000, loss=0.01)
-    rest, said = SetLink(loss=0.01), "skipped, yours stays: link bottleneck → 20 Mbit/s"
+    rest, said = SetLink(loss=0.01), "skipped, your setting stays: link bottleneck → 20 Mbit/s"
     assert await played(SetLink(rate=5_000_000), steps=[step]) == ([rest], [said])
 
 
 async def test_a_remark_goes_with_the_step_that_it_stands_beside() -> None:
     steps: list[AnyCommand] = [Mark(text="a short queue"), SHORT]
     by_hand = SetQdisc(qdisc=Qdisc(kind="codel"))
-    said = ["skipped, yours stays: queue bottleneck → pfifo 20 pkt"]
+    said = ["skipped, your setting stays: queue bottleneck → pfifo 20 pkt"]
     assert await played(by_hand, steps=steps) == ([], said)
     assert await played(by_hand, steps=[*steps, BBR]) == ([steps[0], BBR], said)
 
@@ -175,7 +179,7 @@ async def test_a_recording_says_what_was_skipped_and_holds_what_was_done(tmp_pat
     await played(by_hand, steps=[FAST, BBR], record=path)
     state = read_recording(path)
     assert [each.command for each in state.applied] == [by_hand, BBR]
-    assert "skipped, yours stays: link bottleneck → 20 Mbit/s" in [e.text for e in state.log]
+    assert "skipped, your setting stays: link bottleneck → 20 Mbit/s" in [e.text for e in state.log]
 
 
 async def test_the_tour_leaves_what_was_changed_and_goes_on_with_the_rest() -> None:

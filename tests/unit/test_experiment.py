@@ -85,7 +85,7 @@ async def test_what_can_not_be_trusted_is_run_again_and_told(run: Run) -> None:
     assert code == 0
     assert [case["attempt"] for case in result["cases"]] == [2, 1]
     assert [case["health"]["trustworthy"] for case in result["discarded"]] == [False]
-    assert "run 1 is run again: the machine was 100% busy" in told
+    assert "run 1 is repeated: the machine was 100% busy" in told
 
 
 async def test_a_case_that_is_run_again_keeps_its_number(run: Run, tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ async def test_a_check_that_fails_is_the_exit_code(run: Run) -> None:
 
 
 async def test_a_lab_that_died_is_told_but_not_kept(run: Run, tmp_path: Path) -> None:
-    """It is run again by the same command."""
+    """It is repeated by the same command."""
     wanted = RunOptions(repeats=2, out=tmp_path / "out", as_json=True)
     code, result, _ = await run(TEXT, wanted, Watched, Dying)
     assert code == 1

@@ -217,7 +217,7 @@ def test_file_systems_without_hard_links_do(
 @pytest.mark.parametrize(
     ("place", "reason"),
     [
-        ("x", "exists already: name another file, or delete it"),
+        ("x", "already exists: choose another name, or delete it"),
         ("none/x", "No such file or directory"),
         ("x/y", "Not a directory"),
         ("fifo", "it is a FIFO"),

@@ -9,11 +9,11 @@ from ccplay.errors import RecordingError
 from ccplay.model.commands import Mark, SetLink
 from ccplay.model.events import Applied, Ready
 from ccplay.model.traffic_commands import StartFlow
+from ccplay.session.recordings import find
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
 from ccplay.ui.plots.ghosts import Choice, Ghost, Ghosts, next_action, of_run, of_session
 from ccplay.ui.plots.traces import Pen, SeriesTrace, ShiftedTrace
-from ccplay.ui.recordings import find
 from tests.ui.synthetic import stream
 from tests.unit.test_traces import series_of
 

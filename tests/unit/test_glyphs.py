@@ -26,9 +26,9 @@ def test_every_glyph_is_one_cell(glyphs: Glyphs) -> None:
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=lambda each: each.name)
 def test_flows_and_states_have_glyphs_of_their_own(glyphs: Glyphs) -> None:
     """Colour is never the only cue."""
-    assert len(set(glyphs.flow_marks)) == len(glyphs.flow_marks) >= 8
+    assert len(set(glyphs.flow_glyphs)) == len(glyphs.flow_glyphs) >= 8
     assert len(set(glyphs.ribbon)) == len(glyphs.ribbon) == len(CA_STATES)
-    assert glyphs.flow_mark(0) == glyphs.flow_mark(len(glyphs.flow_marks))
+    assert glyphs.flow_glyph(0) == glyphs.flow_glyph(len(glyphs.flow_glyphs))
     assert len({glyphs.live, glyphs.frozen, glyphs.replay}) == 3
 
 

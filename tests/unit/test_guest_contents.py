@@ -49,8 +49,8 @@ def test_a_whole_guest_has_no_flaw(guest: Path) -> None:
             lambda path: os.truncate(path, 9),
             "tcp_bbr.ko was changed",
         ),
-        ("lib/modules", lambda path: path.chmod(0o777), "others may write to .*lib/modules"),
-        (".", lambda path: path.chmod(0o775), "others may write to it"),
+        ("lib/modules", lambda path: path.chmod(0o777), "lib/modules.* is writable by others"),
+        (".", lambda path: path.chmod(0o775), "it is writable by others"),
         (CONTENTS, flip, "its list of contents is missing"),
         (CONTENTS, Path.unlink, "its list of contents is missing"),
     ],
@@ -89,7 +89,7 @@ def test_the_guest_of_sudo_s_caller_is_trusted(
 ) -> None:
     for path in (guest, *guest.rglob("*")):
         os.chown(path, 12345, 12345, follow_symlinks=False)
-    assert flaw(guest) == "others may write to it"
+    assert flaw(guest) == "it is writable by others"
     monkeypatch.setenv("SUDO_UID", "12345")
     monkeypatch.setenv("SUDO_GID", "12345")
     assert flaw(guest) is None

@@ -19,9 +19,9 @@ def test_a_mark_gets_the_next_free_name() -> None:
 @pytest.mark.parametrize(
     ("command", "why"),
     [
-        (Mark(text="b", at=5.1), "can't stand at 5.1 s: it is 5 s now"),
-        (ChangeMark(name="m1", at=6.0), "can't stand at 6 s"),
-        (Mark(text="b", name="m1"), "a mark 'm1' already"),
+        (Mark(text="b", at=5.1), "can't be at 5.1 s, in the future: it is 5 s now"),
+        (ChangeMark(name="m1", at=6.0), "can't be at 6 s"),
+        (Mark(text="b", name="m1"), "a mark named 'm1' already"),
         (ChangeMark(name="m2", text="b"), "no mark 'm2'"),
         (RemoveMark(name="m2"), "no mark 'm2'"),
     ],

@@ -152,7 +152,7 @@ expect = [{ figure = "jain", value = 1, tolerance = 0, why = "fair" }]
         ("matrix = 3", "t.toml:5: matrix: must be a table, not 3"),
         ("matrix.a = 3", "t.toml:5: matrix.a: must be a list of values, not 3"),
         ("matrix.a = []", "matrix.a: an empty list: no case would be run"),
-        ("matrix.'a b' = [1]", 'matrix."a b": "a b" is no path such as'),
+        ("matrix.'a b' = [1]", 'matrix."a b": "a b" is not a path such as'),
         ("matrix.seed = [[1]]", "matrix.seed[0]: has no name of its own: give the axis names"),
         ("matrix.seed = [1, 1]", "matrix.seed[1]: 1 is there already"),
         ("matrix.seed = [1, 'x']", "t.toml:5: matrix.seed[1]: must be a whole number"),
@@ -162,7 +162,7 @@ expect = [{ figure = "jain", value = 1, tolerance = 0, why = "fair" }]
         ("matrix.links.bottleneck.delay = ['1 ms']", "matrix.links: needs a path and values"),
         ("matrix.a = { path = 'seed' }", "matrix.a: values is missing"),
         ("matrix.a = { values = [1] }", "matrix.a: path is missing"),
-        ("matrix.a = { path = 3, values = [1] }", "matrix.a.path: 3 is no path"),
+        ("matrix.a = { path = 3, values = [1] }", "matrix.a.path: 3 is not a path"),
         ("matrix.a = { path = [], values = [1] }", "matrix.a.path: an empty list"),
         ("matrix.a = { path = 'seed', valeus = [1] }", 'did you mean "values"?'),
         ("matrix.a = { path = 'seed', values = [1], names = ['x', 'y'] }", "2 names for 1 values"),
@@ -170,7 +170,10 @@ expect = [{ figure = "jain", value = 1, tolerance = 0, why = "fair" }]
         ("matrix.a = { path = 'sede', values = [1] }", 'unknown key "sede"; did you mean "seed"?'),
         ("matrix.a = { path = 'matrix.b', values = [1] }", 'unknown key "matrix"'),
         ("matrix.a = { path = 'title', values = ['x'] }", 'unknown key "title"'),
-        ("matrix.a = { path = 'topology.kind.x', values = [1] }", 'no "x" in "linear": that is no'),
+        (
+            "matrix.a = { path = 'topology.kind.x', values = [1] }",
+            'no "x" in "linear", which is not',
+        ),
         (
             "matrix.a = { path = 'timeline.2.cc', values = ['bbr'] }",
             'no "2" in timeline, which has 2',
@@ -178,15 +181,15 @@ expect = [{ figure = "jain", value = 1, tolerance = 0, why = "fair" }]
         ("matrix.a = { path = 'timeline.x.cc', values = ['bbr'] }", 'no "x" in timeline'),
         (
             "matrix = { seed = [1], b = { path = 'seed', values = [2] } }",
-            'axis "seed" sets that too',
+            'axis "seed" sets this too',
         ),
         (
             "matrix = { h = { path = 'hosts', values = [{}], names = ['x'] }, 'hosts.h1' = [1] }",
-            'axis "h" sets that too',
+            'axis "h" sets this too',
         ),
         (
             "matrix = { 'hosts.h1.cc' = ['bbr'], 'hosts.h2.cc' = ['bbr'] }",
-            'matrix."hosts.h2.cc": another axis is called "cc": give them names',
+            'matrix."hosts.h2.cc": another axis is named "cc": give them names',
         ),
         ("matrix.seed = [" + ",".join(map(str, range(1001))) + "]", "matrix: more than 1000 cases"),
     ],

@@ -72,8 +72,8 @@ def test_a_window_that_no_path_holds_is_told_at_once_and_once(each: TcpSamples) 
     watchdog = Watchdog()
     (news,) = watchdog.look(0.0, each)
     assert isinstance(news, Log)
-    said = "the kernel skipped a call of mine, or that is wrong"
-    assert news.text == f"flow 1: no path holds a window of 2,147,483,648: {said}"
+    said = "the kernel skipped a call of mine, or mine is wrong"
+    assert news.text == f"flow 1: no path can hold a window of 2,147,483,648: {said}"
     assert watchdog.look(0.02, each) == []
     watchdog.forgive("1", 0.04)
     assert len(watchdog.look(0.06, each)) == 1

@@ -26,7 +26,7 @@ FUNCTIONS = {"copy", "move", "link"}
 
 MODULES = {"os", "shutil", "tempfile", "io", "gzip", "bz2", "lzma", "zipfile", "tarfile", "sqlite3"}
 
-NOT_FILES = {"self", "state", "self._bypass", "self.account", "outlet", "self._directory"}
+NOT_FILES = {"self", "state", "self._bypass", "self.account", "outlet", "self._directory", "here"}
 """What has an ``open`` that opens no file, or one to read it."""
 
 ALLOWED = {

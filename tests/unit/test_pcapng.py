@@ -46,7 +46,7 @@ def test_a_stream_may_come_in_pieces_of_any_size(payloads: list[bytes], step: in
 
 
 def test_what_is_no_pcap_is_refused() -> None:
-    with pytest.raises(ValueError, match="no pcap stream"):
+    with pytest.raises(ValueError, match="not a pcap stream"):
         list(PcapStream().feed(bytes(24)))
 
 

@@ -25,7 +25,7 @@ def result(name: str, **changes: float) -> CaseResult:
 
 
 class Hall:
-    """Where attempts take place; ``judge`` says how many at a time are too many for a run."""
+    """Where attempts take place; ``judge`` says how many in parallel are too many for a run."""
 
     def __init__(self, jobs: int, cases: str, *, attempts: int = 3) -> None:
         self.stop = asyncio.Event()
@@ -78,10 +78,10 @@ async def test_what_starves_is_run_again_with_fewer_at_a_time() -> None:
     assert hall.pool.jobs == 3
     assert sorted(hall.kept) == [*((name, 2, True) for name in "abcd"), ("e", 1, True)]
     # Four starved together, which is one reason to go down, not four.
-    assert [line for line in hall.said if "at a time" in line] == [
-        "too much for this machine: from now on 3 at a time"
+    assert [line for line in hall.said if "in parallel" in line] == [
+        "too much for this machine: from now on 3 in parallel"
     ]
-    assert "a is run again: the machine was 100% busy" in hall.said
+    assert "a is repeated: the machine was 100% busy" in hall.said
 
 
 async def test_one_more_is_tried_once_it_has_gone_well_for_long() -> None:
@@ -96,9 +96,9 @@ async def test_one_more_is_tried_once_it_has_gone_well_for_long() -> None:
 
     await hall.run(busy_at_first)
     assert hall.pool.jobs == 3
-    assert [line for line in hall.said if "at a time" in line] == [
-        "too much for this machine: from now on 2 at a time",
-        "the machine keeps up: from now on 3 at a time",
+    assert [line for line in hall.said if "in parallel" in line] == [
+        "too much for this machine: from now on 2 in parallel",
+        "the machine keeps up: from now on 3 in parallel",
     ]
 
 

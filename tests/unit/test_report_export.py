@@ -88,4 +88,4 @@ def test_no_file_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert main(["export", str(PLAYGROUND), "--to", str(tmp_path)]) == 2
     assert to.read_text() == "mine"
     assert [each.name for each in tmp_path.iterdir()] == ["tcp.csv"]
-    assert "exists already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err

@@ -78,7 +78,7 @@ def test_steps_set_classes_and_a_classs_queue() -> None:
         ("links.bottleneck.classes = [{ name = 'a', share = 0.5 }]", "[0].share: 0.5 has no unit"),
         ("links.bottleneck.classes = [{ name = 'a', share = '0 %' }]", "must be from 1 % to 100 %"),
         (f"links.bottleneck.classes = {TWO}".replace(TAKEN, ""), "classes[0]: traffic is missing"),
-        (f"links.bottleneck.classes = {TWO.replace('rest', 'bulk')}", "another class is called"),
+        (f"links.bottleneck.classes = {TWO.replace('rest', 'bulk')}", "another class is named"),
         (f"links.bottleneck.classes = {TWO.replace('30 %', '60 %')}", "add up to 110 %"),
         (
             f"links.bottleneck.classes = {TWO}".replace("queue", "traffic = ['w1'], queue"),

@@ -1,4 +1,4 @@
-"""A comparison begins with what was set differently, and ends in a sentence that holds."""
+"""A comparison begins with what was different settings, and ends in a sentence that holds."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def test_a_flow_whose_algorithm_was_saved_anew_is_told_so_and_one_that_chose_its
         Applied(t=3.0, command=again),
     )
     said = [each.text for each in state.log if each.is_mark]
-    assert said == ["flow 1 goes on with the new cubic", "flow 1 stays with cubic"]
+    assert said == ["flow 1 continues with the new cubic", "flow 1 stays with cubic"]
 
 
 def test_every_stream_of_a_flow_is_a_flow_and_all_end_together() -> None:

@@ -220,7 +220,7 @@ def test_the_documented_keys_are_there() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"missed": 5}, "sweeps fell out"),
+        ({"missed": 5}, "sweeps were missed"),
         ({"steal": 0.17}, "the hypervisor took 17%"),
         ({"rate_accuracy": 0.92}, "a busy link carried 92% of its rate"),
         ({"host_cpu": 0.99}, "the machine was 99% busy"),

@@ -125,7 +125,7 @@ def test_what_is_traced_becomes_series_of_their_own() -> None:
     state.apply(TraceEnded(t=3.0, flow="1", segments=5))
     assert not state.traced
     assert [entry.text for entry in state.log] == [
-        "the kernel does not tell every segment it traces",
+        "the kernel does not report every segment it traces",
         "flow 1 was traced: 5 segments; 7 were missed, all traces together",
     ]
 

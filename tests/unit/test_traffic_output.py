@@ -80,7 +80,7 @@ def test_wget_tells_its_time_by_its_rate(rate: str, seconds: float) -> None:
 
 
 def test_wget_without_a_result_has_none() -> None:
-    assert read_result("2026-01-02 03:04:05 ERROR 404: there is only /bytes/N.") is None
+    assert read_result("2026-01-02 03:04:05 ERROR 404: only /bytes/N exists.") is None
 
 
 def test_ports_of_streams_are_neighbours_and_start_over_at_the_end() -> None:

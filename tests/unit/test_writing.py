@@ -71,7 +71,7 @@ from ccplay.model.values import (
 from ccplay.scenario.file.library import find, shipped
 from ccplay.scenario.file.reading import load, parse
 from ccplay.scenario.rules.captures import LARGEST_CAPTURE
-from ccplay.scenario.rules.own_algorithms import admitted, rerun
+from ccplay.scenario.rules.custom_algorithms import admitted, rerun
 from ccplay.scenario.values import Case
 from ccplay.scenario.writing import write
 from ccplay.session.timeline import Script
@@ -452,8 +452,8 @@ def test_how_it_looks() -> None:
     assert (
         write(state, title='A "long" queue')
         == """\
-# What was done in a session of 2027-01-15 08:00 UTC: Linux 6.18.5, ccplay 1.2.3.
-# Moments count from when the network stood.
+# Session of 2027-01-15 08:00 UTC: Linux 6.18.5, ccplay 1.2.3.
+# Moments count from when the network was ready.
 
 title = "A \\"long\\" queue"
 duration = "12 s"
@@ -506,8 +506,8 @@ def test_an_algorithm_of_ones_own_is_kept_and_told() -> None:
     build = Build(algorithms={"mine": "00ff", "no\nname": ""})
     flow = Applied(t=2.0, command=StartFlow(flow="1", src="s1", dst="d1", cc="mine"))
     text = write(session(build, flow))
-    assert "# mine is an algorithm of one's own: run this with --algorithm mine.bpf.c\n" in text
-    with pytest.raises(ScenarioError, match=r"if it is your own, say --algorithm mine\.bpf\.c"):
+    assert "# mine is your own algorithm: run this with --algorithm mine.bpf.c\n" in text
+    with pytest.raises(ScenarioError, match=r"if it is your own, add --algorithm mine\.bpf\.c"):
         parse(text, Path("t.toml"))
     with admitted(["mine"]):
         (step,) = parse(text, Path("t.toml")).case().timeline
@@ -541,9 +541,9 @@ def test_a_session_in_which_nothing_was_done() -> None:
 
 
 def test_without_a_network_there_is_nothing_to_save() -> None:
-    with pytest.raises(RecordingError, match="not stood"):
+    with pytest.raises(RecordingError, match="not ready"):
         write(LabState())
-    with pytest.raises(RecordingError, match="not stood"):
+    with pytest.raises(RecordingError, match="not ready"):
         write(session(Build()), until=READY_AT / 2)
 
 
@@ -586,7 +586,7 @@ def test_what_no_scenario_can_say_is_told_in_its_place() -> None:
         "stop-flow",
         "start-flow",
     ]
-    assert "is no name" in text
+    assert "is not a name" in text
     assert 'no host "s9"' in text
     (step,) = parse(text, Path("t.toml")).case().timeline
     assert step.command == Mark(text="fine")
@@ -621,7 +621,7 @@ def test_a_topology_that_is_none_is_refused(topology: Topology) -> None:
     state = LabState()
     state.apply(replace(hello, build=Build(topology=topology)))
     state.apply(Ready(t=READY_AT))
-    with pytest.raises(ScenarioError, match="no scenario can say"):
+    with pytest.raises(ScenarioError, match="can't be written as a scenario"):
         write(state)
 
 
@@ -649,7 +649,7 @@ def test_a_date_that_is_none_is_left_out(wall_time: float) -> None:
         capabilities=CAPABILITIES,
         network=state.hello.network,
     )
-    assert write(state).startswith("# What was done in a session: Linux 6.18.5, ccplay 1.\n")
+    assert write(state).startswith("# Session: Linux 6.18.5, ccplay 1.\n")
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,17 @@
  *
  * NAME_HERE: say in one sentence what is different about it.
  *
- * A congestion control decides how many segments may be under way: the congestion window, cwnd.
+ * A congestion control decides how many segments may be in flight: the congestion window, cwnd.
  * Linux calls the operations below, and this file says what they do. As it stands it is Reno:
  *	slow start		cwnd += 1 for every segment acknowledged
  *	congestion avoidance	cwnd += INCREASE an RTT
  *	loss			ssthresh = cwnd * KEPT
- * Change one thing, save, and see what becomes of it:
+ * Change one thing, save, and watch the effect:
  *	ccplay algorithm check NAME_HERE.bpf.c
  *	ccplay --algorithm NAME_HERE.bpf.c	and choose it for a flow
  *
  * It is compiled by clang to BPF and checked by the kernel before it may run: no endless loops, no
- * pointers astray, no floating point. It can make a connection slow, but it can't crash anything.
+ * invalid pointers, no floating point. It can make a connection slow, but it can't crash anything.
  * ccplay_cc.h has every operation and helper; `ccplay algorithm list` says where it and the others are.
  */
 #include "ccplay_cc.h"

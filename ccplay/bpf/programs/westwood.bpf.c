@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Westwood: Reno that falls, on loss, to the bandwidth that each ACK tells; for wireless links.
+ * Westwood: Reno that falls, on loss, to the bandwidth that each ACK indicates; for wireless links.
  *
  * Mascolo, Casetti, Gerla, Sanadidi, Wang, TCP Westwood: Bandwidth Estimation for Enhanced Transport
  * over Wireless Links, MobiCom 2001. Each ACK is a sample of the bandwidth, and a low-pass filter

@@ -28,30 +28,30 @@ if TYPE_CHECKING:
     from ccplay.lab.capture.writer import News, Order
 
 MOST_CAPTURES = 64
-"""In a session: each may take its bound of a disk."""
+"""Largest number of captures in a session; each may fill its size on a disk."""
 
 SNAPLENS = (64, 65_535)
 
 _END_S = 5.0
-"""How long a capture may take to end; a busy machine takes a fraction of a second."""
+"""Seconds that a capture may take to end; even a busy machine needs a fraction of one."""
 
 _UNFIT = re.compile(r"[^A-Za-z0-9_.]+")
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where the lab's user wants files."""
+    """Directory in which the user wants files."""
 
     directory: Path = Path()
     machine: str = ""
-    """How the user calls this machine, where it is not the one that the user sits at."""
+    """The user's name for this machine; empty for the one in front of them."""
 
     def spell(self, path: str) -> str:
-        """Return how the user finds a file: ``HOST:/path``, as scp(1) has it."""
+        """Return the path of a file for the user: ``HOST:/path``, as in scp(1)."""
         return f"{self.machine}:{path}" if self.machine else path
 
 
 class Captures:
-    """All captures of a lab; ``close`` ends those that run."""
+    """All captures of a lab; ``close`` ends the running ones."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Captures:
         place: Place,
         label: str,
     ) -> None:
-        """Files are called after ``label``, or where that is empty after the moment."""
+        """Files are named after ``label``, or after the current time where that is empty."""
         self._namespace = namespace
         self._network = network
         self._place = place
@@ -72,7 +72,7 @@ class Captures:
         self._captures: dict[str, _Capture] = {}
 
     async def start(self, link: Link, command: StartCapture) -> StartCapture:
-        """Start a capture where packets of ``link`` leave; return ``command`` filled in.
+        """Start a capture at the sending end of ``link``; return ``command`` filled in.
 
         Raises ``CommandError``, ``UnsupportedError`` and ``LabError``.
         """
@@ -87,7 +87,7 @@ class Captures:
             program=program.argv,
             grace_s=program.grace_s,
             interface=link.interface,
-            description=f"{link.name} as it leaves, and back as it arrives",
+            description=f"{link.name} as packets leave, and the other direction as they arrive",
             mac=mac(link),
             snaplen=command.snaplen,
             max_bytes=command.max_bytes,
@@ -102,12 +102,14 @@ class Captures:
     def stop(self, name: str) -> None:
         """End a capture; ``CaptureEnded`` follows.
 
-        Raises ``CommandError`` where none of this name runs.
+        Raises ``CommandError`` if none of this name runs.
         """
         capture = self._captures.get(name)
         if capture is None or capture.ended:
             there = [each for each, other in self._captures.items() if not other.ended]
-            raise CommandError(f"no capture {name!r} runs; running: {', '.join(there) or 'none'}")
+            raise CommandError(
+                f"no capture {name!r} is running; running: {', '.join(there) or 'none'}"
+            )
         capture.begin_stop()
 
     async def close(self) -> None:
@@ -116,12 +118,12 @@ class Captures:
 
     def _new_name(self, name: str | None) -> str:
         if len(self._captures) >= MOST_CAPTURES:
-            raise CommandError(f"a lab makes at the most {MOST_CAPTURES} captures")
+            raise CommandError(f"a lab makes at most {MOST_CAPTURES} captures")
         if name is None:
             numbers = range(1, MOST_CAPTURES + 1)
             return next(free for n in numbers if (free := f"c{n}") not in self._captures)
         if name in self._captures:
-            raise CommandError(f"the name {name!r} is taken: another capture has or had it")
+            raise CommandError(f"the name {name!r} is taken: another capture uses or used it")
         return name
 
     def _stem(self, link: Link) -> str:
@@ -131,7 +133,7 @@ class Captures:
 
 
 class _Capture:
-    """One capture, under way or over."""
+    """One capture, running or ended."""
 
     def __init__(
         self,
@@ -149,7 +151,7 @@ class _Capture:
         self._started: asyncio.Future[News] = asyncio.get_running_loop().create_future()
 
     async def start(self, namespace: Namespace, order: Order) -> None:
-        """Start it and wait until packets are taken. Raises ``LabError``."""
+        """Start it and wait until it captures packets. Raises ``LabError``."""
         text = msgspec.json.encode(order).decode()
         argv = [sys.executable, "-P", "-m", "ccplay.lab.capture.writer", text]
         self._program = await Program.start(namespace, argv)
@@ -166,7 +168,7 @@ class _Capture:
         )
 
     def begin_stop(self) -> None:
-        """End it, and don't wait until its file is complete."""
+        """End it without waiting for its file to be complete."""
         if self._stopping is None:
             self._stopping = asyncio.create_task(self._program.stop(_END_S))
 

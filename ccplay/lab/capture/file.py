@@ -1,4 +1,4 @@
-"""The bounded file of a capture, which always ends with a whole block."""
+"""The bounded file of a capture, which always ends with a complete block."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from ccplay.lab.capture import pcapng
 
 
 class File:
-    """A file that ends with a complete block, and before its bound."""
+    """A file that ends with a complete block and never exceeds its bound."""
 
     def __init__(self, descriptor: int, max_bytes: int) -> None:
         self.size = 0
         self.error: str | None = None
-        """Why nothing can be written any more."""
+        """The reason why nothing more can be written."""
         self._descriptor = descriptor
         self._room = max_bytes - pcapng.STATISTICS_SIZE
 
     def fits(self, waiting: int, block: bytes) -> bool:
-        """Whether a block may follow ``waiting`` bytes that are not yet written."""
+        """Whether a block fits after ``waiting`` bytes that are not yet written."""
         return self.size + waiting + len(block) <= self._room
 
     def write(self, blocks: bytes) -> None:
-        """Append complete blocks, all of them or, with an ``error``, none."""
+        """Append complete blocks: all of them, or none with an ``error``."""
         left = memoryview(blocks)
         try:
             while left:

@@ -1,6 +1,6 @@
-"""pcapng: blocks of a file that Wireshark reads, made from the pcap that capture programs write.
+"""pcapng: blocks of a file for Wireshark, made from the pcap of capture programs.
 
-draft-ietf-opsawg-pcapng for what is written, draft-ietf-opsawg-pcap for what is read.
+Written as in draft-ietf-opsawg-pcapng, read as in draft-ietf-opsawg-pcap.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FLAGS, _INBOUND, _OUTBOUND = 2, 1, 2
 _RECEIVED, _DROPPED = 4, 5
 
 _NANOSECONDS = 9
-"""``if_tsresol``: the power of ten that a time is counted in."""
+"""``if_tsresol``: the resolution of times as a power of ten."""
 
 _PACKET_HEAD = struct.Struct("=IIIIIII")
 _PACKET_TAIL = struct.Struct("=HHIHHI")
@@ -37,14 +37,14 @@ class Record(NamedTuple):
 
 
 def section(application: str, system: str) -> bytes:
-    """Return the block that a file begins with: who wrote it, on what."""
+    """Return the first block of a file: the program and the machine that wrote it."""
     body = struct.pack("=IHHQ", _BYTE_ORDER, 1, 0, _LENGTH_UNKNOWN)
     options = _text(_OS, system) + _text(_APPLICATION, application)
     return _block(_SECTION, body + options + _option(0, b""))
 
 
 def interface(name: str, description: str, link_type: int, snaplen: int) -> bytes:
-    """Return the block that describes where packets come from."""
+    """Return the block that describes the interface of the packets."""
     body = struct.pack("=HHI", link_type, 0, snaplen)
     options = _text(_IF_NAME, name) + _text(_IF_DESCRIPTION, description)
     options += _option(_IF_RESOLUTION, bytes([_NANOSECONDS]))
@@ -62,7 +62,7 @@ def packet(record: Record, *, outbound: bool) -> bytes:
 
 
 def statistics(nanoseconds: int, received: int, dropped: int) -> bytes:
-    """Return the block that ends a capture: what came, and what the kernel could not keep."""
+    """Return the block that ends a capture: packets received, and dropped by the kernel."""
     high, low = divmod(nanoseconds, 1 << 32)
     options = _option(_RECEIVED, struct.pack("=Q", received))
     options += _option(_DROPPED, struct.pack("=Q", dropped)) + _option(0, b"")
@@ -70,17 +70,17 @@ def statistics(nanoseconds: int, received: int, dropped: int) -> bytes:
 
 
 class PcapStream:
-    """A pcap stream as it comes in; its byte order and its unit of time are in its head."""
+    """A pcap stream as it is read; its header has the byte order and the unit of time."""
 
     def __init__(self) -> None:
         self.link_type: int | None = None
-        """``LINKTYPE_``…; None until the stream's head has come."""
+        """``LINKTYPE_``…; None until the stream's header has arrived."""
         self._rest = b""
         self._header = struct.Struct("=IIII")
         self._unit_ns = 1000
 
     def feed(self, data: bytes) -> Iterator[Record]:
-        """Take bytes in and yield the packets that are complete. Raises ``ValueError``."""
+        """Take bytes and yield the packets that are complete. Raises ``ValueError``."""
         data = self._rest + data
         at = 0
         if self.link_type is None:
@@ -108,11 +108,11 @@ class PcapStream:
                 self._header = struct.Struct(f"{order}IIII")
                 (self.link_type,) = struct.unpack_from(f"{order}I", data, 20)
                 return
-        raise ValueError("this is no pcap stream")
+        raise ValueError("not a pcap stream")
 
 
 _UNITS_NS = {0xA1B2C3D4: 1000, 0xA1B23C4D: 1}
-"""Nanoseconds of the unit of time, by magic number."""
+"""Nanoseconds in the unit of time, by magic number."""
 
 
 def _block(kind: int, body: bytes) -> bytes:
@@ -129,4 +129,4 @@ def _option(code: int, value: bytes) -> bytes:
 
 
 STATISTICS_SIZE = len(statistics(0, 0, 0))
-"""Every such block is as long."""
+"""Length of every such block, in bytes."""

@@ -14,16 +14,16 @@ _DEATH_SIGNAL = 1
 """``PR_SET_PDEATHSIG`` of prctl(2)."""
 
 _LISTENING = re.compile(r"listening on|^File: ")
-"""What tcpdump and dumpcap say once they take packets."""
+"""Message of tcpdump and dumpcap once they capture packets."""
 
 _DROPPED = re.compile(r"(\d+) packets? dropped by kernel|received/dropped .*: \d+/(\d+) ")
-"""What tcpdump says at its end, and what dumpcap does."""
+"""Last message of tcpdump, and of dumpcap."""
 
 _libc = ctypes.CDLL(None)
 
 
 class CaptureProgram:
-    """tcpdump or dumpcap, running; SIGINT to us ends it, and our death does."""
+    """tcpdump or dumpcap, running; it ends on SIGINT to this process, or with it."""
 
     def __init__(self, argv: list[str], grace_s: float) -> None:
         self._argv, self._grace_s = argv, grace_s
@@ -52,19 +52,19 @@ class CaptureProgram:
 
     @property
     def output(self) -> int:
-        """Where its pcap comes out."""
+        """The pipe with its pcap."""
         assert self._process.stdout is not None  # noqa: S101 - a pipe was asked for
         return self._process.stdout.fileno()
 
     def listens(self) -> bool:
-        """Wait until it takes packets; False where it never will."""
+        """Wait until it captures packets; False if it never will."""
         self._listening.wait(20.0)
         return any(_LISTENING.search(each) for each in self._said)
 
     def stop(self, *, gone: bool) -> None:
-        """End it now, and wait until its last words are in.
+        """End it now, and wait for its last messages.
 
-        ``gone``: its output has ended by itself; it may still be dying, its status not told yet.
+        ``gone``: its output has ended by itself; its exit status may still be outstanding.
         """
         if not gone:
             self._asked = True
@@ -76,21 +76,21 @@ class CaptureProgram:
         self._hearing.join(1.0)
 
     def dropped(self) -> int:
-        """Return how many packets the kernel had no room for."""
+        """Return the number of packets that the kernel dropped."""
         found = [match for each in self._said if (match := _DROPPED.search(each))]
         return int(found[-1][1] or found[-1][2]) if found else 0
 
     def refusal(self) -> str | None:
-        """Return why it ended unasked."""
+        """Return why it ended by itself."""
         return None if self._asked else self.last_words()
 
     def last_words(self) -> str:
-        """Say what it said last, or how it was ended."""
+        """Return its last message, or how it was ended."""
         name = self._argv[0].rpartition("/")[2]
         status = self._process.poll()
         if status is not None and status < 0:
             return f"{name} was killed by {signal.Signals(-status).name}"
-        return self._said[-1] if self._said else f"{name} said nothing"
+        return self._said[-1] if self._said else f"{name} gave no reason"
 
     def _end(self, *_: object) -> None:
         self._asked = True

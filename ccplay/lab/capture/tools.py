@@ -1,7 +1,7 @@
-"""Programs that capture packets: which of them works here, and its command line.
+"""Programs that capture packets: the one that works here, and its command line.
 
-tcpdump is small; Debian's gives up root by becoming a user of its own, which the root of a user
-namespace can't. dumpcap comes with all of Wireshark, and stays who it is.
+tcpdump is small; Debian's drops root by switching to its own user, which the root of a user
+namespace can't do. dumpcap comes with all of Wireshark and keeps its user.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ _EMPTY_PCAP = struct.pack("=IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 128, 1)
 
 
 class CaptureTool(msgspec.Struct, frozen=True):
-    """How to have a program write pcap to stdout until SIGINT."""
+    """The command line of a program that writes pcap to stdout until SIGINT."""
 
     argv: list[str]
     grace_s: float
-    """How long it keeps packets to itself."""
+    """Seconds for which it buffers packets."""
 
 
 def program(interface: str, snaplen: int) -> CaptureTool | str:
-    """Return how to capture on an interface, or why that can't be, with the remedy."""
+    """Return how to capture on an interface, or the reason why not, with the remedy."""
     common = ["-p", "-s", str(snaplen), "-i", interface, "-w", "-"]
     tcpdump, dumpcap = find_tool("tcpdump"), find_tool("dumpcap")
     if tcpdump is not None and not (refusal := tcpdump_refusal(tcpdump)):
@@ -51,7 +51,7 @@ def begin_trial() -> None:
 
 @cache
 def _trial(path: str) -> subprocess.Popen[bytes]:
-    """Have tcpdump read nothing, for which it gives up root as it does to capture."""
+    """Let tcpdump read nothing, for which it drops root as for a capture."""
     pipe = subprocess.PIPE
     return subprocess.Popen([path, "-r", "-"], stdin=pipe, stdout=pipe, stderr=pipe)
 

@@ -1,8 +1,8 @@
-"""The process behind a capture: a capture program's packets, rewritten to one bounded pcapng file.
+"""The process of a capture: rewrites a capture program's packets to one bounded pcapng file.
 
 ``python -m ccplay.lab.capture.writer ORDER`` runs in the namespace of the interface and writes
-until SIGINT. On stdout it reports what happened, one ``News`` in JSON a line: once packets are
-taken, and once the file is complete. The file can be read at any moment, however the process ends.
+until SIGINT. On stdout it reports one ``News`` in JSON a line: once it captures packets, and once
+the file is complete. The file can be read at any moment, however the process ends.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ _READ = 1 << 16
 
 
 class Order(msgspec.Struct, frozen=True):
-    """What to capture, and where to."""
+    """What to capture, and into which file."""
 
     program: list[str]
     """A command line that writes pcap to stdout until SIGINT."""
     grace_s: float
-    """How long the program needs to hand on what it has seen."""
+    """Seconds that the program needs to pass on the packets it has seen."""
     interface: str
     description: str
     mac: str
-    """The interface's own address: frames from it go out."""
+    """The interface's own address: frames from it are outgoing."""
     snaplen: int
     max_bytes: int
     directory: str
     stem: str
-    """The file's name without its ending; where there is such a file it gets a number."""
+    """The file's name without its ending; if such a file exists, a number is added."""
 
 
 class News(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What became of a capture."""
+    """A report of a capture."""
 
     path: str
     packets: int = 0
@@ -59,7 +59,7 @@ def main() -> None:
     try:
         path, file = writing.create_numbered(Path(order.directory), order.stem, ".pcapng")
     except OSError as error:
-        sys.exit(f"{order.directory}: {error.strerror} (say where with --captures DIR)")
+        sys.exit(f"{order.directory}: {error.strerror} (choose a directory with --captures DIR)")
     with CaptureProgram(order.program, order.grace_s) as program:
         if not program.listens():
             path.unlink()
@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def _write(order: Order, program: CaptureProgram, file: File, path: str) -> News:
-    """Rewrite all that the program gives."""
+    """Rewrite everything that the program writes."""
     own = bytes.fromhex(order.mac.replace(":", ""))
     stream = pcapng.PcapStream()
     packets, full, gone = 0, False, False

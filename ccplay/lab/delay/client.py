@@ -1,4 +1,4 @@
-"""The lab's side of the delay line: starts it, feeds it orders, keeps the firewall rules."""
+"""The lab's side of the delay line: its process, its orders and its firewall rules."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from ccplay.lab.delay.messages import News, Order
 from ccplay.lab.delay.process import LineProcess
 
 _ANSWER_S = 20.0
-"""How long an order may go unanswered. It takes milliseconds, but what has just been started has to
-import first: for seconds, where many labs start at a time."""
+"""Seconds that an order may take. It needs milliseconds, but a new process has to import first,
+which takes seconds where many labs start at a time."""
 
 _SHORT_LIFE_S = 1.0
-"""A delay line that dies sooner, twice in a row, is given up: it would only die again."""
+"""Seconds of life; a delay line that dies sooner twice in a row is not started again."""
 
 TABLES = ("raw", "mangle")
-"""Where a rule may stand in PREROUTING; both come before routing."""
+"""Tables for a rule in PREROUTING; both come before routing."""
 
 
 class LineDelay:
-    """The delay engine ``delay line``. When its process dies it is started again.
+    """The delay engine ``delay line``; a process that dies is started again.
 
-    Until then packets pass at once (``--queue-bypass``); those that it held are lost.
+    Until then packets pass without delay (``--queue-bypass``); those that it held are lost.
     """
 
     name = "delay line"
@@ -53,11 +53,11 @@ class LineDelay:
 
     @property
     def processes(self) -> Iterable[int]:
-        """The delay line's process, where it runs."""
+        """The delay line's process, if it runs."""
         return () if self._process is None else (self._process.pid,)
 
     def lateness(self) -> tuple[float, float] | None:
-        """Return median and 99th percentile of the last second, microseconds; None: no packet."""
+        """Return median and 99th percentile of the last second in microseconds; None: no packet."""
         return self._lateness
 
     async def prepare(self) -> None:
@@ -67,9 +67,9 @@ class LineDelay:
                 await self._start()
 
     async def set(self, arrival: Arrival, path: Impairment) -> Impairment:
-        """Do ``path`` to the packets of a link from now on.
+        """Apply ``path`` to the packets of a link from now on.
 
-        Raises ``LabError`` where the delay line or iptables fails.
+        Raises ``LabError`` if the delay line or iptables fails.
         """
         async with self._lock:
             number = arrival.number
@@ -103,7 +103,7 @@ class LineDelay:
             return path
 
     async def lost(self, arrival: Arrival) -> int | None:
-        """Return what it lost of a link since its process, or the link's delay, began."""
+        """Return the packets of a link lost since its process, or the link's delay, began."""
         if arrival.number not in self._orders:
             return 0
         return await self._ask(Order(queue=arrival.number, count=True), "counted")
@@ -118,11 +118,11 @@ class LineDelay:
             await self._reading
 
     async def _end(self, arrival: Arrival) -> None:
-        """Let held packets run out in their order, then take the rule away."""
+        """Release held packets in order, then remove the rule."""
         number = arrival.number
         order = self._orders[number]
         longest_s = (order.delay_us + order.jitter_us) / 1e6
-        # A delay line that dies meanwhile holds nothing any more, which is all we wait for.
+        # A delay line that dies meanwhile holds no packets either.
         with contextlib.suppress(LabError):
             await self._ask(
                 msgspec.structs.replace(order, end="drain"), "drained", _ANSWER_S + longest_s
@@ -132,7 +132,7 @@ class LineDelay:
         self._send(Order(queue=number, end="close"))
 
     async def _ask(self, order: Order, answer: str, within_s: float = _ANSWER_S) -> int:
-        """Send an order and wait for the news that it is done; return what it counted."""
+        """Send an order and wait until it is done; return its count."""
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._waiting[answer, order.queue] = future
         self._send(order)
@@ -150,7 +150,7 @@ class LineDelay:
     # --- the process ------------------------------------------------------------------------
 
     async def _start(self) -> None:
-        """Start the process and tell it all that holds."""
+        """Start the process and send it all current orders."""
         started, self._forked = self._forked or process.start(), None
         await started.connect()
         self._process = started
@@ -159,7 +159,7 @@ class LineDelay:
             self._send(order)
 
     async def _listen(self, running: LineProcess) -> None:
-        """Take in what the delay line says until it ends."""
+        """Process the news of the delay line until it ends."""
         born = time.monotonic()
         decoder = msgspec.json.Decoder(News)
         async for line in running.news():
@@ -196,7 +196,7 @@ class LineDelay:
         if news.ready or news.drained or news.counted:
             return
         if news.failed:
-            text = f"the delay line can't have queue {news.failed}: {news.reason}"
+            text = f"the delay line can't open queue {news.failed}: {news.reason}"
             future = self._waiting.get(("ready", news.failed))
             if future is not None and not future.done():
                 future.set_exception(LabError(text))
@@ -209,7 +209,7 @@ class LineDelay:
 
 
 async def _add_rule(arrival: Arrival) -> list[str]:
-    """Send what arrives on an interface to its queue; return the rule. Raises ``LabError``."""
+    """Send packets arriving on an interface to its queue; return the rule. Raises ``LabError``."""
     problem = LabError("no table")
     for table in TABLES:
         rule = [table, arrival.interface, str(arrival.number)]
@@ -237,9 +237,9 @@ async def _iptables(namespace: str, verb: str, rule: list[str]) -> None:
 
 
 def rule_argv(verb: str, table: str, interface: str, queue: str) -> list[str]:
-    """Return the command line that makes (``-A``) or deletes (``-D``) a rule, iptables(8).
+    """Return the command line that adds (``-A``) or deletes (``-D``) a rule, iptables(8).
 
-    It sends what arrives on an interface to the netfilter queue with this number.
+    The rule sends packets arriving on an interface to the netfilter queue with this number.
     """
     return [
         *(find_tool("iptables-legacy") or "iptables-legacy", "-w", "-t", table),

@@ -2,15 +2,15 @@
 
 A process of its own, named ``delay line``; ``process`` starts it. Every delayed link has a
 netfilter queue in its receiver's namespace. It notes when each packet is due and releases all due
-packets with one verdict, never one early: no RTT is below the links' delays. Packets never overtake
-each other: jitter moves a packet's moment, but not before that of the packet ahead.
+packets with one verdict, none of them early: no RTT is below the links' delays. Packets never
+overtake each other: jitter moves a packet's moment, but not before that of the packet ahead.
 
 The kernel timestamps arrivals, so packets need not be read at once: while some are in flight, new
-ones are read together every few milliseconds, and wake-ups of a link keep a distance. Wake-ups are
-the main cost; this halves them at 10 Mbit/s and saves more beyond.
+ones are read together every few milliseconds, and wake-ups of a link are spaced. Wake-ups are
+the main cost; this halves them at 10 Mbit/s and saves more at higher rates.
 
-Orders arrive on stdin as JSON lines, news leave on stdout. The process ends with its stdin, or with
-its parent.
+Orders arrive on stdin as JSON lines, and news leave on stdout. The process ends with its stdin, or
+with its parent.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ NAME = b"delay line"
 _SO_TIMESTAMP = 29
 
 _MOMENT_S = 200e-6
-"""Seconds between two wake-ups of a link, and so the most that a packet is late for batching."""
+"""Seconds between two wake-ups of a link: the most that batching delays a packet."""
 
 _READ_EVERY_S = 5e-3
-"""Seconds that packets wait to be read while others are in flight, at most."""
+"""Most seconds that packets wait to be read while others are in flight."""
 
 _CREDIBLE_S = 1.0
 """Seconds; an older timestamp was taken before the clock was set, and is ignored."""
@@ -66,7 +66,7 @@ class Held:
         self.change(order)
 
     def change(self, order: Order) -> None:
-        """Take a new setting for packets to come; those under way keep their moment."""
+        """Use a new setting for later packets; those in flight keep their moment."""
         self.draining = order.end == "drain"
         self._delay = 0.0 if self.draining else order.delay_us / 1e6
         self._jitter = 0.0 if self.draining else order.jitter_us / 1e6
@@ -74,11 +74,11 @@ class Held:
 
     @property
     def shortest_s(self) -> float:
-        """The least that a packet to come will wait."""
+        """Shortest delay of a later packet."""
         return max(0.0, self._delay - self._jitter)
 
     def take(self, epoch: float) -> None:
-        """Note every packet that came. ``epoch`` is Unix time at 0 of the monotonic clock."""
+        """Record every packet that arrived. ``epoch`` is Unix time at 0 of the monotonic clock."""
         queue, chance = self.queue, self._random
         while (packet := queue.next_packet()) is not None:
             if self._loss and chance() < self._loss:
@@ -91,18 +91,18 @@ class Held:
             due = came + self._delay
             if self._jitter:
                 due += (2.0 * chance() - 1.0) * self._jitter
-            # A packet is never due before the one ahead of it, or they would change places.
+            # A packet is never due before the one ahead of it: packets stay in order.
             self._newest = max(due, self._newest)
             self.due.append(self._newest)
             self._packets.append(packet)
 
     @property
     def wake(self) -> float:
-        """When to let packets go next; 0 where there is none."""
+        """Next moment to release packets; 0 if there are none."""
         return max(self.due[0], self._rest) if self.due else 0.0
 
     def release(self, now: float, lateness: Lateness) -> None:
-        """Let go all that is due at ``now``."""
+        """Release all packets due at ``now``."""
         due, packets, last = self.due, self._packets, None
         while due and due[0] <= now:
             lateness.add(now - due.popleft())
@@ -129,7 +129,7 @@ class Lateness:
         self.packets += 1
 
     def percentile_us(self, share: float) -> float | None:
-        """Return the time, in microseconds, that ``share`` of the packets kept within."""
+        """Return the lateness, in microseconds, that ``share`` of the packets did not exceed."""
         if not self.packets:
             return None
         left = share * self.packets
@@ -163,9 +163,9 @@ class Timer:
         return int(self._fd)
 
     def set(self, due: float) -> None:
-        """Go off at ``due`` on the monotonic clock, at once where that is past; 0 is never.
+        """Expire at ``due`` on the monotonic clock, immediately if that is past; 0 is never.
 
-        What went off before is forgotten.
+        Discards an earlier expiry.
         """
         nanoseconds = int(due * self._NANOSECONDS)
         self._setting[2], self._setting[3] = divmod(nanoseconds, self._NANOSECONDS)
@@ -180,12 +180,12 @@ class DelayLine:
         self._lateness = Lateness()
         self._timer = Timer()
         self._next_read = 0.0
-        # Two sets to wait on: any packet wakes us from the first, only time from the second.
+        # Two sets to wait on: any packet ends a wait on the first, only time one on the second.
         self._idle, self._busy = select.epoll(), select.epoll()
         for each in (self._idle, self._busy):
             each.register(sys.stdin.fileno(), select.EPOLLIN)
             each.register(self._timer.fileno(), select.EPOLLIN)
-        # While someone wants them, the kernel notes arrival times for all.
+        # The kernel records arrival times for all packets while a socket asks for them.
         self._stamping = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._stamping.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMP, 1)
         self._orders = msgspec.json.Decoder(Order)
@@ -216,7 +216,7 @@ class DelayLine:
             for held in held_ones:
                 held.take(epoch)
                 shortest_s = min(shortest_s, held.shortest_s)
-            # Half of the shortest delay: whatever comes next is read well before it is due.
+            # Half of the shortest delay: the next packet is read well before it is due.
             self._next_read = now + shortest_s / 2 if shortest_s > 4 * _MOMENT_S else 0.0
         earliest = 0.0
         for held in held_ones:
@@ -234,7 +234,7 @@ class DelayLine:
         return self._busy
 
     def _obey(self, data: bytes) -> bool:
-        """Carry out what orders ``data`` completes; False where it is the end of them."""
+        """Carry out the orders that ``data`` completes; False at the end of orders."""
         *lines, self._unread = (self._unread + data).split(b"\n")
         for line in lines:
             order = self._orders.decode(line)
@@ -265,7 +265,7 @@ class DelayLine:
         self._tell(News(ready=order.queue))
 
     def _close(self, number: int) -> None:
-        """Give a queue back whose rule is gone, after whatever came to the last."""
+        """Close a queue whose rule is gone, after its last packets."""
         if (held := self._held.pop(number, None)) is None:
             return
         held.take(0.0)
@@ -289,16 +289,16 @@ class DelayLine:
             held.lost = 0
 
     def _tell(self, news: News) -> None:
-        # Who doesn't read us must not stop us.
+        # A reader that does not read must not stop the line.
         with contextlib.suppress(BlockingIOError):
             os.write(sys.stdout.fileno(), self._news.encode(news) + b"\n")
 
 
 def main() -> None:
-    """Be the delay line."""
+    """Run the delay line until stdin ends."""
     _introduce()
     _ask_for_priority()
-    # Nothing here makes cycles, and a collection in between would delay packets.
+    # No cycles arise here, and garbage collection would delay packets.
     gc.disable()
     with contextlib.suppress(KeyboardInterrupt, BrokenPipeError):
         DelayLine().run()
@@ -313,7 +313,7 @@ def _introduce() -> None:
 
 
 def _ask_for_priority() -> None:
-    """Run before everything else where that is allowed, or a little ahead, or as all do."""
+    """Run with real-time priority if allowed, else with a higher priority, else as started."""
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     except OSError:

@@ -1,6 +1,6 @@
-"""Delay by the kernel's netem, on an ifb device that all arriving packets pass through.
+"""Delay by the kernel's netem, on an ifb device that all arriving packets pass.
 
-tc-netem(8), and for the way through an ifb: tc-mirred(8).
+tc-netem(8); the redirection through an ifb is tc-mirred(8).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ccplay.lab.network.rtnl import (
 from ccplay.lab.queues import qdiscs
 
 _LIMIT = 1 << 17
-"""Packets that may be under way: 1 Gbit/s of full frames for 1.5 s."""
+"""Most packets in flight: 1 Gbit/s of full frames for 1.5 s."""
 
 _FASTEST = (1 << 32) - 1
 """A rate that delays a frame by 0.4 us. With a rate, netem keeps packets in order where jitter or
@@ -52,19 +52,19 @@ class NetemDelay:
 
     @property
     def processes(self) -> Iterable[int]:
-        """None: the kernel does it."""
+        """None: the kernel delays packets."""
         return ()
 
     def lateness(self) -> None:
-        """Tell nothing: the kernel doesn't count."""
+        """Return None: the kernel does not measure it."""
 
     async def prepare(self) -> None:
         """Do nothing: the kernel is ready."""
 
     async def set(self, arrival: Arrival, path: Impairment) -> Impairment:
-        """Do ``path`` to arriving packets and return what the kernel has of it.
+        """Apply ``path`` to arriving packets and return the kernel's version of it.
 
-        Raises ``LabError`` where the kernel lacks netem, ifb or mirred.
+        Raises ``LabError`` if the kernel lacks netem, ifb or mirred.
         """
         try:
             with RouteSocket(arrival.namespace) as routes:
@@ -79,11 +79,11 @@ class NetemDelay:
             raise LabError(f"link {arrival.name}: netem: {error}") from error
 
     def _drawn_with(self, arrival: Arrival) -> int:
-        """Return the seed of a link, the same in every run."""
+        """Return the seed of a link, which is the same in every run."""
         return random.Random(f"{self._seed}/{arrival.number}").getrandbits(64)  # noqa: S311
 
     async def lost(self, arrival: Arrival) -> int | None:
-        """Return what netem has dropped, be it by loss or because too much was under way."""
+        """Return the packets dropped by netem, by its loss or because too many were in flight."""
         if (index := self._devices.get(arrival.name)) is None:
             return 0
         try:
@@ -97,12 +97,12 @@ class NetemDelay:
 
 
 def divert_requests(source: int, target: int) -> list[Any]:
-    """Return what sends all that arrives on interface ``source`` out through ``target``."""
+    """Return the request that sends all packets arriving on ``source`` out through ``target``."""
     return [redirects.ready(source), redirects.redirect(source, redirects.INCOMING, target)]
 
 
 def make_ifb(routes: RouteSocket, arrival: Arrival) -> int:
-    """Make an ifb device in the receiver's namespace and return its index."""
+    """Create an ifb device in the receiver's namespace and return its index."""
     name = f"ifb{arrival.number}"
     info = {"attrs": [["IFLA_INFO_KIND", "ifb"]]}
     attributes = (("IFLA_IFNAME", name), ("IFLA_LINKINFO", info))
@@ -116,7 +116,7 @@ def make_ifb(routes: RouteSocket, arrival: Arrival) -> int:
 
 def _divert(routes: RouteSocket, arrival: Arrival) -> int:
     index = make_ifb(routes, arrival)
-    # netem goes in first, or the packets of the first moment would not be delayed.
+    # netem comes first, or the first packets would not be delayed.
     _set_netem(routes, index, Impairment())
     source = arrival.namespace.interface_index(arrival.interface)
     routes.request(divert_requests(source, index), "redirection to ifb")
@@ -133,9 +133,9 @@ def _set_netem(routes: RouteSocket, index: int, path: Impairment, seed: int = 0)
 
 
 def netem_request(index: int, path: Impairment, seed: int = 0) -> Any:
-    """Return what makes netem the root of interface ``index``, or changes it in place.
+    """Return the request that makes netem the root of interface ``index``, or changes it.
 
-    ``seed`` decides which packets are lost; before Linux 6.7 the kernel overlooks it.
+    ``seed`` decides which packets are lost; before Linux 6.7 the kernel ignores it.
     """
     parameters = {
         "delay": path.delay_us,
@@ -155,12 +155,12 @@ def netem_request(index: int, path: Impairment, seed: int = 0) -> Any:
 def _read_netem(routes: RouteSocket, index: int) -> Impairment:
     kind, held = qdiscs.find(routes, index, TC_H_ROOT)
     if kind != "netem":
-        raise LabError(f"asked the kernel for netem, and it has {kind or 'none'}")
+        raise LabError(f"requested netem from the kernel, but it has {kind or 'none'}")
     return path_of(held)
 
 
 def path_of(held: Any) -> Impairment:
-    """Return what netem's decoded options do to packets."""
+    """Return the impairment that netem's decoded options make."""
     return Impairment(
         delay_us=round(held["delay"] / tick_in_usec),
         jitter_us=round(held["jitter"] / tick_in_usec),

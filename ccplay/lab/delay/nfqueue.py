@@ -1,7 +1,7 @@
 """One netfilter queue: receives the numbers of waiting packets and releases them.
 
-Only numbers are copied to us, never packets (NFQNL_COPY_META); include/uapi/linux/netfilter/
-nfnetlink_queue.h and net/netfilter/nfnetlink_queue.c have the messages.
+Only numbers are copied, never packets (NFQNL_COPY_META); include/uapi/linux/netfilter/
+nfnetlink_queue.h and net/netfilter/nfnetlink_queue.c define the messages.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TIMESTAMP = 4
 _STAMP_HEADER = struct.pack("=HH", 20, _TIMESTAMP)
 
 _MAX_LENGTH = 1 << 17
-"""Packets that may wait: 1 Gbit/s of full frames for 1.5 s."""
+"""Most packets that wait: 1 Gbit/s of full frames for 1.5 s."""
 
 _SO_RCVBUFFORCE = 33
 _NETLINK_NO_ENOBUFS = 5
@@ -47,12 +47,12 @@ class PacketQueue:
         self._socket = namespace.socket(
             socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, _NETLINK_NETFILTER
         )
-        # Only the host's root may go beyond net.core.rmem_max.
+        # Only the host's root may exceed net.core.rmem_max.
         with contextlib.suppress(PermissionError):
             self._socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, 64 << 20)
         self._socket.setsockopt(_SOL_NETLINK, _NETLINK_NO_ENOBUFS, 1)
         self._socket.bind((0, 0))
-        # The queue's number is in network order, all of it else in ours.
+        # The queue's number is in network order, everything else in host order.
         self._queue = socket.htons(number)
         self._buffer = bytearray(4096)
         self._packet = _packet_layout(28)
@@ -68,13 +68,13 @@ class PacketQueue:
         return self._socket.fileno()
 
     def close(self) -> None:
-        """Unbind; the kernel drops what waits."""
+        """Unbind; the kernel drops waiting packets."""
         self._socket.close()
 
     def next_packet(self) -> int | None:
-        """Return the number of the next packet that came; None where there is none yet.
+        """Return the number of the next packet; None if there is none yet.
 
-        ``stamp`` then is when it came in, Unix time, or 0 where the kernel didn't note it.
+        ``stamp`` is then its arrival in Unix time, or 0 if the kernel did not record it.
         """
         buffer = self._buffer
         try:
@@ -88,7 +88,7 @@ class PacketQueue:
         return int(packet)
 
     def _learn(self, length: int) -> tuple[int, int, int]:
-        """Find where packets like this one have their time, and read this one."""
+        """Find the offset of the time in packets like this one, and read this one."""
         # NFQA_PACKET_HDR is the first attribute (nfqnl_build_packet_message): its number, at 24.
         at, (packet,) = 20, struct.unpack_from("!I", self._buffer, 24)
         while at + 4 <= length:
@@ -100,11 +100,11 @@ class PacketQueue:
         return packet, 0, 0
 
     def release(self, last: int) -> None:
-        """Let every packet go on up to number ``last``, in their order."""
+        """Release all packets up to number ``last``, in order."""
         self._decide(_VERDICT_BATCH, _ACCEPT, last)
 
     def drop(self, packet: int) -> None:
-        """Lose one packet."""
+        """Drop one packet."""
         self._decide(_VERDICT, _DROP, packet)
 
     def _decide(self, kind: int, verdict: int, packet: int) -> None:
@@ -126,7 +126,7 @@ class PacketQueue:
         )
 
     def _configure(self, attribute: int, value: bytes, mask: int | None = None) -> None:
-        """Send one setting and wait for the kernel's word. Raises ``OSError`` where it refuses."""
+        """Send one setting and wait for the kernel's answer. Raises ``OSError`` if it refuses."""
         body = _attribute(attribute, value)
         if mask is not None:
             body += _attribute(mask, value)
@@ -136,7 +136,7 @@ class PacketQueue:
         self._socket.send(message)
         while True:
             answer = self._socket.recv(1 << 16)
-            # Packets may already come in between, once the queue is bound.
+            # Packets may already arrive in between, once the queue is bound.
             if struct.unpack_from("=H", answer, 4)[0] == 2:
                 break
         self._socket.setblocking(False)
@@ -145,7 +145,7 @@ class PacketQueue:
 
 
 def _packet_layout(stamp_at: int) -> struct.Struct:
-    """Return what reads a packet's number, the head of its time stamp, and the time."""
+    """Return the struct of a packet's number, the header of its timestamp, and the time."""
     return struct.Struct(f"!24xI{stamp_at - 28}x4sQQ")
 
 

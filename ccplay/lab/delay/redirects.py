@@ -1,6 +1,6 @@
 """Redirects packets from one interface to another, at ingress or egress; tc-mirred(8).
 
-Both places are those of the discipline clsact, which an interface has beside its queue.
+Both hooks belong to the discipline clsact, which an interface has beside its queue.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from ccplay.lab.network.netlink import RTM_DELTFILTER, RTM_NEWQDISC, RTM_NEWTFIL
 from ccplay.lab.network.rtnl import CREATE, EXCLUSIVE, traffic_control
 
 ALL: tuple[str, ...] = ("0x0/0x0+0",)
-"""Keys that every packet has; see ``filters.Keys``."""
+"""Keys that match every packet; see ``filters.Keys``."""
 
 INCOMING, LEAVING = 0xFFFFFFF2, 0xFFFFFFF3
 """``TC_H_MIN_INGRESS`` and ``TC_H_MIN_EGRESS`` of clsact."""
 
 CLSACT = 0xFFFFFFF1
-"""Its parent; no interface has more than one."""
+"""Parent of clsact; an interface has at most one."""
 
 _HANDLE = 0xFFFF0000
 _ALL_PROTOCOLS = 0x0300
@@ -25,7 +25,7 @@ _ALL_PROTOCOLS = 0x0300
 
 
 def ready(index: int) -> Any:
-    """Return the request that makes an interface's packets redirectable; again does no harm."""
+    """Return the request that makes an interface's packets redirectable; it may be repeated."""
     kind = (("TCA_KIND", "clsact"),)
     return traffic_control(RTM_NEWQDISC, CREATE, index, kind, parent=CLSACT, handle=_HANDLE)
 
@@ -35,13 +35,13 @@ def redirect(
 ) -> Any:
     """Return the request that sends packets of interface ``index`` out through ``target``.
 
-    ``place`` is ``INCOMING`` or ``LEAVING``; ``keys`` must all hold of a packet.
+    ``place`` is ``INCOMING`` or ``LEAVING``; a packet must match all ``keys``.
     """
     action = {"kind": "mirred", "direction": "egress", "action": "redirect", "ifindex": target}
     options = cls_u32.get_parameters(
         {
             "keys": list(keys),
-            # Required by pyroute2 and of no effect: what is redirected is in no class.
+            # Required by pyroute2, without effect: redirected packets are in no class.
             "target": 0x10000,
             "action": action,
             "parent": place,
@@ -60,6 +60,6 @@ def redirect(
 
 
 def let_pass(index: int, place: int, priority: int) -> Any:
-    """Return the request that takes all redirections of a priority away."""
+    """Return the request that removes all redirections of a priority."""
     info = priority << 16 | _ALL_PROTOCOLS
     return traffic_control(RTM_DELTFILTER, 0, index, (), parent=place, info=info)

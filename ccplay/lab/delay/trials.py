@@ -1,4 +1,4 @@
-"""Whether the delay engines work here: each is tried on the lab's own loopback device."""
+"""Checks of the delay engines: each is tried on the lab's own loopback device."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def try_netem() -> Feature:
 
 
 def _netem_refusal() -> tuple[str, str]:
-    """Return why netem can't be used, and the module that is missing; empty where it can be."""
+    """Return why netem can't be used, and the missing module; empty if it can."""
     info = {"attrs": [["IFLA_INFO_KIND", "ifb"]]}
     device = (("IFLA_IFNAME", _TRIAL_DEVICE), ("IFLA_LINKINFO", info))
     with RouteSocket() as routes:
@@ -57,7 +57,7 @@ def _netem_refusal() -> tuple[str, str]:
         try:
             routes.request([trial], "netem")
         except OSError as error:
-            # Without options netem is refused as invalid, but only where there is a netem.
+            # Without options netem is refused as invalid, but only where netem exists.
             if error.errno == errno.ENOENT:
                 return "not in this kernel", "sch_netem"
         try:
@@ -78,7 +78,7 @@ def _netem_refusal() -> tuple[str, str]:
 
 
 def try_delay_line() -> Feature:
-    """Try to lead packets of the lab's own loopback device into a queue that we hold."""
+    """Try to direct packets of the lab's own loopback device into a queue."""
     reason, remedy = "", ""
     try:
         PacketQueue(Namespace("lab", os.getpid()), 1).close()
@@ -103,7 +103,7 @@ def try_delay_line() -> Feature:
 
 
 def _iptables_refusal() -> str:
-    """Return why no rule can lead packets into a queue, empty where one can."""
+    """Return why no rule can direct packets into a queue; empty if one can."""
     if find_tool("iptables-legacy") is None:
         return "iptables-legacy is not installed"
     refusal = ""

@@ -27,10 +27,10 @@ class SharedQueue(msgspec.Struct):
     asked: TrafficClass
     leaf: Leaf
     rate: int = 0
-    """Bits per second that it is sure of, read back."""
+    """Guaranteed rate in bits per second, read back from the kernel."""
 
     def describe(self, link_rate: int) -> TrafficClass:
-        """Return the class as the kernel has it, on a link of a rate in bits per second."""
+        """Return the class as the kernel has it, on a link with this rate in bits per second."""
         # The kernel keeps whole bytes per second.
         exact = abs(self.rate - link_rate * self.asked.share) <= 8
         share = self.asked.share if exact else self.rate / link_rate
@@ -38,9 +38,9 @@ class SharedQueue(msgspec.Struct):
 
 
 def check_classes(link: str, classes: Sequence[TrafficClass]) -> None:
-    """Raise ``CommandError`` for classes that can't share a link, saying why."""
+    """Raise ``CommandError``, with the reason, for classes that can't share a link."""
     if len(classes) > MOST_CLASSES:
-        raise CommandError(f"link {link}: at the most {MOST_CLASSES} classes, not {len(classes)}")
+        raise CommandError(f"link {link}: at most {MOST_CLASSES} classes, not {len(classes)}")
     taken: dict[str, str] = {}
     names: set[str] = set()
     for each in classes:
@@ -56,7 +56,7 @@ def check_classes(link: str, classes: Sequence[TrafficClass]) -> None:
 
 
 def choose(classes: Sequence[SharedQueue], kind: str, name: str) -> SharedQueue:
-    """Return whose traffic it is: the class that names it, or its kind, or else the last."""
+    """Return the class of some traffic: one that lists its name, or its kind, or else the last."""
     for word in (name, kind):
         for each in classes:
             if word in each.asked.traffic:

@@ -1,4 +1,4 @@
-"""The sending end of a link: its rate, and the queue or the classes that share it."""
+"""The sending end of a link: its rate, and its queue or classes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MTU, _ETHERNET_HEADER = 1500, 14
 
 
 class Egress:
-    """The sending end of a link, and what holds there."""
+    """The sending end of a link and its settings."""
 
     def __init__(self, link: Link, arrival: Arrival, routes: RouteSocket, index: int) -> None:
         self.link = link
@@ -36,15 +36,15 @@ class Egress:
         self.path = Impairment()
         self.rate = 0
         self.mtu: int | None = None
-        """None as long as nobody has asked for one."""
+        """None until one is set."""
         self.mark = 0
-        """Full packets in front of the link from which on it marks; 0 is never."""
+        """Full packets in front of the link from which on it marks; 0: never."""
         self.marker: Marker | None = None
         """None until a mark threshold is set."""
         self.classes: list[SharedQueue] = []
-        """Where there are any, each has a queue, and the link itself has none."""
+        """Classes of the link; if there are any, each has a queue and the link itself has none."""
         self.down: bool | None = None
-        """None as long as nobody has taken the cable down."""
+        """Whether its cable is down; None as long as nobody has taken it down."""
         self.touched = False
         self._routes = routes
         self._index = index
@@ -54,13 +54,13 @@ class Egress:
 
     @property
     def qdisc(self) -> Qdisc | None:
-        """The queue in front of the link, where it has no classes."""
+        """The queue in front of the link, if it has no classes."""
         return None if self.classes else self._leaf.qdisc
 
     def queue_of_class(self, name: str | None) -> Leaf:
-        """Return where the queue of a class is; None is the link's own, where it has no classes.
+        """Return the place of a class's queue; None is the link's own queue, without classes.
 
-        Raises ``CommandError`` where it is not to be had.
+        Raises ``CommandError`` if there is none.
         """
         known = [each.asked.name for each in self.classes]
         if name is None and not known:
@@ -71,12 +71,12 @@ class Egress:
             raise CommandError(
                 f"link {self.link.name} has a queue for each class: name one of {', '.join(known)}"
             )
-        raise CommandError(f"link {self.link.name} has no classes, so none called {name!r}")
+        raise CommandError(f"link {self.link.name} has no classes, so none named {name!r}")
 
     def shape(self, setting: LinkSetting, running: Iterable[Packets]) -> None:
-        """Set rate, queue and classes where they are given, and read back what the kernel has.
+        """Set the given ones of rate, queue and classes, and read back what the kernel has.
 
-        ``running`` is the traffic that classes are to find.
+        ``running`` is the traffic to direct into the classes.
         """
         if setting.classes is not None and self.classes:
             self._unshare()
@@ -88,9 +88,10 @@ class Egress:
             self._share(setting.classes, running)
 
     def set_mark(self, mark: int | None, image: bytes | None, namespace: Namespace) -> None:
-        """Mark from so many full packets on, None: as before; each has the length of the MTU.
+        """Set the threshold of marking in full packets; None keeps it.
 
-        ``image`` is the marker's program, needed for the first mark. Raises ``LabError``.
+        A full packet has the length of the MTU. The first time needs ``image``, the program of the
+        marker. Raises ``LabError``.
         """
         if mark is not None:
             self.mark = mark
@@ -102,7 +103,7 @@ class Egress:
 
     @property
     def marks_from(self) -> int | None:
-        """What the marker itself holds of that, in full packets; None without one."""
+        """The marker's own threshold in full packets; None without a marker."""
         return None if self.marker is None else (self.marker.threshold or 0) // self._frame
 
     @property
@@ -111,11 +112,11 @@ class Egress:
         return (self.mtu or _MTU) + _ETHERNET_HEADER
 
     def dropped(self) -> int:
-        """Return how many packets its queues have dropped since it has a rate or queue."""
+        """Return the packets dropped by its queues since it has a rate or queue."""
         return interfaces.dropped(self._routes).get(self._index, 0)
 
     def switch_offloads(self, built: BuiltNetwork, *, on: bool) -> None:
-        """Turn the sending interface's offloads on or off; every interface sends on one link."""
+        """Turn the sending interface's offloads on or off; each interface sends on one link."""
         offloads.switch(built.namespace(self.link.src), self.link.interface, on=on)
 
     # --- one queue --------------------------------------------------------------------------
@@ -136,7 +137,7 @@ class Egress:
             self._leaf.put(qdisc)
 
     def _unshape(self, qdisc: Qdisc | None) -> None:
-        """Take the rate away, and keep a queue only where one is asked for now."""
+        """Remove the rate, and the queue unless a new one is given."""
         qdiscs.remove(self._routes, self._index, TC_H_ROOT)
         self.rate, self._leaf = 0, self._new_leaf(TC_H_ROOT)
         if qdisc is not None:
@@ -146,7 +147,7 @@ class Egress:
         return Leaf(self._routes, self._index, parent, self._handles)
 
     def _read_rate(self, handle: int, asked: int) -> int:
-        """Return the rate of a class. Raises ``LabError`` where it is not what was asked for."""
+        """Return the rate of a class. Raises ``LabError`` if it is not the requested one."""
         held = htb.read_rates(self._routes, self._index).get(handle, 0)
         if abs(held - asked) > 8:
             raise LabError(
@@ -157,14 +158,14 @@ class Egress:
     # --- classes ----------------------------------------------------------------------------
 
     def _share(self, wanted: list[TrafficClass], running: Iterable[Packets]) -> None:
-        """Put classes in place of the one queue, which is lost with what waits in it."""
+        """Replace the queue by classes; packets that wait in it are lost."""
         own = self._leaf.asked or _DEFAULT_QDISC
         self.classes = [
             SharedQueue(each, self._new_leaf(handle))
             for handle, each in enumerate(wanted, FIRST_HANDLE)
         ]
         try:
-            # Filters first: as long as their classes are not there, they change nothing.
+            # Filters first: they have no effect until their classes exist.
             rest = self.classes[-1].leaf.parent
             requests = filters.lead(self._index, filters.LAST_PRIORITY, None, rest)
             filters.carry_out(self._routes, requests)
@@ -184,7 +185,7 @@ class Egress:
             each.rate = self._read_rate(each.leaf.parent, round(self.rate * each.asked.share))
 
     def _unshare(self) -> None:
-        """Put one queue in place of the classes again."""
+        """Replace the classes by one queue."""
         there = htb.read_rates(self._routes, self._index).keys() - {htb.CLASS}
         gone = [filters.leave(self._index, each) for each in self._filters_there()]
         self._routes.request([*gone, *htb.removals(self._index, there)], "remove classes")
@@ -198,7 +199,7 @@ class Egress:
         return filters.priorities(self._routes, self._index)
 
     def admit(self, packets: Packets) -> None:
-        """Lead traffic into its class, where there are classes."""
+        """Direct traffic into its class, if there are classes."""
         if not self.classes:
             return
         chosen = choose(self.classes, packets.kind, packets.name)
@@ -211,6 +212,6 @@ class Egress:
         self._priorities[packets.kind, packets.name] = priority
 
     def dismiss(self, kind: str, name: str) -> None:
-        """Take the filters of traffic away."""
+        """Remove the filters of traffic."""
         if (priority := self._priorities.pop((kind, name), None)) is not None:
             filters.carry_out(self._routes, [filters.leave(self._index, priority)])

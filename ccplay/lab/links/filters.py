@@ -1,7 +1,7 @@
 """u32 filters: match packets of some traffic and select their class.
 
-tc-u32(8); offsets are those of an IPv4 header without options (RFC 791), which is all that the
-lab's traffic has, and of the TCP or ICMP header behind it.
+tc-u32(8); offsets are those of an IPv4 header without options (RFC 791), the only kind in the
+lab's traffic, and of the TCP or ICMP header after it.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from ccplay.lab.network.rtnl import (
 from ccplay.lab.queues.qdiscs import LOOPBACK
 
 Keys: TypeAlias = tuple[str, ...]
-"""What must all hold of a packet: ``VALUE/MASK+OFFSET``."""
+"""Conditions on a packet, all required: ``VALUE/MASK+OFFSET``."""
 
 LAST_PRIORITY = 0xFFFF
-"""Filters are asked in the order of their priorities; the last one takes what is left."""
+"""Filters apply in the order of their priorities; the last one takes the rest."""
 
 MISSING = "class filters need the u32 classifier, which this kernel lacks (module cls_u32)"
 
@@ -50,7 +50,7 @@ _EVERYTHING: Keys = ("0x0/0x0+0",)
 
 
 class Packets(msgspec.Struct, frozen=True):
-    """What runs under a name, and how its packets are known, in either direction."""
+    """Some traffic by name, with the keys of its packets in either direction."""
 
     kind: str
     """The plural of a kind of traffic, see ``model.traffic``."""
@@ -59,14 +59,14 @@ class Packets(msgspec.Struct, frozen=True):
 
 
 def tcp_packets(kind: str, name: str, address: str, port: int) -> Packets:
-    """Return traffic to and from a TCP port that nothing else has."""
+    """Return traffic to and from a TCP port that nothing else uses."""
     return Packets(kind, name, _both_ways(_TCP, address, port))
 
 
 def udp_packets(name: str, address: str, port: int) -> Packets:
-    """Return traffic to and from a UDP port, and the TCP connection by which iperf3 steers it.
+    """Return traffic to and from a UDP port, and iperf3's control connection.
 
-    Of a packet in fragments only the first has ports, so that the others are of no class.
+    Only the first fragment of a packet has ports, so the others match no class.
     """
     matches = (*_both_ways(_UDP, address, port), *_both_ways(_TCP, address, port))
     return Packets("udp", name, matches)
@@ -80,12 +80,12 @@ def _both_ways(protocol: str, address: str, port: int) -> tuple[Keys, Keys]:
 
 
 def echo_packets(name: str, identifier: int) -> Packets:
-    """Return the echo requests and answers of one ping(8), by their identifier (RFC 792)."""
+    """Return the echo requests and replies of one ping(8), by their identifier (RFC 792)."""
     return Packets("pings", name, ((_PLAIN_IPV4, _ICMP, f"{identifier:#x}/0xffff+24"),))
 
 
 def lead(index: int, priority: int, packets: Packets | None, target: int) -> list[Any]:
-    """Return requests that lead packets into class ``target``; None is all that is left."""
+    """Return requests that direct packets into class ``target``; None means all other packets."""
     matches = (_EVERYTHING,) if packets is None else packets.matches
     return [
         traffic_control(
@@ -104,12 +104,12 @@ def lead(index: int, priority: int, packets: Packets | None, target: int) -> lis
 
 
 def leave(index: int, priority: int) -> Any:
-    """Return the request that takes away all filters of a priority."""
+    """Return the request that removes all filters of a priority."""
     return traffic_control(RTM_DELTFILTER, 0, index, (), parent=ROOT, info=_info(priority))
 
 
 def carry_out(routes: RouteSocket, requests: Iterable[Any]) -> None:
-    """Make requests about filters. Raises ``UnsupportedError`` where the kernel has no u32."""
+    """Send requests about filters. Raises ``UnsupportedError`` if the kernel has no u32."""
     try:
         routes.request(requests, "filter")
     except NetlinkError as error:
@@ -121,7 +121,7 @@ def carry_out(routes: RouteSocket, requests: Iterable[Any]) -> None:
 def refusal() -> str:
     """Try a filter on the loopback device of the caller's own, private namespace.
 
-    Returns the reason where it is not to be had, else nothing.
+    Returns the reason if it is missing, otherwise nothing.
     """
     with RouteSocket() as routes:
         attributes = (("TCA_KIND", "htb"), ("TCA_OPTIONS", sched_htb.get_parameters({})))
@@ -141,7 +141,7 @@ def refusal() -> str:
 
 
 def priorities(routes: RouteSocket, index: int) -> set[int]:
-    """Return the priorities that the kernel has filters of."""
+    """Return the priorities of the kernel's filters."""
     answers = routes.dump(traffic_control(RTM_GETTFILTER, 0, index, (), parent=ROOT))
     return {answer["info"] >> 16 for answer in answers if answer["index"] == index}
 

@@ -1,7 +1,7 @@
-"""The rate of a link: an HTB class that never resets the queues under it.
+"""The rate of a link: an HTB class that never resets the queues below it.
 
 The root is ``1:`` and below it ``1:1`` has the rate; the discipline under study is the class's
-leaf, so that either is changed without the other noticing (tc-htb(8), net/sched/sch_htb.c). Where
+leaf, so that changing one does not affect the other (tc-htb(8), net/sched/sch_htb.c). Where
 several queues share the rate, they are the leaves of classes below ``1:1``.
 """
 
@@ -26,13 +26,13 @@ CLASS = 0x1_0001
 
 _FRAME = 1514
 _BURST_S = 0.001
-"""A timer may fire so late without costing rate; the burst after silence is as long."""
+"""Lateness of a timer that costs no rate; the burst after an idle time is as long."""
 
 
 def set_rate(routes: RouteSocket, index: int, rate: int, *, new: bool) -> None:
     """Shape an interface to ``rate``, bits per second, Ethernet headers included.
 
-    ``new`` makes the root first, which drops whatever was queued before.
+    ``new`` creates the root first, which drops everything queued before.
     """
     requests = []
     if new:
@@ -45,16 +45,16 @@ def set_rate(routes: RouteSocket, index: int, rate: int, *, new: bool) -> None:
                 RTM_NEWQDISC, CREATE | REPLACE, index, attributes, parent=TC_H_ROOT, handle=ROOT
             )
         )
-    # With one class no turn is ever taken, but without a quantum the kernel derives one and warns.
+    # One class needs no quantum, but without one the kernel derives it and warns.
     requests.append(_class(index, ROOT, CLASS, rate=rate, ceil=rate, quantum=_FRAME))
     routes.request(requests, f"HTB with {format_rate(rate)}")
 
 
 def set_shares(routes: RouteSocket, index: int, rate: int, shares: Mapping[int, float]) -> None:
-    """Make the classes with these handles below the link's own, or change their shares.
+    """Create the classes with these handles below the link's own, or change their shares.
 
-    Each is sure of its share of ``rate`` and borrows what others leave, in proportion to its share
-    again. The first of them takes the queue of the link's own class away, with what waits in it.
+    Each is guaranteed its share of ``rate`` and borrows what the others leave, in proportion to its
+    share. The first class removes the queue of the link's own class with its packets.
     """
     least = min(shares.values())
     requests = [
@@ -70,7 +70,7 @@ def set_shares(routes: RouteSocket, index: int, rate: int, shares: Mapping[int, 
 
 
 def removals(index: int, handles: Iterable[int]) -> list[Any]:
-    """Return requests that take classes away; after the last the link's own has a queue again."""
+    """Return requests that remove classes; after the last the link's own has a queue again."""
     return [
         traffic_control(RTM_DELTCLASS, 0, index, (), parent=CLASS, handle=handle)
         for handle in handles
@@ -78,7 +78,7 @@ def removals(index: int, handles: Iterable[int]) -> list[Any]:
 
 
 def _class(index: int, parent: int, handle: int, *, rate: int, ceil: int, quantum: int) -> Any:
-    """Return the request that makes or changes a class; rates in bits per second."""
+    """Return the request that creates or changes a class; rates in bits per second."""
     parameters = {
         "rate": rate // 8,
         "burst": _burst(rate),
@@ -100,7 +100,7 @@ def _burst(rate: int) -> int:
 
 
 def read_rates(routes: RouteSocket, index: int) -> dict[int, int]:
-    """Return the rates that the kernel holds, bits per second, by class; none without HTB."""
+    """Return the kernel's rates in bits per second, by class; empty without HTB."""
     rates = {}
     for answer in routes.dump(traffic_control(RTM_GETTCLASS, 0, index, ())):
         if answer["index"] == index and answer.get_attr("TCA_KIND") == "htb":

@@ -1,4 +1,4 @@
-"""The MTU of an interface: the largest IP packet that it sends or takes; netdevice(7)."""
+"""The MTU of an interface: the largest IP packet that it sends or accepts; netdevice(7)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _REQUEST = struct.Struct("=16si20x")
 
 
 def set_mtu(namespace: Namespace, interface: str, mtu: int) -> None:
-    """Set the MTU of an interface. Raises ``LabError`` where the kernel keeps another."""
+    """Set the MTU of an interface. Raises ``LabError`` if the kernel keeps another."""
     with namespace.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         try:
             fcntl.ioctl(sock, _SIOCSIFMTU, _REQUEST.pack(interface.encode(), mtu))
@@ -24,4 +24,4 @@ def set_mtu(namespace: Namespace, interface: str, mtu: int) -> None:
             raise LabError(f"{interface}: MTU {mtu}: {error.strerror}") from error
     _, held = _REQUEST.unpack(answer)
     if held != mtu:
-        raise LabError(f"{interface}: asked for MTU {mtu}, and it is {held}")
+        raise LabError(f"{interface}: requested MTU {mtu}, but the kernel keeps {held}")

@@ -1,6 +1,6 @@
 """Segmentation and receive offloads of an interface (ethtool(8), include/uapi/linux/ethtool.h).
 
-With them on, what stands in a queue is segments of up to 64 KB; with them off, frames.
+With offloads on, a queue holds segments of up to 64 KB; with them off, frames.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _GET_COMMANDS = {"TSO": 0x1E, "GSO": 0x23, "GRO": 0x2B}
 def switch(namespace: Namespace, interface: str, *, on: bool) -> None:
     """Turn TSO, GSO and GRO of an interface on or off.
 
-    Raises ``LabError`` where the kernel keeps one as it was.
+    Raises ``LabError`` if the kernel does not change one.
     """
     with namespace.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         for name, command in _SET_COMMANDS.items():

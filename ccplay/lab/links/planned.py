@@ -1,4 +1,4 @@
-"""What each link is to do when the network stands: the defaults, and what was asked for."""
+"""Settings of each link when the network is built: the defaults and the requested ones."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ccplay.model.values import LinkSetting, Qdisc
 DEFAULT_BOTTLENECK = LinkSetting(
     rate=10_000_000, delay_us=10_000, qdisc=Qdisc(kind="pfifo", options={"limit": 100})
 )
-"""Each way of the link under study, where nothing is said."""
+"""Default delay each way of the link under study."""
 
 
 def planned(network: Network, wanted: Mapping[str, LinkSetting]) -> list[tuple[Link, LinkSetting]]:
-    """Return every link that is to do something, with all that is ``wanted`` of it merged.
+    """Return every link with settings, merged from all that are ``wanted``.
 
     Raises ``CommandError`` for an MTU of one direction.
     """
@@ -23,14 +23,14 @@ def planned(network: Network, wanted: Mapping[str, LinkSetting]) -> list[tuple[L
     for name, said in wanted.items():
         if said.mtu is not None and "->" in name:
             both = name.replace("->", "-")
-            raise CommandError(f"link {name}: an MTU is of both directions: {both}")
+            raise CommandError(f"link {name}: an MTU holds for both directions: {both}")
         for link in network.resolve(name):
             settings[link.name] = merge(settings.get(link.name, LinkSetting()), said)
     return [(network.link(name), setting) for name, setting in settings.items()]
 
 
 def merge(before: LinkSetting, said: LinkSetting) -> LinkSetting:
-    """Return ``before`` with every field that ``said`` does not leave open."""
+    """Return ``before`` with every field that ``said`` sets."""
     fields = {name: getattr(before, name) for name in LinkSetting.__struct_fields__}
     fields |= {
         name: value

@@ -29,7 +29,7 @@ from ccplay.model.network import Link
 from ccplay.model.values import LinkSetting, Qdisc
 
 OFFLOADS_ABOVE = 200_000_000
-"""Bits per second: above it one core can't carry every frame alone through the path."""
+"""Bits per second; above it one core can't carry every frame through the path."""
 
 _taken: set[bytes] = set()
 """Queues, as JSON, that have been tried: a network has the same one on many links."""
@@ -38,7 +38,7 @@ _taken: set[bytes] = set()
 def delay_engine(
     name: str, tell: Tell, seed: int, forked: LineProcess | None = None
 ) -> DelayEngine:
-    """Return the engine ``netem`` or ``delay line``; ``tell`` takes a ``Log``'s level and text.
+    """Return the engine ``netem`` or ``delay line``; ``tell`` receives level and text.
 
     ``forked`` is a delay line that waits for orders; with netem it ends.
     """
@@ -58,7 +58,7 @@ class Shaper:
         engine: DelayEngine,
         clock: Callable[[], float],
     ) -> None:
-        """``engine`` is the caller's to close."""
+        """Keep ``engine``, which the caller closes."""
         self._built = built
         self._clock = clock
         self._engine = engine
@@ -71,16 +71,16 @@ class Shaper:
 
     @property
     def processes(self) -> list[int]:
-        """Processes whose CPU belongs to the lab."""
+        """Processes whose CPU time counts as the lab's."""
         return list(self._engine.processes)
 
     @property
     def rates(self) -> dict[str, int]:
-        """By link its rate, bits per second; 0 is unlimited."""
+        """Rates by link, in bits per second; 0 is unlimited."""
         return {name: each.rate for name, each in self._interfaces.items()}
 
     async def count(self) -> InterfaceCounters:
-        """Read what every interface has done. Raises ``LabError`` or ``OSError``."""
+        """Read the counters of every interface. Raises ``LabError`` or ``OSError``."""
         rows = []
         now = self._carried()
         for name, each in self._interfaces.items():
@@ -99,12 +99,12 @@ class Shaper:
     def stats(self) -> tuple[float, float] | None:
         """Return the lateness of released packets: median and 99th percentile, microseconds.
 
-        None where the kernel does it or nothing was delayed lately.
+        None if the kernel delays packets, or none was delayed recently.
         """
         return self._engine.lateness()
 
     def __enter__(self) -> Self:
-        """Take the interfaces over and turn their offloads off."""
+        """Take over the interfaces and turn their offloads off."""
         try:
             for number, link in enumerate(self._built.network.links, start=1):
                 namespace = self._built.namespace(link.src)
@@ -130,18 +130,18 @@ class Shaper:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Give sockets and markers back; what else was set stays with the namespaces."""
+        """Close sockets and markers; other settings end with the namespaces."""
         for interface in self._interfaces.values():
             if interface.marker is not None:
                 interface.marker.close()
         self._stack.close()
 
     async def apply(self, link: Link, setting: LinkSetting) -> list[LinkChanged]:
-        """Change what ``setting`` says of a link, leave the rest, and return what holds now.
+        """Change what ``setting`` gives of a link, keep the rest, and return the new state.
 
-        That is the link's own new truth, read back from the kernel, and that of every other link
-        whose offloads changed with it. Raises ``CommandError`` or ``UnsupportedError`` before
-        anything changed where the setting is impossible.
+        This is the state of the link, read back from the kernel, and of every other link whose
+        offloads changed with it. Raises ``CommandError`` or ``UnsupportedError`` for an impossible
+        setting, before anything changes.
         """
         interface = self._interfaces[link.name]
         setting = self._check(link, setting)
@@ -164,9 +164,9 @@ class Shaper:
         return [self._describe(each) for each in affected]
 
     def queue_of_class(self, link: Link, name: str, qdisc: Qdisc) -> LinkChanged:
-        """Replace the queue of one of a link's classes, and return what holds now.
+        """Replace the queue of one of a link's classes, and return the new state.
 
-        Raises ``CommandError`` or ``UnsupportedError`` before anything changed.
+        Raises ``CommandError`` or ``UnsupportedError`` before anything changes.
         """
         interface = self._interfaces[link.name]
         qdisc = _tried(qdisc)
@@ -177,21 +177,21 @@ class Shaper:
         return self._describe(interface)
 
     def marks(self, link: str) -> Callable[[], int] | None:
-        """Return what tells how many packets a link has marked itself; None where it never did."""
+        """Return the counter of packets marked by a link itself; None without a marker."""
         at = self._interfaces[link].marker
         return None if at is None else lambda: at.marks
 
     def classes(self, link: str) -> dict[int, str]:
-        """Return the names of a link's classes by their handle."""
+        """Return the names of a link's classes by handle."""
         interface = self._interfaces[link]
         return {each.leaf.parent: each.asked.name for each in interface.classes}
 
     def require_class(self, link: Link, name: str | None) -> None:
-        """Raise ``CommandError`` unless a link has a queue of this class; None: without classes."""
+        """Raise ``CommandError`` unless a link has a queue of this class; None: no class."""
         self._interfaces[link.name].queue_of_class(name)
 
     def admit(self, packets: Packets) -> None:
-        """Lead traffic that is about to start into its class, wherever there are classes."""
+        """Direct traffic that is about to start into its class, wherever there are classes."""
         self._running[packets.kind, packets.name] = packets
         try:
             for interface in self._interfaces.values():
@@ -201,7 +201,7 @@ class Shaper:
             raise LabError(f"{packets.kind} {packets.name}: {error}") from error
 
     def dismiss(self, kind: str, name: str) -> None:
-        """Take the filters of traffic away that has ended."""
+        """Remove the filters of traffic that has ended."""
         if self._running.pop((kind, name), None) is not None:
             for interface in self._interfaces.values():
                 interface.dismiss(kind, name)
@@ -221,7 +221,7 @@ class Shaper:
             interface.queue_of_class(None)
         shared = setting.classes or (interface.classes if setting.classes is None else ())
         if shared and not (interface.rate if setting.rate is None else setting.rate):
-            raise CommandError(f"link {link.name} has no rate that classes could share")
+            raise CommandError(f"link {link.name} has no rate for classes to share")
         if setting.qdisc is not None:
             setting = msgspec.structs.replace(setting, qdisc=_tried(setting.qdisc))
         if setting.classes:
@@ -237,11 +237,11 @@ class Shaper:
 
     def _check_mark(self, interface: Egress, setting: LinkSetting) -> None:
         if not (interface.rate if setting.rate is None else setting.rate):
-            raise CommandError(f"link {interface.link.name} has no rate: no queue to mark in")
+            raise CommandError(f"link {interface.link.name} has no rate, so no queue to mark in")
         marker.require()
 
     def _set_mtu(self, interface: Egress, mtu: int) -> None:
-        """Set it at both ends: what one end sends and is too long for the other is dropped."""
+        """Set it at both ends: packets too long for the receiving end are dropped."""
         ends = (interface.link, self._built.network.opposite(interface.link))
         for end in ends:
             set_mtu(self._built.namespace(end.src), end.interface, mtu)
@@ -257,7 +257,7 @@ class Shaper:
         return [other]
 
     def _affected(self, changed: Egress) -> list[Egress]:
-        """Return the interface, with all others where its rate switched their offloads."""
+        """Return the interface, and all others if its rate switched their offloads."""
         if (on := self._wants_offloads()) == self._offloads:
             return [changed]
         self._switch_offloads(on=on)
@@ -265,7 +265,7 @@ class Shaper:
         return [changed, *(each for each in others if each is not changed)]
 
     def _wants_offloads(self) -> bool:
-        """Say whether all that is shaped is too fast to be carried frame by frame."""
+        """Return whether all shaped links are too fast to be carried frame by frame."""
         rates = [each.rate for each in self._interfaces.values() if each.rate]
         studied = [self._interfaces[name].rate for name in self._built.network.observed]
         return all(studied) and min(rates) > OFFLOADS_ABOVE

@@ -1,8 +1,8 @@
-"""Building a network with Mininet; nothing else imports it.
+"""Builds a network with Mininet; nothing else imports it.
 
-Mininet makes the nodes and keeps the books of who is linked to whom; addresses, routes and links
-go to the kernel by netlink in batches, because a shell command each takes ten times as long.
-Neighbour tables are filled in, so no ARP request ever stands in a queue under study.
+Mininet creates the nodes and records their links; addresses, routes and interfaces are sent to the
+kernel by netlink in batches, because a shell command for each takes ten times as long. Neighbour
+tables are filled in, so no ARP request is ever in a queue under study.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _NODE_SYSCTLS = {
     "net.ipv4.conf.all.accept_redirects": 0,
     "net.ipv4.conf.all.send_redirects": 0,
     "net.ipv4.conf.default.send_redirects": 0,
-    # What one connection learns (ssthresh, RTT) must not reach the next: runs must repeat.
+    # What one connection learns (ssthresh, RTT) must not affect the next: runs must repeat.
     "net.ipv4.tcp_no_metrics_save": 1,
-    # When a lab is killed, what its sockets have under way keeps them, their namespace and their
-    # algorithm: for 100 s by default, the time of 8 retransmissions; so for some seconds.
+    # When a lab is killed, unacknowledged data keeps its sockets, their namespace and their
+    # algorithm: by default for 100 s, the time of 8 retransmissions; with this for some seconds.
     "net.ipv4.tcp_orphan_retries": 3,
     # 1 Gbit/s for 200 ms is 25 MB; the kernel counts bookkeeping too, so twice that and more.
     "net.ipv4.tcp_rmem": "4096 131072 67108864",
@@ -48,13 +48,13 @@ _NODE_SYSCTLS = {
 }
 
 _PATH_MTU = {
-    # Linux believes no router that asks for less; a link may have 296.
+    # Linux ignores routers that report a smaller MTU; a link may have 296.
     "net.ipv4.route.min_pmtu": 296,
 }
 
 
 class BuiltNetwork(msgspec.Struct, frozen=True):
-    """A network that stands: its plan, the namespace of every node, and its routes."""
+    """A built network: its plan, the namespace of every node, and its routes."""
 
     network: Network
     namespaces: dict[str, Namespace]
@@ -64,17 +64,17 @@ class BuiltNetwork(msgspec.Struct, frozen=True):
     _mininet: Any
 
     def namespace(self, node: str) -> Namespace:
-        """Return the namespace of a node. Raises ``CommandError`` where there is none."""
+        """Return the namespace of a node. Raises ``CommandError`` if there is none."""
         if node not in self.namespaces:
             raise CommandError(f"no node {node!r}; there are: {', '.join(self.namespaces)}")
         return self.namespaces[node]
 
     def receiving_interface(self, link: Link) -> str:
-        """Return the interface of ``link.dst`` by which the packets of a link arrive."""
+        """Return the interface of ``link.dst`` on which the packets of a link arrive."""
         return self.network.opposite(link).interface
 
     def close(self) -> None:
-        """Let the nodes go, and with them every interface; ending the lab's process does too."""
+        """End the nodes and with them every interface, as the end of the lab's process does."""
         self.routing.close()
         for node in self._mininet.hosts:
             node.terminate()
@@ -85,9 +85,9 @@ def build(
 ) -> BuiltNetwork:
     """Build ``network`` inside the namespaces of the calling process.
 
-    ``on_step`` hears what is under way, how many steps are done and of how many. ``seed`` decides
-    which of several paths connections take. Raises ``LabError`` where the kernel or a missing
-    program stands in the way, or a host does not reach another.
+    ``on_step`` receives the current step, the number of steps done, and their total. ``seed``
+    decides which of several paths connections take. Raises ``LabError`` if the kernel refuses, a
+    program is missing, or a host does not reach another.
     """
     steps = ("nodes", "links", "addresses", "paths")
     try:
@@ -98,7 +98,7 @@ def build(
         on_step(steps[1], 1, len(steps))
         for namespace in namespaces.values():
             namespace.sysctl(_NODE_SYSCTLS)
-            # Older kernels have it for the whole machine: there such segments go in fragments.
+            # In older kernels it belongs to the whole machine; there such segments are fragmented.
             with suppress(LabError):
                 namespace.sysctl(_PATH_MTU)
         for router in network.routers:
@@ -120,7 +120,7 @@ def build(
 
 
 def _start_mininet(network: Network) -> Any:
-    """Have Mininet make the nodes and note the links."""
+    """Have Mininet create the nodes and record the links."""
     with in_place_of(_distutils()):
         from mininet import link, net, node  # noqa: PLC0415 - only labs pay for it
 
@@ -129,11 +129,11 @@ def _start_mininet(network: Network) -> Any:
 
         @classmethod
         def checkSetup(cls) -> None:  # noqa: N802 - Mininet's name
-            """Ask for no program: those that are needed are in the lab's capabilities."""
+            """Check for no program: the lab's capabilities list those that are needed."""
 
         def startShell(self, mnopts: str | None = None) -> None:  # noqa: ARG002, N802
-            """Start the process; ``await_namespace`` tells when its namespace is there."""
-            # Without mnexec's -c, which tries to close each that could be open; Popen has done it.
+            """Start the process; ``await_namespace`` waits for its namespace."""
+            # Without mnexec's -c, which closes every possible descriptor; Popen has done so.
             self.shell = self._popen(
                 ["mnexec", "-dn", "cat"],
                 stdin=subprocess.PIPE,
@@ -143,7 +143,7 @@ def _start_mininet(network: Network) -> Any:
             self.pid = self.shell.pid
 
         def await_namespace(self) -> None:
-            """Wait until mnexec has made the namespace and become ``cat``."""
+            """Wait until mnexec has created the namespace and become ``cat``."""
             try:
                 self.shell.stdin.write(b"\n")
                 self.shell.stdin.flush()
@@ -159,14 +159,14 @@ def _start_mininet(network: Network) -> Any:
             self.shell.communicate()
 
     class NotedLink(link.Link):  # type: ignore[misc]
-        """A link in Mininet's books; the kernel gets all of them in one batch."""
+        """A link in Mininet's records; the kernel gets all of them in one batch."""
 
         @classmethod
         def makeIntfPair(cls, *_: Any, **__: Any) -> None:  # noqa: N802
-            """Make nothing yet."""
+            """Create nothing yet."""
 
     class NotedInterface(link.Intf):  # type: ignore[misc]
-        """An interface in Mininet's books."""
+        """An interface in Mininet's records."""
 
         def config(self, **_: Any) -> dict[str, Any]:
             """Configure nothing yet."""
@@ -187,7 +187,7 @@ def _start_mininet(network: Network) -> Any:
 
 
 def _distutils() -> dict[str, ModuleType]:
-    """Stand in for distutils, which Python 3.12 lacks and setuptools makes slow.
+    """Replace distutils, which Python 3.12 lacks and setuptools makes slow.
 
     Mininet takes one class from it, to compare versions of Open vSwitch, which no lab has.
     """
@@ -197,7 +197,7 @@ def _distutils() -> dict[str, ModuleType]:
 
 
 def _cables(network: Network, namespaces: dict[str, Namespace]) -> Iterable[bytes]:
-    """Make a veth pair for every link, each end where it belongs."""
+    """Create a veth pair for every link, with each end in its node."""
     for ends in network.cables:
         here, far = ((end.interface, mac(end), namespaces[end.src].pid) for end in ends)
         yield requests.cable(here, far)

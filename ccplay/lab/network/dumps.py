@@ -23,7 +23,7 @@ def dont_hang(reader: socket.socket) -> None:
 
 
 def goes_on(data: bytes, position: int, kind: int, protocol: str) -> bool:
-    """Return whether more follows a message that is no answer. Raises ``OSError``."""
+    """Return whether more messages follow one that is not a reply. Raises ``OSError``."""
     if kind in (_ERROR, _DONE):
         (error,) = _ERRNO.unpack_from(data, position + 16)
         if error:

@@ -1,4 +1,4 @@
-"""Imports that a lab's start is spared: modules held out of the way while others are imported."""
+"""Import stubs: modules kept from being imported, so that a lab starts faster."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import cast
 
 @contextmanager
 def in_place_of(modules: Mapping[str, ModuleType | None]) -> Generator[None]:
-    """Let imports find ``modules``, unless one of the modules has been imported already.
+    """Let imports find ``modules``, except those that were already imported.
 
     None makes the import fail, as where the module is not installed.
     """
     if modules.keys() & sys.modules.keys():
         yield
         return
-    # The interpreter takes None for "can't be imported", which the type of the table leaves out.
+    # None means "can't be imported" to the interpreter, but the type of the table omits it.
     sys.modules.update(cast("Mapping[str, ModuleType]", modules))
     try:
         yield
@@ -30,7 +30,7 @@ def in_place_of(modules: Mapping[str, ModuleType | None]) -> Generator[None]:
 
 
 def stand_ins(names: Iterable[str], **attributes: object) -> dict[str, ModuleType]:
-    """Return empty modules under these names; each has the attributes."""
+    """Return empty modules with these names and attributes."""
     made = {name: ModuleType(name) for name in names}
     for module in made.values():
         vars(module).update(attributes)
@@ -38,9 +38,9 @@ def stand_ins(names: Iterable[str], **attributes: object) -> dict[str, ModuleTyp
 
 
 def bare_package(name: str) -> dict[str, ModuleType]:
-    """Return a stand-in for an installed package through which only its submodules are reached.
+    """Return a stub of an installed package that only gives access to its submodules.
 
-    For packages that import all that they have in their ``__init__``.
+    For packages whose ``__init__`` imports everything.
     """
     spec = PathFinder.find_spec(name)
     return {} if spec is None else {name: module_from_spec(spec)}

@@ -1,4 +1,4 @@
-"""Counters of every interface and of its queue's drops, read once at the end; whether it is up."""
+"""An interface's counters and drops of its queue, read once at the end; whether it is up."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _SIOCGIFFLAGS, _IFF_UP = 0x8913, 1
 
 
 def is_up(namespace: Namespace, interface: str) -> bool:
-    """Return whether an interface is up. Raises ``OSError`` where there is none."""
+    """Return whether an interface is up. Raises ``OSError`` if there is none."""
     with namespace.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
         answer = fcntl.ioctl(asked, _SIOCGIFFLAGS, struct.pack("16sh14x", interface.encode(), 0))
     return bool(struct.unpack_from("=16xh", answer)[0] & _IFF_UP)
 
 
 def carried(namespace: Namespace) -> Carried:
-    """Return by interface the packets and bytes that it sent and received; proc(5), net/dev.
+    """Return packets and bytes sent and received, by interface; proc(5), net/dev.
 
-    Raises ``OSError`` where the node is gone.
+    Raises ``OSError`` if the node is gone.
     """
     lines = Path(f"/proc/{namespace.pid}/net/dev").read_text(encoding="ascii").splitlines()
     found = {}
@@ -40,7 +40,7 @@ def carried(namespace: Namespace) -> Carried:
 
 
 def dropped(routes: RouteSocket) -> dict[int, int]:
-    """Return by interface index the packets that its root queue and all below it have dropped."""
+    """Return the packets dropped by an interface's root queue and all below it, by index."""
     found = {}
     for answer in routes.dump(traffic_control(RTM_GETQDISC, 0, 0, ())):
         if answer["parent"] == TC_H_ROOT:

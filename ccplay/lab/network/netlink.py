@@ -1,7 +1,7 @@
-"""The part of pyroute2 that labs use: its encoders of netlink messages.
+"""The part of pyroute2 that labs use: encoders of netlink messages.
 
-Its package imports all of its interfaces, which takes four times as long as these few modules.
-What labs never encode (bonds, tunnels, classifiers other than u32) they do without as well.
+The whole package takes four times as long to import as these few modules.
+Message types that labs never encode (bonds, tunnels, classifiers other than u32) are left out, too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _UNUSED = [
 with in_place_of(bare_package("pyroute2")), in_place_of(stand_ins(_UNUSED)):
     from pyroute2.netlink import NLA_F_NESTED, nla, nlmsg
 
-    # Named by tables of pyroute2, and used by its servers and its interfaces only.
+    # Listed in tables of pyroute2, but used only by its servers and interfaces.
     _processes = stand_ins(["multiprocessing"], Pipe=None, Process=None, Queue=None)
     _links = stand_ins(
         (f"{_RTNL}.ifinfmsg.plugins.{name}" for name in _LINKS), **dict.fromkeys(_LINKS, nla)
@@ -76,7 +76,7 @@ with in_place_of(bare_package("pyroute2")), in_place_of(stand_ins(_UNUSED)):
 # bfifo carries the same struct tc_fifo_qopt as pfifo, and pyroute2 lists pfifo alone.
 plugins.setdefault("bfifo", sched_pfifo)
 
-# And netem's seed (Linux 6.7) is younger than pyroute2's list of what netem has.
+# netem's seed (Linux 6.7) is newer than pyroute2's list of netem's attributes.
 sched_netem.options.nla_map += (
     *((f"TCA_NETEM_{name}", "none") for name in ("ECN", "RATE64", "PAD", "LATENCY64", "JITTER64")),
     *((f"TCA_NETEM_{name}", "none") for name in ("SLOT", "SLOT_DIST")),

@@ -30,14 +30,14 @@ class Namespace:
 
     @property
     def number(self) -> int:
-        """The kernel's own number of it, which no other namespace has."""
+        """The kernel's unique number of the namespace."""
         return Path(self.path).stat().st_ino
 
     @contextmanager
     def entered(self) -> Generator[None]:
         """Move the calling thread into the namespace and back; never await inside.
 
-        Raises ``LabError`` where the namespace is gone or may not be entered.
+        Raises ``LabError`` if the namespace is gone or may not be entered.
         """
         home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -50,12 +50,12 @@ class Namespace:
             os.close(home)
 
     def socket(self, family: int, kind: int, proto: int = 0) -> socket.socket:
-        """Open a socket that lives in the namespace, whoever uses it."""
+        """Open a socket that belongs to the namespace, whichever process uses it."""
         with self.entered():
             return socket.socket(family, kind | socket.SOCK_CLOEXEC, proto)
 
     def sysctl(self, settings: Mapping[str, object]) -> None:
-        """Write kernel parameters below ``net.``, which are the namespace's own.
+        """Write kernel parameters below ``net.``, which belong to the namespace.
 
         Raises ``LabError`` for one that the kernel lacks or refuses.
         """
@@ -63,7 +63,7 @@ class Namespace:
             write_sysctls(settings)
 
     def interface_index(self, interface: str) -> int:
-        """Return the index of an interface. Raises ``OSError`` where there is none."""
+        """Return the index of an interface. Raises ``OSError`` if there is none."""
         with self.entered():
             return socket.if_nametoindex(interface)
 
@@ -81,7 +81,7 @@ class Namespace:
 
 
 def write_sysctls(settings: Mapping[str, object]) -> None:
-    """Write sysctls of the namespace that the calling thread is in.
+    """Write sysctls of the calling thread's namespace.
 
     Raises ``LabError`` for one that the kernel lacks or refuses.
     """

@@ -160,12 +160,14 @@ class Routing:
             for node in self._namespaces:
                 self._reroute(node, afresh=node in (link.src, link.dst))
         except NetlinkError as error:
-            raise LabError(f"link {link.name} can't go {'down' if down else 'up'}: {error}") from error
+            raise LabError(
+                f"link {link.name} can't go {'down' if down else 'up'}: {error}"
+            ) from error
         if any(self.is_down(end) != down for end in ends):
             raise LabError(f"link {link.name} did not go {'down' if down else 'up'}")
 
     def is_down(self, link: Link) -> bool:
-        """Return whether the interface by which packets leave on a link is down; see netdevice(7)."""
+        """Return whether the interface that sends on a link is down; netdevice(7)."""
         return not is_up(self._namespaces[link.src], link.interface)
 
     def _reroute(self, node: str, *, afresh: bool) -> None:
@@ -173,7 +175,10 @@ class Routing:
 
         With an interface that goes down the kernel removes routes by itself.
         """
-        before, now = self._installed[node], {to: via for to, via in self._routes(node).items() if via}
+        before, now = (
+            self._installed[node],
+            {to: via for to, via in self._routes(node).items() if via},
+        )
         routes = self._socket(node)
         for subnet in before.keys() - now.keys():
             try:
@@ -212,13 +217,9 @@ class Routing:
         return taken
 
     def where_it_ends(self, src: str, dst: str) -> str:
-        """Return in words why packets from ``src`` do not reach ``dst``: the node, and its reason."""
-        addresses, node, arrival = (
-            (self.network.address(src), self.network.address(dst)),
-            src,
-            0,
-        )
-        seen: list[str] = []
+        """Return in words at which node packets from ``src`` to ``dst`` end, and why."""
+        addresses = self.network.address(src), self.network.address(dst)
+        node, arrival, seen = src, 0, list[str]()
         while node != dst:
             if node in seen:
                 return f"its packets go round between {', '.join(seen[seen.index(node) :])}"

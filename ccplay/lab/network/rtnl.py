@@ -1,7 +1,7 @@
 """rtnetlink(7) in batches: many requests, one trip to the kernel.
 
-pyroute2's own sockets are asyncio objects that wait for one answer at a time; building a network
-is a hundred requests that need not wait for each other.
+pyroute2's own sockets are asyncio objects that wait for one reply at a time; building a network
+takes a hundred requests that need not wait for each other.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _RECEIVE_BUFFER = 1 << 20
 
 
 class NetlinkError(OSError):
-    """The kernel refused a request; ``errno`` is its reason and ``args`` say which request."""
+    """The kernel refused a request; ``errno`` is its reason and ``args`` name the request."""
 
 
 class RouteSocket:
@@ -55,11 +55,11 @@ class RouteSocket:
         self.close()
 
     def close(self) -> None:
-        """Give the socket back."""
+        """Close the socket."""
         self._socket.close()
 
     def request(self, messages: Iterable[nlmsg | bytes], what: str) -> None:
-        """Carry out ``messages`` in their order, all of them even where one fails.
+        """Carry out ``messages`` in order, all of them even if one fails.
 
         Bytes are a message from ``requests``, complete but for its sequence number. Raises
         ``NetlinkError`` for the first that the kernel refused; ``what`` names the work.
@@ -96,7 +96,7 @@ class RouteSocket:
             return data
 
     def dump(self, message: nlmsg) -> list[Any]:
-        """Return the answers to a dump request, decoded as the request's own class."""
+        """Return the replies to a dump request, decoded as the request's own class."""
         self._sequence += 1
         message["header"]["sequence_number"] = self._sequence
         message["header"]["flags"] = REQUEST | DUMP
@@ -141,7 +141,7 @@ def message(
     /,
     **fields: Any,
 ) -> nlmsg:
-    """Build a request of type ``kind`` that asks to be acknowledged."""
+    """Build a request of type ``kind`` that asks for an acknowledgement."""
     built = template()
     built["header"]["type"] = kind
     built["header"]["flags"] = REQUEST | ACK | flags

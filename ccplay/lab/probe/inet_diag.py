@@ -59,7 +59,7 @@ class DiagSocket:
     """An open inet_diag socket of one namespace."""
 
     def __init__(self, open_socket: Callable[[int, int, int], socket.socket]) -> None:
-        """``open_socket`` is ``Namespace.socket``, or ``socket.socket`` for the own namespace."""
+        """``open_socket`` is ``Namespace.socket``; ``socket.socket`` for the current one."""
         self._socket = open_socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG)
         dumps.dont_hang(self._socket)
         self._layout = FIRST
@@ -128,7 +128,7 @@ class DiagSocket:
     def _take(
         self, data: bytes, wanted: Mapping[bytes, Connection], found: list[Connection]
     ) -> bool:
-        """Unpack one datagram; return whether more are to come."""
+        """Unpack one datagram; return whether more follow."""
         layout, own = self._layout, self._own
         unpack, size, header = layout.unpack, layout.size, layout.header
         get, add = wanted.get, found.append

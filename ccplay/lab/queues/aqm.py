@@ -1,6 +1,6 @@
-"""RED, PIE, FQ-PIE and FQ as netlink attributes: pyroute2 encodes other disciplines, not these.
+"""RED, PIE, FQ-PIE and FQ as netlink attributes, which pyroute2 does not encode.
 
-Attributes are those of include/uapi/linux/pkt_sched.h; what ``tc`` sends was the model.
+Attributes are those of include/uapi/linux/pkt_sched.h, as ``tc`` sends them.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ RED_ECN, RED_ADAPTIVE = 1, 4
 """``TC_RED_ECN``, ``TC_RED_ADAPTATIVE``."""
 
 _PACKET = 1000
-"""Bytes of a packet, as ``tc-red(8)`` would have it: RED counts bytes and reckons in packets."""
+"""Average bytes of a packet, for ``tc-red(8)``: RED counts bytes and computes in packets."""
 _PROBABILITY = 0.02
-"""Of a drop where the average queue is at ``max``."""
+"""Probability of a drop when the average queue is at ``max``."""
 
 
 def _numbers(prefix: str, *names: str) -> tuple[tuple[str, str], ...]:
-    """Return a map of attributes that all are 32-bit numbers; ``""`` has a number and no name."""
+    """Return a map of attributes that are all 32-bit numbers; ``""`` has a number but no name."""
     kinds = ("none", *("uint32" for _ in names))
     return tuple((f"{prefix}_{name}", kind) for name, kind in zip(("", *names), kinds, strict=True))
 
@@ -74,7 +74,7 @@ for _kind, _options in {"red": _Red, "pie": _Pie, "fq_pie": _FqPie, "fq": _Fq}.i
 
 
 def red_options(options: Mapping[str, Option]) -> dict[str, Any]:
-    """Return RED's ``TCA_OPTIONS``: what ``tc-red(8)`` works out of validated options."""
+    """Return RED's ``TCA_OPTIONS``, as ``tc-red(8)`` computes them from validated options."""
     least, most = thresholds(options)
     burst = (2 * least + most) // (3 * _PACKET)
     weight = red_eval_ewma(least, burst, _PACKET)

@@ -1,4 +1,4 @@
-"""Totals of a queue's counters across replaced disciplines, so that they only grow."""
+"""Totals of a queue's counters across replaced disciplines; they only grow."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Monotonic:
         self._before = (0, 0, 0, 0, 0, 0)
 
     def add(self, now: QdiscCounters) -> tuple[int, int, int, int, int, int]:
-        """Take a reading in and return what it comes to: ``total``."""
+        """Add a reading and return the ``total``."""
         last = self._last
         if last is not None and (
             now.handle != last.handle

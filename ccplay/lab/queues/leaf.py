@@ -15,18 +15,18 @@ class Leaf:
     def __init__(
         self, routes: RouteSocket, index: int, parent: int, handles: Iterator[int]
     ) -> None:
-        """Nothing is there yet; ``handles`` gives every new queue of the interface its own."""
+        """Begin without a discipline; ``handles`` returns the handle of a new queue."""
         self.parent = parent
         self.asked: Qdisc | None = None
-        """What was put there last."""
+        """The discipline as last requested."""
         self.qdisc: Qdisc | None = None
-        """The same as the kernel has it."""
+        """The discipline as the kernel has it."""
         self._routes, self._index = routes, index
         self._handles = handles
         self._handle = 0
 
     def put(self, qdisc: Qdisc) -> None:
-        """Put a queue in place: where it can be changed it keeps its packets, or begins empty.
+        """Install a queue: changed in place it keeps its packets, otherwise it begins empty.
 
         Raises ``CommandError`` or ``UnsupportedError``.
         """

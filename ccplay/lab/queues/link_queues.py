@@ -1,4 +1,4 @@
-"""The queues of one link in a sweep: a row for the link, and one for each class that shares it."""
+"""The queues of one link in a sweep: a row for the link, and one for each of its classes."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ Row: TypeAlias = tuple[str, str, int, int, int, int | None, int, int, int, int]
 """The fields of ``QdiscSamples`` in their order."""
 
 _OWN = ""
-"""Stands for the link's own queue, which is of no class."""
+"""Handle of the link's own queue, which belongs to no class."""
 
 
 class LinkQueues:
-    """What a link's queues have counted, gone ones included: the link's counters only grow."""
+    """Totals of a link's queues, removed ones included, so that the link's counters only grow."""
 
     def __init__(self, link: str) -> None:
         self.names: dict[int, str] = {}
-        """Classes by their handle; none means that the link has one queue."""
+        """Classes by handle; empty if the link has one queue."""
         self.marks: Callable[[], int] | None = None
-        """Tells what the link itself has marked, in front of its queues; only grows."""
+        """Returns the packets marked by the link itself, in front of its queues; only grows."""
         self._link = link
         self._counters: dict[str, Monotonic] = {}
 
     def rows(self, found: Mapping[int, QdiscCounters]) -> list[Row]:
-        """Return the rows for what was read; the link's own comes first."""
+        """Return the rows of a reading; the link's own comes first."""
         if not self.names:
             now = next(iter(found.values()))
             self._count(_OWN, now)
@@ -43,9 +43,9 @@ class LinkQueues:
         return rows
 
     def own(self, found: Mapping[int, QdiscCounters]) -> list[Mapping[str, int]]:
-        """Return what the discipline of each of those rows reports of itself.
+        """Return the statistics that the discipline of each of those rows reports.
 
-        Disciplines of classes are not added up: the link's own row has nothing.
+        Disciplines of classes are not added up: the link's own row is empty.
         """
         if not self.names:
             return [next(iter(found.values())).own]
@@ -71,7 +71,7 @@ def _row(
     counters: Iterable[Monotonic],
     marks_before: int | None = None,
 ) -> Row:
-    """Add readings and counters up; ``marks_before`` is what came to the queues with a mark."""
+    """Add up readings and counters; ``marks_before`` packets arrived at the queues with a mark."""
     totals = [each.total for each in counters]
     size, packets, drops, requeues, overlimits, marks = (
         totals[0] if len(totals) == 1 else map(sum, zip(*totals, strict=True))

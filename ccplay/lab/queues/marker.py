@@ -1,7 +1,7 @@
 """The threshold marker at the sending end of a link: attached, given its threshold, read.
 
-It is attached through a BPF link of the traffic control's own kind (tcx, include/uapi/linux/bpf.h),
-which needs no classifier and no discipline, and ends with the process that holds it.
+It is attached through a BPF link of traffic control (tcx, include/uapi/linux/bpf.h),
+which needs no classifier and no discipline, and ends with its process.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ccplay.lab.network.netns import Namespace
 SOURCE = Path(__file__).parent / "marker.bpf.c"
 
 _FIRST_KERNEL = (6, 6)
-"""With links for programs at an interface's way out."""
+"""First kernel with BPF links at the egress of an interface."""
 
 _TCX_EGRESS = 47
 """``enum bpf_attach_type``."""
@@ -27,22 +27,22 @@ _NEVER = (1 << 64) - 1
 
 
 def lack_of_marking() -> Lack | None:
-    """Return what keeps the marker from working here; None where nothing is known to."""
+    """Return what keeps the marker from working here; None if nothing is known."""
     return lack(_FIRST_KERNEL)
 
 
 def require() -> None:
-    """Raise ``UnsupportedError`` with reason and remedy where the marker can't work here."""
+    """Raise ``UnsupportedError`` with reason and remedy if the marker can't work here."""
     if (missing := lack_of_marking()) is not None:
         raise UnsupportedError(f"ECN marking at a threshold: {missing.reason}; {missing.remedy}")
 
 
 def program() -> bytes:
-    """Return the object file; blocks for a second where it is not built yet.
+    """Return the object file; blocks for a second if it is not built yet.
 
     Raises ``UnsupportedError`` and the errors of building.
     """
-    # Labs without marks do not wait for it.
+    # Labs without marking do not wait for it.
     from ccplay.bpf.build import build  # noqa: PLC0415
 
     image, _ = build(SOURCE)
@@ -50,20 +50,20 @@ def program() -> bytes:
 
 
 class _Variables(ctypes.Structure):
-    """``marker`` of the program, in memory that it shares with us."""
+    """``marker`` of the program, in memory shared with it."""
 
     _fields_ = (("marks", ctypes.c_uint64), ("threshold", ctypes.c_uint64))
 
 
 class Marker:
-    """The marker at one interface. It marks nothing before it has a threshold."""
+    """The marker at one interface. It marks nothing until a threshold is set."""
 
     def __init__(self, image: bytes, namespace: Namespace, interface: int) -> None:
         """Attach ``program()`` to the interface with this index.
 
-        Raises ``LoadError`` where the kernel refuses it.
+        Raises ``LoadError`` if the kernel refuses it.
         """
-        # ctypes and libbpf take their time, and most labs have no marker.
+        # ctypes and libbpf are slow to import, and most labs have no marker.
         from ccplay.bpf import libbpf  # noqa: PLC0415
         from ccplay.bpf.objects import Programs  # noqa: PLC0415
 
@@ -72,7 +72,7 @@ class Marker:
         self._variables = _Variables.from_buffer(shared)
         self.threshold = None
         code = self._programs.descriptors[0]
-        # The kernel looks for the interface where the calling thread is.
+        # The kernel looks for the interface in the namespace of the calling thread.
         with libbpf.library() as (lib, said), namespace.entered():
             self._link = lib.bpf_link_create(code, interface, _TCX_EGRESS, None)
         if self._link < 0:
@@ -82,7 +82,7 @@ class Marker:
 
     @property
     def threshold(self) -> int | None:
-        """From how many bytes in front of the link on it marks; None: never."""
+        """Bytes in front of the link from which on it marks; None: never."""
         held = int(self._variables.threshold)
         return None if held == _NEVER else held
 
@@ -96,6 +96,6 @@ class Marker:
         return int(self._variables.marks)
 
     def close(self) -> None:
-        """Take it away; what it has counted can still be read."""
+        """Remove it; its counters can still be read."""
         os.close(self._link)
         self._programs.close()

@@ -1,4 +1,4 @@
-"""Queue disciplines in the kernel: install one, read it back, list the available ones."""
+"""Queue disciplines in the kernel: installed, read back and listed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ccplay.model.base import Option
 from ccplay.model.values import Qdisc
 
 LOOPBACK = 1
-"""Index of ``lo`` in every namespace; the lab's own carries nothing, so it is free for probing."""
+"""Index of ``lo`` in every namespace; the lab's own is idle, so disciplines are tried on it."""
 
 _PROBE_OPTIONS: dict[str, dict[str, Option]] = {
     "tbf": {"rate": 1_000_000},
@@ -32,7 +32,7 @@ _PROBE_OPTIONS: dict[str, dict[str, Option]] = {
 }
 
 _UNCHANGEABLE = ("sfq", "red")
-"""Kinds without a ``change`` operation (net/sched/sch_sfq.c), or that lose their packets in one
+"""Kinds without a ``change`` operation (net/sched/sch_sfq.c), or whose change drops packets
 (``__red_change``, net/sched/sch_red.c)."""
 
 _FIXED = {"fq_codel": "flows", "fq_pie": "flows"}
@@ -42,7 +42,7 @@ _FIXED = {"fq_codel": "flows", "fq_pie": "flows"}
 def validate(qdisc: Qdisc) -> Qdisc:
     """Return ``qdisc`` with values in the kernel's units and required options filled in.
 
-    Raises ``CommandError`` saying what is wrong and what was probably meant.
+    Raises ``CommandError`` with the mistake and a suggestion.
     """
     try:
         return disciplines.validate(qdisc)
@@ -51,11 +51,11 @@ def validate(qdisc: Qdisc) -> Qdisc:
 
 
 def attach(routes: RouteSocket, index: int, parent: int, handle: int, qdisc: Qdisc) -> None:
-    """Put a validated ``qdisc`` under ``parent``, in place of what is there.
+    """Install a validated ``qdisc`` under ``parent``, in place of the one there.
 
-    With the ``handle`` and kind of what is there, its parameters change and its packets stay.
-    Raises ``UnsupportedError`` where the kernel has no such discipline and ``CommandError``
-    where it refuses the parameters.
+    With the ``handle`` and kind of the one there, its parameters change and its packets stay.
+    Raises ``UnsupportedError`` if the kernel has no such discipline and ``CommandError``
+    if it refuses the parameters.
     """
     attributes = (("TCA_KIND", qdisc.kind), ("TCA_OPTIONS", encode(qdisc)))
     request = traffic_control(
@@ -72,10 +72,10 @@ def attach(routes: RouteSocket, index: int, parent: int, handle: int, qdisc: Qdi
 
 
 def changed(before: Qdisc, wanted: Qdisc) -> Qdisc | None:
-    """Return what to ask of a queue asked for as ``before`` so that it becomes ``wanted``.
+    """Return the request that turns a queue requested as ``before`` into ``wanted``.
 
-    The kernel leaves as it is what a request doesn't name, so what ``before`` alone named is
-    asked to go back to its default. None where that can't be: then the queue has to begin anew.
+    The kernel keeps parameters that a request does not name, so those that only ``before`` named
+    are reset to their defaults. None if that is impossible: then the queue has to be replaced.
     """
     if before.kind != wanted.kind or wanted.kind in _UNCHANGEABLE:
         return None
@@ -95,7 +95,7 @@ def changed(before: Qdisc, wanted: Qdisc) -> Qdisc | None:
 
 
 def remove(routes: RouteSocket, index: int, parent: int) -> None:
-    """Take away the discipline under ``parent``; none there is no error."""
+    """Remove the discipline under ``parent``, if there is one."""
     try:
         routes.request([traffic_control(RTM_DELQDISC, 0, index, (), parent=parent)], "remove")
     except NetlinkError as error:
@@ -106,12 +106,12 @@ def remove(routes: RouteSocket, index: int, parent: int) -> None:
 def read_back(routes: RouteSocket, index: int, parent: int, asked: Qdisc) -> Qdisc:
     """Return the discipline under ``parent`` as the kernel has it.
 
-    Of its options those that ``asked`` names, and the limit. Raises ``CommandError`` where the
-    kernel has another kind there than asked for.
+    Its options are those that ``asked`` names, and the limit. Raises ``CommandError`` if the
+    kernel has another kind there.
     """
     kind, options = find(routes, index, parent)
     if kind != asked.kind:
-        raise CommandError(f"asked the kernel for {asked.kind}, and it has {kind or 'none'}")
+        raise CommandError(f"requested {asked.kind} from the kernel, but it has {kind or 'none'}")
     held = decode(kind, options)
     shown: dict[str, Option] = {}
     for name, value in held.items():
@@ -133,7 +133,7 @@ def find(routes: RouteSocket, index: int, parent: int) -> tuple[str | None, Any]
 def rehearse(qdisc: Qdisc) -> None:
     """Try a validated ``qdisc`` on the loopback of the caller's namespace.
 
-    Raises what ``attach`` raises.
+    Raises the exceptions of ``attach``.
     """
     with RouteSocket() as routes:
         remove(routes, LOOPBACK, TC_H_ROOT)
@@ -147,7 +147,7 @@ def rehearse(qdisc: Qdisc) -> None:
 def available(kinds: Iterable[str]) -> dict[str, str]:
     """Try every kind on the loopback device of the caller's own, private namespace.
 
-    Returns the reason by kind for each that is not to be had, and ``""`` for each that is.
+    Returns by kind the reason why it is missing, or ``""`` if it is available.
     """
     return {kind: _refusal(kind) for kind in kinds}
 
@@ -224,10 +224,10 @@ def decode(kind: str, options: Any) -> dict[str, Option]:
 
 
 def _as_asked(held: Option, asked: Option) -> Option:
-    """Return what was asked where the kernel differs by its rounding only.
+    """Return the requested value where the kernel's differs only by rounding.
 
-    CoDel keeps time in units of 1024 ns (``CODEL_SHIFT``, include/net/codel.h) and tbf its burst in
-    ticks of 64 ns.
+    CoDel counts time in units of 1024 ns (``CODEL_SHIFT``, include/net/codel.h), and tbf its burst
+    in ticks of 64 ns.
     """
     if isinstance(held, (bool, str)) or isinstance(asked, str):
         return held

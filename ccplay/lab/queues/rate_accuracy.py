@@ -1,4 +1,4 @@
-"""Accuracy of bottleneck rates while packets were always waiting."""
+"""Accuracy of bottleneck rates, measured while packets were always waiting."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ _FRAMES = 100
 """One frame more or less is then 1 %."""
 
 _LEAST_S = 0.5
-"""A sweep reads a queue up to 2 ms after its own time, which is then 0.4 %."""
+"""Seconds of an interval; a sweep reads a queue up to 2 ms after its own time, which is 0.4 %."""
 
 _LATEST_S = 0.002
 
 _SURPLUS = 1.25
-"""So much more than an interval can drain must wait at its start: then it never runs empty."""
+"""Factor of what an interval can drain that must wait at its start, so that it never runs empty."""
 
 _OWN_RATE = ("tbf", "cake")
 """Disciplines with a rate of their own, which may be lower than the link's."""
 
 
 class _Busy(msgspec.Struct):
-    """A time in which a queue was never empty."""
+    """An interval in which a queue was never empty."""
 
     rate: int
     since: float
     bytes: int
-    """What had left at its beginning."""
+    """Bytes that had left by its beginning."""
     last: float
     backlog: int
 
 
 class DrainMeter:
-    """Watches sweeps; ``take`` each, and ask for a ``ratio`` from time to time."""
+    """Measures from sweeps: ``take`` each, and read ``ratio`` from time to time."""
 
     def __init__(self) -> None:
         self._busy: dict[str, _Busy] = {}
@@ -45,7 +45,7 @@ class DrainMeter:
     def take(
         self, t: float, took_s: float, samples: QdiscSamples | None, rates: Mapping[str, int]
     ) -> None:
-        """Take a sweep in that began at ``t``; ``rates`` are those of links, bits per second."""
+        """Take a sweep that began at ``t``; ``rates`` are those of links, in bits per second."""
         if samples is None:
             return
         kinds = dict(zip(samples.link, samples.kind, strict=True))
@@ -61,7 +61,7 @@ class DrainMeter:
                 self._take(link, rate, _Busy(rate, t, size, t, backlog))
 
     def ratio(self) -> float | None:
-        """Return the worst since it was asked for last: 1 is exact, None is unknown."""
+        """Return the worst ratio since the last call: 1 is exact, None is unknown."""
         worst = max(self._ratios, key=lambda each: abs(each - 1), default=None)
         self._ratios.clear()
         return worst

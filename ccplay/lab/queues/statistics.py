@@ -1,7 +1,7 @@
 """Counters of the queue disciplines of one namespace, by one RTM_GETQDISC dump.
 
 Protocol: rtnetlink(7), include/uapi/linux/{rtnetlink,gen_stats,pkt_sched}.h. Of each interface
-the queues that are under study are read: the leaves below the root's classes, or the root alone.
+the queues under study are read: the leaves below the root's classes, or the root alone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TCA_KIND, _TCA_STATS2 = 1, 7
 _STATS_BASIC, _STATS_QUEUE, _STATS_APP = 1, 3, 4
 
 ROOT = 0xFFFFFFFF
-"""Stands for the class of a queue that is the root itself."""
+"""Class of a queue that is the root itself."""
 
 _TYPE = 0x3FFF
 """``NLA_TYPE_MASK``: the kernel flags some attributes as nested."""
@@ -42,9 +42,9 @@ _REQUEST = struct.pack("=IHHII20x", 36, _RTM_GETQDISC, dumps.REQUEST, 1, 0)
 
 _RTM_NEWTCLASS, _RTM_GETTCLASS = 40, 42
 _CLASS_REQUEST = struct.Struct("=IHHII4xi12x")
-"""Of one interface; the dump of disciplines has those of all."""
+"""Request for the classes of one interface; the dump of disciplines covers all interfaces."""
 _CLASS_OWN = {"htb_lends_packets": 0, "htb_borrows_packets": 4}
-"""Where in ``tc_htb_xstats`` a class counts what it sent at its own rate, and what above it."""
+"""Offsets in ``tc_htb_xstats`` of the packets sent at the class's own rate, and above it."""
 
 _MARKS: dict[str, tuple[int, ...]] = {
     "codel": (24, 32),
@@ -55,7 +55,7 @@ _MARKS: dict[str, tuple[int, ...]] = {
     "fq_pie": (16,),
     "fq": (80,),
 }
-"""Where in ``tc_KIND_xstats`` the numbers of marked packets stand: for ECN, for a CE threshold."""
+"""Offsets in ``tc_KIND_xstats`` of the numbers of marked packets: for ECN, for a CE threshold."""
 
 _CAKE_TINS, _CAKE_TIN_MARKS = 10, 8
 """``TCA_CAKE_STATS_TIN_STATS`` and ``TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS``."""
@@ -69,13 +69,13 @@ _OWN: dict[str, dict[str, int]] = {
         "fq_codel_memory_bytes": 32,
     },
 }
-"""Where in ``tc_KIND_xstats`` stand the words that a discipline reports of itself."""
+"""Offsets in ``tc_KIND_xstats`` of the statistics that a discipline reports."""
 
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
 class QdiscCounters(NamedTuple):
-    """What the kernel counts for one queue since it was installed."""
+    """The kernel's counters of one queue since it was installed."""
 
     handle: int
     kind: str
@@ -88,14 +88,14 @@ class QdiscCounters(NamedTuple):
     overlimits: int
     ecn_marks: int | None
     own: Mapping[str, int] = _NOTHING
-    """What the discipline reports of itself, as ``Sweep.queue_own`` names it."""
+    """Statistics that the discipline reports, with the names of ``Sweep.queue_own``."""
 
 
 class QdiscSocket:
     """An open rtnetlink socket of one namespace."""
 
     def __init__(self, open_socket: Callable[[int, int, int], socket.socket]) -> None:
-        """``open_socket`` is ``Namespace.socket``, or ``socket.socket`` for the own namespace."""
+        """``open_socket`` is ``Namespace.socket``; ``socket.socket`` for the current one."""
         self._socket = open_socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_ROUTE)
         dumps.dont_hang(self._socket)
         self._layouts: dict[bytes, _Layout] = {}
@@ -103,7 +103,7 @@ class QdiscSocket:
     def dump(self, interfaces: Collection[int]) -> dict[int, dict[int, QdiscCounters]]:
         """Read the queues under study of the interfaces with these indices, by their class.
 
-        An interface that is gone, or that has no discipline, is left out. Raises ``OSError``.
+        Omits interfaces that are gone or have no discipline. Raises ``OSError``.
         """
         found: dict[int, dict[int, QdiscCounters]] = {}
         roots: dict[int, int] = {}
@@ -143,7 +143,7 @@ class QdiscSocket:
         roots: dict[int, int],
         found: dict[int, dict[int, QdiscCounters]],
     ) -> bool:
-        """Unpack one datagram; return whether more are to come."""
+        """Unpack one datagram; return whether more follow."""
         position, end = 0, len(data)
         while position < end:
             length, message = struct.unpack_from("=IH", data, position)
@@ -151,7 +151,7 @@ class QdiscSocket:
                 return dumps.goes_on(data, position, message, "rtnetlink")
             _, _, interface, handle, parent = _MESSAGE.unpack_from(data, position)
             if interface in interfaces:
-                # The kernel lists an interface's root before what hangs below it.
+                # The kernel lists the root of an interface before the queues below it.
                 if parent == ROOT:
                     roots[interface] = handle
                     found[interface] = {parent: self._read(data, position, length, handle)}
@@ -162,7 +162,7 @@ class QdiscSocket:
         return True
 
     def _read(self, data: bytes, position: int, length: int, handle: int) -> QdiscCounters:
-        # A message of one length and one kind always has its attributes at the same places.
+        # Messages of equal length and kind have their attributes at the same offsets.
         key = data[position : position + 4] + data[position + _ATTRIBUTES : position + 48]
         layout = self._layouts.get(key)
         if layout is None:
@@ -182,7 +182,7 @@ class QdiscSocket:
 
 
 class _Layout(NamedTuple):
-    """Where in a message the numbers stand, counted from its beginning."""
+    """Offsets of the numbers, from the beginning of a message."""
 
     kind: str
     basic: int
@@ -227,7 +227,7 @@ def _class_own(data: bytes, position: int, length: int) -> dict[str, int]:
 
 
 def _walk(data: bytes, at: int, end: int) -> dict[int, tuple[int, int]]:
-    """Return where the payload of each attribute begins and ends, by type; the first one wins."""
+    """Return start and end of the payload of each attribute, by type; the first one wins."""
     payloads: dict[int, tuple[int, int]] = {}
     while at + 4 <= end:
         size, kind = _ATTRIBUTE.unpack_from(data, at)

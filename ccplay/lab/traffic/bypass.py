@@ -1,14 +1,14 @@
-"""A cable beside the network for iperf3's control connection.
+"""A cable past the network for iperf3's control connection.
 
-Before its first packet iperf3 talks with its server over a TCP connection of its own, and where it
-is to send UDP says hello by that. It takes five round trips, and more where the queue on the way is
-full or loses packets: traffic would start whenever that lets it. So until it starts, the two hosts'
-talk is redirected as it leaves their interfaces, to a veth pair between them: it meets no queue, no
-delay and no loss, and neither captures nor counters see it. The packets that are to be measured all
+Before its first packet iperf3 negotiates with its server over a TCP connection of its own, and for
+UDP sends a first datagram. This takes five round trips, and more where a queue is full or loses
+packets, so the start of traffic would depend on the queue. Until traffic starts, these packets are
+therefore redirected as they leave the hosts' interfaces, to a veth pair between them: they meet no
+queue, no delay and no loss, and neither captures nor counters see them. All packets to be measured
 take the network, and so do the handshakes of the connections that carry them.
 
-To be taken for its own by the host at the far end, a frame must have that host's address; it has
-the router's, so that is what the cable's ends have.
+A host accepts only frames to its own address. Redirected frames have the router's, so the ends of
+the cable have it too.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from ccplay.lab.network.rtnl import NetlinkError, RouteSocket
 from ccplay.model.network import Network
 
 _HELLO = "0x20/0xffff+2"
-"""An IP packet of 32 bytes, 4 of them payload: iperf3's hello, and the answer. Data has 16 or
-more."""
+"""An IP packet of 32 bytes, 4 of them payload: iperf3's first datagram, and its reply. Data has 16
+or more."""
 
 _CHOSEN_FROM, _CHOSEN_TO = "0x8000/0x8000+20", "0x8000/0x8000+22"
-"""A TCP port that the kernel has chosen: of its range every one is above 32,767, and of ours, from
-which data is sent, none."""
+"""A TCP port chosen by the kernel: all of its range are above 32,767, and none of ours, from which
+data is sent."""
 
 
 class _End(msgspec.Struct, frozen=True):
-    """One host, its interface on the network and that on the cable."""
+    """One host, its interface on the network and its end of the cable."""
 
     namespace: Namespace
     interface: int
@@ -44,7 +44,7 @@ class _End(msgspec.Struct, frozen=True):
 
 
 class Bypass:
-    """The cables that have been wanted so far; they end with the hosts."""
+    """The cables made so far; they end with the hosts."""
 
     def __init__(self, network: Network, namespace: Callable[[str], Namespace]) -> None:
         self._network, self._namespace = network, namespace
@@ -53,9 +53,9 @@ class Bypass:
         self._open: set[int] = set()
 
     def open(self, src: str, dst: str, port: int) -> None:
-        """Lead the talk between ``src`` and a server of ``dst`` past the network.
+        """Redirect the control connection between ``src`` and a server of ``dst`` past the network.
 
-        Raises ``UnsupportedError`` where the kernel can't.
+        Raises ``UnsupportedError`` if the kernel can't.
         """
         if port in self._open:
             return
@@ -72,7 +72,7 @@ class Bypass:
         self._open.add(port)
 
     def close(self, src: str, dst: str, port: int) -> None:
-        """Let what is still to be said go by the network, behind the packets that it is about."""
+        """Let the rest of the control connection take the network, behind the data."""
         if port not in self._open:
             return
         self._open.remove(port)
@@ -82,7 +82,7 @@ class Bypass:
                 routes.request([request], "end of a redirection")
 
     def _talk(self, src: str, dst: str, port: int) -> list[tuple[_End, list[Keys]]]:
-        """Return both ends, each with what is known of the packets that it sends."""
+        """Return both ends, each with the keys of the packets that it sends."""
         hello, answer, there, back = udp_packets("", self._network.address(dst), port).matches
         return [
             (self._ends[src, dst], [(*hello, _HELLO), (*there, _CHOSEN_FROM)]),

@@ -1,4 +1,4 @@
-"""Congestion controls: which the kernel has, and how to switch them while traffic runs."""
+"""Congestion controls: those of the kernel, and switching them while traffic runs."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ _PIDFD_GETFD = 438
 """The same on every architecture; asm-generic/unistd.h."""
 
 NEED_ECN = {
-    "dctcp": "the connection has no ECN, which is agreed as it opens: "
+    "dctcp": "the connection has no ECN, which is negotiated as it opens: "
     "make dctcp the default of sender and receiver, then start a flow"
 }
-"""Algorithms that turn into Reno on a connection without ECN, and what to say then."""
+"""Algorithms that become Reno on a connection without ECN, and the message for it."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def available() -> list[str]:
-    """Return the algorithms of its own that the kernel has at hand now."""
+    """Return the kernel's own algorithms that are loaded now."""
     names = (_SYSCTL / "tcp_available_congestion_control").read_text().split()
     return [name for name in names if not is_ours(name)]
 
 
 async def prepare(cc: str, tell: Callable[[str, str], None]) -> None:
-    """Bring ``cc`` into the kernel where it is a BPF program: ours, or the user's own.
+    """Load ``cc`` into the kernel if it is a BPF program of ccplay or of the user.
 
-    ``tell`` gets level and text of what takes long. Raises ``CcplayError``: ``UnsupportedError``,
-    or what is wrong with the program.
+    ``tell`` receives level and text before a slow step. Raises ``CcplayError``:
+    ``UnsupportedError``, or the mistake in the program.
     """
     if _is_program(cc):
         loop = asyncio.get_running_loop()
@@ -58,9 +58,9 @@ async def prepare(cc: str, tell: Callable[[str, str], None]) -> None:
 
 
 def require(cc: str) -> str:
-    """Return what the kernel calls ``cc``, loading its module where root may.
+    """Return the kernel's name of ``cc``, loading its module where root may.
 
-    Raises ``UnsupportedError`` with what there is and the remedy.
+    Raises ``UnsupportedError`` with the available ones and the remedy.
     """
     if not _is_program(cc):
         return cc
@@ -71,19 +71,19 @@ def require(cc: str) -> str:
 
 
 def called(cc: str) -> str:
-    """Return what people call the algorithm that they get for ``cc``."""
+    """Return the user's name of the algorithm that ``cc`` selects."""
     return library.name(cc) if _is_program(cc) and library.source(cc) else cc
 
 
 def _is_program(cc: str) -> bool:
-    """Say whether ``cc`` is none of the kernel's own; where the kernel has it, that is meant."""
-    if cc in library.own or cc.endswith(SUFFIX):
+    """Return whether ``cc`` is not one of the kernel's own, which take precedence."""
+    if cc in library.custom or cc.endswith(SUFFIX):
         return True
     if cc in available():
         return False
     with socket.socket() as trial:
         try:
-            # Loads the module, where there is one and root asks.
+            # Loads the module, if there is one and root asks.
             _set(trial, cc)
         except OSError:
             return True
@@ -91,14 +91,14 @@ def _is_program(cc: str) -> bool:
 
 
 def absence(cc: str) -> str:
-    """Say why the kernel lacks an algorithm."""
+    """Return why the kernel lacks an algorithm."""
     return "not loaded" if module_file(f"tcp_{cc}") else "not in this kernel"
 
 
 def remedy(cc: str) -> str:
-    """Say what to do about an algorithm that the kernel lacks."""
+    """Return the remedy for an algorithm that the kernel lacks."""
     if cc not in CATALOGUE:
-        return "no Linux kernel brings one of this name"
+        return "no Linux kernel has one of this name"
     if module_file(f"tcp_{cc}"):
         return f"as root: modprobe tcp_{cc}"
     return f"a kernel with CONFIG_TCP_CONG_{CATALOGUE[cc].config} has it"
@@ -110,9 +110,9 @@ def remedy(cc: str) -> str:
 def switch(pid: int, ports: Collection[tuple[int, int]], cc: str) -> None:
     """Change the algorithm of open connections of process ``pid``.
 
-    ``ports`` are their (local, remote) ports. Works by a duplicate of the process' socket, see
-    pidfd_getfd(2). Raises ``UnsupportedError`` where the kernel lacks ``cc``, ``CommandError``
-    where the process has no such connection.
+    ``ports`` are their (local, remote) ports. It duplicates the process's socket, see
+    pidfd_getfd(2). Raises ``UnsupportedError`` if the kernel lacks ``cc``, ``CommandError`` if the
+    process has no such connection.
     """
     name = require(cc)
     wanted = set(ports)
@@ -126,7 +126,7 @@ def switch(pid: int, ports: Collection[tuple[int, int]], cc: str) -> None:
 
 
 def _switch(connection: socket.socket, cc: str, name: str) -> None:
-    """Change an open connection to ``cc``, which the kernel calls ``name``.
+    """Change an open connection to ``cc``, which is ``name`` to the kernel.
 
     Otherwise leave it as it was and raise ``UnsupportedError``.
     """
@@ -137,19 +137,19 @@ def _switch(connection: socket.socket, cc: str, name: str) -> None:
             return
         with contextlib.suppress(OSError):
             _set(connection, before)
-    why = ecn or f"the kernel makes it {now!r}"
+    why = ecn or f"the kernel changes it to {now!r}"
     spoken = library.spoken(before)
-    raise UnsupportedError(f"this connection can't go from {spoken!r} to {cc!r}: {why}")
+    raise UnsupportedError(f"this connection can't change from {spoken!r} to {cc!r}: {why}")
 
 
 def _has_ecn(connection: socket.socket) -> bool:
-    """Say whether both ends have agreed on ECN: ``tcpi_options`` of struct tcp_info."""
+    """Return whether both ends have agreed on ECN: ``tcpi_options`` of struct tcp_info."""
     info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 8)
     return bool(info[_TCPI_OPTIONS] & _TCPI_OPT_ECN)
 
 
 def _sockets(pid: int) -> Generator[socket.socket]:
-    """Yield a duplicate of every socket of a process, closed again afterwards."""
+    """Yield a duplicate of every socket of a process, closed afterwards."""
     try:
         pidfd = os.pidfd_open(pid)
         numbers = [int(each.name) for each in os.scandir(f"/proc/{pid}/fd") if _is_socket(each)]
@@ -177,7 +177,7 @@ def _is_socket(entry: os.DirEntry[str]) -> bool:
 
 
 def _ports(connection: socket.socket) -> tuple[int, int] | None:
-    """Return local and remote port of a TCP connection over IP, None of anything else."""
+    """Return local and remote port of a TCP connection over IP; None for other sockets."""
     if connection.family not in (socket.AF_INET, socket.AF_INET6):
         return None
     try:
@@ -199,10 +199,10 @@ def _get(connection: socket.socket) -> str:
 
 
 def set_host_default(namespace: Namespace, cc: str) -> None:
-    """Let new connections of a host use ``cc``: ``congctl`` on its routes, ip-route(8).
+    """Make new connections of a host use ``cc``: ``congctl`` on its routes, ip-route(8).
 
     The sysctl would refuse restricted algorithms even to root in a namespace. Raises
-    ``UnsupportedError`` where the kernel lacks ``cc`` or keeps another.
+    ``UnsupportedError`` if the kernel lacks ``cc`` or keeps another.
     """
     name = require(cc)
     with RouteSocket(namespace) as kernel:
@@ -214,7 +214,7 @@ def set_host_default(namespace: Namespace, cc: str) -> None:
 
 
 def host_default(namespace: Namespace) -> str:
-    """Return what new connections of a host use."""
+    """Return the algorithm of a host's new connections."""
     with RouteSocket(namespace) as kernel:
         for route in _routes(kernel):
             if (cc := _cc_of(route)) is not None:

@@ -20,14 +20,14 @@ from ccplay.model.traffic_commands import StartDownload
 from ccplay.model.traffic_events import DownloadEnded, DownloadProgress, DownloadStarted
 
 PROGRESS_INTERVAL_S = 0.1
-"""Progress is told so often at the most."""
+"""Shortest time between two reports of progress, in seconds."""
 
 _SAVED = re.compile(r"\(([\d.]+) ([KMGT]?)B/s\) - .* saved \[(\d+)")
 _SCALE = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def wget_argv(server: str, size: int, download: str, cc: str | None) -> list[str]:
-    """Return the command line that fetches ``size`` bytes from a server and keeps none."""
+    """Return the command line that fetches ``size`` bytes from a server and discards them."""
     query = urlencode({"download": download} | ({"cc": cc} if cc else {}))
     url = f"http://{server}/bytes/{size}?{query}"
     options = ["--no-config", "--no-proxy", "--no-hsts", "--tries=1", "--progress=dot:giga"]
@@ -35,9 +35,9 @@ def wget_argv(server: str, size: int, download: str, cc: str | None) -> list[str
 
 
 def read_result(text: str) -> tuple[int, float] | None:
-    """Return bytes and seconds where wget writes that a download is complete, else None.
+    """Return bytes and seconds from wget's line about a complete download, else None.
 
-    It tells the rate to three digits, which is finer than the time that it tells.
+    The line gives the rate to three digits, which is more precise than its time.
     """
     match = _SAVED.search(text)
     if match is None:
@@ -47,7 +47,7 @@ def read_result(text: str) -> tuple[int, float] | None:
 
 
 class WebServer:
-    """The web server of one host: tells whom it asks which connection serves which download."""
+    """The web server of one host: reports which connection serves which download."""
 
     def __init__(self, program: Program, on_request: Callable[[str, int], None]) -> None:
         self._program = program
@@ -56,11 +56,11 @@ class WebServer:
 
     @classmethod
     async def start(cls, namespace: Namespace, on_request: Callable[[str, int], None]) -> WebServer:
-        """Start it; ``on_request`` gets a download's name and its TCP port at wget's end.
+        """Start it; ``on_request`` receives a download's name and its TCP port at wget's end.
 
-        Raises ``LabError`` with its own words where it does not start.
+        Raises ``LabError`` with its own message if it does not start.
         """
-        # -I: nothing from the surroundings; -S: no site-packages, which take a while to find.
+        # -I: nothing from the environment; -S: no site-packages, which take time to find.
         path = str(Path(__file__).with_name("webserver.py"))
         ports = [str(WEB.start), str(len(WEB))]
         program = await Program.start(namespace, [sys.executable, "-I", "-S", path, *ports])
@@ -103,7 +103,7 @@ class Download:
         *,
         port: int,
     ) -> None:
-        """``command`` has all its names; ``port`` is where the server waits for it."""
+        """``command`` has all its names; the server waits for it on ``port``."""
         assert command.download is not None  # noqa: S101
         assert command.src is not None  # noqa: S101
         assert command.dst is not None  # noqa: S101
@@ -122,12 +122,12 @@ class Download:
 
     @property
     def opening_under(self) -> str | None:
-        """Which algorithm its connection has asked for; None once it is open, or ended."""
+        """Algorithm requested for its connection; None once it is open or has ended."""
         known = self._probe.counters(self.name) is not None
         return None if known or self.ended.is_set() else self._command.cc
 
     async def start(self, namespace: Namespace, address: str) -> None:
-        """Start wget. Raises ``LabError`` where it can't be."""
+        """Start wget. Raises ``LabError`` if that fails."""
         command = self._command
         cc = congestion.require(command.cc) if command.cc else None
         self._wget = await Program.start(
@@ -149,19 +149,19 @@ class Download:
         self._attending = asyncio.create_task(self._attend())
 
     def served_on(self, port: int) -> None:
-        """Learn which connection it is: ``port`` is wget's."""
+        """Record its connection: ``port`` is wget's."""
         self._port = port
         if not self.ended.is_set():
             self._probe.track(self.name, self.src, sport=self._server_port, dport=port)
 
     def watch(self) -> None:
-        """Take a sweep into account: tell how far the download is."""
+        """Process a sweep: report the progress of the download."""
         now = self._clock()
         waiting = self._port is None or self.ended.is_set()
         if waiting or now - self._told < PROGRESS_INTERVAL_S:
             return
         counters = self._probe.counters(self.name)
-        # The HTTP header counts in TCP's books; it is too short to show.
+        # TCP counts the HTTP header too; it is too short to matter.
         arrived = min(counters.bytes_acked, self._command.bytes) if counters else 0
         if arrived > self._arrived:
             self._arrived, self._told = arrived, now
@@ -170,20 +170,20 @@ class Download:
     def switch(self, cc: str) -> None:
         """Change the congestion control of its connection.
 
-        Raises ``UnsupportedError``, and ``CommandError`` before the connection is open.
+        Raises ``UnsupportedError``, and ``CommandError`` before its connection is open.
         """
         if self._port is None:
             raise CommandError(f"download {self.name} has no connection yet")
         congestion.switch(self._server.pid, [(self._server_port, self._port)], cc)
 
     def begin_stop(self) -> None:
-        """Break it off, and don't wait."""
+        """End it without waiting."""
         if not self._asked:
             self._asked = True
             self._stopping = asyncio.create_task(self._wget.stop())
 
     async def stop(self) -> None:
-        """Break it off and wait until it has ended."""
+        """End it and wait until it has ended."""
         self.begin_stop()
         await self.ended.wait()
 

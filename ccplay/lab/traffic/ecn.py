@@ -1,7 +1,7 @@
-"""ECN for one flow: a route with the feature ``ecn``, which only connections to its port take.
+"""ECN for one flow: a route with the feature ``ecn``, used only by connections to its port.
 
-The kernel has no switch for a socket. It asks for ECN (RFC 3168) where the sysctl ``tcp_ecn`` says
-so for all of a host, or where the route does: ip-route(8), ``features``; ip-rule(8), ``dport``.
+The kernel has no option for a socket. It requests ECN (RFC 3168) if the sysctl ``tcp_ecn`` says so
+for the whole host, or if the route does: ip-route(8), ``features``; ip-rule(8), ``dport``.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _TO_TABLE = 1
 
 
 def ask_for_ecn(namespace: Namespace, port: int) -> None:
-    """Let a host's new TCP connections to ``port`` ask for ECN.
+    """Make a host's new TCP connections to ``port`` request ECN.
 
-    Raises ``UnsupportedError`` where the kernel can't route by port.
+    Raises ``UnsupportedError`` if the kernel can't route by port.
     """
     try:
         with RouteSocket(namespace) as kernel:
@@ -50,7 +50,7 @@ def ask_for_ecn(namespace: Namespace, port: int) -> None:
 
 
 def ask_no_more(namespace: Namespace, port: int) -> None:
-    """Take that back; connections that are open keep what they agreed."""
+    """Undo this; open connections keep what they negotiated."""
     with RouteSocket(namespace) as kernel:
         kernel.request([_rule(RTM_DELRULE, 0, port)], f"rule for port {port}")
 
@@ -64,7 +64,7 @@ def _default_route(kernel: RouteSocket, namespace: Namespace) -> Any:
 
 
 def _with_ecn(route: Any) -> Any:
-    """Return the request that puts a route with ECN beside the host's own."""
+    """Return the request that adds a route with ECN beside the host's own."""
     attributes = [
         ("RTA_GATEWAY", route.get_attr("RTA_GATEWAY")),
         ("RTA_OIF", route.get_attr("RTA_OIF")),

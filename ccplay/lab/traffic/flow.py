@@ -1,4 +1,4 @@
-"""A long-lived transfer: one iperf3 client and the one-off iperf3 server that it talks to."""
+"""A long-lived transfer: an iperf3 client and its one-off iperf3 server."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from ccplay.model.traffic_events import FlowEnded, FlowStarted
 from ccplay.model.values import Monitored
 
 _PATIENCE_S = 2.0
-"""How long to wait for an algorithm that never comes: then the flow is told all the same. iperf3
-sets it within a millisecond, but the machine may be busy."""
+"""Seconds to wait for an algorithm that is never set; then the flow is reported anyway. iperf3 sets
+it within a millisecond, but the machine may be busy."""
 
 _FIRST_WORDS = 38
-"""Bytes that a connection carries before both ends agree to begin: iperf3's cookie, and the SYN."""
+"""Bytes that a connection carries before its data: iperf3's cookie, and the SYN."""
 
 _NETLINK_S = 0.01
-"""What the end of a bypass may take of the lab's time."""
+"""Seconds that the end of a bypass may take of the lab's time."""
 
 _NOTHING = Counters(cc="", bytes_acked=0, total_retrans=0)
 
@@ -57,7 +57,7 @@ class Flow:
         *,
         bypass: Bypass,
     ) -> None:
-        """``command`` has all its names; ``ports`` gives the flow its own."""
+        """``command`` has all its names; ``ports`` hands out the flow's own ports."""
         assert command.flow is not None  # noqa: S101
         assert command.src is not None  # noqa: S101
         assert command.dst is not None  # noqa: S101
@@ -74,13 +74,14 @@ class Flow:
             for number in range(1, command.streams + 1)
         ]
         self._read = Reading(0.0, 0)
-        """The newest: before the first one of all connections when they were not yet open."""
+        """Newest reading; before the connections open, the last moment at which they were not
+        open."""
         self._known: list[Counters] = []
         self._opened: float | None = None
         self._told = False
         """Whether ``FlowStarted`` has been emitted."""
         self._settled = False
-        """Whether no sweep brings anything new any more but samples."""
+        """Whether sweeps bring nothing new except samples."""
         self._stopped: float | None = None
         self._come_to: list[Counters] = []
         self._monitored: Monitored | None = None
@@ -92,18 +93,18 @@ class Flow:
 
     @property
     def asks_for_ecn(self) -> bool:
-        """Whether its connections ask for ECN beyond what its host does."""
+        """Whether its connections request ECN although its host does not."""
         return self._command.ecn
 
     @property
     def opening_under(self) -> str | None:
-        """Which algorithm its connections have asked for; None once they are open, or ended."""
+        """Algorithm requested for its connections; None once they are open or have ended."""
         return None if self._told or self.ended.is_set() else self._command.cc
 
     async def start(self, receiver: Namespace, address: str, sender: Namespace) -> None:
         """Start both programs; ``FlowStarted`` comes once the connections are open.
 
-        Raises ``LabError`` with iperf3's own words where it does not start.
+        Raises ``LabError`` with iperf3's own message if it does not start.
         """
         server = await Program.start(receiver, self._server_argv())
         self._programs.append(server)
@@ -116,7 +117,7 @@ class Flow:
         if self.watched is not None:
             for number, stream in enumerate(self.streams):
                 self._probe.tell_delay(stream, partial(self.watched.delay_us, number))
-        # Where that is not to be had it starts some round trips later.
+        # Without a bypass it starts some round trips later.
         with contextlib.suppress(UnsupportedError):
             self._bypass.open(self.src, self.dst, self.port)
         self._started = self._clock()
@@ -128,7 +129,7 @@ class Flow:
         self._look_again(CLOSE_S)
 
     def watch(self) -> None:
-        """Take a sweep into account: the connections may be open. Its limit is looked after."""
+        """Process a sweep: the connections may be open, and the limit may be near."""
         if not self._settled and not self._over:
             self._take_reading()
 
@@ -138,11 +139,11 @@ class Flow:
 
     @property
     def _is_near(self) -> bool:
-        """Whether it may reach its limit so soon that nothing else may take time now."""
+        """Whether it may reach its limit so soon that nothing slow may start now."""
         return self._until_limit_s() < _NETLINK_S
 
     def _until_limit_s(self) -> float:
-        """Return how long it takes until then at the least; endless where it has no limit."""
+        """Return the shortest time until its limit; infinite without a limit."""
         if self._command.bytes is None:
             return math.inf
         return look_after_s(
@@ -172,7 +173,7 @@ class Flow:
             self._end_at(max(reaching(limit, before, now), self._opened), known)
 
     def _look(self) -> None:
-        """Read the flow between two sweeps, and again whenever more may have happened."""
+        """Read the flow between two sweeps, and again whenever something may have changed."""
         if self._over:
             return
         with contextlib.suppress(OSError):
@@ -187,7 +188,7 @@ class Flow:
         self._looking = asyncio.get_running_loop().call_later(after_s, self._look)
 
     def _has_its_algorithm(self, cc: str) -> bool:
-        """Say whether iperf3 has set what was asked for: it does so just after it has connected."""
+        """Return whether iperf3 has set the requested algorithm, just after it has connected."""
         asked = self._command.cc
         if asked is None or self._opened is None or self._read.t - self._opened > _PATIENCE_S:
             return True
@@ -208,12 +209,12 @@ class Flow:
     async def stop(self) -> None:
         """End the flow and wait until it has."""
         self.begin_stop()
-        # What counts has been read: its last words are not worth waiting for.
+        # All values have been read, so its last messages are not needed.
         self._programs[-1].kill()
         await self.ended.wait()
 
     def begin_stop(self) -> None:
-        """End the flow, and don't wait; what has been acknowledged by now is what counts."""
+        """End the flow without waiting; bytes acknowledged by now count."""
         if self._over:
             return
         self._probe.glance(self.name)
@@ -225,9 +226,9 @@ class Flow:
             self._end_at(self._read.t, self._counters())
 
     def _end_at(self, moment: float, counters: list[Counters]) -> None:
-        """End the flow, which had come so far by then; its limit may lie a little before."""
+        """End the flow with these readings; its limit may lie a little before them."""
         if not self._told and self._opened is not None:
-            # It ran, if only for so short that its algorithm has not been seen.
+            # It ran, though too briefly for its algorithm to be seen.
             self._tell_start(counters[0])
         self._stopped, self._come_to = moment, counters
         self._monitored = self.watched.so_far() if self.watched else None
@@ -254,14 +255,14 @@ class Flow:
         if self._command.ecn and not counters.ecn:
             text = (
                 f"flow {self.name} has no ECN: {self.dst} does not agree (sysctl net.ipv4.tcp_ecn) "
-                "or its first SYN was lost, and the next one asks for none"
+                "or its first SYN was lost, and the next one does not request it"
             )
             self._tell("warning", text)
         asked = self._command.cc
         why = congestion.NEED_ECN.get((asked or "").removesuffix(SUFFIX))
         if why is not None and not counters.ecn:
-            # The kernel's own turns into Reno by name, ours keeps its name and is never marked.
-            self._tell("warning", f"flow {self.name} runs {counters.cc!r} as Reno does: {why}")
+            # The kernel's own becomes Reno by name; ours keeps its name and is never marked.
+            self._tell("warning", f"flow {self.name} runs {counters.cc!r} like Reno: {why}")
         if self._command.duration_s is not None:
             left_s = self._opened + self._command.duration_s - self._clock()
             loop = asyncio.get_running_loop()
@@ -282,16 +283,16 @@ class Flow:
         self._emit(Log(t=self._clock(), level=level, text=text))
 
     async def _attend(self, server: Program, client: Program) -> None:
-        """Wait for the client's end, end the server with it, and tell what became of the flow."""
+        """Wait for the client's end, end the server with it, and report the end of the flow."""
         await client.wait()
         error = None if self._stopped is not None else client.last_words()
         if error:
-            # Where the receiver died first, news of that may come a moment later.
+            # If the receiver died first, that may be reported a moment later.
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(server.wait()), 0.2)
         if error and server.ended:
             error += f" (receiver: {server.last_words()})"
-        # What still waits in the sender's buffer dies by the reset that this brings about.
+        # The reset that follows discards what is still in the sender's buffer.
         server.kill()
         await server.wait()
         self._end_bypass()
@@ -324,7 +325,7 @@ class Flow:
         return ["iperf3", "-s", "-1", "-p", str(self.port), "-i", "0", "--forceflush"]
 
     def _client_argv(self, address: str) -> list[str]:
-        # No -n: iperf3 ends when it has written so much, and drops what is not yet sent.
+        # No -n: iperf3 ends once it has written so many bytes, and drops those not yet sent.
         cc = self._command.cc
         return [
             *("iperf3", "-c", address, "-p", str(self.port), "-t", "0", "-i", "0"),

@@ -1,4 +1,4 @@
-"""Where the versions of iperf3 differ: from 3.16 on each connection has a thread of its own."""
+"""Differences between versions of iperf3: from 3.16 on each connection has its own thread."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _looks: bool | None = None
 
 
 def looks_after_each_packet(said: str) -> bool:
-    """Say whether an iperf3 whose ``--version`` says this counts each packet against its limit.
+    """Return whether an iperf3 with this ``--version`` counts each packet against its limit.
 
-    One with threads does so only when it reports, every 0.1 s at the most often.
+    With threads it does so only when it reports, at most every 0.1 s.
     """
     match = _VERSION.search(said)
     return match is not None and (int(match[1]), int(match[2])) < _THREADED
 
 
 async def stops_in_time() -> bool:
-    """Say whether the iperf3 that is installed ends after as many packets as it is asked for."""
+    """Return whether the installed iperf3 ends after exactly the requested number of packets."""
     global _looks  # noqa: PLW0603 - asked once
     if _looks is None:
         try:
@@ -29,7 +29,7 @@ async def stops_in_time() -> bool:
                 "iperf3", "--version", stdout=asyncio.subprocess.PIPE
             )
         except FileNotFoundError:
-            # Who starts it will say so.
+            # Starting it reports the error.
             return False
         said, _ = await process.communicate()
         _looks = looks_after_each_packet(said.decode(errors="replace"))

@@ -1,6 +1,6 @@
-"""Congestion controls that do their flow no good: cwnd stuck at 1, or growing without bound.
+"""Misbehaving congestion controls: cwnd stuck at 1, or growing without bound.
 
-And windows that none can have meant: there are kernels that now and then leave a BPF program out.
+Also impossible windows: some kernels now and then skip a call of a BPF program.
 """
 
 from __future__ import annotations
@@ -12,39 +12,39 @@ from ccplay.model.samples import TcpSamples
 from ccplay.model.values import MOST_SEGMENTS
 
 PATIENCE_S = 3.0
-"""How long it must last: many round trips of any path that ccplay builds."""
+"""Seconds that it must last: many round trips of any path in ccplay."""
 FAR_ABOVE = 8
-"""Times what is under way, and"""
+"""Multiple of the segments in flight; a cwnd above this and ``LEAST_RUNAWAY`` limits nothing."""
 LEAST_RUNAWAY = 1000
-"""segments: a cwnd beyond both no longer limits anything."""
+"""Segments; a runaway cwnd is at least as large."""
 _DISORDER, _LOSS = 1, 4
 """``TCP_CA_Disorder``, ``TCP_CA_Loss``."""
 
 
 class _Suspicion(msgspec.Struct):
-    """What is wrong with a connection, and since when."""
+    """The misbehaviour of a connection, and its beginning."""
 
     cc: str
     wrong: str
     since: float
     good_s: float = 0.0
-    """How long the algorithm has had its say since it did so last."""
+    """Seconds for which the algorithm has been in control since then."""
     told: bool = False
 
 
 class Watchdog:
-    """Looks at every sweep; says once what lasts, and when it is over."""
+    """Checks every sweep; reports lasting misbehaviour once, and its end."""
 
     def __init__(self) -> None:
         self._suspicions: dict[str, _Suspicion] = {}
         self._incredible: set[tuple[str, str]] = set()
-        """Connections and algorithms that had a window which no path holds."""
+        """Connections and algorithms that had a window which no path can hold."""
         self._looked = 0.0
 
     def look(self, t: float, samples: TcpSamples) -> list[Misbehaved | Log]:
-        """Return what has been going on for ``PATIENCE_S`` by now, and what no longer does.
+        """Return misbehaviour that has lasted ``PATIENCE_S``, and that which has ended.
 
-        A window that no path holds is told at once, in words.
+        A window that no path can hold is reported immediately, in words.
         """
         passed, self._looked = t - self._looked, t
         news: list[Misbehaved | Log] = []
@@ -64,7 +64,7 @@ class Watchdog:
             if before is not None and before.cc != cc:
                 news += self._drop(name, t)
                 before = None
-            # Until a loss is repaired TCP holds cwnd down itself, to ssthresh in the end.
+            # Until a loss is repaired TCP itself limits cwnd, finally to ssthresh.
             wanted = cwnd if ca_state <= _DISORDER else ssthresh
             if ca_state == _LOSS or wanted is None or not unacked:
                 continue
@@ -77,7 +77,7 @@ class Watchdog:
         return news
 
     def forgive(self, flow: str, t: float) -> list[Misbehaved]:
-        """Begin anew with a flow, all its streams; return that what was told of it is over."""
+        """Start over with a flow and all its streams; return the end of what was reported."""
         self._incredible = {k for k in self._incredible if k[0].partition("/")[0] != flow}
         names = [name for name in self._suspicions if name.partition("/")[0] == flow]
         return [over for name in names for over in self._drop(name, t)]
@@ -86,8 +86,8 @@ class Watchdog:
         if (name, cc) in self._incredible:
             return []
         self._incredible.add((name, cc))
-        why = f"the kernel skipped a call of {cc}, or that is wrong"
-        text = f"flow {name}: no path holds a window of {window:,}: {why}"
+        why = f"the kernel skipped a call of {cc}, or {cc} is wrong"
+        text = f"flow {name}: no path can hold a window of {window:,}: {why}"
         return [Log(t=t, level="warning", text=text)]
 
     def _suspect(self, name: str, cc: str, wrong: str, t: float) -> list[Misbehaved]:
@@ -108,7 +108,7 @@ class Watchdog:
 
 
 def _wrong(cwnd: int, unacked: int) -> str:
-    """Say what is wrong with a cwnd that an algorithm wants; nothing where it may be right."""
+    """Return what is wrong with an algorithm's cwnd; empty if nothing is."""
     if cwnd <= 1:
         return "keeps cwnd at 1"
     if cwnd > max(LEAST_RUNAWAY, FAR_ABOVE * unacked):

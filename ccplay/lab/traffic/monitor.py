@@ -1,4 +1,4 @@
-"""The flow monitor: its programs at the hooks of hosts, and what they have counted of each flow.
+"""The flow monitor: its programs at the hooks of hosts, and their counters of each flow.
 
 They are attached through BPF links of netfilter's kind (Linux 6.4, net/netfilter/nf_bpf_link.c),
 which end with the process that holds them.
@@ -23,7 +23,7 @@ _PROGRAM_NETFILTER, _ATTACH_NETFILTER = 32, 45
 """Of ``enum bpf_prog_type`` and ``enum bpf_attach_type``."""
 
 _LINK_CREATE = 28
-"""Of ``enum bpf_cmd``; libbpf has it for netfilter since 1.3 only."""
+"""Of ``enum bpf_cmd``; libbpf has it for netfilter only since 1.3."""
 
 _SYSCALLS = {"x86_64": 321, "aarch64": 280, "riscv64": 280}
 """Number of bpf(2) by machine; libc has no function for it."""
@@ -33,7 +33,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Stream(NamedTuple):
-    """One direction of a connection, by ports that nobody else has."""
+    """One direction of a connection, by ports that nothing else uses."""
 
     protocol: int
     """``socket.IPPROTO_TCP`` or ``IPPROTO_UDP``."""
@@ -42,7 +42,7 @@ class Stream(NamedTuple):
 
 
 class Account(ctypes.Structure):
-    """``struct account`` of the program, which says what they mean."""
+    """``struct account`` of the program, which explains them."""
 
     _fields_ = tuple(
         (name, ctypes.c_uint64)
@@ -74,10 +74,10 @@ class _LinkCreate(ctypes.Structure):
 
 
 class Monitor:
-    """The programs, loaded once for all flows. It counts nothing before it is told of a flow."""
+    """The programs, loaded once for all flows. They count nothing until a flow is added."""
 
     def __init__(self, image: bytes) -> None:
-        """Load what ``build(SOURCE)`` made. Raises ``LoadError`` where the kernel refuses it."""
+        """Load what ``build(SOURCE)`` made. Raises ``LoadError`` if the kernel refuses it."""
         kind = (_PROGRAM_NETFILTER, _ATTACH_NETFILTER)
         self._programs = Programs(image, "the flow monitor", kind)
         self._accounts = self._programs.map("accounts")
@@ -86,7 +86,7 @@ class Monitor:
     def watch(self, sender: Namespace, receiver: Namespace, stream: Stream) -> None:
         """Count the packets of a connection from now on.
 
-        Raises ``UnsupportedError`` where the kernel has no such hooks.
+        Raises ``UnsupportedError`` if the kernel has no such hooks.
         """
         out, come = self._programs.descriptors
         self._attach(sender, _LOCAL_OUT, out)
@@ -94,23 +94,23 @@ class Monitor:
         self._programs.put(self._accounts, _key(stream), bytes(Account()))
 
     def read(self, stream: Stream) -> Account:
-        """Return what has been counted of a connection since it is watched."""
+        """Return the counters of a connection since it was added."""
         account = Account()
         self._programs.look_up(self._accounts, _key(stream), ctypes.byref(account))
         return account
 
     def forget(self, stream: Stream) -> None:
-        """Count a connection no more."""
+        """Stop counting a connection."""
         self._programs.remove(self._accounts, _key(stream))
 
     def close(self) -> None:
-        """Take it away from all hosts."""
+        """Remove it from all hosts."""
         for link in self._links.values():
             os.close(link)
         self._programs.close()
 
     def _attach(self, namespace: Namespace, hook: int, program: int) -> None:
-        """Attach a program to a hook of a host, unless it is."""
+        """Attach a program to a hook of a host, unless it is attached already."""
         if (namespace.pid, hook) in self._links:
             return
         wanted = _LinkCreate(
@@ -118,7 +118,7 @@ class Monitor:
         )
         number = _SYSCALLS.get(platform.machine())
         if number is None:
-            raise UnsupportedError(f"not known how on {platform.machine()}")
+            raise UnsupportedError(f"not supported on {platform.machine()}")
         with namespace.entered():
             size = ctypes.sizeof(wanted)
             link: int = _libc.syscall(number, _LINK_CREATE, ctypes.byref(wanted), size)

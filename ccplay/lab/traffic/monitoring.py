@@ -1,4 +1,4 @@
-"""Flows whose packets are followed from host to host, where somebody asks for it."""
+"""Flows whose packets are followed from host to host on request."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Watched:
         self._before = dict.fromkeys(streams, (0, 0))
 
     def so_far(self, *, drained: bool = False) -> Monitored:
-        """Return what has been seen of all its connections together.
+        """Return the measurements of all its connections together.
 
-        Where all is ``drained``, what has not arrived is lost, and not under way.
+        Once the network is ``drained``, packets that have not arrived are lost, not in flight.
         """
         found = [self._monitor.read(each) for each in self._streams]
         timed = [each for each in found if each.timed]
@@ -37,7 +37,7 @@ class Watched:
         )
 
     def delay_us(self, stream: int) -> int | None:
-        """Return the mean delay on one connection since it was last asked for; None: no packet."""
+        """Return the mean delay on one connection since the last call; None: no packet."""
         one = self._streams[stream]
         account = self._monitor.read(one)
         timed, delays = self._before[one]
@@ -46,16 +46,16 @@ class Watched:
         return round((account.delays - delays) / new) if new else None
 
     def end(self) -> None:
-        """Follow its packets no more."""
+        """Stop following its packets."""
         for each in self._streams:
             self._monitor.forget(each)
 
 
 class Monitoring:
-    """Makes the monitor when the first flow wants it."""
+    """Creates the monitor when the first flow needs it."""
 
     def __init__(self, warn: Callable[[str], None]) -> None:
-        """``warn`` hears once why nothing can be monitored here."""
+        """``warn`` receives, once, the reason why nothing can be monitored here."""
         self._warn = warn
         self._monitor: Monitor | None = None
         self._refusal = ""
@@ -65,7 +65,7 @@ class Monitoring:
     ) -> Watched | None:
         """Follow connections that are yet to open.
 
-        None where that is not possible: the flow runs without.
+        Returns None if that is impossible: the flow then runs without.
         """
         if self._refusal:
             return None
@@ -87,7 +87,7 @@ class Monitoring:
 
 
 def _load() -> Monitor:
-    """Build the programs where that is still to be done, and load them."""
+    """Build the programs, unless that is done, and load them."""
     if (missing := lack()) is not None:
         raise UnsupportedError(f"{missing.reason}; {missing.remedy}")
     # Labs that monitor nothing do not wait for it.

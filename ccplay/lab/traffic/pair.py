@@ -1,4 +1,4 @@
-"""Traffic by a program of our own: one process that receives, one that sends and reports lines."""
+"""Traffic by a program of ccplay: one process receives, one sends and reports lines."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Pair:
         on_report: Callable[[], None],
         on_end: Callable[[str | None], None],
     ) -> None:
-        """``on_line`` takes each line of the sender, ``on_report`` comes every ``REPORT_S``.
+        """``on_line`` receives each line of the sender; ``on_report`` is called every ``REPORT_S``.
 
-        ``on_end`` comes once, after all lines, with why the sender died where nobody asked for it.
+        ``on_end`` is called once, after all lines, with the reason if the sender died unasked.
         """
         self.src, self.dst = src, dst
         self.ended = asyncio.Event()
@@ -43,9 +43,9 @@ class Pair:
     ) -> None:
         """Start ``script`` in both hosts with their arguments; it imports nothing of ccplay.
 
-        The receiver writes ``ready`` once it listens. Raises ``LabError`` where it does not.
+        The receiver writes ``ready`` once it listens. Raises ``LabError`` if it does not.
         """
-        # -I: nothing from the surroundings; -S: no site-packages, which take a while to find.
+        # -I: nothing from the environment; -S: no site-packages, which take time to find.
         argv = [sys.executable, "-I", "-S", str(script)]
         self._receiver = await Program.start(receiver[0], [*argv, *receiver[1]], script.stem)
         if not await self._receiver.says("ready"):

@@ -1,4 +1,4 @@
-"""A ping: ping(8) on a host, its answers, and which of those that did not come are lost."""
+"""A ping: ping(8) on a host, its replies, and which missing ones are lost."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _NO_ANSWER = re.compile(r"no answer yet for icmp_seq=(\d+)")
 _SUMMARY = re.compile(r"(\d+) packets transmitted, (\d+)(?: packets)? received")
 
 _LATER_ANSWERS = 3
-"""So many later answers make a missing one lost, as duplicate ACKs do in RFC 5681: jitter may
-have swapped a few."""
+"""Number of later replies that make a missing one lost, like duplicate ACKs in RFC 5681: jitter may
+reorder a few."""
 
 _PATIENCE_S = 5.0
-"""After so long without any answer a ping counts as lost."""
+"""Seconds without any reply after which a ping counts as lost."""
 
 
 def argv(address: str, interval_s: float, count: int | None, identifier: int) -> list[str]:
-    """Return the command line: numeric, and telling of every ping that has no answer yet.
+    """Return the command line: numeric, with a line for every ping without a reply yet.
 
-    ``-U`` times answers as they reach ping: the kernel's own stamp is put on them where they
-    come off the wire, before the delay at the end of the link.
+    ``-U`` times replies as they reach ping: the kernel's own timestamp is taken as they come off
+    the wire, before the delay at the end of the link.
     """
     limit = [] if count is None else ["-c", str(count)]
     options = ["-n", "-O", "-U", "-i", f"{interval_s:g}", "-e", str(identifier)]
@@ -36,26 +36,26 @@ def argv(address: str, interval_s: float, count: int | None, identifier: int) ->
 
 
 class Ledger:
-    """Which pings are under way, and which have been lost."""
+    """Which pings are in flight, and which are lost."""
 
     def __init__(self, interval_s: float) -> None:
         self.sent = 0
         self.lost = 0
         self._patience = max(int(_PATIENCE_S / interval_s), _LATER_ANSWERS)
         self._waiting: dict[int, int] = {}
-        """How many later answers have come, by number."""
+        """Number of later replies, by sequence number."""
 
     def read(self, line: str) -> list[tuple[int, float | None]]:
-        """Take a line of ping's output; return what it decides: (number, RTT in microseconds).
+        """Process a line of ping's output; return its results: (number, RTT in microseconds).
 
-        An RTT of None is a ping that was lost.
+        An RTT of None means that the ping was lost.
         """
         if match := _ANSWER.search(line):
             number = int(match[1])
             self._send_up_to(number)
             answered = self._waiting.pop(number, None) is not None
             lost = self._overtaken(number)
-            # A duplicate, or one given up before, changes nothing any more.
+            # A duplicate, or one already counted as lost, changes nothing.
             return [*lost, (number, float(match[2]) * 1000)] if answered else lost
         if match := _NO_ANSWER.search(line):
             self._send_up_to(int(match[1]))
@@ -65,11 +65,11 @@ class Ledger:
         return []
 
     def close(self) -> list[tuple[int, float | None]]:
-        """Give up what is still under way: ping has waited long enough."""
+        """Count pings still in flight as lost: ping has waited long enough."""
         return self._give_up(list(self._waiting))
 
     def _send_up_to(self, number: int) -> None:
-        # iputils numbers from 1, and its summary counts, so both mean the same here.
+        # iputils numbers pings from 1, so the last number equals the count in its summary.
         for each in range(self.sent + 1, number + 1):
             self._waiting[each] = 0
         self.sent = max(self.sent, number)
@@ -98,7 +98,7 @@ class Ping:
         *,
         identifier: int,
     ) -> None:
-        """``command`` has all its names; ``identifier`` tells its packets from other pings'."""
+        """``command`` has all its names; ``identifier`` marks the packets of this ping."""
         assert command.ping is not None  # noqa: S101
         assert command.src is not None  # noqa: S101
         assert command.dst is not None  # noqa: S101
@@ -112,7 +112,7 @@ class Ping:
         self._asked = False
 
     async def start(self, namespace: Namespace, address: str) -> None:
-        """Start ping(8). Raises ``LabError`` where it can't be."""
+        """Start ping(8). Raises ``LabError`` if that fails."""
         command = self._command
         self._program = await Program.start(
             namespace, argv(address, command.interval_s, command.count, self._identifier)
@@ -129,7 +129,7 @@ class Ping:
         self._attending = asyncio.create_task(self._attend())
 
     def begin_stop(self) -> None:
-        """End it, and don't wait; what is still under way does not count as lost."""
+        """End it without waiting; pings still in flight do not count as lost."""
         if not self._asked:
             self._asked = True
             self._stopping = asyncio.create_task(self._program.stop())

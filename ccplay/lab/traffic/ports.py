@@ -1,25 +1,25 @@
-"""Port numbers for the lab's own traffic, so that all of it is known by them."""
+"""Port numbers of the lab's traffic, by which its packets are recognised."""
 
 from __future__ import annotations
 
 import itertools
 
 SERVERS = range(5201, 10_000)
-"""iperf3's own port and those after it: one server takes one flow."""
+"""iperf3's own port and those after it: each flow has its own server."""
 
 SENDERS = range(10_000, 32_000)
-"""Below ``ip_local_port_range``, so no other socket takes one by chance."""
+"""Below ``ip_local_port_range``, so no other socket uses one by chance."""
 
 
 WEB = range(80, 144)
-"""Where every web server listens: a download gets a port that no other running one has."""
+"""Ports of every web server; each running download has its own."""
 
 ECHOES = range(1, 1 << 16)
-"""Identifiers of pings (RFC 792); 0 would let ping(8) choose."""
+"""Identifiers of pings (RFC 792); with 0 ping(8) would choose one."""
 
 
 class Ports:
-    """Hands out ports; one comes again only when all others have been used."""
+    """Hands out ports; reuses one only after all others."""
 
     def __init__(self) -> None:
         self._servers = itertools.cycle(SERVERS)
@@ -40,7 +40,7 @@ class Ports:
         return next(self._echoes)
 
     def senders(self, count: int) -> range:
-        """Return ``count`` neighbouring ports to send from."""
+        """Return ``count`` consecutive ports to send from."""
         if self._senders + count > len(SENDERS):
             self._senders = 0
         first = SENDERS[self._senders]

@@ -1,4 +1,4 @@
-"""A program that runs in a host's network namespace: started, read, stopped, asked why it died."""
+"""A program in a host's network namespace: started, read, stopped, with the reason of its end."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ccplay.errors import LabError
 from ccplay.lab.network.netns import Namespace
 
 _GRACE_S = 1.0
-"""How long a program may take to end after SIGINT before it is killed."""
+"""Seconds that a program may take to end after SIGINT before it is killed."""
 
 _START_S = 20.0
-"""A program speaks within milliseconds, in an emulated guest within 10 s; longer is never."""
+"""Seconds to wait for a program's first output; an emulated guest may need 10."""
 
 
 class Program:
@@ -33,10 +33,10 @@ class Program:
 
     @classmethod
     async def start(cls, namespace: Namespace, argv: Sequence[str], name: str = "") -> Self:
-        """Start ``argv`` in the namespace. Raises ``LabError`` where it is not installed.
+        """Start ``argv`` in the namespace. Raises ``LabError`` if it is not installed.
 
-        ``name`` is the program's where ``argv`` begins with another one. It gets a session of its
-        own, for a Ctrl-C in the terminal is not meant for it.
+        ``name`` is the program's name if ``argv`` begins with another. It gets its own session,
+        because a Ctrl-C in the terminal is not meant for it.
         """
         try:
             process = await asyncio.create_subprocess_exec(
@@ -56,17 +56,17 @@ class Program:
 
     @property
     def pid(self) -> int:
-        """nsenter(1) turns into the program itself, so this is the program's own."""
+        """PID of the program: nsenter(1) becomes the program itself."""
         return self._process.pid
 
     async def lines(self) -> AsyncIterator[str]:
-        """Yield what it writes to stdout, line by line, until it closes it."""
+        """Yield the lines that it writes to stdout until it closes it."""
         assert self._process.stdout is not None  # noqa: S101 - ``start`` made it a pipe
         async for line in self._process.stdout:
             yield line.decode(errors="replace").rstrip("\n")
 
     async def says(self, text: str) -> bool:
-        """Read stdout until a line has ``text``; False where it never comes, after 20 s too."""
+        """Read stdout until a line has ``text``; False at its end, or after 20 s."""
         try:
             async with asyncio.timeout(_START_S):
                 async for line in self.lines():
@@ -77,19 +77,19 @@ class Program:
         return False
 
     def ignore_output(self) -> None:
-        """Read stdout and forget it from here on, so that a full pipe never stops the program."""
+        """Read and discard stdout from here on, so that a full pipe never stops the program."""
         self._draining = asyncio.create_task(self._drain())
 
     async def wait(self) -> int:
-        """Wait until it has ended and its last words are in; return its exit status."""
+        """Wait until it has ended and its last messages are read; return its exit status."""
         status = await self._process.wait()
-        # Whoever it left behind may hold stderr open: its words are in, or they never come.
+        # A child that it left behind may hold stderr open; its own messages have been read.
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(asyncio.shield(self._listening), 0.2)
         return status
 
     async def stop(self, grace_s: float = _GRACE_S) -> int:
-        """End it with SIGINT, with SIGKILL where that is not heeded; return its exit status."""
+        """End it with SIGINT, or SIGKILL if that has no effect; return its exit status."""
         self._signal(signal.SIGINT)
         try:
             return await asyncio.wait_for(asyncio.shield(self.wait()), grace_s)
@@ -102,7 +102,7 @@ class Program:
         self._signal(signal.SIGKILL)
 
     def last_words(self) -> str:
-        """Say why it ended: what it wrote to stderr last, or how it was ended."""
+        """Return why it ended: its last message on stderr, or its signal or exit status."""
         if self._silent:
             return f"{self.name} did not start within {_START_S:.0f} s"
         status = self._process.returncode

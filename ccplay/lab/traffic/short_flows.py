@@ -1,10 +1,10 @@
-"""Short flows inside the network: TCP transfers that arrive at random, a connection each.
+"""Short flows inside the network: TCP transfers that arrive at random, each a connection.
 
-A process of its own in a host's namespace, which imports nothing of ccplay:
-``python short_flows.py receive PORT``, or ``send`` and its options, see ``main``. Flow completion
-time is from just before the SYN is sent until the receiver has read the last byte: both processes
-read the one monotonic clock of the machine, and the receiver sends its reading back. The sender
-writes ``started``, ``done BYTES MICROSECONDS`` and ``failed``, a line each.
+A process of its own in a host's namespace, which imports nothing of ccplay: ``python short_flows.py
+receive PORT``, or ``send`` and its options, see ``main``. Flow completion time is from just before
+the SYN is sent until the receiver has read the last byte: both processes read the same monotonic
+clock of the machine, and the receiver sends back its reading. The sender writes ``started``, ``done
+BYTES MICROSECONDS`` and ``failed``, a line each.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import time
 from collections.abc import Iterator
 
 TAIL, REACH = 1.2, 1000
-"""Of a bounded Pareto distribution its shape, and its greatest value over its least."""
+"""Shape of a bounded Pareto distribution, and the ratio of its greatest value to its least."""
 
 MOST_UNDER_WAY = 500
-"""More transfers at once are more than the path can carry, and than a process has sockets."""
+"""Most transfers at once; more exceed the path and the sockets of a process."""
 
 _BLOCK = bytes(1 << 16)
 _MOMENT = struct.Struct("!Q")
@@ -92,7 +92,7 @@ async def _transfer(address: tuple[str, int], cc: str, size: int) -> None:
 async def _send(
     address: tuple[str, int], cc: str, drawn: Iterator[tuple[float, int]], last_s: float, most: int
 ) -> None:
-    """Start transfers for ``last_s`` seconds, ``most`` of them, and wait for their ends."""
+    """Start transfers for ``last_s`` seconds, at most ``most``, and wait for their ends."""
     under_way: set[asyncio.Task[None]] = set()
     began = time.monotonic()
     due = 0.0

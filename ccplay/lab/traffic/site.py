@@ -1,4 +1,4 @@
-"""What traffic needs of the lab to start: hosts, ports, the probe, classes, monitors."""
+"""Everything that traffic needs to start: hosts, ports, the probe, classes, monitors."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from ccplay.model.network import Network
 
 
 class Classifier(Protocol):
-    """Who leads packets into classes; ``shaping.Shaper`` does."""
+    """Directs packets into classes, as ``shaping.Shaper`` does."""
 
     def admit(self, packets: Packets) -> None:
-        """Take note of traffic before its first packet. Raises ``LabError``."""
+        """Register traffic before its first packet. Raises ``LabError``."""
 
     def dismiss(self, kind: str, name: str) -> None:
         """Forget traffic that has ended."""
@@ -39,7 +39,7 @@ class Runner(Protocol):
     ended: asyncio.Event
 
     def begin_stop(self) -> None:
-        """End it, and don't wait; the event of its end follows."""
+        """End it without waiting; the event of its end follows."""
 
     async def stop(self) -> None:
         """End it and wait until it has."""
@@ -49,21 +49,21 @@ class Connected(Runner, Protocol):
     """Running traffic that is one set of sampled TCP connections: a flow, or a download."""
 
     sports: range
-    """The ports that it sends from."""
+    """Ports that it sends from."""
 
     @property
     def opening_under(self) -> str | None:
-        """Which algorithm its connections have asked for; None once they are open, or ended."""
+        """Algorithm requested for its connections; None once they are open or have ended."""
 
     def switch(self, cc: str) -> None:
         """Change its congestion control. Raises ``CommandError`` or ``UnsupportedError``."""
 
     def watch(self) -> None:
-        """Take a sweep into account."""
+        """Process a sweep."""
 
 
 class Site:
-    """The network as traffic meets it. ``emit`` takes every event, at times of ``clock``."""
+    """The network as traffic uses it. ``emit`` receives every event, at times of ``clock``."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Site:
         *,
         classifier: Classifier | None,
     ) -> None:
-        """``classifier`` hears of packets before there are any."""
+        """``classifier`` is told about packets before they are sent."""
         self.namespace, self.probe, self.emit, self.clock = namespace, probe, emit, clock
         self.network = network
         self.ports = Ports()
@@ -90,9 +90,9 @@ class Site:
         return self.network.address(host)
 
     def choose_cc(self, src: str, cc: str | None) -> str:
-        """Return the algorithm that ``cc`` means; None is the default of the sending host.
+        """Return the algorithm that ``cc`` selects; None is the default of the sending host.
 
-        Raises ``UnsupportedError`` where the kernel lacks it.
+        Raises ``UnsupportedError`` if the kernel lacks it.
         """
         if cc is None:
             return congestion.host_default(self.namespace(src))
@@ -100,13 +100,13 @@ class Site:
         return congestion.called(cc)
 
     async def watched(self, src: str, dst: str, streams: Sequence[Stream]) -> Watched | None:
-        """Follow packets before there are any; None where that is not possible."""
+        """Follow packets before they are sent; None if that is impossible."""
         return await self._monitoring.watch(self.namespace(src), self.namespace(dst), streams)
 
     async def web_server(
         self, host: str, download: str, served_on: Callable[[int], None]
     ) -> WebServer:
-        """Return the web server of a host, which calls ``served_on`` with the download's port.
+        """Return the web server of a host; it calls ``served_on`` with the download's port.
 
         Raises ``LabError`` where it does not start.
         """
@@ -119,7 +119,7 @@ class Site:
 
     @contextmanager
     def admitted(self, packets: Packets) -> Generator[None]:
-        """Lead packets into their class before the first one is sent."""
+        """Direct packets into their class before the first one is sent."""
         if self._classifier is not None:
             self._classifier.admit(packets)
         try:

@@ -1,7 +1,7 @@
-"""How each kind of traffic is started: one function a kind, in one table.
+"""Starts each kind of traffic: one function for each kind, in one table.
 
-Each takes a command within bounds that has its name and both hosts, and returns the
-command as it was carried out, with what runs. All raise ``CommandError``, ``UnsupportedError`` or
+Each takes a command within bounds that has its name and both hosts, and returns the command as it
+was carried out, and the running traffic. All raise ``CommandError``, ``UnsupportedError`` or
 ``LabError``.
 """
 
@@ -40,7 +40,7 @@ from ccplay.model.traffic_events import (
 
 
 async def _flow(command: StartFlow, site: Site) -> tuple[StartFlow, Flow]:
-    """Return once iperf3 runs; ``FlowStarted`` follows when its connections are open."""
+    """Start iperf3 and return; ``FlowStarted`` follows when its connections are open."""
     name, src, dst = command.flow or "", command.src or "", command.dst or ""
     command = replace(command, cc=site.choose_cc(src, command.cc))
 
@@ -86,7 +86,7 @@ async def _ping(command: StartPing, site: Site) -> tuple[StartPing, Ping]:
 
 
 async def _udp(command: StartUdp, site: Site) -> tuple[StartUdp, Udp]:
-    """Return once iperf3 runs; ``UdpStarted`` follows when it sends."""
+    """Start iperf3 and return; ``UdpStarted`` follows when it sends."""
     name, src, dst = command.udp or "", command.src or "", command.dst or ""
     port, (sport,) = site.ports.server(), site.ports.senders(1)
     udp = Udp(command, site.emit, site.clock, site.bypass, port=port, sport=sport)
@@ -160,4 +160,4 @@ STARTERS: dict[str, _Starter] = {
     "udp": _udp,
     "short-flows": _short_flows,
 }
-"""By the name of a kind of traffic."""
+"""Functions that start traffic, by the name of its kind."""

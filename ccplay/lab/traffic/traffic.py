@@ -29,9 +29,9 @@ _ENDS = {kind.ended: kind for kind in TRAFFIC}
 
 
 class Traffic:
-    """What runs on the network; ``close`` ends all of it.
+    """The traffic on the network; ``close`` ends all of it.
 
-    A name stands for one thing in a session, even after that has ended: recordings need that.
+    A name stands for one thing in a session, even after its end: recordings need that.
     """
 
     def __init__(
@@ -46,10 +46,10 @@ class Traffic:
         routing: Routing | None = None,
         reserved: Iterable[str] = (),
     ) -> None:
-        """``namespace`` gives a node's; events come by ``emit`` at times of ``clock``.
+        """``namespace`` returns a node's; ``emit`` receives events at times of ``clock``.
 
-        ``classifier`` hears of packets before there are any. ``routing`` knows which of several
-        paths they take. Names that are ``reserved`` must be asked for.
+        ``classifier`` is told about packets before they are sent. ``routing`` reports which of
+        several paths they take. Names that are ``reserved`` are not assigned automatically.
         """
         self._reserved = set(reserved)
         self._paths = (
@@ -61,7 +61,7 @@ class Traffic:
         self._site = Site(namespace, probe, self._tell, clock, network, classifier=classifier)
         self._runners: dict[str, Runner] = {}
         self._kinds: dict[str, TrafficKind] = {}
-        """By name what has been started, also what is about to start."""
+        """Traffic by name: started, or about to start."""
         probe.after_sweep.append(self._watch)
 
     async def start(self, command: S) -> S:
@@ -70,7 +70,7 @@ class Traffic:
         Raises ``CommandError``, ``UnsupportedError``, ``LabError``.
         """
         if (kind := started_by(command)) is None:
-            raise CommandError("this starts no traffic")
+            raise CommandError("this command starts no traffic")
         src, dst = self._path(command.src, command.dst)
         name = self._new_name(kind, kind.name_of(command))
         check(command, f"{kind.word} {name}")
@@ -84,9 +84,9 @@ class Traffic:
         return command
 
     def stop(self, command: StopTraffic) -> None:
-        """End traffic; news of its end follow.
+        """End traffic; the event of its end follows.
 
-        Raises ``CommandError`` where none of this name runs.
+        Raises ``CommandError`` if none of this name runs.
         """
         if (kind := stopped_by(command)) is not None:
             self._running(kind.name_of(command) or "", (kind,)).begin_stop()
@@ -99,15 +99,15 @@ class Traffic:
         self._connected(name).switch(cc)
 
     def sender(self, name: str) -> tuple[Namespace, range]:
-        """Return where a running flow or download sends from: the node, and its ports there.
+        """Return the node and the ports from which a running flow or download sends.
 
-        Raises ``CommandError`` where none of this name runs.
+        Raises ``CommandError`` if none of this name runs.
         """
         found = self._connected(name)
         return self._site.namespace(found.src), found.sports
 
     def runs(self, name: str) -> bool:
-        """Say whether a flow or download of this name runs."""
+        """Return whether a flow or download of this name runs."""
         found = self._sampled.get(name)
         return found is not None and not found.ended.is_set()
 
@@ -121,7 +121,7 @@ class Traffic:
         return [name for name, now in found.items() if now is not None and now.cc == cc]
 
     def opening(self, cc: str) -> bool:
-        """Say whether a connection under ``cc`` is about to open."""
+        """Return whether a connection under ``cc`` is about to open."""
         return any(each.opening_under == cc for each in self._sampled.values())
 
     async def close(self) -> None:
@@ -144,7 +144,7 @@ class Traffic:
         return cast("Connected", self._running(name, kinds))
 
     def _running(self, name: str, kinds: tuple[TrafficKind, ...]) -> Runner:
-        """Return what runs under ``name``. Raises ``CommandError`` naming what does instead."""
+        """Return the traffic ``name``. Raises ``CommandError``, which names running traffic."""
         things = {key: each for key, each in self._runners.items() if self._kinds[key] in kinds}
         thing = things.get(name)
         if thing is None or thing.ended.is_set():
@@ -155,7 +155,7 @@ class Traffic:
         return thing
 
     def _tell(self, event: Event) -> None:
-        """Pass an event on; traffic that has ended needs no class any more."""
+        """Pass on an event; traffic that has ended needs no class."""
         if (kind := _ENDS.get(type(event))) is not None:
             self._site.dismiss(kind.plural, kind.name_of(event) or "")
         self._emit(event)
@@ -184,7 +184,7 @@ class Traffic:
         dst = dst if dst is not None else self._network.peer(src)
         self._require_host(dst)
         if src == dst:
-            raise CommandError(f"traffic from {src} to itself crosses no network")
+            raise CommandError(f"traffic from {src} to itself does not cross the network")
         return src, dst
 
     def _require_host(self, name: str) -> None:
@@ -200,12 +200,12 @@ class Traffic:
                 if (free := f"{kind.prefix}{number}") not in avoided
             )
         if (holder := self._kinds.get(name)) is not None:
-            raise CommandError(f"the name {name!r} is taken: another {holder.word} has or had it")
+            raise CommandError(f"the name {name!r} is taken: another {holder.word} uses or used it")
         if not name.isprintable() or not name or set(name) & set("/ "):
-            raise CommandError(f"{kind.word} {name!r}: a name has neither spaces nor '/'")
+            raise CommandError(f"{kind.word} {name!r}: a name can't contain spaces or '/'")
         if len(name) > LONGEST_NAME:
             short = f"{name[:20]}…"
             raise CommandError(
-                f"{kind.word} {short!r}: a name has at most {LONGEST_NAME} characters"
+                f"{kind.word} {short!r}: a name can't have more than {LONGEST_NAME} characters"
             )
         return name

@@ -1,4 +1,4 @@
-"""Cross traffic: iperf3 sends UDP at a constant rate to the iperf3 server of its own."""
+"""Cross traffic: iperf3 sends UDP at a constant rate to its own iperf3 server."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from ccplay.model.traffic_commands import StartUdp
 from ccplay.model.traffic_events import UdpEnded, UdpSample, UdpStarted
 
 _SUMMARY = re.compile(r"-(\d+\.\d+)\s+sec.* (\d+\.\d+) ms\s+(\d+)/(\d+) \(.*(sender|receiver)")
-"""The last line of either end: seconds, jitter, packets lost and of how many."""
+"""The last line of either end: seconds, jitter, lost packets and their total."""
 
 _PATIENCE_S = (5.0, 10.0, 20.0)
-"""How long the first packets may take. iperf3 says hello by UDP only once: where that is lost, it
-has to start again."""
+"""Seconds that the first packets may take. iperf3 sends its first datagram only once: if it is
+lost, iperf3 has to be restarted."""
 
 _AGREED_S = 0.1
-"""From the sender's word that it has a connection until the receiver's that it may send: well below
-a millisecond, but the machine may be busy."""
+"""Seconds from the sender's message that it is connected to the receiver's that it may send: well
+below a millisecond, but the machine may be busy."""
 
 _GRACE_S = 20.0
-"""How long a receiver may take to hear of the end: by TCP, through the queue that UDP filled. 100
-packets at 100 kbit/s are 9 s."""
+"""Seconds until a receiver learns of the end: by TCP, through the queue that UDP filled. 100
+packets at 100 kbit/s take 9 s."""
 
 _HEED_S = 5.0
-"""How long iperf3 may take to heed an interrupt and say what it has counted: milliseconds, but the
-machine may be busy."""
+"""Seconds that iperf3 may take after an interrupt to print its counters: it needs milliseconds, but
+the machine may be busy."""
 
 _SAMPLE_S = 1.0
-"""How often it is told what the monitor has seen: so long a mean rate and loss are taken over."""
+"""Seconds between reports of the monitor: rate and loss are means over this time."""
 
 
 def client_argv(
@@ -46,11 +46,11 @@ def client_argv(
     """Return the sender's command line; it ends ``itself`` after its duration, or when stopped."""
     limit = ("-t", "0")
     if itself and command.duration_s is not None:
-        # Its own -t knows whole seconds only.
+        # Its own -t takes only whole seconds.
         packets = round(command.rate_bps / 8 * command.duration_s / command.packet_bytes)
         limit = ("-n", str(max(packets, 1) * command.packet_bytes))
     return [
-        # Or it keeps to itself, until its end, that it has begun to send.
+        # Otherwise it reports only at its end that it has begun to send.
         *("stdbuf", "-oL"),
         *("iperf3", "-c", address, "-p", str(port), "--cport", str(sport)),
         *("-u", "--forceflush", "-i", "0"),
@@ -60,19 +60,19 @@ def client_argv(
 
 
 class LastLines:
-    """What iperf3's last lines say of both ends."""
+    """Values from the last lines of iperf3 at both ends."""
 
     def __init__(self) -> None:
         self.sent: int | None = None
         self.received: int | None = None
         self.reached: int = 0
-        """How many had been sent with the newest that was received."""
+        """Packets sent up to the newest one received."""
         self.jitter_us: float | None = None
         self.sending_s: float | None = None
 
     def read(self, line: str, end: str) -> None:
-        """Take a line that the ``sender`` or the ``receiver`` wrote."""
-        # A sender repeats what it was told of the receiver.
+        """Process a line of the ``sender`` or the ``receiver``."""
+        # A sender repeats the values of the receiver.
         if (match := _SUMMARY.search(line)) is None or match[5] != end:
             return
         if end == "sender":
@@ -96,7 +96,7 @@ class Udp:
         port: int,
         sport: int,
     ) -> None:
-        """``command`` has all its names; the ports, receiver's and sender's, are nobody else's."""
+        """``command`` has all its names; nothing else uses the ports of receiver and sender."""
         assert command.udp is not None  # noqa: S101
         assert command.src is not None  # noqa: S101
         assert command.dst is not None  # noqa: S101
@@ -119,7 +119,7 @@ class Udp:
     async def start(self, receiver: Namespace, address: str, sender: Namespace) -> None:
         """Start both programs; ``UdpStarted`` comes when the first packets are sent.
 
-        Raises ``LabError`` with iperf3's own words where it does not start.
+        Raises ``LabError`` with iperf3's own message if it does not start.
         """
         self._receiver, self._address, self._sender = receiver, address, sender
         await self._start_programs()
@@ -133,7 +133,7 @@ class Udp:
             self._stopping = asyncio.create_task(self._client.stop(_HEED_S))
 
     async def stop(self) -> None:
-        """End it and wait until it has, but not for packets under way: nobody waits for them."""
+        """End it and wait until it has ended, but not for packets in flight."""
         self.begin_stop()
         await self._ask_server()
         await self.ended.wait()
@@ -144,7 +144,7 @@ class Udp:
         if not await self._server.says("listening"):
             await self._server.stop()
             raise LabError(f"UDP {self.name}: iperf3 server: {self._server.last_words()}")
-        # Where that is not to be had it starts some round trips later.
+        # Without a bypass it starts some round trips later.
         with contextlib.suppress(UnsupportedError):
             self._bypass.open(self.src, self.dst, self.port)
         self._ends_itself = await stops_in_time()
@@ -179,11 +179,11 @@ class Udp:
         if self._stopped is None and (status or account.sent is None):
             problem = self._client.last_words()
         elif self._started is not None and account.received is None:
-            problem = f"the receiver did not tell what it got: {self._server.last_words()}"
+            problem = f"the receiver did not report what it received: {self._server.last_words()}"
         self._tell_end(problem)
 
     async def _await_start(self) -> None:
-        """Wait for the first packets, or an end before them; begin anew where nothing comes."""
+        """Wait for the first packets, or an end before them; start again if nothing arrives."""
         for patience_s in _PATIENCE_S:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._sends.wait(), patience_s)
@@ -196,11 +196,11 @@ class Udp:
             self._sends.clear()
             await self._start_programs()
             if self._stopped is not None:
-                # Meanwhile: those that are new have not been stopped.
+                # Stopped meanwhile: the new programs have not been.
                 self._client.kill()
 
     async def _end_server(self) -> None:
-        """Wait for the receiver's last words, but not for one that never hears of the end."""
+        """Wait for the receiver's last lines, but not if it never learns of the end."""
         if self._started is not None:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(self._server.wait()), _GRACE_S)
@@ -209,7 +209,7 @@ class Udp:
         await asyncio.gather(*self._reading)
 
     async def _ask_server(self) -> None:
-        """End the receiver; interrupted, iperf3 tells what it has received so far."""
+        """End the receiver; when interrupted, iperf3 reports what it has received."""
         self._drained = False
         await self._server.stop(_HEED_S)
 
@@ -236,7 +236,7 @@ class Udp:
         )
 
     async def _sample(self, watched: Watched) -> None:
-        """Tell what the monitor has seen, until somebody ends this."""
+        """Report what the monitor measures, until cancelled."""
         while True:
             await asyncio.sleep(_SAMPLE_S)
             seen = watched.so_far()

@@ -1,8 +1,8 @@
 """The web server inside the network: ``GET /bytes/N`` answers with N bytes.
 
-A process of its own in a host's namespace: ``python webserver.py PORT COUNT`` listens on so many
-ports from the first, imports nothing of ccplay. On stdout it says ``ready`` once it takes
-connections and, before it sends, which connection that will be: ``DOWNLOAD PEER-PORT``.
+A process of its own in a host's namespace, which imports nothing of ccplay: ``python webserver.py
+PORT COUNT`` listens on COUNT ports from PORT on. On stdout it writes ``ready`` once it accepts
+connections and, before it sends, the connection of each download: ``DOWNLOAD PEER-PORT``.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _BLOCK = bytes(1 << 17)
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers one request: ``/bytes/N?download=NAME`` and, where wanted, ``&cc=ALGORITHM``."""
+    """Answers one request: ``/bytes/N?download=NAME`` and optionally ``&cc=ALGORITHM``."""
 
     protocol_version = "HTTP/1.1"
-    """The other side ends the connection, so that all is acknowledged while it is established."""
+    """The client closes the connection: all data is acknowledged while it is established."""
 
     def do_GET(self) -> None:
         """Send the bytes."""
@@ -29,7 +29,7 @@ class Handler(BaseHTTPRequestHandler):
         try:
             left = int(url.path.removeprefix("/bytes/"))
         except ValueError:
-            self.send_error(404, "there is only /bytes/N")
+            self.send_error(404, "only /bytes/N exists")
             return
         if "cc" in query:
             self.connection.setsockopt(
@@ -45,16 +45,16 @@ class Handler(BaseHTTPRequestHandler):
             left -= len(_BLOCK)
 
     def log_message(self, *_: object) -> None:
-        """Say nothing: stdout belongs to the lab, and stderr to errors."""
+        """Write no log: stdout belongs to the lab, and stderr to errors."""
 
 
 class Server(ThreadingHTTPServer):
-    """Takes one thread a download; one that is broken off is no error."""
+    """Uses one thread for each download; an aborted one is no error."""
 
     daemon_threads = True
 
     def handle_error(self, *_: object) -> None:
-        """Forget the connection: wget knows best why it went."""
+        """Ignore the error: wget reports why the connection ended."""
 
 
 def main() -> None:

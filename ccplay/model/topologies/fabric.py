@@ -30,9 +30,7 @@ def fabric(
     """
     half = len(hosts) // 2
     senders, receivers = hosts[:half], hosts[half:]
-    upwards = [
-        f"{low}->{high}" for tier in tiers.values() for low, high in tier if low in routers
-    ]
+    upwards = [f"{low}->{high}" for tier in tiers.values() for low, high in tier if low in routers]
     downwards = [f"{high}->{low}" for tier in reversed([*tiers.values()]) for low, high in tier]
     return assemble(
         topology,

@@ -15,7 +15,7 @@ PORTS = parameter("k", 2, 8, 4, "How many ports each router of a fat tree has: 2
 
 
 def fat_tree(topology: Topology, k: int) -> Network:
-    """Return k pods of k/2 ``edge1`` … and k/2 ``agg1`` … below (k/2)² ``core1`` …
+    """Return k pods of k/2 edge and k/2 aggregation routers each, below (k/2)² core routers.
 
     Aggregation router N of each pod has cables to the Nth k/2 of the core routers. Tiers: ``edge``
     is what joins hosts to edge routers, ``aggregation`` those to aggregation routers, ``core``

@@ -12,7 +12,7 @@ HOSTS = parameter("hosts", 1, 16, 4, "How many hosts a leaf has")
 
 
 def leaf_spine(topology: Topology, leaves: int, spines: int, hosts: int) -> Network:
-    """Return hosts ``h1`` … below ``leaf1`` …, and those below ``spine1`` …
+    """Return hosts ``h1`` … below leaves ``leaf1`` …, each of these below all spines.
 
     Tiers: ``edge`` is what joins hosts to leaves, ``core`` what joins leaves to spines.
     """

@@ -13,7 +13,7 @@ HOSTS = parameter("hosts", 1, 16, 4, "How many hosts a router of the lowest tier
 
 
 def loopless(topology: Topology, branches: int, hosts: int) -> Network:
-    """Return ``core1`` above ``branches`` times ``agg1`` …, each of these above ``edge1`` …
+    """Return ``core1`` above ``branches`` aggregation routers, each above as many edge routers.
 
     Tiers: ``edge`` is what joins hosts to edge routers, ``aggregation`` those to aggregation
     routers, ``core`` those to the core router.
@@ -26,9 +26,7 @@ def loopless(topology: Topology, branches: int, hosts: int) -> Network:
         [*low, *middle, "core1"],
         {
             EDGE: [(host, low[number // hosts]) for number, host in enumerate(names)],
-            AGGREGATION: [
-                (edge, middle[number // branches]) for number, edge in enumerate(low)
-            ],
+            AGGREGATION: [(edge, middle[number // branches]) for number, edge in enumerate(low)],
             CORE: [(each, "core1") for each in middle],
         },
     )

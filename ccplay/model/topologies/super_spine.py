@@ -13,14 +13,13 @@ SPINES = parameter("spines", 1, 4, 2, "How many spines a pod has")
 SUPERS = parameter("supers", 1, 8, 2, "How many super-spines join the pods")
 
 
-def super_spine(
-    topology: Topology, pods: int, leaves: int, spines: int, supers: int, hosts: int
-) -> Network:
-    """Return ``pods`` leaf-spines whose every spine has a cable to every ``super1`` …
+def super_spine(topology: Topology, pods: int, *each: int) -> Network:
+    """Return ``pods`` leaf-spines whose every spine has a cable to every super-spine.
 
     Leaves, spines and hosts are numbered through. Tiers: ``edge`` is what joins hosts to leaves,
     ``aggregation`` leaves to spines, ``core`` spines to super-spines.
     """
+    leaves, spines, supers, hosts = each
     low, middle = numbered("leaf", pods * leaves), numbered("spine", pods * spines)
     top, names = numbered("super", supers), numbered("h", pods * leaves * hosts)
     return fabric(
@@ -35,7 +34,7 @@ def super_spine(
                 for leaf in low[pod * leaves : (pod + 1) * leaves]
                 for spine in middle[pod * spines : (pod + 1) * spines]
             ],
-            CORE: [(spine, each) for spine in middle for each in top],
+            CORE: [(spine, top_spine) for spine in middle for top_spine in top],
         },
     )
 

@@ -1,1 +1,1 @@
-"""What a report shows, as plain rows, lines and sentences, before anything draws it."""
+"""The content of a report as plain rows, lines and sentences, before it is drawn."""

@@ -20,11 +20,11 @@ class Unit:
     """What values of a metric are written in."""
 
     scale: float
-    """One of it, in what results are in."""
+    """Size of the unit, in the unit of results."""
     name: str
     """Empty for counts and ratios."""
     counts: bool = False
-    """Whether values are whole but for means and medians."""
+    """Whether values are whole, except means and medians."""
 
     def write(self, value: float) -> str:
         """Write a value to three digits, without its unit; whole numbers of things as such."""
@@ -38,7 +38,7 @@ class Unit:
         if half is None:
             return self.write(found.mean)
         mean, half = found.mean / self.scale, half / self.scale
-        # Beyond what the mean can carry the last digits would be noise of an exact repeat.
+        # Further digits than the mean has would be noise of an exact repeat.
         decimals = min(_decimals(half, 1), _decimals(mean, _DIGITS - 1)) if half else 2
         return f"{_fixed(mean, decimals)} ± {_fixed(half, decimals)}"
 

@@ -1,4 +1,4 @@
-"""Charts of an experiment: which metric over which axis, as which lines."""
+"""Charts of an experiment: a metric over an axis, as lines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ccplay.report.data.naming import words
 _FAR = 1.8
 """Multiple of the greatest point beyond which intervals are cut."""
 _MARGIN = 1.06
-"""Beyond what is drawn, so that nothing touches the frame."""
+"""Margin beyond the drawing, so that nothing touches the frame."""
 _FOLDS = 3.0
 """Ratios further from 1 than this are drawn on a scale of doublings."""
 _RATIO = "checkpoint.ratio"
@@ -30,27 +30,27 @@ LEAST_POINTS = 3
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One mean with all that is drawn about it."""
+    """One mean with everything drawn about it."""
 
     at: Parameter
     """Its value on the chart's axis."""
     statistic: Statistic
     singles: list[float]
-    """What each run measured."""
+    """Value of each run."""
     published: list[float]
-    """Of this very case."""
+    """Published values of exactly this case."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Marks that belong together: a line of a plot, or the bars of one colour."""
+    """Means that belong together: a line of a plot, or the bars of one colour."""
 
     label: str
     flow: str
     """The flow, ping or download that it describes; empty for none."""
     marks: list[Mark] = field(default_factory=list)
     published: list[float] = field(default_factory=list)
-    """Of all its marks together, without saying of which."""
+    """Values published of all its points together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +66,11 @@ class Chart:
     counts: str
     axis: Axis
     hue: str
-    """What tells lines apart: an axis' name, or empty where flows do."""
+    """Axis that distinguishes lines; empty if flows do."""
     panels: list[tuple[str, list[Line]]]
     """Each with its title."""
     reference: float | None
-    """Where a line is drawn across: 1 for ratios and indices."""
+    """Value of a horizontal line: 1 for ratios and indices."""
 
     @property
     def drawn_along(self) -> bool:
@@ -85,12 +85,12 @@ class Chart:
 
     @property
     def published(self) -> bool:
-        """Whether anything published of a case stands in it."""
+        """Whether it contains values published of a case."""
         return any(mark.published for mark in self._marks)
 
     @property
     def published_of_all(self) -> bool:
-        """Whether anything stands in it that was published of several cases together."""
+        """Whether it contains values published of several cases together."""
         return any(line.published for line in self._lines)
 
     @property
@@ -103,7 +103,7 @@ class Chart:
 
     @property
     def doublings(self) -> range | None:
-        """The powers of two that the value axis goes over, where ratios differ by much.
+        """The powers of two on the value axis, if ratios differ by much.
 
         On such a scale twice and half are alike. None where the scale is linear.
         """
@@ -118,7 +118,7 @@ class Chart:
 
     @property
     def frame(self) -> tuple[float, float]:
-        """The least and the greatest value, in the chart's unit, that there is room for."""
+        """The least and the greatest value on the axis, in the chart's unit."""
         if self.doublings is not None:
             return 2.0 ** self.doublings[0], 2.0 ** self.doublings[-1]
         top = max(
@@ -156,9 +156,9 @@ class Chart:
 
 
 def charts(cases: Sequence[CaseStatistics], runs: Sequence[CaseResult]) -> list[Chart]:
-    """Return a chart for every kind of figure that is reported of at least two cases.
+    """Return a chart for every metric that is reported of at least two cases.
 
-    A single case yields charts too where its figures were repeated.
+    A single case yields charts too if it was repeated.
     """
     singles: dict[str, list[dict[str, float]]] = {}
     for run in runs:
@@ -182,7 +182,7 @@ def charts(cases: Sequence[CaseStatistics], runs: Sequence[CaseResult]) -> list[
 
 
 def _only_family(having: Sequence[CaseStatistics], cases: Sequence[CaseStatistics]) -> str:
-    """Return the name of the family that alone has a figure, which no panel says; else nothing."""
+    """Return the name of the only family with a metric, which no panel shows; else nothing."""
     names = {family for family, _ in by_family(having)}
     return names.pop() if len(names) == 1 < len(by_family(cases)) else ""
 
@@ -243,7 +243,7 @@ def _racers(runs: Iterable[CaseResult]) -> list[str]:
 
 
 def _ratio(algorithms: dict[str, str], racers: Sequence[str]) -> str:
-    """Say what over what the checkpoint's ratio is."""
+    """Return the label of the checkpoint's ratio: numerator and denominator."""
     names = [f"flow {name}" for name in racers]
     said = [algorithms[name] for name in names if name in algorithms]
     if len(set(said)) < len(names):
@@ -252,7 +252,7 @@ def _ratio(algorithms: dict[str, str], racers: Sequence[str]) -> str:
 
 
 def _algorithms(runs: Iterable[CaseResult]) -> dict[str, str]:
-    """Return the algorithm of each flow that has the same one in all runs, by ``flow NAME``."""
+    """Return the algorithm of each flow with the same one in all runs, by ``flow NAME``."""
     found: dict[str, set[str]] = {}
     for run in runs:
         for flow in run.flows:
@@ -262,9 +262,9 @@ def _algorithms(runs: Iterable[CaseResult]) -> dict[str, str]:
 
 
 def _roles(cases: Sequence[CaseStatistics]) -> tuple[Axis, str, list[str]]:
-    """Choose the axis to draw along, the one that tells lines apart, and those of the panels.
+    """Choose the horizontal axis, the one that distinguishes lines, and those of the panels.
 
-    Along goes the axis of numbers with the most values; without one, the longest.
+    The horizontal one is the axis of numbers with the most values, or else the longest.
     """
     known = [axis for axis in axes(cases) if len(axis.values) > 1] or axes(cases)[:1]
     numeric = [each for each in known if each.numbers and len(each.values) >= LEAST_POINTS]
@@ -273,7 +273,7 @@ def _roles(cases: Sequence[CaseStatistics]) -> tuple[Axis, str, list[str]]:
     if not others:
         return across, "", []
     if not numeric and len(across.values) > MOST_GROUPS:
-        # So many groups of bars side by side nobody reads: a panel for each of the others' values.
+        # So many groups of bars are illegible: each value of the other axes gets a panel.
         return across, "", [each.name for each in others]
     hue = max(others, key=lambda each: (each.numbers is not None, len(each.values)))
     return across, hue.name, [each.name for each in others if each is not hue]

@@ -1,4 +1,4 @@
-"""Compares two results: which metrics differ, by how much, and whether that exceeds noise."""
+"""Compares two results: differences of metrics, and whether they exceed noise."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """Null where A has no such metric; so is ``b``."""
     b: Statistic | None
     difference: float | None
-    """B's mean less A's; null where either is missing."""
+    """B's mean minus A's; null if either is missing."""
     percent: float | None
-    """The same in percent of A's; null where that is 0."""
+    """The same in percent of A's; null if that is 0."""
     low: float | None
-    """Between this and ``high`` the difference lies, at 95 % confidence; null without repeats."""
+    """Lower bound of the difference at 95 % confidence, up to ``high``; null without repeats."""
     high: float | None
     clear: bool | None
     """Whether that interval excludes 0; null without repeats."""
@@ -45,9 +45,9 @@ class CaseComparison(msgspec.Struct, frozen=True, kw_only=True):
     runs_a: int
     runs_b: int
     untrustworthy: int
-    """How many of these runs had a lab that could not keep time."""
+    """Number of these runs that can't be trusted."""
     settings: list[Setting] = []
-    """What differs in what both were made of, as far as that is known."""
+    """Settings that differ, as far as known."""
     verdict: str = ""
     """The verdict on the reported metrics, in one sentence."""
     reported: list[str]
@@ -60,11 +60,11 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
     format: int = FORMAT
     a: str
-    """What was compared with what: names of recordings or of run directories."""
+    """Names of the compared recordings or run directories."""
     b: str
     cases: list[CaseComparison]
     only_a: list[str] = []
-    """Cases that B has not."""
+    """Cases only in A."""
     only_b: list[str] = []
 
 
@@ -76,8 +76,8 @@ def compare(
 ) -> Comparison:
     """Compare two experiments, case by case of the same name, or the only ones that they have.
 
-    ``made_of`` has the settings of each experiment's cases, by name. Raises ``UsageError`` where
-    no case of one has its like in the other.
+    ``made_of`` has the settings of each experiment's cases, by name. Raises ``UsageError`` if they
+    have no case in common.
     """
     mine, theirs = ({case.name: case for case in each.statistics} for each in (a, b))
     pairs = [(case, theirs[name]) for name, case in mine.items() if name in theirs]
@@ -98,11 +98,11 @@ def compare(
 
 
 def welch(a: Statistic, b: Statistic) -> tuple[float, float] | None:
-    """Return where the difference of two means, B's less A's, lies at 95 % confidence.
+    """Return the 95 % confidence interval of the difference of two means, B's minus A's.
 
     By Welch's t, which asks for no equal variances: B. L. Welch, "The generalization of Student's
     problem when several different population variances are involved", 1947. Its degrees of freedom
-    are rounded down, so the interval is rather a little too wide. None without repeats of both.
+    are rounded down, so the interval is slightly too wide. None without repeats of both.
     """
     if a.sd is None or b.sd is None:
         return None

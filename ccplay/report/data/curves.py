@@ -1,4 +1,4 @@
-"""Lines to draw, off a session's series: thinned without losing a peak, as rates, as spans."""
+"""Lines to draw from a session's series: thinned without losing peaks, as rates, as spans."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ccplay.state.series import MISSING, Series
 from ccplay.state.udp import Udp
 
 COLUMNS = 700
-"""A thinned line has up to four points in each of so many columns: more than a page can show."""
+"""Columns of a thinned line, with up to four points each: more than a page can show."""
 _HOLD = 4.5
-"""So many sweeps a value stands for; after that there is a gap."""
+"""Sweeps for which a value holds; after that there is a gap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +61,8 @@ def curve(
 ) -> Curve:
     """Return a series as a line, its times counted from ``start``, its values times ``factor``.
 
-    Values above ``most`` were not meant: there is a gap.
-    Where it has more values than can be seen, each column keeps its first and its last value, its
-    least and its greatest.
+    Values above ``most`` are impossible and become gaps. If it has more values than can be shown,
+    each column keeps its first, last, least and greatest value.
     """
     line = Curve()
     timeline = series.timeline
@@ -117,7 +116,7 @@ def _column(
 
 
 def theory(flow: Flow, *, start: float = 0.0) -> dict[str, Curve]:
-    """Return by its name what theory has for a flow: of each epoch the line of its algorithm."""
+    """Return the theory of a flow by name: in each epoch the line of its algorithm."""
     found = Theory(flow)
     found.follow()
     named = {"cubic": ("W(t)", found.cubic), "reno": ("Reno's line", found.reno)}
@@ -145,7 +144,7 @@ def _interval(series: Series) -> float:
 
 
 def count_at(series: Series, t: float) -> float:
-    """Return what a counter that only grows had at ``t``, between two sweeps by proportion."""
+    """Return the value of a growing counter at ``t``, interpolated between two sweeps."""
     timeline = series.timeline
     if series.end <= 0:
         return 0.0
@@ -197,7 +196,7 @@ def bins(start: float, end: float, width: float) -> list[float]:
 
 
 def state_spans(series: Series, *, start: float = 0.0) -> list[tuple[float, float, int]]:
-    """Return from when to when a connection was in which congestion state, Open left out.
+    """Return the times in which a connection was in each congestion state except Open.
 
     A state holds until the next sweep. With more sweeps than can be seen, a column counts as its
     worst.
@@ -274,7 +273,7 @@ def _arrived(udp: Udp, t: float) -> float | None:
 
 
 def _last_packet(udp: Udp, end: float) -> float:
-    """Return when it stopped sending; the news of that comes later."""
+    """Return when it stopped sending, which is reported later."""
     return end if udp.duration_s is None else udp.started + udp.duration_s
 
 

@@ -11,14 +11,14 @@ from ccplay.state.lab_state import LabState, Ping
 from ccplay.state.short_flows import SIZES, SIZES_IN_WORDS, ShortFlows
 
 POINTS = 400
-"""So many quantiles stand for the values of a run."""
+"""Number of quantiles that represent the values of a run."""
 
 KINDS = {
     "rtt": "RTT (ms)",
     "ping": "ping RTT (ms)",
     "delay": "queueing delay (ms)",
 }
-"""What distributions are drawn of, and the label of their axis."""
+"""Distributions that are drawn, and the labels of their axes."""
 
 COMPLETION_TIMES = {f"fct-{name}": words for name, words in SIZES_IN_WORDS.items()}
 """Distributions of flow completion times, in milliseconds, and the class of sizes of each."""
@@ -26,7 +26,7 @@ COMPLETION_TIMES = {f"fct-{name}": words for name, words in SIZES_IN_WORDS.items
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """A cumulative distribution: which share of all is at most each value."""
+    """A cumulative distribution: the share of values that are at most each value."""
 
     values: list[float]
     shares: list[float]
@@ -34,7 +34,7 @@ class Distribution:
     """How many values were measured."""
 
     def quantile(self, share: float) -> float:
-        """Return the value that ``share`` of all are at most."""
+        """Return the value that ``share`` of all values do not exceed."""
         if not self.values:
             return 0.0
         return self.values[min(bisect_left(self.shares, share), len(self.values) - 1)]

@@ -29,14 +29,14 @@ class _Sink(Protocol):
         """Write what is left."""
 
     def abandon(self) -> None:
-        """Write nothing more; after ``close`` that changes nothing."""
+        """Write nothing more; has no effect after ``close``."""
 
 
 def export(material: Material, to: Path, kind: str, tables: Sequence[str]) -> dict[Path, int]:
     """Write each table into a file of the directory ``to``; return the files with their rows.
 
-    Tables without any row are left out. Raises ``UsageError`` where one of the files exists or
-    pyarrow is missing, ``RecordingError`` for what can't be read or written.
+    Omits tables without rows. Raises ``UsageError`` if one of the files exists or pyarrow is
+    missing, ``RecordingError`` for files that can't be read or written.
     """
     if kind == "parquet":
         _pyarrow()
@@ -67,7 +67,7 @@ def print_table(material: Material, table: str) -> None:
 
 def _refuse_existing(path: Path) -> None:
     if path.exists() or path.is_symlink():
-        raise UsageError(f"{path} exists already: name another file, or delete it")
+        raise UsageError(f"{path} already exists: choose another name, or delete it")
 
 
 def _write(material: Material, paths: Mapping[str, Path], kind: str) -> dict[str, int]:
@@ -103,7 +103,7 @@ def _opened(file: BinaryIO, schema: Schema, kind: str) -> _Sink:
 
 
 class _Csv:
-    """CSV after RFC 4180; what is not known is an empty cell."""
+    """CSV after RFC 4180; unknown values are empty cells."""
 
     def __init__(self, file: TextIO, schema: Schema) -> None:
         self._file = file
@@ -125,7 +125,7 @@ class _Csv:
         self._file.flush()
 
     def abandon(self) -> None:
-        """Do nothing: what is left goes with the file."""
+        """Do nothing: the rest is discarded with the file."""
 
 
 def _parquet(file: BinaryIO, schema: Schema) -> _Sink:

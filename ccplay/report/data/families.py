@@ -1,4 +1,4 @@
-"""Families of cases: the points of one matrix, which share a name and its axes."""
+"""Families of cases: the points of one matrix, which share a name and axes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_NAMED = 3
 def by_family(
     cases: Iterable[CaseStatistics],
 ) -> dict[tuple[str, tuple[str, ...]], list[CaseStatistics]]:
-    """Return cases by what their names share, and by the axes that they are points of."""
+    """Return cases grouped by the common part of their names and by their axes."""
     families: dict[tuple[str, tuple[str, ...]], list[CaseStatistics]] = {}
     for case in cases:
         families.setdefault((family_of(case), tuple(case.parameters)), []).append(case)
@@ -30,7 +30,7 @@ def family_of(case: CaseStatistics) -> str:
 
 
 def some_of(names: Sequence[str], cases: Sequence[CaseStatistics]) -> str:
-    """Say which cases these are, whole families by their name; nothing where they are all."""
+    """Return the names of these cases, whole families by one name; empty if they are all."""
     if {case.name for case in cases} <= set(names):
         return ""
     told: list[str] = []

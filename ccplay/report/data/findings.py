@@ -21,13 +21,13 @@ class Finding:
     statistic: Statistic | None
     """None where no run measured it."""
     published: list[float]
-    """Of this very case."""
+    """Published values of exactly this case."""
     notes: list[str]
     """Why ours may differ."""
 
     @property
     def difference(self) -> float | None:
-        """How much our mean is above the published mean, as a share of it."""
+        """Difference of our mean from the published mean, as a share of it."""
         if self.statistic is None or not self.published:
             return None
         theirs = sum(self.published) / len(self.published)
@@ -87,7 +87,7 @@ class Column:
         return low if low == high else f"{low} to {high}"
 
     def beside(self, found: Finding | None) -> str:
-        """Write how far ours is from the published: ``-12 %``."""
+        """Write the difference of ours from the published value: ``-12 %``."""
         if found is None or found.difference is None:
             return ""
         return f"{found.difference * 100:+.0f} %".replace("-", "−")
@@ -115,7 +115,7 @@ def findings(result: Result) -> list[Finding]:
 
 
 def readings(result: Result) -> list[Reading]:
-    """Return what others published of whole families, each reading once."""
+    """Return published values of whole families, each once."""
     shared = {
         name: published_of_all(family) for (name, _), family in by_family(result.statistics).items()
     }
@@ -149,7 +149,7 @@ def citations(result: Result) -> list[str]:
 
 
 def agreement(result: Result) -> str:
-    """Return in one sentence how near our values are to published ones; empty without any."""
+    """Return in one sentence how close our values are to published ones; empty without any."""
     differing = {
         (each.case.name, each.figure): each.difference
         for each in findings(result)
@@ -159,7 +159,7 @@ def agreement(result: Result) -> str:
         return ""
     (case, metric), difference = max(differing.items(), key=lambda pair: abs(pair[1]))
     beside = f"{abs(difference) * 100:.0f} % {'above' if difference > 0 else 'below'} it"
-    off = f"farthest off, {beside}," if len(differing) > 1 else beside
+    off = f"furthest off, {beside}," if len(differing) > 1 else beside
     farthest = f"ours is {off} for {words(metric).text} ({case})."
     inside = [each.within for each in findings(result) if each.within is not None]
     if not inside:
@@ -174,7 +174,7 @@ def agreement(result: Result) -> str:
 def published_of_all(family: Sequence[CaseStatistics]) -> list[PublishedResult]:
     """Return the values published of a whole family, which every point of its matrix has.
 
-    Shown beside each point, they would look like values of that point.
+    Beside each point they would look like values of that point.
     """
     if not family or not all(case.parameters for case in family):
         return []

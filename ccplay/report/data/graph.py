@@ -1,7 +1,7 @@
-"""A network as a graph to draw: nodes in their places, links with what they do, observed queues.
+"""A network as a graph to draw: placed nodes, links with their settings, observed queues.
 
-Any graph of hosts and routers will do. Where the routers form a chain, traffic runs from left to
-right; else hosts stand in the bottom row, and routers above them by how far the next host is.
+Any graph of hosts and routers works. If the routers form a chain, traffic runs from left to right;
+else hosts are in the bottom row, and routers above by their distance from the next host.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Vertex:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A link, both directions of it, and what it does to packets."""
+    """Both directions of a link, and their settings."""
 
     a: str
     b: str
@@ -55,7 +55,7 @@ class Graph:
     vertices: list[Vertex]
     edges: list[Edge]
     note: str
-    """What holds for all links without a label; empty for nothing."""
+    """Settings of all links without a label; empty for none."""
 
 
 def graph(network: Network, links: Mapping[str, LinkChanged]) -> Graph | None:
@@ -186,7 +186,7 @@ def _along(
 
 
 def _stacked(hosts: Mapping[str, str], near: _Near) -> dict[str, tuple[float, float]]:
-    """Put hosts into the bottom row, routers above by their distance from the next host."""
+    """Put hosts into the bottom row, and routers above by their distance from the next host."""
     levels = dict.fromkeys(hosts, 0)
     queue = list(hosts)
     for name in queue:

@@ -1,4 +1,4 @@
-"""Acknowledged segments over time of single flows, case beside case: who gets ahead, and when."""
+"""Acknowledged segments of single flows over time, case by case: which is ahead, and when."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ POINTS = 300
 
 
 def growth(state: LabState) -> Curve | None:
-    """Return the segments that a session's only flow has brought since it started.
+    """Return the segments delivered by a session's only flow since it started.
 
-    None where it had several flows, or none: which of them to compare is not to be known.
+    None with several flows or none, where the one to compare is unknown.
     """
     streams = [flow for flow in state.flows.values() if flow.kind == "flow"]
     if len(streams) != 1 or not streams[0].mss:

@@ -20,7 +20,7 @@ Parameter = str | int | float | bool
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run: its result, and its recording where it is kept."""
+    """One run: its result, and its recording if kept."""
 
     result: CaseResult
     recording: Path | None
@@ -41,7 +41,7 @@ class Material:
     scenario_text: str | None
     """The scenario file as it was run; None for bare recordings."""
     command: str
-    """What to type to have the same again."""
+    """Command line that repeats it."""
     abouts: Mapping[str, str]
     """``about`` of each case, by its name."""
     made_of: Mapping[str, Settings] = field(default_factory=dict)
@@ -171,7 +171,7 @@ def _statistics(
 
 
 def slug(text: str) -> str:
-    """Return what is left of a text in the name of a file."""
+    """Return a text in the form used in file names."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:60].strip("-") or "run"
 
 
@@ -245,12 +245,12 @@ def axes(cases: Sequence[CaseStatistics]) -> list[Axis]:
 
 
 def place(case: CaseStatistics) -> dict[str, Parameter]:
-    """Return where a case lies on all axes."""
+    """Return the values of a case on all axes."""
     return {CASES: family_of(case) if case.parameters else case.name, **case.parameters}
 
 
 def say(value: Parameter) -> str:
-    """Write a parameter as the file has it."""
+    """Write a parameter as in the file."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

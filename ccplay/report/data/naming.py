@@ -1,4 +1,4 @@
-"""Metrics in words: the name of a path in a run's result on paper."""
+"""Metrics in words: the printed name of a path in a run's result."""
 
 from __future__ import annotations
 
@@ -125,5 +125,5 @@ def _counted(field: str) -> str:
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """Sort names as people count: 2 before 10."""
+    """Sort key of names with numbers: 2 before 10."""
     return sorted(names, key=lambda name: (name.strip("0123456789"), len(name), name))

@@ -41,10 +41,10 @@ _TRAFFIC: dict[type, TrafficKind] = {
 
 
 def batches(material: Material, tables: Sequence[str] = TABLES) -> Iterator[tuple[str, Batch]]:
-    """Yield rows of tables, run by run and in the order of time, as they are read.
+    """Yield rows of tables as they are read, run by run and in the order of time.
 
-    ``t_s`` counts from the moment at which the network stood, as in the figures; what was before
-    is left out. Raises ``RecordingError`` for a recording that can't be read.
+    ``t_s`` counts from when the network was ready, as in the figures; earlier samples are omitted.
+    Raises ``RecordingError`` for a recording that can't be read.
     """
     every = schemas(material)
     for run in material.runs:
@@ -75,7 +75,7 @@ def _as(value: object, kind: Cells) -> object:
 
 
 def _read(run: Run, tables: Sequence[str]) -> Iterator[tuple[str, Batch]]:
-    # Everything but samples is folded, for the words that the log puts it in.
+    # Everything except samples goes through the state, for the words of the event log.
     state = LabState()
     before, start = 0, None
     if run.recording is None:

@@ -1,4 +1,4 @@
-"""What the figures of one run show: its flows, queues and moments, on one time axis."""
+"""The content of one run's figures: its flows, queues and moments, on one time axis."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Scene:
     queues: list[Queue]
     """Those that something waited in; the bottleneck at least."""
     marks: list[tuple[float, str]]
-    """What was done or remarked when."""
+    """Commands and marks with their moments."""
     sizes: Mapping[str, int]
     finish: Finish | None
 
@@ -100,9 +100,9 @@ def _in_order(groups: list[list[Flow]]) -> list[list[Flow]]:
 
 
 def _marks(state: LabState, start: float) -> list[tuple[float, str]]:
-    """Return what was done and remarked; at one moment the remark first, it says why.
+    """Return commands and marks; at one moment the mark first, which gives the reason.
 
-    What a script stops at the very end is left out: every run ends so.
+    Omits stops at the very end, which every run has.
     """
     end = state.now - _CLOSING_S
     marks = [e for e in state.log if e.is_mark and not (e.t > end and e.text.endswith(" stops"))]

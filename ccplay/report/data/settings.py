@@ -16,14 +16,14 @@ from ccplay.scenario.file.mistakes import spell
 from ccplay.state.lab_state import LabState
 
 Settings = Mapping[str, str]
-"""By its place in a scenario file, or by step and key, what a run was made with."""
+"""Settings of a run, by place in a scenario file, or by step and key."""
 
 _NEAR_S = 0.1
 """Moments that differ by less are the same: a command takes as long as a program takes to start."""
 _END_S = 1.0
 """What is stopped so shortly before the end was stopped because of it."""
 _FILLED_IN = ("src", "dst")
-"""What the lab chooses where a scenario leaves it out."""
+"""Defaults of the lab for keys missing in a scenario."""
 _SUBJECTS = (*(kind.name for kind in TRAFFIC), "capture", "host", "link")
 _MOMENT = "at"
 
@@ -59,7 +59,7 @@ def of_run(build: Build, steps: Iterable[tuple[float, str | None, AnyCommand]]) 
 
 
 def of_recording(state: LabState) -> Settings:
-    """Return the settings of a recorded session; none where its network never stood."""
+    """Return the settings of a recorded session; empty if its network was never ready."""
     ready_at = state.ready_at
     if state.hello is None or state.hello.build is None or ready_at is None:
         return {}

@@ -17,7 +17,7 @@ from ccplay.report.data.verdicts import verdicts
 
 Cell: TypeAlias = str | int | float | bool | None
 _OBEYED = ("=", "+", "-", "@", "\t", "\r")
-"""What a spreadsheet takes for a formula at the beginning of a cell."""
+"""Characters at the beginning of a cell that make it a formula in a spreadsheet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Table:
 
 
 def harmless(cell: Cell) -> Cell:
-    """Return a cell that a spreadsheet does not obey: a stranger's name may look like a formula."""
+    """Return a cell that no spreadsheet runs: a stranger's name may look like a formula."""
     if isinstance(cell, str) and cell.startswith(_OBEYED):
         return f"'{cell}"
     return cell

@@ -102,7 +102,7 @@ def _inside(stretches: Sequence[Stretch]) -> Callable[[float], bool]:
 
 
 def _changes(trace: Trace) -> list[tuple[float, float, int]]:
-    """Return from when to when a connection was in which state."""
+    """Return the times in which a connection was in each state."""
     timeline, moments = trace.ca_state.timeline, trace.moments
     if timeline.end == timeline.first or moments.end == moments.first:
         return []

@@ -1,4 +1,4 @@
-"""Verdicts on runs: which expectations held, and which algorithms misbehaved."""
+"""Verdicts on runs: expectations that held, and algorithms that misbehaved."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ccplay.report.data.amounts import write
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A run in which an expectation did not hold."""
+    """A run in which an expectation failed."""
 
     run: CaseResult
     value: str
@@ -20,7 +20,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """An expectation, and what became of it in all runs that were checked for it."""
+    """An expectation, and its outcome in all runs checked for it."""
 
     figure: str
     text: str
@@ -69,7 +69,7 @@ def _value(check: Check) -> str:
 
 
 def misbehaviours(run: CaseResult) -> list[str]:
-    """Return what algorithms did wrong: ``flow 1: mine keeps cwnd at 1, from 3.2 s on``."""
+    """Return the misbehaviour of algorithms: ``flow 1: mine keeps cwnd at 1, from 3.2 s on``."""
     told = dict.fromkeys(
         f"flow {flow.id}: {each.cc} {each.wrong}, {_when(each.t, each.until)}"
         for flow in run.flows

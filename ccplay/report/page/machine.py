@@ -12,7 +12,7 @@ from ccplay.state.columns import UNKNOWN
 
 
 def machine(material: Material, hello: Hello | None) -> list[tuple[str, str]]:
-    """Return where the labs ran: what explains a difference between two results."""
+    """Return the machines of the labs, which may explain a difference between two results."""
     found = material.result.machine
     facts: list[tuple[str, str]] = []
     if found is not None:
@@ -45,7 +45,7 @@ def _capabilities(offered: Capabilities) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class NetworkTable:
-    """What was built."""
+    """The network as built."""
 
     case: str
     heads: list[str]
@@ -53,7 +53,7 @@ class NetworkTable:
 
 
 def network(case: str, hello: Hello | None, links: dict[str, LinkChanged]) -> NetworkTable | None:
-    """Return every direction of a link and what it did; None where the recording has none."""
+    """Return every direction of a link and its settings; None if the recording has none."""
     if hello is None or not links:
         return None
     address = {node.name: node.address for node in hello.network.nodes}

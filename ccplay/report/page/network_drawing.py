@@ -1,4 +1,4 @@
-"""A graph of hosts and routers as SVG: plain shapes and text, legible on paper as on a screen."""
+"""A graph of hosts and routers as SVG: plain shapes and text, legible on paper and on a screen."""
 
 from __future__ import annotations
 

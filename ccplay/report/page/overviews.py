@@ -1,4 +1,4 @@
-"""The figures of a whole experiment: what each shows, its caption, and what draws it."""
+"""The figures of a whole experiment: content, caption and drawing function of each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_LINES = 9
 
 def overviews(material: Material, drawn: Sequence[Drawn], names: Sequence[str]) -> list[Overview]:
     """Return the figures in the order of the page; ``names`` are all flows, as for ``Inks``."""
-    # Who is ahead when says more than any mean.
+    # The course of the race shows more than any mean.
     found = list(_growth(material, drawn))
     inks = Inks(names)
     for number, each in enumerate(charts(material.result.statistics, material.result.cases)):

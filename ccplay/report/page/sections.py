@@ -107,7 +107,7 @@ def notes(result: Result) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """An expectation of the scenario, and what became of it."""
+    """An expectation of the scenario, and its outcome."""
 
     cases: str
     """Those that were checked for it; empty for all."""
@@ -119,7 +119,7 @@ class Expected:
 
 
 def checks(result: Result) -> list[Expected]:
-    """Return every expectation once, with those runs one by one in which it failed."""
+    """Return every expectation once, with the runs in which it failed."""
     return [
         Expected(
             some_of(each.cases, result.statistics),
@@ -132,13 +132,13 @@ def checks(result: Result) -> list[Expected]:
 
 
 def troubles(result: Result) -> list[str]:
-    """Return what speaks against the figures: what failed, and labs that did not keep time."""
+    """Return the reasons against the values: failures, and runs that can't be trusted."""
     told = []
     for run in result.cases:
         name = f"{run.name}, run {run.repeat}"
         told += [f"{name}: {each}" for each in (*run.errors, *misbehaviours(run))]
         if run.interrupted:
-            told.append(f"{name}: broken off")
+            told.append(f"{name}: interrupted")
         if not run.health.trustworthy:
             told.append(f"{name}: {'; '.join(run.health.reasons)}")
     if result.discarded:

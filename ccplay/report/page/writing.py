@@ -1,4 +1,4 @@
-"""Write a whole report: figures, tables and the page, into a directory that is ours alone."""
+"""Writes a whole report, figures, tables and the page, into a directory of its own."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from ccplay.report.page.overviews import overviews
 from ccplay.report.page.page import DRAWING, Picture, Shown, render
 
 MANIFEST = ".ccplay-report.json"
-"""Lists what a report consists of: what may be deleted when it is made anew."""
+"""List of a report's files, which may be deleted when it is rewritten."""
 _MOST_CASES = 8
 """Number of cases up to which each is drawn in every format and panel by panel."""
 _COLUMN_IN = 5.0
@@ -62,7 +62,7 @@ def write(
 
     ``every`` draws all runs in every format and panel by panel, else at most one of each case;
     ``plots`` are drawn besides those that reports draw unasked.
-    Raises ``UsageError`` where ``out`` has files that no report of ours has put there,
+    Raises ``UsageError`` if ``out`` has files that are not from a report,
     ``RecordingError`` for runs that can't be read.
     """
     _claim(out)
@@ -80,7 +80,7 @@ def write(
 
 
 def _claim(out: Path) -> None:
-    """Raise ``UsageError`` where ``out`` has files that no report of ours has put there."""
+    """Raise ``UsageError`` if ``out`` has files that are not from a report."""
     if out.is_symlink() or (out.exists() and not out.is_dir()):
         raise UsageError(f"{out} is not a directory: name another with --out")
     if not out.exists() or not any(out.iterdir()):
@@ -211,7 +211,7 @@ def _write_table(table: Table, folder: Path) -> None:
 def _done(
     workers: _Workers, work: Callable[[_T], _R], some: Sequence[_T], tell: Teller, what: str
 ) -> list[_R]:
-    """Have all of them done, and tell how far it is."""
+    """Run all of them, and report the progress."""
     tell(0, len(some), what)
     done: list[_R] = []
     for each in workers(work, some):
@@ -222,7 +222,7 @@ def _done(
 
 @contextmanager
 def _pool(most: int) -> Iterator[_Workers]:
-    """Work side by side where there are several things to do and more than one core."""
+    """Work in parallel if there are several tasks and more than one core."""
     workers = min(len(os.sched_getaffinity(0)), most)
     if workers < 2:
         yield map
@@ -234,5 +234,5 @@ def _pool(most: int) -> Iterator[_Workers]:
 
 
 def _ignore_interrupts() -> None:
-    """Leave Ctrl-C to the parent: a worker would only die with a traceback."""
+    """Leave Ctrl-C to the parent: a worker would only print a traceback."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

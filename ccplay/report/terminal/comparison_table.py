@@ -1,4 +1,4 @@
-"""A comparison as tables, at 80 columns or 120."""
+"""A comparison as tables, 80 or 120 columns wide."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _head(comparison: Comparison) -> Iterator[Text]:
 
 def _settings(settings: Sequence[Setting]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for head in ("set differently", "A", "B"):
+    for head in ("different settings", "A", "B"):
         table.add_column(head, overflow="fold")
     for each in settings:
         table.add_row(Text(each.name), *(Text(text or _UNKNOWN) for text in (each.a, each.b)))

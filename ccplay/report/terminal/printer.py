@@ -12,13 +12,13 @@ from typing import Self
 _MOST = 1 << 18
 """Bytes that may wait for the reader: some thousand lines of a run's log."""
 
-_DROPPED = "… some lines are missing here: nobody read them in time\n"
+_DROPPED = "… some lines are missing here: they were not read in time\n"
 
 
 class Printer(io.TextIOBase):
     """A text file over the file descriptor of a terminal, pipe or file; ``with`` it.
 
-    A paused terminal or a slow pipe makes nobody wait before the end of the block.
+    A paused terminal or a slow pipe delays nothing before the end of the block.
     """
 
     def __init__(self, fd: int, encoding: str, patience_s: float | None) -> None:

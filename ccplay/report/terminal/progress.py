@@ -25,7 +25,7 @@ _NAME_WIDTH = 38
 class Teller:
     """Progress on stderr; ``with`` it, so that a terminal is left as it was.
 
-    A ``story`` is every event of every run as a line; without it only what went wrong is told.
+    With a ``story`` every event of every run is a line; otherwise only errors are.
     With ``receiver`` each second of each run is a line too: the bytes of every flow.
     """
 
@@ -69,7 +69,7 @@ class Teller:
         self.bars.start()
 
     def begin(self, name: str, duration_s: float, *, number: int = 1, exact: bool = True) -> Lane:
-        """Say that a run begins; where it is not ``exact``, it may end before its duration."""
+        """Show that a run begins; if it is not ``exact``, it may end before its duration."""
         if self.story:
             many = f"case {number} of {self._runs}: " if self._runs > 1 else ""
             self.say(f"{many}{name}", "bold")
@@ -82,7 +82,7 @@ class Teller:
         return lane
 
     def say(self, text: str, style: str = "") -> None:
-        """Tell something that concerns the whole."""
+        """Report something about all runs."""
         self.show(Text(printable(text), style=style))
 
     def show(self, line: Text) -> None:
@@ -90,7 +90,7 @@ class Teller:
         self._console.print(line, soft_wrap=not self._console.is_terminal)
 
     def overall(self, done: int, total: int, left: str) -> None:
-        """Show how far all is."""
+        """Show the progress of all runs."""
         self._shown = (done, total, left)
         if total < 2:
             return
@@ -106,7 +106,7 @@ class Teller:
 
 
 class Lane:
-    """One run under way, a line of its own on a terminal."""
+    """One current run, with its own line on a terminal."""
 
     def __init__(self, teller: Teller, name: str, duration_s: float, *, exact: bool) -> None:
         self._teller = teller
@@ -120,14 +120,14 @@ class Lane:
         self._task = teller.bars.add_task(f"{name}", total=duration_s, left="starting")
 
     def update(self, state: LabState) -> None:
-        """Tell what has happened since the last time."""
+        """Report events since the last call."""
         fresh = state.log[self._told :]
         self._told = len(state.log)
         self._state = state
         self._tell_receiver(state, at_once=bool(fresh))
         for entry in fresh:
             self._tell(entry)
-        # Events come a hundred times as often as anybody looks.
+        # Events arrive a hundred times as often as anyone looks.
         if (now := time.monotonic()) - self._drawn < _REFRESH_S:
             return
         self._drawn = now
@@ -142,7 +142,7 @@ class Lane:
         )
 
     def end(self) -> None:
-        """Take the line away."""
+        """Remove the line."""
         if self._state is not None:
             self._tell_receiver(self._state, at_once=True)
         self._teller.bars.remove_task(self._task)
@@ -165,7 +165,7 @@ class Lane:
 
 
 def roughly(seconds: float) -> str:
-    """Write a time left no more exactly than it is known: ``about 3 min left``."""
+    """Write the time left as exactly as it is known: ``about 3 min left``."""
     if seconds < 10:
         return "a few seconds left"
     if seconds < 90:

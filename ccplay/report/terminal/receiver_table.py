@@ -16,7 +16,7 @@ _OFTEN_S = 0.1
 
 
 class ReceiverLines:
-    """What a receiver would print: ask after every event and at the end, each line comes once."""
+    """The lines of a receiver: call after every event and at the end; each line comes once."""
 
     def __init__(self) -> None:
         self._flows: tuple[str, ...] = ()
@@ -25,7 +25,7 @@ class ReceiverLines:
         self._looked = 0.0
 
     def fresh(self, state: LabState, *, at_once: bool = False) -> Iterator[str]:
-        """Yield the lines that have become due; ``at_once`` however lately it looked."""
+        """Yield the lines that are due; ``at_once`` regardless of the last call."""
         # Fine enough for seconds, and events come by the hundred.
         if state.now - self._looked < _OFTEN_S and not at_once:
             return

@@ -1,4 +1,4 @@
-"""Repeated runs as tables: a row per case, a column per metric, means with their intervals."""
+"""Repeated runs as tables: a row per case, a column per metric, means with intervals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SUFFIXES = ("_bps", "_ms", "_s")
 
 @dataclass(frozen=True, slots=True)
 class _CaseRow:
-    """A line of a table: what was measured of a case, or what others published."""
+    """A row of a table: measured values of a case, or published ones."""
 
     case: CaseStatistics
     published: list[PublishedResult] | None = None
@@ -42,7 +42,7 @@ def in_families(result: Result) -> list[CaseStatistics]:
 def family_tables(result: Result, width: int) -> list[RenderableType]:
     """Return a table, or several where ``width`` is short, for every family of cases.
 
-    At last comes what holds for all of them.
+    The last lines hold for all of them.
     """
     cases = in_families(result)
     families: dict[tuple[object, ...], list[CaseStatistics]] = {}

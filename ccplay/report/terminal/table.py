@@ -1,4 +1,4 @@
-"""The result as tables without empty columns, at 80 columns or 120."""
+"""The result as tables without empty columns, 80 or 120 columns wide."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def case_table(case: CaseResult) -> RenderableType:
 
 
 def _checkpoint(at: Checkpoint) -> Padding:
-    """Tell how far every flow was when the first was done."""
+    """Return the bytes of every flow when the first was done."""
     words = [f"{name} has {size:,} bytes" for name, size in at.bytes.items()]
     line = Text(f"checkpoint at {at.elapsed_s:.2f} s: flow {', flow '.join(words)}")
     if at.ratio is not None:

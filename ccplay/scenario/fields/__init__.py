@@ -1,1 +1,1 @@
-"""The keys of a scenario file: what each reads, means and looks like in the schema."""
+"""The keys of a scenario file: how each is read, its meaning, and its form in the schema."""

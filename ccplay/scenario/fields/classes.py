@@ -44,7 +44,7 @@ def _class(node: Node, reader: Reader, *, is_last: bool) -> TrafficClass:
             reader.mistakes.add(node.place, f"{key} is missing, such as {example}")
     traffic = reader.members(table.get("traffic"), "names")
     if not traffic and not is_last:
-        text = "traffic is missing: only the last class can do without, it takes what is left"
+        text = "traffic is missing: only the last class needs none: it takes the rest"
         reader.mistakes.add(node.place, text)
     queue = table.get("queue")
     return TrafficClass(
@@ -56,13 +56,13 @@ def _class(node: Node, reader: Reader, *, is_last: bool) -> TrafficClass:
 
 
 def _check(node: Node, classes: list[TrafficClass], reader: Reader) -> None:
-    """Note what does not fit between the classes of a link."""
+    """Record contradictions between the classes of a link."""
     names = [each.name for each in classes]
     takers: dict[str, str] = {}
     for number, each in enumerate(classes):
         place = (*node.place, number)
         if each.name in names[:number]:
-            reader.mistakes.add((*place, "name"), f"another class is called {quote(each.name)}")
+            reader.mistakes.add((*place, "name"), f"another class is named {quote(each.name)}")
         for traffic in each.traffic:
             if traffic in takers and takers[traffic] != each.name:
                 text = f"{quote(traffic)} is in class {quote(takers[traffic])} already"
@@ -73,7 +73,7 @@ def _check(node: Node, classes: list[TrafficClass], reader: Reader) -> None:
 
 
 def write_classes(at_link: Sequence[TrafficClass]) -> list[Plain]:
-    """Write the classes of a link; none of them is one queue."""
+    """Write the classes of a link; an empty list means one queue."""
     return [_written(each) for each in at_link]
 
 

@@ -1,4 +1,4 @@
-"""What a case is to show: the figures to report, what they must be, what others have measured."""
+"""Evidence of a case: metrics to report, their expected values, and published values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ccplay.units import parse_ratio
 
 MOST_FIGURES = 100
 FIGURE_PATTERN = r"[a-z][a-z0-9_]*(\.[A-Za-z0-9_.:/>-]*[A-Za-z0-9_])?"
-"""The shape of a figure's place in a result: ``flows.1.goodput_bps``, ``queues.r->h2.drops``."""
+"""Pattern of a metric's path in a result: ``flows.1.goodput_bps``, ``queues.r->h2.drops``."""
 
 EXPECTATION_KEYS = ("figure", "value", "tolerance", "at_least", "at_most", "why")
 PUBLISHED_KEYS = ("figure", "values", "note")
@@ -24,10 +24,10 @@ _FIGURE = re.compile(FIGURE_PATTERN)
 
 
 def figure(value: Any) -> str:
-    """Read the name of a figure; whether a run has it is known to who measures."""
+    """Read the name of a metric; whether runs have it is checked elsewhere."""
     if not isinstance(value, str) or len(value) > 100 or not _FIGURE.fullmatch(value):
         raise MisfitError(
-            f'{quote(value)} is no figure: its place in the result, such as "flows.1.goodput_bps"'
+            f'{quote(value)} is not a figure: give its path in the result: "flows.1.goodput_bps"'
         )
     return value
 
@@ -50,13 +50,13 @@ def read_figures(node: Node | None, reader: Reader) -> tuple[str, ...]:
 
 
 def read_expect(node: Node | None, reader: Reader) -> tuple[Expectation, ...]:
-    """Read the checks; one with a mistake in it is left out."""
+    """Read the checks; omits one with a mistake."""
     checks = (_expectation(each, reader) for each in _members(node, "tables", reader))
     return tuple(check for check in checks if check is not None)
 
 
 def read_published(node: Node | None, reader: Reader) -> tuple[Published, ...]:
-    """Read what others have measured."""
+    """Read published values."""
     return tuple(_published(each, reader) for each in _members(node, "tables", reader))
 
 
@@ -100,7 +100,7 @@ def _bounds_text(low: float | None, high: float | None) -> str:
 
 
 def _around(table: dict[str, Node], node: Node, reader: Reader) -> tuple[float, float, str]:
-    """Return the bounds that a value and its tolerance mean, and how to say them."""
+    """Return the bounds of a value with tolerance, and their text."""
     value = reader.value(table["value"], NUMBER.read, 0.0)
     tolerance = table.get("tolerance")
     if tolerance is None:
@@ -112,7 +112,7 @@ def _around(table: dict[str, Node], node: Node, reader: Reader) -> tuple[float, 
 
 
 def _tolerance(tolerance: Any, value: float) -> float:
-    """Return how far off ``value`` a figure may be."""
+    """Return how far a metric may differ from ``value``."""
     if not isinstance(tolerance, str):
         width = float(NUMBER.read(tolerance))
         if width < 0:
@@ -124,7 +124,7 @@ def _tolerance(tolerance: Any, value: float) -> float:
         share = None
     if share is None:
         raise MisfitError(
-            f'{quote(tolerance)} is no tolerance: a share such as "15 %", or a plain number'
+            f'{quote(tolerance)} is not a tolerance: give a share such as "15 %", or a plain number'
         )
     if share and not value:
         raise MisfitError("a share of 0 is 0: give the tolerance as a plain number")

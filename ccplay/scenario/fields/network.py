@@ -16,7 +16,7 @@ from ccplay.scenario.fields.queues import read_qdisc
 from ccplay.scenario.file.tree import Node, Reader
 
 SEED = Field(
-    *(WHOLE, "For random loss, delay variation and jitter of starts; each repeat adds one"),
+    *(WHOLE, "Seed of random loss, delay variation and jitter of starts; each repeat adds one"),
     *(0, 2**31 - 1),
 )
 _KEYS = (*(each.key for each in fields_of(LinkSetting).values()), "queue", "classes")
@@ -24,7 +24,7 @@ _KIND = choice("topology", TOPOLOGIES)
 
 
 def host_problem(network: Network, host: str) -> str | None:
-    """Return why ``host`` is not a host of the network; None where it is."""
+    """Return why ``host`` is not a host of the network; None if it is."""
     if host in network.hosts:
         return None
     if host in network.routers:
@@ -33,7 +33,7 @@ def host_problem(network: Network, host: str) -> str | None:
 
 
 def link_problem(network: Network, link: str) -> str | None:
-    """Return why ``link`` names no link of the network; None where it does."""
+    """Return why ``link`` names no link of the network; None if it does."""
     try:
         network.resolve(link)
     except CommandError:
@@ -42,7 +42,7 @@ def link_problem(network: Network, link: str) -> str | None:
 
 
 def directions(network: Network, link: str) -> list[str]:
-    """Return the names of the directed links that ``link`` stands for; none where it is unknown."""
+    """Return the names of the directed links of ``link``; empty if it is unknown."""
     return [] if link_problem(network, link) else [each.name for each in network.resolve(link)]
 
 
@@ -53,7 +53,7 @@ def is_observed(network: Network, link: str) -> bool:
 
 
 def read_build(case: dict[str, Node], reader: Reader) -> tuple[Build, Network | None]:
-    """Read what a lab is to build; the network is None where the topology is a mistake."""
+    """Read the network to build; None if the topology is a mistake."""
     before = reader.mistakes.count
     topology = _topology(case.get("topology"), reader)
     network = None
@@ -86,12 +86,12 @@ def read_build(case: dict[str, Node], reader: Reader) -> tuple[Build, Network | 
 def _check_link(
     network: Network, link: str, setting: LinkSetting, node: Node, reader: Reader
 ) -> None:
-    """Note what a link of this network can't be set to."""
+    """Record impossible settings of a link of this network."""
     if problem := link_problem(network, link):
         reader.mistakes.add(node.place, problem)
     if setting.mtu is not None and "->" in link:
         both = link.replace("->", "-")
-        reader.mistakes.add((*node.place, "mtu"), f"is of both directions: links.{both}.mtu")
+        reader.mistakes.add((*node.place, "mtu"), f"applies to both directions: links.{both}.mtu")
     if is_observed(network, link):
         if setting.rate == 0:
             reader.mistakes.add(node.place, "the link under study needs a rate, or no queue forms")

@@ -14,7 +14,7 @@ _KIND = choice("queue discipline", DISCIPLINES)
 
 
 def read_qdisc(place: Place, table: dict[str, Node], reader: Reader) -> Qdisc | None:
-    """Read ``{ kind = "codel", target = "5 ms" }``; None where it is a mistake."""
+    """Read ``{ kind = "codel", target = "5 ms" }``; None if it is a mistake."""
     if "kind" not in table:
         reader.mistakes.add(place, 'kind is missing: which queue, such as "pfifo"')
         return None

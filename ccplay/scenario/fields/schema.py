@@ -1,4 +1,4 @@
-"""The JSON Schema of scenario files, made from the same tables that read them: for editors."""
+"""The JSON Schema of scenario files, for editors, made from the tables that read them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ccplay.model.base import Command
 from ccplay.model.commands import SetClasses, SetCongestionControl, SetLink, SetQdisc
 from ccplay.model.disciplines import DISCIPLINES, Discipline
 from ccplay.model.fields import Field, fields_of
+from ccplay.model.network import BOTTLENECK, Topology
 from ccplay.model.quantities import (
     COUNT,
     FLAG,
@@ -29,7 +30,6 @@ from ccplay.model.quantities import (
     Shape,
 )
 from ccplay.model.texts import ALGORITHM, LINE, NAME, PROSE
-from ccplay.model.network import BOTTLENECK, Topology
 from ccplay.model.topologies import TOPOLOGIES, parameters, plan
 from ccplay.model.values import LinkSetting, TrafficClass
 from ccplay.scenario import matrix
@@ -39,7 +39,7 @@ from ccplay.scenario.fields.timeline import ACTIONS, AT, MOST_STEPS
 from ccplay.units import PATTERNS
 
 _HOST = "[a-z]+[0-9]+"
-"""What topologies call hosts and routers, but for the one router of ``linear``."""
+"""Names of hosts and routers in topologies, except the one router of ``linear``."""
 _SCALAR: Shape = {"type": ["string", "number", "boolean"]}
 
 
@@ -47,7 +47,7 @@ _NAMED = (
     *(LINE, PROSE, NUMBER, FLAG, NAME, evidence.FIGURE, ALGORITHM, RATE, LINK_RATE, TIME_US, SIZE),
     *(QUEUE_SIZE, SHARE, FREQUENCY, WHOLE, COUNT, SWITCH),
 )
-"""One quantity of each shape that has a name in the schema."""
+"""One quantity for each definition in the schema."""
 
 
 def text() -> str:
@@ -58,8 +58,8 @@ def text() -> str:
 def schema() -> Shape:
     """Return the schema.
 
-    It takes all that ``load`` takes, unless a matrix has to say first what a step leaves out; and
-    it knows keys, words and units, but not whether a file makes sense.
+    It accepts every file that ``load`` accepts, unless a matrix supplies a required key of a step.
+    It knows keys, words and units, but not whether a file makes sense.
     """
     common = _case_keys()
     case = table({"name": ref("line"), **common}, meanings.FILE, ("name",))
@@ -69,7 +69,7 @@ def schema() -> Shape:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "ccplay scenario",
-        "description": "A network, and what happens on it when.",
+        "description": "A network and a timeline of events.",
         **file,
         "anyOf": [{"required": ["duration"]}, each_has],
         "$defs": _definitions(),
@@ -77,7 +77,7 @@ def schema() -> Shape:
 
 
 def ref(name: str) -> Shape:
-    """Return what stands for a definition of the schema."""
+    """Return a reference to a definition of the schema."""
     return {"$ref": f"#/$defs/{name}"}
 
 
@@ -87,7 +87,7 @@ def table(
     required: tuple[str, ...] = (),
     **more: Any,
 ) -> Shape:
-    """Return a table that has these keys and no others, each with its meaning."""
+    """Return a table with exactly these keys, each with its meaning."""
     described = {
         key: {"description": meanings[key], **each} if key in meanings else each
         for key, each in properties.items()
@@ -168,7 +168,7 @@ def _definitions() -> dict[str, Shape]:
 
 
 def _queue(discipline: Discipline, **more: Shape) -> Shape:
-    """Return a queue of this kind; ``more`` is what else stands in its table."""
+    """Return a queue of this kind; ``more`` are other keys of its table."""
     properties = {"kind": {"const": discipline.kind, "description": discipline.summary}}
     for parameter in discipline.parameters:
         default = parameter.default
@@ -181,7 +181,7 @@ def _queue(discipline: Discipline, **more: Shape) -> Shape:
 
 
 def _changed_queue() -> Shape:
-    """Return a queue whose kind stands elsewhere: in the common part, or in the matrix."""
+    """Return a queue whose kind is elsewhere: in the common part, or in the matrix."""
     known: dict[str, list[Shape]] = {}
     said: dict[str, str] = {}
     for discipline in DISCIPLINES.values():
@@ -194,7 +194,7 @@ def _changed_queue() -> Shape:
 
 
 def _steps(action: type[Command]) -> Iterator[Shape]:
-    """Yield what a step with this action may be: one, or one for each kind of queue."""
+    """Yield the forms of a step with this action: one, or one for each kind of queue."""
     do = {"const": action.__struct_config__.tag, "description": _summary(action)}
     moment = {**_described([AT]), "after": ref("name")}
     when = {"anyOf": [{"required": ["at"]}, {"required": ["after"]}]}
@@ -213,7 +213,7 @@ def _steps(action: type[Command]) -> Iterator[Shape]:
 
 
 def _one_of_each(action: type[Command]) -> list[Shape]:
-    """Return which of its keys an action needs one of, although it needs none by itself."""
+    """Return keys of an action of which it needs at least one."""
     if action is SetCongestionControl:
         return [{"oneOf": [{"required": ["flow"]}, {"required": ["host"]}]}]
     if action is SetLink:

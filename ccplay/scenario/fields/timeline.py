@@ -36,12 +36,12 @@ _COMMANDS: tuple[type[Command], ...] = (
     *(TraceFlow, UntraceFlow, Mark),
 )
 ACTIONS = {str(kind.__struct_config__.tag): kind for kind in _COMMANDS}
-"""What a step can ``do``, by the word for it."""
+"""Actions of a step, by the value of ``do``."""
 
 _ACTION = choice("action", ACTIONS)
 AT = Field(
     SECONDS,
-    "When, counted from the moment the network stands, or from the end of what after names",
+    "Moment, counted from when the network is ready, or from the end of the traffic in after",
     *(0, DAY_S),
     key="at",
 )
@@ -50,7 +50,7 @@ AT = Field(
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A step as it was read, its names not yet checked."""
+    """A step as read; its names are not checked yet."""
 
     place: Place
     at_s: float
@@ -63,7 +63,7 @@ class Draft:
 
 
 def read_timeline(node: Node | None, duration_s: float, reader: Reader) -> list[Draft]:
-    """Read every step; one with a mistake in it is left out."""
+    """Read every step; omits one with a mistake."""
     nodes = reader.members(node)
     if node is not None and len(nodes) > MOST_STEPS:
         reader.mistakes.add(node.place, f"more than {MOST_STEPS} steps")

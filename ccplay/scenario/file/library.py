@@ -1,4 +1,4 @@
-"""Where scenarios are found: by path, or by the name of one that comes with ccplay."""
+"""Finds scenarios: by path, or by the name of one that comes with ccplay."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ccplay.scenario.file.reading import load, read
 from ccplay.visible import printable
 
 MOST_LISTED = 100
-"""Files of a folder: each takes up to a second to read."""
+"""Most files listed of a folder: each takes up to a second to read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +23,16 @@ class Entry:
     """A scenario in a list."""
 
     name: str
-    """What to type after ``ccplay run``."""
+    """Argument of ``ccplay run``."""
     title: str
     cases: int
-    """0 where the file is refused."""
+    """Number of cases; 0 if the file is refused."""
 
 
 def find(name_or_path: str | Path) -> Path:
-    """Return the path of a scenario: ``bufferbloat`` comes with ccplay, ``./mine.toml`` is yours.
+    """Return the path of a scenario: ``bufferbloat`` comes with ccplay, ``./mine.toml`` does not.
 
-    Raises ``ScenarioError`` with what was probably meant.
+    Raises ``ScenarioError`` with a suggestion.
     """
     word = str(name_or_path)
     known = shipped()
@@ -46,7 +46,9 @@ def find(name_or_path: str | Path) -> Path:
     except (OSError, ValueError, RuntimeError) as error:
         raise ScenarioError(f"no scenario {quote(word)}: {error}") from None
     suggestion = did_you_mean(path.stem, known)
-    raise ScenarioError(f"no scenario {quote(word)}, neither a file nor one of ours{suggestion}")
+    raise ScenarioError(
+        f"no scenario {quote(word)}: neither a file nor one that comes with ccplay{suggestion}"
+    )
 
 
 def shipped() -> dict[str, Path]:
@@ -55,12 +57,12 @@ def shipped() -> dict[str, Path]:
 
 
 def shipped_entries() -> list[Entry]:
-    """Return what to list of the scenarios that come with ccplay."""
+    """Return list entries of the scenarios that come with ccplay."""
     return [_entry(name, path) for name, path in shipped().items()]
 
 
 def in_folder(folder: Path) -> list[Entry]:
-    """Return what to list of a folder: a hundred scenarios at the most."""
+    """Return list entries of a folder: at most a hundred scenarios."""
     try:
         paths = sorted(folder.glob("*.toml"))
     except OSError:

@@ -1,6 +1,6 @@
-"""On which line of a TOML file a key or value stands; tomllib itself does not tell.
+"""Line numbers of keys and values in a TOML file, which tomllib does not give.
 
-It relies on the text being valid TOML, so it only has to know where things end.
+It relies on valid TOML, so it only has to find where each value ends.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _Place = tuple[str | int, ...]
 
 
 def line_of(text: str, place: _Place) -> int:
-    """Return the line, counted from 1, of ``place``, or of what is nearest around it."""
+    """Return the line, counted from 1, of ``place``, or of its nearest parent."""
     return nearest(locate(text), place)
 
 
 def nearest(lines: dict[_Place, int], place: _Place) -> int:
-    """Return the line of ``place`` among those located, or of what is nearest around it."""
+    """Return the line of ``place`` among those located, or of its nearest parent."""
     while place and place not in lines:
         place = place[:-1]
     return lines.get(place, 1)
@@ -41,7 +41,7 @@ def locate(text: str) -> dict[_Place, int]:
 
 
 def _unquoted(key: str) -> str:
-    """Return what a quoted key stands for."""
+    """Return the value of a quoted key."""
     if key[0] == "'" or "\\" not in key:
         return key[1:-1]
     return str(tomllib.loads(f"key = {key}")["key"])
@@ -80,7 +80,7 @@ class _Scanner:
         return self._lines
 
     def _header(self, keys: list[str]) -> _Place:
-        """Return what a header means; an array on the way stands for its last table."""
+        """Return the path of a header; an array on the way means its last table."""
         place: _Place = ()
         for key in keys:
             if size := self._array_sizes.get(place, 0):
@@ -142,7 +142,7 @@ class _Scanner:
         return self._line
 
     def _skip_space(self) -> bool:
-        """Go to the next thing; return whether there is one."""
+        """Go to the next token; return whether there is one."""
         if match := _SPACE.match(self._text, self._position):
             self._position = match.end()
         return self._position < len(self._text)

@@ -1,4 +1,4 @@
-"""Mistakes in a scenario file: collected with their places, told all at once."""
+"""Mistakes in a scenario file: collected with their places, reported all at once."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class SetPath(str):
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _SHOWN = 20
 _MOST = 100
-"""More are not looked for: whoever sent such a file has no use for them."""
+"""Most mistakes collected; further ones would help nobody."""
 
 
 class Mistakes:
-    """What is wrong with one file."""
+    """The mistakes in one file."""
 
     def __init__(self, file: str, text: str) -> None:
         """``file`` names it in messages; ``text`` is its content, to find lines in."""
@@ -36,15 +36,15 @@ class Mistakes:
         self._cases: set[str] = set()
         self._case = ""
         self.count = 0
-        """How often ``add`` was called: who reads a value can tell whether it went well."""
+        """Number of calls of ``add``, by which a reader of a value knows if it was valid."""
 
     def within(self, case: str) -> None:
-        """Say which case is read from now on: some mistakes are mistakes only in some."""
+        """Set the case that is being read: some mistakes occur only in some cases."""
         self._case = case
         self._cases.add(case)
 
     def add(self, place: Place, text: str) -> None:
-        """Note a mistake; what several cases inherit is told once."""
+        """Record a mistake; one that several cases inherit is reported once."""
         self._found.setdefault((place, text), {})[self._case] = None
         self.count += 1
         if len(self._found) > _MOST:
@@ -78,7 +78,7 @@ class Mistakes:
         return f"{start} {where}{text}{self._only_in(place, text)}"
 
     def _only_in(self, place: Place, text: str) -> str:
-        """Return in which cases something common is wrong, unless it is in all of them."""
+        """Return the cases with a mistake in the common part, unless all have it."""
         cases = list(self._found[place, text])
         if len(cases) == len(self._cases) or not cases[0] or place[:1] in (("case",), ("matrix",)):
             return ""
@@ -87,12 +87,12 @@ class Mistakes:
 
 
 def _line(lines: dict[Place, int], place: Place) -> int:
-    """Return where in the file a place is; 0 for what the command line says."""
+    """Return the line of a place in the file; 0 for the command line."""
     return 0 if place and isinstance(place[0], SetPath) else nearest(lines, place)
 
 
 def spell(place: Place) -> str:
-    """Write a place as people do: ``case[1].links."r1->r2".rate``."""
+    """Write a place for people: ``case[1].links."r1->r2".rate``."""
     if place and isinstance(place[0], SetPath):
         inner = f": {spell(place[1:])}" if place[1:] else ""
         return f"--set {quote(str(place[0]))[1:-1]}{inner}"

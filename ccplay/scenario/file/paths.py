@@ -14,7 +14,7 @@ KeyPath: TypeAlias = tuple[str, ...]
 
 NOWHERE: KeyPath = ()
 
-# Looser than TOML, whose bare keys have no arrows: nobody quotes twice in a shell.
+# Looser than TOML, whose bare keys have no arrows, to save quoting in a shell.
 _PART = re.compile(r"""\s*("(?:[^"\\]|\\.)*"|'[^']*'|[^\s.\[\]"'=]+)\s*""")
 _NEXT = re.compile(r"\.|(?=\[)")
 _INDEX = re.compile(r"\[\s*([0-9]+)\s*\]\s*")
@@ -26,7 +26,7 @@ def read_path(value: Any) -> KeyPath:
         path, end = _scan(value)
         if path and end == len(value) and len(path) <= DEEPEST:
             return path
-    raise MisfitError(f'{quote(value)} is no path such as "links.bottleneck.queue.limit"')
+    raise MisfitError(f'{quote(value)} is not a path such as "links.bottleneck.queue.limit"')
 
 
 def split_setting(text: str) -> tuple[str, KeyPath, str]:
@@ -42,7 +42,7 @@ def split_setting(text: str) -> tuple[str, KeyPath, str]:
 
 
 def _scan(text: str) -> tuple[KeyPath, int]:
-    """Return the path with which a text begins, and where it ends."""
+    """Return the path at the beginning of a text, and its end."""
     parts: list[str] = []
     end = 0
     while True:
@@ -64,4 +64,4 @@ def _unquoted(part: str) -> str:
     try:
         return str(tomllib.loads(f"part = {part}")["part"])
     except tomllib.TOMLDecodeError:
-        raise MisfitError(f"{quote(part)} is not text in quotes as TOML has it") from None
+        raise MisfitError(f"{quote(part)} is not a quoted string of TOML") from None

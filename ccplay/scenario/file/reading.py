@@ -1,4 +1,4 @@
-"""Reading a scenario file: from TOML to cases, refused as a whole where anything is wrong."""
+"""Reads a scenario file: from TOML to cases, refused as a whole for any mistake."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _LINE_AND_COLUMN = re.compile(r" \(at line (\d+), column (\d+)\)$")
 
 
 def load(path: Path, settings: Sequence[str] = ()) -> Scenario:
-    """Read a scenario file with ``settings`` over it, each ``PATH=VALUE`` as ``--set`` has it.
+    """Read a scenario file, overridden by ``settings``, each ``PATH=VALUE`` as in ``--set``.
 
-    Raises ``ScenarioError`` with every mistake: file, line (or setting), place and what was meant.
+    Raises ``ScenarioError`` with every mistake: file, line (or setting), place and suggestion.
     """
     return parse(read(path), path, settings)
 
@@ -54,7 +54,7 @@ def _scenario(root: Node, path: Path, settings: Sequence[str], reader: Reader) -
 
 
 def read(path: Path) -> str:
-    """Return the text of a scenario file. Raises ``ScenarioError`` where it is no such file."""
+    """Return the text of a scenario file. Raises ``ScenarioError`` if it is none."""
     try:
         with open_regular(path) as file:
             content = file.read(LARGEST_FILE + 1)
@@ -64,9 +64,9 @@ def read(path: Path) -> str:
             f"can't read scenario {quote(str(path))}: {reason}{_run_in(path)}"
         ) from None
     if content.startswith(_RECORDING) or path.suffix == ".c":
-        raise ScenarioError(f"{path} is no scenario{_meant(path)}")
+        raise ScenarioError(f"{path} is not a scenario{_meant(path)}")
     if len(content) > LARGEST_FILE:
-        raise ScenarioError(f"{path}: larger than {LARGEST_FILE:,} bytes: that is no scenario")
+        raise ScenarioError(f"{path}: larger than {LARGEST_FILE:,} bytes, so not a scenario")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -77,17 +77,19 @@ def read(path: Path) -> str:
 
 
 def _run_in(path: Path) -> str:
-    """Say which scenario was run in a directory that ``ccplay run --out`` wrote."""
+    """Return a hint at the scenario in a directory written by ``ccplay run --out``."""
     inside = path / "scenario.toml"
-    return f"; what was run there is {inside}" if inside.is_file() else ""
+    return f"; the scenario that was run there is {inside}" if inside.is_file() else ""
 
 
 def _meant(path: Path) -> str:
-    """Say what to do with another file of ccplay's that was taken for a scenario."""
+    """Return a hint for another file of ccplay that was given as a scenario."""
     said = shlex.quote(str(path))
     if path.suffix == ".c":
-        return f"; an algorithm of your own is named by ccplay --algorithm {said}"
-    return f", but a recording: ccplay replay {said} shows it, ccplay script {said} makes one of it"
+        return f"; offer your own algorithm with ccplay --algorithm {said}"
+    return (
+        f", but a recording: ccplay replay {said} shows it, ccplay script {said} turns it into one"
+    )
 
 
 def _toml(text: str, path: Path) -> dict[str, object]:

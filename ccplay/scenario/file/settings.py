@@ -1,4 +1,4 @@
-"""What the command line says over a file: ``--set links.bottleneck.rate="5 Mbit/s"``."""
+"""Settings of the command line: ``--set links.bottleneck.rate="5 Mbit/s"``."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _OPENS = ("[", "{", '"', "'")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A value, where it goes, and how to speak of it."""
+    """A value, its path, and its name in messages."""
 
     path: KeyPath
     value: Node
 
     @property
     def place(self) -> Place:
-        """Where it stands: not in the file."""
+        """Its place, which is not in the file."""
         return self.value.place
 
 
 def read_settings(settings: Sequence[str], mistakes: Mistakes) -> list[Setting]:
-    """Read what ``--set`` was given, each ``PATH=VALUE``."""
+    """Read the arguments of ``--set``, each ``PATH=VALUE``."""
     read: list[Setting] = []
     if len(settings) > MOST_SETTINGS:
         mistakes.add((SetPath("PATH=VALUE"),), f"is given more than {MOST_SETTINGS} times")
@@ -44,24 +44,24 @@ def read_settings(settings: Sequence[str], mistakes: Mistakes) -> list[Setting]:
 
 
 def lay_over(below: Node, settings: Iterable[Setting], reader: Reader) -> Node:
-    """Return a case with what was set; a later setting lies over an earlier one."""
+    """Return a case with the settings; a later one overrides an earlier one."""
     for setting in settings:
         below = reader.graft(below, setting.path, setting.value, setting.place)
     return below
 
 
 def _setting(text: str) -> Setting:
-    # What a shell hands over need not be text: Python keeps such bytes as lone surrogates.
+    # Arguments need not be text: Python keeps undecodable bytes as lone surrogates.
     if not text.isascii() and any("\ud800" <= each <= "\udfff" for each in text):
         raise MisfitError(f"{quote(text)} is not UTF-8 text")
     written, path, value = split_setting(text)
     if path[0] == "case":
-        raise MisfitError("a setting holds for every case; --case NAME picks some")
+        raise MisfitError("a setting applies to every case; --case NAME selects some")
     return Setting(path, grow(_value(value), (SetPath(written),)))
 
 
 def _value(text: str) -> Any:
-    """Read a value as TOML, or as text where it is none: nobody likes to quote twice."""
+    """Read a value as TOML, or else as text, to save a second pair of quotes."""
     try:
         table = bounded.loads(f"value = {text}")
     except bounded.TooMuchError as error:

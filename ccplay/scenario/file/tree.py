@@ -1,4 +1,4 @@
-"""The values of a file with their places, and how a table of a case lies over the common one."""
+"""The values of a file with their places; a case's table is merged over the common one."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from ccplay.scenario.file.paths import KeyPath
 T = TypeVar("T")
 
 MOST_READ = 250_000
-"""Keys and values of all cases together: a small file can multiply them without end."""
+"""Most keys and values of all cases together: a small file can multiply them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value and where it stands; a table is a dict of nodes, an array a list of nodes."""
+    """A value and its place; a table is a dict of nodes, an array a list of nodes."""
 
     place: Place
     value: Any
 
 
 def grow(value: Any, place: Place = ()) -> Node:
-    """Return what tomllib read, with places."""
+    """Return the output of tomllib with places."""
     if isinstance(value, dict):
         return Node(place, {key: grow(each, (*place, key)) for key, each in value.items()})
     if isinstance(value, list):
@@ -34,9 +34,9 @@ def grow(value: Any, place: Place = ()) -> Node:
 
 
 def overlay(below: Node, above: Node) -> Node:
-    """Return ``below`` with what ``above`` says instead, table by table.
+    """Return ``below`` overridden by ``above``, table by table.
 
-    A table that names a ``kind`` starts anew: the limit of a pfifo is none of a bfifo's.
+    A table that names a ``kind`` replaces the other: the limit of a pfifo is not a bfifo's.
     """
     if not (isinstance(below.value, dict) and isinstance(above.value, dict)):
         return above
@@ -64,7 +64,9 @@ def _graft(
         members[int(key)] = _graft(members[int(key)], rest, above, at, spend)
         return Node(below.place, members)
     if not isinstance(below.value, dict):
-        raise MisfitError(f"there is no {quote(key)} in {quote(plain(below))}: that is no table")
+        raise MisfitError(
+            f"there is no {quote(key)} in {quote(plain(below))}, which is not a table"
+        )
     table = dict(below.value)
     if key in table:
         table[key] = _graft(table[key], rest, above, at, spend)
@@ -80,7 +82,7 @@ def _planted(path: KeyPath, above: Node, at: Place) -> Node:
 
 
 class Reader:
-    """Reads nodes; what does not fit becomes a mistake and a default.
+    """Reads nodes; a wrong value becomes a mistake and a default.
 
     Raises ``ScenarioError`` once it has read more than ``MOST_READ``.
     """
@@ -90,17 +92,17 @@ class Reader:
         self._left = MOST_READ
 
     def spend(self, values: int = 1) -> None:
-        """Count what was read. Raises ``ScenarioError`` where that is too much."""
+        """Count values that were read. Raises ``ScenarioError`` if there are too many."""
         self._left -= values
         if self._left < 0:
             text = f"more than {MOST_READ:,} keys and values, all cases and points counted"
             self.mistakes.refuse(text)
 
     def graft(self, below: Node, path: KeyPath, above: Node, at: Place) -> Node:
-        """Return ``below`` with ``above`` laid over what ``path`` leads to.
+        """Return ``below`` with ``above`` merged over the value at ``path``.
 
-        Tables on the way that are not there are made and stand ``at``, where the path does. A path
-        that leads nowhere is a mistake there: a list's members are only those that it has.
+        Missing tables on the way are created with the place ``at``. A path beyond the members of a
+        list is a mistake.
         """
         self.spend()
         try:
@@ -123,13 +125,13 @@ class Reader:
         known = tuple(known)
         for key in [key for key in table if key not in known]:
             each = table.pop(key)
-            # What a path has put here stands elsewhere, where the key can't be seen.
+            # A value set by a path has another place, which does not show the key.
             there = "" if each.place[-1:] == (key,) else key
             self.mistakes.add(each.place, unknown_key(key, known, there))
         return table
 
     def members(self, node: Node | None, of: str = "tables") -> list[Node]:
-        """Return the members of an array of tables, or of what else it should hold."""
+        """Return the members of an array of tables or other values."""
         if node is None:
             return []
         if not isinstance(node.value, list):
@@ -140,7 +142,7 @@ class Reader:
         return list(node.value)
 
     def value(self, node: Node | None, read: Callable[[Any], T], default: T) -> T:
-        """Return what ``read`` makes of a value; its ``ValueError`` becomes a mistake."""
+        """Return the result of ``read`` for a value; its ``ValueError`` becomes a mistake."""
         if node is None:
             return default
         try:
@@ -150,21 +152,21 @@ class Reader:
             return default
 
     def _plain(self, node: Node) -> Any:
-        """Return a value without its places, what is in it or how long it is counted."""
+        """Return a value without places; its size is counted."""
         self.spend(_size(node))
         return plain(node)
 
 
 def unknown_key(key: str, known: Iterable[str], told: str = "") -> str:
-    """Say that a key is not known here, and which where its place does not tell."""
+    """Record an unknown key, with its name if its place does not show it."""
     text = f"unknown key{f' {quote(told)}' if told else ''}{did_you_mean(key, known)}"
     if key in ("timeline", "case"):
-        text += "; in TOML what follows a [table] belongs to it: put it above the first one"
+        text += "; in TOML everything after a [table] belongs to it: move it above the first one"
     return text
 
 
 def _size(node: Node) -> int:
-    """Return how many values there are in one, and how long its texts are."""
+    """Return the number of values in one, and the length of its texts."""
     match node.value:
         case dict():
             return 1 + sum(map(_size, node.value.values()))

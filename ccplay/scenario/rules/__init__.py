@@ -1,1 +1,1 @@
-"""What must hold in a scenario beyond single values: names that exist, an order that can happen."""
+"""Rules across values of a scenario: names must exist, and the order must be possible."""

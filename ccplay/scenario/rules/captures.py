@@ -1,4 +1,4 @@
-"""Captures in a scenario: those that its steps start and stop, and those asked for beside it."""
+"""Captures in a scenario: those of its steps, and those of the command line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ccplay.scenario.values import Case, Scenario, Step
 
 MOST_CAPTURES = 16
 LARGEST_CAPTURE = 100_000_000
-"""A file may come from a stranger, and a capture lies on its reader's disk."""
+"""A bound, because a file may come from a stranger and a capture fills the reader's disk."""
 
 
 def captured(scenario: Scenario, links: Sequence[str]) -> Scenario:
@@ -45,7 +45,7 @@ def _captured(case: Case, links: Sequence[str]) -> Case:
 
 
 def check_captures(drafts: list[Draft], mistakes: Mistakes) -> None:
-    """Note captures of one name, too large ones, too many, and stops of what never starts."""
+    """Record captures with equal names, too large or too many ones, and stops without a start."""
     started: dict[str, Draft] = {}
     starts = [draft for draft in drafts if isinstance(draft.command, StartCapture)]
     if len(starts) > MOST_CAPTURES:

@@ -1,7 +1,7 @@
-"""What must hold between classes and the steps of a timeline that speak of them.
+"""Rules between classes and the steps of a timeline that refer to them.
 
-A step may wait for traffic to end, so that nobody knows which of two comes first: what is noted is
-what fails in whatever order.
+A step may wait for the end of traffic, so the order of two steps may be unknown: only steps that
+fail in any order are mistakes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ccplay.scenario.file.mistakes import Mistakes
 def check_classes(
     drafts: list[Draft], links: Mapping[str, LinkSetting], network: Network, mistakes: Mistakes
 ) -> None:
-    """Note queues of classes that a link never has, and classes without a rate to share."""
+    """Record queues of classes that a link never has, and classes without a rate to share."""
     known = _Links(drafts, links, network)
     for draft in drafts:
         match draft.command:
@@ -37,7 +37,7 @@ def check_classes(
 
 
 class _Links:
-    """Which classes each direction of a link may ever have, and whether it has a rate."""
+    """Classes that each direction of a link may ever have, and whether it has a rate."""
 
     def __init__(
         self, drafts: list[Draft], links: Mapping[str, LinkSetting], network: Network
@@ -64,7 +64,7 @@ class _Links:
                     self._rated.update(directions(self._network, link))
 
     def queue_problem(self, link: str, wanted: str | None) -> str | None:
-        """Say why the queue of a class, or None for the link's own, is never there."""
+        """Return why the queue of a class, or None for the link's own, never exists."""
         for each in directions(self._network, link):
             there = self._ever.get(each, {})
             if wanted is None and self._has_classes(each):
@@ -75,7 +75,7 @@ class _Links:
         return None
 
     def always_has_classes(self, link: str) -> bool:
-        """Whether one direction at least has classes whatever comes first."""
+        """Whether at least one direction has classes in any order of the steps."""
         return any(self._has_classes(each) for each in directions(self._network, link))
 
     def may_have_a_rate(self, link: str) -> bool:
@@ -83,7 +83,7 @@ class _Links:
         return all(each in self._rated for each in directions(self._network, link))
 
     def _note(self, direction: str, classes: tuple[str, ...]) -> None:
-        """Note that a direction has these classes at some time."""
+        """Record that a direction has these classes at some time."""
         self._ever.setdefault(direction, {}).update(dict.fromkeys(classes))
         if not classes:
             self._once_without.add(direction)

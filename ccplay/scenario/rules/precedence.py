@@ -1,4 +1,4 @@
-"""A link has several names and the later entry wins: it must not undo what lies above it."""
+"""A link has several names and the later entry wins: it must not undo an earlier, higher one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def check_overruled(links: Node | None, network: Network, reader: Reader) -> Non
                 place = max(_places(node.value[key]), key=_layer)
                 if _layer(place) > max(map(_layer, _places(other.value[key]))):
                     text = f"links.{quote(later)} further down sets {key} again for this link"
-                    reader.mistakes.add(place, f"{text}: say it there, or put that above")
+                    reader.mistakes.add(place, f"{text}: set it there, or move that entry above")
         for each in leading:
             below.setdefault(each, []).append((link, node))
 
@@ -43,7 +43,7 @@ def _places(node: Node) -> Iterator[Place]:
 
 
 def _layer(place: Place) -> int:
-    """Return how high a value lies: the common part, its case, the command line, the matrix."""
+    """Return the rank of a value: the common part, its case, the command line, the matrix."""
     if place and isinstance(place[0], SetPath):
         return 2
     return {"case": 1, "matrix": 3}.get(str(place[0]), 0) if place else 0

@@ -1,4 +1,4 @@
-"""Whether a kernel has what a scenario asks for: known once a lab has said what it found."""
+"""Checks whether a kernel supports a scenario, by the capabilities that a lab reports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _IN_A_FULL_KERNEL = {"queue discipline", "classifier", "congestion control"}
 
 
 def check_against(scenario: Scenario, capabilities: Capabilities) -> None:
-    """Raise ``UnsupportedError`` with all that this kernel lacks, the reasons and the remedies."""
+    """Raise ``UnsupportedError`` with everything missing in this kernel, reasons and remedies."""
     lacks: dict[str, None] = {}
     kinds: set[str] = set()
     for case in scenario.cases:
@@ -38,7 +38,7 @@ def check_against(scenario: Scenario, capabilities: Capabilities) -> None:
 
 
 def _guest(kinds: set[str], capabilities: Capabilities) -> Iterator[str]:
-    """Offer a full kernel to whoever ran the lab on this machine's own, where that is the cure."""
+    """Return a hint at the guest, if the lab used this machine's kernel and a guest helps."""
     on_our_kernel = capabilities.kernel == os.uname().release
     kinds &= _IN_A_FULL_KERNEL
     if not (kinds and on_our_kernel and boot.is_possible()):
@@ -89,7 +89,7 @@ def _problem(what: str, name: str, features: Iterable[Feature]) -> str | None:
     has = f"is not in this kernel (has: {', '.join(there)})" if there else "can't be used here"
     text = f"{what} {quote(name)} {has}"
     missing = next((feature for feature in features if feature.name == name), None)
-    # Most reasons are that it is not in this kernel, which has been said.
+    # Most reasons are that it is not in this kernel, which is in the message already.
     told = there and missing is not None and "this kernel" in missing.reason
     if missing is not None and missing.reason and not told:
         text += f": {missing.reason}"

@@ -1,4 +1,4 @@
-"""What must hold between the steps of a timeline: names that exist, an order that can happen."""
+"""Rules between the steps of a timeline: names must exist, and the order must be possible."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from ccplay.scenario.rules.captures import check_captures
 from ccplay.scenario.values import Step
 
 _TRACEABLE = tuple(kind for kind in TRAFFIC if kind.connection)
-"""What a trace's ``flow`` may be."""
+"""Kinds of traffic that a trace may name as ``flow``."""
 
 
 def check_timeline(
     drafts: list[Draft], network: Network | None, mistakes: Mistakes, *, whole: bool = True
 ) -> tuple[Step, ...]:
-    """Return the steps, all traffic named; what does not hold becomes a mistake.
+    """Return the steps with all traffic named; violations become mistakes.
 
-    Where a timeline is not ``whole``, what was left out for a mistake may be what others speak of.
+    Of a timeline that is not ``whole``, an omitted step may be one that others refer to.
     """
     drafts = _name_traffic(drafts)
     traffic = _traffic(drafts, mistakes)
@@ -55,7 +55,7 @@ def _step(draft: Draft, number: int) -> Step:
 
 
 def _name_traffic(drafts: list[Draft]) -> list[Draft]:
-    """Name what has no name: its kind's prefix and the first number that is free, from 1."""
+    """Name unnamed traffic: its kind's prefix and the first free number, from 1."""
     taken = {kind.name_of(draft.command) for draft in drafts if (kind := started_by(draft.command))}
     free = {kind: filterfalse(taken.__contains__, _names(kind)) for kind in TRAFFIC}
     named = []
@@ -74,7 +74,7 @@ def _names(kind: TrafficKind) -> Iterator[str]:
 
 
 def _traffic(drafts: list[Draft], mistakes: Mistakes) -> dict[str, Draft]:
-    """Return by name what starts traffic. One name can't mean two things, ended or not."""
+    """Return the steps that start traffic, by name. No name can be used twice."""
     traffic: dict[str, Draft] = {}
     for draft in drafts:
         kind = started_by(draft.command)
@@ -135,7 +135,7 @@ def _references(command: Command) -> Iterator[tuple[TrafficKind, str]]:
 
 
 def _check_waits(drafts: list[Draft], traffic: dict[str, Draft], mistakes: Mistakes) -> None:
-    """Every ``after`` must name traffic that is started, and whose end can come before."""
+    """Every ``after`` must name traffic that is started and can end before."""
     stopped = {
         kind.name_of(draft.command) for draft in drafts if (kind := stopped_by(draft.command))
     }
@@ -154,7 +154,10 @@ def _check_waits(drafts: list[Draft], traffic: dict[str, Draft], mistakes: Mista
             text = f"{kind.name} {quote(draft.after)} never ends: give it {limit} or a stop"
             mistakes.add(place, text)
         elif _waits_for_itself(draft, traffic, comes):
-            mistakes.add(place, "waits in a circle: it would never happen")
+            mistakes.add(
+                place,
+                "waits for itself, in a circle: it would never happen",
+            )
 
 
 def _waits_for_itself(draft: Draft, traffic: dict[str, Draft], comes: set[str]) -> bool:

@@ -1,4 +1,4 @@
-"""What every group of the main screen's actions works on."""
+"""The common base of the main screen's groups of actions."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from ccplay.ui.view import View
 
 
 class Actions(Screen[None]):
-    """The session on the screen, and what a person has chosen to see of it."""
+    """The session on the screen, and the user's choices of what to see."""
 
     session: Session
     playhead: Playhead
     marks: Marks
     ghosts: Ghosts
-    """What lies under the session, or is being read to."""
+    """The ghost under the session, or being read."""
     plots: Band
     overlay: Overlay
-    """The theory that lies over the selected flow's cwnd."""
+    """The theory over the selected flow's cwnd."""
     selected: str | None = None
-    """What of the table keys act on."""
+    """The selection in the table that keys act on."""
     observed: int = 0
-    """Which of the observed queues is shown, counted round and round."""
+    """Number of the observed queue that is shown, wrapping around."""
     variable: str | None = None
-    """Which value of algorithms replaces RTT; None is RTT itself."""
+    """Variable that replaces RTT; None is RTT itself."""
     sent: str = ""
-    """What was sent to the live lab while an earlier moment is shown."""
+    """Notice of a command sent to the live lab while an earlier moment is shown."""
     lab_words: Sequence[str] = ()
     """The command line's options about the lab, with which the same lab can be started again."""
 
@@ -45,7 +45,7 @@ class Actions(Screen[None]):
 
     @property
     def view(self) -> View:
-        """What the panels are drawn from, now."""
+        """The view that panels are drawn from now."""
         return View(
             self.session,
             self.playhead,
@@ -65,7 +65,7 @@ class Actions(Screen[None]):
         raise NotImplementedError
 
     def is_ready(self, *, ready: bool) -> bool:
-        """Return ``ready``; where it is false, notify that the network is not built yet."""
+        """Return ``ready``; if it is false, notify that the network is not built yet."""
         if not ready:
             self.app.notify("The network is still being built.", severity="warning")
         return ready

@@ -1,4 +1,4 @@
-"""Keys that ask the lab for something, and those that mark a moment."""
+"""Keys that send commands to the lab, and those for marks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LabActions(Actions):
     """The keys of traffic, network and marks."""
 
     def action_dialog(self, name: str) -> None:
-        """Ask what to do, then ask the lab for it."""
+        """Open a dialog, then send its command to the lab."""
         if not self.is_ready(ready=self.session.state.phase == "ready"):
             return
         from ccplay.ui import dialogs  # noqa: PLC0415 - first paint shall not wait for it
@@ -42,9 +42,9 @@ class LabActions(Actions):
         self.redraw()
 
     def ask(self, command: AnyCommand) -> None:
-        """Hand a command to the lab: a new mark at the moment shown, all else of now.
+        """Send a command to the lab: a new mark at the moment shown, others for now.
 
-        Where the moment shown is not now, say when it was sent.
+        If the moment shown is not now, report when it was sent.
         """
         head, self.sent = self.playhead, ""
         if not head.running and isinstance(command, Mark) and command.at is None:
@@ -56,37 +56,37 @@ class LabActions(Actions):
         self.redraw()
 
     def action_mark(self) -> None:
-        """Mark the moment shown, or change the mark that the cursor stands on."""
+        """Mark the moment shown, or change the mark at the cursor."""
         if not self.is_ready(ready=self.session.state.phase == "ready"):
             return
         self.marks.press(self.playhead.width * max(STEP, 1 / self.plots.columns))
 
     def action_put_mark(self) -> None:
-        """Let the mark that is carried stand at the cursor."""
+        """Put the moved mark at the cursor."""
         self.marks.put_down()
 
     def action_leave_mark(self) -> None:
-        """Leave the mark that is carried where it was."""
+        """Leave the moved mark at its old place."""
         self.marks.leave()
 
     def action_stop(self) -> None:
-        """Stop what is selected."""
+        """Stop the selected traffic."""
         chosen = selection.selection(self.view)
         if chosen is None or chosen.ended is not None:
-            said = "Nothing that runs is selected: choose with ↑↓."
+            said = "No running traffic is selected: choose with ↑↓."
             self.app.notify(self.appearance.glyphs.translate(said), severity="warning")
         else:
             self.ask(selection.stop(chosen))
 
     def action_capture(self) -> None:
-        """Ask which link's packets to capture; where some are being captured, end that."""
+        """Ask which link to capture; if a capture is running, end it."""
         if running := list(self.session.state.captures):
             self.ask(StopCapture(capture=running[-1]))
         else:
             self.action_dialog("CaptureDialog")
 
     def action_trace(self) -> None:
-        """Have every ACK of the selected flow told of, or no more."""
+        """Trace every ACK of the selected flow, or stop tracing it."""
         state = self.session.state
         flow = state.flows.get(self.selected or "")
         if flow is None or not flow.running:

@@ -1,8 +1,12 @@
-"""Keys that choose what is seen of the session, and how."""
+"""Keys that choose what is shown of the session, and how."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
+
 from ccplay.errors import CcplayError
+from ccplay.session import archive
 from ccplay.ui import selection
 from ccplay.ui.actions.base import Actions
 from ccplay.ui.cells.glyphs import ASCII, UNICODE
@@ -15,7 +19,7 @@ class LookActions(Actions):
     """The keys of the selection, of what plots show, of ghosts and of the look."""
 
     shows_receiver: bool = False
-    """Whether the receiver's table stands in place of the events."""
+    """Whether the receiver's table replaces the events."""
 
     def action_select_flow(self, steps: int) -> None:
         """Select the next in the table, or the one before."""
@@ -28,7 +32,7 @@ class LookActions(Actions):
         self.redraw()
 
     def action_variable(self, steps: int) -> None:
-        """Replace RTT by a value of the selected flow's algorithm, or show RTT again."""
+        """Replace RTT by a variable of the selected flow's algorithm, or show RTT again."""
         view = self.view
         choices, now = own_values.choices(view), own_values.shown(view)
         if choices == [now]:
@@ -49,27 +53,33 @@ class LookActions(Actions):
         self.appearance.use_glyphs(UNICODE if self.appearance.glyphs is ASCII else ASCII)
 
     def action_theory(self) -> None:
-        """Lay CUBIC's W(t) and Reno's line over the selected flow's cwnd, or take them away."""
+        """Draw CUBIC's W(t) and Reno's line over the selected flow's cwnd, or remove them."""
         self.overlay.shown = not self.overlay.shown
         if self.overlay.shown and (said := lack(self.view)):
             self.app.notify(said, severity="warning", markup=False)
         self.redraw()
 
     def action_receiver(self) -> None:
-        """Show the receiver's table in place of the events, or those again."""
+        """Show the receiver's table in place of the events, or the events again."""
         self.shows_receiver = not self.shows_receiver
         self.redraw()
 
     def action_ghost(self) -> None:
-        """Ask which earlier run shall lie under this one."""
+        """Ask which earlier run to draw under this one."""
         if not self.is_ready(ready=self.session.state.ready_at is not None):
             return
         from ccplay.ui.dialogs.ghost import GhostDialog  # noqa: PLC0415 - first paint shall not wait for it
 
         self.app.push_screen(GhostDialog(self.view), self.lay)
 
+    def ghost_offers(self) -> Iterator[tuple[str, str, Callable[[], object]]]:
+        """Yield what the palette offers: a text, its meaning, and what it runs."""
+        for name, path in archive.earlier(self.session.archived):
+            about = f"{archive.label_of(path)}, {archive.started(path):%Y-%m-%d %H:%M}"
+            yield f"ghost: {name}", about, partial(self.lay, Choice(path))
+
     def lay(self, choice: Choice | None) -> None:
-        """Lay an earlier run under this one; None leaves all as it is."""
+        """Draw an earlier run under this one; None changes nothing."""
         if choice is not None:
             self.run_worker(self._summon(choice), group="ghost", exclusive=True)
 

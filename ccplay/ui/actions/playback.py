@@ -1,4 +1,4 @@
-"""Keys that move the moment shown and the stretch of time around it."""
+"""Keys that move the playhead and change the window."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from ccplay.ui.actions.base import Actions
 
 STEP = 1 / 60
 _LEAP = 1 / 6
-"""Of the window's width, what the scrubbing keys move by."""
+"""Step of the scrubbing keys, as a share of the window."""
 
 
 class PlaybackActions(Actions):
     """The playhead's keys."""
 
     def action_freeze(self) -> None:
-        """Stop the picture, or let it run again."""
+        """Freeze the screen, or continue."""
         self.playhead.toggle(self.session.state.now)
         self.redraw()
 
     def action_scrub(self, steps: int) -> None:
-        """Move by a little."""
+        """Move by a small step."""
         self._move(steps * self.playhead.width * STEP)
 
     def action_scrub_far(self, steps: int) -> None:
-        """Move by much."""
+        """Move by a large step."""
         self._move(steps * self.playhead.width * _LEAP)
 
     def _move(self, seconds: float) -> None:
@@ -35,13 +35,13 @@ class PlaybackActions(Actions):
         self.redraw()
 
     def action_seek_end(self) -> None:
-        """Go to the end; a live session runs on."""
+        """Go to the end; a live session continues from there."""
         self.playhead.jump(self.session.state.now, self.session.state.now)
         self.playhead.running = not self.session.done
         self.redraw()
 
     def action_zoom(self, steps: int) -> None:
-        """Show a shorter or a longer stretch of time."""
+        """Show a shorter or longer window."""
         self.playhead.zoom(steps, self.session.state.now)
         self.redraw()
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
-from ccplay.files import writing
+from ccplay.errors import UsageError
 from ccplay.ui.actions.base import Actions
 
 
@@ -12,20 +13,28 @@ class SavingActions(Actions):
     """The keys that write files."""
 
     def action_picture(self) -> None:
-        """Save what is on the screen as an SVG picture in the current folder."""
-        t = self.playhead.t
-        name = f"ccplay-{int(t // 60):02d}m{t % 60:04.1f}s"
-        drawn = self.app.export_screenshot()
-        try:
-            path = writing.write_numbered(Path(), name, ".svg", drawn)
-        except OSError as error:
-            said = f"can't save {name}.svg: {error.strerror}"
-            self.app.notify(said, severity="error", markup=False)
-        else:
-            self.app.notify(f"saved {path}", markup=False)
+        """Save what is on the screen as an SVG and a PNG picture in the current folder."""
+        from ccplay.ui.pictures.cells import Frame, frame_of  # noqa: PLC0415 - paint first
+        from ccplay.ui.pictures.files import DRAWN, stem, write_new  # noqa: PLC0415 - the same
+
+        async def save(frame: Frame, name: str) -> None:
+            for suffix in DRAWN:
+                try:
+                    # In a thread: a PNG takes a second to draw.
+                    path = await asyncio.to_thread(write_new, frame, name, suffix, Path())
+                except OSError as error:
+                    said = f"can't save {name}{suffix}: {error.strerror}"
+                    self.app.notify(said, severity="error", markup=False)
+                except UsageError as error:
+                    self.app.notify(str(error), severity="warning", markup=False)
+                else:
+                    self.app.notify(f"saved {path}", markup=False)
+
+        frame, name = frame_of(self.app), stem(self.playhead.t)
+        self.run_worker(save(frame, name), group="pictures")
 
     def action_save_scenario(self) -> None:
-        """Ask for a file, and write what was done in the session into it as a scenario."""
+        """Ask for a file, and write the session into it as a scenario."""
         if not self.is_ready(ready=self.session.state.ready_at is not None):
             return
         from ccplay.ui.dialogs.saving import SaveDialog  # noqa: PLC0415 - first paint shall not wait for it
@@ -35,7 +44,7 @@ class SavingActions(Actions):
 
     def _saved(self, path: Path | None) -> None:
         if path is not None:
-            from ccplay.scenario.rules.own_algorithms import rerun  # noqa: PLC0415 - paint first
+            from ccplay.scenario.rules.custom_algorithms import rerun  # noqa: PLC0415 - paint first
 
             command = rerun(path, self.session.state, self.lab_words)
             self.app.notify(f"saved {path}; to repeat it: {command}", timeout=10, markup=False)

@@ -1,1 +1,1 @@
-"""Coloured cells, and how few of them are written to the terminal."""
+"""Coloured cells, of which only changes are written to the terminal."""

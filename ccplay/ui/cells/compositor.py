@@ -44,7 +44,7 @@ class CellsUpdate(CompositorUpdate):
         self._pieces = pieces
 
     def render_segments(self, console: Console) -> str:
-        """Return what to write to the terminal."""
+        """Return the bytes for the terminal."""
         pen = Pen(COLOR_SYSTEMS[console.color_system or "truecolor"])
         pen.colourless = console.color_system is None
         for x, y, sheet, cells in self._pieces:

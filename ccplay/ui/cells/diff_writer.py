@@ -1,8 +1,8 @@
-"""Write to the terminal only the cells that are to change, and each colour only when it changes.
+"""Writes to the terminal only changed cells, and each colour only when it changes.
 
-Textual 8 writes a partial update from the left edge of the widget, every run of one style with
-both of its colours and a reset. On a screen that is mostly plots this module's way takes a tenth
-of the bytes, which is what a demonstration over SSH lives from.
+Textual 8 writes a partial update from the left edge of the widget, every run of one style with both
+of its colours and a reset. On a screen that is mostly plots this module writes a tenth of the
+bytes, which makes a demonstration over SSH usable.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ThriftyUpdate(CompositorUpdate):
         self._update = update
 
     def render_segments(self, console: Console) -> str:
-        """Return what to write to the terminal."""
+        """Return the bytes for the terminal."""
         pen = Pen(COLOR_SYSTEMS[console.color_system or "truecolor"])
         pen.colourless = console.color_system is None
         for y, x1, x2 in self._update.spans:
@@ -49,7 +49,7 @@ class ThriftyUpdate(CompositorUpdate):
 
 
 class Pen:
-    """Knows where the terminal's cursor is and which colours are on."""
+    """Tracks the terminal's cursor and colours."""
 
     def __init__(self, system: ColorSystem) -> None:
         self._system = system

@@ -1,7 +1,7 @@
-"""The characters that the screen is drawn with, in Unicode or in plain ASCII.
+"""The characters of the screen, in Unicode or plain ASCII.
 
-Each is exactly one cell wide. The Unicode ones are all in DejaVu Sans Mono and most other fonts of
-terminals; the ASCII ones are for serial lines, the Linux console, wherever even a box breaks.
+Each is exactly one cell wide. The Unicode ones are all in DejaVu Sans Mono and most other terminal
+fonts; the ASCII ones are for serial lines and the Linux console, where even boxes may break.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Glyphs:
     bottom_left: str
     bottom_right: str
     tee_right: str
-    """A line that goes down with a branch to the right."""
+    """A vertical line with a branch to the right."""
     tee_left: str
     tee_down: str
     tee_up: str
@@ -32,21 +32,21 @@ class Glyphs:
     dotted: str
     """Horizontal, for ssthresh and limits."""
     dashed_vertical: str
-    """For marks through the plots."""
+    """Vertical, for marks through the plots."""
     cursor: str
     """Vertical, for the cursor through the plots."""
     arrow_right: str
     arrow_left: str
     queue_steps: tuple[str, ...]
-    """How full a cell of the queue bar is; the first is empty, the last full."""
-    flow_marks: tuple[str, ...]
-    """One a flow, so that colour is not the only cue."""
+    """Cells of the queue bar, from empty to full."""
+    flow_glyphs: tuple[str, ...]
+    """One for each flow, so that colour is not the only cue."""
     ghost_marks: tuple[str, ...]
-    """The same in an earlier run: smaller."""
+    """Glyphs of flows in an earlier run, smaller."""
     ghost: str
-    """What an earlier run is drawn with where there are no braille dots, and in the legend."""
+    """Glyph of an earlier run without braille dots, and in the legend."""
     answer: str
-    """A ping's answer in an earlier run."""
+    """A reply to a ping in an earlier run."""
     ribbon: tuple[str, ...]
     """Open, Disorder, CWR, Recovery, Loss."""
     live: str
@@ -55,9 +55,9 @@ class Glyphs:
     drop: str
     mark: str
     traced: str
-    """After the mark of a flow whose every ACK is told of."""
+    """Sign after the glyph of a traced flow."""
     chosen: str
-    """Before the chosen one of a list."""
+    """Pointer at the selected line of a list."""
     available: str
     missing: str
     ellipsis: str
@@ -66,16 +66,16 @@ class Glyphs:
     border: Literal["round", "ascii"]
     """The border type of Textual's styles."""
 
-    def flow_mark(self, number: int) -> str:
-        """Return the mark of the ``number``-th flow, from 0; they repeat after the last."""
-        return self.flow_marks[number % len(self.flow_marks)]
+    def flow_glyph(self, number: int) -> str:
+        """Return the glyph of the ``number``-th flow, from 0; they repeat after the last."""
+        return self.flow_glyphs[number % len(self.flow_glyphs)]
 
     def ghost_mark(self, number: int) -> str:
-        """Return the mark of the ``number``-th flow in an earlier run."""
+        """Return the glyph of the ``number``-th flow in an earlier run."""
         return self.ghost_marks[number % len(self.ghost_marks)]
 
     def translate(self, text: str) -> str:
-        """Return ``text`` with nothing in it that this set can't show."""
+        """Return ``text`` in characters that this set can show."""
         return text if self.name == "unicode" else text.translate(_TO_ASCII)
 
 
@@ -99,7 +99,7 @@ UNICODE = Glyphs(
     arrow_right="▶",
     arrow_left="◀",
     queue_steps=(" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"),
-    flow_marks=("●", "■", "▲", "◆", "○", "□", "△", "◇", "★", "☆"),
+    flow_glyphs=("●", "■", "▲", "◆", "○", "□", "△", "◇", "★", "☆"),
     ghost_marks=("•", "▪", "▴", "⋄", "◦", "▫", "▵", "◊", "⋆", "∗"),
     ghost="⠂",
     answer="·",
@@ -139,7 +139,7 @@ ASCII = Glyphs(
     arrow_right=">",
     arrow_left="<",
     queue_steps=(" ", ".", ":", "=", "#"),
-    flow_marks=("o", "x", "+", "*", "@", "%", "&", "$", "w", "m"),
+    flow_glyphs=("o", "x", "+", "*", "@", "%", "&", "$", "w", "m"),
     ghost_marks=("o", "x", "+", "*", "@", "%", "&", "$", "w", "m"),
     ghost=",",
     answer="`",

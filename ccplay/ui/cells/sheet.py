@@ -1,4 +1,4 @@
-"""A widget of coloured cells that repaints only those that changed."""
+"""A widget of coloured cells that repaints only changed ones."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from textual.widget import Widget
 from ccplay.ui.cells.painter import Painter
 
 Run: TypeAlias = tuple[str, str]
-"""Text and its ink: ``#rrggbb``, ``bold #rrggbb``, or nothing for the theme's foreground."""
+"""Text and its ink: ``#rrggbb``, ``bold #rrggbb``, or empty for the theme's foreground."""
 
 Row: TypeAlias = Sequence[Run]
 
 _BLANK: Run = (" ", "")
 _JOIN = 4
-"""Changes that lie nearer than this are written as one: moving the cursor costs that much."""
+"""Cells between changes that are written as one, because moving the cursor costs as much."""
 
 
 class Sheet(Widget):
-    """Rows of coloured text; ``show`` them as often as you like, what is equal costs nothing."""
+    """Rows of coloured text; ``show`` costs nothing for unchanged cells."""
 
     class Emptied(Message):
-        """A sheet has another size than before, and nothing in it."""
+        """A sheet has a new size and is empty."""
 
         def can_replace(self, message: Message) -> bool:
             """Let one stand for all that wait: whoever fills a sheet fills the others, too."""
@@ -49,7 +49,7 @@ class Sheet(Widget):
         self._base: Style | None = None
 
     def notify_style_update(self) -> None:
-        """Forget what was drawn in the colours of another theme."""
+        """Discard everything drawn in the colours of another theme."""
         super().notify_style_update()
         self._base = None
         self._strips.clear()
@@ -66,7 +66,7 @@ class Sheet(Widget):
         return self._cells[y][start:end] if y < len(self._cells) else ()
 
     def show(self, rows: Sequence[Row]) -> None:
-        """Put ``rows`` into the cells, the rest blank."""
+        """Put ``rows`` into the cells and clear the rest."""
         lines = {y: self._changes(y, rows[y] if y < len(rows) else ()) for y in range(self.height)}
         self.repaint({y: changed for y, changed in lines.items() if changed})
 
@@ -94,7 +94,7 @@ class Sheet(Widget):
         return changed
 
     def put(self, x: int, y: int, cell: Run) -> bool:
-        """Set one cell without repainting it; say whether it changed. See ``repaint``."""
+        """Set one cell without repainting it; return whether it changed. See ``repaint``."""
         cells = self._cells[y]
         if cells[x] == cell:
             return False
@@ -166,7 +166,7 @@ def style_of(ink: str, base: Style) -> Style:
 
 
 def _narrow(row: Row) -> list[Run]:
-    """Stand-ins for characters of another width than one: cells are counted, not measured."""
+    """Replace characters that are not one cell wide: cells are counted, not measured."""
     return [
         (char if cell_len(char) == 1 else "?", ink)
         for text, ink in row
@@ -183,7 +183,7 @@ def fit(text: str, width: int, ellipsis: str = "…") -> str:
 
 
 def first_fitting(width: int, *texts: str) -> str:
-    """Return the first of ``texts`` that ``width`` cells can hold, the last where none can."""
+    """Return the first of ``texts`` that fits into ``width`` cells, the last if none does."""
     return next((each for each in texts if len(each) <= width), texts[-1])
 
 

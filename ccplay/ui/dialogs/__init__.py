@@ -1,4 +1,4 @@
-"""The dialogs: each asks for one command and answers with it, or with None."""
+"""The dialogs: each asks for one command and returns it, or None."""
 
 from ccplay.ui.dialogs.base import Dialog
 from ccplay.ui.dialogs.captures import CaptureDialog

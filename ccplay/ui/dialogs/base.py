@@ -1,4 +1,4 @@
-"""What all dialogs share: a box over the screen that answers with one thing, mostly a command."""
+"""The base of all dialogs: a box over the screen that returns one result, mostly a command."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Answer = TypeVar("Answer")
 
 
 class Question(Modal[Answer | None], Generic[Answer]):
-    """Ask for something: enter answers, escape leaves without."""
+    """A dialog: enter returns its answer, escape cancels."""
 
     DEFAULT_CSS = """
     Question {
@@ -49,7 +49,7 @@ class Question(Modal[Answer | None], Generic[Answer]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "do", "do it"),
+        Binding("enter", "do", "apply"),
         Binding("escape", "leave", "leave"),
         # Not by way of the widget: the keys typed next must find the focus moved.
         Binding("tab", "move(1)", "next", show=False, priority=True),
@@ -60,11 +60,13 @@ class Question(Modal[Answer | None], Generic[Answer]):
 
     AUTO_FOCUS = ""
     START: ClassVar[str] = "Menu, Input, Steps"
-    """The first that matches has the focus when the dialog opens."""
+    """Selector; the first match has the focus when the dialog opens."""
     HEADING: str
     VERB: str
-    """What enter does, in a word or two."""
+    """Effect of enter, in a word or two."""
     HINT: ClassVar[str] = "tab next field"
+    ESCAPE: ClassVar[str] = "leave"
+    """What escape does."""
 
     def __init__(self) -> None:
         """Ask in the characters of the screen."""
@@ -75,11 +77,11 @@ class Question(Modal[Answer | None], Generic[Answer]):
 
     @abstractmethod
     def controls(self) -> Iterable[Widget]:
-        """Return what stands in the box, top down."""
+        """Return the content of the box, from the top."""
 
     @abstractmethod
     def command(self) -> Answer | None:
-        """Return what was asked for. Raises ``ValueError`` where that can't be."""
+        """Return the answer. Raises ``ValueError`` if it is impossible."""
 
     def compose(self) -> ComposeResult:
         """Put the controls into a box that says what enter and escape do."""
@@ -87,7 +89,7 @@ class Question(Modal[Answer | None], Generic[Answer]):
         self.set_class(glyphs.name == "ascii", "ascii")
         box = VerticalScroll(*self.controls(), self._complaint, id="box", can_focus=False)
         box.border_title = self.HEADING
-        hints = (f"enter {self.VERB}", self.HINT, "esc leave")
+        hints = (f"enter {self.VERB}", self.HINT, f"esc {self.ESCAPE}")
         gap = f"  {glyphs.separator}  "
         box.border_subtitle = glyphs.translate(gap.join(hint for hint in hints if hint))
         yield box
@@ -147,7 +149,7 @@ class Question(Modal[Answer | None], Generic[Answer]):
         self.action_do()
 
     def on_menu_chosen(self, event: Menu.Chosen) -> None:
-        """Say all of what the line is too short for."""
+        """Show the whole text of a line that is too short."""
         event.stop()
         self._complaint.display = False
         item = event.item
@@ -160,7 +162,7 @@ class Question(Modal[Answer | None], Generic[Answer]):
         """React to another line under the highlight."""
 
     def action_do(self) -> None:
-        """Answer with the command, or say why that can't be; what was typed stays."""
+        """Return the command, or show why it is impossible; typed text stays."""
         wrong = [each for each in self.query(Field) if _in_use(each) and not each.check()]
         if wrong:
             wrong[0].input.focus()
@@ -175,7 +177,7 @@ class Question(Modal[Answer | None], Generic[Answer]):
         self.dismiss(command)
 
     def action_leave(self) -> None:
-        """Answer with nothing."""
+        """Cancel."""
         self.dismiss(None)
 
 
@@ -183,9 +185,9 @@ class Dialog(Question[AnyCommand]):
     """Ask for a command to the lab."""
 
     def __init__(self, state: LabState, selected_flow: str | None) -> None:
-        """Ask on the ground of ``state``; ``selected_flow`` is the one under the cursor."""
+        """Ask with choices from ``state``; ``selected_flow`` is the one under the cursor."""
         if state.hello is None:
-            raise ValueError("a dialog needs a lab that has said hello")
+            raise ValueError("a dialog needs a lab that has sent Hello")
         super().__init__()
         self.state = state
         self.selected_flow = selected_flow

@@ -1,4 +1,4 @@
-"""Which links there are to capture packets of, and the dialog that starts to."""
+"""The links whose packets can be captured, and the dialog that starts a capture."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class CaptureDialog(Dialog):
     HEADING = "Capture packets"
     START = "Menu"
     VERB = "capture"
-    HINT = "k ends it  ·  tab size"
+    HINT = "k stops it  ·  tab size"
 
     def __init__(self, state: LabState, selected_flow: str | None) -> None:
-        """Offer the bottleneck first, or say what is missing for any capture."""
+        """Offer the bottleneck first, or show what is missing for any capture."""
         super().__init__(state, selected_flow)
         missing = lack(self.capabilities)
         choices = capture_choices(self.network)
@@ -55,18 +55,18 @@ def capture_choices(network: Network) -> list[tuple[str, str]]:
     choices = []
     if network.observed:
         first, *others = network.observed
-        choices.append((BOTTLENECK, f"{first}: past its queue, and what comes back"))
-        choices += [(name, "past its queue, and what comes back") for name in others]
+        choices.append((BOTTLENECK, f"{first}: after its queue, and the way back"))
+        choices += [(name, "after its queue, and the way back") for name in others]
     for there, back in network.cables:
         if there.name not in network.observed and back.name not in network.observed:
-            choices.append((f"{there.src}-{there.dst}", "both ways, at the router"))
+            choices.append((f"{there.src}-{there.dst}", "both directions, at the router"))
     return choices
 
 
 def lack(capabilities: Capabilities) -> str:
-    """Return why nothing can be captured and what to do about that; empty where it can."""
+    """Return why captures are impossible, with the remedy; empty if they are possible."""
     programs = [tool for tool in capabilities.tools if tool.name in PROGRAMS]
     if not programs or any(tool.available for tool in programs):
         return ""
     reasons = "; ".join(f"{tool.name}: {tool.reason}, {tool.remedy}" for tool in programs)
-    return f"needs one of two. {reasons}"
+    return f"needs one of two programs. {reasons}"

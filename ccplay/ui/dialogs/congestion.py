@@ -22,7 +22,7 @@ class CongestionDialog(Dialog):
     HEADING = "Congestion control"
     START = "Menu"
     VERB = "switch"
-    HINT = "←→ of whom  ·  1-9 a-z jump"
+    HINT = "←→ flow or host  ·  1-9 a-z jump"
 
     BINDINGS = [  # noqa: RUF012 - Textual's own way to say it
         Binding("right", "step(1)", "next flow or host", show=False),

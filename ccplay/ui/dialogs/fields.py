@@ -78,20 +78,20 @@ class Field(Vertical, Generic[T]):
         try:
             return self._read(text)
         except OverflowError:
-            raise ValueError("that is more than can be counted") from None
+            raise ValueError("the number is too large") from None
 
     @property
     def changed(self) -> bool:
-        """Whether the text is another than at first."""
+        """Whether the text was edited."""
         return self.input.value.strip() != self._initial
 
     @property
     def reason(self) -> str:
-        """Why the text does not fit; empty where it does."""
+        """Why the text is invalid; empty if it is valid."""
         try:
             _ = self.value
         except ValueError as error:
-            return str(error) if self.input.value.strip() else "something must stand here"
+            return str(error) if self.input.value.strip() else "this can't be empty"
         return ""
 
     def fill(self, text: str) -> None:

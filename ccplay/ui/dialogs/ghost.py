@@ -1,23 +1,25 @@
-"""The dialog that asks which earlier run shall lie under this one."""
+"""The dialog for the choice of a ghost: an earlier run drawn under this one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from textual.events import DescendantFocus
 from textual.widget import Widget
 from textual.widgets import Static
 
-from ccplay.errors import RecordingError
+from ccplay.errors import RecordingError, UsageError
 from ccplay.model.wording import describe
+from ccplay.session import archive
+from ccplay.session.recordings import Found, find, glance
 from ccplay.stream.sources import check_recording
 from ccplay.ui.cells.sheet import fit
 from ccplay.ui.dialogs.base import Question, available
 from ccplay.ui.dialogs.fields import Field, LabelledRow, Steps
 from ccplay.ui.dialogs.menu import Item, Menu
 from ccplay.ui.plots.ghosts import Choice, next_action, of_session
-from ccplay.ui.recordings import Found, find
 from ccplay.ui.view import View
 from ccplay.units import format_clock, format_size
 
@@ -37,7 +39,7 @@ class GhostDialog(Question[Choice]):
     """Choose a recording, an earlier part of this session, or none."""
 
     HEADING = "Ghost: an earlier run under this one"
-    VERB = "lay it"
+    VERB = "draw it"
     HINT = "1-9 a-z jump  ·  tab file"
 
     DEFAULT_CSS = "GhostDialog Menu { max-height: 12; }"
@@ -49,9 +51,12 @@ class GhostDialog(Question[Choice]):
         self._live = view.session.live
         self._now = view.state.now if self._live else view.t
         self._moment, said = _meant(view)
-        items = [Item(NONE, "none", "nothing but this session")] if view.ghost else []
+        items = [Item(NONE, "none", "only this session")] if view.ghost else []
         items.append(self._own(said))
+        sessions = archive.earlier(view.session.archived)
+        items += [_session(name, path) for name, path in sessions[:1]]
         items += [_item(found) for found in find(folder or Path())]
+        items += [_session(name, path) for name, path in sessions[1:]]
         if len(items) == 1:
             items.append(Item("", "no recordings here", missing="record with --record FILE"))
         usable = [item.key for item in items if not item.missing]
@@ -62,8 +67,8 @@ class GhostDialog(Question[Choice]):
         self.file.add_class("wide")
         self.lined_up = Steps(
             [
-                ("start", "both networks stand at the same moment"),
-                ("flow", "its first flow starts with the next one here"),
+                ("start", "both networks are ready at the same moment"),
+                ("flow", "its first flow starts with the next flow here"),
             ],
             self.glyphs,
         )
@@ -106,9 +111,9 @@ class GhostDialog(Question[Choice]):
         item = Item(SESSION, "this session", f"from {format_clock(self._moment)} on{said}")
         missing = ""
         if self._state.now - self._moment < _LEAST_S:
-            missing = "first freeze (space) and go back (←) to where it shall begin"
+            missing = "first freeze (space) and go back (←) to where it should begin"
         elif not self._live and self._waits_in_vain():
-            missing = f"nothing of its kind was done after {format_clock(self._moment)}"
+            missing = f"there was no action of its kind after {format_clock(self._moment)}"
         return Item(item.key, item.label, item.summary, missing)
 
     def _waits_in_vain(self) -> bool:
@@ -140,10 +145,17 @@ def _item(found: Found) -> Item:
     return Item(str(found.path), fit(found.name, _NAME).rstrip(), summary)
 
 
+def _session(name: str, path: Path) -> Item:
+    """Return the line of a session of the archive: its scenario stands for its file."""
+    item = _item(glance(path, path.parent))
+    label = archive.label_of(path)
+    return replace(item, label=name, summary=f"{item.summary}  {label}" if item.summary else "")
+
+
 def _read(text: str) -> Path:
-    path = Path(text).expanduser()
     try:
+        path = archive.named(text).expanduser()
         check_recording(path)
-    except RecordingError as error:
+    except (RecordingError, UsageError) as error:
         raise ValueError(str(error)) from None
     return path

@@ -1,4 +1,4 @@
-"""Which flows run, and which host sends the next one."""
+"""The running flows, and the host that sends the next one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ccplay.state.lab_state import LabState
 
 
 def running_flows(state: LabState) -> list[str]:
-    """Return the names of the flows that run, each once however many streams it has."""
+    """Return the names of the running flows, each once."""
     running = (each.parent for each in state.flows.values() if each.running and each.kind == "flow")
     return list(dict.fromkeys(running))
 

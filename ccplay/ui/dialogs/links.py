@@ -32,7 +32,9 @@ _ETHERNET = 1500
 def link_choices(network: Network) -> list[tuple[str, str]]:
     """Return names for commands and their texts: the bottleneck, whole links, directions."""
     choices = [(BOTTLENECK, f"bottleneck ({_observed(network)})")] if network.observed else []
-    choices += [(name, f"{name}, both ways") for name in network.link_names if name != BOTTLENECK]
+    choices += [
+        (name, f"{name}, both directions") for name in network.link_names if name != BOTTLENECK
+    ]
     choices += [(link.name, f"{link.name} only") for link in network.links]
     return choices
 
@@ -51,7 +53,7 @@ def _observed(network: Network) -> str:
 
 
 class LinkDialog(Dialog):
-    """Change what a link does, or take it down; only what was edited is sent."""
+    """Change what a link does, or take it down; only edited values are sent."""
 
     DEFAULT_CSS = """
     LinkDialog LabelledRow { height: auto; }
@@ -61,7 +63,7 @@ class LinkDialog(Dialog):
     HEADING = "Link"
     START = "Input"
     VERB = "change"
-    HINT = "empty leaves as it is"
+    HINT = "empty: unchanged"
 
     def __init__(self, state: LabState, selected_flow: str | None) -> None:
         """Offer the bottleneck first."""
@@ -69,7 +71,7 @@ class LinkDialog(Dialog):
         self.link = Steps(link_choices(self.network), self.glyphs)
         self.entries = {
             name: Field(
-                each.label, "", _or_none(each), self.glyphs, optional="as it is", meaning=each.hint
+                each.label, "", _or_none(each), self.glyphs, optional="unchanged", meaning=each.hint
             )
             for name, each in _SETTINGS.items()
         }
@@ -112,7 +114,7 @@ class LinkDialog(Dialog):
     def _lack_of_marking(self) -> str:
         marker = next(iter(self.capabilities.markers), None)
         if marker is None:
-            return "this lab knows no marker: update ccplay there"
+            return "this lab does not support ECN marking: update ccplay there"
         return "" if marker.available else f"{marker.reason}: {marker.remedy}"
 
 

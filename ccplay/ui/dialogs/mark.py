@@ -1,4 +1,4 @@
-"""The dialogs that put a remark on the time axis, and that change, move or remove one."""
+"""The dialogs that put a mark on the time axis, and that change, move or remove one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KEEP, _MOVE, _REMOVE = "keep", "move", "remove"
 
 
 class MarkDialog(Dialog):
-    """Ask for a line of text; it is drawn through all three plots at one moment."""
+    """Ask for a line of text, which is drawn through all plots at one moment."""
 
     HEADING = "Mark this moment"
     VERB = "mark"
@@ -47,7 +47,7 @@ class ChangeMarkDialog(Question[AnyCommand | Entry]):
     """Ask what shall become of a mark; it answers with the mark itself to have it moved."""
 
     START = "Menu"
-    VERB = "do it"
+    VERB = "apply"
 
     def __init__(self, mark: Entry) -> None:
         """Offer to keep the mark, with another text perhaps."""
@@ -55,7 +55,7 @@ class ChangeMarkDialog(Question[AnyCommand | Entry]):
         self.HEADING = f"Mark at {format_clock(mark.t)}"
         self._mark = mark
         items = [
-            Item(_KEEP, "keep it here", "with the remark below"),
+            Item(_KEEP, "keep it here", "with the text below"),
             Item(_MOVE, "move it", "←→ to another moment, then m or enter"),
             Item(_REMOVE, "remove it"),
         ]
@@ -79,5 +79,5 @@ class ChangeMarkDialog(Question[AnyCommand | Entry]):
 
 def _remark(text: str) -> str:
     if not text.strip():
-        raise ValueError("a mark has to say something: remove it instead")
+        raise ValueError("a mark needs a text; to delete it, choose: remove it")
     return text.strip()

@@ -35,7 +35,7 @@ class PathDialog(Dialog):
     def path(self) -> tuple[str, str]:
         """Return source and destination. Raises ``ValueError`` where they are the same."""
         if self.source.value == self.sink.value:
-            raise ValueError(f"{self.source.value} can't talk to itself: choose another end")
+            raise ValueError(f"{self.source.value} can't send to itself: choose another host")
         return self.source.value, self.sink.value
 
 
@@ -63,7 +63,7 @@ class MonitorRow(LabelledRow):
 
 def _lack_of_monitoring(capabilities: Capabilities) -> str:
     if not capabilities.monitors:
-        return "this lab knows no monitors: update ccplay there"
+        return "this lab does not support monitoring: update ccplay there"
     if any(each.available for each in capabilities.monitors):
         return ""
     return f"{capabilities.monitors[0].reason}: {capabilities.monitors[0].remedy}"

@@ -1,4 +1,4 @@
-"""The dialog that saves what was done in the session as a scenario file."""
+"""The dialog that saves the session as a scenario file."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ class SaveDialog(Question[Path]):
         """Offer all of a session, or the part up to where the playhead is."""
         super().__init__()
         self.state = state
-        # What a recording is called is no title with its ending.
+        # A recording's name without its ending is the title.
         self.title_of_session = Path(title).stem if playhead.recorded else title
         self._t = playhead.t
         self._replaces: Path | None = None
         everything = (ALL, f"the whole session ({format_clock(state.now)})")
         shown = (SHOWN, f"up to the moment shown ({format_clock(self._t)})")
         parts = [everything] if _at_the_end(state, playhead) else [shown, everything]
-        # Who froze the picture wants no more; a recording was opened for all that is in it.
+        # A frozen session is saved up to that moment, a recording as a whole.
         self.part = Steps(parts[::-1] if playhead.recorded else parts, self.glyphs)
-        self.name_of_file = Field("file", proposal(), _path, self.glyphs)
+        self.name_of_file = Field("file", proposal(), path_of, self.glyphs)
         self.name_of_file.add_class("wide")
 
     def controls(self) -> Iterable[Widget]:
         """Return what to ask for: the file, then how much of the session."""
         said = (
-            "What was started and what was changed become steps of a timeline.\n"
-            "ccplay run FILE does the same again, ccplay FILE shows it live."
+            "Traffic and changes become the steps of a timeline.\n"
+            "ccplay run FILE repeats it, ccplay FILE shows it live."
         )
         return (
             Static(said, classes="detail", markup=False),
@@ -79,20 +79,21 @@ class SaveDialog(Question[Path]):
         return path
 
 
-def proposal() -> str:
+def proposal(suffix: str = ".toml") -> str:
     """Return a name for a file that tells sessions apart: ``session-20261121-064512.toml``."""
-    return f"session-{datetime.now().astimezone():%Y%m%d-%H%M%S}.toml"
+    return f"session-{datetime.now().astimezone():%Y%m%d-%H%M%S}{suffix}"
 
 
 def _at_the_end(state: LabState, playhead: Playhead) -> bool:
     return playhead.t >= state.now or (playhead.running and not playhead.recorded)
 
 
-def _path(text: str) -> Path:
+def path_of(text: str, suffix: str = ".toml") -> Path:
+    """Read the name of a file; one without a suffix gets this. Raises ``ValueError``."""
     try:
         path = Path(text).expanduser()
     except RuntimeError:
-        raise ValueError(f"{text.partition('/')[0]} is nobody here") from None
+        raise ValueError(f"{text.partition('/')[0]} is no user here") from None
     if not path.name:
         raise ValueError(f"{text} is a folder: name a file in it")
-    return path if path.suffix else path.with_name(f"{path.name}.toml")
+    return path if path.suffix else path.with_name(f"{path.name}{suffix}")

@@ -15,7 +15,7 @@ from ccplay.ui.dialogs.hosts import next_sender
 from ccplay.ui.dialogs.menu import Item, Menu, feature_items
 from ccplay.ui.dialogs.path import MonitorRow, PathDialog
 
-_ECN = (("", "as its algorithm has it"), ("yes", "asks for it: marks instead of losses"))
+_ECN = (("", "as the algorithm decides"), ("yes", "requested: marks instead of losses"))
 
 
 class FlowDialog(PathDialog):
@@ -67,7 +67,7 @@ class FlowDialog(PathDialog):
         default = self.state.hosts.get(self.source.value)
         summary = f"{default}, as {self.source.value} does by default" if default else ""
         return [
-            Item("", "default", summary or f"what {self.source.value} does by default"),
+            Item("", "default", summary or f"what {self.source.value} uses by default"),
             *feature_items(self.capabilities.congestion_controls),
         ]
 

@@ -13,9 +13,9 @@ from ccplay.ui.dialogs.path import MonitorRow, PathDialog
 
 
 class UdpDialog(PathDialog):
-    """Send UDP at a rate that heeds no congestion."""
+    """Send UDP at a rate that ignores congestion."""
 
-    HEADING = "Cross traffic by UDP"
+    HEADING = "UDP cross traffic"
     START = "Input"
     VERB = "start"
 
@@ -23,11 +23,11 @@ class UdpDialog(PathDialog):
         """Offer the path that the first flow takes too."""
         super().__init__(state, selected_flow)
         self.entries = entries(StartUdp, self.glyphs)
-        # Nothing else tells what becomes of it while it runs.
+        # Only monitoring shows its loss and delay while it runs.
         self.monitor = MonitorRow(self.capabilities, self.glyphs, wanted=True)
 
     def controls(self) -> Iterable[Widget]:
-        """Put the rate first, with the focus: the rest is right as it is, as a rule."""
+        """Put the rate first, with the focus: the defaults of the rest are usually right."""
         rate, packet, *others = self.entries.values()
         return (
             *(rate, packet),

@@ -1,4 +1,4 @@
-"""A line that is there only when something must be said: building, died, ended."""
+"""A line shown only when needed: building, died, ended."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ccplay.ui.view import View
 
 
 def rows(view: View, width: int) -> list[Row]:
-    """Return the banner; nothing where all goes its way."""
+    """Return the banner; empty in normal operation."""
     state, session = view.state, view.session
     if session.error:
         said = f" {session.error}. You can still scroll (←→), save a picture (s), quit (^q)."

@@ -1,4 +1,4 @@
-"""How wide each column of the table of what flows is: whole names come first."""
+"""Widths of the columns in the table of traffic: whole names take precedence."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 MARKS = 3
-"""Cells before the name: what is selected, the mark, the sign of what is wrong or traced."""
+"""Cells before the name: pointer, glyph, and the sign of a warning or a trace."""
 
 _WIDE = 56
-"""From this width on units are spelt out."""
+"""Width from which units are spelled out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,20 +17,20 @@ class Columns:
     """The widths of all columns, blanks between them included."""
 
     width: int
-    """Of the whole table."""
+    """Width of the whole table."""
     name: int
     cc: int
     cwnd: int
     rtt: int
     rate: int
     retr: int
-    """0 where names of algorithms need its room."""
+    """0 if names of algorithms need its room."""
     tight: bool = False
-    """Whether they need that of blanks and units, too: RTTs are in milliseconds without saying."""
+    """Whether names also need the room of blanks and units: RTTs are then plain milliseconds."""
 
     @property
     def wide(self) -> bool:
-        """Whether units are spelt out."""
+        """Whether units are spelled out."""
         return self.width >= _WIDE
 
     @property
@@ -44,16 +44,16 @@ class Columns:
         return self.width - self.indent
 
     def numbers(self, cwnd: str, rtt: str, rate: str, retr: str) -> str:
-        """Return what stands in the last columns, to the right of each."""
+        """Return the last columns, right-aligned."""
         text = f"{cwnd:>{self.cwnd}}{rtt:>{self.rtt}}{rate:>{self.rate}}"
         return text + (f"{retr:>{self.retr}}" if self.retr else "")
 
 
 def columns(width: int, names: Iterable[str], algorithms: Iterable[str]) -> Columns:
-    """Return columns in which the names of traffic and algorithms are whole, where that can be."""
+    """Return columns with whole names of traffic and algorithms, if possible."""
     wide = width >= _WIDE
     cwnd, rtt, rate, retr = (6, 8, 13, 6) if wide else (5, 6, 6, 5)
-    # Traffic may be called anything up to 16 characters.
+    # Names of traffic have up to 16 characters.
     shortest, longest = (4, 10) if wide else (3, 6)
     name = min(max([shortest, *(len(each) + 1 for each in names)]), longest)
     cc = max([10 if wide else 8, *(len(each) + 1 for each in algorithms)])
@@ -61,7 +61,7 @@ def columns(width: int, names: Iterable[str], algorithms: Iterable[str]) -> Colu
     if cc > room - retr:
         retr = 0
     if tight := cc > room:
-        # cwnd stands right of a blank, and three digits of an RTT right of another.
+        # cwnd follows a blank, and three digits of an RTT another.
         room += cwnd + rtt - 8
         cwnd = rtt = 4
     return Columns(width, name, min(cc, room - retr), cwnd, rtt, rate, retr, tight)

@@ -1,4 +1,4 @@
-"""The table of what flows: flows and downloads with their cwnd, RTT and rate, then the rest."""
+"""The table of traffic: flows and downloads with cwnd, RTT and rate, then the rest."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ccplay.ui.view import View, goodput
 from ccplay.units import format_rate, format_size
 
 WRONG = "!"
-"""After the mark of a flow that its algorithm does no good."""
+"""Sign after the glyph of a flow with a misbehaving algorithm."""
 
 _HINT = "f starts a flow, w a download, p a ping, u UDP"
 _SHORT_HINT = "f flow, w download, p ping, u UDP"
-"""What to press where nothing flows."""
+"""Hints at keys while there is no traffic."""
 
 
 def rows(view: View, width: int, height: int) -> list[Row]:
@@ -52,7 +52,7 @@ def rows(view: View, width: int, height: int) -> list[Row]:
 
 
 def _columns(view: View, width: int) -> Columns:
-    """Return the columns for what is in the table now."""
+    """Return the columns for the current rows."""
     flows = view.listed()
     ghosts = [flow for flow, _ in view.ghosts()]
     names = [each.name for each in (*flows, *ghosts, *view.others())]
@@ -62,7 +62,7 @@ def _columns(view: View, width: int) -> Columns:
 
 
 def _head(view: View, cells: Columns) -> list[Run]:
-    """Return the title of each column; the first begins above the marks."""
+    """Return the title of each column; the first begins above the glyphs."""
     numbers = cells.numbers("cwnd", "rtt", "goodput" if cells.wide else "rate", "retr")
     text = f" {'flow':<{cells.indent - 1}}{'cc':<{cells.cc}}{numbers}"
     return [(text, view.ink("muted"))]
@@ -78,7 +78,7 @@ def _flow(view: View, flow: Flow, cells: Columns) -> list[Run]:
     bad = view.ink("bad") if flow.wrong_at(view.t) else ""
     row: list[Run] = [
         (view.glyphs.chosen if chosen else " ", f"bold {view.ink('cursor')}"),
-        (view.flow_mark(flow.name), f"bold {own}"),
+        (view.flow_glyph(flow.name), f"bold {own}"),
         (WRONG if bad else _traced(view, flow), f"bold {bad or own}"),
         (fit(flow.name, cells.name, ellipsis), f"{bold}{own}"),
     ]
@@ -93,7 +93,7 @@ def _flow(view: View, flow: Flow, cells: Columns) -> list[Run]:
 
 
 def _account(flow: Flow, width: int) -> str:
-    """Say how a flow ended, and what was monitored where there is room."""
+    """Return how a flow ended, and its monitored delay if there is room."""
     if flow.error:
         return flow.error
     sent, late = format_size(flow.bytes), one_way(flow.monitored)
@@ -101,12 +101,12 @@ def _account(flow: Flow, width: int) -> str:
 
 
 def _traced(view: View, flow: Flow) -> str:
-    """Return what says that the flow is traced."""
+    """Return the sign of a traced flow."""
     return view.glyphs.traced if flow.trace is not None and flow.trace.covers(view.t) else " "
 
 
 def _wrong(view: View, flow: Flow, cells: Columns) -> list[list[Run]]:
-    """Return a line with what the flow's algorithm does wrong, none where all is well."""
+    """Return a line with the misbehaviour of the flow's algorithm, or none."""
     if not (wrong := flow.wrong_at(view.t)):
         return []
     said = fit(f"{WRONG} {wrong}", cells.rest, view.glyphs.ellipsis)
@@ -114,7 +114,7 @@ def _wrong(view: View, flow: Flow, cells: Columns) -> list[list[Run]]:
 
 
 def _own(view: View, flow: Flow, cells: Columns) -> list[list[Run]]:
-    """Return lines with what the flow's algorithm says of itself, as many as it takes."""
+    """Return lines with the variables of the flow's algorithm."""
     lines: list[str] = []
     for name, series in flow.own.items():
         if (value := series.at(view.tick)) is None:
@@ -129,12 +129,12 @@ def _own(view: View, flow: Flow, cells: Columns) -> list[list[Run]]:
 
 
 def _ghost(view: View, flow: Flow, tick: int, cells: Columns) -> list[Run]:
-    """Return what an earlier run had at this moment, below what there is now."""
+    """Return the row of an earlier run at this moment, shown below the present one."""
     ellipsis = view.glyphs.ellipsis
     ink = ghost_plots.flow_ink(view, flow.name)
     name = ghost_plots.flow_cc(view, flow) or flow.kind
     return [
-        (f"{view.glyphs.ghost}{ghost_plots.flow_mark(view, flow.name)} ", ink),
+        (f"{view.glyphs.ghost}{ghost_plots.flow_glyph(view, flow.name)} ", ink),
         (fit(flow.name, cells.name, ellipsis), ink),
         (f"{fit(name, cells.cc - 1, ellipsis)} ", view.ink("muted")),
         (view.glyphs.translate(_values(flow, tick, cells)), view.ink("muted")),
@@ -177,7 +177,7 @@ def _download(view: View, flow: Flow, width: int, ink: str) -> list[Run]:
 
 
 def _whole(value: float | None, width: int) -> str:
-    """Write a count; of one that is too long, its first digits."""
+    """Write a count; a long one is abbreviated."""
     if value is None:
         return "–"
     return number if len(number := f"{value:.0f}") <= width else short(value)

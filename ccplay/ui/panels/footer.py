@@ -1,4 +1,4 @@
-"""The last line: the keys, as many as fit, the most needed first."""
+"""The last line: as many keys as fit, the most needed first."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ LIVE = (
     ("+-", "zoom"),
     ("g", "ghost"),
     ("m", "mark"),
+    ("z", "undo"),
     ("h", "trace"),
     ("n", "short flows"),
     ("b", "way back"),
@@ -41,23 +42,23 @@ PAST = (
     ("^q", "quit"),
     ("v", "values"),
 )
-"""Keys where there is nothing to command."""
+"""Keys of a recording."""
 
 _NARROW = 100
-"""Below this width keys of a live session stand closer, or not all that start traffic would fit."""
+"""Width below which keys of a live session are closer, so that all keys for traffic fit."""
 
 _SHORT = {"congestion": "cc"}
-"""There, as at the head of the table."""
+"""Short names there, as at the head of the table."""
 
 
 def rows(view: View, width: int) -> list[Row]:
-    """Return the footer; the way to all other keys is always there."""
+    """Return the footer; the key for help is always in it."""
     close = view.session.live and width < _NARROW
     last = _item(view, "?", "help", close=close)
     row: list[Run] = []
     for key, word in LIVE if view.session.live else PAST:
         going = word in ("freeze", "pause") and not view.playhead.running
-        item = _item(view, key, "go on" if going else word, close=close)
+        item = _item(view, key, "resume" if going else word, close=close)
         if length(row) + length(item) + length(last) <= width:
             row += item
     return [[*row, *last]]

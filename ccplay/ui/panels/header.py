@@ -1,4 +1,4 @@
-"""The first line: what runs, how it is set, where in time we are, and whether to trust it."""
+"""The first line: the session, its network, the moment shown, and its health."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ccplay.ui.view import View
 from ccplay.units import format_clock, format_rate, format_time_us
 
 _LATE_US = 2_000
-"""A delay line that is later than this at p99 shows in an RTT of tens of milliseconds."""
+"""Microseconds; a delay line later than this at p99 affects an RTT of tens of milliseconds."""
 
 _STEAL = 0.05
 
@@ -38,7 +38,7 @@ def _setup(view: View) -> str:
 
 
 def describe_setting(change: LinkChanged) -> list[str]:
-    """Say rate, delay and queue of a link in short words."""
+    """Return rate, delay and queue of a link in short words."""
     setting = change.setting
     words = []
     if setting.rate:
@@ -88,7 +88,7 @@ def _health(view: View) -> list[Run]:
 
 
 def trouble(health: Health) -> list[str]:
-    """Say in words what keeps this second's figures from being trusted."""
+    """Return in words why this second's values can't be trusted."""
     words = []
     if health.missed:
         words.append(f"{health.missed} of {health.ticks + health.missed} sweeps missed")

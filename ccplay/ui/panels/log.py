@@ -1,4 +1,4 @@
-"""The event log: what was done and what went wrong, the newest line last."""
+"""The event log: commands, events and errors, the newest line last."""
 
 from __future__ import annotations
 

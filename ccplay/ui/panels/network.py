@@ -1,4 +1,4 @@
-"""The network around the link that is shown: the hosts on both sides, and the queue between.
+"""The network around the shown link: the hosts on both sides, and the queue between them.
 
 ::
 
@@ -23,11 +23,11 @@ _NARROW = 50
 """Below this width hosts and arrows are drawn with fewer cells."""
 
 _LEAST_HEIGHT = 7
-"""Rows of the panel where the terminal has room for them."""
+"""Rows of the panel if the terminal has room."""
 
 
 def _host_width(width: int) -> int:
-    """Return the cells for a host's name and the marks of its flows."""
+    """Return the cells for a host's name and the glyphs of its flows."""
     return 9 if width >= _NARROW else 7
 
 
@@ -72,7 +72,7 @@ def height(view: View) -> int:
 
 
 def _sides(network: Network, near: str, far: str) -> tuple[list[str], list[str]]:
-    """Return the hosts that are nearer to ``near`` than to ``far``, and all others."""
+    """Return the hosts nearer to ``near`` than to ``far``, and all others."""
     behind = [host for host in network.hosts if network.hops(host, near) < network.hops(host, far)]
     return behind, [host for host in network.hosts if host not in behind]
 
@@ -130,9 +130,9 @@ def _branch(view: View, line: int, ends: tuple[int, int, int], host: bool, right
 
 
 def _host(view: View, name: str, width: int, *, right: bool) -> list[Run]:
-    """Return a host's name and the marks of what it sends or receives, as many as fit."""
+    """Return a host's name and the glyphs of its traffic, as many as fit."""
     marks: list[Run] = [
-        (view.flow_mark(flow.name), f"bold {view.flow_ink(flow.name)}")
+        (view.flow_glyph(flow.name), f"bold {view.flow_ink(flow.name)}")
         for flow in view.running()
         if name in (flow.src, flow.dst)
     ]
@@ -148,14 +148,14 @@ def _host(view: View, name: str, width: int, *, right: bool) -> list[Run]:
 
 
 def _around(network: Network, link: Link) -> tuple[str, str, bool]:
-    """Return the ends of a link, the one nearer to the first sender first, and if it leads back."""
+    """Return a link's ends, the nearer to the first sender first, and whether it leads back."""
     first = network.senders[0]
     back = network.hops(first, link.src) > network.hops(first, link.dst)
     return (link.dst, link.src, back) if back else (link.src, link.dst, back)
 
 
 def _middle(view: View, ends: tuple[str, str], width: int, *, back: bool) -> list[list[Run]]:
-    """Return the ends of the shown link with its queue between them; below, its setting."""
+    """Return the ends of the shown link with the queue between them, and below its setting."""
     near, far = ends
     glyphs = view.glyphs
     wire = glyphs.bottleneck * 2 if width >= 30 else ""

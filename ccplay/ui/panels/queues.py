@@ -58,7 +58,7 @@ def _title(view: View, running: list[Flow], width: int) -> Row:
         return [(fit(" queues, fullest first", width), view.ink("muted"))]
     arrow = view.glyphs.translate(" → ")
     text = arrow.join(nodes_of(path)) or "no path: down"
-    mark = (f" {view.flow_mark(flow.name)} ", f"bold {view.flow_ink(flow.name)}")
+    mark = (f" {view.flow_glyph(flow.name)} ", f"bold {view.flow_ink(flow.name)}")
     return [mark, (fit(text, width - 3, view.glyphs.ellipsis), view.ink("text"))]
 
 
@@ -74,7 +74,7 @@ def _row(
     shown = link == view.link
     ink = f"bold {view.ink('text')}" if shown else view.ink("text")
     marks: list[Run] = [
-        (view.flow_mark(each.name), f"bold {view.flow_ink(each.name)}") for each in flows[:_MARKS]
+        (view.flow_glyph(each.name), f"bold {view.flow_ink(each.name)}") for each in flows[:_MARKS]
     ]
     if len(flows) > _MARKS:
         marks[-1] = (view.glyphs.ellipsis, view.ink("muted"))

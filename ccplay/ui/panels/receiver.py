@@ -11,14 +11,15 @@ _CLOCK = 8
 """Cells of the first column."""
 
 _LEAST, _MOST = 5, 26
-"""Cells of a flow's column: nothing can be read in a narrower one, and a wider one parts a line."""
+"""Least and most cells of a flow's column: a narrower one is unreadable, a wider one pulls rows
+apart."""
 
 _RATES = ((23, 12), (18, 6), (0, 0))
-"""So wide a column has so many cells for the rate: with its unit, without, or none."""
+"""Cells for the rate by width of the column: with its unit, without, or none."""
 
 
 def rows(view: View, width: int, height: int) -> list[Row]:
-    """Return the head and the last seconds up to the moment shown, the checkpoint among them."""
+    """Return the head and the last seconds up to the moment shown, with the checkpoint."""
     table = Receiver(view.state, view.t)
     if not table.flows:
         head: list[Run] = [("receiver", f"bold {view.ink('text')}")]
@@ -27,7 +28,7 @@ def rows(view: View, width: int, height: int) -> list[Row]:
     column = min(max(room // len(table.flows), _LEAST), _MOST)
     names = table.flows[: room // column]
     finish = table.checkpoint()
-    # The checkpoint stays in sight: at its place, or above the seconds that followed it.
+    # The checkpoint stays visible: at its place, or above the seconds after it.
     seconds = table.rows(most=height - 1 - (finish is not None))
     lines = [(float(each.elapsed_s), _second(view, names, each, column)) for each in seconds]
     if finish is not None:
@@ -42,7 +43,7 @@ def _head(view: View, table: Receiver, names: tuple[str, ...], column: int) -> l
     row: list[Run] = [(fit(title, _CLOCK), f"bold {view.ink('text')}")]
     rate = _rate_cells(column)
     for name in names:
-        words = f"{view.flow_mark(name)} {name}"
+        words = f"{view.flow_glyph(name)} {name}"
         if rate:
             words += f" {view.state.cc_at(view.state.flows[name], view.t)}"
         cell = column - rate
@@ -79,7 +80,7 @@ def _finish(
 
 
 def _in_words(finish: Checkpoint, width: int) -> str:
-    """Say the checkpoint, with the bytes where there is room."""
+    """Return the checkpoint, with the bytes if there is room."""
     said = f" flow {finish.first} done"
     if finish.ratio is None:
         return said
@@ -93,7 +94,7 @@ def _rate_cells(column: int) -> int:
 
 
 def _amount(amount: int | None, cell: int) -> str:
-    """Write a number of bytes as exactly as a cell has room for, with a gap before it."""
+    """Write a number of bytes as exactly as fits, with a gap before it."""
     if amount is None:
         return "-".rjust(cell)
     power = 3 if amount >= 999_500_000 else 2 if amount >= 999_500 else 1
@@ -104,5 +105,5 @@ def _amount(amount: int | None, cell: int) -> str:
 
 
 def _three(value: float) -> str:
-    """Write three digits, always as many: a column of numbers must not flicker."""
+    """Write exactly three digits, so that a column of numbers does not flicker."""
     return f"{value:.{2 if value < 9.995 else 1 if value < 99.95 else 0}f}"

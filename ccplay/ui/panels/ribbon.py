@@ -14,7 +14,7 @@ from ccplay.ui.plots.canvas import GUTTER
 from ccplay.ui.view import View
 
 _HOLD = 3.5
-"""So many intervals a sample stands for, as in the plots."""
+"""Sampling intervals that a sample stands for, as in the plots."""
 
 _SHORT = ("opn", "dis", "cwr", "rec", "loss")
 
@@ -30,7 +30,7 @@ def title(view: View, width: int) -> list[Run]:
 
 
 class Ribbon:
-    """Remembers the columns that are over: a live ribbon costs one column a frame."""
+    """Caches complete columns: a live ribbon costs one column a frame."""
 
     def __init__(self) -> None:
         self._page: tuple[float, float, int] | None = None
@@ -38,7 +38,7 @@ class Ribbon:
         self._known: dict[str, list[int | None]] = {}
 
     def rows(self, view: View, width: int, height: int) -> list[Row]:
-        """Return the legend and one row a flow: the worst state within each column."""
+        """Return the legend and a row for each flow: the worst state in each column."""
         head = view.playhead
         columns = max(width - GUTTER - 1, 1)
         page = (head.left, head.width, columns)
@@ -47,24 +47,24 @@ class Ribbon:
             self._known.clear()
         self._until = head.until
         if view.unread:
-            # What these columns lack may yet be read.
+            # Values missing in these columns may yet be read.
             self._page = None
         flows = [
             each
             for each in view.state.flows.values()
             if each.started < head.until and (each.ended is None or each.ended > head.left)
         ]
-        # The selected flow is never among those that don't fit.
+        # The selected flow always fits.
         flows.sort(key=lambda flow: (flow.name != view.selected, view.number(flow.name)))
         flows = sorted(flows[: height - 1], key=lambda flow: view.number(flow.name))
         return [title(view, width), *(self._row(view, flow, columns) for flow in flows)]
 
     def _row(self, view: View, flow: Flow, columns: int) -> list[Run]:
         known = self._known.setdefault(flow.name, [])
-        # The last column was not over when it was looked at.
+        # The last column was not complete when it was drawn.
         del known[-1:]
         known += states(view, flow, columns, len(known))
-        label = f"{view.flow_mark(flow.name)}{flow.name}"
+        label = f"{view.flow_glyph(flow.name)}{flow.name}"
         row: list[Run] = [(f"{fit(label, GUTTER - 1)} ", f"bold {view.flow_ink(flow.name)}")]
         for state in known:
             if state is None:
@@ -90,7 +90,7 @@ def states(view: View, flow: Flow, columns: int, first: int = 0) -> list[int | N
 
 
 def _before(series: Series, tick: int, edge: float, interval: float) -> tuple[float, float] | None:
-    """Return the sample before a column that is too narrow to have one of its own."""
+    """Return the sample before a column that is too narrow to contain one."""
     last = tick - 1
     if (
         not series.first <= last < series.end
@@ -101,13 +101,13 @@ def _before(series: Series, tick: int, edge: float, interval: float) -> tuple[fl
 
 
 def _traced(trace: Trace, edges: Sequence[float], worst: list[int | None]) -> list[int | None]:
-    """Return the states as they were traced, by the moments of their changes, where they were."""
+    """Return the traced states at the moments of their changes, if traced."""
     series = trace.ca_state
     ticks = [series.timeline.at_or_after(edge) for edge in edges]
     states = list(worst)
     for at, (start, end) in enumerate(pairwise(ticks)):
         if start > series.timeline.first and trace.covers(edges[at + 1]):
-            # What held at the column's left edge, and what came within it.
+            # The state at the column's left edge, and changes within it.
             found = series.extremes(start - 1, end)
             states[at] = states[at] if found is None else min(int(found[1]), 4)
         elif (found := series.extremes(start, end)) is not None:

@@ -22,20 +22,20 @@ class Band(Horizontal):
     def __init__(self, *, id: str) -> None:  # noqa: A002
         super().__init__(id=id)
         self.chosen: tuple[str, ...] = DEFAULT
-        """Names from left to right; what has no room at the right is not shown."""
+        """Names from left to right; plots without room at the right are not shown."""
         self._room = len(DEFAULT)
         self._screen_width = 0
-        # One that was taken away is only hidden: it may come back at once.
+        # A removed plot is only hidden, so that it can return quickly.
         self._canvases = {name: Canvas(id=name) for name in DEFAULT}
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The names of those that have room."""
+        """The names of the plots that have room."""
         return self.chosen[: self._room]
 
     @property
     def columns(self) -> int:
-        """How many cells of time the first plot has."""
+        """Cells of the time axis of the first plot."""
         return self._canvases[self.chosen[0]].columns
 
     def compose(self) -> ComposeResult:
@@ -43,7 +43,7 @@ class Band(Horizontal):
         yield from self._canvases.values()
 
     def lay_out(self, width: int) -> None:
-        """Share a screen of ``width`` cells evenly."""
+        """Divide a screen of ``width`` cells evenly."""
         self._screen_width, self._room = width, room(width)
         shown = self.shown
         each = width // len(shown)
@@ -53,10 +53,10 @@ class Band(Horizontal):
             canvas.styles.width = width - each * (len(shown) - 1) if last else each
 
     def toggle(self, name: str) -> None:
-        """Show a plot, in place of the last where there is no room for one more, or hide it."""
+        """Show a plot, replacing the last if there is no room, or hide it."""
         self.chosen = toggled(self.chosen, name, self._room)
         if name not in self._canvases:
-            # What algorithms call their values is theirs.
+            # Names of variables belong to their algorithms.
             canvas = Canvas(id=name if name in PANES else f"own-{name}")
             self._canvases[name] = canvas
             self.mount(canvas)
@@ -77,14 +77,14 @@ class Band(Horizontal):
             canvas.title(*title_row(plot_at(view, name), view, canvas.width - 2))
 
     def offers(self, view: View) -> Iterator[tuple[str, str, Callable[[], object]]]:
-        """Yield what the palette offers for each plot: a text, its meaning, and what it runs."""
+        """Yield the palette's entries for each plot: text, meaning, and function."""
         own = [name for name in own_values.choices(view) if name is not None]
         for name in dict.fromkeys([*PANES, *own, *self.shown]):
             plot = PANES.get(name) or own_values.pane(view, name)
             if name in self.shown:
-                what = "take it away"
+                what = "remove it"
             elif len(self.shown) < self._room:
-                what = "beside the others"
+                what = "next to the others"
             else:
                 what = f"in place of {plot_at(view, self.shown[-1]).title}"
             yield f"plot: {plot.title}", f"{what}: {plot.help}", partial(self.toggle, name)

@@ -26,10 +26,10 @@ GUTTER = 5
 """Cells left of the plot's area: labels of four and the axis."""
 
 _LANES = 12
-"""A trace shows its mark every so many columns."""
+"""Columns between two glyphs of a trace."""
 
 _SHORT = 8
-"""The mark of an earlier run is this many times as short as one of now."""
+"""Factor by which marks of an earlier run are shorter."""
 
 _BITS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))
 """Of a braille cell, by column, from the bottom up."""
@@ -60,7 +60,7 @@ class Canvas(Sheet):
         return max(self.height - 2, 1)
 
     def blank(self, width: int, height: int) -> None:
-        """Forget all that was drawn."""
+        """Discard everything drawn."""
         super().blank(width, height)
         self.picture = None
         self.scale = Scale()
@@ -160,7 +160,7 @@ class Canvas(Sheet):
         across = self._across
         slot = picture.width / self.columns / across
         edges = [picture.left + slot * i for i in range(first * across, (last + 1) * across + 1)]
-        # What lies ahead is empty: a value stands only until it is known to have changed.
+        # Columns ahead are empty: a value holds only until it is known to have changed.
         known = [edge for edge in edges if edge < picture.until]
         known += [picture.until + 1e-6] * (len(known) < len(edges))
         spans = [trace.spans(edges if trace.lasting else known) for trace in picture.traces]

@@ -34,7 +34,7 @@ class Column:
         self.lines.add(line)
 
     def sign(self, line: int, sign: str, ink: str) -> None:
-        """Put a character in place of what was there."""
+        """Replace a cell by a character."""
         self._bits[line] = 0
         self._signs[line] = sign
         self._inks[line] = ink

@@ -1,4 +1,4 @@
-"""What a ghost shows in the plots and their titles: its traces, shifted, and its values."""
+"""A ghost in the plots and their titles: its shifted traces, and its values."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def flow_ink(view: View, name: str) -> str:
     return view.look.faded(flows[flow_number(view, name) % len(flows)])
 
 
-def flow_mark(view: View, name: str) -> str:
-    """Return the mark of a flow of the ghost."""
+def flow_glyph(view: View, name: str) -> str:
+    """Return the glyph of a flow of the ghost."""
     return view.glyphs.ghost_mark(flow_number(view, name))
 
 
 def flow_number(view: View, name: str) -> int:
-    """Return the place of a flow of the ghost: that of its namesake, or its own."""
+    """Return the number of a flow of the ghost: that of its namesake, or its own."""
     if name in view.state.flows or view.ghost is None:
         return view.number(name)
     return view.ghost.state.places[name]
@@ -54,7 +54,7 @@ def flow_traces(
         pen = Pen(
             flow_ink(view, flow.name),
             "sparse",
-            mark=flow_mark(view, flow.name),
+            mark=flow_glyph(view, flow.name),
             lane=(flow_number(view, flow.name) * 5 + 2) % 12,
             ascii=view.glyphs.ghost,
             under=True,
@@ -65,7 +65,7 @@ def flow_traces(
 
 
 def variables(view: View) -> dict[str, list[Series]]:
-    """Return what algorithms tell in the ghost within the window, the selected flow's first."""
+    """Return the ghost's variables within the window, the selected flow's first."""
     ghost, shift = view.ghost, view.shift
     found: dict[str, list[Series]] = {}
     if ghost is None or shift is None:
@@ -121,7 +121,7 @@ def values(
     runs, t = [], view.t - (view.shift or 0.0)
     for flow, _ in sorted(view.ghosts(), key=lambda pair: pair[0].name != view.selected):
         if (number := value(flow, t)) is not None:
-            sign = view.glyphs.ghost + flow_mark(view, flow.name)
+            sign = view.glyphs.ghost + flow_glyph(view, flow.name)
             runs.append((f" {sign} {write(number)}", view.ink("muted")))
     return runs
 
@@ -138,7 +138,7 @@ def queue_value(view: View, field: str) -> float | None:
 
 
 def legend(view: View, width: int) -> list[Run]:
-    """Say whose ghost it is; nothing where there is none."""
+    """Return the name of the ghost; empty without one."""
     sample = view.glyphs.ghost * 3
     if view.reading:
         return [(f"  {sample} reading {view.reading}", view.ink("muted"))]

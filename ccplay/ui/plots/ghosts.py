@@ -1,4 +1,4 @@
-"""Ghosts: an earlier run, or an earlier part of this one, to lie under what is shown."""
+"""Ghosts: an earlier run, or an earlier part of this one, drawn under the session."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 from ccplay.errors import RecordingError
 from ccplay.model.commands import ChangeMark, Mark, RemoveMark
 from ccplay.model.events import Applied
+from ccplay.session.recordings import glance
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
 from ccplay.stream.sources import recorded_events
-from ccplay.ui.recordings import glance
 from ccplay.units import format_clock
 
 _FLOW = "start-flow"
@@ -25,23 +25,23 @@ _SAME_S = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Ghost:
-    """What is laid under a session, and where on its time axis."""
+    """A ghost, and its place on the session's time axis."""
 
     state: LabState
     name: str
-    """What the screen calls it: the file's name, as a rule."""
+    """Its name on the screen, usually the file's."""
     first: float
-    """The moment of its own that is laid on the session; nothing before is shown."""
+    """Its first moment that is shown, which is aligned with the session."""
     last: float = math.inf
-    """Nothing of it after this moment of its own is shown."""
+    """Its last moment that is shown."""
     waits_since: float | None = None
-    """Where None, ``first`` is laid on the moment at which the session's network stood; else on
-    the session's first action after this moment, for which the ghost waits unseen."""
+    """If None, ``first`` is aligned with the moment at which the session's network was ready; else
+    with the session's first action after this moment, for which the ghost waits unseen."""
     repeats: str = ""
-    """What kind of action that has to be, such as ``start-flow``; empty for any."""
+    """Kind of that action, such as ``start-flow``; empty for any."""
 
     def shift(self, state: LabState) -> float | None:
-        """Return by how many seconds it is moved to lie on a session, None while it waits."""
+        """Return the seconds by which it is shifted on a session; None while it waits."""
         if self.waits_since is None:
             return None if state.ready_at is None else state.ready_at - self.first
         action = next_action(state, self.waits_since, self.repeats)
@@ -49,14 +49,14 @@ class Ghost:
 
 
 def of_run(state: LabState, name: str) -> Ghost:
-    """Return a whole run as a ghost: both networks stand at the same moment."""
+    """Return a whole run as a ghost: both networks are ready at the same moment."""
     return Ghost(state, name, first=state.ready_at or 0.0)
 
 
 def of_session(state: LabState, first: float, *, waits_since: float) -> Ghost:
-    """Return what a session showed from ``first`` until now as its own ghost.
+    """Return a session's past from ``first`` until now as its own ghost.
 
-    Where something was done at ``first``, it waits until the same kind of thing is done again.
+    If there was an action at ``first``, the ghost waits for the next action of its kind.
     """
     action = next_action(state, first - 2 * _SAME_S)
     repeats = kind_of(action) if action is not None and action.t - first < _SAME_S else ""
@@ -65,7 +65,7 @@ def of_session(state: LabState, first: float, *, waits_since: float) -> Ghost:
 
 
 def next_action(state: LabState, t: float, kind: str = "") -> Applied | None:
-    """Return what was first done after ``t``, of any kind or of one; remarks are no actions."""
+    """Return the first action after ``t``, of any kind or of one; marks are not actions."""
     done = state.applied
     for at in range(bisect_right(done, t + _SAME_S, key=lambda each: each.t), len(done)):
         found = kind_of(done[at])
@@ -75,25 +75,25 @@ def next_action(state: LabState, t: float, kind: str = "") -> Applied | None:
 
 
 def kind_of(action: Applied) -> str:
-    """Return what was done in a word, as scenarios have it: ``start-flow``."""
+    """Return the kind of an action as in scenarios: ``start-flow``."""
     return str(action.command.__struct_config__.tag)
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which ghost somebody wants. None at all is ``Choice()``."""
+    """The choice of a ghost; ``Choice()`` is none."""
 
     path: Path | None = None
     """A recording."""
     moment: float | None = None
     """Or the session itself, from this moment on."""
     waits_since: float | None = None
-    """Let it begin with the session's next action after this moment. Where None, lay a
-    recording so that both networks stand at once."""
+    """If given, the ghost begins with the session's next action after this moment; if None, a
+    recording is aligned so that both networks are ready at once."""
 
 
 class Ghosts:
-    """Holds the ghost of a session, and reads those that are in files beside the drawing."""
+    """Holds the ghost of a session, and reads ghosts from files in the background."""
 
     def __init__(self, state: LabState) -> None:
         self.shown: Ghost | None = None
@@ -103,11 +103,11 @@ class Ghosts:
 
     @property
     def reading(self) -> str:
-        """What is being read, and how far; empty where nothing is."""
+        """The ghost being read, and its progress; empty if none is."""
         return str(self._reading or "")
 
     async def choose(self, choice: Choice) -> None:
-        """Show another ghost, or none. Raises ``RecordingError`` and keeps the one there is."""
+        """Show another ghost, or none. Raises ``RecordingError`` and then keeps the present one."""
         if choice.path is not None:
             self.shown = await self._read(choice.path, choice.waits_since)
         elif choice.moment is not None and choice.waits_since is not None:
@@ -120,7 +120,7 @@ class Ghosts:
         try:
             await asyncio.to_thread(reading.read)
         finally:
-            # A worker that is cancelled leaves its thread behind, which must not go on.
+            # A cancelled worker leaves its thread behind, which must not continue.
             reading.wanted = False
             if self._reading is reading:
                 self._reading = None
@@ -129,7 +129,9 @@ class Ghosts:
             return of_run(reading.state, name)
         action = next_action(reading.state, -math.inf, _FLOW)
         if action is None:
-            raise RecordingError(f"{name}: no flow was started in it, there is nothing to line up")
+            raise RecordingError(
+                f"{name}: no flow was started in it, so there is nothing to line up"
+            )
         return Ghost(reading.state, name, action.t, waits_since=waits_since, repeats=_FLOW)
 
 
@@ -152,6 +154,6 @@ class _Reading:
                 return
 
     def __str__(self) -> str:
-        """Say what is read, and how far."""
+        """Return what is being read, and its progress."""
         name = wire.printable(self._path.name)
         return f"{name} {self.state.now / self._seconds:.0%}" if self._seconds else name

@@ -27,7 +27,7 @@ def shown(view: View) -> str | None:
 
 
 def choices(view: View) -> list[str | None]:
-    """Return what there is to choose from: RTT, then what algorithms and disciplines report.
+    """Return the choices: RTT, then the variables that algorithms and disciplines report.
 
     The selected flow's come first, then the shown queue's, then what only the ghost has.
     """
@@ -43,7 +43,7 @@ def choices(view: View) -> list[str | None]:
 
 
 def silence(view: View) -> str:
-    """Say why there is nothing to choose, and what to do."""
+    """Return why there is nothing to choose, and what to do."""
     flow = view.state.flows.get(view.selected or "")
     if flow is None:
         return "no flow is selected"
@@ -51,8 +51,8 @@ def silence(view: View) -> str:
     hello = view.state.hello
     offered = hello.capabilities.congestion_controls if hello else []
     if any(each.name == cc + BPF and each.available for each in offered):
-        return f"{cc} of the kernel tells no values of its own; {cc}{BPF} does"
-    return f"{cc or flow.kind} tells no values of its own"
+        return f"the kernel's {cc} reports no variables; {cc}{BPF} does"
+    return f"{cc or flow.kind} reports no variables"
 
 
 def _tellers(view: View, name: str) -> list[Series]:

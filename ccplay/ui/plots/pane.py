@@ -186,7 +186,7 @@ class Pane:
         )
 
     def _hint(self, view: View) -> tuple[str, ...]:
-        """Say what to do where there is nothing to see."""
+        """Return a hint if there is nothing to see."""
         busy = view.session.error or view.state.phase in ("starting", "building")
         if self.plot.missing is None or busy:
             return ()

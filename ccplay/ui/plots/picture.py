@@ -1,4 +1,4 @@
-"""What a canvas shows at one moment: traces over a window of time, marks and colours."""
+"""The content of a canvas at one moment: traces over a window of time, marks and colours."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ccplay.ui.plots.traces import CountTrace, Trace
 
 @dataclass(frozen=True, slots=True)
 class Inks:
-    """The colours of what is not a trace."""
+    """Colours of axes and marks."""
 
     axis: str = ""
     grid: str = ""
@@ -37,7 +37,7 @@ class Picture:
     marks: tuple[float, ...] = ()
     """Moments at which a command took effect."""
     ghost_marks: tuple[float, ...] = ()
-    """The same in an earlier run that lies under this one."""
+    """Moments of commands in the ghost."""
     cursor: float | None = None
     hint: tuple[str, ...] = ()
     """Shown in the middle."""
@@ -47,7 +47,7 @@ class Picture:
     inks: Inks = field(default_factory=Inks)
 
     def same_page(self, other: Picture | None) -> bool:
-        """Say whether what ``other`` drew still stands, but for its newest columns."""
+        """Return whether the drawing of ``other`` remains valid, except its newest columns."""
         return (
             other is not None
             and (self.left, self.width, self.hint) == (other.left, other.width, other.hint)

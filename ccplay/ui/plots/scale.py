@@ -8,7 +8,7 @@ from ccplay.units import format_clock
 
 _HEADROOM = 1.04
 _SHRINK = 0.55
-"""Below this share of the axis the values must fall before it shrinks: it shall not jump about."""
+"""Share of the axis below which values must fall before it shrinks, so that it does not jump."""
 
 _TIME_STEPS = (
     0.01,
@@ -35,7 +35,7 @@ _TIME_STEPS = (
 
 
 class Scale:
-    """A value axis that grows at once and shrinks with reluctance."""
+    """A value axis that grows immediately and shrinks with hysteresis."""
 
     def __init__(self, least: float = 1.0) -> None:
         self.least = least
@@ -44,7 +44,7 @@ class Scale:
         self.step = 1.0
 
     def fit(self, peak: float, labels: int) -> bool:
-        """Make room for ``peak`` with at most ``labels`` steps; say whether the axis changed."""
+        """Make room for ``peak`` with at most ``labels`` steps; return whether the axis changed."""
         step, top = _round_axis(max(peak * _HEADROOM, self.least), max(labels, 1))
         steps = round(self.top / self.step)
         if (
@@ -86,7 +86,7 @@ def moment(seconds: float) -> str:
 
 
 def whole(value: float) -> str:
-    """Write a value without a fraction; one that nobody can read at a glance, short."""
+    """Write a value without a fraction; a long one is abbreviated."""
     return f"{value:.0f}" if value < 1e7 else short(value)
 
 

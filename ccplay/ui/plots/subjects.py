@@ -82,9 +82,9 @@ def flow_pen(view: View, name: str) -> Pen:
     """Return how a flow is drawn."""
     return Pen(
         view.flow_ink(name),
-        mark=view.flow_mark(name),
+        mark=view.flow_glyph(name),
         lane=view.number(name) * 5 % _LANES,
-        ascii=view.flow_mark(name),
+        ascii=view.flow_glyph(name),
     )
 
 
@@ -125,7 +125,7 @@ def _flow_runs(view: View, variable: Variable, factor: float) -> list[Run]:
     runs: list[Run] = []
     for flow, value in flow_values(view, variable):
         bold = "bold " if flow.name == view.selected else ""
-        text = f" {view.flow_mark(flow.name)} {write(variable, value * factor)}"
+        text = f" {view.flow_glyph(flow.name)} {write(variable, value * factor)}"
         runs.append((text, bold + view.flow_ink(flow.name)))
     return runs
 

@@ -1,4 +1,4 @@
-"""The plots that there are, in the order of choice, and which of them the screen shows."""
+"""All plots, in the order of choice, and those that the screen shows."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ DEFAULT = ("cwnd", "queue", "rtt")
 """Shown from the beginning, from left to right."""
 
 LEAST_WIDTH = 26
-"""Cells that a plot needs for its axis and the numbers in its title."""
+"""Cells that a plot needs for its axis and its title."""
 
 
 def plot_at(view: View, name: str) -> Pane:
-    """Return what the place of a plot shows: in the place of RTT a chosen value of algorithms."""
+    """Return the plot at a place: in place of RTT a chosen variable."""
     if name == RTT.name and (own := own_values.shown(view)) is not None:
         return own_values.pane(view, own)
     return PANES[name] if name in PANES else own_values.pane(view, name)
@@ -30,9 +30,9 @@ def room(width: int) -> int:
 
 
 def toggled(chosen: tuple[str, ...], name: str, room: int) -> tuple[str, ...]:
-    """Return the plots shown after one was chosen: taken away where it is there, else put last.
+    """Return the plots shown after a choice: removed if shown, otherwise added last.
 
-    Where there is no room for one more it replaces the last. The only plot stays.
+    Without room it replaces the last one. The only plot stays.
     """
     shown = chosen[:room]
     if name in shown:

@@ -14,14 +14,14 @@ _WIDE = 36
 
 
 class Overlay:
-    """Whether theory is laid over flows, and what it has to say of each that it was laid over."""
+    """Whether theory is drawn, and its lines for each flow that had it."""
 
     def __init__(self) -> None:
         self.shown = False
         self._theories: dict[str, Theory] = {}
 
     def of(self, flow: Flow | None) -> Theory | None:
-        """Return theory of a flow as far as it is measured; None where it is not to be shown."""
+        """Return the theory of a flow as far as it is measured; None if it is off."""
         if not self.shown or flow is None:
             return None
         theory = self._theories.get(flow.name)
@@ -32,7 +32,7 @@ class Overlay:
 
 
 def traces(view: View) -> list[SeriesTrace]:
-    """Return both lines, dashed so that what was measured shows, and without room on the axis."""
+    """Return both lines, dashed so that measured values show; they do not extend the axis."""
     return [
         SeriesTrace(
             series,
@@ -45,7 +45,7 @@ def traces(view: View) -> list[SeriesTrace]:
 
 
 def values(view: View, width: int) -> list[Run]:
-    """Name the lines, where there is room with their values at the moment shown."""
+    """Name the lines, with their values at the moment shown if there is room."""
     runs = []
     for name, series, ink in _lines(view):
         value = series.at(view.tick)
@@ -55,10 +55,10 @@ def values(view: View, width: int) -> list[Run]:
 
 
 def lack(view: View) -> str:
-    """Say why there is nothing to see; empty where there is."""
+    """Return why there is nothing to see; empty if there is something."""
     flow = view.state.flows.get(view.selected or "")
     if flow is None:
-        return "No flow is selected: theory needs one."
+        return "No flow is selected: select one with ↑↓ to see theory."
     cc = view.state.cc_at(flow, view.t)
     if cc.startswith("bbr"):
         return f"Flow {flow.name} runs BBR, which follows neither W(t) nor Reno's line."
@@ -77,7 +77,7 @@ def _is_seen(view: View, theory: Theory) -> bool:
 
 
 def _lines(view: View) -> list[tuple[str, Series, str]]:
-    """Return what each line is called, what it is and its colour."""
+    """Return name, values and colour of each line."""
     theory = view.theory
     if theory is None:
         return []

@@ -1,4 +1,4 @@
-"""What a plot draws: values over time, each as the span that it covers in a slice of time."""
+"""The lines of a plot: values over time, each as its span within a slice of time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Manner: TypeAlias = Literal["line", "area", "dotted", "dots", "sparse", "dashed"
 traces in every fourth, so that they still show; ``signs`` are cells with the pen's mark."""
 
 _HOLD = 3.5
-"""So many intervals of its series a value stands for; after that there is a gap."""
+"""Sampling intervals for which a value holds; after that there is a gap."""
 
 _LEAST_S = 0.1
 """Seconds of a counter below which it has no rate: single ACKs would look like peaks."""
@@ -236,7 +236,7 @@ class DotTrace:
 
 @dataclass(frozen=True, slots=True)
 class ShiftedTrace:
-    """What another session showed, moved in time to lie under this one.
+    """A trace of another session, shifted in time to lie under this one.
 
     It is known up to the right edge already.
     """

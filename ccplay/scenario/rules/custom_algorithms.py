@@ -1,4 +1,4 @@
-"""Algorithms of the user's own: their names may stand in a scenario, their files never do."""
+"""The user's algorithms: a scenario may contain their names, but never their files."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from ccplay.state.lab_state import LabState
 
 
 def admit(names: Iterable[str]) -> None:
-    """Let scenarios that are read from now on name these as congestion controls."""
-    texts.own_algorithms.update(names)
+    """Allow these as congestion controls in scenarios read from now on."""
+    texts.custom_algorithms.update(names)
 
 
 @contextmanager
 def admitted(names: Iterable[str]) -> Iterator[list[str]]:
-    """Let scenarios that are read meanwhile name these; yield those that can be named."""
-    before = set(texts.own_algorithms)
+    """Allow these in scenarios read meanwhile; yield those allowed."""
+    before = set(texts.custom_algorithms)
     able = [name for name in names if re.fullmatch(texts.NAME_PATTERN, name)]
     admit(able)
     try:
         yield able
     finally:
-        texts.own_algorithms.intersection_update(before)
+        texts.custom_algorithms.intersection_update(before)
 
 
 def rerun(file: Path, state: LabState, said: Sequence[str] = ()) -> str:
-    """Return what to type to do again what was saved from a session in ``file``.
+    """Return the command that repeats a session saved in ``file``.
 
-    ``said`` is what the command line said of the lab; where nothing is known of that, algorithms
-    of one's own are taken to lie here.
+    ``said`` are the words of the command line about the lab; without them, the user's algorithms
+    are assumed in the current folder.
     """
     build = state.hello.build if state.hello else None
     with admitted(build.algorithms if build else ()) as own:
@@ -46,7 +46,7 @@ def rerun(file: Path, state: LabState, said: Sequence[str] = ()) -> str:
 
 
 def driven(scenario: Scenario, algorithms: Mapping[str, str]) -> Scenario:
-    """Return the scenario with what it runs on told: the digests of the sources by name."""
+    """Return the scenario with the digests of the user's algorithms by name."""
     if not algorithms:
         return scenario
     return replace(scenario, cases=tuple(_driven(case, algorithms) for case in scenario.cases))

@@ -1,26 +1,31 @@
-"""Which recordings there are to choose from, and what can be told of them at a glance."""
+"""The recordings to choose from, with a quick look at each."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import contextlib
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 from ccplay.errors import CcplayError, WireError
+from ccplay.files.reading import open_regular
 from ccplay.model.base import Event
 from ccplay.model.events import Hello
 from ccplay.model.traffic_events import FlowStarted
 from ccplay.stream import wire
-from ccplay.stream.sources import check_recording
+from ccplay.stream.sources import check_recording, complete_lines
 
 PATTERNS = ("*.ccplay", "runs/*.ccplay", "*/runs/*.ccplay")
-"""Where recordings are: in the folder, and in the directories of runs."""
+"""Patterns of recordings: in the folder, and in run directories."""
 
 _MOST = 50
-"""More than so many nobody reads."""
+"""Most recordings listed."""
+
+_FLOW_STARTED = b'{"event":"flow-started"'
+"""How its line begins."""
 
 _HEAD, _TAIL = 1 << 16, 1 << 18
-"""Bytes that are read for a glance."""
+"""Bytes read for a quick look."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +39,13 @@ class Found:
     """Bytes."""
     began: datetime
     seconds: float | None = None
-    """From its start to its end; None where that can't be told at a glance."""
+    """Seconds from its start to its end; None if a quick look does not show it."""
     algorithms: tuple[str, ...] = ()
-    """Congestion controls of the flows that started early on."""
+    """Congestion controls of the flows that started, at a glance of those early on."""
+    flows: int = 0
+    """How many were started; 0 at a glance."""
     problem: str = ""
-    """Why it can't be read; empty where it can."""
+    """Why it can't be read; empty if it can."""
 
 
 def find(folder: Path) -> list[Found]:
@@ -50,7 +57,7 @@ def find(folder: Path) -> list[Found]:
 
 
 def glance(path: Path, folder: Path) -> Found:
-    """Return what the beginning and the end of a recording tell."""
+    """Return what the beginning and the end of a recording show."""
     name = wire.printable(str(path.relative_to(folder)))
     facts = path.stat()
     began = datetime.fromtimestamp(facts.st_mtime).astimezone()
@@ -77,6 +84,19 @@ def glance(path: Path, folder: Path) -> Found:
         seconds=last.t if last else None,
         algorithms=tuple(dict.fromkeys(algorithms)),
     )
+
+
+def scan(path: Path, folder: Path) -> Found:
+    """Return the same, with all its flows: a look at each line."""
+    found = glance(path, folder)
+    if found.problem:
+        return found
+    flows = []
+    with contextlib.suppress(OSError, WireError), open_regular(path) as file:
+        started = (line for line in complete_lines(file) if line.startswith(_FLOW_STARTED))
+        flows = [event for line in started if isinstance(event := _event(line), FlowStarted)]
+    algorithms = tuple(dict.fromkeys(each.cc for each in flows if each.cc))
+    return replace(found, flows=len(flows), algorithms=algorithms)
 
 
 def _event(line: bytes) -> Event | None:

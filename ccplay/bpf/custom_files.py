@@ -13,10 +13,10 @@ from ccplay.model.algorithms import CATALOGUE
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,14}")
 
 
-def own_algorithms(paths: Iterable[Path]) -> dict[str, Path]:
-    """Return the files by what they are called: ``mine`` for ``mine.bpf.c``.
+def custom_algorithms(paths: Iterable[Path]) -> dict[str, Path]:
+    """Return the files by the name of their algorithm: ``mine`` for ``mine.bpf.c``.
 
-    Raises ``UsageError`` for names that can't be, or that others have.
+    Raises ``UsageError`` for names that are invalid or taken.
     """
     found: dict[str, Path] = {}
     for path in paths:
@@ -33,22 +33,22 @@ def own_algorithms(paths: Iterable[Path]) -> dict[str, Path]:
 
 
 def named(file: str) -> str:
-    """Return what the algorithm in a file is called."""
+    """Return the name of the algorithm in a file."""
     return file.removesuffix(".c").removesuffix(SUFFIX)
 
 
 def no_file(path: Path) -> str:
-    """Say that there is no such file, and which was meant."""
+    """Return the message for a missing file, with a suggestion."""
     meant = path.with_name(f"{path.name}{SUFFIX}.c")
     hint = f"; did you mean {meant}?" if meant.is_file() else ""
-    return f"{path}: there is no such file{hint}"
+    return f"{path}: no such file{hint}"
 
 
 def check_name(name: str) -> None:
-    """Raise ``UsageError`` where an algorithm of the user's own can't be called so."""
+    """Raise ``UsageError`` if a user's algorithm can't have this name."""
     if not _NAME.fullmatch(name):
         raise UsageError(
-            f"{name!r} is no valid name: use up to 15 characters of a-z, 0-9, '_' and '-'"
+            f"{name!r} is not a valid name: use up to 15 characters of a-z, 0-9, '_' and '-'"
         )
     if name in CATALOGUE:
-        raise UsageError(f"Linux has a congestion control {name!r}: choose another name")
+        raise UsageError(f"Linux already has a congestion control {name!r}: choose another name")

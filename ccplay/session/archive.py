@@ -1,0 +1,274 @@
+"""The archive: every live session is recorded automatically, in a folder of the user.
+
+The folder is bounded in number and in bytes: a new session replaces the oldest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import pwd
+import re
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import count
+from pathlib import Path
+from typing import BinaryIO
+
+from ccplay.errors import RecordingError, UsageError
+from ccplay.files.reading import open_regular
+from ccplay.files.writing import Directory, is_safe, sudo_caller
+from ccplay.model.events import AnyEvent, Health
+from ccplay.stream.sinks import Recorder
+from ccplay.stream.wire import UnknownEvent
+from ccplay.units import format_size
+
+LAST = "last"
+"""The name of the newest session on a command line."""
+
+_FOLDER, _SUFFIX = "sessions", ".ccplay"
+
+_NAME = re.compile(r"[0-9]{8}-[0-9]{6}-([a-z0-9.-]+)\.ccplay")
+"""``20261122-064833-playground.ccplay``: names sort by time."""
+
+_NUMBERED = re.compile(r"@([1-9][0-9]{0,3})")
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What the archive may hold."""
+
+    sessions: int = 20
+    bytes: int = 500_000_000
+    """Of all sessions together."""
+    longest: int = 200_000_000
+    """Bytes of one: an hour of eight flows takes a quarter of it."""
+    spare: int = 200_000_000
+    """Bytes that stay free on the disk."""
+
+
+BOUNDS = Bounds()
+
+
+def folder() -> Path:
+    """Return where sessions are kept: below ``$XDG_STATE_HOME``, or ``~/.local/state``.
+
+    Under sudo(8) it is the caller's, who finds the same sessions with sudo and without.
+    """
+    # The first paint shall not wait for it.
+    from platformdirs import user_state_path  # noqa: PLC0415
+
+    caller = sudo_caller()
+    if caller is not None and not os.environ.get("XDG_STATE_HOME", "").strip():
+        with contextlib.suppress(KeyError):
+            home = Path(pwd.getpwuid(caller[0]).pw_dir)
+            return home / ".local" / "state" / "ccplay" / _FOLDER
+    return user_state_path("ccplay") / _FOLDER
+
+
+def sessions() -> list[Path]:
+    """Return the recordings of the archive, newest first; none where it can't be read."""
+    where = folder()
+    try:
+        names = sorted(filter(_NAME.fullmatch, os.listdir(where)), reverse=True)  # noqa: PTH208
+    except OSError:
+        return []
+    return [path for name in names if (path := where / name).is_file() and not path.is_symlink()]
+
+
+def earlier(own: Path | None, most: int = 5) -> list[tuple[str, Path]]:
+    """Return the newest sessions besides ``own``, each with what a person calls it."""
+    there = [path for path in sessions() if path != own][:most]
+    names = [f"session of {started(path):%m-%d %H:%M}" for path in there]
+    return list(zip([f"{LAST} session", *names[1:]], there, strict=False))
+
+
+def started(path: Path) -> datetime:
+    """Return when a session of the archive began, in local time, as its name has it."""
+    try:
+        return datetime.strptime(path.name[:15], "%Y%m%d-%H%M%S").astimezone()
+    except ValueError:
+        return datetime.fromtimestamp(path.stat().st_mtime).astimezone()
+
+
+def label_of(path: Path) -> str:
+    """Return which scenario a session of the archive played, as its name has it."""
+    found = _NAME.fullmatch(path.name)
+    return found[1] if found else path.stem
+
+
+def named(word: str) -> Path:
+    """Return the recording that a word of a command line stands for.
+
+    ``last`` or ``@1`` is the newest session, ``@2`` the one before it; anything else, and an
+    existing file of that name, is a path. Raises ``UsageError`` where there is no such session.
+    """
+    found = _NUMBERED.fullmatch(word)
+    path = Path(word)
+    if (word != LAST and found is None) or os.path.lexists(path):
+        return path
+    number = int(found[1]) if found else 1
+    there = sessions()
+    if not there:
+        raise UsageError(f"there is no {word} session: none is recorded in {folder()}")
+    if number > len(there):
+        raise UsageError(f"there is no session {word}: ccplay sessions lists {len(there)}")
+    return there[number - 1]
+
+
+def is_running(path: Path) -> bool:
+    """Whether a session is being recorded now."""
+    try:
+        with open_regular(path) as file:
+            return not _lock(file, fcntl.LOCK_SH)
+    except OSError:
+        return False
+
+
+def delete(paths: list[Path]) -> list[Path]:
+    """Delete sessions of the archive; return those that are left because they run.
+
+    Raises ``OSError``.
+    """
+    with _opened() as here:
+        return [path for path in paths if not _discard(here, path.name)]
+
+
+class SessionRecorder:
+    """Records one session into the archive, from its first event until a bound is reached."""
+
+    def __init__(self, label: str, title: str = "", bounds: Bounds = BOUNDS) -> None:
+        """``label`` becomes a part of the file's name; nothing is written yet."""
+        self._label = re.sub(r"[^a-z0-9.]+", "-", label.lower()).strip("-.")[:40] or "session"
+        self._title = title
+        self._bounds = bounds
+        self._recorder: Recorder | None = None
+        self._directory: Directory | None = None
+        self.path: Path | None = None
+        """Where it is recorded; None before the first event."""
+
+    def put(self, event: AnyEvent | UnknownEvent) -> None:
+        """Take one event. Raises ``RecordingError`` once no more can be recorded, with why."""
+        if self._recorder is None:
+            try:
+                self._recorder = self._begin()
+            except OSError as error:
+                reason = error.strerror or error
+                raise RecordingError(
+                    f"this session is not recorded: can't write to {folder()}: {reason}"
+                ) from None
+        if isinstance(event, Health):
+            self._check(self._recorder)
+        self._recorder.put(event)
+
+    def close(self) -> None:
+        """Finish the recording."""
+        if self._recorder is not None:
+            self._recorder.close()
+        if self._directory is not None:
+            self._directory.close()
+            self._directory = None
+
+    def _begin(self) -> Recorder:
+        self._directory = here = _open()
+        if (reason := self._shortage()) is not None:
+            raise OSError(errno.ENOSPC, reason)
+        _make_room(here, self._bounds)
+        name, file = _create(here, f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{self._label}")
+        # Held as long as it is recorded: nobody deletes it meanwhile.
+        _lock(file, fcntl.LOCK_EX)
+        self.path = here.path / name
+        return Recorder(self.path, self._title, file)
+
+    def _check(self, recorder: Recorder) -> None:
+        reason = self._shortage()
+        if recorder.size > self._bounds.longest:
+            reason = f"it has reached {format_size(self._bounds.longest)}"
+        if reason is not None:
+            raise RecordingError(f"the recording of this session ends here: {reason}")
+
+    def _shortage(self) -> str | None:
+        """Return why nothing more should be written to the disk."""
+        if self._directory is None:
+            return None
+        disk = os.fstatvfs(self._directory.descriptor)
+        if disk.f_bavail * disk.f_frsize >= self._bounds.spare:
+            return None
+        return f"less than {format_size(self._bounds.spare)} are free on its disk"
+
+
+def _open() -> Directory:
+    """Open the archive, made where it is missing. Raises ``OSError``."""
+    where = folder()
+    if not where.is_absolute():
+        raise OSError(errno.ENOENT, "there is no home directory; set XDG_STATE_HOME")
+    with Directory(where.parent, make=True) as parent:
+        here = parent.enter(where.name, mode=0o700)
+    if not is_safe(os.fstat(here.descriptor)):
+        here.close()
+        raise PermissionError(errno.EPERM, "other users can write there")
+    return here
+
+
+@contextlib.contextmanager
+def _opened() -> Iterator[Directory]:
+    here = _open()
+    try:
+        yield here
+    finally:
+        here.close()
+
+
+def _create(here: Directory, stem: str) -> tuple[str, BinaryIO]:
+    for number in count(1):
+        name = f"{stem}{'' if number == 1 else f'-{number}'}{_SUFFIX}"
+        with contextlib.suppress(FileExistsError):
+            return name, here.create(name)
+    raise AssertionError
+
+
+def _make_room(here: Directory, bounds: Bounds) -> None:
+    """Delete the oldest sessions, so that one more fits, however long."""
+    sizes: dict[str, int] = {}
+    for name in sorted(filter(_NAME.fullmatch, os.listdir(here.descriptor))):  # noqa: PTH208
+        with contextlib.suppress(FileNotFoundError):
+            found = os.stat(name, dir_fd=here.descriptor, follow_symlinks=False)
+            if stat.S_ISREG(found.st_mode):
+                sizes[name] = found.st_size
+    for name in list(sizes):
+        total = sum(sizes.values())
+        if len(sizes) < bounds.sessions and total <= bounds.bytes - bounds.longest:
+            return
+        if _discard(here, name):
+            del sizes[name]
+
+
+def _discard(here: Directory, name: str) -> bool:
+    """Delete a session; return whether it is gone. One that runs stays."""
+    try:
+        with here.open(name) as file:
+            if not _lock(file, fcntl.LOCK_EX):
+                return False
+    except FileNotFoundError:
+        return True
+    except OSError:
+        # Nothing of ours: no file, or one that only its owner may read.
+        return False
+    here.discard(name)
+    return True
+
+
+def _lock(file: BinaryIO, kind: int) -> bool:
+    """Lock a file; return whether nobody else holds it. See flock(2)."""
+    try:
+        fcntl.flock(file.fileno(), kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        # Some network file systems have no locks.
+        return True
+    return True

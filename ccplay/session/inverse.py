@@ -1,0 +1,303 @@
+"""What takes each command back, given what was in force before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec.structs import replace
+
+from ccplay.errors import CommandError
+from ccplay.model.commands import (
+    AnyCommand,
+    ChangeMark,
+    Mark,
+    RemoveMark,
+    SetClasses,
+    SetCongestionControl,
+    SetLink,
+    SetQdisc,
+    StartCapture,
+    StopCapture,
+    TraceFlow,
+    UntraceFlow,
+)
+from ccplay.model.events import Applied
+from ccplay.model.network import Network
+from ccplay.model.traffic import started_by, stopped_by
+from ccplay.model.traffic_commands import StartTraffic, StopTraffic
+from ccplay.model.values import LinkSetting, Qdisc
+from ccplay.model.wording import describe
+from ccplay.state.lab_state import Entry, LabState
+from ccplay.units import format_clock
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What was in force when the lab turned to a command."""
+
+    network: Network
+    links: Mapping[str, LinkSetting]
+    """By direction, where anything was set."""
+    hosts: Mapping[str, str]
+    """Default congestion control by host."""
+    algorithms: Mapping[str, str]
+    """Congestion control by name of a flow or download."""
+    starts: Mapping[str, StartTraffic]
+    """By name of traffic the command that started it, its names filled in."""
+    marks: Mapping[str, Entry]
+    """By name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inverse:
+    """What takes a command back."""
+
+    commands: tuple[AnyCommand, ...] = ()
+    text: str = ""
+    """What they do, in a line: ``queue bottleneck back to pfifo 100 pkt``."""
+    refusal: str = ""
+    """Why nothing takes it back; empty where ``commands`` do."""
+
+
+def before(state: LabState, network: Network) -> Before:
+    """Return what is in force now."""
+    started = (each.command for each in state.applied if isinstance(each.command, StartTraffic))
+    return Before(
+        network=network,
+        links={name: changes[-1].setting for name, changes in state.links.items()},
+        hosts=dict(state.hosts),
+        algorithms={name: each.cc for name, each in state.flows.items()} | _switched(state),
+        starts={_name(each): each for each in started},
+        marks={each.name: each for each in state.log if each.kind == "mark" and each.name},
+    )
+
+
+def _switched(state: LabState) -> dict[str, str]:
+    """Return the algorithms of flows that were switched after their last sweep."""
+    found = {}
+    for done in state.applied:
+        command = done.command
+        if isinstance(command, SetCongestionControl) and command.flow in state.flows:
+            changes = state.flows[command.flow].cc_changes
+            if not changes or changes[-1][0] < done.t:
+                found[command.flow] = command.cc
+    return found
+
+
+def inverse(done: Applied, was: Before) -> Inverse:
+    """Return what takes back a command that took effect."""
+    command = done.command
+    if isinstance(command, StartTraffic):
+        return _stop(command)
+    if isinstance(command, StopTraffic):
+        return _start_again(command, was)
+    return _INVERSES[type(command)](command, was)
+
+
+def again(done: Applied, undo: Applied) -> AnyCommand:
+    """Return what does ``done`` once more, after ``undo`` has taken it back."""
+    command = done.command
+    if (kind := started_by(command)) is not None:
+        # A name stands for one thing in a session: this is another.
+        return replace(command, **{kind.field: None})
+    if (kind := stopped_by(command)) is not None:
+        return kind.stopping(kind.name_of(undo.command) or "")
+    if isinstance(command, StartCapture):
+        return replace(command, capture=None)
+    if isinstance(command, Mark) and command.at is None:
+        return replace(command, at=done.t)
+    return command
+
+
+def obstacle(command: AnyCommand, state: LabState) -> str:
+    """Return why a command can have no effect by now; empty where it can."""
+    name = ""
+    if (kind := stopped_by(command)) is not None:
+        name = kind.name_of(command) or ""
+    elif isinstance(command, SetCongestionControl | TraceFlow | UntraceFlow):
+        name = command.flow or ""
+    traffic = state.traffic.get(name)
+    if traffic is not None and traffic.ended is not None:
+        return f"{traffic.kind} {name} has ended"
+    if isinstance(command, StopCapture) and command.capture not in state.captures:
+        return f"capture {command.capture} has ended"
+    return ""
+
+
+# --- traffic --------------------------------------------------------------------------------
+
+
+def _name(command: StartTraffic) -> str:
+    kind = started_by(command)
+    return (kind.name_of(command) if kind else None) or ""
+
+
+def _stop(command: StartTraffic) -> Inverse:
+    if (kind := started_by(command)) is None:
+        return Inverse(refusal="it did not start anything")
+    stop = kind.stopping(kind.name_of(command) or "")
+    return Inverse((stop,), describe(stop))
+
+
+def _start_again(command: StopTraffic, was: Before) -> Inverse:
+    kind = stopped_by(command)
+    name = (kind.name_of(command) if kind else None) or ""
+    start = was.starts.get(name)
+    if kind is None or start is None:
+        return Inverse(refusal=f"it is not known how {name} was started")
+    changed: dict[str, Any] = {kind.field: None}
+    if kind.connection and name in was.algorithms:
+        changed["cc"] = was.algorithms[name]
+    text = f"{kind.word} {name} starts again, under the next free name"
+    return Inverse((replace(start, **changed),), text)
+
+
+# --- settings -------------------------------------------------------------------------------
+
+
+def _congestion_control(command: SetCongestionControl, was: Before) -> Inverse:
+    if command.flow is not None:
+        cc, what = was.algorithms.get(command.flow), f"flow {command.flow}"
+    else:
+        cc, what = was.hosts.get(command.host or ""), f"{command.host}: new connections"
+    if cc is None:
+        return Inverse(
+            refusal=f"the earlier congestion control of {command.flow or command.host} is not known"
+        )
+    return Inverse((replace(command, cc=cc),), f"{what} back to {cc}")
+
+
+def _queue(command: SetQdisc, was: Before) -> Inverse:
+    def put(link: str, setting: LinkSetting) -> Iterator[AnyCommand]:
+        qdisc = _qdisc(setting, command.traffic_class)
+        if qdisc is not None:
+            yield replace(command, link=link, qdisc=qdisc)
+        elif not setting.rate:
+            # Only an unlimited link has no queue; setting that takes one away.
+            yield SetLink(link=link, rate=0)
+
+    return _of_links(command, was, put)
+
+
+def _qdisc(setting: LinkSetting, traffic_class: str | None) -> Qdisc | None:
+    if traffic_class is None:
+        return setting.qdisc
+    found = (each.qdisc for each in setting.classes or () if each.name == traffic_class)
+    return next(found, None)
+
+
+def _classes(command: SetClasses, was: Before) -> Inverse:
+    def put(link: str, setting: LinkSetting) -> Iterator[AnyCommand]:
+        yield SetClasses(link=link, classes=setting.classes or [])
+
+    return _of_links(command, was, put)
+
+
+def _link(command: SetLink, was: Before) -> Inverse:
+    changed = [
+        each
+        for each in SetLink.__struct_fields__
+        if each != "link" and getattr(command, each) is not None
+    ]
+
+    def put(link: str, setting: LinkSetting) -> Iterator[AnyCommand]:
+        # What never was set reads as None, and is 0; a cable that never was down is up.
+        before = {each: getattr(setting, each) or 0 for each in changed}
+        down = bool(before.pop("down")) if "down" in before else None
+        yield SetLink(link=link, **before, down=down)
+        if command.rate == 0 and setting.qdisc is not None:
+            # With the rate went the queue.
+            yield SetQdisc(link=link, qdisc=setting.qdisc)
+
+    return _of_links(command, was, put)
+
+
+def _of_links(
+    command: SetQdisc | SetClasses | SetLink,
+    was: Before,
+    put: Callable[[str, LinkSetting], Iterator[AnyCommand]],
+) -> Inverse:
+    """Return what ``put`` makes of every direction, or of all at once where they are alike."""
+    try:
+        links = was.network.resolve(command.link)
+    except CommandError as error:
+        return Inverse(refusal=str(error))
+    # A link that never was set is unlimited, and does nothing else either.
+    settings = {link.name: was.links.get(link.name, LinkSetting()) for link in links}
+    # By the name that the command used: what is alike in all directions is one.
+    alike = [list(put(command.link, setting)) for setting in settings.values()]
+    if all(each == alike[0] for each in alike):
+        commands = alike[0]
+    else:
+        commands = [each for name, setting in settings.items() for each in put(name, setting)]
+    if not commands:
+        return Inverse(refusal=f"link {command.link} had none before")
+    return Inverse(tuple(commands), "; ".join(map(_back, commands)))
+
+
+def _back(command: AnyCommand) -> str:
+    """Return what a command sets, as something that was there before."""
+    return describe(command).replace(" shared → ", " → ").replace(" → ", " back to ", 1)
+
+
+# --- what only observes ---------------------------------------------------------------------
+
+
+def _start_capture(command: StartCapture, _: Before) -> Inverse:
+    stop = StopCapture(capture=command.capture or "")
+    return Inverse((stop,), describe(stop))
+
+
+def _stop_capture(command: StopCapture, _: Before) -> Inverse:
+    return Inverse(refusal=f"the file of capture {command.capture} is complete: k starts another")
+
+
+def _trace(command: TraceFlow, _: Before) -> Inverse:
+    stop = UntraceFlow(flow=command.flow)
+    return Inverse((stop,), describe(stop))
+
+
+def _untrace(command: UntraceFlow, _: Before) -> Inverse:
+    start = TraceFlow(flow=command.flow)
+    return Inverse((start,), f"{describe(start)} again")
+
+
+def _mark(command: Mark, _: Before) -> Inverse:
+    return Inverse((RemoveMark(name=command.name or ""),), f"mark {command.text!r} is removed")
+
+
+def _change_mark(command: ChangeMark, was: Before) -> Inverse:
+    entry = was.marks.get(command.name)
+    if entry is None:
+        return _unknown_mark(command.name)
+    back = ChangeMark(name=command.name, text=entry.text, at=entry.t)
+    return Inverse((back,), f"mark {entry.text!r} back at {format_clock(entry.t)}")
+
+
+def _remove_mark(command: RemoveMark, was: Before) -> Inverse:
+    entry = was.marks.get(command.name)
+    if entry is None:
+        return _unknown_mark(command.name)
+    back = Mark(name=command.name, text=entry.text, at=entry.t)
+    return Inverse((back,), f"mark {entry.text!r} back at {format_clock(entry.t)}")
+
+
+def _unknown_mark(name: str) -> Inverse:
+    return Inverse(refusal=f"mark {name} is not known")
+
+
+_INVERSES: dict[type, Callable[[Any, Before], Inverse]] = {
+    SetCongestionControl: _congestion_control,
+    SetQdisc: _queue,
+    SetClasses: _classes,
+    SetLink: _link,
+    StartCapture: _start_capture,
+    StopCapture: _stop_capture,
+    TraceFlow: _trace,
+    UntraceFlow: _untrace,
+    Mark: _mark,
+    ChangeMark: _change_mark,
+    RemoveMark: _remove_mark,
+}

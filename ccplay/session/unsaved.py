@@ -1,0 +1,46 @@
+"""A session without a recording, kept in memory until it is saved as a file."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from ccplay.errors import RecordingError
+from ccplay.files import writing
+from ccplay.model.events import AnyEvent, Health
+from ccplay.stream.sinks import Recorder
+from ccplay.stream.wire import UnknownEvent
+from ccplay.units import format_size
+
+_MOST_BYTES = 100_000_000
+
+
+class Unsaved:
+    """A recording in memory, up to 100 MB."""
+
+    def __init__(self, title: str = "") -> None:
+        """``title`` is kept in its first line."""
+        self._file = io.BytesIO()
+        self._recorder = Recorder(Path("memory"), title, self._file)
+        self.lost = ""
+        """Why it can't be saved; empty where it can."""
+        self.path: Path | None = None
+        """Where it was saved."""
+
+    def put(self, event: AnyEvent | UnknownEvent) -> None:
+        """Take one event. Raises ``RecordingError`` once it is too long."""
+        if isinstance(event, Health) and self._recorder.size > _MOST_BYTES:
+            self.lost = f"the session has grown longer than {format_size(_MOST_BYTES)}"
+            self._file.close()
+            raise RecordingError(f"this session can't be saved as a recording: {self.lost}")
+        self._recorder.put(event)
+
+    def close(self) -> None:
+        """Keep what there is."""
+
+    def write_to(self, path: Path, *, replace: bool = False) -> None:
+        """Write it to a file. Raises ``OSError``; ``FileExistsError`` without ``replace``."""
+        self._recorder.flush()
+        with writing.written(path, replace=replace) as file:
+            file.write(self._file.getbuffer())
+        self.path = path

@@ -1,0 +1,41 @@
+"""Keys that undo and redo the user's changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ccplay.errors import CommandError
+from ccplay.ui.actions.base import Actions
+from ccplay.units import format_clock
+
+
+class UndoActions(Actions):
+    """The keys of undo."""
+
+    def action_undo(self) -> None:
+        """Undo the user's last change."""
+        self._report(self.session.undo)
+
+    def action_redo(self) -> None:
+        """Redo the last undone change."""
+        self._report(self.session.redo)
+
+    def undo_offers(self) -> Iterator[tuple[str, str, Callable[[], object]]]:
+        """Yield what the palette offers: a text, its meaning, and what it runs."""
+        if self.session.undoable:
+            yield f"undo: {self.session.undoable}", "your last change (z)", self.action_undo
+
+    def _report(self, step: Callable[[], str]) -> None:
+        """Do a step, and report what it does or why it can't be done."""
+        at = format_clock(self.session.state.now)
+        translate = self.appearance.glyphs.translate
+        try:
+            said = step()
+        except CommandError as error:
+            self.app.notify(translate(str(error)), severity="warning", markup=False)
+            return
+        self.sent = ""
+        if not self.playhead.running:
+            self.sent = f"sent to the live lab at {at} (end goes there): {said}"
+        self.app.notify(translate(said), markup=False)
+        self.redraw()

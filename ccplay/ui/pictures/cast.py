@@ -1,0 +1,53 @@
+"""A replay as a file of asciinema's, to be played in a terminal or on a web page.
+
+https://docs.asciinema.org/manual/asciicast/v2/
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from ccplay.errors import UsageError
+from ccplay.files import writing
+from ccplay.ui.pictures.offscreen import Offscreen
+
+_BEGIN = "\x1b[?25l\x1b[2J"
+"""Hide the cursor and clear the screen, as a terminal is prepared."""
+
+
+async def write_cast(shown: Offscreen, path: Path, start: float, end: float, speed: float) -> None:
+    """Write what a terminal receives from ``start`` to ``end``, ``speed`` seconds a second.
+
+    Raises ``UsageError`` for moments that are not in the recording, and where ``path`` exists or
+    can't be written.
+    """
+    shown.check(start)
+    shown.check(end)
+    if start >= end:
+        raise UsageError(f"nothing lies between {start:g} s and {end:g} s: --to must be later")
+    with writing.explained(path, UsageError), writing.written(path) as file:
+
+        def put(value: Any) -> None:
+            file.write(json.dumps(value, ensure_ascii=False).encode() + b"\n")
+
+        put(_header(shown, (end - start) / speed))
+        begin = _BEGIN
+        async for t, text in shown.play(start, end):
+            put([round(t, 3), "o", begin + text])
+            begin = ""
+
+
+def _header(shown: Offscreen, duration: float) -> dict[str, Any]:
+    ink, paper, palette = shown.colours
+    frame = shown.frame
+    return {
+        "version": 2,
+        "width": frame.width,
+        "height": frame.height,
+        "duration": round(duration, 3),
+        "title": f"ccplay {shown.title}",
+        "env": {"TERM": "xterm-256color"},
+        "theme": {"fg": ink, "bg": paper, "palette": ":".join(palette)},
+    }

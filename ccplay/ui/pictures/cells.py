@@ -1,0 +1,129 @@
+"""What is on the screen now, as rows of characters, each run of them in one face."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby
+from typing import Any
+
+from rich.cells import cell_len
+from rich.color import Color
+from rich.style import Style
+from textual._context import visible_screen_stack
+from textual.app import App
+from textual.strip import Strip
+
+from ccplay.ui.appearance import appearance
+
+_DIMMED = 0.5
+"""Share of the background in the colour of dim text; terminals differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """How characters look. Colours are ``#rrggbb``."""
+
+    ink: str
+    paper: str
+    """The background."""
+    bold: bool = False
+    italic: bool = False
+    underline: bool = False
+    strike: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Characters of one face, side by side in one row."""
+
+    x: int
+    """The column of the first cell, from 0."""
+    cells: tuple[str, ...]
+    """One text a cell; empty in the second cell of a character that takes two."""
+    face: Face
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The whole screen at one moment."""
+
+    width: int
+    """Columns."""
+    height: int
+    """Rows."""
+    paper: str
+    """The theme's background, ``#rrggbb``."""
+    rows: tuple[tuple[Span, ...], ...]
+    """Spans from left to right; together they cover every row."""
+
+    @property
+    def lines(self) -> list[str]:
+        """The characters alone, a text a row."""
+        return ["".join(cell for span in row for cell in span.cells) for row in self.rows]
+
+
+def frame_of(app: App[Any]) -> Frame:
+    """Return what ``app`` shows, dialogs and notifications too."""
+    # Dialogs let what lies under them shine through: the compositor finds it by this.
+    token = visible_screen_stack.set(app._background_screens)
+    try:
+        strips = app.screen._compositor.render_strips()
+    finally:
+        visible_screen_stack.reset(token)
+    theme = appearance(app).look.textual_theme
+    base = Face(theme.foreground or "#ffffff", theme.background or "#000000")
+    width, height = app.size
+    rows = tuple(tuple(_spans(strip, width, base)) for strip in strips[:height])
+    return Frame(width, height, base.paper, rows)
+
+
+def _spans(strip: Strip, width: int, base: Face) -> Iterator[Span]:
+    """Yield the spans of one row, cut or filled to ``width`` cells."""
+    cells = [
+        (cell, face)
+        for text, style, control in strip.adjust_cell_length(width)
+        if not control
+        for face in (_face(style or Style.null(), base),)
+        for cell in _cells(text)
+    ]
+    x = 0
+    for face, group in groupby(cells, key=lambda cell: cell[1]):
+        run = tuple(cell for cell, _ in group)
+        yield Span(x, run, face)
+        x += len(run)
+
+
+def _cells(text: str) -> Iterator[str]:
+    for char in text:
+        if taken := cell_len(char):
+            yield char
+            yield from [""] * (taken - 1)
+
+
+@lru_cache(maxsize=1024)
+def _face(style: Style, base: Face) -> Face:
+    ink, paper = _hex(style.color, base.ink), _hex(style.bgcolor, base.paper)
+    if style.reverse:
+        ink, paper = paper, ink
+    if style.dim:
+        ink = _mixed(ink, paper, _DIMMED)
+    return Face(
+        ink,
+        paper,
+        bold=bool(style.bold),
+        italic=bool(style.italic),
+        underline=bool(style.underline),
+        strike=bool(style.strike),
+    )
+
+
+def _hex(colour: Color | None, default: str) -> str:
+    return default if colour is None or colour.is_default else colour.get_truecolor().hex
+
+
+def _mixed(one: str, other: str, share: float) -> str:
+    """Return a colour ``share`` of the way from ``one`` to ``other``."""
+    pairs = ((int(one[at : at + 2], 16), int(other[at : at + 2], 16)) for at in (1, 3, 5))
+    return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in pairs)

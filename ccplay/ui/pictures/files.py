@@ -1,0 +1,38 @@
+"""Picture files: what they are called, and how they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from ccplay.files import writing
+from ccplay.ui.pictures.cells import Frame
+from ccplay.ui.pictures.png import png
+from ccplay.ui.pictures.svg import svg
+
+_TITLE = "ccplay"
+
+DRAWN: Mapping[str, Callable[[Frame], str | bytes]] = {
+    ".svg": lambda frame: svg(frame, _TITLE),
+    ".png": png,
+}
+"""What draws a file with this ending; what raises ``UsageError`` stands last."""
+
+
+def stem(t: float) -> str:
+    """Return the name of a picture of the moment ``t``, in seconds, without its ending."""
+    return f"ccplay-{moment(t)}"
+
+
+def moment(t: float) -> str:
+    """Return the moment ``t``, in seconds, as names of pictures have it: ``01m30.0s``."""
+    tenths = round(t * 10)
+    return f"{tenths // 600:02d}m{tenths % 600 / 10:04.1f}s"
+
+
+def write_new(frame: Frame, stem: str, suffix: str, folder: Path) -> Path:
+    """Draw ``frame`` into a new file, numbered where its name is taken; return its path.
+
+    Raises ``OSError``, and ``UsageError`` where nothing here can draw that kind of file.
+    """
+    return writing.write_numbered(folder, stem, suffix, DRAWN[suffix](frame))

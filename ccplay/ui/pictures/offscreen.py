@@ -1,0 +1,188 @@
+"""The screen of a recording without a terminal, at moments that a program chooses."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console, RenderableType
+from textual._compositor import ChopsUpdate, CompositorUpdate
+from textual.pilot import Pilot
+from textual.screen import Screen
+
+from ccplay.errors import RecordingError, UsageError
+from ccplay.session.recorded import read_recording
+from ccplay.session.session import Session
+from ccplay.stream.sources import ReplaySource
+from ccplay.ui.app import CcplayApp
+from ccplay.ui.cells.diff_writer import ThriftyUpdate
+from ccplay.ui.cells.sheet import Sheet
+from ccplay.ui.pictures.cells import Frame, frame_of
+from ccplay.ui.playhead import WINDOW_S, Playhead
+from ccplay.units import format_clock
+
+FPS = 10
+"""Frames a second, as on a terminal."""
+
+_NUDGE_S = 1e-9
+"""What floats lack when they add up: a clock must not show the second before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """How the screen looks."""
+
+    size: tuple[int, int] = (120, 40)
+    """Columns and rows."""
+    look: str | None = None
+    """The name of a theme, None for the default."""
+    ascii: bool = False
+    """Whether to draw with plain ASCII only."""
+    window: float = WINDOW_S
+    """Seconds that the plots show."""
+    speed: float = 1.0
+    """Recorded seconds a second."""
+    ghost: Path | None = None
+    """A recording to draw under the plots."""
+
+
+class _App(CcplayApp):
+    """Keeps what a terminal would receive."""
+
+    # Textual looks for the file beside the module of the class.
+    CSS_PATH = str(Path(__file__).parent.parent / CcplayApp.CSS_PATH)
+
+    written = ""
+    """What was written since this was last emptied."""
+    now = 0.0
+    """Seconds, by which the playhead moves."""
+
+    _terminal = Console(file=io.StringIO(), color_system="truecolor", force_terminal=True)
+
+    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
+        if isinstance(renderable, CompositorUpdate):
+            thin = ThriftyUpdate(renderable) if type(renderable) is ChopsUpdate else renderable
+            self.written += thin.render_segments(self._terminal)
+        super()._display(screen, renderable)
+
+
+class Offscreen:
+    """A recording, read to its end, on a screen whose clock a program moves; see ``offscreen``."""
+
+    def __init__(self, app: _App, pilot: Pilot[int], setting: Setting) -> None:
+        self._app = app
+        self._pilot = pilot
+        self._setting = setting
+
+    @property
+    def end(self) -> float:
+        """The last moment of the recording, in seconds."""
+        return self._app.session.state.now
+
+    @property
+    def title(self) -> str:
+        """What the session is called."""
+        return self._app.session.title
+
+    @property
+    def colours(self) -> tuple[str, str, tuple[str, ...]]:
+        """Foreground, background and the 16 colours of a terminal with this theme, ``#rrggbb``."""
+        theme, ansi = self._app.look.textual_theme, self._app.ansi_theme
+        palette = tuple("#{:02x}{:02x}{:02x}".format(*ansi.ansi_colors[n]) for n in range(16))
+        return theme.foreground or "#ffffff", theme.background or "#000000", palette
+
+    @property
+    def frame(self) -> Frame:
+        """What is shown now."""
+        return frame_of(self._app)
+
+    def check(self, t: float) -> None:
+        """Raise ``UsageError`` where the recording ends before ``t``."""
+        if t > self.end:
+            ends = f"the recording ends at {format_clock(self.end)} ({self.end:.1f} s)"
+            raise UsageError(f"nothing is recorded at {t:g} s: {ends}; name an earlier moment")
+
+    async def show(self, t: float) -> None:
+        """Show the moment ``t``, as ``ccplay replay --at`` does first. Raises ``UsageError``."""
+        self.check(t)
+        main, setting = self._app.main, self._setting
+        head = Playhead(recorded=True, t=t, width=setting.window, speed=setting.speed)
+        head.scrub(0, t)
+        head.running = True
+        main.playhead, main.selected = head, None
+        for sheet in main.query(Sheet):
+            # Axes depend on what was shown before, but a picture may not.
+            sheet.blank(sheet.width, sheet.height)
+        main.redraw()
+        await self._settle()
+
+    async def play(self, start: float, end: float) -> AsyncIterator[tuple[float, str]]:
+        """Play from ``start`` to ``end``; yield what a terminal receives, and when.
+
+        The first is a whole screen, at 0 seconds; frames in which nothing changes are left out.
+        Raises ``UsageError`` as ``show`` does.
+        """
+        self.check(end)
+        await self.show(start)
+        self._app.written = ""
+        self._app.screen.refresh()
+        await self._settle()
+        main, begun, length = self._app.main, self._app.now, (end - start) / self._setting.speed
+        # Rounded, so that no last frame comes of how floats add up.
+        last = math.ceil(round(length * FPS, 6))
+        for frame in range(last + 1):
+            t = min(frame / FPS, length)
+            if frame:
+                self._app.now = begun + t + _NUDGE_S
+                main.draw()
+                if frame == last:
+                    # Numbers change less often than plots: the last frame has its own.
+                    main.redraw()
+                await self._settle()
+            written, self._app.written = self._app.written, ""
+            if written:
+                yield t, written
+
+    async def _settle(self) -> None:
+        """Wait until all that was drawn has reached the screen."""
+        screen = self._app.screen
+        while True:
+            await self._pilot.pause(0)
+            if not (screen._dirty_widgets or any(each._repaint_required for each in self._parts())):
+                return
+
+    def _parts(self) -> Iterator[Any]:
+        yield from self._app.screen.walk_children(with_self=True)
+
+
+@asynccontextmanager
+async def offscreen(recording: Path, title: str, setting: Setting) -> AsyncIterator[Offscreen]:
+    """Read ``recording`` and show it where no terminal is needed.
+
+    Raises ``RecordingError`` for a recording, or a ghost, that can't be read to its end, and
+    ``UsageError`` for an unknown theme.
+    """
+    session = Session(ReplaySource(recording), title=title)
+    app = _App(
+        session,
+        look=setting.look,
+        ascii=setting.ascii,
+        speed=setting.speed,
+        window=setting.window,
+        ghost=setting.ghost,
+    )
+    app.main.clock = lambda: app.now
+    async with app.run_test(size=setting.size) as pilot:
+        app.main.playhead.running = False
+        await app.workers.wait_for_complete()
+        if session.failure is not None:
+            raise session.failure
+        if setting.ghost is not None and app.main.ghosts.shown is None:
+            read_recording(setting.ghost)
+            raise RecordingError(f"{setting.ghost}: nothing in it can be drawn under {recording}")
+        yield Offscreen(app, pilot, setting)

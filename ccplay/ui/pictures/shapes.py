@@ -1,0 +1,231 @@
+"""Braille dots, blocks, box lines and marks as shapes: fonts lack them, or leave gaps between.
+
+A cell is ``WIDTH`` by ``HEIGHT`` units, with 0, 0 at its top left.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
+
+WIDTH, HEIGHT = 10.0, 20.0
+"""Units of one cell."""
+
+Point: TypeAlias = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A filled circle."""
+
+    centre: Point
+    radius: float
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """A filled polygon."""
+
+    corners: tuple[Point, ...]
+    opacity: float = 1.0
+    """Above 0, at most 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line through points, drawn with square ends that stay within them."""
+
+    points: tuple[Point, ...]
+    width: float
+
+
+Shape: TypeAlias = Dot | Area | Line
+
+_LIGHT, _HEAVY = 1.5, 3.0
+"""Widths of lines."""
+
+_BRAILLE = 0x2800
+_DOT = 1.5
+"""Radius of a braille dot; dots are 5 units apart, across cells too."""
+
+_PLACES = tuple((x, y) for x, ys in ((2.5, (2.5, 7.5, 12.5)), (7.5, (2.5, 7.5, 12.5))) for y in ys)
+_DOTS = (*_PLACES, (2.5, 17.5), (7.5, 17.5))
+"""Where the dots are, in the order of the bits of a braille pattern's code point."""
+
+_MIDDLE = (WIDTH / 2, HEIGHT / 2)
+
+_ARMS = {
+    "─╴╶━╸╺": "lr l r LR L R",
+    "│╵╷┃╹╻": "ud u d UD U D",
+    "┌┐└┘┏┓┗┛": "rd ld ru lu RD LD RU LU",
+    "├┤┬┴┼": "udr udl lrd lru lrud",
+    "┣┫┳┻╋": "UDR UDL LRD LRU LRUD",
+}
+"""The arms of lines from the middle: left, right, up, down; capitals are heavy."""
+
+_DASHES = {"┄┅": 3, "┈┉": 4, "╌╍": 2, "┆┇": -3, "┊┋": -4, "╎╏": -2}
+"""How many dashes a cell has, negative from top to bottom; of two the second is heavy."""
+
+_ROUND = {"╭": (1, 1), "╮": (-1, 1), "╰": (1, -1), "╯": (-1, -1)}
+"""To which side and which way a rounded corner leads: 1 is right, and down."""
+
+_QUADRANTS = {
+    "▖": "c", "▗": "d", "▘": "a", "▙": "acd", "▚": "ad",
+    "▛": "abc", "▜": "abd", "▝": "b", "▞": "bc", "▟": "bcd",
+}  # fmt: skip
+"""Quarters: a and b above, c and d below."""
+
+_ROUNDS = {"●": 3.9, "•": 2.3, "·": 1.0}
+"""Radii of discs."""
+
+_RINGS = {"○": 3.5, "◦": 1.9}
+
+_SQUARES = {"■": 3.6, "▪": 2.0, "□": 3.3, "▫": 1.8}
+"""Half sides."""
+
+_DIAMONDS = {"◆": (4.6, 4.6), "◇": (4.2, 4.2), "⋄": (2.6, 2.6), "◊": (2.6, 4.2)}
+"""Half widths and heights."""
+
+_TRIANGLES = {
+    "▲": (4.4, "u"), "△": (4.1, "u"), "▴": (2.6, "u"), "▵": (2.5, "u"),
+    "▼": (4.4, "d"), "▽": (4.1, "d"), "▾": (2.6, "d"),
+    "▶": (4.4, "r"), "▸": (2.6, "r"), "◀": (4.4, "l"), "◂": (2.6, "l"),
+}  # fmt: skip
+"""Half sizes, and where they point: up, down, left, right."""
+
+_STARS = {"★": 4.9, "☆": 4.5, "⋆": 3.0}
+"""Outer radii."""
+
+_HOLLOW = frozenset("□▫◇◊△▵▽☆")
+
+
+@lru_cache(maxsize=1024)
+def shapes_of(char: str) -> tuple[Shape, ...]:
+    """Return the shapes of one character; none where a font shall draw it."""
+    code = ord(char) if len(char) == 1 else 0
+    if _BRAILLE <= code < _BRAILLE + 0x100:
+        bits = code - _BRAILLE
+        return tuple(Dot(place, _DOT) for bit, place in enumerate(_DOTS) if bits >> bit & 1)
+    return _TABLE.get(char, ())
+
+
+def is_drawn(char: str) -> bool:
+    """Whether a character is drawn by shapes, be it none as in an empty braille pattern."""
+    return bool(shapes_of(char)) or char == chr(_BRAILLE)
+
+
+def _box(left: float, top: float, right: float, bottom: float, opacity: float = 1.0) -> Area:
+    return Area(((left, top), (right, top), (right, bottom), (left, bottom)), opacity)
+
+
+def _blocks() -> dict[str, tuple[Shape, ...]]:
+    """Return the block elements, U+2580 to U+259F."""
+    found: dict[str, tuple[Shape, ...]] = {
+        "▀": (_box(0, 0, WIDTH, HEIGHT / 2),),
+        "▐": (_box(WIDTH / 2, 0, WIDTH, HEIGHT),),
+        "▔": (_box(0, 0, WIDTH, HEIGHT / 8),),
+        "▕": (_box(WIDTH * 7 / 8, 0, WIDTH, HEIGHT),),
+    }
+    for eighths in range(1, 9):
+        found[chr(0x2580 + eighths)] = (_box(0, HEIGHT * (8 - eighths) / 8, WIDTH, HEIGHT),)
+        found[chr(0x2590 - eighths)] = (_box(0, 0, WIDTH * eighths / 8, HEIGHT),)
+    for char, opacity in zip("░▒▓", (0.25, 0.5, 0.75), strict=True):
+        found[char] = (_box(0, 0, WIDTH, HEIGHT, opacity),)
+    x, y = _MIDDLE
+    quarters = {"a": (0, 0), "b": (x, 0), "c": (0, y), "d": (x, y)}
+    for char, names in _QUADRANTS.items():
+        corners = (quarters[name] for name in names)
+        found[char] = tuple(_box(left, top, left + x, top + y) for left, top in corners)
+    return found
+
+
+def _lines() -> dict[str, tuple[Shape, ...]]:
+    """Return the box drawing characters that are lines of one width."""
+    x, y = _MIDDLE
+    ends = {"l": (0.0, y), "r": (WIDTH, y), "u": (x, 0.0), "d": (x, HEIGHT)}
+    found: dict[str, tuple[Shape, ...]] = {}
+    for chars, all_arms in _ARMS.items():
+        for char, arms in zip(chars, all_arms.split(), strict=True):
+            width = _HEAVY if arms.isupper() else _LIGHT
+            found[char] = _arms([ends[arm] for arm in arms.lower()], width)
+    for pair, dashes in _DASHES.items():
+        for char, width in zip(pair, (_LIGHT, _HEAVY), strict=True):
+            found[char] = tuple(_dashes(dashes, width))
+    for char, (right, down) in _ROUND.items():
+        bend = [
+            (x + right * x * (1 - math.cos(turn)), y + down * x * (1 - math.sin(turn)))
+            for turn in (math.pi / 2 * step / 8 for step in range(9))
+        ]
+        found[char] = (Line(((x, y + down * y), *bend, (x + right * x, y)), _LIGHT),)
+    for char, apart in (("═", (0, 2)), ("║", (2, 0))):
+        aside, below = apart
+        line = "lr" if below else "ud"
+        (x1, y1), (x2, y2) = (ends[arm] for arm in line)
+        found[char] = tuple(
+            Line(((x1 + s * aside, y1 + s * below), (x2 + s * aside, y2 + s * below)), _LIGHT)
+            for s in (-1, 1)
+        )
+    rising, falling = ((0.0, HEIGHT), (WIDTH, 0.0)), ((0.0, 0.0), (WIDTH, HEIGHT))
+    for char, diagonals in (("╱", (rising,)), ("╲", (falling,)), ("╳", (rising, falling))):
+        found[char] = tuple(Line(each, _LIGHT) for each in diagonals)
+    return found
+
+
+def _arms(ends: list[Point], width: float) -> tuple[Shape, ...]:
+    """Join two arms into one line, so that nothing lacks at the corner; add the others."""
+    x, y = _MIDDLE
+    if len(ends) == 1:
+        return (Line((ends[0], _MIDDLE), width),)
+    first, second, *rest = ends
+    straight = first[0] == second[0] or first[1] == second[1]
+    joined = (first, second) if straight else (first, _MIDDLE, second)
+    return (Line(joined, width), *(Line((each, (x, y)), width) for each in rest))
+
+
+def _dashes(count: int, width: float) -> list[Line]:
+    x, y = _MIDDLE
+    across = count > 0
+    step = (WIDTH if across else HEIGHT) / abs(count)
+    parts = ((step * (at + 0.2), step * (at + 0.8)) for at in range(abs(count)))
+    return [Line(((a, y), (b, y)) if across else ((x, a), (x, b)), width) for a, b in parts]
+
+
+def _marks() -> dict[str, tuple[Shape, ...]]:
+    """Return the marks of flows and the signs beside them."""
+    x, y = _MIDDLE
+    outlines: dict[str, list[Point]] = {}
+    for char, half in _SQUARES.items():
+        outlines[char] = [(-half, -half), (half, -half), (half, half), (-half, half)]
+    for char, (wide, high) in _DIAMONDS.items():
+        outlines[char] = [(0, -high), (wide, 0), (0, high), (-wide, 0)]
+    for char, (half, way) in _TRIANGLES.items():
+        up = [(0.0, -0.9 * half), (half, 0.9 * half), (-half, 0.9 * half)]
+        turned = {"u": (1, 0), "d": (-1, 0), "r": (0, 1), "l": (0, -1)}[way]
+        cos, sin = turned
+        outlines[char] = [(a * cos - b * sin, a * sin + b * cos) for a, b in up]
+    for char, radius in _STARS.items():
+        outlines[char] = [
+            (r * math.sin(math.pi * at / 5), -r * math.cos(math.pi * at / 5))
+            for at in range(10)
+            for r in (radius if at % 2 == 0 else radius * 0.45,)
+        ]
+    found: dict[str, tuple[Shape, ...]] = {}
+    for char, outline in outlines.items():
+        corners = tuple((x + a, y + b) for a, b in outline)
+        # A line that ends where it begins has all its corners when it passes its first side twice.
+        closed = Line((*corners, *corners[:2]), 1.2)
+        found[char] = (closed if char in _HOLLOW else Area(corners),)
+    for char, radius in _ROUNDS.items():
+        found[char] = (Dot(_MIDDLE, radius),)
+    for char, radius in _RINGS.items():
+        turns = [math.tau * at / 24 for at in range(26)]
+        ring = tuple((x + radius * math.cos(t), y + radius * math.sin(t)) for t in turns)
+        found[char] = (Line(ring, 1.2),)
+    wave = [(a, y - 2.5 * math.sin(math.tau * a / WIDTH)) for a in map(float, range(1, 10))]
+    found["∿"] = (Line(tuple(wave), 1.2),)
+    return found
+
+
+_TABLE = {**_blocks(), **_lines(), **_marks()}

@@ -1,0 +1,135 @@
+"""Undo on a real lab: what the kernel reports is again what it reported before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ccplay.errors import CommandError
+from ccplay.model.commands import (
+    AnyCommand,
+    Build,
+    ChangeMark,
+    Mark,
+    SetClasses,
+    SetCongestionControl,
+    SetLink,
+    SetQdisc,
+)
+from ccplay.model.network import Topology
+from ccplay.model.traffic_commands import StartFlow, StartPing, StopFlow
+from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
+from ccplay.session import launch
+from ccplay.session.archive import Bounds, SessionRecorder
+from ccplay.session.recorded import read_recording
+from ccplay.stream.sources import LabSource
+from tests.lab.conftest import RunningLab, running
+
+BUILD = Build(
+    topology=Topology(kind="linear"),
+    links={
+        "bottleneck": LinkSetting(
+            rate=8_000_000, delay_us=5_000, qdisc=Qdisc(kind="pfifo", options={"limit": 50})
+        )
+    },
+    congestion_controls={"h1": "reno"},
+)
+SHORT = Qdisc(kind="pfifo", options={"limit": 10})
+BYTES = Qdisc(kind="bfifo", options={"limit": 30_000})
+CLASSES = [TrafficClass(name="bulk", share=0.5), TrafficClass(name="rest", share=0.5)]
+
+UNSET = LinkSetting(rate=0, delay_us=0, jitter_us=0, loss=0.0)
+"""What a link does until anybody sets it."""
+
+SETTINGS: tuple[tuple[AnyCommand, ...], ...] = (
+    (SetQdisc(qdisc=BYTES), SetQdisc(qdisc=SHORT)),
+    (SetLink(rate=3_000_000, delay_us=20_000, jitter_us=1_000, loss=0.25),),
+    (SetLink(link="r->h2", delay_us=1_000), SetLink(delay_us=30_000)),
+    (SetClasses(classes=CLASSES), SetQdisc(qdisc=BYTES, traffic_class="bulk")),
+    (SetLink(link="h1->r", rate=20_000_000), SetQdisc(link="h1->r", qdisc=SHORT)),
+    (SetQdisc(link="h1->r", qdisc=SHORT), SetLink(link="h1->r", rate=0)),
+    (SetCongestionControl(host="h1", cc="bbr"),),
+)
+
+
+def settings(lab: RunningLab) -> dict[str, Any]:
+    """Return what all links and hosts do now, as the kernel has it."""
+    assert lab.state.hello is not None
+    links = {each.name: UNSET for each in lab.state.hello.network.links}
+    links |= {name: changes[-1].setting for name, changes in lab.state.links.items()}
+    return {**links, **lab.state.hosts}
+
+
+async def does(lab: RunningLab, command: AnyCommand) -> None:
+    answers = len(lab.state.applied)
+    lab.send(command)
+    await lab.until(lambda state: len(state.applied) > answers)
+
+
+async def undoes(lab: RunningLab) -> str:
+    answers = len(lab.state.applied)
+    said = lab.session.undo()
+    # What a direction each is told apart.
+    await lab.until(lambda state: len(state.applied) == answers + said.count("; ") + 1)
+    return said
+
+
+async def test_every_setting_goes_back_to_what_the_kernel_reported() -> None:
+    async with running(BUILD) as lab:
+        for commands in SETTINGS:
+            steps = [settings(lab)]
+            for command in commands:
+                await does(lab, command)
+                steps.append(settings(lab))
+                assert steps[-1] != steps[-2], command
+            for before in reversed(steps[:-1]):
+                said = await undoes(lab)
+                assert settings(lab) == before, said
+        assert not [each.text for each in lab.state.log if each.kind == "error"]
+
+
+async def test_a_flow_goes_back_and_starts_again_and_a_mark_is_lifted() -> None:
+    async with running(BUILD) as lab:
+        await does(lab, StartFlow())
+        await lab.until(lambda state: "1" in state.flows)
+        await does(lab, SetCongestionControl(flow="1", cc="bbr"))
+        await does(lab, SetCongestionControl(flow="1", cc="cubic"))
+        assert await undoes(lab) == "undo: flow 1 back to bbr"
+        await lab.until(lambda state: state.flows["1"].cc == "bbr")
+        await does(lab, StopFlow(flow="1"))
+        await lab.until(lambda state: state.flows["1"].ended)
+        await undoes(lab)
+        await lab.until(lambda state: "2" in state.flows and state.flows["2"].cc == "bbr")
+        # Before it, flow 1 was switched: it is over.
+        with pytest.raises(CommandError, match="flow 1 has ended"):
+            lab.session.undo()
+        with pytest.raises(CommandError, match="flow 1 has ended"):
+            lab.session.undo()
+        await does(lab, StartPing())
+        assert await undoes(lab) == "undo: ping p1 stops"
+        await lab.until(lambda state: state.traffic["p1"].ended is not None)
+        await does(lab, Mark(text="here", at=0.02))
+        await does(lab, ChangeMark(name="m1", text="there", at=0.01))
+        await undoes(lab)
+        assert [(e.text, e.t) for e in lab.state.log if e.kind == "mark"] == [("here", 0.02)]
+        await undoes(lab)
+        assert not [each for each in lab.state.log if each.kind == "mark"]
+
+
+async def test_a_session_with_undos_is_in_the_archive_and_reads_back_the_same() -> None:
+    kept = SessionRecorder("undone", "Undone", Bounds(spare=0))
+    lab = RunningLab(LabSource(launch.lab_argv(), BUILD), kept)
+    try:
+        await lab.until(lambda state: state.phase == "ready")
+        await does(lab, SetQdisc(qdisc=SHORT))
+        said = await undoes(lab)
+        lab.session.redo()
+        await lab.until(lambda state: state.links["r->h2"][-1].setting.qdisc == SHORT)
+    finally:
+        await lab.close()
+    assert kept.path is not None
+    state = read_recording(kept.path)
+    assert said in [each.text for each in state.log]
+    queues = [each.setting.qdisc for each in state.links["r->h2"]]
+    assert queues[-3:] == [SHORT, Qdisc(kind="pfifo", options={"limit": 50}), SHORT]
