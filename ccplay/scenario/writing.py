@@ -18,7 +18,6 @@ from ccplay.model.network import BOTTLENECK, Topology
 from ccplay.model.quantities import Plain
 from ccplay.model.texts import write_line
 from ccplay.model.topologies import TOPOLOGIES, plan
-from ccplay.model.topologies.kind import goes_without_saying
 from ccplay.model.values import LinkSetting
 from ccplay.scenario.fields.classes import write_classes
 from ccplay.scenario.fields.queues import write_qdisc
@@ -155,9 +154,8 @@ def network(build: Build) -> Iterator[str]:
     kind = build.topology.kind
     topology: dict[str, Plain] = {"kind": kind}
     for each in TOPOLOGIES[kind].parameters if kind in TOPOLOGIES else ():
-        count = build.topology.parameter(each.name, each.default)
-        if not goes_without_saying(each, count):
-            topology[each.name] = count
+        if each.name == "pairs" or each.name in build.topology.parameters:
+            topology[each.name] = build.topology.parameter(each.name, each.default)
     yield f"topology = {_toml(topology)}"
     for link, setting in build.links.items():
         yield f"{spell(('links', link))} = {_link(setting)}"
