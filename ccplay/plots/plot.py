@@ -48,6 +48,8 @@ class Line:
     manner: Manner = "line"
     ink: str = ""
     """Name of its colour in themes; empty: each subject has its own."""
+    adds_up: bool = False
+    """Whether its subjects share a whole, so that the screen can stack them."""
 
     @property
     def subject(self) -> Subject | None:
@@ -109,6 +111,8 @@ class Plot:
     settings: tuple[Setting, ...] = ()
     counts: tuple[Count, ...] = ()
     summaries: tuple[Summary, ...] = ()
+    whole: Setting | None = None
+    """What a stack fills at most; the screen draws it where lines are stacked."""
     in_bytes: Line | None = None
     """Drawn in place of the lines where the queue's limit counts bytes."""
     least: float = 1.0

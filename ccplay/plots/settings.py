@@ -42,6 +42,12 @@ def thresholds(scope: Scope) -> Changes:
     )
 
 
+def rates(scope: Scope) -> Changes:
+    """Return a link's rate at each change, in bits per second."""
+    changes = scope.state.links.get(scope.link.partition(" ")[0], ())
+    return tuple((each.t, each.setting.rate and float(each.setting.rate)) for each in changes)
+
+
 def base_rtts(scope: Scope) -> Changes:
     """Return the base RTT between two hosts at each change, in microseconds."""
     hello = scope.state.hello

@@ -28,8 +28,8 @@ QUEUE = Plot(
     name="queue",
     title="queue",
     help="packets waiting in front of the observed link; a line shows the limit",
-    lines=(Line(_QUEUE["qlen"], "area", ink="queue"),),
-    in_bytes=Line(_QUEUE["backlog"], "area", ink="queue"),
+    lines=(Line(_QUEUE["qlen"], "area", ink="queue", adds_up=True),),
+    in_bytes=Line(_QUEUE["backlog"], "area", ink="queue", adds_up=True),
     settings=(
         Setting("queue_limit", "limit", settings.limits, near=True),
         Setting("mark", "marked from here on", settings.thresholds, near=True),
@@ -97,9 +97,11 @@ GOODPUT = Plot(
                 scale="Mbit/s",
                 combined="sum",
                 rate=Rate("bytes_acked"),
-            )
+            ),
+            adds_up=True,
         ),
     ),
+    whole=Setting("queue_limit", "link's rate", settings.rates),
     summaries=(Summary("Jain", "J", derived.jain), Summary("used", "u", derived.utilisation)),
     least=0.1,
     missing=("flow", "f"),

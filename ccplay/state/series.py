@@ -12,6 +12,16 @@ MISSING = math.nan
 
 _FANOUT = 16
 
+_SPREAD = 31
+"""Number of values of which a median is taken at most."""
+
+_COUNTED = 128
+"""Number of values, at least, that are counted where there are as many."""
+
+_PLACES = tuple((at + at * 0.618034 % 1) / _SPREAD for at in range(_SPREAD))
+"""Where they lie, as shares of a stretch: one in each of its parts, never at an even step, which
+would meet a sawtooth of that period always at one height."""
+
 
 class Timeline:
     """The moments, in seconds, at which the series that share it have their values.
@@ -143,6 +153,35 @@ class Series:
             return found
         values = [value for value in self.values(start, end) if value <= most]
         return (min(values), max(values)) if values else None
+
+    def median(self, start: int, end: int, most: float = math.inf) -> float | None:
+        """Return the median of ticks ``start`` to ``end`` (not included), None without a value.
+
+        Of more than 31 ticks it is the median of 31 spread over them: its rank is half way up
+        within some 10 % of the values. Values above ``most`` are left out.
+        """
+        index = max(start - self._first, 0)
+        ticks = min(end - self._first, len(self._values)) - index
+        values = self._values
+        # NaN compares false to everything, so a missing value is left out too.
+        if ticks <= _SPREAD:
+            found = [value for value in values[index : index + max(ticks, 0)] if value <= most]
+        else:
+            found = [v for at in _PLACES if (v := values[index + int(at * ticks)]) <= most]
+        found.sort()
+        return found[len(found) // 2] if found else None
+
+    def shares(self, start: int, end: int, numbers: int) -> tuple[float, ...] | None:
+        """Return how large a share of ticks ``start`` to ``end`` (not included) has each number.
+
+        Numbers count from 0. Of 256 ticks or more every so many is counted. None without a value.
+        """
+        index = max(start - self._first, 0)
+        stop = min(end - self._first, len(self._values))
+        values = self._values[index : max(stop, index) : max((stop - index) // _COUNTED, 1)]
+        counts = [values.count(number) for number in range(numbers)]
+        total = sum(counts)
+        return tuple(count / total for count in counts) if total else None
 
     def _extremes(self, start: int, end: int) -> tuple[float, float] | None:
         index = max(start - self._first, 0)

@@ -128,6 +128,14 @@ def _explanations(glyphs: Glyphs) -> list[tuple[str, list[Keys]]]:
                     "the queue dropped a packet: it was full, or the discipline chose to",
                 ),
                 (
+                    f"{glyphs.bars[0]}{glyphs.bars[-1]} drops",
+                    "in a long window: drops in each column; the number is the greatest",
+                ),
+                (
+                    "long window",
+                    "medians as lines (of rates: means); a faint band from least to greatest",
+                ),
+                (
                     "base RTT",
                     "RTT of the selected flow's path with empty queues; the rest is queueing delay",
                 ),
@@ -145,6 +153,16 @@ def _explanations(glyphs: Glyphs) -> list[tuple[str, list[Keys]]]:
             [
                 (f"{step} {name}", meaning)
                 for step, name, meaning in zip(glyphs.ribbon, CA_STATES, _STATES, strict=True)
+            ]
+            + [
+                (
+                    f"{glyphs.bars[1]}{glyphs.bars[-1]} long window",
+                    "share of time not in Open, in the colour of the commonest state",
+                ),
+                (
+                    f"{glyphs.reduced[0]}{glyphs.reduced[-1]} {glyphs.timeout}",
+                    "the same, mostly in CWR; a retransmission timeout",
+                ),
             ],
         ),
         (
@@ -152,6 +170,22 @@ def _explanations(glyphs: Glyphs) -> list[tuple[str, list[Keys]]]:
             [
                 (" ".join(glyphs.flow_glyphs[:8]), "flows 1 to 8, in plots and table"),
                 ("UDP", "received rate, loss and mean one-way delay, over the last second"),
+                (
+                    "many",
+                    "from four on the others are dimmed; o draws the selected one alone",
+                ),
+                (
+                    "groups",
+                    "one line for each algorithm (G): its mean over the band from least to most",
+                ),
+                (
+                    "stacked",
+                    "goodput up to the link's rate, queues by class (T): none counts by flow",
+                ),
+                (
+                    "table",
+                    "d sorts by the next column, D reverses; / shows what contains a text",
+                ),
                 ("short", "transfers done and under way, median and 99th percentile of FCT"),
             ],
         ),

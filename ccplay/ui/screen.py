@@ -33,6 +33,7 @@ from ccplay.session.session import Session
 from ccplay.state.lab_state import LabState
 from ccplay.ui import selection
 from ccplay.ui.actions.lab import LabActions
+from ccplay.ui.actions.listing import ListingActions
 from ccplay.ui.actions.look import LookActions
 from ccplay.ui.actions.playback import PlaybackActions
 from ccplay.ui.actions.saving import SavingActions
@@ -57,11 +58,18 @@ _NUMBERS_HZ = 4.0
 _SHEETS = ("header", "banner", "network", "flows", "ribbon", "events", "footer", "too-small")
 
 _VALUES = "Variables of algorithms in place of RTT (V backwards)"
+_LOGARITHM = "Logarithmic value axes; linear again"
+_HOLD = "Hold the value axes, to compare; release"
+
+_SPARE_LINES = 2
+"""Number of lines that the table may have too many: plots that change height are drawn anew."""
 
 LIVE_ONLY = ("dialog", "mark", "stop", "capture", "trace")
 
 
-class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, UndoActions, Painter):
+class MainScreen(
+    PlaybackActions, LabActions, LookActions, ListingActions, SavingActions, UndoActions, Painter
+):
     """Draws the session at the playhead; asks for commands and never assumes their success."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -81,6 +89,7 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, UndoAc
         Binding("m", "mark", "Set or change a mark", id="mark", priority=True),
         Binding("enter", "put_mark", "Put the mark here", id="put-mark"),
         Binding("escape", "leave_mark", "Leave the mark where it was", id="leave-mark"),
+        Binding("escape", "show_all", "Show all flows again", id="show-all"),
         Binding("g", "ghost", "Ghost", id="ghost", priority=True, tooltip="Earlier run as a ghost"),
         Binding("x", "stop", "Stop the selected traffic", id="stop"),
         Binding("z", "undo", "Undo your last change", id="undo"),
@@ -98,9 +107,17 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, UndoAc
         Binding("right_square_bracket,greater_than_sign", "speed(1)", "Faster replay", id="faster"),
         Binding("down,tab", "select_flow(1)", "Next in the table", id="next-flow"),
         Binding("up,shift+tab", "select_flow(-1)", "Previous in the table", id="previous-flow"),
+        Binding("o", "alone", "The selected flow alone", id="alone"),
+        Binding("G", "groups", "Group by algorithm", id="groups"),
+        Binding("T", "stack", "Stack rates, classes of a queue", id="stack"),
+        Binding("d", "sort", "Sort by the next column", id="sort"),
+        Binding("D", "reverse", "Reverse the order", id="reverse"),
+        Binding("slash", "filter", "Filter flows", id="filter", priority=True),
         Binding("b", "other_queue", "Next observed queue", id="way-back"),
         Binding("v", "variable(1)", "Variables of algorithms", id="variable", tooltip=_VALUES),
         Binding("V", "variable(-1)", id="variable-before"),
+        Binding("L", "logarithm", "Logarithmic value axes", id="logarithm", tooltip=_LOGARITHM),
+        Binding("H", "hold", "Hold the value axes", id="hold", tooltip=_HOLD),
         Binding("t", "next_look", "Next theme", id="theme"),
         Binding("a", "ascii", "ASCII on and off", id="ascii"),
         Binding("r", "receiver", "Receiver's table or events", id="receiver"),
@@ -140,6 +157,7 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, UndoAc
         self._numbers_at = 0.0
         self._told = 0
         self._ribbon = ribbon.Ribbon()
+        self._lines = 0
         self._laid_out: tuple[Network | None, str | None] = (None, None)
         self._state = session.state
         self.marks = Marks(self)
@@ -174,8 +192,11 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, UndoAc
     def lay_out(self, width: int, height: int) -> None:
         """Place every part on a terminal of ``width`` by ``height`` cells."""
         self.set_class(width < LEAST[0] or height < LEAST[1], "-small")
-        table = 58 if width >= 112 else 38
-        self._bands["top"].styles.height = max(min((height - 4) // 4, network.height(self.view)), 5)
+        table = 38 if width < 112 else min(58 + max(width - 140, 0) // 2, 72)
+        # The table comes before the plots, which still have most of the screen.
+        drawing = min((height - 4) // 4, network.height(self.view))
+        listing = min((height - 4) * 2 // 5, self._lines)
+        self._bands["top"].styles.height = max(drawing, listing, 5)
         self._bands["bottom"].styles.height = max(min((height - 6) // 4, 12), 4)
         self._sheets["flows"].styles.width = table
         self._sheets["network"].styles.width = width - table
@@ -199,7 +220,8 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, UndoAc
             return
         if self.session.state is not self._state:
             self._take_over(self.session.state)
-        if (shown := (self.view.network, self.view.link)) != self._laid_out:
+        shown = (self.view.network, self.view.link)
+        if self._has_other_height() or shown != self._laid_out:
             self._laid_out = shown
             self.lay_out(*self.size)
         if self.view.unread:
@@ -213,6 +235,16 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, UndoAc
         self._draw_plots(self.view)
         self.paint()
         self._tell()
+
+    def _has_other_height(self) -> bool:
+        """Say whether the table needs another height; one that lost few lines keeps its rows."""
+        if self.clock() - self._numbers_at < 1 / _NUMBERS_HZ - 0.5 / self._fps:
+            return False
+        before, lines = self._lines, flows.height(self.view)
+        if before - _SPARE_LINES <= lines <= before:
+            return False
+        self._lines = lines
+        return True
 
     def _take_over(self, state: LabState) -> None:
         """Draw from another state: the whole recording replaces the glimpse."""
@@ -277,10 +309,15 @@ class MainScreen(PlaybackActions, LabActions, LookActions, SavingActions, UndoAc
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Omit keys without an effect."""
         del parameters
+        if self.listing.typing:
+            # Any other key is a letter of the filter.
+            return action == "select_flow"
         if action in LIVE_ONLY:
             return self.session.live
         if action in ("put_mark", "leave_mark"):
             return self.marks.carried is not None
+        if action == "show_all":
+            return bool(self.listing.text)
         if action == "speed":
             return self.session.recorded
         return True

@@ -5,13 +5,21 @@ from __future__ import annotations
 from ccplay.model.traffic import KINDS
 from ccplay.model.traffic_commands import StopTraffic
 from ccplay.state.lab_state import Flow, Traffic
+from ccplay.ui import lineup
 from ccplay.ui.view import View
 
 
 def choices(view: View) -> dict[str, Traffic]:
-    """Return the rows of the table by name, from the top; the first of each name."""
+    """Return the rows of the table by name, from the top; the first of each name.
+
+    Of a group it is one flow: the selected one, or its first.
+    """
     found: dict[str, Traffic] = {}
-    for each in (*view.listed(), *view.others()):
+    flows = lineup.listed(view)
+    if view.listing.grouped:
+        names = [group.chosen(view) for group in lineup.groups(view, flows)]
+        flows = [view.state.flows[name] for name in names]
+    for each in (*flows, *lineup.others(view)):
         found.setdefault(each.name, each)
     return found
 
@@ -33,9 +41,10 @@ def beside(view: View, steps: int) -> str | None:
 
 def kept(view: View) -> str | None:
     """Return the selection while it is in the table, then the first flow."""
-    if view.selected in choices(view):
+    shown = (*view.listed(), *view.others())
+    if any(each.name == view.selected and lineup.matches(view, each) for each in shown):
         return view.selected
-    return next((flow.name for flow in view.listed()), None)
+    return next((flow.name for flow in lineup.listed(view)), None)
 
 
 def stop(traffic: Traffic) -> StopTraffic:

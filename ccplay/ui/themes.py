@@ -90,7 +90,11 @@ class Look:
 
     def faded(self, colour: str) -> str:
         """Return the colour of an earlier run in place of ``colour``."""
-        return _mixed(colour, self.colours["ghost"], _FADED)
+        return mixed(colour, self.colours["ghost"], _FADED)
+
+    def toned(self, colour: str, share: float) -> str:
+        """Return a colour ``share`` of the way to the background."""
+        return mixed(colour, str(self.textual_theme.background), share)
 
 
 def load_looks(
@@ -209,7 +213,7 @@ def _colours(plot: dict[str, Any], name: str, at_least: int) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=256)
-def _mixed(one: str, other: str, share: float) -> str:
+def mixed(one: str, other: str, share: float) -> str:
     """Return the colour ``share`` of the way from ``one`` to ``other``."""
     pairs = [(int(one[at : at + 2], 16), int(other[at : at + 2], 16)) for at in (1, 3, 5)]
     return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in pairs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ccplay.analysis.theory import Theory
 from ccplay.model.events import LinkChanged
@@ -13,6 +13,7 @@ from ccplay.plots.table import GOODPUT
 from ccplay.session.session import Session
 from ccplay.state.lab_state import Entry, Flow, LabState, Ping, Queue, Traffic
 from ccplay.ui.cells.glyphs import Glyphs
+from ccplay.ui.listing import Listing
 from ccplay.ui.playhead import Playhead
 from ccplay.ui.plots.ghosts import Ghost
 from ccplay.ui.themes import Look
@@ -43,6 +44,8 @@ class View:
     """The theory over the selected flow's cwnd; None if it is off."""
     notice: str = ""
     """A notice about the current action; usually empty."""
+    listing: Listing = field(default_factory=Listing)
+    """Which flows are seen, and in which order."""
 
     @property
     def state(self) -> LabState:
@@ -131,7 +134,7 @@ class View:
         return [each for each in self.state.flows.values() if _runs(each, self.t)]
 
     def listed(self) -> list[Flow]:
-        """Return the flows of the table: those that run, and those that have just ended."""
+        """Return the flows that run, and those that have just ended."""
         return [each for each in self.state.flows.values() if _runs(each, self.t, LINGER_S)]
 
     def pings(self) -> list[Ping]:

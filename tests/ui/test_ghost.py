@@ -20,7 +20,8 @@ from ccplay.ui.app import CcplayApp
 from ccplay.ui.cells.sheet import Sheet
 from ccplay.ui.dialogs.ghost import GhostDialog
 from ccplay.ui.plots import ghost_plots
-from ccplay.ui.plots.canvas import GUTTER, Canvas
+from ccplay.ui.plots.axes import GUTTER
+from ccplay.ui.plots.canvas import Canvas
 from ccplay.ui.plots.table import DEFAULT, plot_at
 from ccplay.ui.screen import MainScreen
 from tests.ui.synthetic import SyntheticSource, stream

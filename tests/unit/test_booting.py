@@ -61,7 +61,7 @@ async def test_a_recording_begins_with_hello_all_the_same(
     session = Session(lab, sinks=[Recorder(path)])
     async with asyncio.timeout(DEADLINE_S):
         running = asyncio.create_task(session.run())
-        for stage in ("booting", "the lab starts"):
+        for stage in ("booting", "the lab is starting"):
             while session.state.building is None or stage not in session.state.building.step:  # noqa: ASYNC110 - the state tells no one
                 await asyncio.sleep(0.001)
             assert session.state.phase == "starting"

@@ -12,8 +12,9 @@ from ccplay.model.traffic_commands import StartFlow
 from ccplay.session.recordings import find
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
+from ccplay.ui.plots.combined import ShiftedTrace
 from ccplay.ui.plots.ghosts import Choice, Ghost, Ghosts, next_action, of_run, of_session
-from ccplay.ui.plots.traces import Pen, SeriesTrace, ShiftedTrace
+from ccplay.ui.plots.traces import Pen, SeriesTrace
 from tests.ui.synthetic import stream
 from tests.unit.test_traces import series_of
 

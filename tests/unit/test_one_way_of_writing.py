@@ -50,6 +50,7 @@ ALLOWED = {
     ("report/data/export.py", "parquet.ParquetWriter"): "into an open file",
     ("report/figures/fonts.py", "font.save"): "into an open file, or a buffer",
     ("report/figures/svg.py", "figure.savefig"): "into a buffer",
+    ("ui/pictures/png.py", "drawn.save"): "the same",
     ("report/figures/files.py", "figure.savefig"): "into an open file",
 }
 """Calls by file and words, each with the reason why it is all right."""

@@ -118,3 +118,46 @@ def test_a_missing_last_value_is_none_not_nan() -> None:
     series = filled([1, None])
     assert series.last is None
     assert not math.isnan(series.latest(0) or 0)
+
+
+@given(VALUES)
+def test_the_median_of_few_values_is_exact(values: list[int | None]) -> None:
+    few = values[:31]
+    known = sorted(v for v in few if v is not None)
+    assert filled(few).median(0, 99) == (known[len(known) // 2] if known else None)
+
+
+@given(
+    period=st.floats(min_value=1.1, max_value=2000.0),
+    length=st.integers(min_value=32, max_value=6000),
+    start=st.integers(min_value=0, max_value=500),
+)
+def test_the_median_of_many_is_near_the_middle(period: float, length: int, start: int) -> None:
+    """At any period of a sawtooth: no even step meets it always at one height."""
+    series = filled([int(at % period / period * 1000) for at in range(start + length)])
+    found = series.median(start, start + length)
+    window = sorted(series.values(start, start + length))
+    assert found is not None
+    below = sum(value < found for value in window) / len(window)
+    above = sum(value > found for value in window) / len(window)
+    # Of 31 random values it would stray so far once in a thousand times; these are spread.
+    assert below < 0.78
+    assert above < 0.78
+
+
+def test_a_median_leaves_out_what_is_missing_or_not_meant() -> None:
+    series = filled([None, 5, 7, None, 900, 6])
+    assert series.median(0, 6) == 7
+    assert series.median(0, 6, 100.0) == 6
+    assert series.median(0, 1) is None
+    assert series.median(6, 9) is None
+
+
+def test_shares_of_numbers() -> None:
+    series = filled([0, 0, 3, 0, None, 1, 3, 3])
+    assert series.shares(0, 8, 5) == (3 / 7, 1 / 7, 0, 3 / 7, 0)
+    assert series.shares(4, 5, 5) is None
+    many = filled([3 if at % 10 == 0 else 0 for at in range(5000)])
+    found = many.shares(0, 5000, 5)
+    assert found is not None
+    assert abs(found[3] - 0.1) < 0.1

@@ -80,6 +80,12 @@ def test_every_flow_has_a_colour_of_its_own(look: Look) -> None:
     assert len(set(look.ca_states)) == len(look.ca_states) == 5
 
 
+def test_the_queue_has_a_colour_of_its_own(look: Look) -> None:
+    """No flow's, nor near one; greys on paper lie nearer, and the queue's is the lightest."""
+    least = 0.05 if look.name == "print" else 0.1
+    assert min(closest((look.colours["queue"], flow), "normal") for flow in look.flows) >= least
+
+
 @pytest.mark.parametrize(
     ("wrong", "right", "message"),
     [

@@ -63,11 +63,11 @@ def test_dots_don_t_spread() -> None:
     assert DotTrace(series, PEN).spans([0.0, 0.5, 1.5, 2.5]) == [(20.0, 20.0), None, (21.0, 21.0)]
 
 
-def test_a_counter_shows_where_it_grew() -> None:
+def test_a_counter_shows_where_it_grew_and_by_how_much() -> None:
     trace = CountTrace(series_of([0.0] * 10 + [3.0] * 10, interval=0.1), PEN)
-    assert not trace.grew(0.0, 0.5)
-    assert trace.grew(0.9, 1.1)
-    assert not trace.grew(1.2, 1.9)
+    assert trace.growth(0.0, 0.5) == 0
+    assert trace.growth(0.9, 1.1) == 3
+    assert trace.growth(1.2, 1.9) == 0
 
 
 def test_factors_scale() -> None:

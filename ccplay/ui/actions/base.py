@@ -8,6 +8,7 @@ from textual.screen import Screen
 
 from ccplay.session.session import Session
 from ccplay.ui.appearance import Appearance, appearance
+from ccplay.ui.listing import Listing
 from ccplay.ui.marks import Marks
 from ccplay.ui.playhead import Playhead
 from ccplay.ui.plots.band import Band
@@ -33,6 +34,8 @@ class Actions(Screen[None]):
     """Number of the observed queue that is shown, wrapping around."""
     variable: str | None = None
     """Variable that replaces RTT; None is RTT itself."""
+    listing: Listing = Listing()
+    """Which flows are seen, and in which order."""
     sent: str = ""
     """Notice of a command sent to the live lab while an earlier moment is shown."""
     lab_words: Sequence[str] = ()
@@ -58,6 +61,7 @@ class Actions(Screen[None]):
             self.ghosts.reading,
             self.overlay.of(self.session.state.flows.get(self.selected or "")),
             self.marks.notice or self.sent,
+            self.listing,
         )
 
     def redraw(self) -> None:

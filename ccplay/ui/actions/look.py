@@ -59,6 +59,16 @@ class LookActions(Actions):
             self.app.notify(said, severity="warning", markup=False)
         self.redraw()
 
+    def action_logarithm(self) -> None:
+        """Make the value axes logarithmic, or linear again."""
+        self.plots.logarithmic = not self.plots.logarithmic
+        self.redraw()
+
+    def action_hold(self) -> None:
+        """Hold the value axes as they are, to compare; let them follow the values again."""
+        self.plots.held = not self.plots.held
+        self.redraw()
+
     def action_receiver(self) -> None:
         """Show the receiver's table in place of the events, or the events again."""
         self.shows_receiver = not self.shows_receiver

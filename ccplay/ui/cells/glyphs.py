@@ -47,8 +47,14 @@ class Glyphs:
     """Glyph of an earlier run without braille dots, and in the legend."""
     answer: str
     """A reply to a ping in an earlier run."""
+    bars: tuple[str, ...]
+    """From the least to the full height of a cell."""
     ribbon: tuple[str, ...]
     """Open, Disorder, CWR, Recovery, Loss."""
+    reduced: tuple[str, ...]
+    """CWR over four shares of a longer time."""
+    timeout: str
+    """Loss within a longer time."""
     live: str
     frozen: str
     replay: str
@@ -103,7 +109,10 @@ UNICODE = Glyphs(
     ghost_marks=("•", "▪", "▴", "⋄", "◦", "▫", "▵", "◊", "⋆", "∗"),
     ghost="⠂",
     answer="·",
+    bars=("▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"),
     ribbon=("▁", "▂", "▄", "▆", "█"),
+    reduced=("░", "▒", "▒", "▓"),
+    timeout="!",
     live="●",
     frozen="■",
     replay="▶",
@@ -143,7 +152,10 @@ ASCII = Glyphs(
     ghost_marks=("o", "x", "+", "*", "@", "%", "&", "$", "w", "m"),
     ghost=",",
     answer="`",
+    bars=(".", ":", "=", "#"),
     ribbon=("_", ".", "-", "=", "#"),
+    reduced=("c", "c", "C", "C"),
+    timeout="!",
     live="*",
     frozen="#",
     replay=">",

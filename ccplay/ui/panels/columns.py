@@ -8,6 +8,9 @@ from dataclasses import dataclass
 MARKS = 3
 """Cells before the name: pointer, glyph, and the sign of a warning or a trace."""
 
+WRONG = "!"
+"""Sign after the glyph of a flow with a misbehaving algorithm."""
+
 _WIDE = 56
 """Width from which units are spelled out."""
 
@@ -25,6 +28,8 @@ class Columns:
     rate: int
     retr: int
     """0 if names of algorithms need its room."""
+    path: int = 0
+    """0 where there is no room for source and destination."""
     tight: bool = False
     """Whether names also need the room of blanks and units: RTTs are then plain milliseconds."""
 
@@ -49,8 +54,13 @@ class Columns:
         return text + (f"{retr:>{self.retr}}" if self.retr else "")
 
 
-def columns(width: int, names: Iterable[str], algorithms: Iterable[str]) -> Columns:
-    """Return columns with whole names of traffic and algorithms, if possible."""
+def columns(
+    width: int, names: Iterable[str], algorithms: Iterable[str], paths: Iterable[str] = ()
+) -> Columns:
+    """Return columns with whole names of traffic and algorithms, if possible.
+
+    Paths have one only where all of them are whole beside everything else.
+    """
     wide = width >= _WIDE
     cwnd, rtt, rate, retr = (6, 8, 13, 6) if wide else (5, 6, 6, 5)
     # Names of traffic have up to 16 characters.
@@ -64,4 +74,8 @@ def columns(width: int, names: Iterable[str], algorithms: Iterable[str]) -> Colu
         # cwnd follows a blank, and three digits of an RTT another.
         room += cwnd + rtt - 8
         cwnd = rtt = 4
-    return Columns(width, name, min(cc, room - retr), cwnd, rtt, rate, retr, tight)
+    cc = min(cc, room - retr)
+    path = max((len(each) + 1 for each in paths), default=0)
+    if path > room - retr - cc:
+        path = 0
+    return Columns(width, name, cc, cwnd, rtt, rate, retr, path, tight)

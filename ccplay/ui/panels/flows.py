@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from ccplay.model.variables import say
 from ccplay.model.wording import one_way
 from ccplay.state.lab_state import Download, Flow
+from ccplay.ui import lineup
 from ccplay.ui.cells.sheet import Row, Run, first_fitting, fit
-from ccplay.ui.panels import datagrams
-from ccplay.ui.panels.columns import Columns, columns
+from ccplay.ui.panels import datagrams, group_rows
+from ccplay.ui.panels.columns import WRONG, Columns, columns
 from ccplay.ui.plots import ghost_plots
 from ccplay.ui.plots.scale import short
 from ccplay.ui.selection import selection
 from ccplay.ui.view import View, goodput
 from ccplay.units import format_rate, format_size
 
-WRONG = "!"
-"""Sign after the glyph of a flow with a misbehaving algorithm."""
+Line = Callable[[], list[Run]]
+"""Makes a line of the table: only those in sight are made."""
 
 _HINT = "f starts a flow, w a download, p a ping, u UDP"
 _SHORT_HINT = "f flow, w download, p ping, u UDP"
@@ -29,43 +33,137 @@ def rows(view: View, width: int, height: int) -> list[Row]:
     head = _head(view, cells)
     if not state.traffic and view.session.live:
         return [head, (), [(f"   {_HINT if cells.wide else _SHORT_HINT}", view.ink("muted"))]]
-    room = height - 1
-    flows = [(flow.name, _flow(view, flow, cells)) for flow in view.listed()]
-    others = [(each.name, datagrams.row(view, each, cells)) for each in view.others()]
-    for flow, tick in view.ghosts()[: max(room - len(flows) - len(others), 0)]:
-        names = [name for name, _ in flows]
+    top = [head, *_filter(view, width)]
+    room = max(height - len(top), 1)
+    lines, chosen = _grouped(view, cells) if view.listing.grouped else _listed(view, cells, room)
+    if not lines and view.listing.text:
+        return [*top, [("   no flow, algorithm or host contains it", view.ink("muted"))]]
+    first, last = in_sight(len(lines), room, chosen)
+    body = [line() for line in lines[first:last]]
+    if last - first < len(lines):
+        body.append([(f"   {_hidden(view, first, len(lines) - last)}", view.ink("muted"))])
+    return [*top, *body]
+
+
+def height(view: View) -> int:
+    """Return the rows that show all there is, without what a single flow reports of itself.
+
+    A filter changes it by its own line only: plots keep their height while one is typed.
+    """
+    flows = view.listed()
+    if view.listing.grouped:
+        found = lineup.groups(view, flows)
+        count = sum(2 if len(each.flows) > 1 else 1 for each in found) + 1
+    else:
+        count = len(flows) + len(view.ghosts())
+    return 1 + len(_filter(view, 0)) + count + len(view.others())
+
+
+def in_sight(count: int, room: int, chosen: int) -> tuple[int, int]:
+    """Return the first and the end of the lines that ``room`` rows show, the chosen one of them.
+
+    Where not all have room, a row is left to say how many are hidden.
+    """
+    if count <= room:
+        return 0, count
+    room = max(room - 1, 1)
+    # One more line below the chosen one, where there is room for it.
+    first = min(max(chosen - max(room - 2, 0), 0), count - room)
+    return first, first + room
+
+
+def _hidden(view: View, above: int, below: int) -> str:
+    """Return how many lines are hidden, and where."""
+    found = [f"{above} more ↑" if above else "", f"{below} more ↓" if below else ""]
+    return view.glyphs.translate("  ".join(filter(None, found)))
+
+
+def _filter(view: View, width: int) -> list[Row]:
+    """Return the filter line while one is typed or in force."""
+    listing = view.listing
+    if not listing.typing and not listing.text:
+        return []
+    end = view.glyphs.cursor if listing.typing else " "
+    keys = "enter keeps, esc clears" if listing.typing else "esc clears"
+    shown, every = len(lineup.listed(view)), len(view.listed())
+    said = first_fitting(
+        width - len(listing.text) - 5, f"{shown} of {every}, {keys}", f"{shown} of {every}"
+    )
+    ink = view.ink("cursor")
+    return [[(f" /{listing.text}{end}", f"bold {ink}"), (f"  {said}", view.ink("muted"))]]
+
+
+def _listed(view: View, cells: Columns, room: int) -> tuple[list[Line], int]:
+    """Return a line for each flow and what else there is; the last of the selected one's."""
+    table: list[tuple[str, Line]] = [
+        (flow.name, partial(_flow, view, flow, cells)) for flow in lineup.listed(view)
+    ]
+    rest = [(each.name, partial(datagrams.row, view, each, cells)) for each in lineup.others(view)]
+    for flow, tick in view.ghosts()[: max(room - len(table) - len(rest), 0)]:
+        names = [name for name, _ in table]
         at = names.index(flow.name) + 1 if flow.name in names else len(names)
-        flows.insert(at, (flow.name, _ghost(view, flow, tick, cells)))
-    table = flows + others
-    body = [row for _, row in table]
+        table.insert(at, (flow.name, partial(_ghost, view, flow, tick, cells)))
+    table += rest
+    lines = [line for _, line in table]
     last = next((at for at, (name, _) in enumerate(table) if name == view.selected), 0)
     if isinstance(chosen := selection(view), Flow):
-        body[last + 1 : last + 1] = wrong = _wrong(view, chosen, cells)
+        wrong: list[Line] = [partial(list, each) for each in _wrong(view, chosen, cells)]
+        lines[last + 1 : last + 1] = wrong
         last += len(wrong)
-        body[last + 1 : last + 1] = _own(view, chosen, cells)[: max(room - len(body), 0)]
-    if len(body) > room:
-        start = min(max(last - room + 2, 0), len(body) - room + 1)
-        hidden = len(body) - (room - 1)
-        body = body[start : start + room - 1]
-        body.append([(f"   {view.glyphs.ellipsis} {hidden} more", view.ink("muted"))])
-    return [head, *body]
+        own: list[Line] = [partial(list, each) for each in _own(view, chosen, cells)]
+        lines[last + 1 : last + 1] = own[: max(room - len(lines), 0)]
+    return lines, last
+
+
+def _grouped(view: View, cells: Columns) -> tuple[list[Line], int]:
+    """Return the lines of each group and what else there is; the last of the selected one's."""
+    lines: list[Line] = []
+    last = 0
+    for group in lineup.groups(view, lineup.listed(view)):
+        rows = group_rows.rows(view, group, cells, partial(_numbers, view, cells))
+        lines += [partial(list, each) for each in rows]
+        if group.chosen(view) == view.selected:
+            last = len(lines) - 1
+    for each in lineup.others(view):
+        if each.name == view.selected:
+            last = len(lines)
+        lines.append(partial(datagrams.row, view, each, cells))
+    return lines, last
 
 
 def _columns(view: View, width: int) -> Columns:
     """Return the columns for the current rows."""
+    # Of all, filtered or not: columns stand still while a filter is typed.
     flows = view.listed()
     ghosts = [flow for flow, _ in view.ghosts()]
     names = [each.name for each in (*flows, *ghosts, *view.others())]
     algorithms = [view.state.cc_at(flow, view.t) for flow in flows if flow.kind == "flow"]
     algorithms += [ghost_plots.flow_cc(view, flow) or flow.kind for flow in ghosts]
-    return columns(width, names, algorithms)
+    paths = () if view.listing.grouped else [lineup.path(view, flow) for flow in flows]
+    return columns(width, names, algorithms, paths)
 
 
 def _head(view: View, cells: Columns) -> list[Run]:
     """Return the title of each column; the first begins above the glyphs."""
-    numbers = cells.numbers("cwnd", "rtt", "goodput" if cells.wide else "rate", "retr")
-    text = f" {'flow':<{cells.indent - 1}}{'cc':<{cells.cc}}{numbers}"
-    return [(text, view.ink("muted"))]
+    name = "flows" if view.listing.grouped and cells.name > len("flow") - 1 else "flow"
+    numbers = cells.numbers(
+        _titled(view, "cwnd", "cwnd", cells.cwnd),
+        _titled(view, "rtt", "rtt", cells.rtt),
+        _titled(view, "goodput", "goodput" if cells.wide else "rate", cells.rate),
+        _titled(view, "retr", "retr", cells.retr),
+    )
+    cc = f"{_titled(view, 'cc', 'cc', cells.cc):<{cells.cc}}"
+    path = f" {_titled(view, 'path', 'path', cells.path):<{cells.path}}"[: cells.path]
+    text = f" {_titled(view, 'flow', name, cells.indent - 1):<{cells.indent - 1}}"
+    return [(f"{text}{cc}{numbers}{path}", view.ink("muted"))]
+
+
+def _titled(view: View, column: str, word: str, width: int) -> str:
+    """Return the title of a column, marked where the table is sorted by it."""
+    if view.listing.column != column:
+        return word
+    sign = view.glyphs.translate("↓" if view.listing.descending else "↑")
+    return f"{word[: width - 1]}{sign}"
 
 
 def _flow(view: View, flow: Flow, cells: Columns) -> list[Run]:
@@ -89,7 +187,9 @@ def _flow(view: View, flow: Flow, cells: Columns) -> list[Run]:
     if over:
         room = cells.rest - cells.cc
         return [*row, (fit(_account(flow, room), room, ellipsis), ink)]
-    return [*row, (view.glyphs.translate(_values(flow, tick, cells)), f"{bold}{ink}")]
+    numbers = view.glyphs.translate(_values(flow, tick, cells))
+    path = f" {lineup.path(view, flow)}" if cells.path else ""
+    return [*row, (numbers, f"{bold}{ink}"), (path, view.ink("muted"))]
 
 
 def _account(flow: Flow, width: int) -> str:
@@ -144,11 +244,22 @@ def _ghost(view: View, flow: Flow, tick: int, cells: Columns) -> list[Run]:
 def _values(flow: Flow, tick: int, cells: Columns) -> str:
     """Return cwnd, RTT, rate and retransmits of a flow."""
     series = flow.series
+    values = (series[name].at(tick) for name in ("cwnd", "srtt_us"))
+    return _written(cells, *values, goodput(flow, tick), series["total_retrans"].at(tick))
+
+
+def _numbers(view: View, cells: Columns, *values: float | None) -> str:
+    """Return cwnd, RTT, rate and retransmits of several flows together."""
+    return view.glyphs.translate(_written(cells, *values))
+
+
+def _written(cells: Columns, *values: float | None) -> str:
+    cwnd, rtt, rate, retr = values
     return cells.numbers(
-        _whole(series["cwnd"].at(tick), cells.cwnd),
-        _time(series["srtt_us"].at(tick), cells),
-        _rate(goodput(flow, tick), cells),
-        _whole(series["total_retrans"].at(tick), cells.retr - 1),
+        _whole(cwnd, cells.cwnd),
+        _time(rtt, cells),
+        _rate(rate, cells),
+        _whole(retr, cells.retr - 1),
     )
 
 

@@ -25,6 +25,9 @@ LIVE = (
     ("b", "way back"),
     ("t", "theme"),
     ("v", "values"),
+    ("o", "alone"),
+    ("G", "groups"),
+    ("/", "filter"),
 )
 """Keys of a live session."""
 
@@ -41,6 +44,9 @@ PAST = (
     ("s", "picture"),
     ("^q", "quit"),
     ("v", "values"),
+    ("o", "alone"),
+    ("G", "groups"),
+    ("/", "filter"),
 )
 """Keys of a recording."""
 

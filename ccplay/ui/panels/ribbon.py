@@ -1,7 +1,12 @@
-"""The ribbon: each flow's congestion state over time, aligned under the cwnd plot."""
+"""The ribbon: each flow's congestion state over time, aligned under the cwnd plot.
+
+A short column shows the worst state within it. In a long one nearly every flow has lost something:
+there the height is the share of time out of Open, the colour the state that most of it was.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -9,23 +14,49 @@ from ccplay.model.wording import CA_STATES
 from ccplay.state.lab_state import Flow
 from ccplay.state.series import Series
 from ccplay.state.trace import Trace
-from ccplay.ui.cells.sheet import Row, Run, fit
-from ccplay.ui.plots.canvas import GUTTER
+from ccplay.ui.cells.sheet import Row, Run, first_fitting, fit
+from ccplay.ui.plots.axes import GUTTER
+from ccplay.ui.plots.strokes import is_long
 from ccplay.ui.view import View
 
 _HOLD = 3.5
 """Sampling intervals that a sample stands for, as in the plots."""
 
+_CWR, _LOSS = 2, 4
+"""Numbers of two states."""
+
+_RECOVERY = (" share of time in recovery ", " time in rec ", " in rec ")
+"""What bars of long columns show."""
+
 _SHORT = ("opn", "dis", "cwr", "rec", "loss")
 
 
-def title(view: View, width: int) -> list[Run]:
-    """Return the legend."""
+def title(view: View, width: int, *, long: bool = False) -> list[Run]:
+    """Return the legend, of columns that are ``long`` or not."""
+    if long:
+        return _long_title(view, width)
     words = CA_STATES if width >= 52 else _SHORT
     row: list[Run] = [("state  " if width >= 36 else "", f"bold {view.ink('text')}")]
     for state, word in enumerate(words):
         row.append((view.glyphs.ribbon[state], view.look.ca_states[state]))
         row.append((f"{word.lower()} ", view.ink("muted")))
+    return row
+
+
+def _long_title(view: View, width: int) -> list[Run]:
+    glyphs, states, muted = view.glyphs, view.look.ca_states, view.ink("muted")
+    row: list[Run] = [("state  " if width >= 36 else "", f"bold {view.ink('text')}")]
+    wide = width >= 58
+    bars = glyphs.bars[1], glyphs.bars[len(glyphs.bars) // 2], glyphs.bars[-1]
+    row += [
+        ("".join(bars), states[3]),
+        (first_fitting(width - 21, *_RECOVERY), muted),
+        *(((bars[0], states[1]), ("disorder ", muted)) if wide else ()),
+        (glyphs.reduced[0], states[2]),
+        ("cwr ", muted),
+        (glyphs.timeout, states[_LOSS]),
+        ("loss", muted),
+    ]
     return row
 
 
@@ -35,10 +66,10 @@ class Ribbon:
     def __init__(self) -> None:
         self._page: tuple[float, float, int] | None = None
         self._until = 0.0
-        self._known: dict[str, list[int | None]] = {}
+        self._known: dict[str, list[Run]] = {}
 
     def rows(self, view: View, width: int, height: int) -> list[Row]:
-        """Return the legend and a row for each flow: the worst state in each column."""
+        """Return the legend and a row for each flow: its state in each column."""
         head = view.playhead
         columns = max(width - GUTTER - 1, 1)
         page = (head.left, head.width, columns)
@@ -57,30 +88,66 @@ class Ribbon:
         # The selected flow always fits.
         flows.sort(key=lambda flow: (flow.name != view.selected, view.number(flow.name)))
         flows = sorted(flows[: height - 1], key=lambda flow: view.number(flow.name))
-        return [title(view, width), *(self._row(view, flow, columns) for flow in flows)]
+        long = is_long(head.width / columns)
+        return [title(view, width, long=long), *(self._row(view, flow, columns) for flow in flows)]
 
     def _row(self, view: View, flow: Flow, columns: int) -> list[Run]:
         known = self._known.setdefault(flow.name, [])
         # The last column was not complete when it was drawn.
         del known[-1:]
-        known += states(view, flow, columns, len(known))
+        if is_long(view.playhead.width / columns):
+            known += _long(view, flow, columns, len(known))
+        else:
+            known += [_worst(view, state) for state in states(view, flow, columns, len(known))]
         label = f"{view.flow_glyph(flow.name)}{flow.name}"
         row: list[Run] = [(f"{fit(label, GUTTER - 1)} ", f"bold {view.flow_ink(flow.name)}")]
-        for state in known:
-            if state is None:
-                row.append((" ", ""))
-            else:
-                row.append((view.glyphs.ribbon[state], view.look.ca_states[state]))
-        return row
+        return [*row, *known]
+
+
+def _worst(view: View, state: int | None) -> Run:
+    return (" ", "") if state is None else (view.glyphs.ribbon[state], view.look.ca_states[state])
+
+
+def _shares(view: View, series: Series, start: int, end: int) -> Run:
+    """Return the cell of a long column, by the shares of time in each state."""
+    inks, glyphs = view.look.ca_states, view.glyphs
+    # The worst state is exact, however rare it is.
+    found = series.extremes(start, end)
+    if found is None:
+        return " ", ""
+    worst = int(found[1])
+    if worst >= _LOSS:
+        return glyphs.timeout, f"bold {inks[_LOSS]}"
+    if not worst:
+        return glyphs.ribbon[0], inks[0]
+    shares = series.shares(start, end, worst + 1) or (1.0,) + (0.0,) * worst
+    most = max(range(1, worst + 1), key=lambda state: (shares[state], state))
+    # The least bar is higher than the line of Open: colour is not the only cue.
+    steps = glyphs.reduced if most == _CWR else glyphs.bars[1:]
+    height = math.ceil((1.0 - shares[0]) * len(steps) - 1e-9)
+    return steps[max(height, 1) - 1], inks[most]
+
+
+def _long(view: View, flow: Flow, columns: int, first: int) -> list[Run]:
+    """Return the cells of long columns from ``first`` to the newest."""
+    series = flow.series["ca_state"]
+    _, ticks = _edges(view, series, columns, first)
+    return [_shares(view, series, *pair) for pair in pairwise(ticks)]
+
+
+def _edges(view: View, series: Series, columns: int, first: int) -> tuple[list[float], list[int]]:
+    """Return the edges of the columns from ``first`` to the newest, and their ticks."""
+    head = view.playhead
+    slot = head.width / columns
+    last = min(int((head.until - head.left) / slot), columns - 1)
+    edges = [min(head.left + slot * i, head.until + 1e-6) for i in range(first, last + 2)]
+    return edges, [series.timeline.at_or_after(edge) for edge in edges]
 
 
 def states(view: View, flow: Flow, columns: int, first: int = 0) -> list[int | None]:
     """Return the worst congestion state of a flow in each column from ``first`` to the newest."""
-    head, series = view.playhead, flow.series["ca_state"]
-    slot = head.width / columns
-    last = min(int((head.until - head.left) / slot), columns - 1)
-    edges = [min(head.left + slot * i, head.until + 1e-6) for i in range(first, last + 2)]
-    ticks = [series.timeline.at_or_after(edge) for edge in edges]
+    series = flow.series["ca_state"]
+    edges, ticks = _edges(view, series, columns, first)
     found = [
         series.extremes(*pair) or _before(series, pair[0], edge, view.interval)
         for pair, edge in zip(pairwise(ticks), edges, strict=False)

@@ -11,6 +11,7 @@ from textual.widget import Widget
 
 from ccplay.ui.plots import own_values
 from ccplay.ui.plots.canvas import Canvas
+from ccplay.ui.plots.subjects import adds_up
 from ccplay.ui.plots.table import DEFAULT, PANES, plot_at, room, toggled
 from ccplay.ui.plots.titles import title_row
 from ccplay.ui.view import View
@@ -23,6 +24,10 @@ class Band(Horizontal):
         super().__init__(id=id)
         self.chosen: tuple[str, ...] = DEFAULT
         """Names from left to right; plots without room at the right are not shown."""
+        self.logarithmic = False
+        """Whether equal heights of the value axes are equal ratios."""
+        self.held = False
+        """Whether the value axes stay as they are."""
         self._room = len(DEFAULT)
         self._screen_width = 0
         # A removed plot is only hidden, so that it can return quickly.
@@ -68,13 +73,25 @@ class Band(Horizontal):
     def draw(self, view: View) -> None:
         """Draw what changed."""
         for name in self.shown:
-            self._canvases[name].draw(plot_at(view, name).picture(view))
+            self._canvas(name).draw(plot_at(view, name).picture(view))
+
+    def _canvas(self, name: str) -> Canvas:
+        canvas = self._canvases[name]
+        canvas.set_axis(logarithmic=self.logarithmic, held=self.held)
+        return canvas
 
     def draw_titles(self, view: View) -> None:
         """Draw the title lines."""
         for name in self.shown:
-            canvas = self._canvases[name]
-            canvas.title(*title_row(plot_at(view, name), view, canvas.width - 2))
+            canvas = self._canvas(name)
+            words = canvas.axis_words
+            left, right = title_row(plot_at(view, name), view, canvas.width - 2 - len(words))
+            canvas.title([*left, (words, f"bold {view.ink('text')}")], right)
+
+    def adds_up(self, view: View) -> bool:
+        """Say whether a plot that is shown can be stacked."""
+        panes = [plot_at(view, name) for name in self.shown]
+        return any(adds_up(view, line) for pane in panes for line in pane.lines(view))
 
     def offers(self, view: View) -> Iterator[tuple[str, str, Callable[[], object]]]:
         """Yield the palette's entries for each plot: text, meaning, and function."""

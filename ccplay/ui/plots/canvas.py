@@ -12,18 +12,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from dataclasses import replace
 
+from ccplay.ui.cells.glyphs import UNICODE
 from ccplay.ui.cells.sheet import Row, Run, Sheet, spread
+from ccplay.ui.plots import axes, strokes
+from ccplay.ui.plots.axes import GUTTER
+from ccplay.ui.plots.brush import Brush
+from ccplay.ui.plots.counts import Bars
 from ccplay.ui.plots.dots import Column
 from ccplay.ui.plots.picture import Picture
-from ccplay.ui.plots.scale import Scale, short, time_ticks
-from ccplay.ui.plots.scale import moment as clock
-from ccplay.ui.plots.traces import Pen, Span
-
-GUTTER = 5
-"""Cells left of the plot's area: labels of four and the axis."""
+from ccplay.ui.plots.scale import Scale, short
+from ccplay.ui.plots.strokes import Stroke
+from ccplay.ui.themes import mixed
 
 _LANES = 12
 """Columns between two glyphs of a trace."""
@@ -31,8 +33,11 @@ _LANES = 12
 _SHORT = 8
 """Factor by which marks of an earlier run are shorter."""
 
-_BITS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))
-"""Of a braille cell, by column, from the bottom up."""
+_STEADY_S = 10.0
+"""Seconds before the newest moment whose values the axis has room for, however short the window."""
+
+_FAINT = 0.55
+"""Share of the way to the background at which the inks of bands and dim traces lie."""
 
 
 class Canvas(Sheet):
@@ -46,8 +51,10 @@ class Canvas(Sheet):
         self.picture: Picture | None = None
         self._ticks: frozenset[int] = frozenset()
         self._marked: set[int] = set()
-        # How many dots a cell has across and up.
-        self._across, self._up = 2, 4
+        self._bars = Bars()
+        self._brush = Brush(UNICODE, self.scale, 1, 1)
+        self._long = False
+        self._across = 2
 
     @property
     def columns(self) -> int:
@@ -60,10 +67,26 @@ class Canvas(Sheet):
         return max(self.height - 2, 1)
 
     def blank(self, width: int, height: int) -> None:
-        """Discard everything drawn."""
+        """Discard everything drawn; a value axis that is held stays."""
         super().blank(width, height)
         self.picture = None
-        self.scale = Scale()
+        self._bars.clear()
+        self.scale.forget()
+
+    def set_axis(self, *, logarithmic: bool, held: bool) -> None:
+        """Choose a logarithmic value axis, and whether it stays as it is."""
+        self.scale.held = held
+        if logarithmic != self.scale.logarithmic:
+            self.scale.logarithmic = logarithmic
+            self.scale.forget()
+            self.picture = None
+
+    @property
+    def axis_words(self) -> str:
+        """What the title adds about the value axis: `` log =100``."""
+        scale = self.scale
+        held = f" ={short(scale.top)}" if scale.held and scale.top else ""
+        return " log" * scale.logarithmic + held
 
     def title(self, left: Row, right: Row) -> None:
         """Show the title line."""
@@ -75,22 +98,51 @@ class Canvas(Sheet):
             return
         before, self.picture = self.picture, picture
         if picture.least != self.scale.least:
-            self.scale = Scale(picture.least)
-        self._across, self._up = (2, 4) if picture.glyphs.plot_cells == "braille" else (1, 1)
-        fresh = not picture.same_page(before)
-        start = picture.left if fresh or before is None else before.until
-        peak = _peak(picture, start)
-        if fresh or peak > self.scale.top:
-            fresh = self._fit(picture) or fresh
-        if fresh or before is None:
-            self._draw_axes(picture)
-            columns: Sequence[int] = range(self.columns)
-        else:
+            # Another quantity is drawn.
+            self.scale.least, self.scale.top = picture.least, 0.0
+        self._across = Brush.dots_of(picture.glyphs)[0]
+        self._long = strokes.is_long(picture.width / self.columns)
+        fresh = before is None or not picture.same_page(before)
+        if fresh:
+            self._bars.clear()
+        columns: Sequence[int] = range(self.columns)
+        if before is not None and not fresh:
             columns = self._stale(before, picture)
-        self._paint(picture, columns)
+        if self._long and self._bars.count(picture, columns, picture.width / self.columns):
+            # One more line of bars leaves one less for values.
+            fresh, columns = True, range(self.columns)
+        drawn = self._read(picture, columns)
+        if not fresh and before is not None and self._outgrows(picture, drawn, before.until):
+            fresh, columns = True, range(self.columns)
+            drawn = self._read(picture, columns)
+        if fresh:
+            self._fit(picture, drawn)
+        self._brush = Brush(picture.glyphs, self.scale, self.lines, self._high)
+        if fresh:
+            self._draw_axes(picture)
+        self._paint(picture, columns, drawn)
+        self._draw_bars(picture)
 
-    def _fit(self, picture: Picture) -> bool:
-        return self.scale.fit(_peak(picture, picture.left), self.lines // 4 + 1)
+    def _outgrows(self, picture: Picture, drawn: Sequence[Stroke], start: float) -> bool:
+        """Whether what was drawn since ``start`` needs more room than the axis has."""
+        return not self.scale.held and _peak(picture, drawn, start) > self.scale.top
+
+    def _fit(self, picture: Picture, drawn: Sequence[Stroke]) -> None:
+        start = picture.left
+        if picture.cursor is None and not self._long:
+            # In a short window the axis would follow each sawtooth up and down.
+            start = min(start, picture.until - _STEADY_S)
+        self.scale.fit(_peak(picture, drawn, start), self._high // 4 + 1)
+
+    @property
+    def _high(self) -> int:
+        """How many lines of the area values have: all but those of bars."""
+        return max(self.lines - len(self._bars.lines), 1)
+
+    def _read(self, picture: Picture, columns: Sequence[int]) -> list[Stroke]:
+        if not columns:
+            return []
+        return strokes.read(picture, self.columns, self._across, columns[0], columns[-1] + 1)
 
     def _stale(self, before: Picture, picture: Picture) -> Sequence[int]:
         """Return the columns that differ between two pictures of one page."""
@@ -105,137 +157,97 @@ class Canvas(Sheet):
         picture = self.picture
         if picture is None:
             return 0
-        return math.floor((t - picture.left) / picture.width * self.columns)
+        return picture.column(t, self.columns)
 
     # --- axes -------------------------------------------------------------------------------
 
     def _draw_axes(self, picture: Picture) -> None:
-        glyphs, inks = picture.glyphs, picture.inks
-        labels = {self._line_of(value): short(value) for value in self.scale.ticks()}
-        for line in range(self.lines):
-            label = labels.get(line)
-            sign = glyphs.vertical if label is None else glyphs.tee_left
-            row: list[Run] = [(f"{label or '':>{GUTTER - 1}}", inks.muted), (sign, inks.axis)]
+        rows = axes.value_axis(picture, self.scale, self._line_of, self.lines)
+        for line, row in enumerate(rows):
             for x, cell in enumerate((c, ink) for text, ink in row for c in text):
                 self.put(x, line + 1, cell)
-        self.show_row(self.height - 1, self._time_axis(picture))
-        self._ticks = frozenset(labels)
+        self.show_row(self.height - 1, axes.time_axis(picture, self.columns))
+        self._ticks = frozenset(map(self._line_of, self.scale.ticks()))
         self.refresh()
         self._strips.clear()
 
-    def _time_axis(self, picture: Picture) -> list[Run]:
-        glyphs, inks = picture.glyphs, picture.inks
-        ticks = time_ticks(picture.left, picture.width, self.columns // 9)
-        row: list[Run] = [(" " * (GUTTER - 1), ""), (glyphs.bottom_left, inks.axis)]
-        at = 0
-        for moment in ticks:
-            x, label = self._column(moment + 1e-6), clock(moment)
-            if x < at or x + 1 + len(label) > self.columns:
-                continue
-            sign = glyphs.tee_up if x else glyphs.horizontal
-            row += [
-                (glyphs.horizontal * (x - at) + sign, inks.axis),
-                (label, inks.muted),
-            ]
-            at = x + 1 + len(label)
-        return [*row, (glyphs.horizontal * (self.columns - at), inks.axis)]
-
     def _line_of(self, value: float) -> int:
         """Return the line of the area, from the top, in which a value lies."""
-        return self.lines - 1 - self._dot(value) // self._up
-
-    def _dot(self, value: float) -> int:
-        """Return how many dots above the bottom a value lies."""
-        top, dots = self.scale.top, self.lines * self._up
-        if value >= top:
-            return dots - 1
-        return int(value / top * (dots - 1) + 0.5)
+        return self._brush.line_of(value)
 
     # --- the area ---------------------------------------------------------------------------
 
-    def _paint(self, picture: Picture, columns: Sequence[int]) -> None:
+    def _paint(self, picture: Picture, columns: Sequence[int], drawn: Sequence[Stroke]) -> None:
         if not columns:
             return
-        first, last = columns[0], columns[-1]
         across = self._across
-        slot = picture.width / self.columns / across
-        edges = [picture.left + slot * i for i in range(first * across, (last + 1) * across + 1)]
-        # Columns ahead are empty: a value holds only until it is known to have changed.
-        known = [edge for edge in edges if edge < picture.until]
-        known += [picture.until + 1e-6] * (len(known) < len(edges))
-        spans = [trace.spans(edges if trace.lasting else known) for trace in picture.traces]
-        for each in spans:
-            each.extend([None] * (len(edges) - 1 - len(each)))
         changed: dict[int, list[int]] = {}
         self._marked = {self._column(t) for t in picture.marks}
+        above = len(self._bars.lines)
         for x in columns:
-            at = (x - first) * across
-            cells = self._cells_of(picture, x, [each[at : at + across] for each in spans])
-            for line, cell in enumerate(cells):
+            cells = self._cells_of(picture, x, (x - columns[0]) * across, drawn)
+            for line, cell in enumerate(cells[above:], above):
                 if self.put(GUTTER + x, line + 1, cell):
                     changed.setdefault(line + 1, []).append(GUTTER + x)
         self.repaint(changed)
 
-    def _cells_of(self, picture: Picture, x: int, spans: list[list[Span | None]]) -> list[Run]:
-        """Return the cells of one column: dots in the colour of the uppermost trace."""
-        over, under = Column(self.lines), Column(self.lines)
-        head = self._column(picture.until - 1e-9)
-        for trace, pair in zip(picture.traces, spans, strict=True):
+    def _draw_bars(self, picture: Picture) -> None:
+        """Draw what counters grew by, and at the axis how much the greatest bar stands for."""
+        cursor = None if picture.cursor is None else self._column(picture.cursor)
+        changed: dict[int, list[int]] = {}
+        for line in range(len(self._bars.lines)):
+            text, ink = self._bars.label(picture, line, GUTTER - 1)
+            row: list[Run] = [(char, ink) for char in text]
+            row.append((picture.glyphs.vertical, picture.inks.axis))
+            for x in range(self.columns):
+                cell = self._bars.cell(picture, line, x)
+                row.append(cell or self._empty(picture, x, cursor) or (" ", ""))
+            if xs := [x for x, cell in enumerate(row) if self.put(x, line + 1, cell)]:
+                changed[line + 1] = xs
+        self.repaint(changed)
+
+    def _cells_of(self, picture: Picture, x: int, at: int, drawn: Sequence[Stroke]) -> list[Run]:
+        """Return the cells of one column: dots in the colour of the uppermost trace.
+
+        ``at`` is the first of its slices among those that are drawn.
+        """
+        over, under, behind = Column(self.lines), Column(self.lines), Column(self.lines)
+        brush = self._brush
+        head, here = self._column(picture.until - 1e-9), slice(at, at + self._across)
+        for stroke in drawn:
+            pair = stroke.lines[here]
             if not any(pair):
                 continue
-            pen = trace.pen
+            pen = stroke.trace.pen
+            if pen.dim:
+                pen = replace(pen, ink=_faint(pen.ink, picture.inks.ground))
             column = under if pen.under else over
-            self._dots(pen, pair, x, column)
+            band = stroke.bands[here]
+            if any(band):
+                brush.shade(_faint(pen.ink, picture.inks.ground), band, x, behind)
+            brush.draw(pen, pair, x, column, band)
             at_head = x == head and not pen.quiet
             if pen.mark and (at_head or x % _LANES == pen.lane or pen.manner == "signs"):
-                known = next(span for span in reversed(pair) if span is not None)
-                column.sign(
-                    self._line_of((known[0] + known[1]) / 2),
-                    pen.mark,
-                    pen.ink if pen.quiet else f"bold {pen.ink}",
-                )
+                level = next(each for each in reversed(stroke.levels[here]) if each is not None)
+                if level <= self.scale.top:
+                    column.sign(
+                        self._line_of(level),
+                        pen.mark,
+                        pen.ink if pen.quiet else f"bold {pen.ink}",
+                    )
         cells = self._background(picture, x)
+        behind.cover(cells)
         under.cover(cells)
         over.cover(cells)
         self._count(picture, x, cells)
         return cells
 
-    def _dots(self, pen: Pen, pair: list[Span | None], x: int, column: Column) -> None:
-        across, up, lines = self._across, self._up, self.lines
-        for dx, span in enumerate(pair):
-            if span is None or span[0] > self.scale.top or pen.manner == "signs":
-                continue
-            low, high = self._dot(span[0]), self._dot(span[1])
-            at = x * across + dx
-            sparse = pen.manner in ("dotted", "sparse")
-            if sparse and at % (2 if across == 2 else 3 if pen.manner == "dotted" else 1):
-                continue
-            dashed = pen.manner == "dashed"
-            if dashed and (x - pen.lane) % 2:
-                continue
-            dots = range(low, high + 1)
-            shade: Sequence[int] = ()
-            if pen.manner == "area":
-                gap = 4 if across == 2 else 1
-                shade = [d for d in range(low) if (d + 2 * at) % gap == 0]
-            elif pen.manner in ("dotted", "dots") and high - low > up:
-                dots = range(low, high + 1, max(high - low, 1))
-            for dot in (*shade, *dots):
-                line = lines - 1 - dot // up
-                if dashed and not column.has_room(line, pen, x):
-                    continue
-                if across == 2:
-                    column.dot(line, _BITS[dx][dot % 4], pen.ink)
-                else:
-                    column.sign(line, pen.ascii, pen.ink)
-
     def _background(self, picture: Picture, x: int) -> list[Run]:
         glyphs, inks = picture.glyphs, picture.inks
         lines = self.lines
-        if picture.cursor is not None and self._column(picture.cursor) == x:
-            return [(glyphs.cursor, inks.cursor)] * lines
-        if x in self._marked:
-            return [(glyphs.dashed_vertical, inks.mark)] * lines
+        cursor = None if picture.cursor is None else self._column(picture.cursor)
+        if (through := self._empty(picture, x, cursor)) is not None:
+            return [through] * lines
         cells: list[Run] = [
             (glyphs.dotted, inks.grid) if line in self._ticks else (" ", "")
             for line in range(lines)
@@ -250,20 +262,35 @@ class Canvas(Sheet):
                 cells[top + at] = (text[x - start], inks.text)
         return cells
 
+    def _empty(self, picture: Picture, x: int, cursor: int | None) -> Run | None:
+        """Return the cell of a line that goes through a whole column; None without any."""
+        if x == cursor:
+            return picture.glyphs.cursor, picture.inks.cursor
+        if x in self._marked:
+            return picture.glyphs.dashed_vertical, picture.inks.mark
+        return None
+
     def _count(self, picture: Picture, x: int, cells: list[Run]) -> None:
+        if self._long:
+            return
         slot = picture.width / self.columns
         start = picture.left + slot * x
         if start > picture.until:
             return
         for line, count in enumerate(picture.counts):
-            if line < len(cells) and count.grew(start, min(start + slot, picture.until)):
+            if line < len(cells) and count.growth(start, min(start + slot, picture.until)):
                 cells[line] = (count.pen.mark, f"bold {count.pen.ink}")
 
 
-def _peak(picture: Picture, start: float) -> float:
+def _peak(picture: Picture, drawn: Sequence[Stroke], start: float) -> float:
     """Return the greatest value that the axis must have room for, from ``start`` on."""
     right = picture.left + picture.width
     return max(
-        (each.peak(start, right if each.lasting else picture.until) for each in picture.traces),
+        (each.peak(start, right if each.trace.lasting else picture.until) for each in drawn),
         default=0.0,
     )
+
+
+def _faint(ink: str, ground: str) -> str:
+    """Return an ink that stands back; where there are no colours, the ink itself."""
+    return mixed(ink, ground, _FAINT) if ink and ground else ink

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from ccplay.state.lab_state import Flow, LabState, Ping, Queue
 from ccplay.state.series import Series
 from ccplay.ui.cells.sheet import Run
+from ccplay.ui.plots.combined import ShiftedTrace
 from ccplay.ui.plots.ghosts import Ghost
-from ccplay.ui.plots.traces import DotTrace, Pen, SeriesTrace, ShiftedTrace, Trace
+from ccplay.ui.plots.traces import DotTrace, Pen, SeriesTrace, Trace
 from ccplay.ui.view import View
 
 _WIDE = 100

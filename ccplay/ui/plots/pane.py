@@ -7,21 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ccplay.plots.plot import Line, Plot, Scope, Setting
+from ccplay.ui import lineup
 from ccplay.ui.cells.sheet import Run
 from ccplay.ui.plots import ghost_plots, theory
+from ccplay.ui.plots.combined import ShiftedTrace
+from ccplay.ui.plots.flow_lines import flow_trace, flow_values
 from ccplay.ui.plots.picture import Inks, Picture
-from ccplay.ui.plots.subjects import (
-    DRAWERS,
-    flow_names,
-    flow_trace,
-    flow_values,
-    in_bytes,
-)
-from ccplay.ui.plots.traces import CountTrace, Pen, ShiftedTrace, StepTrace, Trace
+from ccplay.ui.plots.subjects import DRAWERS, in_bytes
+from ccplay.ui.plots.traces import CountTrace, Pen, StepTrace, Trace
 from ccplay.ui.view import View
-
-_CROWD = 3
-"""Number of flows above which only the selected one shows its companions, such as ssthresh."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,18 +112,19 @@ class Pane:
         return self.axis(line)[1]
 
     def _companions(self, view: View) -> list[Trace]:
-        names = flow_names(view) if self.plot.companions else []
-        shown = [name for name in names if len(names) <= _CROWD or name == view.selected]
+        flows = lineup.drawn(view) if self.plot.companions and not view.listing.grouped else []
+        few = len(flows) < lineup.CROWD
+        shown = [flow for flow in flows if few or flow.name == view.selected]
         found = (
             flow_trace(
                 view,
-                view.state.flows[name],
+                flow,
                 line.variable,
                 Pen(view.ink(line.ink), "dotted", ascii=view.glyphs.dotted),
                 self.factor(line),
                 scaled=False,
             )
-            for name in shown
+            for flow in shown
             for line in self.plot.companions
         )
         return [each for each in found if each is not None]
@@ -149,11 +144,12 @@ class Pane:
         )
 
     def _settings(self, view: View) -> list[Trace]:
-        if not self.plot.settings:
+        whole = [self.plot.whole] if self.plot.whole and view.listing.stacked else []
+        if not (settings := (*self.plot.settings, *whole)):
             return []
         [line, *_] = self.lines(view)
         scope, factor, traces = self.scope(view), self.factor(line), []
-        for setting in self.plot.settings:
+        for setting in settings:
             changes = tuple(
                 (t, None if value is None else value * factor)
                 for t, value in setting.changes(scope)
@@ -190,6 +186,8 @@ class Pane:
         busy = view.session.error or view.state.phase in ("starting", "building")
         if self.plot.missing is None or busy:
             return ()
+        if view.listing.text and view.running():
+            return ("no flow matches the filter",)
         what, key = self.plot.missing
         if view.session.live:
             return (f"no {what} yet", "", f"press {key} to start one")
@@ -206,4 +204,5 @@ def _inks(view: View) -> Inks:
         mark=view.ink("mark"),
         cursor=view.ink("cursor"),
         ghost=view.ghost_ink("mark"),
+        ground=view.look.textual_theme.background or "",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from ccplay.ui.cells.glyphs import UNICODE, Glyphs
@@ -19,6 +20,8 @@ class Inks:
     mark: str = ""
     cursor: str = ""
     ghost: str = ""
+    ground: str = ""
+    """Behind everything: faint inks lie on the way to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,10 @@ class Picture:
     """The value axis never ends below this."""
     glyphs: Glyphs = UNICODE
     inks: Inks = field(default_factory=Inks)
+
+    def column(self, t: float, columns: int) -> int:
+        """Return in which of so many columns a moment lies; less than 0 or more where in none."""
+        return math.floor((t - self.left) / self.width * columns)
 
     def same_page(self, other: Picture | None) -> bool:
         """Return whether the drawing of ``other`` remains valid, except its newest columns."""

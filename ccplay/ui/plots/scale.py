@@ -1,4 +1,4 @@
-"""A value axis from zero with round labels, and a time axis in minutes and seconds."""
+"""A value axis with round labels, linear or logarithmic, and a time axis in minutes and seconds."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ import math
 from ccplay.units import format_clock
 
 _HEADROOM = 1.04
-_SHRINK = 0.55
+_SHRINK = 0.6
 """Share of the axis below which values must fall before it shrinks, so that it does not jump."""
+
+_DECADES = 4
+"""Number of powers of ten that a logarithmic axis covers at most."""
 
 _TIME_STEPS = (
     0.01,
@@ -40,17 +43,25 @@ class Scale:
     def __init__(self, least: float = 1.0) -> None:
         self.least = least
         """The axis never ends below this."""
+        self.logarithmic = False
+        self.held = False
+        """Whether it stays as it is, whatever there is to show."""
         self.top = 0.0
         self.step = 1.0
 
     def fit(self, peak: float, labels: int) -> bool:
         """Make room for ``peak`` with at most ``labels`` steps; return whether the axis changed."""
-        step, top = _round_axis(max(peak * _HEADROOM, self.least), max(labels, 1))
-        steps = round(self.top / self.step)
+        if self.held and self.top:
+            return False
+        needed = max(peak * _HEADROOM, self.least)
+        step, top = _round_axis(needed, max(labels, 1))
+        if self.logarithmic:
+            top = _round_up(needed)
+        steps = 0 if self.logarithmic else round(self.top / self.step)
         if (
             self.top
             and peak <= self.top
-            and top > self.top * _SHRINK
+            and (top >= self.top or peak >= self.top * _SHRINK)
             and steps <= max(labels, 1) + 1
         ):
             return False
@@ -58,9 +69,51 @@ class Scale:
         self.step, self.top = step, top
         return changed
 
+    def forget(self) -> None:
+        """Fit the next values from scratch, unless the axis is held."""
+        if not self.held:
+            self.top = 0.0
+
+    @property
+    def bottom(self) -> float:
+        """The value at the bottom; a logarithmic axis has zero and all that is less there too."""
+        if not self.logarithmic:
+            return 0.0
+        lowest = math.floor(math.log10(self.least) + 1e-9)
+        highest = math.ceil(math.log10(self.top) - 1e-9)
+        return 10.0 ** max(min(lowest, highest - 1), highest - _DECADES)
+
+    def height(self, value: float) -> float:
+        """Return how high a value lies: 0 at the bottom, 1 at the top, never outside."""
+        if value >= self.top:
+            return 1.0
+        bottom = self.bottom
+        if value <= bottom:
+            return 0.0
+        if self.logarithmic:
+            return math.log(value / bottom) / math.log(self.top / bottom)
+        return value / self.top
+
     def ticks(self) -> list[float]:
-        """Return the labelled values, zero and the top included."""
+        """Return the labelled values: zero and the top included, or the powers of ten."""
+        if self.logarithmic:
+            first = round(math.log10(self.bottom))
+            powers = range(first, math.floor(math.log10(self.top) + 1e-9) + 1)
+            return [10.0**power for power in powers]
         return [self.step * i for i in range(round(self.top / self.step) + 1)]
+
+    def minor_ticks(self) -> list[float]:
+        """Return the values between powers of ten that a logarithmic axis marks too."""
+        if not self.logarithmic:
+            return []
+        values = (tick * factor for tick in self.ticks() for factor in range(2, 10))
+        return [value for value in values if value <= self.top * (1 + 1e-9)]
+
+
+def _round_up(peak: float) -> float:
+    """Return the least of 1, 2 and 5 times a power of ten that is not below ``peak``."""
+    power = 10.0 ** math.floor(math.log10(peak) + 1e-9)
+    return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= peak * (1 - 1e-9))
 
 
 def _round_axis(peak: float, labels: int) -> tuple[float, float]:

@@ -2,38 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ccplay.analysis.trust import credible
 from ccplay.model.variables import Subject, Variable
-from ccplay.plots.derived import per_second, value_at
+from ccplay.plots.derived import per_second
 from ccplay.plots.plot import Line
 from ccplay.plots.settings import counts_bytes
-from ccplay.state.lab_state import Flow, Ping, Queue
-from ccplay.state.series import Series
+from ccplay.state.lab_state import Ping, Queue
 from ccplay.state.udp import Udp
 from ccplay.ui.cells.sheet import Run
-from ccplay.ui.plots import ghost_plots
-from ccplay.ui.plots.scale import short
+from ccplay.ui.plots import flow_lines, ghost_plots
+from ccplay.ui.plots.combined import ShiftedTrace, stacked
 from ccplay.ui.plots.traces import (
     DotTrace,
     Pen,
     RateTrace,
     SeriesTrace,
-    ShiftedTrace,
     Trace,
-    TracedTrace,
 )
+from ccplay.ui.plots.values import LANES, at, series_of, write
 from ccplay.ui.view import View
 
-_SHORT_FROM = 1e7
-"""Value from which nobody can read all digits at a glance."""
-_LANES = 12
 _UDP_S = 0.4
 """Seconds of which a sample of cross traffic stands for 3.5: longer than the second to the next."""
 
-Write = Callable[[float], str]
+_SHADES = 3
+"""Number of shades of the queue's colour by which neighbours in its stack are told apart."""
+_QUEUED = ("qlen", "backlog")
+"""Variables of a queue that those of its classes add up to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,106 +44,6 @@ class Drawer:
     ghosts: Callable[[View, Variable, float], list[ShiftedTrace]]
     """The same as ``traces`` of an earlier run."""
     ghost_values: Callable[[View, Variable, float], list[Run]]
-
-
-def write(variable: Variable, value: float) -> str:
-    """Write a value on the axis of a variable for a title."""
-    return short(value) if value >= _SHORT_FROM else variable.write(value)
-
-
-def series_of(subject: Flow | Queue, variable: Variable) -> Series | None:
-    """Return the series that a variable of a flow or queue is read from; None without any."""
-    return (subject.own if variable.subject is None else subject.series).get(variable.series)
-
-
-def _at(series: Series | None, variable: Variable, t: float, factor: float) -> float | None:
-    value = None if series is None else value_at(series, variable, t)
-    return None if value is None else value * factor
-
-
-# --- flows --------------------------------------------------------------------------------------
-
-
-def flow_names(view: View) -> list[str]:
-    """Return the flows that the window shows anything of, the selected one last, on top."""
-    head = view.playhead
-    found = [
-        each.name
-        for each in view.state.flows.values()
-        if each.started < head.until and (each.ended is None or each.ended > head.left)
-    ]
-    return sorted(found, key=lambda name: name == view.selected)
-
-
-def flow_pen(view: View, name: str) -> Pen:
-    """Return how a flow is drawn."""
-    return Pen(
-        view.flow_ink(name),
-        mark=view.flow_glyph(name),
-        lane=view.number(name) * 5 % _LANES,
-        ascii=view.flow_glyph(name),
-    )
-
-
-def flow_trace(
-    view: View, flow: Flow, variable: Variable, pen: Pen, factor: float, *, scaled: bool = True
-) -> Trace | None:
-    """Return a variable of a flow, exact where the flow is traced; None without any."""
-    series = series_of(flow, variable)
-    if series is None:
-        return None
-    if variable.rate is not None:
-        return RateTrace(series, pen, factor * per_second(variable), variable.rate.over_s)
-    most = credible(variable.name)
-    sampled = SeriesTrace(series, pen, factor, view.interval, scaled=scaled, most=most)
-    if flow.trace is None or variable.name not in flow.trace.series:
-        return sampled
-    return TracedTrace(sampled, flow.trace.series[variable.name])
-
-
-def _flow_traces(view: View, line: Line, factor: float) -> list[Trace]:
-    found = (
-        flow_trace(view, view.state.flows[name], line.variable, flow_pen(view, name), factor)
-        for name in flow_names(view)
-    )
-    return [each for each in found if each is not None]
-
-
-def flow_values(view: View, variable: Variable) -> list[tuple[Flow, float]]:
-    """Return the value of each running flow that has one, the selected first, in its unit."""
-    found = (
-        (flow, _at(series_of(flow, variable), variable, view.t, 1.0))
-        for flow in sorted(view.running(), key=lambda flow: flow.name != view.selected)
-    )
-    return [(flow, value) for flow, value in found if value is not None]
-
-
-def _flow_runs(view: View, variable: Variable, factor: float) -> list[Run]:
-    runs: list[Run] = []
-    for flow, value in flow_values(view, variable):
-        bold = "bold " if flow.name == view.selected else ""
-        text = f" {view.flow_glyph(flow.name)} {write(variable, value * factor)}"
-        runs.append((text, bold + view.flow_ink(flow.name)))
-    return runs
-
-
-def _flow_ghosts(view: View, variable: Variable, factor: float) -> list[ShiftedTrace]:
-    def trace(flow: Flow, pen: Pen, interval: float) -> Trace | None:
-        if (series := series_of(flow, variable)) is None:
-            return None
-        if variable.rate is not None:
-            return RateTrace(series, pen, factor * per_second(variable), variable.rate.over_s)
-        return SeriesTrace(series, pen, factor, interval, most=credible(variable.name))
-
-    return ghost_plots.flow_traces(view, trace)
-
-
-def _flow_ghost_values(view: View, variable: Variable, factor: float) -> list[Run]:
-    return ghost_plots.values(
-        view,
-        lambda flow, t: _at(series_of(flow, variable), variable, t, factor),
-        lambda value: write(variable, value),
-    )
 
 
 # --- queues -------------------------------------------------------------------------------------
@@ -176,9 +73,11 @@ def _class(queue: Queue) -> str:
 
 
 def _queue_traces(view: View, line: Line, factor: float) -> list[Trace]:
-    traces: list[Trace] = []
     variable = line.variable
-    for at, queue in enumerate(queues(view, variable)):
+    if classes := _stacked_classes(view, line):
+        return _class_traces(view, classes, variable, factor)
+    traces: list[Trace] = []
+    for place, queue in enumerate(queues(view, variable)):
         if (series := series_of(queue, variable)) is None:
             continue
         letter = _class(queue)[:1]
@@ -188,7 +87,7 @@ def _queue_traces(view: View, line: Line, factor: float) -> list[Trace]:
             view.ink("queue"),
             "area" if filled else "line",
             mark=letter,
-            lane=at * 5 % _LANES,
+            lane=place * 5 % LANES,
             ascii=letter or "#",
         )
         if variable.rate is not None:
@@ -199,10 +98,42 @@ def _queue_traces(view: View, line: Line, factor: float) -> list[Trace]:
     return traces
 
 
+def adds_up(view: View, line: Line) -> bool:
+    """Say whether there are several of a line's subjects here that share a whole."""
+    return line.adds_up and (line.subject != "queue" or bool(_classes(view)))
+
+
+def _classes(view: View) -> list[Queue]:
+    return [each for each in link_queues(view) if _class(each)]
+
+
+def _stacked_classes(view: View, line: Line) -> list[Queue]:
+    """Return the classes of the shown link to stack; none where they are not, or there are none."""
+    return _classes(view) if view.listing.stacked and line.adds_up else []
+
+
+def _class_traces(
+    view: View, classes: Sequence[Queue], variable: Variable, factor: float
+) -> list[Trace]:
+    """Return the queues of classes as a stack; no counter knows how much is whose flow."""
+    found: list[Trace] = []
+    for place, queue in enumerate(classes):
+        letter = _class(queue)[:1]
+        ink = view.look.toned(view.ink("queue"), place % _SHADES / (_SHADES + 2))
+        pen = Pen(ink, mark=letter, lane=place * 5 % LANES, ascii=letter)
+        if (series := series_of(queue, variable)) is not None:
+            found.append(SeriesTrace(series, pen, factor, view.interval))
+    return [*stacked(found)]
+
+
 def _queue_runs(view: View, variable: Variable, factor: float) -> list[Run]:
     runs: list[Run] = []
-    for queue in queues(view, variable):
-        if (value := _at(series_of(queue, variable), variable, view.t, factor)) is not None:
+    every = queues(view, variable)
+    if view.listing.stacked and variable.name in _QUEUED:
+        # What all of them hold together, then what each does.
+        every += _classes(view)
+    for queue in every:
+        if (value := at(series_of(queue, variable), variable, view.t, factor)) is not None:
             text = f"{_class(queue)} {write(variable, value)}".lstrip()
             runs.append((f" {text}", f"bold {view.ink('queue')}"))
     return runs
@@ -239,7 +170,7 @@ def _ping_runs(view: View, variable: Variable, factor: float) -> list[Run]:
     return [
         (f" ping {write(variable, value)}", view.ink("ping"))
         for ping in view.pings()
-        if (value := _at(ping.rtt_us, variable, view.t, factor)) is not None
+        if (value := at(ping.rtt_us, variable, view.t, factor)) is not None
     ]
 
 
@@ -248,17 +179,17 @@ def _ping_runs(view: View, variable: Variable, factor: float) -> list[Run]:
 
 def _udp_traces(view: View, line: Line, factor: float) -> list[Trace]:
     return [
-        SeriesTrace(series, _udp_pen(view, at), factor, _UDP_S)
-        for at, udp in enumerate(view.state.of(Udp).values())
+        SeriesTrace(series, _udp_pen(view, place), factor, _UDP_S)
+        for place, udp in enumerate(view.state.of(Udp).values())
         if (series := udp.seen.get(line.variable.name)) is not None
         and udp.started < view.playhead.until
     ]
 
 
-def _udp_pen(view: View, at: int) -> Pen:
+def _udp_pen(view: View, place: int) -> Pen:
     """Return how the cross traffic in a place, from 0, is drawn: with its number as its mark."""
-    digit = str(at + 1)[-1]
-    return Pen(view.ink("queue"), mark=digit, lane=at * 5 % _LANES, ascii=digit)
+    digit = str(place + 1)[-1]
+    return Pen(view.ink("queue"), mark=digit, lane=place * 5 % LANES, ascii=digit)
 
 
 def _udp_runs(view: View, variable: Variable, factor: float) -> list[Run]:
@@ -266,7 +197,7 @@ def _udp_runs(view: View, variable: Variable, factor: float) -> list[Run]:
         (f" {udp.name} {write(variable, value)}", f"bold {view.ink('queue')}")
         for udp in view.state.of(Udp).values()
         if (udp.ended is None or view.t < udp.ended)
-        and (value := _at(udp.seen.get(variable.name), variable, view.t, factor)) is not None
+        and (value := at(udp.seen.get(variable.name), variable, view.t, factor)) is not None
     ]
 
 
@@ -274,15 +205,15 @@ def _udp_runs(view: View, variable: Variable, factor: float) -> list[Run]:
 
 
 def _reported_traces(view: View, line: Line, factor: float) -> list[Trace]:
-    return [*_flow_traces(view, line, factor), *_queue_traces(view, line, factor)]
+    return [*flow_lines.traces(view, line, factor), *_queue_traces(view, line, factor)]
 
 
 def _reported_runs(view: View, variable: Variable, factor: float) -> list[Run]:
-    return [*_flow_runs(view, variable, factor), *_queue_runs(view, variable, factor)]
+    return [*flow_lines.runs(view, variable, factor), *_queue_runs(view, variable, factor)]
 
 
 DRAWERS: Mapping[Subject | None, Drawer] = {
-    "flow": Drawer(_flow_traces, _flow_runs, _flow_ghosts, _flow_ghost_values),
+    "flow": Drawer(flow_lines.traces, flow_lines.runs, flow_lines.ghosts, flow_lines.ghost_values),
     "queue": Drawer(_queue_traces, _queue_runs, _queue_ghosts, _queue_ghost_values),
     "ping": Drawer(
         _ping_traces,
@@ -291,6 +222,6 @@ DRAWERS: Mapping[Subject | None, Drawer] = {
         lambda *_: [],
     ),
     "udp": Drawer(_udp_traces, _udp_runs, lambda *_: [], lambda *_: []),
-    None: Drawer(_reported_traces, _reported_runs, _flow_ghosts, _flow_ghost_values),
+    None: Drawer(_reported_traces, _reported_runs, flow_lines.ghosts, flow_lines.ghost_values),
 }
 """By subject; None is whoever reports a variable of its own."""

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ccplay.state.trace import TRACE_SERIES
+from ccplay.ui import lineup
 from ccplay.ui.cells.sheet import Row, Run, length
 from ccplay.ui.plots.pane import ADDITIONS, Pane
-from ccplay.ui.plots.subjects import DRAWERS, series_of, write
+from ccplay.ui.plots.subjects import DRAWERS
+from ccplay.ui.plots.values import series_of, write
 from ccplay.ui.view import View
 
 NARROW, WIDE = 30, 36
 """Cells of a title below which a plot shortens words, and from which on it writes them out."""
+
+_ROOMY = 44
+"""Cells of a title from which on a plot names the seconds that a rate is the mean of."""
 
 _SHORT = {"segments": "seg", "packets": "pkt"}
 
@@ -19,26 +24,50 @@ _SHORT = {"segments": "seg", "packets": "pkt"}
 def title_row(pane: Pane, view: View, width: int) -> tuple[Row, Row]:
     """Return the title line: what is drawn at the left, its values at the right."""
     unit = _unit(pane, view, width)
-    left = [(pane.title, f"bold {view.ink('text')}"), (f" {unit}".rstrip(), view.ink("muted"))]
+    left: list[Run] = [
+        (pane.title, f"bold {view.ink('text')}"),
+        (f" {unit}".rstrip(), view.ink("muted")),
+    ]
+    if left_out := _left_out(pane, view, width):
+        left.append((f" {left_out}", view.ink("mark")))
     return left, _fitting(_numbers(pane, view, width), width - length(left) - 1)
 
 
-def _numbers(pane: Pane, view: View, width: int) -> list[Run]:
-    """Return the values at the moment shown, the most wanted first."""
-    runs: list[Run] = []
+def _left_out(pane: Pane, view: View, width: int) -> str:
+    """Return how many flows of how many are drawn, where not all are."""
+    if pane.plot.variable.subject == "queue" or view.listing.grouped:
+        return ""
+    drawn, every = len(lineup.drawn(view)), len(view.state.flows)
+    if drawn == every or drawn == (known := len(lineup.in_window(view))):
+        return ""
+    return f"{drawn} of {known} flows" if width >= WIDE else f"{drawn}/{known}"
+
+
+def _numbers(pane: Pane, view: View, width: int) -> list[Sequence[Run]]:
+    """Return the values at the moment shown, the most wanted first.
+
+    A part is what is dropped from its end on where there is no room.
+    """
+    values: list[Run] = []
+    rest: list[Sequence[Run]] = []
     for line in reversed(pane.lines(view)):
         drawer, variable, factor = DRAWERS[line.subject], line.variable, pane.factor(line)
-        runs += drawer.values(view, variable, factor)
-        runs += drawer.ghost_values(view, variable, factor)
+        found = drawer.values(view, variable, factor)
+        if values:
+            rest.append(found)
+        values = values or found
+        rest.append(drawer.ghost_values(view, variable, factor))
     added = _summaries(pane, view, width)
     if pane.plot.name in ADDITIONS:
         added += ADDITIONS[pane.plot.name].values(view, width)
-    runs[1:1] = added
     return [
-        *_counted(pane, view, width),
-        *runs,
-        *_companion_values(pane, view, width),
-        *_in_force(pane, view),
+        _counted(pane, view, width),
+        values[:1],
+        *([each] for each in added),
+        values[1:],
+        *rest,
+        _companion_values(pane, view, width),
+        *([each] for each in _in_force(pane, view)),
     ]
 
 
@@ -70,7 +99,7 @@ def _companion_values(pane: Pane, view: View, width: int) -> list[Run]:
     """Return what the selected flow has of them."""
     runs: list[Run] = []
     flow = view.state.flows.get(view.selected or "")
-    if flow is None:
+    if flow is None or view.listing.grouped:
         return runs
     for line in pane.plot.companions:
         series = series_of(flow, line.variable)
@@ -100,10 +129,13 @@ def _unit(pane: Pane, view: View, width: int) -> str:
     variable = pane.lines(view)[-1].variable
     unit, _ = variable.axis(pane.peak)
     # What else there is to show needs the room.
-    if view.ghost and width < NARROW:
+    crowded = variable.subject == "flow" and len(lineup.drawn(view)) >= lineup.CROWD
+    if (view.ghost or crowded) and width < NARROW:
         unit = _SHORT.get(unit, unit)
     if view.theory and pane.plot.name in ADDITIONS:
         unit = _SHORT.get(unit, unit) if width >= NARROW else ""
+    if variable.rate is not None and width >= _ROOMY:
+        unit += f" over {variable.rate.over_s:g} s"
     traced = variable.subject == "flow" and variable.name in TRACE_SERIES
     exact = traced and width >= NARROW and _is_exact(view, width)
     return f"{unit} per ACK" if exact else unit
@@ -116,9 +148,12 @@ def _is_exact(view: View, width: int) -> bool:
     return bool(flow and flow.trace and dot < view.interval and flow.trace.covers(view.t))
 
 
-def _fitting(runs: Sequence[Run], width: int) -> list[Run]:
+def _fitting(parts: Sequence[Sequence[Run]], width: int) -> list[Run]:
+    """Return what has room: of each part the first runs, none after one that is left out."""
     kept: list[Run] = []
-    for run in runs:
-        if length(kept) + len(run[0]) <= width:
+    for part in parts:
+        for run in part:
+            if length(kept) + len(run[0]) > width:
+                break
             kept.append(run)
     return kept

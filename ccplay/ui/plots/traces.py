@@ -15,9 +15,14 @@ from ccplay.state.series import Series
 Span: TypeAlias = tuple[float, float]
 """The least and the greatest value within a slice of time."""
 
-Manner: TypeAlias = Literal["line", "area", "dotted", "dots", "sparse", "dashed", "signs"]
-"""``sparse`` is a line of every other dot, ``dashed`` one in every other cell, and over other
-traces in every fourth, so that they still show; ``signs`` are cells with the pen's mark."""
+Manner: TypeAlias = Literal["line", "area", "layer", "dotted", "dots", "sparse", "dashed", "signs"]
+"""``area`` is a line with the ground below it shaded, ``layer`` one of a stack. ``sparse`` is a
+line of every other dot, ``dashed`` one in every other cell, and over other traces in every fourth,
+so that they still show; ``signs`` are cells with the pen's mark."""
+
+LONG_S = 0.8
+"""Seconds of half a cell from which on it holds too much for a line from its least to its greatest
+value: a sawtooth would be a solid block. There its median is drawn."""
 
 _HOLD = 3.5
 """Sampling intervals for which a value holds; after that there is a gap."""
@@ -44,11 +49,13 @@ class Pen:
     """What it is drawn with where there are no braille dots."""
     under: bool = False
     """Whether it lies behind all that is not: where both have a cell, it is not seen."""
+    dim: bool = False
+    """Whether it is drawn in a fainter ink, as what others are compared with."""
 
     @property
     def quiet(self) -> bool:
         """Whether it stands back, as it is not measured in this session: no head, no bold mark."""
-        return self.under or self.manner == "dashed"
+        return self.under or self.dim or self.manner == "dashed"
 
 
 class Trace(Protocol):
@@ -61,8 +68,18 @@ class Trace(Protocol):
     def pen(self) -> Pen:
         """How it is drawn."""
 
+    @property
+    def scaled(self) -> bool:
+        """Whether the axis makes room for it."""
+
     def spans(self, edges: Sequence[float]) -> list[Span | None]:
         """Return what the values cover between each two neighbours of ``edges``."""
+
+    def middles(self, edges: Sequence[float], *, long: bool) -> list[float | None] | None:
+        """Return the value that stands for each slice; None where the whole span is drawn.
+
+        ``long`` is whether half a cell lasts ``LONG_S`` or more.
+        """
 
     def peak(self, start: float, end: float) -> float:
         """Return the greatest value that the axis must have room for, 0 where there is none."""
@@ -85,22 +102,36 @@ class SeriesTrace:
 
     def spans(self, edges: Sequence[float]) -> list[Span | None]:
         """Return the extremes in each slice, joined to the value before it."""
-        timeline, series, factor = self.series.timeline, self.series, self.factor
-        ticks = [timeline.at_or_after(edge) for edge in edges]
+        series, factor = self.series, self.factor
+        ticks = [series.timeline.at_or_after(edge) for edge in edges]
         spans: list[Span | None] = []
         for at in range(len(edges) - 1):
-            start, end = ticks[at], ticks[at + 1]
-            before = start - 1
-            if (
-                before >= timeline.first
-                and timeline.time(before) > edges[at] - _HOLD * self.interval
-            ):
-                start = before
+            end = ticks[at + 1]
+            start = self._held(ticks[at], edges[at])
             found = series.extremes(start, end) if end > start else None
             if found is not None and found[1] > self.most:
                 found = self._meant(start, ticks[at], end)
             spans.append(found and (found[0] * factor, found[1] * factor))
         return spans
+
+    def middles(self, edges: Sequence[float], *, long: bool) -> list[float | None] | None:
+        """Return the median of each slice; in one without a value, the value before it."""
+        if not long:
+            return None
+        series, factor, most = self.series, self.factor, self.most
+        ticks = [series.timeline.at_or_after(edge) for edge in edges]
+        found: list[float | None] = []
+        for at, (start, end) in enumerate(pairwise(ticks)):
+            start_of = start if start < end else self._held(start, edges[at])
+            value = series.median(start_of, end, most)
+            found.append(None if value is None else value * factor)
+        return found
+
+    def _held(self, tick: int, edge: float) -> int:
+        """Return the tick before a slice where its value still stands at the slice's edge."""
+        timeline, before = self.series.timeline, tick - 1
+        stands = before >= timeline.first and timeline.time(before) > edge - _HOLD * self.interval
+        return before if stands else tick
 
     def _meant(self, before: int, start: int, end: int) -> Span | None:
         """Return the extremes of what was meant; a slice without any is a gap."""
@@ -131,6 +162,11 @@ class TracedTrace:
         """How it is drawn."""
         return self.sampled.pen
 
+    @property
+    def scaled(self) -> bool:
+        """Whether the axis makes room for it."""
+        return self.sampled.scaled
+
     def spans(self, edges: Sequence[float]) -> list[Span | None]:
         """Return the extremes in each slice, joined to the value before it.
 
@@ -142,6 +178,10 @@ class TracedTrace:
             return spans
         exact = replace(self.sampled, series=self.traced).spans(edges)
         return [fine or coarse for fine, coarse in zip(exact, spans, strict=True)]
+
+    def middles(self, edges: Sequence[float], *, long: bool) -> list[float | None] | None:
+        """Return the medians of samples."""
+        return self.sampled.middles(edges, long=long)
 
     def peak(self, start: float, end: float) -> float:
         """Return the greatest value from ``start`` to ``end``."""
@@ -159,16 +199,27 @@ class RateTrace:
     over_s: float = 1.0
     """Seconds of which a rate is the mean."""
     lasting: ClassVar[bool] = False
+    scaled: ClassVar[bool] = True
 
     def spans(self, edges: Sequence[float]) -> list[Span | None]:
         """Return the least and the greatest rate in each slice, its ends included."""
-        return [self._span(start, end) for start, end in pairwise(edges)]
+        found = (self._rates(start, end) for start, end in pairwise(edges))
+        return [(min(rates), max(rates)) if rates else None for rates in found]
 
-    def _span(self, start: float, end: float) -> Span | None:
+    def middles(self, edges: Sequence[float], *, long: bool) -> list[float | None] | None:
+        """Return the mean rate over each slice, and over ``over_s`` at least."""
+        if not long:
+            return None
+        return [self._mean(start, end) for start, end in pairwise(edges)]
+
+    def _mean(self, start: float, end: float) -> float | None:
+        found = growth(self.series, end, max(end - start, self.over_s), _LEAST_S)
+        return None if found is None else found * self.factor
+
+    def _rates(self, start: float, end: float) -> list[float]:
         points = min(math.ceil((end - start) / (self.over_s / 2)), _MOST_POINTS)
         times = (start + (end - start) * at / points for at in range(points + 1))
-        rates = [rate for t in times if (rate := self._rate(t)) is not None]
-        return (min(rates), max(rates)) if rates else None
+        return [rate for t in times if (rate := self._rate(t)) is not None]
 
     def peak(self, start: float, end: float) -> float:
         """Return the greatest rate from ``start`` to ``end``."""
@@ -192,6 +243,7 @@ class StepTrace:
     weight: float = 1.0
     """Times its value the axis makes room for; 0 leaves the axis to the others."""
     lasting: ClassVar[bool] = True
+    scaled: ClassVar[bool] = True
 
     def spans(self, edges: Sequence[float]) -> list[Span | None]:
         """Return the value that holds at the end of each slice."""
@@ -202,6 +254,10 @@ class StepTrace:
             value = self.changes[at][1] if at >= 0 else None
             spans.append(None if value is None else (value, value))
         return spans
+
+    def middles(self, edges: Sequence[float], *, long: bool) -> None:
+        """Return None: it is one value at a time."""
+        del edges, long
 
     def peak(self, start: float, end: float) -> float:
         """Return the greatest value in force between ``start`` and ``end``, times the weight."""
@@ -219,6 +275,7 @@ class DotTrace:
     pen: Pen
     factor: float = 1.0
     lasting: ClassVar[bool] = False
+    scaled: ClassVar[bool] = True
 
     def spans(self, edges: Sequence[float]) -> list[Span | None]:
         """Return the extremes in each slice."""
@@ -226,6 +283,10 @@ class DotTrace:
         ticks = [timeline.at_or_after(edge) for edge in edges]
         found = [self.series.extremes(*pair) for pair in pairwise(ticks)]
         return [each and (each[0] * self.factor, each[1] * self.factor) for each in found]
+
+    def middles(self, edges: Sequence[float], *, long: bool) -> None:
+        """Return None: the least and the greatest are dots, and nothing is between."""
+        del edges, long
 
     def peak(self, start: float, end: float) -> float:
         """Return the greatest value from ``start`` to ``end``."""
@@ -235,50 +296,15 @@ class DotTrace:
 
 
 @dataclass(frozen=True, slots=True)
-class ShiftedTrace:
-    """A trace of another session, shifted in time to lie under this one.
-
-    It is known up to the right edge already.
-    """
-
-    trace: Trace
-    shift: float
-    """Seconds from its own moments to those of the plot."""
-    first: float
-    """In its own time: what was before is not shown."""
-    last: float
-    """In its own time: what came after is not shown."""
-    lasting: ClassVar[bool] = True
-
-    @property
-    def pen(self) -> Pen:
-        """How it is drawn."""
-        return self.trace.pen
-
-    def spans(self, edges: Sequence[float]) -> list[Span | None]:
-        """Return what the values cover between each two neighbours of ``edges``."""
-        own = [edge - self.shift for edge in edges]
-        return [
-            span if end > self.first and start < self.last else None
-            for span, (start, end) in zip(self.trace.spans(own), pairwise(own), strict=True)
-        ]
-
-    def peak(self, start: float, end: float) -> float:
-        """Return the greatest value from ``start`` to ``end``."""
-        first, last = max(start - self.shift, self.first), min(end - self.shift, self.last)
-        return self.trace.peak(first, last) if first < last else 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class CountTrace:
-    """A counter: a sign stands at the top wherever it grew."""
+    """A counter, whose growth is shown at the top: a sign, or a bar where columns are long."""
 
     series: Series
     pen: Pen
 
-    def grew(self, start: float, end: float) -> bool:
-        """Say whether the counter grew between two moments."""
+    def growth(self, start: float, end: float) -> float:
+        """Return how much the counter grew between two moments."""
         timeline = self.series.timeline
         first, last = timeline.at_or_after(start) - 1, timeline.at_or_after(end)
         found = self.series.extremes(first, last)
-        return found is not None and found[1] > found[0]
+        return found[1] - found[0] if found else 0.0

@@ -1,0 +1,61 @@
+"""Keys that choose which flows are seen, and in which order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from textual import events
+
+from ccplay.ui.actions.base import Actions
+
+_SELECTING = ("up", "down", "tab", "shift+tab")
+"""Keys that select while a filter is typed."""
+
+
+class ListingActions(Actions):
+    """The keys of one flow alone, groups, stacks, order and filter."""
+
+    def action_alone(self) -> None:
+        """Draw the selected flow alone, or all again."""
+        self.listing = replace(self.listing, alone=not self.listing.alone)
+        self.redraw()
+
+    def action_groups(self) -> None:
+        """Show a line for each algorithm, or for each flow again."""
+        self.listing = replace(self.listing, grouped=not self.listing.grouped)
+        self.redraw()
+
+    def action_stack(self) -> None:
+        """Stack what adds up, rates and classes of a queue, or draw lines again."""
+        self.listing = replace(self.listing, stacked=not self.listing.stacked)
+        if self.listing.stacked and not self.plots.adds_up(self.view):
+            said = "Nothing on the screen adds up; choose the plot of goodput with ctrl+p."
+            self.app.notify(said, severity="warning")
+        self.redraw()
+
+    def action_sort(self) -> None:
+        """Sort the table by its next column."""
+        self.listing = self.listing.next_column()
+        self.redraw()
+
+    def action_reverse(self) -> None:
+        """Turn the order of the table round."""
+        self.listing = replace(self.listing, reverse=not self.listing.reverse)
+        self.redraw()
+
+    def action_filter(self) -> None:
+        """Open the filter line: keys are letters of it until enter or escape."""
+        self.listing = replace(self.listing, typing=True)
+        self.redraw()
+
+    def action_show_all(self) -> None:
+        """Clear the filter."""
+        self.listing = replace(self.listing, text="", typing=False)
+        self.redraw()
+
+    def on_key(self, event: events.Key) -> None:
+        """Add a key to the filter while one is typed."""
+        if self.listing.typing and event.key not in _SELECTING:
+            event.stop()
+            self.listing = self.listing.typed(event.key, event.character)
+            self.redraw()

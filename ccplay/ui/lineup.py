@@ -1,0 +1,122 @@
+"""The flows as a person wants them: those that the filter leaves, in order, and in groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from ccplay.state.lab_state import Flow, Traffic
+from ccplay.ui.view import View, goodput
+
+CROWD = 4
+"""Number of flows from which on the selected one stands out and the others are dimmed."""
+
+MOST = 40
+"""Number of flows at most that plots draw; nobody tells more lines apart."""
+
+Key = Callable[[View, Flow], float | str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The flows of one algorithm."""
+
+    cc: str
+    flows: tuple[Flow, ...]
+    """At least one; the first gives the group its colour and its mark."""
+
+    @property
+    def first(self) -> str:
+        """Name of its first flow."""
+        return self.flows[0].name
+
+    def chosen(self, view: View) -> str:
+        """Return the flow that keys act on where the group is selected."""
+        names = [each.name for each in self.flows]
+        return view.selected if view.selected in names and view.selected else self.first
+
+
+def listed(view: View) -> list[Flow]:
+    """Return the flows of the table in its order: those that run, and those that ended just now."""
+    flows = [each for each in view.listed() if matches(view, each)]
+    if not (column := view.listing.column):
+        return flows[::-1] if view.listing.reverse else flows
+    known: list[tuple[float | str, Flow]] = []
+    unknown: list[Flow] = []
+    for each in flows:
+        value = _KEYS[column](view, each)
+        if value is None:
+            unknown.append(each)
+        else:
+            known.append((value, each))
+    known.sort(key=lambda pair: pair[0], reverse=view.listing.descending)
+    return [*(each for _, each in known), *unknown]
+
+
+def others(view: View) -> list[Traffic]:
+    """Return what else the table lists below the flows."""
+    return [each for each in view.others() if matches(view, each)]
+
+
+def matches(view: View, each: Traffic) -> bool:
+    """Say whether the filter leaves it: its name, algorithm or a host contains the text."""
+    if not (text := view.listing.text.casefold()):
+        return True
+    cc = view.state.cc_at(each, view.t) if isinstance(each, Flow) else each.kind
+    return any(text in word.casefold() for word in (each.name, cc, each.src, each.dst))
+
+
+def in_window(view: View) -> list[Flow]:
+    """Return the flows that the window shows anything of and the filter leaves, as they started."""
+    head = view.playhead
+    return [
+        each
+        for each in view.state.flows.values()
+        if each.started < head.until
+        and (each.ended is None or each.ended > head.left)
+        and matches(view, each)
+    ]
+
+
+def drawn(view: View) -> list[Flow]:
+    """Return the flows that plots draw, the selected one last, on top."""
+    flows = in_window(view)
+    chosen = [each for each in flows if each.name == view.selected]
+    if view.listing.alone and chosen:
+        return chosen
+    rest = [each for each in flows if each.name != view.selected]
+    return [*(rest if view.listing.grouped else rest[: MOST - len(chosen)]), *chosen]
+
+
+def groups(view: View, flows: Iterable[Flow]) -> list[Group]:
+    """Return flows by the algorithm that each has at the moment shown.
+
+    Groups are in the order of the flows, and flows within a group in that in which they started.
+    """
+    found: dict[str, list[Flow]] = {}
+    for each in flows:
+        found.setdefault(view.state.cc_at(each, view.t), []).append(each)
+    return [
+        Group(cc, tuple(sorted(members, key=lambda flow: view.number(flow.name))))
+        for cc, members in found.items()
+    ]
+
+
+def path(view: View, flow: Flow) -> str:
+    """Return source, direction and destination as the network is drawn: ``s1 ← d1`` runs back."""
+    senders = view.network.senders if view.network else []
+    if flow.dst in senders and flow.src not in senders:
+        return view.glyphs.translate(f"{flow.dst} ← {flow.src}")
+    return view.glyphs.translate(f"{flow.src} → {flow.dst}")
+
+
+_KEYS: Mapping[str, Key] = {
+    "flow": lambda view, flow: view.number(flow.name),
+    "cc": lambda view, flow: view.state.cc_at(flow, view.t),
+    "cwnd": lambda view, flow: flow.series["cwnd"].at(view.tick),
+    "rtt": lambda view, flow: flow.series["srtt_us"].at(view.tick),
+    "goodput": lambda view, flow: goodput(flow, view.tick),
+    "retr": lambda view, flow: flow.series["total_retrans"].at(view.tick),
+    "path": path,
+}
+"""What the table is sorted by, by column."""

@@ -1,0 +1,92 @@
+"""Draws what traces cover into the cells of a column: as braille dots, or a sign a cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ccplay.ui.cells.glyphs import Glyphs
+from ccplay.ui.plots.dots import Column
+from ccplay.ui.plots.scale import Scale
+from ccplay.ui.plots.traces import Pen, Span
+
+_BITS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))
+"""Of a braille cell, by column, from the bottom up."""
+
+
+class Brush:
+    """Draws on an area of ``lines`` cells, of which the lowest ``high`` are the value axis."""
+
+    def __init__(self, glyphs: Glyphs, scale: Scale, lines: int, high: int) -> None:
+        self._scale = scale
+        self._lines = lines
+        self._across, self._up = self.dots_of(glyphs)
+        self._dots = high * self._up
+        self._spot = glyphs.dotted
+
+    @staticmethod
+    def dots_of(glyphs: Glyphs) -> tuple[int, int]:
+        """Return how many dots a cell has across and up."""
+        return (2, 4) if glyphs.plot_cells == "braille" else (1, 1)
+
+    def line_of(self, value: float) -> int:
+        """Return the line of the area, from the top, in which a value lies."""
+        return self._lines - 1 - self._dot(value) // self._up
+
+    def _dot(self, value: float) -> int:
+        """Return how many dots above the bottom a value lies."""
+        return int(self._scale.height(value) * (self._dots - 1) + 0.5)
+
+    def shade(self, ink: str, band: Sequence[Span | None], x: int, column: Column) -> None:
+        """Draw a band: every fourth dot from the least to the greatest value."""
+        across = self._across
+        for dx, span in enumerate(band):
+            if span is None or span[0] > self._scale.top:
+                continue
+            at = x * across + dx
+            for dot in range(self._dot(span[0]), self._dot(span[1]) + 1):
+                line = self._lines - 1 - dot // self._up
+                if across == 2 and (dot + 2 * at) % 4 == 0:
+                    column.dot(line, _BITS[dx][dot % 4], ink)
+                elif across == 1 and (dot + at) % 2 == 0:
+                    column.sign(line, self._spot, ink)
+
+    def draw(
+        self,
+        pen: Pen,
+        pair: Sequence[Span | None],
+        x: int,
+        column: Column,
+        band: Sequence[Span | None],
+    ) -> None:
+        """Draw a line, and the ground below it or below its band where the pen fills that."""
+        across, up, lines = self._across, self._up, self._lines
+        for dx, span in enumerate(pair):
+            if span is None or span[0] > self._scale.top or pen.manner == "signs":
+                continue
+            low, high = self._dot(span[0]), self._dot(span[1])
+            at = x * across + dx
+            sparse = pen.manner in ("dotted", "sparse")
+            if sparse and at % (2 if across == 2 else 3 if pen.manner == "dotted" else 1):
+                continue
+            dashed = pen.manner == "dashed"
+            if dashed and (x - pen.lane) % 2:
+                continue
+            dots = range(low, high + 1)
+            shade: Sequence[int] = ()
+            if pen.manner in ("area", "layer"):
+                gap = 4 if across == 2 else 1
+                least = band[dx]
+                ground = range(self._dot(least[0]) if least else low)
+                if pen.manner == "layer":
+                    ground, dots = range(low, high), range(high, high + 1)
+                shade = [d for d in ground if (d + 2 * at) % gap == 0]
+            elif pen.manner in ("dotted", "dots") and high - low > up:
+                dots = range(low, high + 1, max(high - low, 1))
+            for dot in (*shade, *dots):
+                line = lines - 1 - dot // up
+                if dashed and not column.has_room(line, pen, x):
+                    continue
+                if across == 2:
+                    column.dot(line, _BITS[dx][dot % 4], pen.ink)
+                else:
+                    column.sign(line, pen.ascii, pen.ink)

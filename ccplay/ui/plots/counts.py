@@ -1,0 +1,56 @@
+"""How much counters grew in each column, as bars in lines of their own above the plot's values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ccplay.ui.cells.sheet import Run
+from ccplay.ui.plots.picture import Picture
+from ccplay.ui.plots.scale import short
+
+
+class Bars:
+    """Caches complete columns: live bars cost one column a frame."""
+
+    def __init__(self) -> None:
+        self._grown: list[dict[int, float]] = []
+        self.lines: list[int] = []
+        """Which of the picture's counters have a line, from the top: those that grew at all."""
+
+    def clear(self) -> None:
+        """Discard all columns."""
+        self._grown.clear()
+        self.lines.clear()
+
+    def count(self, picture: Picture, columns: Sequence[int], slot: float) -> bool:
+        """Count in ``columns`` of ``slot`` seconds; return whether another counter has a line."""
+        before = len(self.lines)
+        while len(self._grown) < len(picture.counts):
+            self._grown.append({})
+        for trace, grown in zip(picture.counts, self._grown, strict=True):
+            for x in columns:
+                start = picture.left + slot * x
+                if start <= picture.until:
+                    grown[x] = trace.growth(start, min(start + slot, picture.until))
+        self.lines = [at for at, grown in enumerate(self._grown) if any(grown.values())]
+        return len(self.lines) != before
+
+    def greatest(self, line: int) -> float:
+        """Return the greatest growth within a column, of the counter in a line."""
+        return max(self._grown[self.lines[line]].values())
+
+    def label(self, picture: Picture, line: int, width: int) -> Run:
+        """Return the greatest growth, which a full bar stands for, with the counter's sign."""
+        pen = picture.counts[self.lines[line]].pen
+        text = short(self.greatest(line))
+        return (f"{pen.mark}{text}" if len(text) < width else text).rjust(width), pen.ink
+
+    def cell(self, picture: Picture, line: int, x: int) -> Run | None:
+        """Return the bar of a column; None where the counter did not grow."""
+        at = self.lines[line]
+        if not (grown := self._grown[at].get(x)):
+            return None
+        bars = picture.glyphs.bars
+        height = math.ceil(grown / self.greatest(line) * len(bars) - 1e-9)
+        return bars[max(height, 1) - 1], f"bold {picture.counts[at].pen.ink}"

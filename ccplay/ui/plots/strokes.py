@@ -1,0 +1,115 @@
+"""What each trace draws in each slice of time: a line, and where slices are long a band behind it.
+
+A slice of less than ``LONG_S`` shows all that its values cover. Longer ones would be a solid block:
+there the line joins the medians, and a band reaches from the least to the greatest
+value. Of many traces only the uppermost, the selected one, has a band: more would hide the lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ccplay.ui.plots.picture import Picture
+from ccplay.ui.plots.traces import LONG_S, Span, Trace
+
+T = TypeVar("T")
+
+_CROWD = 3
+"""Number of traces above which only the uppermost has a band."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stroke:
+    """What one trace draws, slice by slice; None where it draws nothing."""
+
+    trace: Trace
+    lines: Sequence[Span | None]
+    bands: Sequence[Span | None]
+    levels: Sequence[float | None]
+    """Where its mark stands."""
+    drawn_only: bool
+    """Whether the axis has room for what is drawn, and not for every value."""
+
+    def peak(self, start: float, end: float) -> float:
+        """Return the greatest value that the axis must have room for between two moments."""
+        if not self.trace.scaled:
+            return 0.0
+        if not self.drawn_only:
+            return self.trace.peak(start, end)
+        return max((span[1] for span in (*self.lines, *self.bands) if span), default=0.0)
+
+
+def is_long(seconds: float) -> bool:
+    """Whether a column of so many seconds is drawn as its middle and how much counters grew.
+
+    Braille or not: what changes with the zoom does not change with the characters.
+    """
+    return seconds / 2 >= LONG_S
+
+
+def read(picture: Picture, columns: int, across: int, first: int, last: int) -> list[Stroke]:
+    """Return what the traces draw in the columns ``first`` to ``last`` (not included).
+
+    The picture has so many ``columns``, of ``across`` slices each.
+    """
+    slot, long = picture.width / columns / across, is_long(picture.width / columns)
+    first, last = first * across, last * across
+    # A line of medians is joined to the slice before.
+    lead = min(first, 1) if long else 0
+    edges = [picture.left + slot * at for at in range(first - lead, last + 1)]
+    # What lies ahead is empty: a value stands only until it is known to have changed.
+    known = [edge for edge in edges if edge < picture.until]
+    known += [picture.until + 1e-6] * (len(known) < len(edges))
+    drawn = []
+    for trace in picture.traces:
+        used = edges if trace.lasting else known
+        middles = trace.middles(used, long=long)
+        drawn.append((trace, used, middles))
+    banded = [trace for trace, _, middles in drawn if middles is not None and _has_band(trace)]
+    if len(banded) > _CROWD:
+        del banded[:-1]
+    count = last - first
+    strokes = []
+    for trace, used, middles in drawn:
+        if middles is None:
+            spans = _filled(trace.spans(used)[lead:], count)
+            levels = [span and (span[0] + span[1]) / 2 for span in spans]
+            strokes.append(Stroke(trace, spans, [None] * count, levels, drawn_only=False))
+            continue
+        bands: list[Span | None] = []
+        if any(each is trace for each in banded):
+            bands = trace.spans(used)[lead:]
+        joined = _joined(middles)[lead:]
+        strokes.append(
+            Stroke(
+                trace,
+                _filled(joined, count),
+                _filled(bands, count),
+                _filled(middles[lead:], count),
+                drawn_only=long,
+            )
+        )
+    return strokes
+
+
+def _has_band(trace: Trace) -> bool:
+    return trace.pen.manner in ("line", "area") and not trace.pen.quiet
+
+
+def _joined(middles: Sequence[float | None]) -> list[Span | None]:
+    """Return what a line covers in each slice that comes from the value of the slice before."""
+    spans: list[Span | None] = []
+    before: float | None = None
+    for value in middles:
+        start = value if before is None else before
+        spans.append(
+            None if value is None or start is None else (min(start, value), max(start, value))
+        )
+        before = value
+    return spans
+
+
+def _filled(values: list[T | None], count: int) -> list[T | None]:
+    return values + [None] * (count - len(values))

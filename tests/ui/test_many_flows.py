@@ -1,0 +1,57 @@
+"""Many flows on the screen: alone, in groups, sorted, filtered; the table has the rows it needs."""
+
+from __future__ import annotations
+
+from ccplay.ui.cells.sheet import Sheet
+from tests.ui.synthetic import stream
+from tests.ui.test_main import live, playing, until
+from tests.ui.view import text_of
+
+
+async def test_keys_change_what_is_seen() -> None:
+    async with playing(live(stream(pairs=5, flows=5, seconds=20))) as (app, pilot):
+        await pilot.press("d", "d")
+        await until(pilot, lambda: "cc↑" in text_of(app, "flows"))
+        await pilot.press("D")
+        await until(pilot, lambda: "cc↓" in text_of(app, "flows"))
+        await pilot.press("G")
+        await until(pilot, lambda: "mean" in text_of(app, "flows"))
+        await pilot.press("G", "o")
+        await until(pilot, lambda: "1 of 5 flows" in text_of(app, "cwnd"))
+
+
+async def test_letters_of_a_filter_are_no_commands() -> None:
+    """Not even those of keys that open dialogs at once."""
+    source = live(stream(pairs=5, flows=5, seconds=20))
+    async with playing(source) as (app, pilot):
+        await pilot.press("slash", *"fx", "backspace", "backspace", *"cubic")
+        await until(pilot, lambda: "2 of 5" in text_of(app, "flows"))
+        assert app.screen is app.main
+        assert not source.sent
+        await pilot.press("down", "enter")
+        assert app.main.selected == "5"
+        assert "/cubic" in text_of(app, "flows")
+        await pilot.press("escape")
+        await until(pilot, lambda: "/cubic" not in text_of(app, "flows"))
+        # Keys are commands again.
+        await pilot.press("f")
+        await until(pilot, lambda: app.screen is not app.main)
+
+
+async def test_the_table_shows_every_flow_and_scrolls_where_it_cannot() -> None:
+    async with playing(live(stream(pairs=2, flows=7, seconds=20)), (120, 40)) as (app, pilot):
+        await until(pilot, lambda: app.main.query_one("#flows", Sheet).height >= 9)
+        assert "more" not in text_of(app, "flows")
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: "more ↓" in text_of(app, "flows"))
+        for _ in range(6):
+            await pilot.press("down")
+        await until(pilot, lambda: "more ↑" in text_of(app, "flows"))
+        assert app.main.selected == "7"
+        assert any("▸" in line and " 7 " in line for line in text_of(app, "flows").splitlines())
+
+
+async def test_nothing_to_stack_is_reported() -> None:
+    async with playing(live()) as (app, pilot):
+        await pilot.press("T")
+        await until(pilot, lambda: any("adds up" in each.message for each in app._notifications))
