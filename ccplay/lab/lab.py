@@ -125,8 +125,10 @@ class Lab:
         self._stack.push_async_callback(engine.close)
         self._stack.callback(library.close)
         await engine.prepare()
-        built = building.build(self.network, self._progress)
+        built = building.build(self.network, self._progress, self._build.seed)
         self._built: BuiltNetwork = built
+        if built.lacking:
+            self._tell("warning", built.lacking)
         self._shaper = self._stack.enter_context(Shaper(built, engine, self.clock))
         for done, (link, setting) in enumerate(settings):
             self._progress(f"shaping {link.name}", done, len(settings))
@@ -153,6 +155,7 @@ class Lab:
             self.clock,
             self.network,
             classifier=self._shaper,
+            routing=built.routing,
             reserved=self._build.reserved,
         )
         self._stack.push_async_callback(self._traffic.close)
@@ -310,6 +313,8 @@ class Lab:
         for link in self.network.resolve(name):
             for changed in await self._shaper.apply(link, setting):
                 self._tell_change(changed)
+        if setting.down is not None:
+            self._traffic.find_paths()
 
     async def _set_queue(self, command: SetQdisc) -> None:
         links = self.network.resolve(command.link)
@@ -340,4 +345,5 @@ def _setting(command: SetLink) -> LinkSetting:
         jitter_us=command.jitter_us,
         loss=command.loss,
         mark=command.mark,
+        down=command.down,
     )

@@ -94,7 +94,7 @@ class SetClasses(Command, frozen=True):
 
 
 class SetLink(Command, frozen=True):
-    """Change rate, delay, jitter, loss or marking of a link; the queue stays."""
+    """Change rate, delay, jitter, loss or marking of a link, or take it down; the queue stays."""
 
     link: Annotated[str, settings.LINK] = BOTTLENECK
     rate: Annotated[int | None, settings.LINK_RATE] = None
@@ -102,6 +102,7 @@ class SetLink(Command, frozen=True):
     jitter_us: Annotated[int | None, settings.JITTER] = None
     loss: Annotated[float | None, settings.LOSS] = None
     mark: Annotated[int | None, settings.MARK] = None
+    down: Annotated[bool | None, settings.DOWN] = None
 
 
 class StartCapture(Command, frozen=True):

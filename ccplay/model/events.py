@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
-from ccplay.model.base import Count, Event, Moment, WallTime
+from ccplay.model.base import FEW, Count, Event, Moment, Name, WallTime
 from ccplay.model.commands import AnyCommand, Build
 from ccplay.model.network import Network
 from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TraceSamples
@@ -72,6 +72,19 @@ class Misbehaved(Event, frozen=True):
     cc: str
     wrong: str = ""
     """The misbehaviour, such as ``keeps cwnd at 1``; empty: it stopped, or the program changed."""
+
+
+class FlowPath(Event, frozen=True):
+    """Which of several paths a connection's packets take from now on, as the kernel's routes say.
+
+    It comes with the flow's start, and again where a cable that goes down or up changes it. None
+    comes between hosts that have one path only.
+    """
+
+    flow: Name
+    """The connection: ``flow/2`` is stream 2."""
+    links: Annotated[list[str], FEW]
+    """Names of the links from its sender to its receiver; empty where there is no path now."""
 
 
 class InterfaceCounters(Event, frozen=True):
@@ -227,6 +240,7 @@ AnyEvent: TypeAlias = (
     | LinkChanged
     | HostChanged
     | Misbehaved
+    | FlowPath
     | InterfaceCounters
     | CaptureStarted
     | CaptureEnded

@@ -10,8 +10,11 @@ from msgspec.structs import replace
 
 from ccplay.errors import CommandError
 from ccplay.lab.network.netns import Namespace
+from ccplay.lab.network.routing import Routing
 from ccplay.lab.probe.probe import Probe
+from ccplay.lab.traffic.flow import Flow
 from ccplay.lab.traffic.gate import Entry, passed
+from ccplay.lab.traffic.paths import PathFinder
 from ccplay.lab.traffic.site import Classifier, Connected, Runner, Site
 from ccplay.lab.traffic.starting import STARTERS
 from ccplay.model.base import LONGEST_NAME, Event
@@ -19,6 +22,7 @@ from ccplay.model.fields import check
 from ccplay.model.network import Network
 from ccplay.model.traffic import TRAFFIC, TrafficKind, started_by, stopped_by
 from ccplay.model.traffic_commands import StartTraffic, StopTraffic
+from ccplay.model.traffic_events import FlowEnded, FlowStarted
 
 S = TypeVar("S", bound=StartTraffic)
 
@@ -40,14 +44,20 @@ class Traffic:
         network: Network,
         *,
         classifier: Classifier | None = None,
+        routing: Routing | None = None,
         reserved: Iterable[str] = (),
     ) -> None:
         """``namespace`` returns a node's; ``emit`` receives events at times of ``clock``.
 
-        ``classifier`` is told about packets before they are sent. Names that are ``reserved`` are
-        not assigned automatically.
+        ``classifier`` is told about packets before they are sent. ``routing`` reports which of
+        several paths they take. Names that are ``reserved`` are not assigned automatically.
         """
         self._reserved = set(reserved)
+        self._paths = (
+            PathFinder(routing, network, emit, clock)
+            if routing is not None and routing.knows_paths
+            else None
+        )
         self._probe, self._emit, self._network = probe, emit, network
         self._site = Site(namespace, probe, self._tell, clock, network, classifier=classifier)
         self._runners: dict[str, Runner] = {}
@@ -169,6 +179,19 @@ class Traffic:
         if (kind := _ENDS.get(type(event))) is not None:
             self._site.dismiss(kind.plural, kind.name_of(event) or "")
         self._emit(event)
+        if self._paths is None:
+            return
+        if isinstance(event, FlowStarted):
+            flow = self._runners.get(event.flow)
+            if isinstance(flow, Flow):
+                self._paths.follow(flow)
+        elif isinstance(event, FlowEnded):
+            self._paths.forget(event.flow)
+
+    def find_paths(self) -> None:
+        """Report which paths running flows take now, where that has changed."""
+        if self._paths is not None:
+            self._paths.look()
 
     def _watch(self) -> None:
         for each in self._sampled.values():
