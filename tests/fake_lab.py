@@ -13,12 +13,14 @@ from ccplay.model.commands import (
     AnyCommand,
     ChangeMark,
     Mark,
+    Order,
     RemoveMark,
     SetClasses,
     SetCongestionControl,
     SetLink,
     SetQdisc,
     StartCapture,
+    StartTogether,
     StopCapture,
     TraceFlow,
     UntraceFlow,
@@ -113,7 +115,8 @@ class FakeLab:
         while (event := await self._events.get()) is not None:
             yield event
 
-    def send(self, command: AnyCommand) -> None:
+    def send(self, command: Order) -> None:
+        assert not isinstance(command, StartTogether)
         self.sent.append(command)
         self.t += 1.0
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
@@ -28,6 +28,7 @@ from ccplay.lab.queues.rate_accuracy import DrainMeter
 from ccplay.lab.reloading import Reloader
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.misbehaviour import Watchdog
+from ccplay.lab.traffic.together import LONGEST_S, Together, start_at
 from ccplay.lab.traffic.traffic import Traffic
 from ccplay.model.base import Event
 from ccplay.model.commands import (
@@ -41,6 +42,7 @@ from ccplay.model.commands import (
     SetLink,
     SetQdisc,
     StartCapture,
+    StartTogether,
     StopCapture,
     TraceFlow,
     UntraceFlow,
@@ -123,8 +125,10 @@ class Lab:
         self._stack.push_async_callback(engine.close)
         self._stack.callback(library.close)
         await engine.prepare()
-        built = building.build(self.network, self._progress)
+        built = building.build(self.network, self._progress, self._build.seed)
         self._built: BuiltNetwork = built
+        if built.lacking:
+            self._tell("warning", built.lacking)
         self._shaper = self._stack.enter_context(Shaper(built, engine, self.clock))
         for done, (link, setting) in enumerate(settings):
             self._progress(f"shaping {link.name}", done, len(settings))
@@ -151,6 +155,7 @@ class Lab:
             self.clock,
             self.network,
             classifier=self._shaper,
+            routing=built.routing,
             reserved=self._build.reserved,
         )
         self._stack.push_async_callback(self._traffic.close)
@@ -167,7 +172,7 @@ class Lab:
             label=self._build.label,
         )
         self._stack.push_async_callback(self._captures.close)
-        self._emit(Ready(t=self.clock()))
+        await self._start_first(self._build.first)
         sweeping = asyncio.create_task(self._sweep_forever())
         self._stack.callback(sweeping.cancel)
         if library.custom:
@@ -176,6 +181,18 @@ class Lab:
             )
             reloading = asyncio.create_task(reloader.watch())
             self._stack.callback(reloading.cancel)
+
+    async def _start_first(self, commands: Sequence[StartTraffic]) -> None:
+        """Report that the network stands, and let what is to start with it go at that moment."""
+        together = self._together(commands)
+        await together.prepare(self.clock() + LONGEST_S)
+        ready = Ready(t=self.clock())
+        together.open()
+        self._emit(ready)
+        await together.answer(ready.t)
+
+    def _together(self, commands: Sequence[StartTraffic]) -> Together:
+        return Together(commands, self._traffic, self._emit, self.clock, self._tell)
 
     def _progress(self, step: str, done: int, total: int) -> None:
         self._emit(Building(t=self.clock(), step=step, done=done, total=total))
@@ -225,6 +242,10 @@ class Lab:
         return [os.getpid(), *self._shaper.processes]
 
     # --- commands ---------------------------------------------------------------------------
+
+    async def start_together(self, order: StartTogether) -> None:
+        """Start traffic at its moment, and answer each command."""
+        await start_at(order.at, self._together(order.commands), self.clock)
 
     async def apply(self, command: AnyCommand) -> AnyCommand:
         """Carry a command out and return it with every name filled in.
@@ -292,6 +313,8 @@ class Lab:
         for link in self.network.resolve(name):
             for changed in await self._shaper.apply(link, setting):
                 self._tell_change(changed)
+        if setting.down is not None:
+            self._traffic.find_paths()
 
     async def _set_queue(self, command: SetQdisc) -> None:
         links = self.network.resolve(command.link)
@@ -322,4 +345,5 @@ def _setting(command: SetLink) -> LinkSetting:
         jitter_us=command.jitter_us,
         loss=command.loss,
         mark=command.mark,
+        down=command.down,
     )

@@ -22,7 +22,7 @@ from ccplay.lab.capture.captures import Place
 from ccplay.lab.delay.process import LineProcess, fork
 from ccplay.lab.lab import Lab
 from ccplay.model.base import Event
-from ccplay.model.commands import Build
+from ccplay.model.commands import Build, StartTogether
 from ccplay.model.events import Applied, Ended, Failed, Hello
 from ccplay.model.samples import Sweep, TraceSamples
 from ccplay.stream import wire
@@ -80,6 +80,7 @@ async def _serve(place: Place, forked: LineProcess) -> int:
                 capabilities=lab.capabilities,
                 network=lab.network,
                 build=build,
+                starts_together=True,
             )
         )
         async with lab:
@@ -108,11 +109,21 @@ def _first_command(line: bytes | None) -> Build:
 async def _obey(
     lab: Lab, lines: asyncio.Queue[bytes | None], emit: Callable[[Event], None]
 ) -> None:
-    """Carry out commands in order until stdin ends."""
+    """Carry out commands in order until stdin ends, but let traffic wait for its moment."""
+    starting: dict[asyncio.Task[None], float] = {}
     while (line := await lines.get()) is not None:
         command, begun = None, lab.clock()
         try:
-            command = wire.decode_command(line)
+            order = wire.decode_command(line)
+            if isinstance(order, StartTogether):
+                task = asyncio.create_task(lab.start_together(order))
+                starting[task] = order.at
+                task.add_done_callback(starting.pop)
+                continue
+            command = order
+            # What is about to start was asked for before this.
+            if now_due := [task for task, at in starting.items() if at <= begun]:
+                await asyncio.wait(now_due)
             done = await lab.apply(command)
         except CcplayError as error:
             emit(Failed(t=lab.clock(), command=command, message=str(error)))

@@ -44,6 +44,8 @@ class Build(Command, frozen=True):
     """
     traces: bool = False
     """Whether flows will be traced, for which the lab prepares beforehand."""
+    first: Annotated[list[StartTraffic], FEW] = []
+    """What a script starts as soon as the network stands: prepared before ``Ready``."""
     label: str = ""
     """Name of files that the lab writes; empty: named after the current time."""
     algorithms: Annotated[dict[str, str], FEW] = {}
@@ -51,6 +53,18 @@ class Build(Command, frozen=True):
 
     The files themselves are named on the lab's command line.
     """
+
+
+class StartTogether(Command, frozen=True):
+    """Prepare traffic, and let all its first packets go at one moment of the lab's clock.
+
+    Each command in it is answered as if it had come alone, in their order, with ``due``. It is
+    sent by a session and stands in no scenario and no recording.
+    """
+
+    at: Moment
+    """Where it has passed, they go as soon as all are prepared."""
+    commands: Annotated[list[StartTraffic], MANY]
 
 
 class SetCongestionControl(Command, frozen=True):
@@ -80,7 +94,7 @@ class SetClasses(Command, frozen=True):
 
 
 class SetLink(Command, frozen=True):
-    """Change rate, delay, jitter, loss or marking of a link; the queue stays."""
+    """Change rate, delay, jitter, loss or marking of a link, or take it down; the queue stays."""
 
     link: Annotated[str, settings.LINK] = BOTTLENECK
     rate: Annotated[int | None, settings.LINK_RATE] = None
@@ -88,6 +102,7 @@ class SetLink(Command, frozen=True):
     jitter_us: Annotated[int | None, settings.JITTER] = None
     loss: Annotated[float | None, settings.LOSS] = None
     mark: Annotated[int | None, settings.MARK] = None
+    down: Annotated[bool | None, settings.DOWN] = None
 
 
 class StartCapture(Command, frozen=True):
@@ -183,3 +198,6 @@ AnyCommand: TypeAlias = (
     | ChangeMark
     | RemoveMark
 )
+
+Order: TypeAlias = AnyCommand | StartTogether
+"""What a lab is sent."""

@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
-from ccplay.model.base import Count, Event, Moment, WallTime
+from ccplay.model.base import FEW, Count, Event, Moment, Name, WallTime
 from ccplay.model.commands import AnyCommand, Build
 from ccplay.model.network import Network
 from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TraceSamples
@@ -28,6 +28,8 @@ class Hello(Event, frozen=True):
     network: Network
     build: Build | None = None
     """The requested network; None in older recordings."""
+    starts_together: bool = False
+    """Whether the lab takes ``StartTogether``; labs of 0.1 do not."""
     title: Annotated[str, msgspec.Meta(max_length=500)] = ""
     """Title of the scenario; a recorder adds it, a lab leaves it empty."""
 
@@ -70,6 +72,19 @@ class Misbehaved(Event, frozen=True):
     cc: str
     wrong: str = ""
     """The misbehaviour, such as ``keeps cwnd at 1``; empty: it stopped, or the program changed."""
+
+
+class FlowPath(Event, frozen=True):
+    """Which of several paths a connection's packets take from now on, as the kernel's routes say.
+
+    It comes with the flow's start, and again where a cable that goes down or up changes it. None
+    comes between hosts that have one path only.
+    """
+
+    flow: Name
+    """The connection: ``flow/2`` is stream 2."""
+    links: Annotated[list[str], FEW]
+    """Names of the links from its sender to its receiver; empty where there is no path now."""
 
 
 class InterfaceCounters(Event, frozen=True):
@@ -141,8 +156,8 @@ class TraceLost(Event, frozen=True):
 
 
 MOST_LATE_S = 0.5
-"""An idle machine takes 0.03 s to carry out a step, and 0.05 s more for each flow that starts at
-the same moment. Beyond this the timeline that ran is not the one in the file."""
+"""Seconds of lateness beyond which the timeline that ran is not the one in the file. An idle
+machine takes 0.03 s to carry out a step; traffic is prepared beforehand and is 0.002 s late."""
 
 
 class Applied(Event, frozen=True):
@@ -167,6 +182,8 @@ class Failed(Event, frozen=True):
 
     command: AnyCommand | None
     message: str
+    due: Moment | None = None
+    """When the timeline wanted it, of what was to start together."""
 
 
 class Health(Event, frozen=True):
@@ -223,6 +240,7 @@ AnyEvent: TypeAlias = (
     | LinkChanged
     | HostChanged
     | Misbehaved
+    | FlowPath
     | InterfaceCounters
     | CaptureStarted
     | CaptureEnded

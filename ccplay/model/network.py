@@ -68,6 +68,8 @@ class Network(Value, frozen=True, dict=True):
     links: Annotated[list[Link], FEW]
     bottlenecks: Annotated[list[str], FEW]
     """Names of the links whose queue is observed. The screen shows the first one first."""
+    groups: Annotated[dict[str, Annotated[list[str], FEW]], FEW] = {}
+    """By a name of their own several links, such as those of a tier: both ways of each cable."""
 
     # --- nodes ------------------------------------------------------------------------------
 
@@ -130,11 +132,14 @@ class Network(Value, frozen=True, dict=True):
     def resolve(self, name: str) -> list[Link]:
         """Return the directed links that a name stands for.
 
-        ``a->b`` is one link, ``a-b`` both directions of a cable, ``bottleneck`` all observed links.
+        ``a->b`` is one link, ``a-b`` both directions of a cable, ``bottleneck`` all observed links,
+        and the name of a group its links.
         Raises ``CommandError`` that lists the names there are.
         """
         if name == BOTTLENECK:
             return [self._links[each] for each in self.observed]
+        if name in self.groups:
+            return [self._links[each] for each in self.groups[name] if each in self._links]
         if name in self._links:
             return [self._links[name]]
         one, _, other = name.partition("-")
@@ -144,9 +149,9 @@ class Network(Value, frozen=True, dict=True):
 
     @cached_property
     def link_names(self) -> list[str]:
-        """The names of links that people type: ``bottleneck``, then every cable, ``a-b``."""
+        """The names of links that people type: ``bottleneck``, groups, every cable, ``a-b``."""
         alias = [BOTTLENECK] if self.bottlenecks else []
-        return alias + [f"{there.src}-{there.dst}" for there, _ in self.cables]
+        return [*alias, *self.groups, *(f"{there.src}-{there.dst}" for there, _ in self.cables)]
 
     def vantage(self, name: str) -> Link:
         """Return the one link that stands for a name where both directions are seen at one end.
@@ -246,9 +251,9 @@ class Network(Value, frozen=True, dict=True):
     def _hops_to(self, dst: str) -> dict[str, int]:
         """Return the number of links from each node to ``dst``."""
         if dst not in self._distances:
-            hops, queue = {dst: 0}, [dst]
+            hops, queue, routers = {dst: 0}, [dst], set(self.routers)
             for node in queue:
-                if node != dst and node not in self.routers:
+                if node != dst and node not in routers:
                     continue
                 for link in self._arriving.get(node, ()):
                     if link.src not in hops:
@@ -264,12 +269,15 @@ def assemble(
     cables: Iterable[tuple[str, str]],
     observed: Sequence[str],
     peers: Iterable[tuple[str, str]],
+    *,
+    groups: Mapping[str, Iterable[tuple[str, str]]] | None = None,
 ) -> Network:
     """Return a network with names, interfaces and addresses filled in: what a generator ends with.
 
     ``roles`` are those of all nodes by name, in the order in which they are shown. ``cables`` are
     pairs of nodes, ``observed`` names of directed links, ``peers`` pairs of hosts that exchange
-    traffic by default. Cable N has the subnet ``10.H.L.0/24`` with N = 256 H + L.
+    traffic by default, ``groups`` cables by the name of what they form. Cable N has the subnet
+    ``10.H.L.0/24`` with N = 256 H + L.
     """
     links: list[Link] = []
     addresses: dict[str, str] = {}
@@ -289,4 +297,13 @@ def assemble(
         Node(name=name, role=role, address=addresses[name], peer=opposite.get(name, ""))
         for name, role in roles.items()
     ]
-    return Network(topology=topology, nodes=nodes, links=links, bottlenecks=list(observed))
+    return Network(
+        topology=topology,
+        nodes=nodes,
+        links=links,
+        bottlenecks=list(observed),
+        groups={
+            name: [f"{src}->{dst}" for ends in members for src, dst in (ends, ends[::-1])]
+            for name, members in (groups or {}).items()
+        },
+    )

@@ -75,3 +75,9 @@ MARK = Field(
     label="mark",
     hint="CE from 20 packets on; none: never",
 )
+DOWN = Field(
+    FLAG,
+    "Take the cable down, both directions of it, or up again; packets take another path if any",
+    label="down",
+    hint="yes: both ways; no: up again",
+)

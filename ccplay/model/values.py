@@ -67,6 +67,8 @@ class LinkSetting(Value, frozen=True):
 
     With offloads one packet of the queue is up to 45 of the wire. Disciplines mark besides.
     """
+    down: Annotated[bool | None, settings.DOWN] = None
+    """Of both directions at once. Rate and queue are kept, what waits in the queue is lost."""
 
 
 class Feature(Value, frozen=True):

@@ -79,6 +79,8 @@ def describe_link(setting: LinkSetting | SetLink) -> str:
         words.append(f"loss {format_ratio(setting.loss)}")
     if setting.mark is not None and (setting.mark or isinstance(setting, SetLink)):
         words.append(f"marks from {setting.mark} pkt" if setting.mark else "marks nothing")
+    if setting.down is not None and (setting.down or isinstance(setting, SetLink)):
+        words.append("down" if setting.down else "up")
     if isinstance(setting, LinkSetting) and setting.mtu is not None:
         words.append(f"MTU {setting.mtu}")
     if isinstance(setting, LinkSetting) and setting.classes:

@@ -154,7 +154,8 @@ def network(build: Build) -> Iterator[str]:
     kind = build.topology.kind
     topology: dict[str, Plain] = {"kind": kind}
     for each in TOPOLOGIES[kind].parameters if kind in TOPOLOGIES else ():
-        topology[each.name] = build.topology.parameter(each.name, each.default)
+        if each.name == "pairs" or each.name in build.topology.parameters:
+            topology[each.name] = build.topology.parameter(each.name, each.default)
     yield f"topology = {_toml(topology)}"
     for link, setting in build.links.items():
         yield f"{spell(('links', link))} = {_link(setting)}"

@@ -203,8 +203,10 @@ def _link(command: SetLink, was: Before) -> Inverse:
     ]
 
     def put(link: str, setting: LinkSetting) -> Iterator[AnyCommand]:
-        # What never was set reads as None, and is 0.
-        yield SetLink(link=link, **{each: getattr(setting, each) or 0 for each in changed})
+        # What never was set reads as None, and is 0; a cable that never was down is up.
+        before = {each: getattr(setting, each) or 0 for each in changed}
+        down = bool(before.pop("down")) if "down" in before else None
+        yield SetLink(link=link, **before, down=down)
         if command.rate == 0 and setting.qdisc is not None:
             # With the rate went the queue.
             yield SetQdisc(link=link, qdisc=setting.qdisc)

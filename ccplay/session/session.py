@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 
 from ccplay.errors import CcplayError, CommandError
-from ccplay.model.commands import AnyCommand
+from ccplay.model.commands import AnyCommand, StartTogether
 from ccplay.model.events import AnyEvent, Failed, Log
+from ccplay.model.traffic_commands import StartTraffic
 from ccplay.model.wording import describe
 from ccplay.session.archive import SessionRecorder
-from ccplay.session.due_steps import DueStep, Outbox
+from ccplay.session.due_steps import DueStep, Outbox, answers_apart, moment_of
 from ccplay.session.history import Change, History
 from ccplay.session.manual_overrides import ByHand
 from ccplay.state.lab_state import LabState
@@ -92,7 +94,7 @@ class Session:
         try:
             await self._look_ahead()
             async for event in self._source.events():
-                self._take(self._outbox.match(event))
+                self._take(self._outbox.match(event), apart=answers_apart(event))
                 if self.state is not self._whole and self._whole.now > self.state.now:
                     self._show_whole()
                 if self._script is not None:
@@ -176,9 +178,10 @@ class Session:
     def _show_whole(self) -> None:
         self.state, self.known_from = self._whole, 0.0
 
-    def _take(self, event: AnyEvent | UnknownEvent) -> None:
+    def _take(self, event: AnyEvent | UnknownEvent, *, apart: bool = False) -> None:
         self._whole.apply(event)
-        self._history.answer(event, self._whole)
+        if not apart:
+            self._history.answer(event, self._whole)
         if isinstance(event, Failed) and event.command is not None:
             self._by_hand.forget(event.command)
         # A recording begins with Hello; before it there is only the progress of a booting guest.
@@ -191,8 +194,16 @@ class Session:
             due, skipped = self._by_hand.spare(due, hello.network)
             for text in skipped:
                 self._take(Log(t=self.state.now, level="info", text=text))
-        for step in due:
-            self._send(step.command, step)
+        for at, steps in groupby(due, lambda step: moment_of(step) if step.together else None):
+            if at is None:
+                for step in steps:
+                    self._send(step.command, step)
+                continue
+            commands: list[StartTraffic] = []
+            for step in steps:
+                self._outbox.note(step)
+                commands.append(cast("StartTraffic", step.command))
+            self._source.send(StartTogether(at=at, commands=commands))
 
     def _send(
         self,

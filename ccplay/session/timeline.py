@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice, takewhile
+from typing import cast
 
 import msgspec
 
 from ccplay.model.commands import Build, TraceFlow
 from ccplay.model.traffic import started_by, stopped_by
+from ccplay.model.traffic_commands import StartTraffic
 from ccplay.scenario.values import Step
 from ccplay.session.due_steps import DueStep
 from ccplay.state.lab_state import LabState
+
+_MOST_FIRST = 1000
+"""More than so many do not start with the network, but after it."""
+
+_LEAD_S, _LEAD_EACH_S = 0.3, 0.03
+"""How long before its moment a lab prepares traffic, and for each of one moment: about three times
+what that takes an idle machine."""
 
 
 class Script:
@@ -21,6 +31,7 @@ class Script:
 
     def __init__(self, timeline: Sequence[Step]) -> None:
         self._waiting = list(timeline)
+        self._began = False
         commands = [step.command for step in timeline]
         stopped = {kind.name_of(each) for each in commands if (kind := stopped_by(each))}
         self._ending = [
@@ -45,7 +56,14 @@ class Script:
         Traffic started by hand must not take a name of the script.
         """
         traces = any(isinstance(step.command, TraceFlow) for step in self._waiting)
-        return msgspec.structs.replace(build, reserved=self.names, traces=traces)
+        first = [cast("StartTraffic", step.command) for step in self._first(_MOST_FIRST)]
+        return msgspec.structs.replace(build, reserved=self.names, traces=traces, first=first)
+
+    def _first(self, most: int) -> list[Step]:
+        """Return the starts of the first moment that nothing else precedes, ``most`` of them."""
+        at_once = (each for each in self._waiting if each.after is None and each.at_s <= 0)
+        starts = takewhile(lambda step: started_by(step.command) is not None, at_once)
+        return list(islice(starts, most))
 
     @property
     def waiting(self) -> tuple[Step, ...]:
@@ -56,18 +74,39 @@ class Script:
         """Return the steps that are due, the earliest first, each once."""
         if state.ready_at is None or not self._waiting:
             return []
-        moments = [(self._moment(step, state), step) for step in self._waiting]
-        due = [
-            (moment, step) for moment, step in moments if moment is not None and moment <= state.now
-        ]
-        if not due:
-            return []
-        self._waiting = [step for moment, step in moments if moment is None or moment > state.now]
-        # The sort is stable: steps of one moment keep the order of the file.
-        return [
-            DueStep(moment, step.command, step.place)
-            for moment, step in sorted(due, key=lambda pair: pair[0])
-        ]
+        if not self._began:
+            self._began = True
+            if state.hello is not None and state.hello.build is not None:
+                # Those the lab starts by itself, and has.
+                self._take(self._first(len(state.hello.build.first)))
+        moments = ((self._moment(step, state), step) for step in self._waiting)
+        known = [(moment, step) for moment, step in moments if moment is not None]
+        # A stable sort: steps of one moment keep the order of the file.
+        known.sort(key=lambda pair: pair[0])
+        together = state.hello is not None and state.hello.starts_together
+        horizon = state.now + (self._lead_s(known, state.now) if together else 0.0)
+        due, taken = list[DueStep](), list[Step]()
+        for moment, step in known:
+            starts = together and started_by(step.command) is not None
+            if moment > (horizon if starts else state.now):
+                # Nothing overtakes a step that comes before it.
+                break
+            due.append(DueStep(moment, step.command, step.place, together=starts))
+            taken.append(step)
+        self._take(taken)
+        return due
+
+    def _take(self, steps: Sequence[Step]) -> None:
+        """Let steps wait no longer."""
+        if steps:
+            taken = {id(each) for each in steps}
+            self._waiting = [each for each in self._waiting if id(each) not in taken]
+
+    @staticmethod
+    def _lead_s(known: Sequence[tuple[float, Step]], now: float) -> float:
+        """Return how long before its moment the next traffic is to be prepared."""
+        coming = [moment for moment, step in known if moment > now and started_by(step.command)]
+        return _LEAD_S + _LEAD_EACH_S * coming.count(min(coming)) if coming else 0.0
 
     def next_at(self, state: LabState) -> float | None:
         """Return the lab time of the next known step; None if there is none."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ccplay.model.events import Misbehaved, TraceEnded, TraceLost, TraceStarted
+from ccplay.model.events import FlowPath, Misbehaved, TraceEnded, TraceLost, TraceStarted
 from ccplay.model.samples import CaStateChanged, TraceSamples
 from ccplay.model.traffic_events import DownloadStarted, FlowEnded, FlowStarted
 from ccplay.model.values import Monitored
@@ -50,6 +50,8 @@ class Flow:
     """The trace; None if it was never traced."""
     own: dict[str, Series] = field(default_factory=dict)
     """Variables of its algorithms, by the names of ``Sweep.own``."""
+    paths: list[FlowPath] = field(default_factory=list)
+    """Which of several paths it took, oldest first; none if there was one path only."""
     misbehaved: list[Misbehaved] = field(default_factory=list)
     """Moments at which an algorithm began to misbehave, and stopped, oldest first."""
 
@@ -62,6 +64,11 @@ class Flow:
     def running(self) -> bool:
         """Whether the flow has not ended."""
         return self.ended is None
+
+    @property
+    def via(self) -> tuple[str, ...]:
+        """The nodes on its newest path, both hosts included; none where there is one path only."""
+        return nodes_of(self.paths[-1]) if self.paths else ()
 
     def wrong_at(self, t: float) -> str:
         """Return the misbehaviour of its algorithm at ``t``; empty if there was none."""
@@ -141,6 +148,27 @@ def _flow_ended(state: Connections, event: FlowEnded) -> None:
         state.write(event.t, "traffic", f"flow {event.flow} ended{one_way(event.monitored)}")
 
 
+def nodes_of(path: FlowPath) -> tuple[str, ...]:
+    """Return the nodes on a path, both hosts included."""
+    ends = [name.partition("->") for name in path.links]
+    return (*(src for src, _, _ in ends), *(dst for _, _, dst in ends[-1:]))
+
+
+def _flow_path(state: Connections, event: FlowPath) -> None:
+    flow = state.flows.get(event.flow)
+    if flow is None:
+        return
+    way = " → ".join(nodes_of(event))
+    if not event.links:
+        text = f"flow {event.flow} has no path: every way from {flow.src} to {flow.dst} is down"
+        state.write(event.t, "warning", text)
+    elif flow.paths:
+        state.write(event.t, "traffic", f"flow {event.flow} now takes {way}")
+    else:
+        state.write(event.t, "traffic", f"flow {event.flow} takes {way}")
+    flow.paths.append(event)
+
+
 def _misbehaved(state: Connections, event: Misbehaved) -> None:
     if (flow := state.flows.get(event.flow)) is not None:
         flow.misbehaved.append(event)
@@ -183,6 +211,7 @@ def _ca_state_changed(state: Connections, event: CaStateChanged) -> None:
 HANDLERS: Handlers = {
     FlowStarted: _flow_started,
     FlowEnded: _flow_ended,
+    FlowPath: _flow_path,
     Misbehaved: _misbehaved,
     TraceStarted: _trace_started,
     TraceEnded: _trace_ended,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from asyncio.subprocess import Process, SubprocessStreamProtocol
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import BinaryIO, Protocol
 
 from ccplay.errors import ROOT_REMEDY, LabError, RecordingError, WireError
 from ccplay.files.reading import open_regular
-from ccplay.model.commands import AnyCommand, Build
+from ccplay.model.commands import Build, Order
 from ccplay.model.events import AnyEvent, Building, Ended
 from ccplay.stream import wire
 from ccplay.stream.limits import RecordingLimits
@@ -31,6 +32,10 @@ _TURN_S = 0.01
 """Seconds that a replay is read before other tasks run."""
 
 
+_LAST_S = 5.0
+"""Seconds for the end of a killed process and of its output: what it has left behind may hold its
+pipes open, or the kernel be busy with it, for ever."""
+
 _BEAT_S = 1.0
 """Seconds between reports of a booting guest."""
 
@@ -46,7 +51,7 @@ class Source(Protocol):
         While a guest boots, ``Building`` comes before it.
         """
 
-    def send(self, command: AnyCommand) -> None:
+    def send(self, command: Order) -> None:
         """Pass a command on, without waiting; its outcome comes as an event."""
 
     async def close(self) -> None:
@@ -70,7 +75,8 @@ class LabSource:
         self._grace_s = grace_s
         self._argv = list(argv)
         self._build = build
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: Process | None = None
+        self._transport: asyncio.SubprocessTransport | None = None
         self._last_words: deque[str] = deque(maxlen=12)
         self._closing = False
         self._ending: asyncio.Task[None] | None = None
@@ -112,12 +118,12 @@ class LabSource:
         finally:
             # The lab's end shows only once one reader has read all of its output.
             await lines.aclose()
-            ending = self._end(process)
-            await _drop(process)
+            ending, dropping = self._end(process), asyncio.create_task(_drop(process))
             await ending
+            await dropping
             talk.cancel()
 
-    async def _heard(self, process: asyncio.subprocess.Process) -> AsyncGenerator[bytes | Building]:
+    async def _heard(self, process: Process) -> AsyncGenerator[bytes | Building]:
         """Yield the lines of stdout; before the first, each second, the progress of booting."""
         lines, begun = _lines(process.stdout, wire.LONGEST_LINE), time.monotonic()
         first = asyncio.ensure_future(anext(lines, None))
@@ -134,9 +140,12 @@ class LabSource:
             first.cancel()
             await asyncio.wait({first})
 
-    async def _start(self) -> asyncio.subprocess.Process:
+    async def _start(self) -> Process:
+        loop = asyncio.get_running_loop()
         try:
-            self._process = await asyncio.create_subprocess_exec(
+            # As ``create_subprocess_exec`` does it, which keeps what closes the pipes to itself.
+            self._transport, protocol = await loop.subprocess_exec(
+                lambda: SubprocessStreamProtocol(limit=_CHUNK, loop=loop),
                 *self._argv,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
@@ -146,10 +155,11 @@ class LabSource:
             )
         except OSError as error:
             raise LabError(f"can't start the lab: {self._argv[0]}: {error.strerror}") from None
+        self._process = Process(self._transport, protocol, loop)
         self.send(self._build)
         return self._process
 
-    def send(self, command: AnyCommand) -> None:
+    def send(self, command: Order) -> None:
         """Write a command to the lab's stdin."""
         if self._process is None or self._process.stdin is None or self._closing:
             return
@@ -163,14 +173,14 @@ class LabSource:
             # A caller that waits may be cancelled, but not the end itself.
             await asyncio.shield(self._end(self._process))
 
-    def _end(self, process: asyncio.subprocess.Process) -> asyncio.Task[None]:
+    def _end(self, process: Process) -> asyncio.Task[None]:
         """Return the one task that ends the lab."""
         self._closing = True
         if self._ending is None:
             self._ending = asyncio.create_task(self._close(process))
         return self._ending
 
-    async def _close(self, process: asyncio.subprocess.Process) -> None:
+    async def _close(self, process: Process) -> None:
         if process.stdin is not None:
             process.stdin.close()
         try:
@@ -178,9 +188,12 @@ class LabSource:
         except TimeoutError:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
-            await process.wait()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), _LAST_S)
+        if self._transport is not None:
+            asyncio.get_running_loop().call_later(_LAST_S, self._transport.close)
 
-    async def _listen_to_stderr(self, process: asyncio.subprocess.Process) -> None:
+    async def _listen_to_stderr(self, process: Process) -> None:
         async for line in _lines(process.stderr, _LONGEST_WORDS, last=True):
             words = _text(line).rstrip()
             if words == wire.GUEST_RUNS:
@@ -226,7 +239,7 @@ async def _lines(
         yield bytes(rest)
 
 
-async def _drop(process: asyncio.subprocess.Process) -> None:
+async def _drop(process: Process) -> None:
     """Read stdout to its end and discard it."""
     while process.stdout is not None and await process.stdout.read(_CHUNK):
         pass
@@ -291,7 +304,7 @@ class ReplaySource:
                 await asyncio.sleep(0)
                 turn_ends = time.monotonic() + _TURN_S
 
-    def send(self, command: AnyCommand) -> None:
+    def send(self, command: Order) -> None:
         """Do nothing: a recording takes no commands."""
 
     async def close(self) -> None:

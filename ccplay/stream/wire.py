@@ -10,7 +10,7 @@ import msgspec
 from ccplay import __version__
 from ccplay.errors import RecordingError, WireError
 from ccplay.model.base import Command, Event, Moment
-from ccplay.model.commands import AnyCommand
+from ccplay.model.commands import Order
 from ccplay.model.events import AnyEvent, Hello
 from ccplay.model.samples import Sweep, Sweeps, TraceSamples
 from ccplay.stream import sweep_codec
@@ -76,8 +76,8 @@ def _events() -> msgspec.json.Decoder[AnyEvent]:
 
 
 @cache
-def _commands() -> msgspec.json.Decoder[AnyCommand]:
-    return msgspec.json.Decoder(AnyCommand)
+def _commands() -> msgspec.json.Decoder[Order]:
+    return msgspec.json.Decoder(Order)
 
 
 _NOT_JSON = (msgspec.MsgspecError, UnicodeError, RecursionError)
@@ -120,7 +120,7 @@ def decode_event(line: bytes) -> AnyEvent | UnknownEvent:
     return event
 
 
-def decode_command(line: bytes) -> AnyCommand:
+def decode_command(line: bytes) -> Order:
     """Read one line of a lab's input. Raises ``WireError`` for anything but a command."""
     if len(line) > LONGEST_COMMAND:
         raise WireError(f"a command has at most {LONGEST_COMMAND:,} bytes: {_shorten(line[:100])}")

@@ -38,6 +38,7 @@ NETWORKS = {
     "linear": Topology(kind="linear"),
     "dumbbell, 2 pairs": Topology(pairs=2),
     "dumbbell, 4 pairs": Topology(pairs=4),
+    "fat tree, k = 4": Topology(kind="fat-tree"),
 }
 
 BUSY = "dumbbell, 2 pairs"

@@ -11,7 +11,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from ccplay.assets import assets
-from ccplay.model.commands import AnyCommand
+from ccplay.model.commands import AnyCommand, Order
 from ccplay.state.lab_state import LabState
 from ccplay.ui.cells.glyphs import UNICODE, Glyphs
 from ccplay.ui.dialogs import Dialog
@@ -27,9 +27,9 @@ class Lab:
     state: LabState
     live: bool = True
     undoable: str = ""
-    sent: list[AnyCommand] = field(default_factory=list)
+    sent: list[Order] = field(default_factory=list)
 
-    def send(self, command: AnyCommand) -> None:
+    def send(self, command: Order) -> None:
         self.sent.append(command)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 
-from ccplay.model.commands import AnyCommand, SetCongestionControl, SetQdisc
+from ccplay.model.commands import Order, SetCongestionControl, SetQdisc
 from ccplay.model.events import (
     AnyEvent,
     Applied,
@@ -241,7 +241,7 @@ class SyntheticSource:
     ) -> None:
         self.live = live
         self.paced = paced
-        self.sent: list[AnyCommand] = []
+        self.sent: list[Order] = []
         self.stays = live
         """Whether it goes on, silently, after its last event."""
         self.drained = False
@@ -263,7 +263,7 @@ class SyntheticSource:
         if self.stays:
             await asyncio.Event().wait()
 
-    def send(self, command: AnyCommand) -> None:
+    def send(self, command: Order) -> None:
         """Remember the command."""
         self.sent.append(command)
 

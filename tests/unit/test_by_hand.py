@@ -11,9 +11,11 @@ from ccplay.assets import assets
 from ccplay.model.commands import (
     AnyCommand,
     Mark,
+    Order,
     SetCongestionControl,
     SetLink,
     SetQdisc,
+    StartTogether,
     TraceFlow,
     UntraceFlow,
 )
@@ -74,7 +76,8 @@ class Obedient:
                     self.done.append(command)
                     yield Applied(t=t, command=command)
 
-    def send(self, command: AnyCommand) -> None:
+    def send(self, command: Order) -> None:
+        assert not isinstance(command, StartTogether)
         self._asked.append(command)
 
     async def close(self) -> None:

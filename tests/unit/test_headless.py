@@ -17,7 +17,7 @@ from ccplay.errors import LabError, UnsupportedError
 from ccplay.experiment import headless, trial
 from ccplay.experiment.run_options import RunOptions
 from ccplay.experiment.runner import Experiment
-from ccplay.model.commands import AnyCommand, Build, Mark
+from ccplay.model.commands import Build, Mark, Order, StartTogether
 from ccplay.model.events import AnyEvent, Applied, Ended, Failed, Ready
 from ccplay.model.samples import Sweep
 from ccplay.model.traffic_commands import StartFlow, StartPing, StopFlow
@@ -71,7 +71,7 @@ class QuickLab:
             await asyncio.sleep(0)
         yield Ended(t=self._t, reason="stdin ended")
 
-    def send(self, command: AnyCommand) -> None:
+    def send(self, command: Order) -> None:
         t = self._t
         match command:
             case StartFlow(flow=str(flow)):
@@ -91,6 +91,7 @@ class QuickLab:
                 ]
             case _:
                 pass
+        assert not isinstance(command, StartTogether)
         self._answers.append(Applied(t=t, command=command))
 
     async def close(self) -> None:
@@ -134,7 +135,7 @@ async def test_until_first_ends_with_the_first_transfer_and_does_not_stop_it_aga
                     done = FlowEnded(t=3.1, flow="1", bytes=6_000, duration_s=2.0, retransmits=0)
                     self._answers.append(done)
 
-        def send(self, command: AnyCommand) -> None:
+        def send(self, command: Order) -> None:
             super().send(command)
             if isinstance(command, StopFlow):
                 stopped.append(command.flow)
@@ -163,7 +164,7 @@ async def test_ctrl_c_prints_what_was_measured(capfd: pytest.CaptureFixture[str]
     labs: list[QuickLab] = []
 
     class Interrupted(QuickLab):
-        def send(self, command: AnyCommand) -> None:
+        def send(self, command: Order) -> None:
             super().send(command)
             if isinstance(command, StartPing):
                 os.kill(os.getpid(), signal.SIGINT)
@@ -255,7 +256,7 @@ async def test_steps_that_the_lab_did_not_get_to_are_errors_that_name_them(
     class Stuck(QuickLab):
         stuck = False
 
-        def send(self, command: AnyCommand) -> None:
+        def send(self, command: Order) -> None:
             self.stuck = self.stuck or isinstance(command, Mark)
             if not self.stuck:
                 super().send(command)
@@ -279,7 +280,7 @@ async def test_a_run_whose_end_came_late_is_not_to_be_trusted() -> None:
     """As where ccplay is suspended over it: the lab's clock goes on, and its flows too."""
 
     class Suspended(QuickLab):
-        def send(self, command: AnyCommand) -> None:
+        def send(self, command: Order) -> None:
             if isinstance(command, StopFlow):
                 self._t += 5.0
             super().send(command)

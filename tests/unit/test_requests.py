@@ -67,3 +67,24 @@ def _route(subnet: str | None, hops: list[tuple[str, int]]) -> nlmsg:
 def test_a_request_is_what_pyroute2_encodes(ours: bytes, theirs: nlmsg) -> None:
     theirs.encode()
     assert ours == bytes(theirs.data)
+
+
+def test_a_question_for_a_route_is_what_pyroute2_encodes() -> None:
+    asked = (("RTA_DST", "10.0.1.1"), ("RTA_SRC", "10.0.0.1"), ("RTA_IIF", 7))
+    theirs = message(rtmsg, 26, 0, asked, family=2, dst_len=32, src_len=32)
+    theirs["header"]["flags"] = 1
+    theirs.encode()
+    ends = "10.0.0.1", "10.0.1.1"
+    assert requests.lookup(ends, 7) == bytes(theirs.data)
+    # RTA_IP_PROTO, RTA_SPORT and RTA_DPORT, which pyroute2 lacks; ports in network order.
+    ports = bytes.fromhex("05001b0006000000 06001c0027100000 06001d0014510000")
+    assert requests.lookup(ends, 7, 6, 10_000, 5201)[4:] == bytes(theirs.data)[4:] + ports
+
+
+def test_the_interface_of_an_answer_is_found() -> None:
+    answer = message(rtmsg, 24, 0, (("RTA_DST", "10.0.1.1"), ("RTA_OIF", 3)), family=2)
+    answer.encode()
+    assert requests.interface_of(bytes(answer.data)) == 3
+    none = message(rtmsg, 24, 0, (("RTA_DST", "10.0.1.1"),), family=2)
+    none.encode()
+    assert requests.interface_of(bytes(none.data)) == 0

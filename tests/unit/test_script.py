@@ -1,12 +1,15 @@
 """A timeline's commands come when their moment has come, each once."""
 
-from ccplay.model.commands import AnyCommand, Mark
+import msgspec
+
+from ccplay.model.commands import AnyCommand, Build, Mark
 from ccplay.model.events import Log, Ready
 from ccplay.model.traffic_commands import StartDownload, StartFlow, StartPing, StopFlow
 from ccplay.model.traffic_events import DownloadEnded, DownloadStarted, PingEnded, PingStarted
 from ccplay.scenario.values import Step
 from ccplay.session.timeline import Script
 from ccplay.state.lab_state import LabState
+from tests.unit.test_session import HELLO
 
 
 def at(state: LabState, t: float) -> LabState:
@@ -82,3 +85,58 @@ def test_a_stopped_flow_is_waited_for() -> None:
     state.apply(Ready(t=0.0))
     script.due(state)
     assert not script.finished(state)
+
+
+def started(build: Build | None = None) -> LabState:
+    """Return the state of a lab that starts traffic together and stands since 10 s."""
+    state = LabState()
+    state.apply(msgspec.structs.replace(HELLO, starts_together=True, build=build))
+    state.apply(Ready(t=10.0))
+    return state
+
+
+def test_traffic_is_asked_for_before_its_moment_where_the_lab_prepares_it() -> None:
+    steps = [Step(5.0, StartFlow(flow="1")), Step(5.0, StartPing(ping="p"), number=1)]
+    script, state = Script(steps), started()
+    assert script.due(at(state, 14.6)) == []
+    due = script.due(at(state, 14.7))
+    assert [(each.at, each.command, each.together) for each in due] == [
+        (15.0, StartFlow(flow="1"), True),
+        (15.0, StartPing(ping="p"), True),
+    ]
+    assert script.due(at(state, 16.0)) == []
+
+
+def test_a_lab_that_prepares_nothing_is_asked_at_the_moment() -> None:
+    script, state = Script([Step(5.0, StartFlow(flow="1"))]), LabState()
+    state.apply(HELLO)
+    state.apply(Ready(t=10.0))
+    assert script.due(at(state, 14.9)) == []
+    assert [each.together for each in script.due(at(state, 15.0))] == [False]
+
+
+def test_traffic_is_not_prepared_before_what_precedes_it_is_done() -> None:
+    """A host's algorithm that changes just before is the one that the flow gets."""
+    steps = [
+        Step(4.9, Mark(text="a")),
+        Step(5.0, StartFlow(flow="1"), number=1),
+        Step(5.0, Mark(text="b"), number=2),
+    ]
+    script, state = Script(steps), started()
+    assert commands(script, at(state, 14.8)) == []
+    assert commands(script, at(state, 14.9)) == [Mark(text="a"), StartFlow(flow="1")]
+    assert commands(script, at(state, 15.0)) == [Mark(text="b")]
+
+
+def test_what_starts_with_the_network_is_in_the_first_command_and_not_asked_for_again() -> None:
+    steps = [
+        Step(0.0, StartFlow(flow="1")),
+        Step(0.0, StartPing(ping="p"), number=1),
+        Step(0.0, Mark(text="a"), number=2),
+        Step(0.0, StartFlow(flow="2"), number=3),
+    ]
+    build = Script(steps).foretold(Build())
+    assert build.first == [StartFlow(flow="1"), StartPing(ping="p")]
+    assert commands(Script(steps), started(build=build)) == [Mark(text="a"), StartFlow(flow="2")]
+    # A lab of 0.1 keeps nothing of it.
+    assert commands(Script(steps), started(build=Build())) == [each.command for each in steps]

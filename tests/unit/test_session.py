@@ -1,15 +1,19 @@
 """A session pours one stream into state and sinks, and outlives whatever fails beside it."""
 
+import asyncio
+import os
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from ccplay.errors import LabError, RecordingError
-from ccplay.model.commands import AnyCommand, Build, Mark
+from ccplay.model.commands import Build, Mark, Order, StartTogether
 from ccplay.model.events import AnyEvent, Applied, Ended, Failed, Hello, Log, Ready
 from ccplay.model.network import Topology
 from ccplay.model.topologies import plan
+from ccplay.model.traffic_commands import StartFlow, StartTraffic
 from ccplay.model.values import Capabilities
 from ccplay.session.due_steps import DueStep
 from ccplay.session.recorded import read_recording
@@ -41,7 +45,7 @@ class Told:
     def __init__(self, *events: AnyEvent, error: LabError | None = None) -> None:
         self.given = events
         self.error = error
-        self.sent: list[AnyCommand] = []
+        self.sent: list[Order] = []
 
     async def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
         for event in self.given:
@@ -49,7 +53,7 @@ class Told:
         if self.error:
             raise self.error
 
-    def send(self, command: AnyCommand) -> None:
+    def send(self, command: Order) -> None:
         self.sent.append(command)
 
     async def close(self) -> None:
@@ -105,7 +109,7 @@ async def test_an_answer_carries_the_moment_at_which_its_step_was_due(tmp_path: 
             return [waiting.pop(0)] if waiting and state.phase == "ready" else []
 
     class Asked(Told):
-        def send(self, command: AnyCommand) -> None:
+        def send(self, command: Order) -> None:
             super().send(command)
             if len(self.sent) == 1:
                 session.send(Mark(text="by hand"))
@@ -140,6 +144,32 @@ async def test_a_step_that_was_not_answered_is_known() -> None:
     session = Session(Told(HELLO, Ready(t=1.0)), script=Once())
     await session.run()
     assert session.unanswered == (step,)
+
+
+async def test_what_starts_together_is_sent_as_one_and_answered_one_by_one() -> None:
+    """Its answers come when its moment has come, whatever else is answered meanwhile."""
+    flows: list[StartTraffic] = [StartFlow(flow=each) for each in "abc"]
+    steps = [DueStep(5.0, each, together=True) for each in flows]
+    mark = DueStep(3.0, Mark(text="m"))
+    waiting = [steps, [mark]]
+
+    class Steps:
+        def due(self, state: LabState) -> list[DueStep]:
+            return waiting.pop(0) if waiting and state.phase == "ready" else []
+
+    source = Told(
+        HELLO,
+        Ready(t=1.0),
+        Log(t=3.0, level="info", text=""),
+        Applied(t=3.1, command=mark.command),
+        Applied(t=5.01, command=flows[0], due=5.0),
+        Failed(t=5.02, command=flows[1], message="no", due=5.0),
+    )
+    session = Session(source, script=Steps())
+    await session.run()
+    assert source.sent == [StartTogether(at=5.0, commands=flows), mark.command]
+    assert [each.due for each in session.state.applied] == [3.0, 5.0]
+    assert session.unanswered == (steps[2],)
 
 
 async def test_a_recording_replays_to_the_same_state(tmp_path: Path) -> None:
@@ -213,3 +243,24 @@ async def test_a_lab_that_ends_at_once_is_quoted(says: str, error: str) -> None:
     session = Session(LabSource(["sh", "-c", f"echo {says} >&2; exit 3"], Build()))
     await session.run()
     assert session.error == error
+
+
+async def test_a_lab_that_was_killed_is_not_waited_for_while_others_hold_its_pipes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("ccplay.stream.sources._LAST_S", 0.1)
+    left = tmp_path / "pid"
+    hello = tmp_path / "hello"
+    hello.write_bytes(wire.encode(HELLO))
+    script = f"sleep 60 & echo $! > {left}; cat {hello}; while :; do sleep 1; done"
+    source = LabSource(["sh", "-c", script], Build(), grace_s=0.1)
+    session = Session(source)
+    reading = asyncio.create_task(session.run())
+    try:
+        async with asyncio.timeout(10):
+            while session.state.hello is None:  # noqa: ASYNC110 - nobody tells of it
+                await asyncio.sleep(0.01)
+            await source.close()
+            await reading
+    finally:
+        os.kill(int(left.read_text()), signal.SIGKILL)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from msgspec.structs import replace
 
 from ccplay.errors import CommandError
 from ccplay.model.network import Topology, assemble
-from ccplay.model.topologies import plan
+from ccplay.model.topologies import describe_topology, plan
 from ccplay.model.topologies.dumbbell import PAIRS
 
 
@@ -44,6 +46,8 @@ def test_dumbbell_is_consistent(pairs: int) -> None:
         (Topology(kind="ring"), "linear, dumbbell"),
         (Topology(kind="dumbbell", pairs=0), "1 to 8"),
         (Topology(kind="dumbbell", pairs=9), "1 to 8"),
+        (Topology(kind="fat-tree", parameters={"k": 3}), "k is even, not 3"),
+        (Topology(kind="fat-tree", parameters={"k": 10}), "2 to 8"),
     ],
 )
 def test_impossible_plans_are_refused(topology: Topology, words: str) -> None:
@@ -69,6 +73,12 @@ def test_a_parking_lot_crosses_each_hop_once_and_the_chain_as_a_whole(hops: int)
         Topology(kind="linear"),
         Topology(pairs=8),
         Topology(kind="parking-lot", parameters={"hops": 8}),
+        Topology(kind="linear", parameters={"routers": 16}),
+        Topology(kind="star", parameters={"hosts": 3}),
+        Topology(kind="leaf-spine"),
+        Topology(kind="super-spine"),
+        Topology(kind="fat-tree"),
+        Topology(kind="loopless"),
     ],
 )
 def test_every_host_has_a_path_to_every_other_through_routers_only(topology: Topology) -> None:
@@ -105,3 +115,61 @@ def test_an_old_recording_s_network_without_peers_pairs_hosts_in_their_order() -
     old = [replace(node, peer="") for node in network.nodes]
     network = replace(network, nodes=old)
     assert [network.peer(host) for host in ("s1", "s2", "d1", "d2")] == ["d1", "d2", "s1", "s2"]
+
+
+@pytest.mark.parametrize(
+    ("topology", "counts", "paths", "hops"),
+    [
+        # Hosts, routers, cables; then paths and links between h1 and its peer.
+        (Topology(kind="linear", parameters={"routers": 3}), (2, 3, 4), 1, 4),
+        (Topology(kind="star"), (8, 1, 8), 1, 2),
+        (Topology(kind="leaf-spine"), (16, 6, 24), 2, 4),
+        (Topology(kind="super-spine"), (16, 10, 32), 8, 6),
+        (Topology(kind="fat-tree"), (16, 20, 48), 4, 6),
+        (Topology(kind="fat-tree", parameters={"k": 6}), (54, 45, 162), 9, 6),
+        (Topology(kind="fat-tree", parameters={"k": 8}), (128, 80, 384), 16, 6),
+        (Topology(kind="loopless"), (16, 7, 22), 1, 6),
+    ],
+    ids=lambda value: value.kind if isinstance(value, Topology) else None,
+)
+def test_a_topology_has_its_nodes_cables_and_paths(
+    topology: Topology, counts: tuple[int, int, int], paths: int, hops: int
+) -> None:
+    network = plan(topology)
+    assert (len(network.hosts), len(network.routers), len(network.cables)) == counts
+    found = network.paths("h1", network.peer("h1"))
+    assert len(found) == len({tuple(link.name for link in path) for path in found}) == paths
+    assert {len(path) for path in found} == {hops}
+    assert network.base_rtt("h1", network.peer("h1"), lambda _: 5.0) == 2 * 5.0 * hops
+    # A queue forms wherever a router sends.
+    assert set(network.observed) == {
+        link.name for link in network.links if link.src in network.routers
+    }
+
+
+@pytest.mark.parametrize("kind", ["star", "leaf-spine", "super-spine", "fat-tree", "loopless"])
+def test_every_cable_of_a_fabric_is_of_one_tier(kind: str) -> None:
+    network = plan(Topology(kind=kind))
+    tiers = [link.name for tier in network.groups for link in network.resolve(tier)]
+    assert sorted(tiers) == sorted(link.name for link in network.links)
+    edge = network.resolve("edge")
+    assert {link.src for link in edge} | {link.dst for link in edge} >= set(network.hosts)
+    assert set(network.groups) <= set(network.link_names)
+
+
+def test_a_fat_tree_s_router_has_no_more_cables_than_ports() -> None:
+    network = plan(Topology(kind="fat-tree", parameters={"k": 6}))
+    ports = Counter(link.src for link in network.links)
+    assert {ports[router] for router in network.routers} == {6}
+
+
+@pytest.mark.parametrize("kind", ["star", "leaf-spine", "super-spine", "fat-tree", "loopless"])
+def test_peers_of_a_fabric_are_a_permutation(kind: str) -> None:
+    network = plan(Topology(kind=kind))
+    assert sorted(map(network.peer, network.hosts)) == sorted(network.hosts)
+    assert all(network.peer(network.peer(host)) == host for host in network.hosts)
+
+
+def test_topologies_in_words() -> None:
+    said = [describe_topology(Topology(kind=kind)) for kind in ("linear", "leaf-spine", "fat-tree")]
+    assert said == ["linear", "leaf-spine, 4 leaves, 2 spines, 4 hosts", "fat-tree, k = 4"]

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from ccplay.errors import CommandError, LabError, UnsupportedError
 from ccplay.lab.capture import tools
-from ccplay.lab.network.building import mac
 from ccplay.lab.network.netns import Namespace
+from ccplay.lab.network.routing import mac
 from ccplay.lab.traffic.program import Program
 from ccplay.model.base import Event
 from ccplay.model.commands import StartCapture

@@ -168,13 +168,14 @@ class LineDelay:
         self._process, self._lateness = None, None
         for future in self._waiting.values():
             if not future.done():
-                future.set_exception(LabError("the delay line died"))
+                why = f"the delay line died ({_how(code)}) before it answered: try again"
+                future.set_exception(LabError(why))
         if not self._closing:
             await self._revive(code, time.monotonic() - born)
 
     async def _revive(self, code: int, life_s: float) -> None:
         """Restart a dead delay line with all its orders."""
-        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        how = _how(code)
         self._short_lives = self._short_lives + 1 if life_s < _SHORT_LIFE_S else 0
         if self._short_lives > 1:
             self._lost_for_good = f"the delay line keeps dying ({how}): delay and loss are off"
@@ -246,3 +247,8 @@ def rule_argv(verb: str, table: str, interface: str, queue: str) -> list[str]:
         *(verb, "PREROUTING", "-i", interface),
         *("-j", "NFQUEUE", "--queue-num", queue, "--queue-bypass"),
     ]
+
+
+def _how(code: int) -> str:
+    """Return what a process ended with, in words."""
+    return f"signal {-code}" if code < 0 else f"exit code {code}"

@@ -43,6 +43,8 @@ class Egress:
         """None until a mark threshold is set."""
         self.classes: list[SharedQueue] = []
         """Classes of the link; if there are any, each has a queue and the link itself has none."""
+        self.down: bool | None = None
+        """Whether its cable is down; None as long as nobody has taken it down."""
         self.touched = False
         self._routes = routes
         self._index = index

@@ -20,7 +20,7 @@ from ccplay.lab.links.egress import Egress
 from ccplay.lab.links.filters import Packets
 from ccplay.lab.links.mtu import set_mtu
 from ccplay.lab.network.building import BuiltNetwork
-from ccplay.lab.network.interfaces import carried
+from ccplay.lab.network.interfaces import Carried, carried
 from ccplay.lab.network.rtnl import NetlinkError, RouteSocket
 from ccplay.lab.queues import marker, qdiscs
 from ccplay.model.events import InterfaceCounters, LinkChanged
@@ -30,6 +30,9 @@ from ccplay.model.values import LinkSetting, Qdisc
 
 OFFLOADS_ABOVE = 200_000_000
 """Bits per second; above it one core can't carry every frame through the path."""
+
+_taken: set[bytes] = set()
+"""Queues, as JSON, that have been tried: a network has the same one on many links."""
 
 
 def delay_engine(
@@ -61,6 +64,8 @@ class Shaper:
         self._engine = engine
         self._interfaces: dict[str, Egress] = {}
         self._running: dict[tuple[str, str], Packets] = {}
+        self._before: dict[str, Carried] = {}
+        """By node what its interfaces had carried before anything was measured."""
         self._stack = ExitStack()
         self._offloads = False
 
@@ -77,14 +82,19 @@ class Shaper:
     async def count(self) -> InterfaceCounters:
         """Read the counters of every interface. Raises ``LabError`` or ``OSError``."""
         rows = []
+        now = self._carried()
         for name, each in self._interfaces.items():
-            namespace = self._built.namespace(each.link.src)
             lost = await self._engine.lost(each.arrival)
-            own = (each.link.interface, each.link.src, name)
-            rows.append((*own, *carried(namespace)[each.link.interface], each.dropped(), lost))
+            node, interface = each.link.src, each.link.interface
+            since = zip(now[node][interface], self._before[node][interface], strict=True)
+            counted = [after - before for after, before in since]
+            rows.append((interface, node, name, *counted, each.dropped(), lost))
         names = [each for each in InterfaceCounters.__struct_fields__ if each != "t"]
         columns = [list(column) for column in zip(*rows, strict=True)]
         return InterfaceCounters(t=self._clock(), **dict(zip(names, columns, strict=True)))
+
+    def _carried(self) -> dict[str, Carried]:
+        return {name: carried(each) for name, each in self._built.namespaces.items()}
 
     def stats(self) -> tuple[float, float] | None:
         """Return the lateness of released packets: median and 99th percentile, microseconds.
@@ -108,6 +118,7 @@ class Shaper:
                 index = namespace.interface_index(link.interface)
                 self._interfaces[link.name] = Egress(link, arrival, routes, index)
             self._switch_offloads(on=False)
+            self._before = self._carried()
         except BaseException:
             self._stack.close()
             raise
@@ -147,7 +158,10 @@ class Shaper:
         if setting.mark is not None:
             interface.set_mark(setting.mark, image, self._built.namespace(link.src))
         interface.touched = True
-        return [self._describe(each) for each in self._affected(interface)]
+        affected = self._affected(interface)
+        if setting.down is not None:
+            affected += self._set_down(interface, down=setting.down)
+        return [self._describe(each) for each in affected]
 
     def queue_of_class(self, link: Link, name: str, qdisc: Qdisc) -> LinkChanged:
         """Replace the queue of one of a link's classes, and return the new state.
@@ -234,6 +248,14 @@ class Shaper:
             self._interfaces[end.name].mtu = mtu
             self._interfaces[end.name].set_mark(None, None, self._built.namespace(end.src))
 
+    def _set_down(self, interface: Egress, *, down: bool) -> list[Egress]:
+        """Take the cable down or up again, and return its other direction."""
+        self._built.routing.set_down(interface.link, down=down)
+        other = self._interfaces[self._built.network.opposite(interface.link).name]
+        for each in (interface, other):
+            each.down = self._built.routing.is_down(each.link)
+        return [other]
+
     def _affected(self, changed: Egress) -> list[Egress]:
         """Return the interface, and all others if its rate switched their offloads."""
         if (on := self._wants_offloads()) == self._offloads:
@@ -267,6 +289,7 @@ class Shaper:
                 classes=[each.describe(interface.rate) for each in interface.classes] or None,
                 mtu=interface.mtu,
                 mark=interface.marks_from,
+                down=interface.down,
             ),
             offloads=self._offloads,
             delay_engine=self._engine.name if path else "none",
@@ -274,7 +297,10 @@ class Shaper:
 
 
 def _tried(qdisc: Qdisc) -> Qdisc:
-    """Return a queue validated and tried."""
+    """Return a queue validated and tried; what the kernel has taken once it takes again."""
     qdisc = qdiscs.validate(qdisc)
-    qdiscs.rehearse(qdisc)
+    image = msgspec.json.encode(qdisc)
+    if image not in _taken:
+        qdiscs.rehearse(qdisc)
+        _taken.add(image)
     return qdisc

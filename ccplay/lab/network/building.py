@@ -19,6 +19,8 @@ from ccplay.errors import CommandError, LabError
 from ccplay.lab.network import requests
 from ccplay.lab.network.import_stubs import in_place_of
 from ccplay.lab.network.netns import Namespace, write_sysctls
+from ccplay.lab.network.reachability import prove
+from ccplay.lab.network.routing import Routing, mac
 from ccplay.lab.network.rtnl import RouteSocket
 from ccplay.model.network import Link, Network
 
@@ -52,10 +54,13 @@ _PATH_MTU = {
 
 
 class BuiltNetwork(msgspec.Struct, frozen=True):
-    """A built network: its plan, and the namespace of every node."""
+    """A built network: its plan, the namespace of every node, and its routes."""
 
     network: Network
     namespaces: dict[str, Namespace]
+    routing: Routing
+    lacking: str
+    """What the kernel can't do for several paths, in words; empty where it can do all."""
     _mininet: Any
 
     def namespace(self, node: str) -> Namespace:
@@ -70,17 +75,21 @@ class BuiltNetwork(msgspec.Struct, frozen=True):
 
     def close(self) -> None:
         """End the nodes and with them every interface, as the end of the lab's process does."""
+        self.routing.close()
         for node in self._mininet.hosts:
             node.terminate()
 
 
-def build(network: Network, on_step: Callable[[str, int, int], None]) -> BuiltNetwork:
+def build(
+    network: Network, on_step: Callable[[str, int, int], None], seed: int = 1
+) -> BuiltNetwork:
     """Build ``network`` inside the namespaces of the calling process.
 
-    ``on_step`` receives the current step, the number of steps done, and their total.
-    Raises ``LabError`` if the kernel refuses or a program is missing.
+    ``on_step`` receives the current step, the number of steps done, and their total. ``seed``
+    decides which of several paths connections take. Raises ``LabError`` if the kernel refuses, a
+    program is missing, or a host does not reach another.
     """
-    steps = ("nodes", "links", "addresses")
+    steps = ("nodes", "links", "addresses", "paths")
     try:
         on_step(steps[0], 0, len(steps))
         write_sysctls(_LAB_SYSCTLS)
@@ -94,17 +103,20 @@ def build(network: Network, on_step: Callable[[str, int, int], None]) -> BuiltNe
                 namespace.sysctl(_PATH_MTU)
         for router in network.routers:
             namespaces[router].sysctl({"net.ipv4.ip_forward": 1})
+        routing = Routing(network, namespaces)
         with RouteSocket() as routes:
             routes.request(_cables(network, namespaces), "can't make the links")
         on_step(steps[2], 2, len(steps))
         for name, namespace in namespaces.items():
             with RouteSocket(namespace) as routes:
-                wanted = _configuration(network, name, namespace)
-                routes.request(wanted, f"can't configure node {name}")
+                routes.request(routing.configuration(name), f"can't configure node {name}")
+        lacking = routing.seed(seed)
+        on_step(steps[3], 3, len(steps))
+        prove(network, namespaces, routing)
     except OSError as error:
         raise LabError(f"the network can't be built: {error}") from error
     on_step("done", len(steps), len(steps))
-    return BuiltNetwork(network, namespaces, mininet)
+    return BuiltNetwork(network, namespaces, routing, lacking, mininet)
 
 
 def _start_mininet(network: Network) -> Any:
@@ -189,41 +201,3 @@ def _cables(network: Network, namespaces: dict[str, Namespace]) -> Iterable[byte
     for ends in network.cables:
         here, far = ((end.interface, mac(end), namespaces[end.src].pid) for end in ends)
         yield requests.cable(here, far)
-
-
-def _configuration(network: Network, name: str, namespace: Namespace) -> Iterable[bytes]:
-    """Bring a node's interfaces up with addresses, neighbours and routes."""
-    yield requests.up(1)
-    own = [link for link in network.links if link.src == name]
-    for link in own:
-        index = namespace.interface_index(link.interface)
-        yield requests.address(index, link.address)
-        yield requests.up(index)
-        neighbour = network.opposite(link)
-        yield requests.neighbour(index, neighbour.address, mac(neighbour))
-    for subnet, links in _routes(network, name, own):
-        yield requests.route(subnet, [_hop(network, link, namespace) for link in links])
-
-
-def _hop(network: Network, link: Link, namespace: Namespace) -> tuple[str, int]:
-    """Return the gateway at the far end of a link, and the index of the link's interface."""
-    return network.opposite(link).address, namespace.interface_index(link.interface)
-
-
-def _routes(
-    network: Network, name: str, own: list[Link]
-) -> Iterable[tuple[str | None, list[Link]]]:
-    """Yield a node's routes: a subnet, None for the default, and the links of the next hops."""
-    if len(own) == 1:
-        yield None, own
-        return
-    for there, back in network.cables:
-        if name in (there.src, there.dst):
-            continue
-        near = min((there, back), key=lambda end: network.hops(name, end.src))
-        yield f"{there.address.rpartition('.')[0]}.0", network.next_hops(name, near.src)
-
-
-def mac(link: Link) -> str:
-    """Return the Ethernet address of the interface that sends on a link."""
-    return "02:00:" + ":".join(f"{int(part):02x}" for part in link.address.split("."))

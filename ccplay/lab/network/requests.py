@@ -21,11 +21,15 @@ _ROUTE = struct.Struct("=BBBBBBBBI")
 _HOP = struct.Struct("=HBBi")
 """``struct rtnexthop``: length, flags, hops, index."""
 
-_NEWLINK, _NEWADDR, _NEWROUTE, _NEWNEIGH = 16, 20, 24, 28
+_NEWLINK, _NEWADDR, _NEWROUTE, _DELROUTE, _GETROUTE, _NEWNEIGH = 16, 20, 24, 25, 26, 28
 _ASK, _CREATE, _NEW = 0x1 | 0x4, 0x400, 0x400 | 0x200
 """Flags: a request to be acknowledged, that makes something, that fails where it exists."""
+_QUESTION, _REPLACE = 0x1, 0x400 | 0x100
+"""Flags: a request whose answer is all; one that makes something or takes its place."""
 
 _UP = 1
+_RTA_DST, _RTA_SRC, _RTA_IIF, _RTA_OIF = 1, 2, 3, 4
+_RTA_IP_PROTO, _RTA_SPORT, _RTA_DPORT = 27, 28, 29
 _PERMANENT = 0x80
 _MAIN, _STATIC, _UNICAST = 254, 4, 1
 
@@ -40,6 +44,11 @@ def cable(here: tuple[str, str, int], there: tuple[str, str, int]) -> bytes:
 def up(index: int) -> bytes:
     """Return the request that brings an interface up."""
     return _request(_NEWLINK, 0, _LINK.pack(0, 0, index, _UP, _UP))
+
+
+def down(index: int) -> bytes:
+    """Return the request that takes an interface down."""
+    return _request(_NEWLINK, 0, _LINK.pack(0, 0, index, 0, _UP))
 
 
 def address(index: int, own: str) -> bytes:
@@ -69,6 +78,56 @@ def route(subnet: str | None, hops: list[tuple[str, int]]) -> bytes:
     else:
         way = _attribute(9, b"".join(_HOP.pack(16, 0, 0, at) + _gateway(via) for via, at in hops))
     return _request(_NEWROUTE, _NEW, head, there, way)
+
+
+def reroute(request: bytes) -> bytes:
+    """Return the request for a route as one that takes the place of any to the same subnet."""
+    length, kind, _, sequence, sender = _HEADER.unpack_from(request)
+    return _HEADER.pack(length, kind, _ASK | _REPLACE, sequence, sender) + request[_HEADER.size :]
+
+
+def unroute(subnet: str | None) -> bytes:
+    """Return the request that removes the route to a subnet /24, or with None to everywhere."""
+    length = 0 if subnet is None else 24
+    # Of any scope (RT_SCOPE_NOWHERE).
+    head = _ROUTE.pack(socket.AF_INET, length, 0, 0, _MAIN, 0, 255, 0, 0)
+    there = b"" if subnet is None else _attribute(_RTA_DST, socket.inet_aton(subnet))
+    return _request(_DELROUTE, 0, head, there)
+
+
+def lookup(
+    ends: tuple[str, str], arrival: int, protocol: int = 0, sport: int = 0, dport: int = 0
+) -> bytes:
+    """Return the question by which interface a packet leaves a node; ``interface_of`` reads it.
+
+    ``ends`` are the addresses it comes from and goes to, ``arrival`` the index of the interface by
+    which it comes; 0 for one that the node itself sends. Ports are those of ``protocol``.
+    """
+    src, dst = map(socket.inet_aton, ends)
+    head = _ROUTE.pack(socket.AF_INET, 32, 32 if arrival else 0, 0, 0, 0, 0, 0, 0)
+    parts = [_attribute(_RTA_DST, dst)]
+    if arrival:
+        parts += [_attribute(_RTA_SRC, src), _attribute(_RTA_IIF, struct.pack("=I", arrival))]
+    if protocol:
+        parts.append(_attribute(_RTA_IP_PROTO, bytes([protocol])))
+        parts += [_attribute(_RTA_SPORT, _port(sport)), _attribute(_RTA_DPORT, _port(dport))]
+    body = b"".join([head, *parts])
+    return _HEADER.pack(_HEADER.size + len(body), _GETROUTE, _QUESTION, 0, 0) + body
+
+
+def interface_of(answer: bytes) -> int:
+    """Return the index of the interface in the answer to ``lookup``; 0 where it has none."""
+    at = _HEADER.size + _ROUTE.size
+    while at + 4 <= len(answer):
+        length, kind = struct.unpack_from("=HH", answer, at)
+        if kind == _RTA_OIF:
+            return int(struct.unpack_from("=I", answer, at + 4)[0])
+        at += max((length + 3) & ~3, 4)
+    return 0
+
+
+def _port(number: int) -> bytes:
+    return struct.pack("!H", number)
 
 
 def _gateway(via: str) -> bytes:

@@ -78,6 +78,23 @@ class RouteSocket:
         if failure:
             raise NetlinkError(failure, f"{what}: {os.strerror(failure)}")
 
+    def ask(self, request: bytes) -> bytes:
+        """Return the one answer to a question from ``requests``.
+
+        Raises ``NetlinkError`` where the kernel has none.
+        """
+        self._sequence += 1
+        self._socket.send(_numbered(request, self._sequence))
+        while True:
+            data = self._socket.recv(1 << 16)
+            _, kind, _, sequence, _ = _HEADER.unpack_from(data)
+            if sequence != self._sequence:
+                continue
+            if kind == _ERROR:
+                number = -int(struct.unpack_from("=i", data, 16)[0])
+                raise NetlinkError(number, os.strerror(number))
+            return data
+
     def dump(self, message: nlmsg) -> list[Any]:
         """Return the replies to a dump request, decoded as the request's own class."""
         self._sequence += 1

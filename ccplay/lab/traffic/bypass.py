@@ -21,8 +21,8 @@ from ccplay.errors import UnsupportedError
 from ccplay.lab.delay import redirects
 from ccplay.lab.links.filters import Keys, udp_packets
 from ccplay.lab.network import requests
-from ccplay.lab.network.building import mac
 from ccplay.lab.network.netns import Namespace
+from ccplay.lab.network.routing import mac
 from ccplay.lab.network.rtnl import NetlinkError, RouteSocket
 from ccplay.model.network import Network
 

@@ -13,6 +13,8 @@ from ccplay.errors import CommandError, LabError
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.probe.probe import Probe
 from ccplay.lab.traffic import congestion
+from ccplay.lab.traffic.gate import Entry
+from ccplay.lab.traffic.holding import Hold
 from ccplay.lab.traffic.ports import WEB
 from ccplay.lab.traffic.program import Program
 from ccplay.model.base import Event
@@ -126,16 +128,13 @@ class Download:
         known = self._probe.counters(self.name) is not None
         return None if known or self.ended.is_set() else self._command.cc
 
-    async def start(self, namespace: Namespace, address: str) -> None:
+    async def start(self, namespace: Namespace, address: str, entry: Entry) -> None:
         """Start wget. Raises ``LabError`` if that fails."""
         command = self._command
         cc = congestion.require(command.cc) if command.cc else None
-        self._wget = await Program.start(
-            namespace,
-            wget_argv(f"{address}:{self._server_port}", command.bytes, self.name, cc),
-        )
+        line = wget_argv(f"{address}:{self._server_port}", command.bytes, self.name, cc)
+        self._wget, self._started = await entry.start(namespace, line, Hold("connect"))
         self._wget.ignore_output()
-        self._started = self._clock()
         self._emit(
             DownloadStarted(
                 t=self._started,

@@ -14,6 +14,8 @@ from ccplay.lab.network.netns import Namespace
 from ccplay.lab.probe.probe import Counters, Probe
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.bypass import Bypass
+from ccplay.lab.traffic.gate import Entry
+from ccplay.lab.traffic.iperf import BEFORE_DATA
 from ccplay.lab.traffic.moments import (
     CLOSE_S,
     Reading,
@@ -69,7 +71,7 @@ class Flow:
         self._command = command
         self.port, self.sports = ports.server(), ports.senders(command.streams)
         self._probe, self._emit, self._clock, self._bypass = probe, emit, clock, bypass
-        self._streams = [
+        self.streams = [
             self.name if number == 1 else f"{self.name}/{number}"
             for number in range(1, command.streams + 1)
         ]
@@ -101,7 +103,9 @@ class Flow:
         """Algorithm requested for its connections; None once they are open or have ended."""
         return None if self._told or self.ended.is_set() else self._command.cc
 
-    async def start(self, receiver: Namespace, address: str, sender: Namespace) -> None:
+    async def start(
+        self, receiver: Namespace, address: str, sender: Namespace, entry: Entry
+    ) -> None:
         """Start both programs; ``FlowStarted`` comes once the connections are open.
 
         Raises ``LabError`` with iperf3's own message if it does not start.
@@ -112,21 +116,28 @@ class Flow:
             await server.stop()
             raise LabError(f"flow {self.name}: iperf3 server: {server.last_words()}")
         server.ignore_output()
-        for stream, sport in zip(self._streams, self.sports, strict=True):
+        for stream, sport in zip(self.streams, self.sports, strict=True):
             self._probe.track(stream, self.src, sport=sport, dport=self.port)
         if self.watched is not None:
-            for number, stream in enumerate(self._streams):
+            for number, stream in enumerate(self.streams):
                 self._probe.tell_delay(stream, partial(self.watched.delay_us, number))
         # Without a bypass it starts some round trips later.
         with contextlib.suppress(UnsupportedError):
             self._bypass.open(self.src, self.dst, self.port)
-        self._started = self._clock()
+        argv = self._client_argv(address)
+        client, self._started = await entry.start(sender, argv, BEFORE_DATA)
         self._read = Reading(self._started, 0)
-        client = await Program.start(sender, self._client_argv(address))
         client.ignore_output()
         self._programs.append(client)
         self._tasks.append(asyncio.create_task(self._attend(server, client)))
         self._look_again(CLOSE_S)
+
+    def abandon(self) -> None:
+        """Leave nothing of a start that failed."""
+        for program in self._programs:
+            program.kill()
+        for stream in self.streams:
+            self._probe.untrack(stream)
 
     def watch(self) -> None:
         """Process a sweep: the connections may be open, and the limit may be near."""
@@ -156,7 +167,7 @@ class Flow:
         before, t = self._read, self._probe.read_at(self.name)
         if t <= before.t:
             return
-        counters = [self._probe.counters(stream) for stream in self._streams]
+        counters = [self._probe.counters(stream) for stream in self.streams]
         self._known = known = [each for each in counters if each is not None]
         self._read = now = Reading(t, sum(each.bytes_acked for each in known))
         if len(known) < len(counters):
@@ -248,7 +259,7 @@ class Flow:
                 dst=self.dst,
                 cc=counters.cc,
                 port=self.port,
-                streams=len(self._streams),
+                streams=len(self.streams),
                 ecn=counters.ecn,
             )
         )
@@ -274,7 +285,7 @@ class Flow:
                 self._tell("error", str(error))
 
     def _counters(self) -> list[Counters]:
-        return [self._probe.counters(stream) or _NOTHING for stream in self._streams]
+        return [self._probe.counters(stream) or _NOTHING for stream in self.streams]
 
     def _end_bypass(self) -> None:
         self._bypass.close(self.src, self.dst, self.port)
@@ -302,7 +313,7 @@ class Flow:
         end = self._stopped if self._stopped is not None else self._clock()
         counters = self._come_to or self._counters()
         acked = sum(each.bytes_acked for each in counters)
-        for stream in self._streams:
+        for stream in self.streams:
             self._probe.untrack(stream)
         if self.watched is not None:
             self._monitored = self._monitored or self.watched.so_far()
@@ -329,6 +340,6 @@ class Flow:
         cc = self._command.cc
         return [
             *("iperf3", "-c", address, "-p", str(self.port), "-t", "0", "-i", "0"),
-            *("--cport", str(self.sports[0]), "-P", str(len(self._streams))),
+            *("--cport", str(self.sports[0]), "-P", str(len(self.streams))),
             *(("-C", congestion.require(cc)) if cc else ()),
         ]

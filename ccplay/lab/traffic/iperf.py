@@ -1,9 +1,17 @@
-"""Differences between versions of iperf3: from 3.16 on each connection has its own thread."""
+"""Where iperf3 can be held, and differences between its versions.
+
+From 3.16 on each connection has its own thread.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import re
+
+from ccplay.lab.traffic.holding import Hold
+
+BEFORE_DATA = Hold("connect", passed=1)
+"""Its first connection is that by which both ends agree on everything; the next ones carry data."""
 
 _THREADED = (3, 16)
 _VERSION = re.compile(r"iperf (\d+)\.(\d+)")

@@ -59,6 +59,7 @@ class Monitoring:
         self._warn = warn
         self._monitor: Monitor | None = None
         self._refusal = ""
+        self._loading = asyncio.Lock()
 
     async def watch(
         self, sender: Namespace, receiver: Namespace, streams: Sequence[Stream]
@@ -70,8 +71,9 @@ class Monitoring:
         if self._refusal:
             return None
         try:
-            if self._monitor is None:
-                self._monitor = await asyncio.to_thread(_load)
+            async with self._loading:
+                if self._monitor is None:
+                    self._monitor = await asyncio.to_thread(_load)
             for each in streams:
                 self._monitor.watch(sender, receiver, each)
         except CcplayError as error:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from ccplay.errors import LabError
 from ccplay.lab.network.netns import Namespace
+from ccplay.lab.traffic.gate import Entry
+from ccplay.lab.traffic.holding import Hold
 from ccplay.lab.traffic.program import Program
 
 REPORT_S = 0.5
@@ -40,10 +42,13 @@ class Pair:
         script: Path,
         receiver: tuple[Namespace, Sequence[str]],
         sender: tuple[Namespace, Sequence[str]],
+        hold: Hold,
+        entry: Entry,
     ) -> None:
         """Start ``script`` in both hosts with their arguments; it imports nothing of ccplay.
 
-        The receiver writes ``ready`` once it listens. Raises ``LabError`` if it does not.
+        The receiver writes ``ready`` once it listens; the sender passes ``entry`` at ``hold``.
+        Raises ``LabError`` if the receiver does not listen.
         """
         # -I: nothing from the environment; -S: no site-packages, which take time to find.
         argv = [sys.executable, "-I", "-S", str(script)]
@@ -52,7 +57,11 @@ class Pair:
             await self._receiver.stop()
             raise LabError(f"{script.stem}: {self._receiver.last_words()}")
         self._receiver.ignore_output()
-        self._sender = await Program.start(sender[0], [*argv, *sender[1]], script.stem)
+        try:
+            self._sender, _ = await entry.start(sender[0], [*argv, *sender[1]], hold, script.stem)
+        except BaseException:
+            self._receiver.kill()
+            raise
         self._attending = asyncio.create_task(self._attend())
 
     def begin_stop(self) -> None:

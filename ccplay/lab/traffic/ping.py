@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable
 
 from ccplay.lab.network.netns import Namespace
-from ccplay.lab.traffic.program import Program
+from ccplay.lab.traffic.gate import Entry
+from ccplay.lab.traffic.holding import Hold
 from ccplay.model.base import Event
 from ccplay.model.traffic_commands import StartPing
 from ccplay.model.traffic_events import PingEnded, PingSample, PingStarted
@@ -15,6 +16,9 @@ from ccplay.model.traffic_events import PingEnded, PingSample, PingStarted
 _ANSWER = re.compile(r"icmp_seq=(\d+) .*time[=<]([\d.]+) ms")
 _NO_ANSWER = re.compile(r"no answer yet for icmp_seq=(\d+)")
 _SUMMARY = re.compile(r"(\d+) packets transmitted, (\d+)(?: packets)? received")
+
+_FINDS_ITS_ADDRESS = Hold("connect")
+"""ping(8) asks the kernel by that from where it will send, just before it does."""
 
 _LATER_ANSWERS = 3
 """Number of later replies that make a missing one lost, like duplicate ACKs in RFC 5681: jitter may
@@ -111,15 +115,14 @@ class Ping:
         self._identifier = identifier
         self._asked = False
 
-    async def start(self, namespace: Namespace, address: str) -> None:
+    async def start(self, namespace: Namespace, address: str, entry: Entry) -> None:
         """Start ping(8). Raises ``LabError`` if that fails."""
         command = self._command
-        self._program = await Program.start(
-            namespace, argv(address, command.interval_s, command.count, self._identifier)
-        )
+        line = argv(address, command.interval_s, command.count, self._identifier)
+        self._program, began = await entry.start(namespace, line, _FINDS_ITS_ADDRESS)
         self._emit(
             PingStarted(
-                t=self._clock(),
+                t=began,
                 ping=self.name,
                 src=self.src,
                 dst=self.dst,

@@ -12,6 +12,7 @@ from typing import Self
 
 from ccplay.errors import LabError
 from ccplay.lab.network.netns import Namespace
+from ccplay.lab.traffic.holding import Held
 
 _GRACE_S = 1.0
 """Seconds that a program may take to end after SIGINT before it is killed."""
@@ -32,11 +33,18 @@ class Program:
         self._draining: asyncio.Task[None] | None = None
 
     @classmethod
-    async def start(cls, namespace: Namespace, argv: Sequence[str], name: str = "") -> Self:
+    async def start(
+        cls,
+        namespace: Namespace,
+        argv: Sequence[str],
+        name: str = "",
+        *,
+        held: Held | None = None,
+    ) -> Self:
         """Start ``argv`` in the namespace. Raises ``LabError`` if it is not installed.
 
         ``name`` is the program's name if ``argv`` begins with another. It gets its own session,
-        because a Ctrl-C in the terminal is not meant for it.
+        because a Ctrl-C in the terminal is not meant for it. ``held`` says where it waits.
         """
         try:
             process = await asyncio.create_subprocess_exec(
@@ -49,6 +57,7 @@ class Program:
                 stderr=asyncio.subprocess.PIPE,
                 env={**os.environ, "LC_ALL": "C"},
                 start_new_session=True,
+                preexec_fn=None if held is None else held.install,
             )
         except FileNotFoundError as error:
             raise LabError("nsenter is not installed (apt install util-linux)") from error

@@ -10,6 +10,7 @@ BYTES MICROSECONDS`` and ``failed``, a line each.
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import socket
 import struct
@@ -94,6 +95,8 @@ async def _send(
 ) -> None:
     """Start transfers for ``last_s`` seconds, at most ``most``, and wait for their ends."""
     under_way: set[asyncio.Task[None]] = set()
+    # Who wants it to wait for a moment holds it here.
+    os.sched_yield()
     began = time.monotonic()
     due = 0.0
     for number, (gap, size) in enumerate(drawn):

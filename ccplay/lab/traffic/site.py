@@ -82,6 +82,7 @@ class Site:
         self.bypass = Bypass(network, namespace)
         self._classifier = classifier
         self._servers: dict[str, WebServer] = {}
+        self._one_server = asyncio.Lock()
         self._serving: dict[str, Callable[[int], None]] = {}
         self._monitoring = Monitoring(lambda text: emit(Log(t=clock(), level="warning", text=text)))
 
@@ -111,10 +112,11 @@ class Site:
         Raises ``LabError`` where it does not start.
         """
         self._serving[download] = served_on
-        server = self._servers.get(host)
-        if server is None or server.ended:
-            server = await WebServer.start(self.namespace(host), self._served)
-            self._servers[host] = server
+        async with self._one_server:
+            server = self._servers.get(host)
+            if server is None or server.ended:
+                server = await WebServer.start(self.namespace(host), self._served)
+                self._servers[host] = server
         return server
 
     @contextmanager

@@ -1,14 +1,14 @@
 """Starts each kind of traffic: one function for each kind, in one table.
 
-Each takes a command within bounds that has its name and both hosts, and returns the command as it
-was carried out, and the running traffic. All raise ``CommandError``, ``UnsupportedError`` or
-``LabError``.
+Each takes a command within bounds that has its name and both hosts, and the entry of the gate that
+its first packet passes. Each returns the command as it was carried out, and the running traffic.
+All raise ``CommandError``, ``UnsupportedError`` or ``LabError``.
 """
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,6 +18,8 @@ from ccplay.lab.links.filters import echo_packets, tcp_packets, udp_packets
 from ccplay.lab.traffic import congestion, ecn
 from ccplay.lab.traffic.download import Download
 from ccplay.lab.traffic.flow import Flow
+from ccplay.lab.traffic.gate import Entry
+from ccplay.lab.traffic.holding import Hold
 from ccplay.lab.traffic.monitor import Stream
 from ccplay.lab.traffic.pair import Pair
 from ccplay.lab.traffic.ping import Ping
@@ -38,8 +40,11 @@ from ccplay.model.traffic_events import (
     ShortFlowsStarted,
 )
 
+_BEFORE_FIRST_ARRIVAL = Hold("sched_yield")
+"""A call that the script makes once, for this."""
 
-async def _flow(command: StartFlow, site: Site) -> tuple[StartFlow, Flow]:
+
+async def _flow(command: StartFlow, site: Site, entry: Entry) -> tuple[StartFlow, Flow]:
     """Start iperf3 and return; ``FlowStarted`` follows when its connections are open."""
     name, src, dst = command.flow or "", command.src or "", command.dst or ""
     command = replace(command, cc=site.choose_cc(src, command.cc))
@@ -57,11 +62,17 @@ async def _flow(command: StartFlow, site: Site) -> tuple[StartFlow, Flow]:
         flow.watched = await site.watched(src, dst, streams)
     address = site.address(dst)
     with site.admitted(tcp_packets("flows", name, address, flow.port)):
-        await flow.start(site.namespace(dst), address, site.namespace(src))
+        try:
+            await flow.start(site.namespace(dst), address, site.namespace(src), entry)
+        except BaseException:
+            flow.abandon()
+            raise
     return command, flow
 
 
-async def _download(command: StartDownload, site: Site) -> tuple[StartDownload, Download]:
+async def _download(
+    command: StartDownload, site: Site, entry: Entry
+) -> tuple[StartDownload, Download]:
     name, src, dst = command.download or "", command.src or "", command.dst or ""
     command = replace(command, cc=site.choose_cc(src, command.cc))
 
@@ -72,20 +83,20 @@ async def _download(command: StartDownload, site: Site) -> tuple[StartDownload, 
     port, address = site.ports.web(), site.address(src)
     download = Download(command, server, site.probe, site.emit, site.clock, port=port)
     with site.admitted(tcp_packets("downloads", name, address, port)):
-        await download.start(site.namespace(dst), address)
+        await download.start(site.namespace(dst), address, entry)
     return command, download
 
 
-async def _ping(command: StartPing, site: Site) -> tuple[StartPing, Ping]:
+async def _ping(command: StartPing, site: Site, entry: Entry) -> tuple[StartPing, Ping]:
     name, src, dst = command.ping or "", command.src or "", command.dst or ""
     identifier = site.ports.echo()
     ping = Ping(command, site.emit, site.clock, identifier=identifier)
     with site.admitted(echo_packets(name, identifier)):
-        await ping.start(site.namespace(src), site.address(dst))
+        await ping.start(site.namespace(src), site.address(dst), entry)
     return command, ping
 
 
-async def _udp(command: StartUdp, site: Site) -> tuple[StartUdp, Udp]:
+async def _udp(command: StartUdp, site: Site, entry: Entry) -> tuple[StartUdp, Udp]:
     """Start iperf3 and return; ``UdpStarted`` follows when it sends."""
     name, src, dst = command.udp or "", command.src or "", command.dst or ""
     port, (sport,) = site.ports.server(), site.ports.senders(1)
@@ -94,11 +105,13 @@ async def _udp(command: StartUdp, site: Site) -> tuple[StartUdp, Udp]:
         udp.watched = await site.watched(src, dst, [Stream(socket.IPPROTO_UDP, sport, port)])
     address = site.address(dst)
     with site.admitted(udp_packets(name, address, udp.port)):
-        await udp.start(site.namespace(dst), address, site.namespace(src))
+        await udp.start(site.namespace(dst), address, site.namespace(src), entry)
     return command, udp
 
 
-async def _short_flows(command: StartShortFlows, site: Site) -> tuple[StartShortFlows, Pair]:
+async def _short_flows(
+    command: StartShortFlows, site: Site, entry: Entry
+) -> tuple[StartShortFlows, Pair]:
     name, src, dst = command.short_flows or "", command.src or "", command.dst or ""
     cc = site.choose_cc(src, command.cc)
     command = replace(command, cc=cc)
@@ -142,6 +155,8 @@ async def _short_flows(command: StartShortFlows, site: Site) -> tuple[StartShort
             Path(__file__).with_name("short_flows.py"),
             (site.namespace(dst), ["receive", str(port)]),
             (site.namespace(src), sending),
+            _BEFORE_FIRST_ARRIVAL,
+            entry,
         )
     site.emit(
         ShortFlowsStarted(
@@ -151,7 +166,7 @@ async def _short_flows(command: StartShortFlows, site: Site) -> tuple[StartShort
     return command, pair
 
 
-_Starter: TypeAlias = Callable[[Any, Site], Awaitable[tuple[Any, Runner]]]
+_Starter: TypeAlias = Callable[[Any, Site, Entry], Coroutine[Any, Any, tuple[Any, Runner]]]
 
 STARTERS: dict[str, _Starter] = {
     "flow": _flow,

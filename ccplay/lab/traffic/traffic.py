@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from msgspec.structs import replace
 
 from ccplay.errors import CommandError
 from ccplay.lab.network.netns import Namespace
+from ccplay.lab.network.routing import Routing
 from ccplay.lab.probe.probe import Probe
+from ccplay.lab.traffic.flow import Flow
+from ccplay.lab.traffic.gate import Entry, passed
+from ccplay.lab.traffic.paths import PathFinder
 from ccplay.lab.traffic.site import Classifier, Connected, Runner, Site
 from ccplay.lab.traffic.starting import STARTERS
 from ccplay.model.base import LONGEST_NAME, Event
@@ -18,6 +22,7 @@ from ccplay.model.fields import check
 from ccplay.model.network import Network
 from ccplay.model.traffic import TRAFFIC, TrafficKind, started_by, stopped_by
 from ccplay.model.traffic_commands import StartTraffic, StopTraffic
+from ccplay.model.traffic_events import FlowEnded, FlowStarted
 
 S = TypeVar("S", bound=StartTraffic)
 
@@ -39,23 +44,32 @@ class Traffic:
         network: Network,
         *,
         classifier: Classifier | None = None,
+        routing: Routing | None = None,
         reserved: Iterable[str] = (),
     ) -> None:
         """``namespace`` returns a node's; ``emit`` receives events at times of ``clock``.
 
-        ``classifier`` is told about packets before they are sent. Names that are ``reserved`` are
-        not assigned automatically.
+        ``classifier`` is told about packets before they are sent. ``routing`` reports which of
+        several paths they take. Names that are ``reserved`` are not assigned automatically.
         """
         self._reserved = set(reserved)
+        self._paths = (
+            PathFinder(routing, network, emit, clock)
+            if routing is not None and routing.knows_paths
+            else None
+        )
         self._probe, self._emit, self._network = probe, emit, network
         self._site = Site(namespace, probe, self._tell, clock, network, classifier=classifier)
         self._runners: dict[str, Runner] = {}
+        self._starting: dict[str, asyncio.Task[tuple[Any, Runner]]] = {}
         self._kinds: dict[str, TrafficKind] = {}
         """Traffic by name: started, or about to start."""
         probe.after_sweep.append(self._watch)
 
-    async def start(self, command: S) -> S:
+    async def start(self, command: S, entry: Entry | None = None) -> S:
         """Start traffic and return ``command`` with every name filled in.
+
+        Its first packet passes ``entry``; without one it is sent at once.
 
         Raises ``CommandError``, ``UnsupportedError``, ``LabError``.
         """
@@ -66,11 +80,21 @@ class Traffic:
         check(command, f"{kind.word} {name}")
         command = replace(command, **{kind.field: name}, src=src, dst=dst)
         self._kinds[name] = kind
+        entry = entry or passed(self._site.clock)
+        self._starting[name] = asyncio.create_task(STARTERS[kind.name](command, self._site, entry))
         try:
-            command, self._runners[name] = await STARTERS[kind.name](command, self._site)
+            command, self._runners[name] = await self._starting[name]
+        except asyncio.CancelledError:
+            del self._kinds[name]
+            if (task := asyncio.current_task()) is not None and task.cancelling():
+                raise
+            raise CommandError(f"{kind.word} {name} was stopped before it began") from None
         except BaseException:
             del self._kinds[name]
             raise
+        finally:
+            del self._starting[name]
+            entry.give_up()
         return command
 
     def stop(self, command: StopTraffic) -> None:
@@ -79,7 +103,11 @@ class Traffic:
         Raises ``CommandError`` if none of this name runs.
         """
         if (kind := stopped_by(command)) is not None:
-            self._running(kind.name_of(command) or "", (kind,)).begin_stop()
+            name = kind.name_of(command) or ""
+            if self._kinds.get(name) is kind and name in self._starting:
+                self._starting[name].cancel()
+                return
+            self._running(name, (kind,)).begin_stop()
 
     def switch_flow(self, name: str, cc: str) -> None:
         """Change the congestion control of a running flow or download.
@@ -116,6 +144,8 @@ class Traffic:
 
     async def close(self) -> None:
         """End everything, and wait until it has."""
+        for each in self._starting.values():
+            each.cancel()
         running = [each for each in self._runners.values() if not each.ended.is_set()]
         await asyncio.gather(*(each.stop() for each in running))
         self._probe.after_sweep.remove(self._watch)
@@ -149,6 +179,19 @@ class Traffic:
         if (kind := _ENDS.get(type(event))) is not None:
             self._site.dismiss(kind.plural, kind.name_of(event) or "")
         self._emit(event)
+        if self._paths is None:
+            return
+        if isinstance(event, FlowStarted):
+            flow = self._runners.get(event.flow)
+            if isinstance(flow, Flow):
+                self._paths.follow(flow)
+        elif isinstance(event, FlowEnded):
+            self._paths.forget(event.flow)
+
+    def find_paths(self) -> None:
+        """Report which paths running flows take now, where that has changed."""
+        if self._paths is not None:
+            self._paths.look()
 
     def _watch(self) -> None:
         for each in self._sampled.values():

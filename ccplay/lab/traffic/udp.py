@@ -10,7 +10,8 @@ from collections.abc import Callable
 from ccplay.errors import LabError, UnsupportedError
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.traffic.bypass import Bypass
-from ccplay.lab.traffic.iperf import stops_in_time
+from ccplay.lab.traffic.gate import Entry, passed
+from ccplay.lab.traffic.iperf import BEFORE_DATA, stops_in_time
 from ccplay.lab.traffic.monitoring import Watched
 from ccplay.lab.traffic.program import Program
 from ccplay.model.base import Event
@@ -116,13 +117,15 @@ class Udp:
         self._sampling: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    async def start(self, receiver: Namespace, address: str, sender: Namespace) -> None:
+    async def start(
+        self, receiver: Namespace, address: str, sender: Namespace, entry: Entry
+    ) -> None:
         """Start both programs; ``UdpStarted`` comes when the first packets are sent.
 
         Raises ``LabError`` with iperf3's own message if it does not start.
         """
         self._receiver, self._address, self._sender = receiver, address, sender
-        await self._start_programs()
+        await self._start_programs(entry)
         self._attending = asyncio.create_task(self._attend())
 
     def begin_stop(self) -> None:
@@ -138,7 +141,7 @@ class Udp:
         await self._ask_server()
         await self.ended.wait()
 
-    async def _start_programs(self) -> None:
+    async def _start_programs(self, entry: Entry) -> None:
         argv = ["iperf3", "-s", "-1", "-p", str(self.port), "-i", "0", "--forceflush"]
         self._server = await Program.start(self._receiver, argv)
         if not await self._server.says("listening"):
@@ -151,7 +154,11 @@ class Udp:
         argv = client_argv(
             self._command, self._address, self.port, self.sport, itself=self._ends_itself
         )
-        self._client = await Program.start(self._sender, argv, "iperf3")
+        try:
+            self._client, _ = await entry.start(self._sender, argv, BEFORE_DATA, "iperf3")
+        except BaseException:
+            self._server.kill()
+            raise
         self._reading = [
             asyncio.create_task(self._read(self._client, "sender")),
             asyncio.create_task(self._read(self._server, "receiver")),
@@ -194,7 +201,7 @@ class Udp:
             if self._stopped is not None:
                 return
             self._sends.clear()
-            await self._start_programs()
+            await self._start_programs(passed(self._clock))
             if self._stopped is not None:
                 # Stopped meanwhile: the new programs have not been.
                 self._client.kill()

@@ -5,15 +5,51 @@ A generator is pure: it knows no kernel, no scenario and no screen.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
 from ccplay.errors import CommandError
+from ccplay.model.fields import Field
 from ccplay.model.network import Network, Topology
-from ccplay.model.topologies import dumbbell, linear, parking_lot
-from ccplay.model.topologies.kind import TopologyKind, noun, value
+from ccplay.model.topologies import (
+    dumbbell,
+    fat_tree,
+    leaf_spine,
+    linear,
+    loopless,
+    parking_lot,
+    star,
+    super_spine,
+)
+from ccplay.model.topologies.kind import TopologyKind, counted, goes_without_saying, value
 
 TOPOLOGIES: dict[str, TopologyKind] = {
-    each.name: each for each in (linear.KIND, dumbbell.KIND, parking_lot.KIND)
+    each.name: each
+    for each in (
+        linear.KIND,
+        dumbbell.KIND,
+        parking_lot.KIND,
+        star.KIND,
+        leaf_spine.KIND,
+        super_spine.KIND,
+        fat_tree.KIND,
+        loopless.KIND,
+    )
 }
 """Every topology by name: the table that scenarios, schema, lab and screen read."""
+
+
+def parameters() -> Iterable[Field]:
+    """Yield every parameter by its name once: where several topologies have it, what any takes."""
+    found: dict[str, list[Field]] = {}
+    for each in (each for kind in TOPOLOGIES.values() for each in kind.parameters):
+        found.setdefault(each.name, []).append(each)
+    for same in found.values():
+        lows = [each.low for each in same if each.low is not None]
+        highs = [each.high for each in same if each.high is not None]
+        meaning = "; ".join(dict.fromkeys(each.meaning for each in same))
+        yield replace(same[0], low=min(lows), high=max(highs), meaning=meaning)
 
 
 def plan(topology: Topology) -> Network:
@@ -36,5 +72,6 @@ def describe_topology(topology: Topology) -> str:
     kind = TOPOLOGIES.get(topology.kind)
     if kind is None:
         return topology.kind
-    counts = [(topology.parameter(each.name, each.default), each) for each in kind.parameters]
-    return ", ".join([kind.name, *(f"{count} {noun(each, count)}" for count, each in counts)])
+    counts = [(each, topology.parameter(each.name, each.default)) for each in kind.parameters]
+    said = [counted(*each) for each in counts if not goes_without_saying(*each)]
+    return ", ".join([kind.name, *said])

@@ -27,9 +27,19 @@ def value(parameter: Field, topology: Topology) -> int:
     return number
 
 
-def noun(parameter: Field, count: int) -> str:
-    """Return what a parameter counts as a noun: ``pair`` of 1, ``pairs`` of 2."""
-    return parameter.name.removesuffix("s") if count == 1 else parameter.name
+def counted(parameter: Field, count: int) -> str:
+    """Return a parameter in words: ``1 pair``, ``2 pairs``; one that is a letter: ``k = 4``."""
+    if len(parameter.name) == 1:
+        return f"{parameter.name} = {count}"
+    noun = parameter.name
+    if count == 1:
+        noun = noun.removesuffix("ves") + "f" if noun.endswith("aves") else noun.removesuffix("s")
+    return f"{count} {noun}"
+
+
+def goes_without_saying(parameter: Field, count: int) -> bool:
+    """Return whether a network has one of something because nobody asked for more."""
+    return count == 1 and parameter.default == 1
 
 
 class TopologyKind(msgspec.Struct, frozen=True):

@@ -133,12 +133,21 @@ def _summed_up(edges: list[Edge]) -> tuple[list[Edge], str]:
     """Take the label that most links share from them, where there are many, into a note."""
     if len(edges) <= _MOST_LABELS:
         return edges, ""
-    labels, _ = Counter(each.labels for each in edges if not each.queues).most_common(1)[0]
+    plain = [each for each in edges if not each.queues]
+    labels, _ = Counter(each.labels for each in plain or edges).most_common(1)[0]
+    queues = Counter(text for each in edges for text in each.queues.values())
+    # In a fabric every link has a queue: what most of them are is given once, too.
+    alike = queues.most_common(1)[0][0] if queues.total() > _MOST_LABELS else None
     rest = [
-        Edge(each.a, each.b, () if each.labels == labels else each.labels, each.queues)
+        Edge(
+            each.a,
+            each.b,
+            () if each.labels == labels else each.labels,
+            {node: "" if text == alike else text for node, text in each.queues.items()},
+        )
         for each in edges
     ]
-    return rest, "; ".join(labels)
+    return rest, "; ".join(filter(None, [*labels, alike]))
 
 
 # --- places ---------------------------------------------------------------------------------------

@@ -56,7 +56,12 @@ def read_build(case: dict[str, Node], reader: Reader) -> tuple[Build, Network | 
     """Read the network to build; None if the topology is a mistake."""
     before = reader.mistakes.count
     topology = _topology(case.get("topology"), reader)
-    network = plan(topology) if reader.mistakes.count == before else None
+    network = None
+    if reader.mistakes.count == before:
+        try:
+            network = plan(topology)
+        except CommandError as error:
+            reader.mistakes.add(("topology",), str(error))
     links = {}
     for link, node in reader.table(case.get("links")).items():
         links[link] = _link(node, reader)
@@ -98,14 +103,16 @@ def _check_link(
 
 
 def _topology(node: Node | None, reader: Reader) -> Topology:
-    every = {each.name: each for kind in TOPOLOGIES.values() for each in kind.parameters}
-    table = reader.table(node, ("kind", *every))
+    having: dict[str, list[str]] = {}
+    for each in TOPOLOGIES.values():
+        for parameter in each.parameters:
+            having.setdefault(parameter.name, []).append(each.name)
+    table = reader.table(node, ("kind", *having))
     default = Topology()
     kind = TOPOLOGIES[reader.value(table.get("kind"), _KIND.read, default.kind)]
-    for name in every.keys() & table.keys():
-        if every[name] not in kind.parameters:
-            having = [each.name for each in TOPOLOGIES.values() if every[name] in each.parameters]
-            text = f"only a {' or '.join(quote(each) for each in having)} has {name}"
+    for name in having.keys() & table.keys():
+        if kind.name not in having[name]:
+            text = f"only a {' or '.join(map(quote, having[name]))} has {name}"
             reader.mistakes.add(table[name].place, text)
     values = {
         each.name: reader.value(table[each.name], each.read, each.default)

@@ -13,6 +13,7 @@ from ccplay.model.base import Command
 from ccplay.model.commands import SetClasses, SetCongestionControl, SetLink, SetQdisc
 from ccplay.model.disciplines import DISCIPLINES, Discipline
 from ccplay.model.fields import Field, fields_of
+from ccplay.model.network import BOTTLENECK, Topology
 from ccplay.model.quantities import (
     COUNT,
     FLAG,
@@ -29,7 +30,7 @@ from ccplay.model.quantities import (
     Shape,
 )
 from ccplay.model.texts import ALGORITHM, LINE, NAME, PROSE
-from ccplay.model.topologies import TOPOLOGIES
+from ccplay.model.topologies import TOPOLOGIES, parameters, plan
 from ccplay.model.values import LinkSetting, TrafficClass
 from ccplay.scenario import matrix
 from ccplay.scenario.cases import CASE_KEYS, MOST_CASES, VALUES
@@ -113,7 +114,9 @@ def _case_keys() -> dict[str, Shape]:
     single = _described(replace(field, key=key) for key, field in VALUES.items())
     tables = {
         "topology": ref("topology"),
-        "links": _by_name(rf"^(bottleneck|({_HOST}|r)->?({_HOST}|r))$", ref("link")),
+        "links": _by_name(
+            rf"^({BOTTLENECK}|{'|'.join(_groups())}|({_HOST}|r)->?({_HOST}|r))$", ref("link")
+        ),
         "hosts": _by_name(rf"^{_HOST}$", ref("host")),
         "timeline": _list(ref("step"), maxItems=MOST_STEPS),
         "figures": _list(ref("figure"), uniqueItems=True, maxItems=evidence.MOST_FIGURES),
@@ -128,9 +131,15 @@ def _by_name(pattern: str, each: Shape) -> Shape:
     return {"type": "object", "patternProperties": {pattern: each}, "additionalProperties": False}
 
 
+def _groups() -> list[str]:
+    """Return the names of groups of links that topologies have."""
+    networks = (plan(Topology(kind=kind)) for kind in TOPOLOGIES)
+    return list(dict.fromkeys(name for network in networks for name in network.groups))
+
+
 def _definitions() -> dict[str, Shape]:
     topology = {"kind": {"enum": list(TOPOLOGIES)}}
-    topology |= _described(each for kind in TOPOLOGIES.values() for each in kind.parameters)
+    topology |= _described(parameters())
     said = {"kind": "; ".join(f"{each.name} is {each.summary}" for each in TOPOLOGIES.values())}
     link = _described(fields_of(LinkSetting).values())
     link |= {"queue": ref("queue"), "classes": ref("classes")}

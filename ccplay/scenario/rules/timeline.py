@@ -15,6 +15,7 @@ from ccplay.model.commands import (
     TraceFlow,
     UntraceFlow,
 )
+from ccplay.model.fields import fields_of
 from ccplay.model.network import Network
 from ccplay.model.quoting import did_you_mean, quote
 from ccplay.model.traffic import KINDS, TRAFFIC, TrafficKind, started_by, stopped_by
@@ -100,9 +101,9 @@ def _check_places(draft: Draft, network: Network, mistakes: Mistakes) -> None:
     if link is not None and (problem := link_problem(network, link)):
         mistakes.add(draft.at("link"), problem)
     if isinstance(command, SetLink):
-        said = (command.rate, command.delay_us, command.jitter_us, command.loss, command.mark)
-        if said == (None,) * len(said):
-            text = "changes nothing: give it a rate, delay, jitter, loss or mark"
+        if command == SetLink(link=command.link):
+            *most, last = (each.key for name, each in fields_of(SetLink).items() if name != "link")
+            text = f"changes nothing: give it a {', '.join(most)} or {last}"
             mistakes.add(draft.place, text)
         if command.rate == 0 and is_observed(network, command.link):
             mistakes.add(draft.at("rate"), "the link under study needs a rate, or no queue forms")

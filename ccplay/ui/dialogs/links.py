@@ -12,6 +12,7 @@ from ccplay.model.commands import SetLink
 from ccplay.model.fields import Field as Setting
 from ccplay.model.fields import fields_of
 from ccplay.model.network import BOTTLENECK, Network
+from ccplay.model.quantities import FLAG
 from ccplay.model.values import LinkSetting
 from ccplay.state.lab_state import LabState
 from ccplay.ui.dialogs.base import Dialog
@@ -52,7 +53,7 @@ def _observed(network: Network) -> str:
 
 
 class LinkDialog(Dialog):
-    """Change rate, delay, jitter, loss or marking of a link; only edited values are sent."""
+    """Change what a link does, or take it down; only edited values are sent."""
 
     DEFAULT_CSS = """
     LinkDialog LabelledRow { height: auto; }
@@ -104,6 +105,9 @@ class LinkDialog(Dialog):
         now = setting_now(self.state, self.network, self.link.value)
         for name, field in self.entries.items():
             value = getattr(now, name) or 0
+            if _SETTINGS[name].quantity is FLAG:
+                field.fill("yes" if value else "no")
+                continue
             field.fill(NONE if not value and name != "rate" else _SETTINGS[name].show(value))
         self.mtu.update(f"{now.mtu or _ETHERNET} bytes, fixed when the network was built")
 
@@ -116,6 +120,6 @@ class LinkDialog(Dialog):
 
 def _or_none(setting: Setting) -> Callable[[str], Any]:
     """Return how to read a setting, or that there shall be none; a rate is never none."""
-    if setting.quantity.unlimited:
+    if setting.quantity.unlimited or setting.quantity is FLAG:
         return setting.parse
     return lambda text: 0 if text.lower() in _NOTHING else setting.parse(text)

@@ -14,8 +14,9 @@ from collections.abc import Sequence
 
 from ccplay.model.network import Link, Network
 from ccplay.model.wording import describe_link
-from ccplay.plots.settings import counts_bytes
 from ccplay.ui.cells.sheet import Row, Run, fit, whole_items
+from ccplay.ui.panels import queues
+from ccplay.ui.panels.occupancy import gauge, occupancy
 from ccplay.ui.view import View
 
 _NARROW = 50
@@ -37,6 +38,8 @@ def rows(view: View, width: int, height: int) -> list[Row]:
         return [[(" starting the lab …", view.ink("muted"))]] if not view.session.done else []
     if view.link is None or not network.senders:
         return []
+    if queues.stands_for(network):
+        return queues.rows(view, network, width, height)
     near, far, back = _around(network, network.link(view.link))
     behind, ahead = _sides(network, near, far)
     lines = max(min(max(len(behind), len(ahead)), height), min(3, height))
@@ -62,6 +65,8 @@ def height(view: View) -> int:
     network = view.network
     if network is None or view.link is None or not network.senders:
         return _LEAST_HEIGHT
+    if queues.stands_for(network):
+        return _LEAST_HEIGHT + 2
     near, far, _ = _around(network, network.link(view.link))
     return max(max(map(len, _sides(network, near, far))) + 2, _LEAST_HEIGHT)
 
@@ -156,13 +161,13 @@ def _middle(view: View, ends: tuple[str, str], width: int, *, back: bool) -> lis
     wire = glyphs.bottleneck * 2 if width >= 30 else ""
     arrow = glyphs.arrow_left + wire if back else wire + glyphs.arrow_right
     text, axis, muted = f"bold {view.ink('text')}", view.ink("queue"), view.ink("muted")
-    count, share = _occupancy(view)
+    count, share = occupancy(view, view.link or "")
     room = width - len(near) - len(far) - 2 * len(arrow) - 8
     line: list[Run] = [
         (f" {near} ", text),
         (arrow, axis),
         (" ", ""),
-        *_gauge(view, share, max(room, 4)),
+        *gauge(view, share, max(room, 4)),
         (" ", ""),
         (arrow, axis),
         (f" {far} ", text),
@@ -175,33 +180,3 @@ def _middle(view: View, ends: tuple[str, str], width: int, *, back: bool) -> lis
         said = whole_items(items, f" {glyphs.separator} ", width)
         rows.append([(said.center(width), muted)])
     return rows
-
-
-def _occupancy(view: View) -> tuple[str, float]:
-    """Return the queue's length in words, and as a share of its limit."""
-    queue, tick, setting = view.queue, view.tick, view.setting
-    if queue is None:
-        return "", 0.0
-    qdisc = setting.setting.qdisc if setting else None
-    in_bytes = counts_bytes(qdisc)
-    value = queue.series["backlog" if in_bytes else "qlen"].at(tick) or 0.0
-    limit = qdisc.options.get("limit") if qdisc else None
-    if isinstance(limit, int | float) and limit > 0:
-        if in_bytes:
-            return f"{value / 1e3:.0f}/{limit / 1e3:.0f} kB", value / limit
-        return f"{value:.0f}/{limit:.0f} pkt", value / limit
-    peak = queue.series["qlen"].extremes(0, tick + 1)
-    return f"{value:.0f} pkt", value / max(peak[1] if peak else 1.0, 1.0)
-
-
-def _gauge(view: View, share: float, width: int) -> list[Run]:
-    steps = view.glyphs.queue_steps
-    eighths = round(min(max(share, 0.0), 1.0) * width * (len(steps) - 1))
-    full, part = divmod(eighths, len(steps) - 1)
-    bar = steps[-1] * full + (steps[part] if part else "")
-    ink = view.ink("queue") if share < 0.95 else view.ink("drop")
-    return [
-        ("▕" if view.glyphs.name == "unicode" else "[", view.ink("axis")),
-        (f"{bar:<{width}}", ink),
-        ("▏" if view.glyphs.name == "unicode" else "]", view.ink("axis")),
-    ]

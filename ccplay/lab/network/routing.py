@@ -1,0 +1,248 @@
+"""Routes of a built network, its cables that are down, and the paths that packets take.
+
+Every router has a route to every subnet, over all next hops that are equally short; the kernel
+chooses among them by a hash of addresses and ports, so all packets of a connection take one path.
+Where a cable goes down, every node gets the routes that the remaining network has.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+import zlib
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from msgspec.structs import replace
+
+from ccplay.errors import LabError
+from ccplay.lab.network import requests
+from ccplay.lab.network.interfaces import is_up
+from ccplay.lab.network.netns import Namespace
+from ccplay.lab.network.rtnl import NetlinkError, RouteSocket
+from ccplay.model.network import Link, Network
+
+_CHOICE = {
+    # Addresses, protocol and ports. Policy 1 would take these too, but rather the hash that a
+    # packet's own socket gave it at random, which no lookup knows and a timeout changes
+    # (fib_multipath_hash, sk_rethink_txhash); policy 3 never does.
+    "net.ipv4.fib_multipath_hash_fields": 0x37,
+    "net.ipv4.fib_multipath_hash_policy": 3,
+}
+_CHOICE_AT_RANDOM = {"net.ipv4.fib_multipath_hash_policy": 1}
+_HASH_SEED = "net.ipv4.fib_multipath_hash_seed"
+
+Routes: TypeAlias = dict[str | None, list[str]]
+"""By subnet, None for everything, the names of the links that lead there."""
+
+
+class Routing:
+    """The routes of all nodes; ``close`` gives its sockets back."""
+
+    def __init__(self, network: Network, namespaces: dict[str, Namespace]) -> None:
+        """``network`` has all cables, those that go down later as well."""
+        self.network = network
+        self.knows_paths = True
+        """Whether the kernel can report which of several paths a connection takes."""
+        self._namespaces = namespaces
+        self._remaining = network
+        self._down: set[str] = set()
+        self._installed: dict[str, Routes] = {}
+        self._indices: dict[str, dict[str, int]] = {}
+        self._sockets: dict[str, RouteSocket] = {}
+
+    def close(self) -> None:
+        """Give the sockets back."""
+        for each in self._sockets.values():
+            each.close()
+        self._sockets.clear()
+
+    def seed(self, seed: int) -> str:
+        """Have routers share by connection, each with a hash of its own that ``seed`` decides.
+
+        Return what the kernel can't do, in words; empty where it can do all.
+        """
+        lacking = ""
+        for router in self._choosing():
+            namespace = self._namespaces[router]
+            try:
+                namespace.sysctl(_CHOICE)
+            except LabError as error:
+                namespace.sysctl(_CHOICE_AT_RANDOM)
+                self.knows_paths = False
+                return f"flows take one of several paths at random, and which is not known: {error}"
+            # One hash for all would leave paths unused: the second router would choose as the
+            # first did. 0 would be a random seed.
+            own = zlib.crc32(f"{seed}/{router}".encode()) or 1
+            try:
+                namespace.sysctl({_HASH_SEED: own})
+            except LabError as error:
+                lacking = f"which of several paths a flow takes differs from run to run: {error}"
+        return lacking
+
+    def _choosing(self) -> list[str]:
+        """Return the routers that have several next hops towards some host."""
+        return [
+            router
+            for router in self.network.routers
+            if any(len(self.network.next_hops(router, host)) > 1 for host in self.network.hosts)
+        ]
+
+    # --- requests ---------------------------------------------------------------------------
+
+    def configuration(self, node: str) -> Iterable[bytes]:
+        """Yield the requests that bring a new node up with addresses, neighbours and routes."""
+        yield requests.up(1)
+        for link in self._own(node):
+            yield requests.address(self._index(link), link.address)
+            yield from self._connect(link)
+        self._installed[node] = self._routes(node)
+        for subnet, links in self._installed[node].items():
+            yield self._route(subnet, links)
+
+    def _connect(self, link: Link) -> Iterable[bytes]:
+        """Yield the requests that bring the sending end of a link up and note who is opposite."""
+        yield requests.up(self._index(link))
+        far = self.network.opposite(link)
+        yield requests.neighbour(self._index(link), far.address, mac(far))
+
+    def _route(self, subnet: str | None, links: list[str]) -> bytes:
+        return requests.route(subnet, [self._hop(self.network.link(name)) for name in links])
+
+    def _hop(self, link: Link) -> tuple[str, int]:
+        """Return the gateway at the far end of a link, and the index of the link's interface."""
+        return self.network.opposite(link).address, self._index(link)
+
+    def _routes(self, node: str) -> Routes:
+        """Return by which links a node reaches what, in the network that remains."""
+        network = self._remaining
+        if len(self._own(node)) == 1:
+            return {None: [link.name for link in network.links if link.src == node]}
+        found: Routes = {}
+        for there, back in network.cables:
+            if node in (there.src, there.dst):
+                continue
+            near = min((there, back), key=lambda end: network.hops(node, end.src))
+            if links := network.next_hops(node, near.src):
+                subnet = f"{there.address.rpartition('.')[0]}.0"
+                found[subnet] = [link.name for link in links]
+        return found
+
+    def _own(self, node: str) -> list[Link]:
+        return [link for link in self.network.links if link.src == node]
+
+    def _index(self, link: Link) -> int:
+        """Return the index of the interface by which packets leave on a link."""
+        if link.src not in self._indices:
+            with self._namespaces[link.src].entered():
+                found = {name: index for index, name in socket.if_nameindex()}
+            self._indices[link.src] = found
+        return self._indices[link.src][link.interface]
+
+    # --- cables that go down ----------------------------------------------------------------
+
+    def set_down(self, link: Link, *, down: bool) -> None:
+        """Take the cable of a link down, both its ends, or up again; all routes follow.
+
+        Raises ``LabError`` where the kernel refuses, or does something else.
+        """
+        ends = (link, self.network.opposite(link))
+        names = {each.name for each in ends}
+        if down == (link.name in self._down):
+            return
+        self._down = self._down - names if not down else self._down | names
+        remaining = [each for each in self.network.links if each.name not in self._down]
+        self._remaining = replace(self.network, links=remaining)
+        try:
+            for end in ends:
+                wanted = [requests.down(self._index(end))] if down else self._connect(end)
+                self._socket(end.src).request(wanted, f"node {end.src}")
+            for node in self._namespaces:
+                self._reroute(node, afresh=node in (link.src, link.dst))
+        except NetlinkError as error:
+            raise LabError(
+                f"link {link.name} can't go {'down' if down else 'up'}: {error}"
+            ) from error
+        if any(self.is_down(end) != down for end in ends):
+            raise LabError(f"link {link.name} did not go {'down' if down else 'up'}")
+
+    def is_down(self, link: Link) -> bool:
+        """Return whether the interface that sends on a link is down; netdevice(7)."""
+        return not is_up(self._namespaces[link.src], link.interface)
+
+    def _reroute(self, node: str, *, afresh: bool) -> None:
+        """Replace a node's routes by those of the remaining network; ``afresh`` all of them.
+
+        With an interface that goes down the kernel removes routes by itself.
+        """
+        before, now = (
+            self._installed[node],
+            {to: via for to, via in self._routes(node).items() if via},
+        )
+        routes = self._socket(node)
+        for subnet in before.keys() - now.keys():
+            try:
+                routes.request([requests.unroute(subnet)], f"node {node}")
+            except NetlinkError as error:
+                if error.errno != errno.ESRCH:
+                    raise
+        changed = now if afresh else {to: via for to, via in now.items() if before.get(to) != via}
+        wanted = (requests.reroute(self._route(subnet, links)) for subnet, links in changed.items())
+        routes.request(wanted, f"node {node}")
+        self._installed[node] = now
+
+    # --- paths ------------------------------------------------------------------------------
+
+    def path(
+        self, ends: tuple[str, str], ports: tuple[int, int], protocol: int = socket.IPPROTO_TCP
+    ) -> list[Link]:
+        """Return the links that the packets of a connection take, from one host to the other.
+
+        The kernel is asked wherever a node has several next hops. Empty where there is no path.
+        """
+        src, dst = ends
+        network, taken, node = self._remaining, list[Link](), src
+        addresses = self.network.address(src), self.network.address(dst)
+        while node != dst:
+            hops = network.next_hops(node, dst)
+            if len(hops) > 1 and taken:
+                arrival = self._index(network.opposite(taken[-1]))
+                request = requests.lookup(addresses, arrival, protocol, *ports)
+                index = requests.interface_of(self._socket(node).ask(request))
+                hops = [link for link in hops if self._index(link) == index]
+            if not hops:
+                return []
+            taken.append(hops[0])
+            node = hops[0].dst
+        return taken
+
+    def where_it_ends(self, src: str, dst: str) -> str:
+        """Return in words at which node packets from ``src`` to ``dst`` end, and why."""
+        addresses = self.network.address(src), self.network.address(dst)
+        node, arrival, seen = src, 0, list[str]()
+        while node != dst:
+            if node in seen:
+                return f"its packets go round between {', '.join(seen[seen.index(node) :])}"
+            seen.append(node)
+            try:
+                answer = self._socket(node).ask(requests.lookup(addresses, arrival))
+            except OSError as error:
+                return f"{node} does not forward: {error.strerror}"
+            index = requests.interface_of(answer)
+            link = next((each for each in self._own(node) if self._index(each) == index), None)
+            if link is None:
+                return f"{node} sends its packets to none of its links"
+            if self.is_down(link) or self.is_down(self.network.opposite(link)):
+                return f"link {link.name} is down"
+            node, arrival = link.dst, self._index(self.network.opposite(link))
+        return f"every node of {' → '.join([*seen, dst])} has a route, yet packets get lost"
+
+    def _socket(self, node: str) -> RouteSocket:
+        if node not in self._sockets:
+            self._sockets[node] = RouteSocket(self._namespaces[node])
+        return self._sockets[node]
+
+
+def mac(link: Link) -> str:
+    """Return the Ethernet address of the interface by which packets leave on a link."""
+    return "02:00:" + ":".join(f"{int(part):02x}" for part in link.address.split("."))

@@ -1,0 +1,126 @@
+"""A gate: programs of one moment wait in front of it, ready to send, and pass it together."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import subprocess
+from collections.abc import Callable, Sequence
+
+from ccplay.lab.network.netns import Namespace
+from ccplay.lab.traffic.holding import Held, Hold
+from ccplay.lab.traffic.program import Program
+
+
+class Gate:
+    """Closed until ``open``; what comes later passes at once."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.clock = clock
+        self.opened: float | None = None
+        """When it was opened; None while it is closed."""
+        self._entries: list[Entry] = []
+        self._open, self._change = asyncio.Event(), asyncio.Event()
+
+    def entry(self) -> Entry:
+        """Return the way through it for one command."""
+        self._entries.append(Entry(self))
+        return self._entries[-1]
+
+    async def wait(self, within_s: float) -> None:
+        """Wait until every entry is ready or given up, but no longer than ``within_s``."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                while not all(each.ready for each in self._entries):
+                    self._change.clear()
+                    await self._change.wait()
+
+    def open(self) -> None:
+        """Let all pass, those that are still to come as well."""
+        if self.opened is None:
+            self.opened = self.clock()
+            for each in self._entries:
+                each.let_go()
+            self._open.set()
+
+    def look(self) -> None:
+        """Take note that an entry is ready."""
+        self._change.set()
+
+    async def until_open(self) -> None:
+        """Wait until it is opened."""
+        await self._open.wait()
+
+
+def passed(clock: Callable[[], float]) -> Entry:
+    """Return the way through a gate that is open: programs start, and send at once."""
+    gate = Gate(clock)
+    gate.open()
+    return gate.entry()
+
+
+class Entry:
+    """The way of one command through a gate."""
+
+    def __init__(self, gate: Gate) -> None:
+        self.ready = False
+        """Whether nothing is to be waited for any more."""
+        self._gate = gate
+        self._held: Held | None = None
+
+    async def start(
+        self, namespace: Namespace, argv: Sequence[str], hold: Hold, name: str = ""
+    ) -> tuple[Program, float]:
+        """Start a program that passes the gate at ``hold``; return it, and when it was let go.
+
+        Where the kernel can't hold it, it is started when the gate opens. Raises ``LabError``
+        where it is not installed.
+        """
+        gate = self._gate
+        if gate.opened is None:
+            with contextlib.suppress(OSError, subprocess.SubprocessError):
+                return await self._start_held(namespace, argv, hold, name)
+            self.give_up()
+            await gate.until_open()
+        began = gate.clock()
+        return await Program.start(namespace, argv, name), began
+
+    def give_up(self) -> None:
+        """Let nobody wait for it any more."""
+        self.ready = True
+        self._gate.look()
+
+    def let_go(self) -> None:
+        """Let its program go on."""
+        if self._held is not None:
+            self._held.let_go()
+
+    async def _start_held(
+        self, namespace: Namespace, argv: Sequence[str], hold: Hold, name: str
+    ) -> tuple[Program, float]:
+        with contextlib.closing(Held(hold)) as held:
+            program = await Program.start(namespace, argv, name, held=held)
+            held.attach()
+        self._held = held
+        try:
+            if self._gate.opened is not None:
+                held.let_go()
+            began = await self._pass(held, program)
+        except BaseException:
+            program.kill()
+            raise
+        return program, began
+
+    async def _pass(self, held: Held, program: Program) -> float:
+        """Return when a program was let go, or ended before."""
+        arrival = asyncio.create_task(held.arrived.wait())
+        end = asyncio.create_task(program.wait())
+        try:
+            await asyncio.wait({arrival, end}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            arrival.cancel()
+            end.cancel()
+        late = self._gate.opened is not None
+        self.give_up()
+        await self._gate.until_open()
+        return self._gate.clock() if late else self._gate.opened or 0.0

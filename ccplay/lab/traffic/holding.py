@@ -1,0 +1,147 @@
+"""A program that is held at a system call: it is ready to send, and goes on when it is let go.
+
+A seccomp filter of the program's own makes the kernel ask the lab about that call, see
+seccomp_unotify(2), and the program sleeps in it until the lab answers. Nothing has been sent and no
+time of a packet taken by then. Whoever is never let go dies with the lab.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import errno
+import fcntl
+import os
+import platform
+import select
+import socket
+import struct
+from dataclasses import dataclass
+
+_SET_MODE_FILTER = 1
+_NEW_LISTENER, _SPEC_ALLOW = 1 << 3, 1 << 2
+"""Flags of seccomp(2): ask us; and leave the processor as fast as it is without a filter."""
+
+_USER_NOTIF, _ALLOW = 0x7FC00000, 0x7FFF0000
+_LOAD, _IF_EQUAL, _RETURN = 0x20, 0x15, 0x06
+"""BPF_LD | BPF_W | BPF_ABS, BPF_JMP | BPF_JEQ | BPF_K, BPF_RET | BPF_K."""
+
+_INSTRUCTION = struct.Struct("HBBI")
+_QUESTION, _ANSWER = struct.Struct("QII64x"), struct.Struct("QqiI")
+"""struct seccomp_notif and seccomp_notif_resp of linux/seccomp.h."""
+_RECV, _SEND = 0xC0502100, 0xC0182101
+_CONTINUE = 1
+
+_GENERIC = {"seccomp": 277, "connect": 203, "sched_yield": 124}
+_CALLS = {
+    "x86_64": {"seccomp": 317, "connect": 42, "sched_yield": 24},
+    "aarch64": _GENERIC,
+    "riscv64": _GENERIC,
+}
+"""Numbers of system calls by machine; those of asm-generic/unistd.h on newer ones."""
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Where a program is held."""
+
+    call: str
+    """The system call; it must be made seldom, for each time the lab is asked."""
+    passed: int = 0
+    """How many of them it may make before."""
+
+
+class Held:
+    """A program under a filter. ``install`` in the child before exec, then ``attach``."""
+
+    def __init__(self, hold: Hold) -> None:
+        """Make the filter. Raises ``OSError`` where it is not known how on this machine."""
+        calls = _CALLS.get(platform.machine())
+        if calls is None:
+            raise OSError(errno.ENOSYS, f"seccomp is not known on {platform.machine()}")
+        self._seccomp = calls["seccomp"]
+        number = calls[hold.call]
+        self._instructions = ctypes.create_string_buffer(
+            _INSTRUCTION.pack(_LOAD, 0, 0, 0)
+            + _INSTRUCTION.pack(_IF_EQUAL, 0, 1, number)
+            + _INSTRUCTION.pack(_RETURN, 0, 0, _USER_NOTIF)
+            + _INSTRUCTION.pack(_RETURN, 0, 0, _ALLOW)
+        )
+        # struct sock_fprog: how many instructions, and where.
+        self._program = struct.pack("H6xQ", 4, ctypes.addressof(self._instructions))
+        self._to_pass = hold.passed
+        self._ours, self._childs = socket.socketpair()
+        self._listener: int | None = None
+        self._waiting: int | None = None
+        self._let_go = False
+        self.arrived = asyncio.Event()
+        """Set when the program stands at its call, and never where it ends before."""
+
+    def install(self) -> None:
+        """Put this process under the filter, between fork and exec. Raises ``OSError``."""
+        flags = _NEW_LISTENER | _SPEC_ALLOW
+        listener = _libc.syscall(self._seccomp, _SET_MODE_FILTER, flags, self._program)
+        if listener < 0:
+            raise OSError(ctypes.get_errno(), "seccomp")
+        socket.send_fds(self._childs, [b"."], [listener])
+
+    def attach(self) -> None:
+        """Receive what the child has sent, and answer from here on. Raises ``OSError``."""
+        self._ours.setblocking(False)
+        _, descriptors, _, _ = socket.recv_fds(self._ours, 1, 1)
+        self.close()
+        (self._listener,) = descriptors
+        asyncio.get_running_loop().add_reader(self._listener, self._asked)
+
+    def close(self) -> None:
+        """Close the way by which the child sends."""
+        self._ours.close()
+        self._childs.close()
+
+    def let_go(self) -> None:
+        """Let the program go on, now or as soon as it comes to its call."""
+        self._let_go = True
+        if self._waiting is not None:
+            question, self._waiting = self._waiting, None
+            self._answer(question)
+
+    def _end(self) -> None:
+        if self._listener is not None:
+            asyncio.get_running_loop().remove_reader(self._listener)
+            os.close(self._listener)
+            self._listener = None
+
+    def _asked(self) -> None:
+        assert self._listener is not None  # noqa: S101 - it is what is read
+        poll = select.poll()
+        poll.register(self._listener, select.POLLIN)
+        if not any(event & select.POLLIN for _, event in poll.poll(0)):
+            # All have ended; to ask an older kernel for more would never return.
+            self._end()
+            return
+        question = bytearray(_QUESTION.size)
+        try:
+            fcntl.ioctl(self._listener, _RECV, question)
+        except OSError:
+            # Killed before it was heard.
+            return
+        number = _QUESTION.unpack(question)[0]
+        if self._to_pass:
+            self._to_pass -= 1
+        elif not self.arrived.is_set():
+            self._waiting = number
+            self.arrived.set()
+            if self._let_go:
+                self.let_go()
+            return
+        self._answer(number)
+
+    def _answer(self, question: int) -> None:
+        if self._listener is not None:
+            # Where it was killed meanwhile there is nobody to hear it.
+            with contextlib.suppress(OSError):
+                answer = bytearray(_ANSWER.pack(question, 0, 0, _CONTINUE))
+                fcntl.ioctl(self._listener, _SEND, answer)

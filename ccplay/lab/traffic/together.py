@@ -1,0 +1,97 @@
+"""Traffic of one moment: prepared side by side, let go together, answered command by command."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from ccplay.errors import CcplayError
+from ccplay.lab.traffic import congestion
+from ccplay.lab.traffic.gate import Entry, Gate
+from ccplay.lab.traffic.traffic import Traffic
+from ccplay.model.base import Event
+from ccplay.model.events import Applied, Failed
+from ccplay.model.traffic_commands import StartTraffic
+
+GRACE_S = 0.3
+"""How long after its moment traffic waits for what is not prepared yet: less than what makes a
+step late."""
+
+LONGEST_S = 10.0
+"""How long a network waits for the traffic that is to start with it."""
+
+
+class Together:
+    """Some commands that start traffic. ``prepare``, ``open``, then ``answer``."""
+
+    def __init__(
+        self,
+        commands: Sequence[StartTraffic],
+        traffic: Traffic,
+        emit: Callable[[Event], None],
+        clock: Callable[[], float],
+        tell: Callable[[str, str], None],
+    ) -> None:
+        """``emit`` takes the answers at times of ``clock``, ``tell`` what takes long."""
+        self._commands, self._traffic = commands, traffic
+        self._emit, self._clock, self._tell = emit, clock, tell
+        self._gate = Gate(clock)
+        self._tasks: list[asyncio.Task[StartTraffic]] = []
+
+    async def prepare(self, until: float) -> None:
+        """Start all programs, and return when they wait for the moment or ``until`` has come."""
+        entries = [self._gate.entry() for _ in self._commands]
+        ready: dict[str, CcplayError | None] = {}
+        for each in self._commands:
+            if (cc := getattr(each, "cc", None)) is not None and cc not in ready:
+                ready[cc] = await self._problem(cc)
+        self._tasks = [
+            asyncio.create_task(self._start(each, entry, ready.get(getattr(each, "cc", ""))))
+            for each, entry in zip(self._commands, entries, strict=True)
+        ]
+        await self._gate.wait(max(until - self._clock(), 0.0))
+
+    def open(self) -> None:
+        """Let all first packets go, now."""
+        self._gate.open()
+
+    async def answer(self, due: float) -> None:
+        """Report of each command in its order whether it took effect; ``due`` was the moment."""
+        for command, task in zip(self._commands, self._tasks, strict=True):
+            try:
+                done = await task
+            except CcplayError as error:
+                problem = str(error)
+            except Exception as error:  # noqa: BLE001 - one bad command must not end the lab
+                problem = f"a fault in ccplay: {type(error).__name__}: {error}"
+            else:
+                now = self._clock()
+                took_s = round(max(now - due, 0.0), 6)
+                self._emit(Applied(t=now, command=done, took_s=took_s, due=due))
+                continue
+            self._emit(Failed(t=self._clock(), command=command, message=problem, due=due))
+
+    async def _problem(self, cc: str) -> CcplayError | None:
+        try:
+            await congestion.prepare(cc, self._tell)
+        except CcplayError as error:
+            return error
+        return None
+
+    async def _start(
+        self, command: StartTraffic, entry: Entry, problem: CcplayError | None
+    ) -> StartTraffic:
+        try:
+            if problem is not None:
+                raise problem
+            return await self._traffic.start(command, entry)
+        finally:
+            entry.give_up()
+
+
+async def start_at(at: float, together: Together, clock: Callable[[], float]) -> None:
+    """Carry some commands out at a moment of ``clock``."""
+    await together.prepare(max(at, clock()) + GRACE_S)
+    await asyncio.sleep(at - clock())
+    together.open()
+    await together.answer(at)

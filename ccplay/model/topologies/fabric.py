@@ -1,0 +1,47 @@
+"""Fabrics: hosts below tiers of routers, all hosts alike, links addressed by their tier."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ccplay.model.network import Network, Topology, assemble
+
+EDGE, AGGREGATION, CORE = "edge", "aggregation", "core"
+"""Names of tiers of cables: those of hosts, those above them, and those at the top."""
+
+
+def numbered(prefix: str, count: int) -> list[str]:
+    """Return ``count`` names: the prefix and a number from 1."""
+    return [f"{prefix}{number}" for number in range(1, count + 1)]
+
+
+def fabric(
+    topology: Topology,
+    hosts: Sequence[str],
+    routers: Sequence[str],
+    tiers: Mapping[str, Sequence[tuple[str, str]]],
+) -> Network:
+    """Return a network whose cables form tiers, which are groups of links.
+
+    ``tiers`` are the cables of each tier by its name, lowest first, and of each cable the lower
+    end first. Host N of the first half is the peer of host N of the second half: traffic between
+    peers crosses as much of the fabric as any, and no two pairs share a host. Every egress of a
+    router is observed: those that lead upwards first, then from the top down.
+    """
+    half = len(hosts) // 2
+    senders, receivers = hosts[:half], hosts[half:]
+    upwards = [f"{low}->{high}" for tier in tiers.values() for low, high in tier if low in routers]
+    downwards = [f"{high}->{low}" for tier in reversed([*tiers.values()]) for low, high in tier]
+    return assemble(
+        topology,
+        {
+            **dict.fromkeys(senders, "sender"),
+            **dict.fromkeys(routers, "router"),
+            **dict.fromkeys(receivers, "receiver"),
+        },
+        [cable for tier in tiers.values() for cable in tier],
+        observed=[*upwards, *downwards],
+        # Of an odd number the last one has no host of its own to talk to.
+        peers=zip(senders, receivers, strict=False),
+        groups=tiers,
+    )

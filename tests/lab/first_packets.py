@@ -1,0 +1,91 @@
+"""When each flow, ping and UDP stream sent its first packet, read from a capture at the sender."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+
+from ccplay.lab.traffic.ports import SENDERS
+from ccplay.model.commands import Build, StartCapture, StartTogether, StopCapture
+from ccplay.model.network import Topology
+from ccplay.model.traffic_commands import StartTraffic
+from ccplay.model.values import LinkSetting
+from ccplay.session import launch
+from ccplay.stream.sources import LabSource
+from tests.lab.conftest import RunningLab
+
+_ICMP, _TCP, _UDP = 1, 6, 17
+_ECHO = 8
+_HELLO_OCTETS = 32
+"""An IP packet of iperf3's hello by UDP, which is no data."""
+
+
+def first_packets(folder: Path) -> list[float]:
+    """Return seconds of Unix time, in order, of the first packet of each; answers do not count.
+
+    ``folder`` has one capture.
+    """
+    (path,) = folder.iterdir()
+    data, at, first = path.read_bytes(), 0, dict[tuple[int, int], float]()
+    while at < len(data):
+        kind, length = struct.unpack_from("<II", data, at)
+        if kind == 6:  # an enhanced packet block, times in nanoseconds
+            high, low = struct.unpack_from("<II", data, at + 12)
+            frame = data[at + 28 : at + length]
+            if (who := _sender(frame)) is not None:
+                first.setdefault(who, (high << 32 | low) * 1e-9)
+        at += length
+    return sorted(first.values())
+
+
+def _sender(frame: bytes) -> tuple[int, int] | None:
+    """Return protocol, and port or identifier, of a packet that traffic sends; else None."""
+    protocol, payload = frame[23], 14 + 4 * (frame[14] & 15)
+    if protocol == _ICMP and frame[payload] == _ECHO:
+        return protocol, int(struct.unpack_from("!H", frame, payload + 4)[0])
+    if protocol in (_TCP, _UDP) and struct.unpack_from("!H", frame, 16)[0] != _HELLO_OCTETS:
+        port = int(struct.unpack_from("!H", frame, payload)[0])
+        return (protocol, port) if port in SENDERS else None
+    return None
+
+
+async def moments(
+    folder: Path, commands: Sequence[StartTraffic], *, together: bool = True
+) -> tuple[float, list[float]]:
+    """Start traffic from h1 and return when it should, and when the first packets were sent.
+
+    Seconds of Unix time. Without ``together`` the commands are given one after another, and the
+    first is the moment.
+    """
+    links = {"bottleneck": LinkSetting(rate=100_000_000, delay_us=5_000)}
+    build = Build(topology=Topology(kind="linear"), links=links)
+    lab = RunningLab(LabSource(launch.lab_argv(captures=folder), build))
+    try:
+        await lab.until(lambda state: state.phase == "ready")
+        lab.send(StartCapture(link="h1->r"))
+        await lab.until(lambda state: state.captures)
+        at = lab.state.now + 0.5 + 0.05 * len(commands) if together else lab.state.now
+        if together:
+            lab.source.send(StartTogether(at=at, commands=[*commands]))
+        else:
+            lab.send(*commands)
+        count = len(commands)
+        await lab.until(
+            lambda state: (
+                len(state.traffic) == count
+                and all(each.ended is not None for each in state.traffic.values())
+            )
+        )
+        lab.send(StopCapture(capture="c1"))
+        await lab.until(lambda state: not state.captures)
+        # So long it takes until a lab has looked at itself.
+        await lab.until(lambda state: state.healths)
+        assert not [each for each in lab.state.traffic.values() if each.error]
+        assert lab.state.hello is not None
+        wall = lab.state.hello.wall_time
+    finally:
+        await lab.close()
+    found = first_packets(folder)
+    assert len(found) == count
+    return wall + at, found

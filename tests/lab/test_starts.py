@@ -1,0 +1,111 @@
+"""What a timeline starts at one moment sends its first packets together, and at that moment."""
+
+from __future__ import annotations
+
+import shutil
+
+import psutil
+import pytest
+
+from ccplay.model.commands import Build, StartTogether
+from ccplay.model.network import Topology
+from ccplay.model.traffic_commands import (
+    StartDownload,
+    StartFlow,
+    StartPing,
+    StartTraffic,
+    StartUdp,
+    StopFlow,
+)
+from tests.lab.conftest import running
+from tests.lab.first_packets import moments
+from tests.lab.trust import physical
+
+TOGETHER_S = 0.005
+"""An idle machine takes 1 ms. A process that others keep from its core for one turn of the
+scheduler takes 3 ms more; one program started after another takes 10 ms or more for each."""
+
+ON_TIME_S = 0.02
+"""An idle machine takes 2 ms. A sweep under way, or one turn of the scheduler, comes before it."""
+
+LINEAR = Build(topology=Topology(kind="linear"))
+
+
+def flows(count: int) -> list[StartTraffic]:
+    """Return so many flows that end soon."""
+    return [StartFlow(flow=str(each), cc="reno", duration_s=0.5) for each in range(1, count + 1)]
+
+
+OTHERS: list[StartTraffic] = [StartPing(ping="p", count=2), StartUdp(udp="u", duration_s=0.5)]
+
+
+@pytest.mark.skipif(shutil.which("tcpdump") is None, reason="no tcpdump")
+@pytest.mark.parametrize(
+    "commands", [flows(2), flows(8), [*flows(2), *OTHERS]], ids=["two", "eight", "mixed"]
+)
+@physical
+async def test_first_packets_of_a_moment_are_sent_together(
+    tmp_path_factory: pytest.TempPathFactory, commands: list[StartTraffic]
+) -> None:
+    at, sent = await moments(tmp_path_factory.mktemp("captures"), commands)
+    assert sent[-1] - sent[0] < TOGETHER_S
+    # The lab's clock and the capture's part by as much as it takes to read both.
+    assert -0.001 < sent[0] - at < ON_TIME_S
+
+
+async def test_each_is_answered_by_itself_and_one_that_is_refused_keeps_none_back() -> None:
+    commands: list[StartTraffic] = [
+        StartFlow(flow="a", cc="reno", bytes=1000),
+        StartFlow(flow="b", cc="none-such", bytes=1000),
+        StartDownload(download="w", bytes=1000),
+        StartFlow(flow="a", cc="reno", bytes=1000),
+    ]
+    async with running(LINEAR) as lab:
+        at = round(lab.state.now + 0.2, 6)
+        lab.source.send(StartTogether(at=at, commands=commands))
+        await lab.until(
+            lambda state: len(state.traffic) == 2 and all(t.ended for t in state.traffic.values())
+        )
+        assert {each.due for each in lab.state.applied} == {at}
+        names = [getattr(each.command, "flow", "w") for each in lab.state.applied]
+        assert names == ["a", "w"]
+        refused = [each.text for each in lab.state.log if each.kind == "error"]
+        assert len(refused) == 2
+        assert "'none-such'" in refused[0]
+        assert "the name 'a' is taken" in refused[1]
+
+
+async def test_what_is_stopped_before_its_moment_leaves_no_program_behind() -> None:
+    """``a`` is stopped while its client waits for the moment; ``b`` starts all the same."""
+    async with running(LINEAR) as lab:
+        at = lab.state.now + 2.0
+        commands: list[StartTraffic] = [StartFlow(flow=each, cc="reno") for each in "ab"]
+        lab.source.send(StartTogether(at=at, commands=commands))
+        await lab.until(lambda _: iperfs(lab.source.pid) == 4)
+        lab.send(StopFlow(flow="a"))
+        await lab.until(lambda state: "b" in state.flows)
+        assert [each.text for each in lab.state.log if "stopped before it began" in each.text]
+        assert "a" not in lab.state.flows
+        await lab.until(lambda _: iperfs(lab.source.pid) == 2)
+
+
+async def test_programs_that_wait_die_with_the_lab() -> None:
+    async with running(LINEAR) as lab:
+        lab.source.send(StartTogether(at=1e6, commands=flows(2)))
+        await lab.until(lambda _: iperfs(lab.source.pid) == 4)
+        assert lab.source.pid is not None
+        there = psutil.Process(lab.source.pid).children(recursive=True)
+    assert not [each for each in there if each.is_running()]
+
+
+async def test_what_starts_with_the_network_begins_as_it_stands() -> None:
+    build = Build(topology=Topology(kind="linear"), first=flows(2))
+    async with running(build) as lab:
+        await lab.until(lambda state: len(state.applied) == 2)
+        assert {each.due for each in lab.state.applied} == {lab.state.ready_at}
+
+
+def iperfs(pid: int | None) -> int:
+    """Count the processes below ``pid`` that have become iperf3."""
+    children = psutil.Process(pid).children(recursive=True)
+    return sum(each.name() == "iperf3" for each in children)
