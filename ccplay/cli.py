@@ -14,6 +14,7 @@ from ccplay import __version__
 from ccplay.commands import (
     algorithm,
     compare,
+    config,
     doctor,
     export,
     guest,
@@ -176,6 +177,7 @@ _COMMANDS = {
     "script": (script, "turn a recorded session into a scenario"),
     "algorithm": (algorithm, "write, check and list congestion controls as BPF programs"),
     "schema": (schema, "print the JSON Schema of scenario files, for editors"),
+    "config": (config, "print your preferences and where their file is"),
     "doctor": (doctor, "report whether a lab can run here and what this kernel supports"),
     "guest": (guest, "install a full kernel for --guest: needs QEMU, downloads some 100 MB"),
     "lab": (lab, "run a bare lab: commands on stdin, events on stdout, one JSON object a line"),

@@ -19,9 +19,9 @@ settings.load_profile("anywhere")
 
 # A shell starts jobs in the background with SIGINT ignored, and every program here inherits that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-# No test writes among the user's own sessions.
-_state = tempfile.TemporaryDirectory(prefix="ccplay-state-")
-os.environ["XDG_STATE_HOME"] = _state.name
+# No test writes among the user's own sessions, or is led by their preferences.
+_own = tempfile.TemporaryDirectory(prefix="ccplay-tests-")
+os.environ |= {f"XDG_{name}_HOME": f"{_own.name}/{name.lower()}" for name in ("STATE", "CONFIG")}
 
 _again: set[str] = set()
 """The tests that failed beside others."""

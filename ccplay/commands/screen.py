@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from ccplay.commands import options
 from ccplay.commands.front import behind_front
+from ccplay.errors import CcplayError
 from ccplay.visible import tell
 
 if TYPE_CHECKING:
@@ -42,10 +43,15 @@ def _show(
     # What is imported and built is kept, and searching it for garbage takes a tenth of the time to
     # the first paint. After that the app turns it on again.
     gc.disable()
+    from ccplay.ui import preferences
     from ccplay.ui.app import CcplayApp
+    from ccplay.ui.themes import load_looks
 
+    looks = load_looks()
     app = CcplayApp(
         session,
+        looks=looks,
+        preferences=preferences.load(looks),
         look=arguments.theme,
         ascii=arguments.ascii or not can_draw(sys.stdout),
         start_at=getattr(arguments, "at", 0.0),
@@ -56,6 +62,10 @@ def _show(
         unsaved=unsaved,
     )
     app.run()
+    try:
+        preferences.keep(app.changed_choices())
+    except CcplayError as error:
+        tell(f"ccplay: {error}")
     if app.return_code:
         return app.return_code
     if session.archived is not None:

@@ -118,7 +118,9 @@ class Plot:
     least: float = 1.0
     """The screen's value axis never ends below this."""
     missing: tuple[str, str] | None = None
-    """What there is none of where nothing is drawn, and the key that starts one."""
+    """What there is none of where nothing is drawn, and the id of the key that starts one."""
+    full: str = ""
+    """Title on the screen where there is room for it, with abbreviations spelled out."""
     about: str = ""
     """Title of a figure's panel; empty: ``title``. ``{interval}`` stands for that of ``bars``."""
     label: str = ""

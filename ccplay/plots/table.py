@@ -10,16 +10,17 @@ from ccplay.plots import derived, settings
 from ccplay.plots.plot import Count, Line, Plot, Setting, Summary
 
 _FLOW, _QUEUE, _PING = VARIABLES["flow"], VARIABLES["queue"], VARIABLES["ping"]
-_NO_UDP = ("cross traffic that is monitored", "u")
+_NO_UDP = ("cross traffic that is monitored", "udp")
 
 CWND = Plot(
     name="cwnd",
     title="cwnd",
+    full="congestion window (cwnd)",
     help="segments that a flow may have in flight",
     lines=(Line(_FLOW["cwnd"]),),
     companions=(Line(_FLOW["ssthresh"], ink="ssthresh"),),
     least=8.0,
-    missing=("flow", "f"),
+    missing=("flow", "flow"),
     apart="flow",
     height_in=1.05,
     reported=True,
@@ -79,7 +80,7 @@ RTT = Plot(
     lines=(Line(_PING["rtt_us"], "dots", ink="ping"), Line(_FLOW["srtt_us"])),
     settings=(Setting("base_rtt", "links' delay", settings.base_rtts, short="base"),),
     least=2.0,
-    missing=("ping", "p"),
+    missing=("ping", "ping"),
     height_in=1.15,
     reported=True,
 )
@@ -104,7 +105,7 @@ GOODPUT = Plot(
     whole=Setting("queue_limit", "link's rate", settings.rates),
     summaries=(Summary("Jain", "J", derived.jain), Summary("used", "u", derived.utilisation)),
     least=0.1,
-    missing=("flow", "f"),
+    missing=("flow", "flow"),
     height_in=1.15,
     reported=True,
 )
@@ -137,7 +138,7 @@ ACKED = Plot(
     help="payload acknowledged since the flow began",
     lines=(Line(_FLOW["bytes_acked"], "total"),),
     least=0.1,
-    missing=("flow", "f"),
+    missing=("flow", "flow"),
     height_in=1.25,
     reported=True,
 )
@@ -147,7 +148,7 @@ PACING_RATE = Plot(
     help="rate at which the stack lets each flow send; 0 where it does not pace",
     lines=(Line(_FLOW["pacing_rate"]),),
     least=0.1,
-    missing=("flow", "f"),
+    missing=("flow", "flow"),
 )
 UNACKED = Plot(
     name="unacked",
@@ -156,7 +157,7 @@ UNACKED = Plot(
     help="segments that each flow has sent and no ACK has covered yet",
     lines=(Line(_FLOW["unacked"]),),
     least=8.0,
-    missing=("flow", "f"),
+    missing=("flow", "flow"),
 )
 
 PLOTS: dict[str, Plot] = {

@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
 from rich.console import RenderableType
 from textual._compositor import ChopsUpdate
 from textual.app import App
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
+from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
 from ccplay.errors import UsageError
 from ccplay.session.session import Session
 from ccplay.session.unsaved import Unsaved
+from ccplay.state.lab_state import Entry
+from ccplay.ui import bindings
 from ccplay.ui.cells.diff_writer import ThriftyUpdate
 from ccplay.ui.cells.glyphs import ASCII, UNICODE, Glyphs
+from ccplay.ui.keymap import Keymap
 from ccplay.ui.playhead import WINDOW_S
+from ccplay.ui.plots.band import Band
+from ccplay.ui.plots.table import PANES
+from ccplay.ui.preferences import NONE, Preferences
 from ccplay.ui.screen import MainScreen
 from ccplay.ui.terminal import Terminal
-from ccplay.ui.themes import DEFAULT, Look, load_looks
+from ccplay.ui.themes import Look, StrokeName, load_looks
+
+_MOST_TOLD = 500
+"""Toasts whose text is kept."""
 
 
 class CcplayApp(App[int]):
@@ -31,19 +42,7 @@ class CcplayApp(App[int]):
     CSS_PATH = "ccplay.tcss"
     ENABLE_COMMAND_PALETTE = True
     COMMAND_PALETTE_BINDING = "ctrl+p"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "ctrl+q", "quit", "Quit", id="quit", priority=True, tooltip="End the lab and leave"
-        ),
-        Binding(
-            "ctrl+z",
-            "suspend_process",
-            "Suspend",
-            id="suspend",
-            priority=True,
-            tooltip="To the shell; the lab keeps running, fg shows it again",
-        ),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings.APP
 
     def __init__(
         self,
@@ -51,6 +50,8 @@ class CcplayApp(App[int]):
         *,
         look: str | None = None,
         ascii: bool = False,  # noqa: A002
+        looks: Mapping[str, Look] | None = None,
+        preferences: Preferences | None = None,
         start_at: float = 0.0,
         speed: float = 1.0,
         fps: float = 10.0,
@@ -61,17 +62,25 @@ class CcplayApp(App[int]):
     ) -> None:
         """Prepare to show ``session`` over the recording ``ghost``; ``look`` names a theme.
 
-        ``unsaved`` is what leaving would lose, so that ctrl+q asks first. Raises ``UsageError``.
+        ``look`` and ``ascii`` win over ``preferences``; ``looks`` are the themes where they are
+        loaded already. ``unsaved`` is what leaving would lose, so that ctrl+q asks first.
+        Raises ``UsageError``.
         """
         super().__init__(driver_class=Terminal)
         self.session = session
         self._unsaved = unsaved
-        self.glyphs: Glyphs = ASCII if ascii else UNICODE
-        self.looks = load_looks()
-        if (look or DEFAULT) not in self.looks:
+        mine = preferences or Preferences()
+        self.glyphs: Glyphs = ASCII if ascii or mine.glyphs == "ascii" else UNICODE
+        self.looks = dict(looks or load_looks())
+        if (look or mine.theme) not in self.looks:
             names = ", ".join(self.looks)
             raise UsageError(f"unknown theme {look!r}; there are: {names}")
-        self.look: Look = self.looks[look or DEFAULT]
+        self.look: Look = self.looks[look or mine.theme]
+        self._stroke = mine.stroke
+        self.keymap = Keymap(mine.keys)
+        self.set_keymap(self.keymap.own)
+        self._mistakes = mine.mistakes
+        self.told: deque[Entry] = deque(maxlen=_MOST_TOLD)
         for each in self.looks.values():
             self.register_theme(each.textual_theme)
         self.theme = self.look.textual_theme.name
@@ -83,12 +92,28 @@ class CcplayApp(App[int]):
             window=window,
             ghost=ghost,
             lab_words=lab_words,
+            plots=Band(id="plots", chosen=mine.plots, large=mine.large.removeprefix(NONE)),
         )
         """The screen under everything else."""
+        self._began_with = self._choices()
 
     def get_default_screen(self) -> Screen[Any]:
         """Return the main screen."""
         return self.main
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = True,
+    ) -> None:
+        """Raise a toast, and keep what it says: it may be gone before it is read."""
+        kind = {"information": "info"}.get(severity, severity)
+        self.told.append(Entry(self.session.state.now, kind, message))
+        super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
 
     def action_command_palette(self) -> None:
         """Open the palette: every command by name."""
@@ -117,6 +142,8 @@ class CcplayApp(App[int]):
         """Start processing the session's events."""
         self.run_worker(self.session.run(), name="session", group="session", exit_on_error=True)
         self.call_after_refresh(_collect_garbage_again)
+        for mistake in self._mistakes:
+            self.notify(mistake, severity="warning", timeout=12, markup=False)
 
     async def on_unmount(self) -> None:
         """End the session in an orderly way."""
@@ -127,6 +154,37 @@ class CcplayApp(App[int]):
         self.look = self.looks[name]
         self.theme = self.look.textual_theme.name
         self.main.redraw()
+
+    @property
+    def stroke(self) -> StrokeName:
+        """How thick the lines of plots are: as a person chose, else as the theme has it.
+
+        Without colours they are bold, for thin lines hardly show how they are interrupted.
+        """
+        return self._stroke or ("bold" if self.no_color else self.look.stroke)
+
+    def use_stroke(self, stroke: StrokeName) -> None:
+        """Switch to lines of another thickness."""
+        self._stroke = stroke
+        self.main.redraw()
+
+    def changed_choices(self) -> dict[str, object]:
+        """Return what a person chose to see since the start, by the names of preferences."""
+        return {
+            name: value
+            for name, value in self._choices().items()
+            if value is not None and value != self._began_with[name]
+        }
+
+    def _choices(self) -> dict[str, object]:
+        # Values of algorithms are there only with the algorithm.
+        plots = tuple(name for name in self.main.plots.chosen if name in PANES)
+        return {
+            "theme": self.look.name,
+            "glyphs": self.glyphs.name,
+            "stroke": self._stroke,
+            "plots": plots or None,
+        }
 
     def use_glyphs(self, glyphs: Glyphs) -> None:
         """Switch to another set of characters."""

@@ -1,13 +1,16 @@
-"""The appearance that screens share: theme and characters, and how to switch them."""
+"""The appearance that screens share: theme, characters, strokes and keys."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
 from textual.app import App
 
+from ccplay.state.lab_state import Entry
 from ccplay.ui.cells.glyphs import Glyphs
-from ccplay.ui.themes import Look
+from ccplay.ui.keymap import Keymap
+from ccplay.ui.themes import Look, StrokeName
 
 
 class Appearance(Protocol):
@@ -19,9 +22,22 @@ class Appearance(Protocol):
     """The theme in use."""
     glyphs: Glyphs
     """The characters in use."""
+    keymap: Keymap
+    """The keys in use."""
+    no_color: bool
+    """Whether the person asked for no colours, see https://no-color.org."""
+    told: Sequence[Entry]
+    """What toasts said, oldest first."""
+
+    @property
+    def stroke(self) -> StrokeName:
+        """How thick the lines of plots are."""
 
     def use_look(self, name: str) -> None:
         """Switch to another theme."""
+
+    def use_stroke(self, stroke: StrokeName) -> None:
+        """Switch to lines of another thickness."""
 
     def use_glyphs(self, glyphs: Glyphs) -> None:
         """Switch to another set of characters."""

@@ -14,6 +14,7 @@ from textual.widgets import Static
 
 from ccplay.model.wording import CA_STATES
 from ccplay.ui.cells.glyphs import UNICODE, Glyphs
+from ccplay.ui.keymap import DEFAULT, Keymap
 from ccplay.ui.keys import GROUPS, bindings_of, group_of, wording
 from ccplay.ui.modal import Modal
 from ccplay.ui.plots.table import PANES
@@ -67,13 +68,16 @@ class HelpScreen(Modal[None]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,enter,q,question_mark", "dismiss", "leave", show=False),
+        Binding("escape,enter,q", "dismiss", "leave", show=False),
+        # The id of the key that opened it: where that is another one, this is too.
+        Binding("question_mark", "dismiss", "leave", id="help", show=False),
         Binding("space", "page_down", "scroll", show=False),
     ]
 
     def compose(self) -> ComposeResult:
         """Compose the keys first, then how to read the plots."""
         glyphs: Glyphs = getattr(self.app, "glyphs", UNICODE)
+        keymap: Keymap = getattr(self.app, "keymap", DEFAULT)
         self.set_class(glyphs.name == "ascii", "ascii")
         groups = list(grouped(self._keys_below()).items())
         pairs = [groups[at : at + 2] for at in range(0, len(groups), 2)]
@@ -82,7 +86,7 @@ class HelpScreen(Modal[None]):
                 Horizontal(*(_section(title.capitalize(), keys, glyphs) for title, keys in pair))
                 for pair in pairs
             ),
-            *(_section(title, lines, glyphs) for title, lines in _explanations(glyphs)),
+            *(_section(title, lines, glyphs) for title, lines in _explanations(glyphs, keymap)),
             id="page",
         )
         page.border_title = "Help"
@@ -109,7 +113,9 @@ def _section(title: str, lines: Sequence[Keys], glyphs: Glyphs) -> Vertical:
     return Vertical(Static(title, classes="title"), Static(table), classes="section")
 
 
-def _explanations(glyphs: Glyphs) -> list[tuple[str, list[Keys]]]:
+def _explanations(glyphs: Glyphs, keymap: Keymap) -> list[tuple[str, list[Keys]]]:
+    key = keymap.shown
+    theory, zoom = key("theory"), key("zoom-in")
     return [
         (
             "The plots share one time axis",
@@ -121,7 +127,7 @@ def _explanations(glyphs: Glyphs) -> list[tuple[str, list[Keys]]]:
                 ),
                 (
                     "W R theory",
-                    "cwnd as CUBIC's W(t) and Reno's line predict it since the last reduction (y)",
+                    f"cwnd as CUBIC's W(t) and Reno's line have it since its last cut ({theory})",
                 ),
                 (
                     f"{glyphs.drop} drop",
@@ -139,13 +145,16 @@ def _explanations(glyphs: Glyphs) -> list[tuple[str, list[Keys]]]:
                     "base RTT",
                     "RTT of the selected flow's path with empty queues; the rest is queueing delay",
                 ),
-                ("values", "variables of the algorithm in place of RTT (v)"),
+                ("values", f"variables of the algorithm in place of RTT ({key('variable')})"),
                 (f"{glyphs.dashed_vertical} mark", "a change took effect here"),
                 (
                     f"{glyphs.traced} traced",
-                    "every ACK of the flow is recorded (h): zoom in (+)",
+                    f"every ACK of the flow is recorded ({key('trace')}): zoom in ({zoom})",
                 ),
-                (f"{glyphs.ghost * 2} ghost", "an earlier run, dimmed, under this one (g)"),
+                (
+                    f"{glyphs.ghost * 2} ghost",
+                    f"an earlier run, dimmed, under this one ({key('ghost')})",
+                ),
             ],
         ),
         (

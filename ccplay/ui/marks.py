@@ -11,6 +11,7 @@ from textual.app import App
 from ccplay.model.commands import AnyCommand, ChangeMark, RemoveMark
 from ccplay.session.session import Session
 from ccplay.state.lab_state import Entry
+from ccplay.ui.appearance import appearance
 from ccplay.ui.playhead import Playhead
 from ccplay.units import format_clock
 
@@ -46,7 +47,10 @@ class Marks:
         if self.carried is None:
             return ""
         said = f"moving the mark of {format_clock(self.carried.t)}"
-        return f"{said}: ←→, then m or enter to put it here, esc to cancel: {self.carried.text}"
+        key = appearance(self._screen.app).keymap.shown
+        moves, puts = f"{key('back')}{key('forward')}", f"{key('mark')} or {key('put-mark')}"
+        said += f": {moves}, then {puts} to put it here, {key('leave-mark')} to cancel"
+        return f"{said}: {self.carried.text}"
 
     def press(self, reach_s: float) -> None:
         """Put down the moved mark, or ask about the mark within ``reach_s``, or for a new one."""

@@ -25,13 +25,14 @@ from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal
+from textual.widgets._toast import ToastRack
 
 from ccplay.model.network import Network
 from ccplay.session.session import Session
 from ccplay.state.lab_state import LabState
-from ccplay.ui import selection
+from ccplay.ui import bindings, selection
 from ccplay.ui.actions.lab import LabActions
 from ccplay.ui.actions.listing import ListingActions
 from ccplay.ui.actions.look import LookActions
@@ -52,14 +53,13 @@ from ccplay.ui.view import View
 LEAST = (80, 24)
 """Smallest terminal that all parts fit into."""
 
+_WIDE = 112
+"""Cells of a screen from which on the table has units, and toasts stand over the ribbon alone."""
+
 _NUMBERS_HZ = 4.0
 """Shortest time between changes of numbers, so that they can be read."""
 
 _SHEETS = ("header", "banner", "network", "flows", "ribbon", "events", "footer", "too-small")
-
-_VALUES = "Variables of algorithms in place of RTT (V backwards)"
-_LOGARITHM = "Logarithmic value axes; linear again"
-_HOLD = "Hold the value axes, to compare; release"
 
 _SPARE_LINES = 2
 """Number of lines that the table may have too many: plots that change height are drawn anew."""
@@ -72,60 +72,7 @@ class MainScreen(
 ):
     """Draws the session at the playhead; asks for commands and never assumes their success."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        # Priority: run at once, so that keys typed after one of these reach its dialog.
-        Binding("f", "dialog('FlowDialog')", "New flow", id="flow", priority=True),
-        Binding("w", "dialog('DownloadDialog')", "Download", id="download", priority=True),
-        Binding("p", "dialog('PingDialog')", "Ping", id="ping", priority=True),
-        Binding("u", "dialog('UdpDialog')", "UDP cross traffic", id="udp", priority=True),
-        Binding("n", "dialog('ShortFlowsDialog')", "Short flows", id="short-flows", priority=True),
-        Binding(
-            "c", "dialog('CongestionDialog')", "Congestion control", id="congestion", priority=True
-        ),
-        Binding("q", "dialog('QueueDialog')", "Queue discipline", id="queue", priority=True),
-        Binding("l", "dialog('LinkDialog')", "Link", id="link", priority=True),
-        Binding("k", "capture", "Capture packets, or stop", id="capture", priority=True),
-        Binding("h", "trace", "Trace every ACK, or stop", id="trace"),
-        Binding("m", "mark", "Set or change a mark", id="mark", priority=True),
-        Binding("enter", "put_mark", "Put the mark here", id="put-mark"),
-        Binding("escape", "leave_mark", "Leave the mark where it was", id="leave-mark"),
-        Binding("escape", "show_all", "Show all flows again", id="show-all"),
-        Binding("g", "ghost", "Ghost", id="ghost", priority=True, tooltip="Earlier run as a ghost"),
-        Binding("x", "stop", "Stop the selected traffic", id="stop"),
-        Binding("z", "undo", "Undo your last change", id="undo"),
-        Binding("Z", "redo", "Redo what you undid", id="redo"),
-        Binding("space", "freeze", "Freeze, pause, continue", id="freeze"),
-        Binding("left", "scrub(-1)", "Back in time", id="back"),
-        Binding("right", "scrub(1)", "Forward in time", id="forward"),
-        Binding("shift+left", "scrub_far(-1)", "Far back in time", id="far-back"),
-        Binding("shift+right", "scrub_far(1)", "Far forward in time", id="far-forward"),
-        Binding("home", "seek_start", "To the start", id="start"),
-        Binding("end", "seek_end", "To the end, live again", id="end"),
-        Binding("plus,equals_sign", "zoom(1)", "Shorter time axis", id="zoom-in"),
-        Binding("minus", "zoom(-1)", "Longer time axis", id="zoom-out"),
-        Binding("left_square_bracket,less_than_sign", "speed(-1)", "Slower replay", id="slower"),
-        Binding("right_square_bracket,greater_than_sign", "speed(1)", "Faster replay", id="faster"),
-        Binding("down,tab", "select_flow(1)", "Next in the table", id="next-flow"),
-        Binding("up,shift+tab", "select_flow(-1)", "Previous in the table", id="previous-flow"),
-        Binding("o", "alone", "The selected flow alone", id="alone"),
-        Binding("G", "groups", "Group by algorithm", id="groups"),
-        Binding("T", "stack", "Stack rates, classes of a queue", id="stack"),
-        Binding("d", "sort", "Sort by the next column", id="sort"),
-        Binding("D", "reverse", "Reverse the order", id="reverse"),
-        Binding("slash", "filter", "Filter flows", id="filter", priority=True),
-        Binding("b", "other_queue", "Next observed queue", id="way-back"),
-        Binding("v", "variable(1)", "Variables of algorithms", id="variable", tooltip=_VALUES),
-        Binding("V", "variable(-1)", id="variable-before"),
-        Binding("L", "logarithm", "Logarithmic value axes", id="logarithm", tooltip=_LOGARITHM),
-        Binding("H", "hold", "Hold the value axes", id="hold", tooltip=_HOLD),
-        Binding("t", "next_look", "Next theme", id="theme"),
-        Binding("a", "ascii", "ASCII on and off", id="ascii"),
-        Binding("r", "receiver", "Receiver's table or events", id="receiver"),
-        Binding("y", "theory", "Theory: W(t) and Reno's line", id="theory"),
-        Binding("s", "picture", "Save a picture (SVG, PNG)", id="picture"),
-        Binding("S", "save_scenario", "Save as scenario", id="scenario", priority=True),
-        Binding("question_mark", "help", "Help", id="help"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings.MAIN
 
     def __init__(
         self,
@@ -137,6 +84,7 @@ class MainScreen(
         window: float = WINDOW_S,
         ghost: Path | None = None,
         lab_words: Sequence[str] = (),
+        plots: Band | None = None,
     ) -> None:
         super().__init__()
         self._compositor = SheetCompositor()
@@ -152,7 +100,7 @@ class MainScreen(
         self._fps = fps
         self._sheets = {name: Sheet(id=name) for name in _SHEETS}
         self._bands = {name: Horizontal(id=name) for name in ("top", "bottom")}
-        self.plots = Band(id="plots")
+        self.plots = plots or Band(id="plots")
         self._drawn_at = 0.0
         self._numbers_at = 0.0
         self._told = 0
@@ -192,7 +140,7 @@ class MainScreen(
     def lay_out(self, width: int, height: int) -> None:
         """Place every part on a terminal of ``width`` by ``height`` cells."""
         self.set_class(width < LEAST[0] or height < LEAST[1], "-small")
-        table = 38 if width < 112 else min(58 + max(width - 140, 0) // 2, 72)
+        table = 38 if width < _WIDE else min(58 + max(width - 140, 0) // 2, 72)
         # The table comes before the plots, which still have most of the screen.
         drawing = min((height - 4) // 4, network.height(self.view))
         listing = min((height - 4) * 2 // 5, self._lines)
@@ -202,6 +150,9 @@ class MainScreen(
         self._sheets["network"].styles.width = width - table
         third = width // 3
         self.plots.lay_out(width)
+        for toasts in self.query(ToastRack):
+            toasts.styles.max_height = self._bands["bottom"].styles.height
+            toasts.styles.max_width = third if width >= _WIDE else width
         self._sheets["ribbon"].styles.width = third
         self._sheets["events"].styles.width = width - third
 
@@ -271,8 +222,9 @@ class MainScreen(
             return
         if view.playhead.running:
             self.sent = ""
-        said = banner.rows(view, self.size.width)
+        said = banner.rows(view, *self.size)
         self.set_class(bool(said), "-banner")
+        self._sheets["banner"].styles.height = len(said)
         bottom = receiver.rows if self.shows_receiver else log.rows
         self._show("header", lambda width, _: header.rows(view, width))
         self._show("banner", lambda *_: said)
@@ -308,7 +260,6 @@ class MainScreen(
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Omit keys without an effect."""
-        del parameters
         if self.listing.typing:
             # Any other key is a letter of the filter.
             return action == "select_flow"
@@ -318,6 +269,8 @@ class MainScreen(
             return self.marks.carried is not None
         if action == "show_all":
             return bool(self.listing.text)
+        if action == "enlarge":
+            return isinstance(place := parameters[0], int) and self.plots.has(place)
         if action == "speed":
             return self.session.recorded
         return True

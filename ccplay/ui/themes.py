@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias, cast
 
-from platformdirs import user_config_path
 from textual.theme import Theme
 
 from ccplay.assets import assets
 from ccplay.errors import UsageError
+from ccplay.files.caller import as_caller, config_folder
+from ccplay.files.reading import open_regular
 from ccplay.model.quoting import did_you_mean
 
 DEFAULT = "dark"
@@ -69,6 +70,9 @@ FLOWS = 8
 CA_STATES = 5
 """Open, Disorder, CWR, Recovery, Loss."""
 
+StrokeName: TypeAlias = Literal["normal", "bold"]
+"""How thick the lines of plots are."""
+
 _COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 
 
@@ -87,6 +91,7 @@ class Look:
     """By the names in ``PLOT`` and ``OPTIONAL``."""
     ca_states: tuple[str, ...]
     """Open, Disorder, CWR, Recovery, Loss."""
+    stroke: StrokeName = "normal"
 
     def faded(self, colour: str) -> str:
         """Return the colour of an earlier run in place of ``colour``."""
@@ -105,21 +110,32 @@ def load_looks(
     A file that is no theme is reported to ``complain`` (standard error if None) and ignored.
     """
     complain = complain or (lambda message: print(message, file=sys.stderr))
-    if folders is None:
-        folders = (assets("themes"), user_config_path("ccplay") / "themes")
     looks: dict[str, Look] = {}
+    if folders is not None:
+        _load(looks, folders, complain)
+    else:
+        _load(looks, [assets("themes")], complain)
+        own = config_folder() / "themes"
+        try:
+            with as_caller():
+                _load(looks, [own], complain)
+        except OSError as error:
+            complain(f"themes in {own} are left out: {error.strerror}")
+    return dict(sorted(looks.items(), key=lambda item: item[0] != DEFAULT))
+
+
+def _load(looks: dict[str, Look], folders: Iterable[Path], complain: Callable[[str], None]) -> None:
     for path in (path for folder in folders for path in sorted(folder.glob("*.toml"))):
         try:
             looks[path.stem] = read_look(path)
         except UsageError as error:
             complain(str(error))
-    return dict(sorted(looks.items(), key=lambda item: item[0] != DEFAULT))
 
 
 def read_look(path: Path) -> Look:
     """Read one theme. Raises ``UsageError`` with the file, the place and a suggestion."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             content = tomllib.load(file)
         return _look(path.stem, content)
     except (OSError, ValueError) as error:
@@ -127,10 +143,13 @@ def read_look(path: Path) -> Look:
 
 
 def _look(name: str, content: dict[str, Any]) -> Look:
-    _check_names("", content, ("title", "about", "dark", "screen", "plot"))
+    _check_names("", content, ("title", "about", "dark", "stroke", "screen", "plot"))
     dark = content.get("dark")
     if not isinstance(dark, bool):
         raise ValueError(f"dark is true or false, not {dark!r}")  # noqa: TRY004
+    stroke = content.get("stroke", "normal")
+    if stroke not in ("normal", "bold"):
+        raise ValueError(f"stroke is normal or bold, not {stroke!r}")
     screen, plot = (_table(content, each) for each in ("screen", "plot"))
     _check_names("[screen] ", screen, SCREEN)
     _check_names("[plot] ", plot, (*PLOT, *OPTIONAL, "flows", "ca_states"))
@@ -148,6 +167,7 @@ def _look(name: str, content: dict[str, Any]) -> Look:
         flows=_colours(plot, "flows", FLOWS),
         colours={each: _colour("plot", plot, each) for each in (*PLOT, *OPTIONAL)},
         ca_states=_colours(plot, "ca_states", CA_STATES)[:CA_STATES],
+        stroke=cast("StrokeName", stroke),
     )
 
 

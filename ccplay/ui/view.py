@@ -12,11 +12,14 @@ from ccplay.plots.derived import value_at
 from ccplay.plots.table import GOODPUT
 from ccplay.session.session import Session
 from ccplay.state.lab_state import Entry, Flow, LabState, Ping, Queue, Traffic
+from ccplay.ui import keymap
 from ccplay.ui.cells.glyphs import Glyphs
+from ccplay.ui.keymap import Keymap
 from ccplay.ui.listing import Listing
 from ccplay.ui.playhead import Playhead
 from ccplay.ui.plots.ghosts import Ghost
-from ccplay.ui.themes import Look
+from ccplay.ui.plots.traces import LINE_KINDS, LineKind
+from ccplay.ui.themes import Look, StrokeName
 
 LINGER_S = 10.0
 """Seconds for which ended traffic stays in the table."""
@@ -46,6 +49,12 @@ class View:
     """A notice about the current action; usually empty."""
     listing: Listing = field(default_factory=Listing)
     """Which flows are seen, and in which order."""
+    stroke: StrokeName = "normal"
+    """How thick the lines of plots are."""
+    colourless: bool = False
+    """Whether the terminal shows no colours."""
+    keys: Keymap = keymap.DEFAULT
+    """Which keys do what."""
 
     @property
     def state(self) -> LabState:
@@ -113,6 +122,10 @@ class View:
         read = session.known_from <= self.t <= session.state.now
         return session.recorded and not session.done and not read
 
+    def key(self, name: str) -> str:
+        """Return the key of what has the id ``name``, as a person reads it."""
+        return self.glyphs.translate(self.keys.shown(name))
+
     def ink(self, name: str) -> str:
         """Return a colour of the theme."""
         return self.look.colours[name]
@@ -128,6 +141,12 @@ class View:
     def flow_glyph(self, name: str) -> str:
         """Return the glyph of a flow."""
         return self.glyphs.flow_glyph(self.number(name))
+
+    def flow_kind(self, name: str) -> LineKind:
+        """Return how a flow's line is interrupted: in no way where colours tell flows apart."""
+        if not self.colourless and self.glyphs.plot_cells == "braille":
+            return "solid"
+        return LINE_KINDS[self.number(name) % len(LINE_KINDS)]
 
     def running(self) -> list[Flow]:
         """Return the flows, downloads included, that run at the moment shown."""

@@ -39,6 +39,7 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="ccplay-soak-"))
     # Sessions are recorded automatically: never among the user's own.
     os.environ["XDG_STATE_HOME"] = str(folder / "state")
+    os.environ["XDG_CONFIG_HOME"] = str(folder / "config")
     try:
         _soak(tally, folder, arguments.minutes * 60, arguments.session)
     except KeyboardInterrupt:

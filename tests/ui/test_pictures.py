@@ -80,7 +80,7 @@ async def test_a_picture_of_a_dialog_has_what_lies_under_it_faded() -> None:
         frame = frame_of(app)
     text, faded = "\n".join(frame.lines), cells(frame)
     assert "Congestion control" in text
-    assert "cwnd segments" in text
+    assert "congestion window (cwnd)" in text
     assert faded[0, 8][0] == plain[0, 8][0] == "c"
     assert faded[0, 8][1] != plain[0, 8][1]
 

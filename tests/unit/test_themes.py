@@ -7,7 +7,7 @@ import pytest
 from ccplay.assets import assets
 from ccplay.errors import UsageError
 from ccplay.ui.themes import PLOT, Look, load_looks, read_look
-from tests.unit.vision import MACHADO, closest, contrast
+from tests.unit.vision import MACHADO, ciede2000, closest, contrast, nearest_pair
 
 SHIPPED = sorted(assets("themes").glob("*.toml"))
 
@@ -73,6 +73,35 @@ def test_dialogs_are_legible(look: Look) -> None:
 def test_the_first_four_flows_are_told_apart(look: Look, vision: str) -> None:
     """By everybody. 0.1 is a tenth of black to white in OKLab, five times a just visible step."""
     assert closest(look.flows[:4], vision) >= 0.1
+
+
+@pytest.mark.parametrize("vision", MACHADO)
+def test_the_colour_blind_theme_tells_everything_apart(vision: str) -> None:
+    """Any two of its flows, and drops, marks and the queue, at a glance and by everybody."""
+    look = read_look(assets("themes") / "colourblind.toml")
+    signs = [look.colours[name] for name in ("drop", "mark", "queue")]
+    queued = (*look.flows[:8], look.colours["queue"])
+    for colours, least in ((queued, 12.0), (look.flows[:4], 15.0), (signs, 15.0)):
+        distance, one, other = nearest_pair(colours, vision)
+        assert distance >= least, f"{one} and {other}"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "distance"),
+    [
+        ((50.0, 2.6772, -79.7751), (50.0, 0.0, -82.7485), 2.0425),
+        ((50.0, -1.3802, -84.2814), (50.0, 0.0, -82.7485), 1.0),
+        ((50.0, 2.49, -0.001), (50.0, -2.49, 0.0011), 7.2195),
+        ((50.0, 2.5, 0.0), (73.0, 25.0, -18.0), 27.1492),
+        ((60.2574, -34.0099, 36.2677), (60.4626, -34.1751, 39.4387), 1.2644),
+        ((6.7747, -0.2908, -2.4247), (5.8714, -0.0985, -2.2286), 0.6377),
+    ],
+)
+def test_distances_are_those_of_ciede2000(
+    one: tuple[float, float, float], other: tuple[float, float, float], distance: float
+) -> None:
+    """The test data of Sharma, Wu and Dalal."""
+    assert ciede2000(one, other) == pytest.approx(distance, abs=1e-4)
 
 
 def test_every_flow_has_a_colour_of_its_own(look: Look) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import combinations
 
 Triple = tuple[float, float, float]
@@ -39,6 +40,77 @@ def closest(colours: tuple[str, ...], vision: str) -> float:
     """Return the smallest pairwise distance of ``colours`` in OKLab; black to white is 1."""
     seen = [_oklab(_simulate(_linear(each), vision)) for each in colours]
     return min(math.dist(one, other) for one, other in combinations(seen, 2))
+
+
+def nearest_pair(colours: Sequence[str], vision: str) -> tuple[float, str, str]:
+    """Return the smallest CIEDE2000 distance of two of ``colours``, and which those are.
+
+    About 2 is just visible, 10 is seen at a glance, black to white is 100.
+    """
+    seen = {each: _lab(_simulate(_linear(each), vision)) for each in colours}
+    return min(
+        (ciede2000(seen[one], seen[other]), one, other) for one, other in combinations(colours, 2)
+    )
+
+
+def ciede2000(one: Triple, other: Triple) -> float:
+    """Return the distance of two colours in CIELAB by CIE 142:2001.
+
+    Written after Sharma, Wu, Dalal: The CIEDE2000 Color-Difference Formula, 2005, whose names
+    it has.
+    """
+    (l1, a1, b1), (l2, a2, b2) = one, other
+    stretch = 1 + _half(((math.hypot(a1, b1) + math.hypot(a2, b2)) / 2) ** 7)
+    a1, a2 = a1 * stretch, a2 * stretch
+    c1, c2 = math.hypot(a1, b1), math.hypot(a2, b2)
+    h1, h2 = (math.degrees(math.atan2(b, a)) % 360 for a, b in ((a1, b1), (a2, b2)))
+    grey = c1 * c2 == 0
+    turn = 0.0 if grey else (h2 - h1 + 180) % 360 - 180
+    hue = h1 + h2 if grey else (h1 + turn / 2) % 360
+    light, chroma = (l1 + l2) / 2, (c1 + c2) / 2
+    t = (
+        1
+        - 0.17 * _cos(hue - 30)
+        + 0.24 * _cos(2 * hue)
+        + 0.32 * _cos(3 * hue + 6)
+        - 0.20 * _cos(4 * hue - 63)
+    )
+    rotation = (
+        -2
+        * (1 - 2 * _half(chroma**7))
+        * math.sin(math.radians(60 * math.exp(-(((hue - 275) / 25) ** 2))))
+    )
+    in_light = (l2 - l1) / (1 + 0.015 * (light - 50) ** 2 / math.sqrt(20 + (light - 50) ** 2))
+    in_chroma = (c2 - c1) / (1 + 0.045 * chroma)
+    in_hue = 2 * math.sqrt(c1 * c2) * math.sin(math.radians(turn / 2)) / (1 + 0.015 * chroma * t)
+    return math.sqrt(in_light**2 + in_chroma**2 + in_hue**2 + rotation * in_chroma * in_hue)
+
+
+def _half(seventh: float) -> float:
+    """Return ``G`` of the formula for a mean chroma to the power of seven."""
+    return (1 - math.sqrt(seventh / (seventh + 25**7))) / 2
+
+
+def _cos(degrees: float) -> float:
+    return math.cos(math.radians(degrees))
+
+
+def _lab(colour: Triple) -> Triple:
+    """Convert linear RGB to CIELAB under D65."""
+    x, y, z = (
+        _lightness(_dot(row, colour) / sum(row))
+        for row in (
+            (0.4124564, 0.3575761, 0.1804375),
+            (0.2126729, 0.7151522, 0.0721750),
+            (0.0193339, 0.1191920, 0.9503041),
+        )
+    )
+    return (116 * y - 16, 500 * (x - y), 200 * (y - z))
+
+
+def _lightness(share: float) -> float:
+    edge = 6 / 29
+    return share ** (1 / 3) if share > edge**3 else share / (3 * edge**2) + 4 / 29
 
 
 def _linear(colour: str) -> Triple:

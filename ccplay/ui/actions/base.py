@@ -62,6 +62,9 @@ class Actions(Screen[None]):
             self.overlay.of(self.session.state.flows.get(self.selected or "")),
             self.marks.notice or self.sent,
             self.listing,
+            stroke=self.appearance.stroke,
+            keys=self.appearance.keymap,
+            colourless=self.appearance.no_color,
         )
 
     def redraw(self) -> None:

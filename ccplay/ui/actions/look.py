@@ -7,6 +7,7 @@ from functools import partial
 
 from ccplay.errors import CcplayError
 from ccplay.session import archive
+from ccplay.state.lab_state import Entry
 from ccplay.ui import selection
 from ccplay.ui.actions.base import Actions
 from ccplay.ui.cells.glyphs import ASCII, UNICODE
@@ -51,6 +52,16 @@ class LookActions(Actions):
     def action_ascii(self) -> None:
         """Draw with plain ASCII, or with Unicode again."""
         self.appearance.use_glyphs(UNICODE if self.appearance.glyphs is ASCII else ASCII)
+
+    def action_stroke(self) -> None:
+        """Draw the lines of plots bold, or thin again."""
+        bold = self.appearance.stroke == "bold"
+        self.appearance.use_stroke("normal" if bold else "bold")
+
+    def action_enlarge(self, place: int) -> None:
+        """Give the band of plots to the one in this place, or show all of them again."""
+        self.plots.enlarge(place)
+        self.redraw()
 
     def action_theory(self) -> None:
         """Draw CUBIC's W(t) and Reno's line over the selected flow's cwnd, or remove them."""
@@ -102,6 +113,20 @@ class LookActions(Actions):
             self.playhead.jump(self.session.state.now, self.session.state.now)
             self.playhead.running = not self.session.done
         self.redraw()
+
+    def action_events(self) -> None:
+        """Show the event log in full, with what toasts said."""
+        from ccplay.ui.events_screen import EventsScreen  # noqa: PLC0415 - as above
+
+        look, glyphs = self.appearance.look, self.appearance.glyphs
+        self.app.push_screen(EventsScreen(self._all_lines, look, glyphs))
+
+    def _all_lines(self) -> list[Entry]:
+        """Return the log up to the moment shown, and the toasts that are not from it."""
+        log = self.view.entries(len(self.session.state.log))
+        texts = {each.text for each in self.session.state.log}
+        told = [each for each in self.appearance.told if each.text not in texts]
+        return sorted([*log, *told], key=lambda each: each.t)
 
     def action_help(self) -> None:
         """Show all keys and what the screen means."""

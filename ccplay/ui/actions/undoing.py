@@ -22,8 +22,9 @@ class UndoActions(Actions):
 
     def undo_offers(self) -> Iterator[tuple[str, str, Callable[[], object]]]:
         """Yield what the palette offers: a text, its meaning, and what it runs."""
+        key = self.appearance.keymap.shown("undo")
         if self.session.undoable:
-            yield f"undo: {self.session.undoable}", "your last change (z)", self.action_undo
+            yield f"undo: {self.session.undoable}", f"your last change ({key})", self.action_undo
 
     def _report(self, step: Callable[[], str]) -> None:
         """Do a step, and report what it does or why it can't be done."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -192,13 +192,27 @@ def length(row: Row) -> int:
     return sum(len(text) for text, _ in row)
 
 
-def spread(left: Row, right: Row, width: int) -> list[Run]:
-    """Return ``left`` and ``right`` at the two ends of ``width`` cells; ``right`` is kept whole."""
+def whole_items(items: Iterable[str], between: str, width: int) -> str:
+    """Return the first of ``items``, as many as ``width`` cells can hold, none of them cut."""
+    text = ""
+    for item in items:
+        longer = f"{text}{between}{item}" if text else item
+        if len(longer) > width:
+            break
+        text = longer
+    return text
+
+
+def spread(left: Row, right: Row, width: int, ellipsis: str = "…") -> list[Run]:
+    """Return ``left`` and ``right`` at the two ends of ``width`` cells.
+
+    ``right`` is kept whole; what is cut of ``left`` ends in an ellipsis.
+    """
     room = width - length(right) - 1
     kept: list[Run] = []
     for text, ink in left:
         if room <= 0:
             break
-        kept.append((text[:room], ink))
+        kept.append((text if len(text) <= room else fit(text.rstrip(), room, ellipsis), ink))
         room -= len(kept[-1][0])
     return [*kept, (" " * (width - length(kept) - length(right)), ""), *right]

@@ -1,42 +1,88 @@
-"""A line shown only when needed: building, died, ended."""
+"""Lines shown only when needed: a caption, building, died, ended."""
 
 from __future__ import annotations
 
+from textwrap import wrap
+
+from ccplay.state.lab_state import Entry
 from ccplay.ui.cells.sheet import Row, fit
 from ccplay.ui.view import View
 
+_READ_S, _READ_CHARACTER_S = 6.0, 0.06
+"""Seconds that a caption is shown at least, and for each of its characters."""
 
-def rows(view: View, width: int) -> list[Row]:
-    """Return the banner; empty in normal operation."""
+_MOST_LINES = 4
+
+_ROOMY = 36
+"""Lines of a terminal from which on a caption has a blank line above and below."""
+
+
+def rows(view: View, width: int, height: int) -> list[Row]:
+    """Return the banner of a screen of this size; empty in normal operation."""
     state, session = view.state, view.session
     if session.error:
-        said = f" {session.error}. You can still scroll (←→), save a picture (s), quit (^q)."
-        return [[(fit(view.glyphs.translate(said), width), _loud(view, "bad"))]]
+        return _lines(view, f"{session.error}. {_left(view)}", width, _loud(view, "bad"))
     if session.done and not session.recorded:
         reason = state.end_reason or "the lab ended"
-        said = f" Ended: {reason}. You can still scroll (←→), save a picture (s), quit (^q)."
-        return [[(fit(view.glyphs.translate(said), width), _loud(view, "warn"))]]
+        return _lines(view, f"Ended: {reason}. {_left(view)}", width, _loud(view, "warn"))
     if state.phase in ("starting", "building") and not session.recorded:
         return [_progress(view, width)]
     if view.notice:
-        text = view.glyphs.translate(f" {view.notice}")
-        return [[(fit(text, width, view.glyphs.ellipsis), f"bold {view.ink('cursor')}")]]
+        return _lines(view, view.notice, width, f"bold {view.ink('cursor')}")
+    if (mark := captioned(view)) is not None:
+        ink = _loud(view, "mark")
+        lines = _lines(view, mark.text, width, ink, centred=True)
+        blank: Row = [(" " * width, ink)]
+        return [blank, *lines, blank] if height >= _ROOMY else lines
     return []
 
 
+def captioned(view: View) -> Entry | None:
+    """Return the mark whose text is shown as a caption; None where none is due.
+
+    In a recording that runs it is as long to be read as live, at any speed.
+    """
+    head = view.playhead
+    speed = head.speed if head.recorded and head.running else 1.0
+    marks = (each for each in view.state.log if each.kind == "mark" and each.t <= view.t + 1e-6)
+    last = max(marks, key=lambda each: each.t, default=None)
+    if last is None or not last.text.strip():
+        return None
+    lasts = max(_READ_S, _READ_CHARACTER_S * len(last.text)) * max(speed, 1.0)
+    return last if view.t - last.t < lasts else None
+
+
+def _lines(view: View, text: str, width: int, ink: str, *, centred: bool = False) -> list[Row]:
+    """Return a text over as many lines as it takes; what is too long by far ends in an ellipsis."""
+    text = view.glyphs.translate(" ".join(text.split()))
+    lines = wrap(text, max(width - 2, 1))
+    if len(lines) > _MOST_LINES:
+        rest = " ".join(lines[_MOST_LINES - 1 :])
+        lines[_MOST_LINES - 1 :] = [fit(rest, width - 2, view.glyphs.ellipsis)]
+    return [[(fit(each.center(width) if centred else f" {each}", width), ink)] for each in lines]
+
+
+def _left(view: View) -> str:
+    """Say what can still be done."""
+    key = view.key
+    scroll = f"{key('back')}{key('forward')}"
+    said = f"You can still scroll ({scroll}), save a picture ({key('picture')})"
+    return f"{said}, quit ({key('quit')})."
+
+
 def _progress(view: View, width: int) -> Row:
-    building = view.state.building
+    glyphs, building = view.glyphs, view.state.building
     if building is None or not building.total:
         step = building.step if building else "starting the lab …"
-        return [(fit(view.glyphs.translate(f" {step}"), width), view.ink("warn"))]
+        return [(fit(glyphs.translate(f" {step}"), width, glyphs.ellipsis), view.ink("warn"))]
     bar = max(min(width // 3, 40), 8)
     full = round(bar * building.done / building.total)
-    glyphs = view.glyphs
+    count = f" building {building.done}/{building.total} "
     return [
-        (f" building {building.done}/{building.total} ", f"bold {view.ink('text')}"),
+        (count, f"bold {view.ink('text')}"),
         (glyphs.queue_steps[-1] * full, view.ink("good")),
         (glyphs.horizontal * (bar - full), view.ink("grid")),
-        (f" {building.step}", view.ink("muted")),
+        (fit(f" {building.step}", width - bar - len(count), glyphs.ellipsis), view.ink("muted")),
     ]
 
 

@@ -9,7 +9,7 @@ from ccplay.model.variables import say
 from ccplay.model.wording import one_way
 from ccplay.state.lab_state import Download, Flow
 from ccplay.ui import lineup
-from ccplay.ui.cells.sheet import Row, Run, first_fitting, fit
+from ccplay.ui.cells.sheet import Row, Run, first_fitting, fit, whole_items
 from ccplay.ui.panels import datagrams, group_rows
 from ccplay.ui.panels.columns import WRONG, Columns, columns
 from ccplay.ui.plots import ghost_plots
@@ -21,8 +21,8 @@ from ccplay.units import format_rate, format_size
 Line = Callable[[], list[Run]]
 """Makes a line of the table: only those in sight are made."""
 
-_HINT = "f starts a flow, w a download, p a ping, u UDP"
-_SHORT_HINT = "f flow, w download, p ping, u UDP"
+_HINT = "{} starts a flow, {} a download, {} a ping, {} UDP"
+_SHORT_HINT = "{} flow, {} download, {} ping, {} UDP"
 """Hints at keys while there is no traffic."""
 
 
@@ -32,7 +32,9 @@ def rows(view: View, width: int, height: int) -> list[Row]:
     cells = _columns(view, width)
     head = _head(view, cells)
     if not state.traffic and view.session.live:
-        return [head, (), [(f"   {_HINT if cells.wide else _SHORT_HINT}", view.ink("muted"))]]
+        hint = _HINT if cells.wide else _SHORT_HINT
+        said = hint.format(*map(view.key, ("flow", "download", "ping", "udp")))
+        return [head, (), [(f"   {said}", view.ink("muted"))]]
     top = [head, *_filter(view, width)]
     room = max(height - len(top), 1)
     lines, chosen = _grouped(view, cells) if view.listing.grouped else _listed(view, cells, room)
@@ -264,17 +266,18 @@ def _written(cells: Columns, *values: float | None) -> str:
 
 
 def _download(view: View, flow: Flow, width: int, ink: str) -> list[Run]:
+    ellipsis = view.glyphs.ellipsis
     download = view.state.find(Download, flow.name)
     if download is None:
         return [("", ink)]
     if download.ended is not None and download.ended <= view.t:
         if download.error:
-            return [(fit(download.error, width), view.ink("bad"))]
+            return [(fit(download.error, width, ellipsis), view.ink("bad"))]
         seconds = download.duration_s or 0.0
-        said = f"{format_size(download.total)} in {seconds:.2f} s"
-        if seconds and width > 36:
-            said += f", {format_rate(download.bytes * 8 / seconds)}"
-        return [(fit(said, width), ink)]
+        items = [f"{format_size(download.total)} in {seconds:.2f} s"]
+        if seconds:
+            items.append(format_rate(download.bytes * 8 / seconds))
+        return [(fit(whole_items(items, ", ", width), width), ink)]
     acked = flow.series["bytes_acked"].at(view.tick) or 0.0
     share = min(acked / download.total, 1.0) if download.total else 0.0
     bar = max(width - 24, 6)

@@ -6,49 +6,51 @@ from ccplay.ui.cells.sheet import Row, Run, length
 from ccplay.ui.view import View
 
 LIVE = (
-    ("f", "flow"),
-    ("w", "wget"),
-    ("p", "ping"),
-    ("u", "UDP"),
-    ("c", "congestion"),
-    ("q", "queue"),
-    ("l", "link"),
-    ("space", "freeze"),
-    ("x", "stop"),
-    ("←→", "scrub"),
-    ("+-", "zoom"),
-    ("g", "ghost"),
-    ("m", "mark"),
-    ("z", "undo"),
-    ("h", "trace"),
-    ("n", "short flows"),
-    ("b", "way back"),
-    ("t", "theme"),
-    ("v", "values"),
-    ("o", "alone"),
-    ("G", "groups"),
-    ("/", "filter"),
+    ("flow", "flow"),
+    ("download", "wget"),
+    ("ping", "ping"),
+    ("udp", "UDP"),
+    ("congestion", "congestion"),
+    ("queue", "queue"),
+    ("link", "link"),
+    ("freeze", "freeze"),
+    ("stop", "stop"),
+    ("back forward", "scrub"),
+    ("zoom-in zoom-out", "zoom"),
+    ("ghost", "ghost"),
+    ("mark", "mark"),
+    ("undo", "undo"),
+    ("events", "events"),
+    ("trace", "trace"),
+    ("short-flows", "short flows"),
+    ("way-back", "way back"),
+    ("theme", "theme"),
+    ("variable", "values"),
+    ("alone", "alone"),
+    ("groups", "groups"),
+    ("filter", "filter"),
 )
-"""Keys of a live session."""
+"""The ids of keys of a live session, and a word for each."""
 
 PAST = (
-    ("space", "pause"),
-    ("←→", "scrub"),
-    ("+-", "zoom"),
-    ("[ ]", "speed"),
-    ("g", "ghost"),
-    ("home/end", "start/end"),
-    ("↑↓", "flow"),
-    ("b", "way back"),
-    ("t", "theme"),
-    ("s", "picture"),
-    ("^q", "quit"),
-    ("v", "values"),
-    ("o", "alone"),
-    ("G", "groups"),
-    ("/", "filter"),
+    ("freeze", "pause"),
+    ("back forward", "scrub"),
+    ("zoom-in zoom-out", "zoom"),
+    ("slower faster", "speed"),
+    ("ghost", "ghost"),
+    ("start end", "start/end"),
+    ("previous-flow next-flow", "flow"),
+    ("way-back", "way back"),
+    ("theme", "theme"),
+    ("picture", "picture"),
+    ("events", "events"),
+    ("quit", "quit"),
+    ("variable", "values"),
+    ("alone", "alone"),
+    ("groups", "groups"),
+    ("filter", "filter"),
 )
-"""Keys of a recording."""
+"""The same of a recording."""
 
 _NARROW = 100
 """Width below which keys of a live session are closer, so that all keys for traffic fit."""
@@ -60,19 +62,25 @@ _SHORT = {"congestion": "cc"}
 def rows(view: View, width: int) -> list[Row]:
     """Return the footer; the key for help is always in it."""
     close = view.session.live and width < _NARROW
-    last = _item(view, "?", "help", close=close)
+    last = _item(view, "help", "help", close=close)
     row: list[Run] = []
-    for key, word in LIVE if view.session.live else PAST:
+    for names, word in LIVE if view.session.live else PAST:
         going = word in ("freeze", "pause") and not view.playhead.running
-        item = _item(view, key, "resume" if going else word, close=close)
+        item = _item(view, names, "resume" if going else word, close=close)
         if length(row) + length(item) + length(last) <= width:
             row += item
     return [[*row, *last]]
 
 
-def _item(view: View, key: str, word: str, *, close: bool) -> list[Run]:
+def _item(view: View, names: str, word: str, *, close: bool) -> list[Run]:
     said = f" {_SHORT.get(word, word)}" if close else f" {word} "
     return [
-        (" " + view.glyphs.translate(key), f"bold {view.ink('cursor')}"),
+        (f" {_keys(view, names)}", f"bold {view.ink('cursor')}"),
         (said, view.ink("muted")),
     ]
+
+
+def _keys(view: View, names: str) -> str:
+    keys = [view.keys.shown(name) for name in names.split()]
+    between = "/" if max(map(len, keys)) > 1 else " " if keys[0] == "[" else ""
+    return view.glyphs.translate(between.join(keys))

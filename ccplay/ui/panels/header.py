@@ -5,7 +5,7 @@ from __future__ import annotations
 from ccplay.model.events import Health, LinkChanged
 from ccplay.model.topologies import describe_topology
 from ccplay.model.wording import describe_qdisc
-from ccplay.ui.cells.sheet import Row, Run, spread
+from ccplay.ui.cells.sheet import Row, Run, length, spread, whole_items
 from ccplay.ui.plots import ghost_plots
 from ccplay.ui.view import View
 from ccplay.units import format_clock, format_rate, format_time_us
@@ -22,19 +22,20 @@ def rows(view: View, width: int) -> list[Row]:
     if view.session.title:
         left.append((f" {view.session.title} ", f"bold {view.ink('text')}"))
     left += ghost_plots.legend(view, width)
-    if (setup := _setup(view)) and width >= 100:
-        left.append((f" {setup}", view.ink("muted")))
     right = [*_captures(view), *_clock(view), ("  ", ""), *_health(view), (" ", "")]
-    return [spread(left, right, width)]
+    if width >= 100:
+        room = width - length(left) - length(right) - 3
+        left.append((f" {_setup(view, room)}".rstrip(), view.ink("muted")))
+    return [spread(left, right, width, view.glyphs.ellipsis)]
 
 
-def _setup(view: View) -> str:
+def _setup(view: View, width: int) -> str:
     if view.network is None:
         return ""
     words = [describe_topology(view.network.topology)]
     if view.setting is not None:
         words += describe_setting(view.setting)
-    return f" {view.glyphs.separator} ".join(words)
+    return whole_items(words, f" {view.glyphs.separator} ", width)
 
 
 def describe_setting(change: LinkChanged) -> list[str]:

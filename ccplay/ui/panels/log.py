@@ -7,7 +7,7 @@ from ccplay.ui.cells.sheet import Row, Run, fit
 from ccplay.ui.view import View
 from ccplay.units import format_clock
 
-_INKS = {
+INKS = {
     "applied": "text",
     "mark": "mark",
     "traffic": "muted",
@@ -16,6 +16,10 @@ _INKS = {
     "warning": "warn",
     "error": "bad",
 }
+"""By kind of line, the colour that its text has."""
+
+WORDS = {"error": "failed: ", "warning": "warning: "}
+"""By kind of line, what it begins with."""
 
 
 def rows(view: View, width: int, height: int) -> list[Row]:
@@ -27,11 +31,10 @@ def rows(view: View, width: int, height: int) -> list[Row]:
 
 def _line(view: View, entry: Entry, width: int) -> list[Run]:
     sign = view.glyphs.dashed_vertical if entry.is_mark else " "
-    word = {"error": "failed: ", "warning": "warning: "}.get(entry.kind, "")
-    text = view.glyphs.translate(word + " ".join(entry.text.split()))
+    text = view.glyphs.translate(WORDS.get(entry.kind, "") + " ".join(entry.text.split()))
     bold = "bold " if entry.kind == "error" else ""
     return [
         (format_clock(entry.t), view.ink("muted")),
         (f" {sign} ", view.ink("mark")),
-        (fit(text, width - 9, view.glyphs.ellipsis), bold + view.ink(_INKS[entry.kind])),
+        (fit(text, width - 9, view.glyphs.ellipsis), bold + view.ink(INKS[entry.kind])),
     ]

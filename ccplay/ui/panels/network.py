@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from ccplay.model.network import Link, Network
 from ccplay.model.wording import describe_link
-from ccplay.ui.cells.sheet import Row, Run, fit
+from ccplay.ui.cells.sheet import Row, Run, fit, whole_items
 from ccplay.ui.panels import queues
 from ccplay.ui.panels.occupancy import gauge, occupancy
 from ccplay.ui.view import View
@@ -176,7 +176,7 @@ def _middle(view: View, ends: tuple[str, str], width: int, *, back: bool) -> lis
     kind = setting.qdisc.kind if setting and setting.qdisc else ""
     rows = [line, [(f"{kind} {count}".strip().center(width), text)]]
     if setting is not None:
-        said = describe_link(setting).replace(", ", f" {glyphs.separator} ")
-        said = glyphs.translate(said)
-        rows.append([(fit(said, min(len(said), width), glyphs.ellipsis).center(width), muted)])
+        items = glyphs.translate(describe_link(setting)).split(", ")
+        said = whole_items(items, f" {glyphs.separator} ", width)
+        rows.append([(said.center(width), muted)])
     return rows

@@ -28,18 +28,24 @@ _CWR, _LOSS = 2, 4
 _RECOVERY = (" share of time in recovery ", " time in rec ", " in rec ")
 """What bars of long columns show."""
 
-_SHORT = ("opn", "dis", "cwr", "rec", "loss")
+_SHORT = ("opn", "dis", "CWR", "rec", "loss")
+_NAMES_WIDTH = sum(len(word) + 2 for word in CA_STATES) - 1
+"""Cells that the kernel's names of the states take."""
+
+_HEADS = ("congestion state  ", "state  ")
 
 
 def title(view: View, width: int, *, long: bool = False) -> list[Run]:
     """Return the legend, of columns that are ``long`` or not."""
     if long:
         return _long_title(view, width)
-    words = CA_STATES if width >= 52 else _SHORT
-    row: list[Run] = [("state  " if width >= 36 else "", f"bold {view.ink('text')}")]
+    words = CA_STATES if width >= _NAMES_WIDTH else _SHORT
+    needed = sum(len(word) + 2 for word in words)
+    head = next((each for each in _HEADS if len(each) + needed - 1 <= width), "")
+    row: list[Run] = [(head, f"bold {view.ink('text')}")]
     for state, word in enumerate(words):
         row.append((view.glyphs.ribbon[state], view.look.ca_states[state]))
-        row.append((f"{word.lower()} ", view.ink("muted")))
+        row.append((f"{word} ", view.ink("muted")))
     return row
 
 

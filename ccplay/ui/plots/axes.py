@@ -30,10 +30,11 @@ def value_axis(
 
 
 def time_axis(picture: Picture, columns: int) -> list[Run]:
-    """Return the time axis below so many columns."""
+    """Return the time axis below so many columns, with the unit of the values in its corner."""
     glyphs, inks = picture.glyphs, picture.inks
     ticks = time_ticks(picture.left, picture.width, columns // 9)
-    row: list[Run] = [(" " * (GUTTER - 1), ""), (glyphs.bottom_left, inks.axis)]
+    unit = picture.unit if len(picture.unit) < GUTTER else ""
+    row: list[Run] = [(f"{unit:>{GUTTER - 1}}", inks.muted), (glyphs.bottom_left, inks.axis)]
     at = 0
     for moment in ticks:
         x, label = picture.column(moment + 1e-6, columns), clock(moment)

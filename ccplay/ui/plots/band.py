@@ -20,10 +20,19 @@ from ccplay.ui.view import View
 class Band(Horizontal):
     """Plots side by side on one time axis."""
 
-    def __init__(self, *, id: str) -> None:  # noqa: A002
+    def __init__(
+        self,
+        *,
+        id: str,  # noqa: A002
+        chosen: tuple[str, ...] = DEFAULT,
+        large: str = "",
+    ) -> None:
+        """``chosen`` names plots from left to right, ``large`` the one that is shown alone."""
         super().__init__(id=id)
-        self.chosen: tuple[str, ...] = DEFAULT
+        self.chosen = chosen
         """Names from left to right; plots without room at the right are not shown."""
+        self._large = large
+        """The plot that has the band to itself; empty where they share it."""
         self.logarithmic = False
         """Whether equal heights of the value axes are equal ratios."""
         self.held = False
@@ -31,17 +40,17 @@ class Band(Horizontal):
         self._room = len(DEFAULT)
         self._screen_width = 0
         # A removed plot is only hidden, so that it can return quickly.
-        self._canvases = {name: Canvas(id=name) for name in DEFAULT}
+        self._canvases = {name: Canvas(id=name) for name in dict.fromkeys((*chosen, large)) if name}
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The names of the plots that have room."""
-        return self.chosen[: self._room]
+        """The names of the plots that have room, or of the one that has the band to itself."""
+        return (self._large,) if self._large else self.chosen[: self._room]
 
     @property
     def columns(self) -> int:
         """Cells of the time axis of the first plot."""
-        return self._canvases[self.chosen[0]].columns
+        return self._canvases[self.shown[0]].columns
 
     def compose(self) -> ComposeResult:
         """Make the canvases."""
@@ -57,8 +66,19 @@ class Band(Horizontal):
             last = name == shown[-1]
             canvas.styles.width = width - each * (len(shown) - 1) if last else each
 
+    def has(self, place: int) -> bool:
+        """Whether there is room for a plot in this place, counted from 0."""
+        return place < min(len(self.chosen), self._room)
+
+    def enlarge(self, place: int) -> None:
+        """Give the whole band to the plot in this place; where it has that, share it again."""
+        name = self.chosen[place]
+        self._large = "" if name == self._large else name
+        self.lay_out(self._screen_width)
+
     def toggle(self, name: str) -> None:
         """Show a plot, replacing the last if there is no room, or hide it."""
+        self._large = ""
         self.chosen = toggled(self.chosen, name, self._room)
         if name not in self._canvases:
             # Names of variables belong to their algorithms.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ccplay.ui.cells.glyphs import Glyphs
 from ccplay.ui.plots.dots import Column
 from ccplay.ui.plots.scale import Scale
-from ccplay.ui.plots.traces import Pen, Span
+from ccplay.ui.plots.traces import LineKind, Pen, Span
+
+_THICK = ("line", "area", "layer", "dots")
+"""Manners whose lines a bold stroke makes thicker; the others stand back."""
 
 _BITS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))
 """Of a braille cell, by column, from the bottom up."""
@@ -71,7 +74,7 @@ class Brush:
             dashed = pen.manner == "dashed"
             if dashed and (x - pen.lane) % 2:
                 continue
-            dots = range(low, high + 1)
+            dots: Sequence[int] = range(low, high + 1)
             shade: Sequence[int] = ()
             if pen.manner in ("area", "layer"):
                 gap = 4 if across == 2 else 1
@@ -82,11 +85,43 @@ class Brush:
                 shade = [d for d in ground if (d + 2 * at) % gap == 0]
             elif pen.manner in ("dotted", "dots") and high - low > up:
                 dots = range(low, high + 1, max(high - low, 1))
-            for dot in (*shade, *dots):
+            thick = pen.manner in _THICK and not pen.dim
+            dots = of_kind(pen.kind, dots, at, across * up)
+            for place, dot in enumerate((*shade, *dots)):
                 line = lines - 1 - dot // up
                 if dashed and not column.has_room(line, pen, x):
                     continue
                 if across == 2:
-                    column.dot(line, _BITS[dx][dot % 4], pen.ink)
+                    of_line = thick and place >= len(shade)
+                    column.dot(line, _BITS[dx][dot % 4], pen.ink, thick=of_line)
                 else:
                     column.sign(line, pen.ascii, pen.ink)
+
+
+def of_kind(kind: LineKind, dots: Sequence[int], at: int, finely: int) -> Sequence[int]:
+    """Return those of a column's dots that a line of this kind has; ``at`` is the column's place.
+
+    ``finely`` is how many dots a cell has. A steep piece is interrupted on its way up, any other
+    on its way to the right.
+    """
+    period, drawn = _KINDS[kind] if finely > 1 else _COARSE_KINDS[kind]
+    if len(dots) > period:
+        return [dot for dot in dots if dot % period in drawn]
+    return dots if at % period in drawn else ()
+
+
+_KINDS: dict[LineKind, tuple[int, Collection[int]]] = {
+    "solid": (1, (0,)),
+    "dashed": (12, range(8)),
+    "dotted": (4, range(2)),
+    "dash-dot": (12, (*range(6), 8, 9)),
+}
+"""Dots after which a line repeats itself, and which of them are drawn."""
+
+_COARSE_KINDS: dict[LineKind, tuple[int, Collection[int]]] = {
+    "solid": (1, (0,)),
+    "dashed": (4, range(2)),
+    "dotted": (2, (0,)),
+    "dash-dot": (5, (0, 1, 3)),
+}
+"""The same where a cell is one dot."""

@@ -90,7 +90,8 @@ class Canvas(Sheet):
 
     def title(self, left: Row, right: Row) -> None:
         """Show the title line."""
-        self.show_row(0, spread(left, right, self.width - 2))
+        ellipsis = self.picture.glyphs.ellipsis if self.picture else "…"
+        self.show_row(0, spread(left, right, self.width - 2, ellipsis))
 
     def draw(self, picture: Picture) -> None:
         """Draw what changed since the last picture."""
@@ -211,7 +212,8 @@ class Canvas(Sheet):
 
         ``at`` is the first of its slices among those that are drawn.
         """
-        over, under, behind = Column(self.lines), Column(self.lines), Column(self.lines)
+        over = Column(self.lines, bold=picture.stroke == "bold")
+        under, behind = Column(self.lines), Column(self.lines)
         brush = self._brush
         head, here = self._column(picture.until - 1e-9), slice(at, at + self._across)
         for stroke in drawn:

@@ -7,14 +7,23 @@ from ccplay.ui.plots.traces import Pen
 
 _BRAILLE = 0x2800
 
+_QUARTERS = " ▘▝▀▖▌▞▛▗▚▐▜▄▙▟█"
+"""A cell by its filled quarters: upper left 1, upper right 2, lower left 4, lower right 8."""
+
+_PAIRS = (0x03, 0x18, 0x44, 0xA0)
+"""The two braille dots in each quarter, in the same order."""
+
 
 class Column:
     """The cells of one column as traces draw into them, from the top."""
 
-    __slots__ = ("_bits", "_inks", "_signs", "lines")
+    __slots__ = ("_bits", "_bold", "_inks", "_signs", "_thick", "lines")
 
-    def __init__(self, lines: int) -> None:
+    def __init__(self, lines: int, *, bold: bool = False) -> None:
+        """``bold`` draws thick dots as solid quarters of a cell."""
+        self._bold = bold
         self._bits = [0] * lines
+        self._thick = [0] * lines
         self._inks = [""] * lines
         self._signs = [""] * lines
         self.lines: set[int] = set()
@@ -26,16 +35,18 @@ class Column:
             return True
         return not self._signs[line] and (x - pen.lane) % 4 == 0
 
-    def dot(self, line: int, bit: int, ink: str) -> None:
+    def dot(self, line: int, bit: int, ink: str, *, thick: bool = False) -> None:
         """Add a dot to a braille cell; the last one gives it its colour."""
         self._bits[line] |= bit
+        if thick:
+            self._thick[line] |= bit
         self._signs[line] = ""
         self._inks[line] = ink
         self.lines.add(line)
 
     def sign(self, line: int, sign: str, ink: str) -> None:
         """Replace a cell by a character."""
-        self._bits[line] = 0
+        self._bits[line] = self._thick[line] = 0
         self._signs[line] = sign
         self._inks[line] = ink
         self.lines.add(line)
@@ -43,4 +54,9 @@ class Column:
     def cover(self, cells: list[Run]) -> None:
         """Draw over ``cells``."""
         for line in self.lines:
-            cells[line] = (self._signs[line] or chr(_BRAILLE + self._bits[line]), self._inks[line])
+            cells[line] = (self._signs[line] or self._dots(line), self._inks[line])
+
+    def _dots(self, line: int) -> str:
+        if self._bold and (thick := self._thick[line]):
+            return _QUARTERS[sum(1 << at for at, bits in enumerate(_PAIRS) if thick & bits)]
+        return chr(_BRAILLE + self._bits[line])

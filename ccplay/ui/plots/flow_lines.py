@@ -29,6 +29,7 @@ def flow_pen(view: View, name: str, *, dim: bool = False) -> Pen:
     return Pen(
         view.flow_ink(name),
         mark=view.flow_glyph(name),
+        kind=view.flow_kind(name),
         lane=view.number(name) * 5 % LANES,
         ascii=view.flow_glyph(name),
         dim=dim,

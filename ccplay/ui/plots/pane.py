@@ -17,6 +17,8 @@ from ccplay.ui.plots.subjects import DRAWERS, in_bytes
 from ccplay.ui.plots.traces import CountTrace, Pen, StepTrace, Trace
 from ccplay.ui.view import View
 
+SHORT_UNITS = {"segments": "seg", "packets": "pkt"}
+
 
 @dataclass(frozen=True, slots=True)
 class Addition:
@@ -72,6 +74,8 @@ class Pane:
             cursor=None if head.running else head.t,
             hint=() if traces else self._hint(view),
             least=self.plot.least,
+            unit=self._short_unit(view),
+            stroke=view.stroke,
             glyphs=view.glyphs,
             inks=_inks(view),
         )
@@ -181,6 +185,10 @@ class Pane:
             for each in self.plot.counts
         )
 
+    def _short_unit(self, view: View) -> str:
+        unit, _ = self.axis(self.lines(view)[-1])
+        return SHORT_UNITS.get(unit, unit)
+
     def _hint(self, view: View) -> tuple[str, ...]:
         """Return a hint if there is nothing to see."""
         busy = view.session.error or view.state.phase in ("starting", "building")
@@ -190,7 +198,7 @@ class Pane:
             return ("no flow matches the filter",)
         what, key = self.plot.missing
         if view.session.live:
-            return (f"no {what} yet", "", f"press {key} to start one")
+            return (f"no {what} yet", "", f"press {view.key(key)} to start one")
         return (f"no {what} at this time",)
 
 

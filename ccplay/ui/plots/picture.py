@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ccplay.ui.cells.glyphs import UNICODE, Glyphs
 from ccplay.ui.plots.traces import CountTrace, Trace
+from ccplay.ui.themes import StrokeName
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,10 @@ class Picture:
     """Shown in the middle."""
     least: float = 1.0
     """The value axis never ends below this."""
+    unit: str = ""
+    """Of the value axis, in its corner where it fits."""
+    stroke: StrokeName = "normal"
+    """How thick the lines are."""
     glyphs: Glyphs = UNICODE
     inks: Inks = field(default_factory=Inks)
 
@@ -60,6 +65,6 @@ class Picture:
             and (self.left, self.width, self.hint) == (other.left, other.width, other.hint)
             and (self.traces, self.counts, self.inks) == (other.traces, other.counts, other.inks)
             and self.ghost_marks == other.ghost_marks
-            and self.glyphs is other.glyphs
+            and (self.glyphs, self.stroke) == (other.glyphs, other.stroke)
             and self.until >= other.until
         )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ccplay.state.trace import TRACE_SERIES
 from ccplay.ui import lineup
 from ccplay.ui.cells.sheet import Row, Run, length
-from ccplay.ui.plots.pane import ADDITIONS, Pane
+from ccplay.ui.plots.pane import ADDITIONS, SHORT_UNITS, Pane
 from ccplay.ui.plots.subjects import DRAWERS
 from ccplay.ui.plots.values import series_of, write
 from ccplay.ui.view import View
@@ -15,22 +15,34 @@ from ccplay.ui.view import View
 NARROW, WIDE = 30, 36
 """Cells of a title below which a plot shortens words, and from which on it writes them out."""
 
+_PER_ACK = " per ACK"
+"""After the unit where each ACK is drawn."""
+
+_FULL = 60
+"""Cells of a title from which on one in full leaves room for the unit and the values."""
+
 _ROOMY = 44
 """Cells of a title from which on a plot names the seconds that a rate is the mean of."""
-
-_SHORT = {"segments": "seg", "packets": "pkt"}
 
 
 def title_row(pane: Pane, view: View, width: int) -> tuple[Row, Row]:
     """Return the title line: what is drawn at the left, its values at the right."""
-    unit = _unit(pane, view, width)
-    left: list[Run] = [
-        (pane.title, f"bold {view.ink('text')}"),
-        (f" {unit}".rstrip(), view.ink("muted")),
-    ]
-    if left_out := _left_out(pane, view, width):
+    title, unit = pane.title, f" {_unit(pane, view, width)}".rstrip()
+    left_out = _left_out(pane, view, width)
+    if pane.plot.full and width >= _FULL:
+        title = pane.plot.full
+    elif pane.plot.full and width >= WIDE and not (left_out or _is_full(view, unit)):
+        # The corner of the axes has the unit, too.
+        title, unit = pane.plot.full, ""
+    left: list[Run] = [(title, f"bold {view.ink('text')}"), (unit, view.ink("muted"))]
+    if left_out:
         left.append((f" {left_out}", view.ink("mark")))
     return left, _fitting(_numbers(pane, view, width), width - length(left) - 1)
+
+
+def _is_full(view: View, unit: str) -> bool:
+    """Whether values of a ghost, of theory or of groups, or each ACK, need the room of a title."""
+    return bool(view.theory or view.ghost or view.listing.grouped or _PER_ACK in unit)
 
 
 def _left_out(pane: Pane, view: View, width: int) -> str:
@@ -131,14 +143,14 @@ def _unit(pane: Pane, view: View, width: int) -> str:
     # What else there is to show needs the room.
     crowded = variable.subject == "flow" and len(lineup.drawn(view)) >= lineup.CROWD
     if (view.ghost or crowded) and width < NARROW:
-        unit = _SHORT.get(unit, unit)
+        unit = SHORT_UNITS.get(unit, unit)
     if view.theory and pane.plot.name in ADDITIONS:
-        unit = _SHORT.get(unit, unit) if width >= NARROW else ""
+        unit = SHORT_UNITS.get(unit, unit) if width >= NARROW else ""
     if variable.rate is not None and width >= _ROOMY:
         unit += f" over {variable.rate.over_s:g} s"
     traced = variable.subject == "flow" and variable.name in TRACE_SERIES
     exact = traced and width >= NARROW and _is_exact(view, width)
-    return f"{unit} per ACK" if exact else unit
+    return f"{unit}{_PER_ACK}" if exact else unit
 
 
 def _is_exact(view: View, width: int) -> bool:

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import ClassVar, Literal, Protocol, TypeAlias
+from typing import ClassVar, Literal, Protocol, TypeAlias, get_args
 
 from ccplay.plots.derived import growth
 from ccplay.state.series import Series
@@ -23,6 +23,12 @@ so that they still show; ``signs`` are cells with the pen's mark."""
 LONG_S = 0.8
 """Seconds of half a cell from which on it holds too much for a line from its least to its greatest
 value: a sawtooth would be a solid block. There its median is drawn."""
+
+LineKind: TypeAlias = Literal["solid", "dashed", "dotted", "dash-dot"]
+"""How a flow's line is interrupted where colours can't tell flows apart."""
+
+LINE_KINDS: tuple[LineKind, ...] = get_args(LineKind)
+"""One a flow; they repeat after the last, with other marks."""
 
 _HOLD = 3.5
 """Sampling intervals for which a value holds; after that there is a gap."""
@@ -43,6 +49,7 @@ class Pen:
     manner: Manner = "line"
     mark: str = ""
     """Drawn at the trace's head and now and then along it, so that colour is not the only cue."""
+    kind: LineKind = "solid"
     lane: int = 0
     """Which columns carry the mark: traces in different lanes don't hide each other's."""
     ascii: str = "*"

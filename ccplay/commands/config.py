@@ -1,0 +1,27 @@
+"""``ccplay config``: the preferences in force, as a file of preferences, and where that is."""
+
+from __future__ import annotations
+
+import argparse
+
+from ccplay.visible import printable, tell
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the words of this command."""
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run this command and return the exit code: 1 where the file has mistakes."""
+    del arguments
+    from ccplay.ui import preferences
+    from ccplay.ui.themes import load_looks
+
+    mine = preferences.load(load_looks())
+    where = preferences.path()
+    there = "" if where.exists() else " (not there yet: these are the defaults)"
+    print(f"# {printable(str(where))}{there}")
+    print(preferences.written(mine), end="")
+    tell(*(f"ccplay: {each}" for each in mine.mistakes))
+    return 1 if mine.mistakes else 0

@@ -1,0 +1,90 @@
+"""The keys of the app and of its main screen: what they do, and the names for remapping them."""
+
+from __future__ import annotations
+
+from textual.binding import Binding, BindingType
+
+_VALUES = "Variables of algorithms in place of RTT (V backwards)"
+_LOGARITHM = "Logarithmic value axes; linear again"
+_HOLD = "Hold the value axes, to compare; release"
+
+APP: list[BindingType] = [
+    Binding("ctrl+q", "quit", "Quit", id="quit", priority=True, tooltip="End the lab and leave"),
+    Binding(
+        "ctrl+z",
+        "suspend_process",
+        "Suspend",
+        id="suspend",
+        priority=True,
+        tooltip="To the shell; the lab keeps running, fg shows it again",
+    ),
+]
+"""Keys that work on every screen."""
+
+MAIN: list[BindingType] = [
+    # Priority: run at once, so that keys typed after one of these reach its dialog.
+    Binding("f", "dialog('FlowDialog')", "New flow", id="flow", priority=True),
+    Binding("w", "dialog('DownloadDialog')", "Download", id="download", priority=True),
+    Binding("p", "dialog('PingDialog')", "Ping", id="ping", priority=True),
+    Binding("u", "dialog('UdpDialog')", "UDP cross traffic", id="udp", priority=True),
+    Binding("n", "dialog('ShortFlowsDialog')", "Short flows", id="short-flows", priority=True),
+    Binding(
+        "c", "dialog('CongestionDialog')", "Congestion control", id="congestion", priority=True
+    ),
+    Binding("q", "dialog('QueueDialog')", "Queue discipline", id="queue", priority=True),
+    Binding("l", "dialog('LinkDialog')", "Link", id="link", priority=True),
+    Binding("k", "capture", "Capture packets, or stop", id="capture", priority=True),
+    Binding("h", "trace", "Trace every ACK, or stop", id="trace"),
+    Binding("m", "mark", "Set or change a mark", id="mark", priority=True),
+    Binding("enter", "put_mark", "Put the mark here", id="put-mark"),
+    Binding("escape", "leave_mark", "Leave the mark where it was", id="leave-mark"),
+    Binding("escape", "show_all", "Show all flows again", id="show-all"),
+    Binding("g", "ghost", "Ghost", id="ghost", priority=True, tooltip="Earlier run as a ghost"),
+    Binding("x", "stop", "Stop the selected traffic", id="stop"),
+    Binding("z", "undo", "Undo your last change", id="undo"),
+    Binding("Z", "redo", "Redo what you undid", id="redo"),
+    Binding("space", "freeze", "Freeze, pause, continue", id="freeze"),
+    Binding("left", "scrub(-1)", "Back in time", id="back"),
+    Binding("right", "scrub(1)", "Forward in time", id="forward"),
+    Binding("shift+left", "scrub_far(-1)", "Far back in time", id="far-back"),
+    Binding("shift+right", "scrub_far(1)", "Far forward in time", id="far-forward"),
+    Binding("home", "seek_start", "To the start", id="start"),
+    Binding("end", "seek_end", "To the end, live again", id="end"),
+    Binding("plus,equals_sign", "zoom(1)", "Shorter time axis", id="zoom-in"),
+    Binding("minus", "zoom(-1)", "Longer time axis", id="zoom-out"),
+    Binding("left_square_bracket,less_than_sign", "speed(-1)", "Slower replay", id="slower"),
+    Binding("right_square_bracket,greater_than_sign", "speed(1)", "Faster replay", id="faster"),
+    Binding("down,tab", "select_flow(1)", "Next in the table", id="next-flow"),
+    Binding("up,shift+tab", "select_flow(-1)", "Previous in the table", id="previous-flow"),
+    Binding("o", "alone", "The selected flow alone", id="alone"),
+    Binding("G", "groups", "Group by algorithm", id="groups"),
+    Binding("T", "stack", "Stack rates, classes of a queue", id="stack"),
+    Binding("d", "sort", "Sort by the next column", id="sort"),
+    Binding("D", "reverse", "Reverse the order", id="reverse"),
+    Binding("slash", "filter", "Filter flows", id="filter", priority=True),
+    Binding("b", "other_queue", "Next observed queue", id="way-back"),
+    Binding("v", "variable(1)", "Variables of algorithms", id="variable", tooltip=_VALUES),
+    Binding("V", "variable(-1)", id="variable-before"),
+    Binding("L", "logarithm", "Logarithmic value axes", id="logarithm", tooltip=_LOGARITHM),
+    Binding("H", "hold", "Hold the value axes", id="hold", tooltip=_HOLD),
+    *(
+        Binding(
+            str(place + 1),
+            f"enlarge({place})",
+            f"Plot {place + 1} alone",
+            id=f"plot-{place + 1}",
+            tooltip="The plot in this place alone; all again",
+        )
+        for place in range(9)
+    ),
+    Binding("t", "next_look", "Next theme", id="theme"),
+    Binding("B", "stroke", "Bold lines on and off", id="stroke"),
+    Binding("a", "ascii", "ASCII on and off", id="ascii"),
+    Binding("r", "receiver", "Receiver's table or events", id="receiver"),
+    Binding("e", "events", "Events in full", id="events", tooltip="Events and messages in full"),
+    Binding("y", "theory", "Theory: W(t) and Reno's line", id="theory"),
+    Binding("s", "picture", "Save a picture (SVG, PNG)", id="picture"),
+    Binding("S", "save_scenario", "Save as scenario", id="scenario", priority=True),
+    Binding("question_mark", "help", "Help", id="help"),
+]
+"""Keys of the main screen."""

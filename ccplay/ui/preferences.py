@@ -1,0 +1,185 @@
+"""What a person prefers to see: a TOML file in their configuration folder."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from ccplay.errors import CcplayError
+from ccplay.files.caller import as_caller, config_folder
+from ccplay.files.reading import open_regular
+from ccplay.files.writing import is_safe, make_directory, write
+from ccplay.model.quoting import did_you_mean, quote
+from ccplay.scenario.file.lines import locate, nearest
+from ccplay.ui import themes
+from ccplay.ui.keymap import REMAPPABLE, Keymap, remapped, spelled
+from ccplay.ui.plots.table import DEFAULT as PLOTS_SHOWN
+from ccplay.ui.plots.table import PANES
+
+NONE = "none"
+"""As ``large``: all plots side by side."""
+
+GlyphsName: TypeAlias = Literal["unicode", "ascii"]
+
+_LARGEST = 1 << 16
+"""Bytes of a file of preferences that are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preferences:
+    """What is preferred; all that a file leaves out has its default."""
+
+    theme: str = themes.DEFAULT
+    glyphs: GlyphsName = "unicode"
+    stroke: themes.StrokeName | None = None
+    """How thick lines are; None is as the theme has it."""
+    plots: tuple[str, ...] = PLOTS_SHOWN
+    """From left to right; what has no room at the right is not shown."""
+    large: str = NONE
+    """The plot that has the whole band to itself, or ``NONE``."""
+    keys: Mapping[str, str] = field(default_factory=dict)
+    """Keys that differ from ccplay's own, by the id of what they do."""
+    mistakes: tuple[str, ...] = ()
+    """What is wrong with the file, a line each; the rest of it holds."""
+
+
+def path() -> Path:
+    """Return the file of preferences, whether there is one or not."""
+    return config_folder() / "config.toml"
+
+
+def load(looks: Collection[str]) -> Preferences:
+    """Read the user's preferences; ``looks`` are the themes that there are."""
+    where = path()
+    try:
+        text = _text(where)
+    except FileNotFoundError:
+        return Preferences()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        return Preferences(mistakes=(f"{where}: can't be read: {reason}; it is left out",))
+    return parse(text, str(where), looks)
+
+
+def parse(text: str, file: str, looks: Collection[str]) -> Preferences:
+    """Read preferences from a TOML text; ``file`` names it in mistakes."""
+    try:
+        content = tomllib.loads(text)
+    except ValueError as error:
+        return Preferences(mistakes=(f"{file}: {error}; it is left out",))
+    lines = locate(text)
+    found: dict[str, Any] = {}
+    mistakes: list[tuple[int, str]] = []
+
+    def wrong(place: tuple[str, ...], said: str) -> None:
+        line = nearest(lines, place)
+        mistakes.append((line, f"{file}, line {line}: {'.'.join(place)}: {said}"))
+
+    for name, value in content.items():
+        try:
+            if name == "keys":
+                found["keys"], others = _keys(value)
+                for key, said in others.items():
+                    wrong((name, key), said)
+            else:
+                found[name] = _setting(name, value, looks)
+        except ValueError as error:
+            wrong((name,), str(error))
+    return Preferences(**found, mistakes=tuple(said for _, said in sorted(mistakes)))
+
+
+def keep(changed: Mapping[str, object]) -> None:
+    """Write what a person chose into their file; the rest of it stays as it is, comments too.
+
+    Raises ``CcplayError`` where that can't be done.
+    """
+    if not changed:
+        return
+    # Only who has chosen something waits for it.
+    import tomlkit  # noqa: PLC0415
+    from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415
+
+    where = path()
+    try:
+        with as_caller():
+            try:
+                document = tomlkit.parse(_read(where))
+            except FileNotFoundError:
+                document = tomlkit.document()
+            for name, value in changed.items():
+                document[name] = list(value) if isinstance(value, tuple) else value
+            make_directory(where.parent)
+            write(where.resolve(), tomlkit.dumps(document), replace=True)
+    except (OSError, UnicodeDecodeError, TOMLKitError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise CcplayError(f"can't keep your choices in {where}: {reason}") from None
+
+
+def _text(where: Path) -> str:
+    with as_caller():
+        return _read(where)
+
+
+def _read(where: Path) -> str:
+    with open_regular(where) as file:
+        if not is_safe(os.fstat(file.fileno())):
+            raise PermissionError(1, "other users can write it: chmod go-w, or chown")
+        return file.read(_LARGEST).decode()
+
+
+def _setting(name: str, value: object, looks: Collection[str]) -> object:
+    if name not in _SETTINGS:
+        raise ValueError(f"unknown{did_you_mean(name, [*_SETTINGS, 'keys'])}")
+    return _SETTINGS[name](value, looks)
+
+
+def _choice(value: object, allowed: Collection[str]) -> str:
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError(f"{quote(value)} is none of {', '.join(allowed)}")
+    return value
+
+
+def _plots(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not value:
+        raise ValueError('plots are a list such as ["cwnd", "rtt"]')
+    return tuple(dict.fromkeys(_choice(each, PANES) for each in value))
+
+
+def _keys(value: object) -> tuple[dict[str, str], dict[str, str]]:
+    if not isinstance(value, dict):
+        raise ValueError('keys are a table: [keys], and below it flow = "f"')  # noqa: TRY004
+    return remapped(value)
+
+
+_SETTINGS: dict[str, Callable[[object, Collection[str]], object]] = {
+    "theme": _choice,
+    "glyphs": lambda value, _: _choice(value, ("unicode", "ascii")),
+    "stroke": lambda value, _: _choice(value, ("normal", "bold")),
+    "plots": lambda value, _: _plots(value),
+    "large": lambda value, _: _choice(value, (NONE, *PANES)),
+}
+"""By their names in the file: what reads a value, given the themes that there are."""
+
+
+def written(preferences: Preferences) -> str:
+    """Return preferences as a file has them, with every key."""
+    keymap = Keymap(preferences.keys)
+    lines = [
+        f"theme = {quote(preferences.theme)}",
+        f"glyphs = {quote(preferences.glyphs)}",
+        f"stroke = {quote(preferences.stroke)}" if preferences.stroke else '# stroke = "bold"',
+        f"plots = [{', '.join(map(quote, preferences.plots))}]",
+        f"large = {quote(preferences.large)}",
+        "",
+        "[keys]",
+    ]
+    width = max(map(len, REMAPPABLE))
+    for name, binding in REMAPPABLE.items():
+        about = binding.tooltip or binding.description
+        keys = quote(",".join(map(spelled, keymap.keys(name))))
+        lines.append(f"{name:<{width}} = {keys:<15}{f' # {about}' if about else ''}".rstrip())
+    return "\n".join(lines) + "\n"

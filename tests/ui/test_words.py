@@ -1,0 +1,148 @@
+"""Words: captions that are read, texts that end in an ellipsis, toasts that cover nothing new."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from textual.widgets._toast import Toast
+
+from ccplay.model.commands import Mark
+from ccplay.model.events import AnyEvent, Applied, Ready
+from ccplay.session.session import Session
+from ccplay.ui.app import CcplayApp
+from ccplay.ui.cells.sheet import spread, whole_items
+from ccplay.ui.events_screen import EventsScreen
+from ccplay.ui.panels import banner, header
+from tests.ui.synthetic import SyntheticSource, stream
+from tests.ui.test_main import live, playing, until
+from tests.ui.view import text_of
+
+LONG = "the queue is short now: less delay, and more packets are lost at the bottleneck, " * 2
+
+
+def marked(at: float, text: str) -> Iterator[AnyEvent]:
+    """A session with a mark."""
+    for event in stream(seconds=20):
+        yield event
+        if isinstance(event, Ready):
+            command = Mark(text=text, at=at, name="m1")
+            yield Applied(t=event.t, command=command)
+
+
+def caption(app: CcplayApp, t: float) -> str:
+    """What the banner shows of a moment."""
+    app.main.playhead.jump(t, app.session.state.now)
+    said = banner.rows(app.main.view, 60, 40)
+    return " ".join("".join(text for text, _ in row).strip() for row in said).strip()
+
+
+async def test_a_mark_is_a_caption_while_it_is_read() -> None:
+    async with playing(live(marked(5.0, "a short queue"))) as (app, _):
+        assert caption(app, 4.9) == ""
+        assert caption(app, 5.0) == "a short queue"
+        assert caption(app, 10.9) == "a short queue"
+        assert caption(app, 11.1) == ""
+
+
+async def test_a_long_caption_stays_longer_and_is_whole() -> None:
+    async with playing(live(marked(5.0, LONG))) as (app, _):
+        assert caption(app, 5 + 0.06 * len(LONG) - 0.2) == LONG.strip()
+        assert caption(app, 5 + 0.06 * len(LONG) + 0.2) == ""
+
+
+async def test_a_fast_replay_leaves_the_time_to_read() -> None:
+    source = SyntheticSource(marked(2.0, "a short queue"))
+    async with playing(source, speed=2.0) as (app, _):
+        app.main.playhead.running = True
+        app.main.playhead.t = 13.5
+        assert banner.captioned(app.main.view) is not None
+        app.main.playhead.running = False
+        assert banner.captioned(app.main.view) is None
+
+
+async def test_a_caption_takes_lines_of_its_own() -> None:
+    async with playing(live(marked(5.0, LONG)), (80, 24)) as (app, pilot):
+        app.main.playhead.jump(6.0, app.session.state.now)
+        app.main.redraw()
+        await until(pilot, lambda: LONG[:60] in text_of(app, "banner"))
+        assert app.main.query_one("#banner").size.height == 3
+        assert " ".join(text_of(app, "banner").split()) == LONG.strip()
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 55)])
+async def test_toasts_cover_nothing_that_is_new(size: tuple[int, int]) -> None:
+    """Neither the header nor a plot, however many and long they are."""
+    source = live()
+    app = CcplayApp(Session(source, title="test"))
+    async with app.run_test(size=size, notifications=True) as pilot:
+        await until(pilot, lambda: source.drained)
+        app.main.draw()
+        for number in range(4):
+            app.notify(f"{number} {LONG}", markup=False)
+        await until(pilot, lambda: len(app.main.query(Toast)) == 4)
+        await pilot.pause()
+        rack = app.main.query_one("ToastRack")
+        for part in ("header", "network", "flows", "plots", "footer"):
+            assert not rack.region.overlaps(app.main.query_one(f"#{part}").region), part
+        if size[0] >= 112:
+            toasts = [each.region for each in app.main.query(Toast)]
+            events = app.main.query_one("#events").region
+            assert not any(each.overlaps(events) for each in toasts)
+
+
+async def test_e_shows_events_and_toasts_in_full() -> None:
+    async with playing(live(marked(1.0, LONG)), (80, 24)) as (app, pilot):
+        app.notify(f"saved {LONG}", markup=False)
+        await pilot.press("e")
+        screen = app.screen
+        assert isinstance(screen, EventsScreen)
+        texts = [each.text for each in screen._shown]
+        assert LONG in texts
+        assert f"saved {LONG}" in texts
+        await pilot.press("e")
+        assert app.screen is app.main
+
+
+async def test_full_events_show_what_comes_while_they_are_open() -> None:
+    async with playing(live()) as (app, pilot):
+        await pilot.press("e")
+        screen = app.screen
+        assert isinstance(screen, EventsScreen)
+        app.notify("one more", markup=False)
+        await until(pilot, lambda: "one more" in [each.text for each in screen._shown])
+        await pilot.press("escape")
+        assert app.screen is app.main
+
+
+async def test_at_120_columns_words_are_written_out() -> None:
+    async with playing(live()) as (app, _):
+        assert "congestion window (cwnd)" in text_of(app, "cwnd")
+        for state in ("Open", "Disorder", "CWR", "Recovery", "Loss"):
+            assert state in text_of(app, "ribbon")
+        assert "seg" in text_of(app, "cwnd").splitlines()[-1]
+
+
+async def test_the_header_drops_whole_items() -> None:
+    """No number loses its last digits or its unit."""
+    async with playing(live()) as (app, _):
+        seen = set()
+        for width in range(80, 140):
+            [row] = header.rows(app.main.view, width)
+            text = "".join(run for run, _ in row)
+            assert len(text) == width
+            for item in ("10 Mbit/s", "pfifo 100 pkt"):
+                assert (item.split()[0] in text) == (item in text)
+                seen.add(item in text)
+        assert seen == {True, False}
+
+
+def test_items_are_dropped_whole() -> None:
+    assert whole_items(["10 Mbit/s", "20 ms"], ", ", 16) == "10 Mbit/s, 20 ms"
+    assert whole_items(["10 Mbit/s", "20 ms"], ", ", 15) == "10 Mbit/s"
+    assert whole_items(["10 Mbit/s"], ", ", 5) == ""
+
+
+def test_what_is_cut_ends_in_an_ellipsis() -> None:
+    row = spread([("a long title", "")], [("87", "")], 12)
+    assert "".join(text for text, _ in row) == "a long t… 87"

@@ -1,0 +1,35 @@
+"""Kinds of lines: each repeats itself in its own way, along the time axis and up a steep piece."""
+
+import pytest
+
+from ccplay.ui.plots.brush import of_kind
+from ccplay.ui.plots.dots import Column
+from ccplay.ui.plots.traces import LINE_KINDS
+
+
+@pytest.mark.parametrize("finely", [1, 8])
+def test_kinds_differ_to_the_right_and_upwards(finely: int) -> None:
+    flat = {
+        tuple(bool(of_kind(kind, range(3, 4), at, finely)) for at in range(60))
+        for kind in LINE_KINDS
+    }
+    steep = {tuple(of_kind(kind, range(60), 7, finely)) for kind in LINE_KINDS}
+    assert len(flat) == len(steep) == len(LINE_KINDS) == 4
+
+
+def test_only_a_solid_line_has_no_gaps() -> None:
+    for kind in LINE_KINDS:
+        whole = all(of_kind(kind, range(3, 4), at, 8) for at in range(60))
+        assert whole == (kind == "solid")
+
+
+def test_a_bold_column_fills_quarters_where_thick_dots_are() -> None:
+    """A thin dot, such as the shade of an area, stays a dot."""
+    column = Column(3, bold=True)
+    column.dot(0, 0x01, "", thick=True)
+    column.dot(1, 0x01, "")
+    for bit in (0x04, 0x80):
+        column.dot(2, bit, "", thick=True)
+    cells = [(" ", "")] * 3
+    column.cover(cells)
+    assert "".join(char for char, _ in cells) == "▘\u2801▄"
