@@ -16,12 +16,14 @@ from textual.screen import Screen
 
 import ccplay.ui
 from ccplay.session.session import Session
+from ccplay.stream.sources import ReplaySource
 from ccplay.ui.app import CcplayApp
 from ccplay.ui.cells.compositor import CellsUpdate
 from ccplay.ui.cells.diff_writer import ThriftyUpdate
 from ccplay.ui.cells.sheet import Sheet
 from tests.ui.synthetic import SyntheticSource, stream
 from tests.ui.test_main import until
+from tests.ui.test_snapshots import RECORDING
 from tests.unit.test_thrift import screen_of
 
 CONSOLE = Console(color_system="truecolor", force_terminal=True)
@@ -105,6 +107,21 @@ async def test_another_layout_is_noticed() -> None:
         await settled(app, pilot)
         app.shown = app.drawn_anew()
         await presses(app, pilot, "left", "left", "right")
+
+
+async def test_a_caption_that_comes_again_moves_what_is_below() -> None:
+    app = Recorded(Session(ReplaySource(RECORDING), title="test"))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: app.session.done)
+        await presses(app, pilot, "space")
+        heights = []
+        for t in (3.0, 7.8, 9.0, 15.5, 3.0):
+            app.main.playhead.jump(t, app.session.state.now)
+            app.main.redraw()
+            await settled(app, pilot)
+            assert seen(app.shown) == seen(app.drawn_anew()), t
+            heights.append(app.main.query_one("#banner").region.height)
+        assert [bool(each) for each in heights] == [True, False, True, False, True]
 
 
 async def test_what_lies_over_the_sheets_stays() -> None:

@@ -14,7 +14,9 @@ class Painter(Screen[None]):
 
     def changed(self, sheet: Widget) -> None:
         """Remember a sheet that is to be written."""
-        self._dirty_widgets.add(sheet)
+        # For one that has no place yet, Textual would arrange all and not know what had moved.
+        if sheet in self._compositor.visible_widgets:
+            self._dirty_widgets.add(sheet)
 
     def paint(self) -> None:
         """Write what changed; where the layout did too, all is written anew in a moment."""
