@@ -26,6 +26,17 @@ def app_on(source: Source, **options: Any) -> CcplayApp:
     return CcplayApp(Session(source, title="playground"), **options)
 
 
+async def _settled(app: CcplayApp, pilot: Pilot[int]) -> None:
+    """Wait until every part has its place and its size."""
+    async with asyncio.timeout(60):
+        await pilot.pause()
+        while any(
+            each._layout_required or (each.width, each.height) != each.size
+            for each in app.main.query(Sheet)
+        ):
+            await pilot.pause(0.01)
+
+
 def at(app: CcplayApp, t: float) -> Callable[[Pilot[int]], Awaitable[None]]:
     """Return what brings the playhead to ``t`` once the recording is in."""
 
@@ -36,17 +47,18 @@ def at(app: CcplayApp, t: float) -> Callable[[Pilot[int]], Awaitable[None]]:
         # With the network known the parts get their heights; all must have been drawn in them.
         app.main.draw()
         await pilot.pause(0.3)
-        async with asyncio.timeout(60):
-            while any((each.width, each.height) != each.size for each in app.main.query(Sheet)):
-                await pilot.pause(0.01)
+        await _settled(app, pilot)
         head = app.main.playhead
         head.jump(t, app.session.state.now)
         head.left, head.seen = head._page(t), t
+        # A caption takes lines from the others.
+        app.main.redraw()
+        await _settled(app, pilot)
         for plot in app.main.query(Canvas):
             # The axes remember what was shown before, which depends on the clock.
             plot.blank(plot.width, plot.height)
         app.main.redraw()
-        await pilot.pause()
+        await _settled(app, pilot)
 
     return seek
 

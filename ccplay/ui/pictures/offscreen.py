@@ -14,6 +14,7 @@ from rich.console import Console, RenderableType
 from textual._compositor import ChopsUpdate, CompositorUpdate
 from textual.pilot import Pilot
 from textual.screen import Screen
+from textual.widget import Widget
 
 from ccplay.errors import RecordingError, UsageError
 from ccplay.session.recorded import read_recording
@@ -153,11 +154,18 @@ class Offscreen:
         screen = self._app.screen
         while True:
             await self._pilot.pause(0)
-            if not (screen._dirty_widgets or any(each._repaint_required for each in self._parts())):
+            if not (screen._dirty_widgets or any(map(_is_unsettled, self._parts()))):
                 return
 
     def _parts(self) -> Iterator[Any]:
         yield from self._app.screen.walk_children(with_self=True)
+
+
+def _is_unsettled(part: Widget) -> bool:
+    """Whether a part waits for its place, which a caption may change, or to be drawn."""
+    if part._layout_required or part._repaint_required:
+        return True
+    return isinstance(part, Sheet) and (part.width, part.height) != part.size
 
 
 @asynccontextmanager
