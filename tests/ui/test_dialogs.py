@@ -361,7 +361,7 @@ async def test_a_link_that_was_never_set_says_in_words_that_it_does_nothing() ->
         await pilot.press("up", "right", "right")
         await pilot.pause()
         said = [field.input.value for field in app.screen.query(Field)]
-        assert said == ["unlimited", "none", "none", "none", "none"]
+        assert said == ["unlimited", "none", "none", "none", "none", "no"]
 
 
 @pytest.mark.parametrize("dialog", DIALOGS)

@@ -184,9 +184,9 @@ def test_files_are_written_without_a_terminal_and_named_on_stdout(
     ("words", "said"),
     [
         ("--picture 999", "nothing is recorded at 999 s: the recording ends at 00:36"),
-        ("--picture 5 --out there.svg", "there.svg exists already: name another file"),
+        ("--picture 5 --out there.svg", "there.svg already exists: choose another name"),
         ("--picture 5 --out no/a.svg", "can't write no/a.svg: No such file or directory"),
-        ("--cast there.svg", "there.svg exists already: name another file"),
+        ("--cast there.svg", "there.svg already exists: choose another name"),
         ("--cast a.cast --to 999", "nothing is recorded at 999 s"),
         ("--cast a.cast --at 9 --to 8", "nothing lies between 9 s and 8 s: --to must be later"),
         ("--out a.svg", "--out names a picture: name its moment too"),
