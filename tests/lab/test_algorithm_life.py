@@ -206,7 +206,7 @@ async def test_one_that_was_refused_is_looked_at_again_when_it_is_saved(tmp_path
         lab.send(StartFlow(flow="1", cc=called(path)))
         await lab.until(lambda state: "1" in state.flows and state.flows["1"].acked)
         path.write_text(source)
-        await lab.until(lambda state: said(state, "is the same as before"))
+        await lab.until(lambda state: said(state, "without a change to the program"))
     finally:
         await lab.close()
 
@@ -256,7 +256,7 @@ def test_a_rootless_lab_says_why_it_has_none() -> None:
 
 
 def test_names_that_linux_has_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="Linux has a congestion control 'vegas'"):
+    with pytest.raises(UsageError, match="Linux already has a congestion control 'vegas'"):
         custom_algorithms([tmp_path / "vegas.bpf.c"])
 
 

@@ -192,7 +192,7 @@ async def test_what_can_not_be_captured_is_refused_with_the_reason(tmp_path: Pat
             (StartCapture(link="x-y"), "no link 'x-y'; links: bottleneck, h1-r, r-h2"),
             (StartCapture(max_bytes=1), "capture: size: must be from 10 kB to 1 GB"),
             (StartCapture(snaplen=1), "capture: snaplen: must be from 64 B to 65535 B"),
-            (StopCapture(capture="c7"), "no capture 'c7' runs; running: none"),
+            (StopCapture(capture="c7"), "no capture 'c7' is running; running: none"),
         ):
             lab.send(command)
             await lab.until(lambda state, text=text: any(text in e.text for e in state.log))  # type: ignore[misc]

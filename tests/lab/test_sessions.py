@@ -87,7 +87,7 @@ def test_what_was_done_and_undone_is_in_the_last_session(user: User) -> None:
     with on_terminal(user.argv, environment=user.environment) as shown:
         steps(shown, 0, 1)
         shown.type(b"\x10")
-        shown.read_until_shown("what shall happen")
+        shown.read_until_shown("type a command")
         shown.type(b"queue pfifo 33")
         shown.read_until_shown("queue: pfifo 33")
         shown.type(b"\r")

@@ -254,7 +254,7 @@ async def test_a_command_that_does_not_fit_is_refused_with_what_there_is() -> No
             "no host 'r1'",
             "congestion control 'cubik' is not in this kernel (has: ",
             "bytes: must be from 1 B",
-            "neither spaces nor '/'",
+            "a name can't contain spaces or '/'",
         ):
             assert says(lab.state, text), text
 

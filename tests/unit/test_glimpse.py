@@ -101,8 +101,8 @@ async def test_a_session_shows_the_glimpse_until_it_has_read_as_much(path: Path)
     shown: list[tuple[float, float]] = []
     take = session._take
 
-    def watched(event: AnyEvent) -> None:
-        take(event)
+    def watched(event: AnyEvent, **how: bool) -> None:
+        take(event, **how)
         shown.append((session.known_from, session.state.now))
 
     session._take = watched  # type: ignore[assignment, method-assign]

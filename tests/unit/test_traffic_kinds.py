@@ -11,6 +11,7 @@ from ccplay.model.traffic import TRAFFIC
 from ccplay.report.data.naming import words
 from ccplay.report.data.result_tables import result_tables
 from ccplay.report.page.run_tables import grids
+from ccplay.state.flow_result import Route
 from ccplay.state.kinds import KEPT, TrafficResults
 from ccplay.state.lab_state import LabState
 from ccplay.state.short_flows import SizeClass
@@ -39,7 +40,12 @@ def runs() -> list[CaseResult]:
         dropped=5,
         lost=None,
     )
-    return [msgspec.structs.replace(found[0], interfaces=[counted]), *found[1:]]
+    route = Route(1.0, "1", ["h1", "leaf1", "spine1", "leaf2", "h2"])
+    routed = msgspec.structs.replace(found[0].flows[0], routes=[route])
+    first = msgspec.structs.replace(
+        found[0], interfaces=[counted], flows=[routed, *found[0].flows[1:]]
+    )
+    return [first, *found[1:]]
 
 
 def test_each_kind_is_kept_and_has_its_list_in_a_result() -> None:
