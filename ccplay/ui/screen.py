@@ -39,7 +39,6 @@ from ccplay.ui.actions.look import LookActions
 from ccplay.ui.actions.playback import PlaybackActions
 from ccplay.ui.actions.saving import SavingActions
 from ccplay.ui.actions.undoing import UndoActions
-from ccplay.ui.cells.compositor import SheetCompositor
 from ccplay.ui.cells.painter import Painter
 from ccplay.ui.cells.sheet import Row, Sheet
 from ccplay.ui.marks import Marks
@@ -87,7 +86,6 @@ class MainScreen(
         plots: Band | None = None,
     ) -> None:
         super().__init__()
-        self._compositor = SheetCompositor()
         self.session = session
         self.lab_words = lab_words
         self.ghosts = Ghosts(session.state)
@@ -158,6 +156,7 @@ class MainScreen(
 
     def on_sheet_emptied(self) -> None:
         """Redraw a part whose size has changed."""
+        self.emptied = False
         self.redraw()
 
     # --- drawing ----------------------------------------------------------------------------
