@@ -24,6 +24,10 @@ from ccplay.stream.sources import Source
 from ccplay.stream.wire import UnknownEvent
 
 
+_TURNS = 4
+"""Turns of the event loop from when a pipe may be read until its events are in the state."""
+
+
 class Timed(Protocol):
     """Commands that wait for their moment; ``script.Script`` is one."""
 
@@ -42,8 +46,13 @@ class Session:
         sinks: Sequence[Sink] = (),
         script: Timed | None = None,
         glimpse: Callable[[], LabState | None] | None = None,
+        idle: Callable[[LabState], bool] | None = None,
     ) -> None:
-        """Hold ``source``; ``glimpse`` returns a state to show until that much is read."""
+        """Hold ``source``; ``glimpse`` returns a state to show until that much is read.
+
+        ``idle`` returns whether what arrives may wait for the screen's next frame; without it
+        nothing waits.
+        """
         self.state = LabState()
         """The state of everything read, or a glimpse until more has been read."""
         self.title = title
@@ -55,6 +64,7 @@ class Session:
         """The moment before which a glimpse has no samples."""
         self._whole = self.state
         self._glimpse = glimpse
+        self._idle = idle
         self._source = source
         self._sinks = list(sinks)
         archives = (sink for sink in self._sinks if isinstance(sink, SessionRecorder))
@@ -105,6 +115,15 @@ class Session:
             self._show_whole()
             self.done = True
             await self.close()
+
+    async def read_on(self) -> None:
+        """Process what has arrived until now: a frame is about to be drawn."""
+        if self._idle is None or not self.live:
+            return
+        waits = self._whole.ready_at is not None and not self.unanswered
+        self._source.read_on(then_wait=waits and self._idle(self._whole))
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
 
     def send(self, command: AnyCommand) -> None:
         """Send a command to the lab; the outcome arrives as ``Applied`` or ``Failed``.

@@ -7,9 +7,16 @@ import contextlib
 import time
 from asyncio.subprocess import Process, SubprocessStreamProtocol
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterator,
+    Sequence,
+)
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, cast
 
 from ccplay.errors import ROOT_REMEDY, LabError, RecordingError, WireError
 from ccplay.files.reading import open_regular
@@ -28,6 +35,10 @@ _REFUSED = "unshare: unshare failed"
 _CHUNK = 1 << 16
 _LONGEST_WORDS = 2_000
 """Bytes kept of a line of text."""
+_MOST_WAITING = 1 << 14
+"""Bytes of one reading up to which the next may wait: a pipe holds four times as many."""
+_LONGEST_WAIT_S = 0.25
+"""Seconds after which the lab is read on without being asked to."""
 _TURN_S = 0.01
 """Seconds that a replay is read before other tasks run."""
 
@@ -54,6 +65,9 @@ class Source(Protocol):
     def send(self, command: Order) -> None:
         """Pass a command on, without waiting; its outcome comes as an event."""
 
+    def read_on(self, *, then_wait: bool) -> None:
+        """Read what has arrived; with ``then_wait`` what follows may wait for the next call."""
+
     async def close(self) -> None:
         """End the source in an orderly way."""
 
@@ -79,6 +93,8 @@ class LabSource:
         self._transport: asyncio.SubprocessTransport | None = None
         self._last_words: deque[str] = deque(maxlen=12)
         self._closing = False
+        self._waits = False
+        self._frame: asyncio.Future[None] | None = None
         self._ending: asyncio.Task[None] | None = None
 
     @property
@@ -125,7 +141,8 @@ class LabSource:
 
     async def _heard(self, process: Process) -> AsyncGenerator[bytes | Building]:
         """Yield the lines of stdout; before the first, each second, the progress of booting."""
-        lines, begun = _lines(process.stdout, wire.LONGEST_LINE), time.monotonic()
+        lines = _lines(process.stdout, wire.LONGEST_LINE, turn=self._turn)
+        begun = time.monotonic()
         first = asyncio.ensure_future(anext(lines, None))
         try:
             while self._boots and not (await asyncio.wait({first}, timeout=_BEAT_S))[0]:
@@ -166,8 +183,36 @@ class LabSource:
         with contextlib.suppress(ConnectionError):
             self._process.stdin.write(wire.encode(command))
 
+    def read_on(self, *, then_wait: bool) -> None:
+        """Read what has arrived, and with ``then_wait`` nothing more for up to a quarter second.
+
+        To wake up for each sweep costs more than to read it. Much output does not wait.
+        """
+        self._waits = then_wait
+        self._release()
+
+    def _release(self) -> None:
+        if self._frame is not None and not self._frame.done():
+            self._frame.set_result(None)
+
+    async def _turn(self, read: int) -> None:
+        """Wait until reading may go on, after so many bytes."""
+        if not self._waits or read > _MOST_WAITING or self._transport is None:
+            return
+        pipe = cast("asyncio.ReadTransport", self._transport.get_pipe_transport(1))
+        loop = asyncio.get_running_loop()
+        self._frame = loop.create_future()
+        timer = loop.call_later(_LONGEST_WAIT_S, self._release)
+        pipe.pause_reading()
+        try:
+            await self._frame
+        finally:
+            timer.cancel()
+            pipe.resume_reading()
+
     async def close(self) -> None:
         """End the lab in order, or by force if that takes too long."""
+        self.read_on(then_wait=False)
         self._closing = True
         if self._process is not None:
             # A caller that waits may be cancelled, but not the end itself.
@@ -222,11 +267,15 @@ def _text(line: bytes) -> str:
 
 
 async def _lines(
-    stream: asyncio.StreamReader | None, longest: int, *, last: bool = False
-) -> AsyncIterator[bytes]:
+    stream: asyncio.StreamReader | None,
+    longest: int,
+    *,
+    last: bool = False,
+    turn: Callable[[int], Awaitable[None]] | None = None,
+) -> AsyncGenerator[bytes]:
     """Yield lines, each cut to its ``longest`` bytes, and the ``last`` one without an end or not.
 
-    The other side may be an untrusted machine: an endless line takes no more memory.
+    After so many bytes were read, ``turn`` returns when there shall be more. The other side may be an untrusted machine: an endless line takes no more memory.
     """
     rest = bytearray()
     while stream is not None and (chunk := await stream.read(_CHUNK)):
@@ -235,6 +284,8 @@ async def _lines(
         for other in others:
             yield bytes(rest)
             rest = bytearray(other[:longest])
+        if turn is not None:
+            await turn(len(chunk))
     if last and rest:
         yield bytes(rest)
 
@@ -306,6 +357,9 @@ class ReplaySource:
 
     def send(self, command: Order) -> None:
         """Do nothing: a recording takes no commands."""
+
+    def read_on(self, *, then_wait: bool) -> None:
+        """Do nothing: a recording is read as fast as it can be."""
 
     async def close(self) -> None:
         """Nothing is held open."""

@@ -127,7 +127,7 @@ class MainScreen(
         self.playhead.scrub(0, self.playhead.t)
         self.playhead.running = True
         self._drawn_at = self.clock()
-        self.set_interval(1 / self._fps, self.draw)
+        self.set_interval(1 / self._fps, self._tick)
         if self._first_ghost is not None:
             self.lay(self._first_ghost)
 
@@ -160,6 +160,10 @@ class MainScreen(
         self.redraw()
 
     # --- drawing ----------------------------------------------------------------------------
+
+    async def _tick(self) -> None:
+        await self.session.read_on()
+        self.draw()
 
     def draw(self) -> None:
         """Advance the playhead and draw the changes."""

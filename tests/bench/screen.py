@@ -27,8 +27,10 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
+from ccplay.model.commands import Build
 from ccplay.stream import wire
-from tests.ui.synthetic import SyntheticSource, stream
+from ccplay.stream.sources import LabSource, Source
+from tests.ui.synthetic import stream
 
 SIZE = (120, 40)
 FLOWS = 8
@@ -193,13 +195,19 @@ def run(console: Console) -> None:
 def play(ghost: Path | None = None) -> None:
     """Run the real screen on a made-up live session."""
     from ccplay.session.session import Session
+    from ccplay.session.timeline import Script
     from ccplay.ui.app import CcplayApp
 
     # As the program does until its first paint.
     gc.disable()
-    events = stream(flows=FLOWS, pairs=FLOWS, seconds=120.0)
-    session = Session(SyntheticSource(events, live=True, paced=True), title="bench")
+    session = Session(_source(), title="bench", idle=Script([]).idle)
     CcplayApp(session, ghost=ghost).run()
+
+
+def _source() -> Source:
+    """Return a lab that is made up, behind a pipe as any."""
+    player = [sys.executable, "-m", "tests.bench._player", str(FLOWS), "120"]
+    return LabSource(player, Build())
 
 
 def haunted() -> None:
@@ -218,7 +226,7 @@ def sparkline() -> None:
 
     from ccplay.session.session import Session
 
-    session = Session(SyntheticSource(stream(flows=FLOWS, pairs=FLOWS), live=True, paced=True))
+    session = Session(_source())
 
     class Peer(App[None]):
         CSS = "Sparkline { height: 1fr; }"
