@@ -24,7 +24,7 @@ from ccplay.stream.sources import Source
 from ccplay.stream.wire import UnknownEvent
 
 
-_TURNS = 4
+_TURNS = 5
 """Turns of the event loop from when a pipe may be read until its events are in the state."""
 
 
