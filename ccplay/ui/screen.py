@@ -183,12 +183,20 @@ class MainScreen(
             self._show("header", lambda width, _: header.rows(self.view, width))
             self.paint()
             return
-        if self._choose() or now - self._numbers_at >= 1 / _NUMBERS_HZ - 0.5 / self._fps:
+        numbers = self._choose() or now - self._numbers_at >= 1 / _NUMBERS_HZ - 0.5 / self._fps
+        if numbers:
             self._numbers_at = now
             self._draw_numbers(self.view)
-        self._draw_plots(self.view)
+        if numbers or self._dot_s() < 1 / _NUMBERS_HZ:
+            self._draw_plots(self.view)
         self.paint()
         self._tell()
+
+    def _dot_s(self) -> float:
+        """Return the seconds on the clock that a dot of the plots stands for."""
+        head = self.playhead
+        passes = head.speed if head.recorded else 1.0
+        return head.width / self.plots.columns / 2 / passes
 
     def _has_other_height(self) -> bool:
         """Say whether the table needs another height; one that lost few lines keeps its rows."""
