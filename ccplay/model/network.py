@@ -188,8 +188,6 @@ class Network(Value, frozen=True, dict=True):
         Hosts do not forward, so paths lead through routers only. There is none where no path
         exists.
         """
-        if (known := self._paths.get((src, dst))) is not None:
-            return list(known)
         found: list[list[Link]] = []
         growing: list[list[Link]] = [[link] for link in self.next_hops(src, dst)]
         while growing and len(found) < MOST_PATHS:
@@ -198,8 +196,7 @@ class Network(Value, frozen=True, dict=True):
                 found.append(path)
             else:
                 growing += [[*path, link] for link in self.next_hops(path[-1].dst, dst)]
-        self._paths[src, dst] = found
-        return list(found)
+        return found
 
     def path(self, src: str, dst: str) -> list[Link]:
         """Return the first of the shortest paths; empty where there is none."""
@@ -232,11 +229,6 @@ class Network(Value, frozen=True, dict=True):
         ends = {(link.src, link.dst): link.name for link in self.links}
         # A stranger's recording may lack the way back.
         return {link.name: ends.get((link.dst, link.src), link.name) for link in self.links}
-
-    @cached_property
-    def _paths(self) -> dict[tuple[str, str], list[list[Link]]]:
-        """What was found so far, by both ends."""
-        return {}
 
     @cached_property
     def _leaving(self) -> dict[str, list[Link]]:

@@ -23,7 +23,6 @@ from ccplay.stream.sinks import Sink
 from ccplay.stream.sources import Source
 from ccplay.stream.wire import UnknownEvent
 
-
 _TURNS = 5
 """Turns of the event loop from when a pipe may be read until its events are in the state."""
 

@@ -60,6 +60,8 @@ class LabState(Sampled):
 
     def __init__(self) -> None:
         super().__init__()
+        self.events = 0
+        """Number of events applied; while it stays, so does all that was derived from the state."""
         self.phase = "starting"
         """``starting``, ``building``, ``ready`` or ``ended``."""
         self.ready_at: float | None = None
@@ -86,6 +88,7 @@ class LabState(Sampled):
 
     def apply(self, event: object) -> None:
         """Apply one event; one of an unknown kind changes nothing."""
+        self.events += 1
         for handler in _HANDLERS.get(type(event), ()):
             handler(self, event)
         if isinstance(event, Event) and type(event) in _HANDLERS and event.t > self.now:

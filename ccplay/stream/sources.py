@@ -7,23 +7,17 @@ import contextlib
 import time
 from asyncio.subprocess import Process, SubprocessStreamProtocol
 from collections import deque
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Iterator,
-    Sequence,
-)
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, Protocol, cast
+from typing import BinaryIO, Protocol
 
 from ccplay.errors import ROOT_REMEDY, LabError, RecordingError, WireError
 from ccplay.files.reading import open_regular
 from ccplay.model.commands import Build, Order
 from ccplay.model.events import AnyEvent, Building, Ended
-from ccplay.stream import wire
+from ccplay.stream import pipe, wire
 from ccplay.stream.limits import RecordingLimits
+from ccplay.stream.pipe import Gate
 from ccplay.stream.wire import UnknownEvent
 
 _KILLED = "unshare: sigprocmask"
@@ -32,13 +26,8 @@ _KILLED = "unshare: sigprocmask"
 _REFUSED = "unshare: unshare failed"
 """Message of unshare(1) when it may not make namespaces."""
 
-_CHUNK = 1 << 16
 _LONGEST_WORDS = 2_000
 """Bytes kept of a line of text."""
-_MOST_WAITING = 1 << 14
-"""Bytes of one reading up to which the next may wait: a pipe holds four times as many."""
-_LONGEST_WAIT_S = 0.25
-"""Seconds after which the lab is read on without being asked to."""
 _TURN_S = 0.01
 """Seconds that a replay is read before other tasks run."""
 
@@ -93,8 +82,7 @@ class LabSource:
         self._transport: asyncio.SubprocessTransport | None = None
         self._last_words: deque[str] = deque(maxlen=12)
         self._closing = False
-        self._waits = False
-        self._frame: asyncio.Future[None] | None = None
+        self._gate = Gate()
         self._ending: asyncio.Task[None] | None = None
 
     @property
@@ -134,14 +122,15 @@ class LabSource:
         finally:
             # The lab's end shows only once one reader has read all of its output.
             await lines.aclose()
-            ending, dropping = self._end(process), asyncio.create_task(_drop(process))
+            ending, dropping = self._end(process), asyncio.create_task(pipe.drop(process.stdout))
             await ending
             await dropping
             talk.cancel()
 
     async def _heard(self, process: Process) -> AsyncGenerator[bytes | Building]:
         """Yield the lines of stdout; before the first, each second, the progress of booting."""
-        lines = _lines(process.stdout, wire.LONGEST_LINE, turn=self._turn)
+        gate = None if self._transport is None else (self._gate, self._transport)
+        lines = pipe.lines(process.stdout, wire.LONGEST_LINE, gate=gate)
         begun = time.monotonic()
         first = asyncio.ensure_future(anext(lines, None))
         try:
@@ -162,7 +151,7 @@ class LabSource:
         try:
             # As ``create_subprocess_exec`` does it, which keeps what closes the pipes to itself.
             self._transport, protocol = await loop.subprocess_exec(
-                lambda: SubprocessStreamProtocol(limit=_CHUNK, loop=loop),
+                lambda: SubprocessStreamProtocol(limit=pipe.CHUNK, loop=loop),
                 *self._argv,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
@@ -184,31 +173,8 @@ class LabSource:
             self._process.stdin.write(wire.encode(command))
 
     def read_on(self, *, then_wait: bool) -> None:
-        """Read what has arrived, and with ``then_wait`` nothing more for up to a quarter second.
-
-        To wake up for each sweep costs more than to read it. Much output does not wait.
-        """
-        self._waits = then_wait
-        self._release()
-
-    def _release(self) -> None:
-        if self._frame is not None and not self._frame.done():
-            self._frame.set_result(None)
-
-    async def _turn(self, read: int) -> None:
-        """Wait until reading may go on, after so many bytes."""
-        if not self._waits or read > _MOST_WAITING or self._transport is None:
-            return
-        pipe = cast("asyncio.ReadTransport", self._transport.get_pipe_transport(1))
-        loop = asyncio.get_running_loop()
-        self._frame = loop.create_future()
-        timer = loop.call_later(_LONGEST_WAIT_S, self._release)
-        pipe.pause_reading()
-        try:
-            await self._frame
-        finally:
-            timer.cancel()
-            pipe.resume_reading()
+        """Read what has arrived, and with ``then_wait`` nothing more for up to a quarter second."""
+        self._gate.open(then_wait=then_wait)
 
     async def close(self) -> None:
         """End the lab in order, or by force if that takes too long."""
@@ -239,7 +205,7 @@ class LabSource:
             asyncio.get_running_loop().call_later(_LAST_S, self._transport.close)
 
     async def _listen_to_stderr(self, process: Process) -> None:
-        async for line in _lines(process.stderr, _LONGEST_WORDS, last=True):
+        async for line in pipe.lines(process.stderr, _LONGEST_WORDS, last=True):
             words = _text(line).rstrip()
             if words == wire.GUEST_RUNS:
                 self._boots = "the virtual machine is running, the lab is starting in it"
@@ -264,36 +230,6 @@ class LabSource:
 
 def _text(line: bytes) -> str:
     return line[:_LONGEST_WORDS].decode(errors="replace")
-
-
-async def _lines(
-    stream: asyncio.StreamReader | None,
-    longest: int,
-    *,
-    last: bool = False,
-    turn: Callable[[int], Awaitable[None]] | None = None,
-) -> AsyncGenerator[bytes]:
-    """Yield lines, each cut to its ``longest`` bytes, and the ``last`` one without an end or not.
-
-    After so many bytes were read, ``turn`` returns when there shall be more. The other side may be an untrusted machine: an endless line takes no more memory.
-    """
-    rest = bytearray()
-    while stream is not None and (chunk := await stream.read(_CHUNK)):
-        first, *others = chunk.split(b"\n")
-        rest += first[: max(longest - len(rest), 0)]
-        for other in others:
-            yield bytes(rest)
-            rest = bytearray(other[:longest])
-        if turn is not None:
-            await turn(len(chunk))
-    if last and rest:
-        yield bytes(rest)
-
-
-async def _drop(process: Process) -> None:
-    """Read stdout to its end and discard it."""
-    while process.stdout is not None and await process.stdout.read(_CHUNK):
-        pass
 
 
 def check_recording(path: Path) -> None:

@@ -41,6 +41,7 @@ from ccplay.ui.actions.saving import SavingActions
 from ccplay.ui.actions.undoing import UndoActions
 from ccplay.ui.cells.painter import Painter
 from ccplay.ui.cells.sheet import Row, Sheet
+from ccplay.ui.known import Known
 from ccplay.ui.marks import Marks
 from ccplay.ui.panels import banner, flows, footer, header, log, network, receiver, ribbon
 from ccplay.ui.playhead import WINDOW_S, Playhead
@@ -99,6 +100,7 @@ class MainScreen(
         self._sheets = {name: Sheet(id=name) for name in _SHEETS}
         self._bands = {name: Horizontal(id=name) for name in ("top", "bottom")}
         self.plots = plots or Band(id="plots")
+        self._known = Known()
         self._drawn_at = 0.0
         self._numbers_at = 0.0
         self._told = 0

@@ -15,7 +15,7 @@ import pytest
 from ccplay.model.commands import Build, Mark
 from ccplay.model.events import Log, Ready
 from ccplay.session.session import Session
-from ccplay.stream import sources, wire
+from ccplay.stream import pipe, wire
 from ccplay.stream.sources import LabSource
 from tests.unit.test_session import HELLO
 
@@ -44,22 +44,22 @@ async def playing(*, idle: bool = True) -> AsyncIterator[tuple[Session, LabSourc
 
 
 async def until(condition: Callable[[], object]) -> None:
-    while not condition():
+    while not condition():  # noqa: ASYNC110 - the state tells no one
         await asyncio.sleep(0.001)
 
 
 def waiting(lab: LabSource) -> int:
     """Return how many bytes are in the pipe."""
     assert lab._transport is not None
-    pipe = lab._transport.get_pipe_transport(1)
-    assert pipe is not None
+    output = lab._transport.get_pipe_transport(1)
+    assert output is not None
     size = array.array("i", [0])
-    fcntl.ioctl(pipe.get_extra_info("pipe").fileno(), termios.FIONREAD, size)
+    fcntl.ioctl(output.get_extra_info("pipe").fileno(), termios.FIONREAD, size)
     return size[0]
 
 
 async def test_what_arrives_waits_for_the_next_frame(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "_LONGEST_WAIT_S", 1000.0)
+    monkeypatch.setattr(pipe, "LONGEST_WAIT_S", 1000.0)
     async with playing() as (session, lab):
         await session.read_on()
         lab.send(Mark(text="read at once, as nothing was read since the last frame"))
@@ -74,7 +74,7 @@ async def test_what_arrives_waits_for_the_next_frame(monkeypatch: pytest.MonkeyP
 
 
 async def test_without_frames_it_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "_LONGEST_WAIT_S", 0.01)
+    monkeypatch.setattr(pipe, "LONGEST_WAIT_S", 0.01)
     async with playing() as (session, lab):
         await session.read_on()
         for _ in range(5):
@@ -83,7 +83,7 @@ async def test_without_frames_it_does_not_wait_for_ever(monkeypatch: pytest.Monk
 
 
 async def test_nothing_waits_while_a_step_may_be_due(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "_LONGEST_WAIT_S", 1000.0)
+    monkeypatch.setattr(pipe, "LONGEST_WAIT_S", 1000.0)
     async with playing(idle=False) as (session, lab):
         await session.read_on()
         for count in range(5):
@@ -92,7 +92,7 @@ async def test_nothing_waits_while_a_step_may_be_due(monkeypatch: pytest.MonkeyP
 
 
 async def test_a_lab_that_waits_to_be_read_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "_LONGEST_WAIT_S", 1000.0)
+    monkeypatch.setattr(pipe, "LONGEST_WAIT_S", 1000.0)
     async with playing() as (session, lab):
         await session.read_on()
         lab.send(Mark(text="a"))
