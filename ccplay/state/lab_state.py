@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ccplay.model.base import Event
@@ -30,6 +30,7 @@ from ccplay.model.events import (
     Log,
     Ready,
 )
+from ccplay.model.samples import Sweep
 from ccplay.model.traffic_commands import StopTraffic
 from ccplay.model.wording import describe
 from ccplay.state import race, samples
@@ -93,6 +94,15 @@ class LabState(Sampled):
             handler(self, event)
         if isinstance(event, Event) and type(event) in _HANDLERS and event.t > self.now:
             self.now = event.t
+
+    def apply_sweeps(self, sweeps: Sequence[Sweep]) -> None:
+        """Apply sweeps between which nothing else happened: the same as one by one, but faster."""
+        if race.runs(self):
+            for each in sweeps:
+                self.apply(each)
+            return
+        self.events += len(sweeps)
+        samples.fold(self, sweeps)
 
     def link_at(self, link: str, t: float) -> LinkChanged | None:
         """Return the setting of a direction of a link at ``t``; None before it was built."""

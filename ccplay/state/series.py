@@ -116,6 +116,18 @@ class Series:
         if len(values) > self.timeline.limit:
             self._forget()
 
+    def extend_counts(self, tick: int, counts: Sequence[float | None]) -> None:
+        """Set the values from ``tick`` on, each at the next one."""
+        values = self._values
+        if tick != self._first + len(values):
+            self._skip_to(tick)
+        try:
+            values.fromlist([*counts])
+        except TypeError:
+            values.extend(MISSING if each is None else each for each in counts)
+        if len(values) > self.timeline.limit:
+            self._forget()
+
     @property
     def first(self) -> int:
         """The tick of the oldest value."""
