@@ -59,6 +59,10 @@ _WIDE = 112
 _NUMBERS_HZ = 4.0
 """Shortest time between changes of numbers, so that they can be read."""
 
+_SLOW_S = 0.4
+"""Seconds on the clock that a dot of a plot stands for from which on plots change with the numbers:
+nobody sees it grow."""
+
 _SHEETS = ("header", "banner", "network", "flows", "ribbon", "events", "footer", "too-small")
 
 _SPARE_LINES = 2
@@ -189,7 +193,7 @@ class MainScreen(
         if numbers:
             self._numbers_at = now
             self._draw_numbers(self.view)
-        if numbers or self._dot_s() < 1 / _NUMBERS_HZ:
+        if numbers or self._dot_s() < _SLOW_S:
             self._draw_plots(self.view)
         self.paint()
         self._tell()

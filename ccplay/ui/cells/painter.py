@@ -45,6 +45,11 @@ class Painter(Surface):
         if self._dirty_widgets and not self._layout_required:
             self._on_timer_update()
 
+    def _compositor_refresh(self) -> None:
+        # Empty sheets are not worth a frame: they are filled in a moment.
+        if not (self.emptied and self.is_current):
+            super()._compositor_refresh()
+
     def _textual_draws(self) -> bool:
         """Say whether anything waits that Textual itself has to draw, or nothing may be drawn."""
         return bool(

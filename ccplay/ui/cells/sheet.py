@@ -32,8 +32,8 @@ _JOIN = 4
 class Surface(Screen[None]):
     """A screen that writes the cells of its sheets itself."""
 
-    emptied = False
-    """Whether a sheet is empty because its size has changed; whoever fills the sheets resets it."""
+    emptied = True
+    """Whether a sheet is empty, as at the start and with a new size; who fills it resets this."""
 
     def changed(self, sheet: Sheet, spans: Iterable[Span]) -> None:
         """Remember cells of a sheet that are to be written."""
@@ -158,8 +158,7 @@ class Sheet(Widget):
         self.width, self.height = width, height
         self._rows = [() for _ in range(height)]
         self._cells = [[_BLANK] * width for _ in range(height)]
-        self._strips.clear()
-        self.refresh()
+        self.rewrite()
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Return lines as Textual has them, for a screen that it draws."""
