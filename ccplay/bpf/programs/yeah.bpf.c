@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * YeAH: Scalable TCP while the queue is short, Reno once it grows; drains the queue before it overflows.
+ * YeAH: Scalable TCP while the queue is short, Reno once it grows; drains the queue in advance.
  *
  * Baiocchi, Castellani, Vacirca, YeAH-TCP: Yet Another Highspeed TCP, PFLDnet 2007. Once per RTT, with
  * RTT_q = RTT - RTT_base, the minimum of the round:
