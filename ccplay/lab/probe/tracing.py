@@ -98,7 +98,7 @@ class Tracing:
         emit: Callable[[Event], None],
         clock: Callable[[], float],
     ) -> None:
-        """Start without traces; ``connections`` returns those of a flow, ``runs`` whether it runs."""
+        """Start empty; ``connections`` returns those of a flow, ``runs`` whether it runs."""
         self._connections, self._runs = connections, runs
         self._emit, self._clock = emit, clock
         self._epoch_us = round((time.monotonic() - clock()) * 1e6)
