@@ -136,7 +136,8 @@ def _members(sweep: Sweep) -> object:
 def _fold_tcp(state: Sampled, tick: int, sweeps: Sequence[Sweep]) -> None:
     samples = [each.tcp for each in sweeps if each.tcp is not None]
     flows = [state.flows.get(name) for name in samples[0].flow]
-    _columns([flow and flow.series for flow in flows], FLOW_SERIES, tick, samples)
+    owners = [None if flow is None else flow.series for flow in flows]
+    _columns(owners, FLOW_SERIES, tick, samples)
     known = [flow and flow.cc for flow in flows]
     for sweep, each in zip(sweeps, samples, strict=True):
         # Algorithms change at a sweep; of all else the newest is enough.

@@ -6,6 +6,7 @@ import math
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from typing import cast
 
 MISSING = math.nan
 """Placeholder of an unknown value; plots leave a gap there."""
@@ -122,8 +123,9 @@ class Series:
         if tick != self._first + len(values):
             self._skip_to(tick)
         try:
-            values.fromlist([*counts])
+            values.fromlist(cast("list[float]", [*counts]))
         except TypeError:
+            # Unknown values; nothing was added.
             values.extend(MISSING if each is None else each for each in counts)
         if len(values) > self.timeline.limit:
             self._forget()
