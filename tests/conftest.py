@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.costs import Costs, spent_s
 from tests.lab import trust
 
 # The same examples on every machine, however slow it is.
@@ -26,6 +27,10 @@ os.environ |= {f"XDG_{name}_HOME": f"{_own.name}/{name.lower()}" for name in ("S
 _again: set[str] = set()
 """The tests that failed beside others."""
 
+_costs = Costs()
+_spent_s = 0.0
+"""Seconds of the processors at the last report."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("ccplay")
@@ -34,6 +39,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=Path,
         metavar="FILE",
         help="tests run side by side: write those that fail to FILE, one a line",
+    )
+    group.addoption(
+        "--costs", type=Path, metavar="FILE", help="write what each test cost to FILE, as JSON"
     )
     group.addoption(
         "--only", type=Path, metavar="FILE", help="run exactly the tests that FILE names"
@@ -57,12 +65,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item.nodeid in wanted]
 
 
+def pytest_runtest_logstart() -> None:
+    global _spent_s  # noqa: PLW0603
+    _spent_s = spent_s()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Judge no test by a failure beside others: note it, to be tried again alone."""
+    global _spent_s  # noqa: PLW0603
     report = yield
+    report.cpu_s, _spent_s = spent_s() - _spent_s, spent_s()
     if trust.side_by_side and report.failed:
         report.outcome = "skipped"
         report.longrepr = (str(item.path), 0, trust.AGAIN_ALONE)
@@ -70,15 +85,20 @@ def pytest_runtest_makereport(
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    # xdist adds "@" and the group to the names of grouped tests.
+    name = report.nodeid.partition("@")[0]
+    _costs.add(name, getattr(report, "cpu_s", 0.0), report.duration)
     if report.skipped and isinstance(report.longrepr, tuple):
         _, _, reason = report.longrepr
         if reason.endswith(trust.AGAIN_ALONE):
-            # xdist adds "@" and the group to the names of grouped tests.
-            _again.add(report.nodeid.partition("@")[0])
+            _again.add(name)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Write the names where the tests are reported: not in a worker, which has only its share."""
-    file = session.config.getoption("again")
-    if file is not None and not hasattr(session.config, "workerinput"):
+    if hasattr(session.config, "workerinput"):
+        return
+    if (file := session.config.getoption("again")) is not None:
         file.write_text("".join(f"{name}\n" for name in sorted(_again)))
+    if (file := session.config.getoption("costs")) is not None:
+        _costs.write(file)
