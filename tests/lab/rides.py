@@ -232,14 +232,24 @@ async def rides(wanted: Wanted, at_once: int = 4, argv: Sequence[str] = ()) -> R
 
     Those that the machine had too little for are run once more, with fewer side by side.
     """
-    found = Ridden(await _side_by_side(wanted, at_once, argv))
+    found = Ridden(wanted)
+    found.update(await _side_by_side(wanted, at_once, argv))
     if at_once > 1 and (again := {name: wanted[name] for name in found.starved()}):
-        found |= await _side_by_side(again, max(1, at_once // 3), argv)
+        found.update(await _side_by_side(again, max(1, at_once // 3), argv))
     return found
 
 
 class Ridden(dict[str, Ride]):
     """Rides by name; who takes one is judged by how well its lab kept time, see ``physical``."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        """Run one of ``wanted`` when it is taken, unless it was added before."""
+        super().__init__()
+        self._wanted = wanted
+
+    def __missing__(self, name: str) -> Ride:
+        self[name] = asyncio.run(ride(*self._wanted[name]))
+        return self[name]
 
     def __getitem__(self, name: str) -> Ride:
         ride = super().__getitem__(name)
@@ -258,9 +268,11 @@ async def _side_by_side(wanted: Wanted, at_once: int, argv: Sequence[str]) -> di
         async with turn:
             return await ride(cc, path, seconds, argv)
 
-    done = await asyncio.gather(*(one(*each) for each in wanted.values()), return_exceptions=True)
+    # The longest first, or all would wait for one that was begun last.
+    names = sorted(wanted, key=lambda name: -wanted[name][2])
+    done = await asyncio.gather(*(one(*wanted[name]) for name in names), return_exceptions=True)
     for each in done:
         if isinstance(each, BaseException):
             # Not before all labs have ended in order.
             raise each
-    return {name: each for name, each in zip(wanted, done, strict=True) if isinstance(each, Ride)}
+    return {name: each for name, each in zip(names, done, strict=True) if isinstance(each, Ride)}
