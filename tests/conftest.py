@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import signal
 import tempfile
 from collections.abc import Generator
@@ -31,6 +32,9 @@ os.environ |= {f"XDG_{name}_HOME": f"{_own.name}/{name.lower()}" for name in ("S
 
 _again: set[str] = set()
 """The tests that failed beside others."""
+
+_GROUP = re.compile(r"@[\w-]+$")
+"""What xdist adds to the names of grouped tests; parameters end in a bracket."""
 
 _costs = Costs()
 _spent_s = 0.0
@@ -87,7 +91,9 @@ def pytest_runtest_makereport(
     """Judge no test by a failure beside others: note it, to be tried again alone."""
     global _spent_s  # noqa: PLW0603
     report = yield
-    report.cpu_s, _spent_s = spent_s() - _spent_s, spent_s()
+    before, _spent_s = _spent_s, spent_s()
+    # xdist sends every attribute of a report to the process that prints it.
+    report.__dict__["cpu_s"] = _spent_s - before
     if trust.side_by_side and report.failed:
         report.outcome = "skipped"
         report.longrepr = (str(item.path), 0, trust.AGAIN_ALONE)
@@ -95,8 +101,7 @@ def pytest_runtest_makereport(
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    # xdist adds "@" and the group to the names of grouped tests.
-    name = report.nodeid.partition("@")[0]
+    name = _GROUP.sub("", report.nodeid)
     _costs.add(name, getattr(report, "cpu_s", 0.0), report.duration)
     if report.skipped and isinstance(report.longrepr, tuple):
         _, _, reason = report.longrepr

@@ -13,6 +13,9 @@ from pathlib import Path
 
 import msgspec
 
+_NAME = 120
+"""Characters of a test's name to print: parameters may be long."""
+
 
 @dataclass
 class Cost:
@@ -59,4 +62,6 @@ def read(files: Iterable[Path]) -> dict[str, Cost]:
 def costliest(tests: dict[str, Cost], count: int = 10) -> list[str]:
     """Return a line for each of the costliest tests, by seconds of the processors."""
     ranked = sorted(tests.items(), key=lambda item: item[1].cpu_s, reverse=True)[:count]
-    return [f"{cost.cpu_s:7.1f} s of CPU  {cost.wall_s:6.1f} s  {name}" for name, cost in ranked]
+    return [
+        f"{cost.cpu_s:7.1f} s of CPU  {cost.wall_s:6.1f} s  {name[:_NAME]}" for name, cost in ranked
+    ]
