@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.costs import Costs, spent_s
+from tests.costs import Costs
 from tests.lab import trust
 
 # The same examples on every machine, however slow it is.
@@ -37,8 +37,6 @@ _GROUP = re.compile(r"@[\w-]+$")
 """What xdist adds to the names of grouped tests; parameters end in a bracket."""
 
 _costs = Costs()
-_spent_s = 0.0
-"""Seconds of the processors at the last report."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -75,8 +73,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_runtest_logstart() -> None:
-    global _spent_s  # noqa: PLW0603
-    _spent_s = spent_s()
+    _costs.lap()
 
 
 def pytest_collection_finish() -> None:
@@ -89,11 +86,9 @@ def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Judge no test by a failure beside others: note it, to be tried again alone."""
-    global _spent_s  # noqa: PLW0603
     report = yield
-    before, _spent_s = _spent_s, spent_s()
     # xdist sends every attribute of a report to the process that prints it.
-    report.__dict__["cpu_s"] = _spent_s - before
+    report.__dict__["cpu_s"] = _costs.lap()
     if trust.side_by_side and report.failed:
         report.outcome = "skipped"
         report.longrepr = (str(item.path), 0, trust.AGAIN_ALONE)

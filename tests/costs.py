@@ -27,17 +27,18 @@ class Cost:
     """Seconds on the clock."""
 
 
-def spent_s() -> float:
-    """Return the seconds that this process and its ended children have had of the processors."""
-    both = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(each.ru_utime + each.ru_stime for each in both)
-
-
 class Costs:
     """The costs of tests by name; those of a worker reach it with the tests' reports."""
 
     def __init__(self) -> None:
         self._tests: defaultdict[str, Cost] = defaultdict(Cost)
+        self._spent_s = 0.0
+
+    def lap(self) -> float:
+        """Return what this process and its ended children have spent since the last call."""
+        both = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+        before, self._spent_s = self._spent_s, sum(each.ru_utime + each.ru_stime for each in both)
+        return self._spent_s - before
 
     def add(self, name: str, cpu_s: float, wall_s: float) -> None:
         """Add one phase of a test: its fixtures, itself, or the end of its fixtures."""
