@@ -37,7 +37,7 @@ class QueueDialog(Dialog):
         now = self._now()
         items = self._items()
         self.menu = Menu(items, self.glyphs, current=now.kind if now else None)
-        # A parameter is six widgets: with the forms of all kinds the dialog opens in thrice the time.
+        # A parameter is six widgets: with the forms of all kinds it takes thrice as long to open.
         here = [item.key for item in items if not item.missing]
         self.forms = {kind: _Form(kind, self._start(kind, now), self) for kind in here}
 
