@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from ccplay.state.lab_state import Flow, Traffic
-from ccplay.ui.view import View, goodput
+from ccplay.ui.view import View, goodput, goodputs
 
 CROWD = 4
 """Number of flows from which on the selected one stands out and the others are dimmed."""
@@ -38,13 +38,21 @@ class Group:
 
 def listed(view: View) -> list[Flow]:
     """Return the flows of the table in its order: those that run, and those that ended just now."""
+    listing = view.listing
+    key = ("listed", listing.text, listing.column, listing.reverse)
+    return view.known.once(view.state, view.t, key, lambda: _listed(view))
+
+
+def _listed(view: View) -> list[Flow]:
     flows = [each for each in view.listed() if matches(view, each)]
     if not (column := view.listing.column):
         return flows[::-1] if view.listing.reverse else flows
     known: list[tuple[float | str, Flow]] = []
     unknown: list[Flow] = []
-    for each in flows:
-        value = _KEYS[column](view, each)
+    values: Iterable[float | str | None] = (_KEYS[column](view, each) for each in flows)
+    if column == "goodput":
+        values = goodputs(flows, view.tick)
+    for each, value in zip(flows, values, strict=True):
         if value is None:
             unknown.append(each)
         else:
@@ -68,14 +76,19 @@ def matches(view: View, each: Traffic) -> bool:
 
 def in_window(view: View) -> list[Flow]:
     """Return the flows that the window shows anything of and the filter leaves, as they started."""
-    head = view.playhead
-    return [
-        each
-        for each in view.state.flows.values()
-        if each.started < head.until
-        and (each.ended is None or each.ended > head.left)
-        and matches(view, each)
-    ]
+    left, until = view.playhead.left, view.playhead.until
+    return view.known.once(
+        view.state,
+        view.t,
+        ("in window", left, until, view.listing.text),
+        lambda: [
+            each
+            for each in view.state.flows.values()
+            if each.started < until
+            and (each.ended is None or each.ended > left)
+            and matches(view, each)
+        ],
+    )
 
 
 def drawn(view: View) -> list[Flow]:
@@ -84,6 +97,8 @@ def drawn(view: View) -> list[Flow]:
     chosen = [each for each in flows if each.name == view.selected]
     if view.listing.alone and chosen:
         return chosen
+    if len(flows) > MOST and not view.listing.grouped:
+        flows = flows[:MOST]
     rest = [each for each in flows if each.name != view.selected]
     return [*(rest if view.listing.grouped else rest[: MOST - len(chosen)]), *chosen]
 
