@@ -17,6 +17,7 @@ from ccplay.bpf.support import is_root, lack, program
 from ccplay.lab.capture import tools as capture_tools
 from ccplay.lab.delay.trials import try_delay_line, try_netem
 from ccplay.lab.links import filters
+from ccplay.lab.mptcp import support as mptcp
 from ccplay.lab.probe.tracer import PROBE, STATE_SET, lack_of
 from ccplay.lab.queues import qdiscs
 from ccplay.lab.queues.marker import lack_of_marking
@@ -61,6 +62,8 @@ def discover() -> Capabilities:
         markers=[program("threshold", _MARKER, lack_of_marking())],
         monitors=[program("packets", _MONITOR, lack())],
         tracepoints=[program(*each, lack_of(each[0])) for each in _TRACEPOINTS.items()],
+        mptcp=[mptcp.connections()],
+        schedulers=list(mptcp.schedulers()),
         cpus=len(os.sched_getaffinity(0)),
         python=sys.version.partition(" ")[0],
     )

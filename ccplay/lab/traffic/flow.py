@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from ccplay.assets import SUFFIX
@@ -15,7 +15,7 @@ from ccplay.lab.probe.probe import Counters, Probe
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.bypass import Bypass
 from ccplay.lab.traffic.gate import Entry
-from ccplay.lab.traffic.iperf import BEFORE_DATA
+from ccplay.lab.traffic.iperf import BEFORE_DATA, client_argv, server_argv
 from ccplay.lab.traffic.moments import (
     CLOSE_S,
     Reading,
@@ -48,6 +48,8 @@ _NOTHING = Counters(cc="", bytes_acked=0, total_retrans=0)
 
 class Flow:
     """A running flow. It ends by its limits, by ``stop`` or because a program dies."""
+
+    hold, program = BEFORE_DATA, "iperf3"
 
     def __init__(
         self,
@@ -110,22 +112,15 @@ class Flow:
 
         Raises ``LabError`` with iperf3's own message if it does not start.
         """
-        server = await Program.start(receiver, self._server_argv())
+        server = await Program.start(receiver, self._server_argv(), self.program)
         self._programs.append(server)
         if not await server.says("listening"):
             await server.stop()
-            raise LabError(f"flow {self.name}: iperf3 server: {server.last_words()}")
+            raise LabError(f"flow {self.name}: {self.program} server: {server.last_words()}")
         server.ignore_output()
-        for stream, sport in zip(self.streams, self.sports, strict=True):
-            self._probe.track(stream, self.src, sport=sport, dport=self.port)
-        if self.watched is not None:
-            for number, stream in enumerate(self.streams):
-                self._probe.tell_delay(stream, partial(self.watched.delay_us, number))
-        # Without a bypass it starts some round trips later.
-        with contextlib.suppress(UnsupportedError):
-            self._bypass.open(self.src, self.dst, self.port)
+        self._track()
         argv = self._client_argv(address)
-        client, self._started = await entry.start(sender, argv, BEFORE_DATA)
+        client, self._started = await entry.start(sender, argv, self.hold, self.program)
         self._read = Reading(self._started, 0)
         client.ignore_output()
         self._programs.append(client)
@@ -136,6 +131,23 @@ class Flow:
         """Leave nothing of a start that failed."""
         for program in self._programs:
             program.kill()
+        self._untrack()
+
+    def connections(self) -> Iterable[tuple[str, int, tuple[str, str] | None]]:
+        """Return name and source port of each connection; its addresses if not the hosts' own."""
+        return [(*each, None) for each in zip(self.streams, self.sports, strict=True)]
+
+    def _track(self) -> None:
+        for stream, sport in zip(self.streams, self.sports, strict=True):
+            self._probe.track(stream, self.src, sport=sport, dport=self.port)
+        if self.watched is not None:
+            for number, stream in enumerate(self.streams):
+                self._probe.tell_delay(stream, partial(self.watched.delay_us, number))
+        # Without a bypass it starts some round trips later.
+        with contextlib.suppress(UnsupportedError):
+            self._bypass.open(self.src, self.dst, self.port)
+
+    def _untrack(self) -> None:
         for stream in self.streams:
             self._probe.untrack(stream)
 
@@ -261,6 +273,7 @@ class Flow:
                 port=self.port,
                 streams=len(self.streams),
                 ecn=counters.ecn,
+                mptcp=self._command.mptcp,
             )
         )
         if self._command.ecn and not counters.ecn:
@@ -313,8 +326,7 @@ class Flow:
         end = self._stopped if self._stopped is not None else self._clock()
         counters = self._come_to or self._counters()
         acked = sum(each.bytes_acked for each in counters)
-        for stream in self.streams:
-            self._probe.untrack(stream)
+        self._untrack()
         if self.watched is not None:
             self._monitored = self._monitored or self.watched.so_far()
             self.watched.end()
@@ -333,13 +345,9 @@ class Flow:
         self.ended.set()
 
     def _server_argv(self) -> list[str]:
-        return ["iperf3", "-s", "-1", "-p", str(self.port), "-i", "0", "--forceflush"]
+        return server_argv(self.port)
 
     def _client_argv(self, address: str) -> list[str]:
-        # No -n: iperf3 ends once it has written so many bytes, and drops those not yet sent.
         cc = self._command.cc
-        return [
-            *("iperf3", "-c", address, "-p", str(self.port), "-t", "0", "-i", "0"),
-            *("--cport", str(self.sports[0]), "-P", str(len(self.streams))),
-            *(("-C", congestion.require(cc)) if cc else ()),
-        ]
+        ports = self.port, self.sports[0]
+        return client_argv(address, ports, len(self.streams), congestion.require(cc) if cc else "")

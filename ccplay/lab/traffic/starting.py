@@ -15,6 +15,8 @@ from typing import Any, TypeAlias
 from msgspec.structs import replace
 
 from ccplay.lab.links.filters import echo_packets, tcp_packets, udp_packets
+from ccplay.lab.mptcp import support
+from ccplay.lab.mptcp.flow import MptcpFlow
 from ccplay.lab.traffic import congestion, ecn
 from ccplay.lab.traffic.download import Download
 from ccplay.lab.traffic.flow import Flow
@@ -54,7 +56,12 @@ async def _flow(command: StartFlow, site: Site, entry: Entry) -> tuple[StartFlow
             ecn.ask_no_more(site.namespace(src), flow.port)
         site.emit(event)
 
-    flow = Flow(command, site.ports, site.probe, emit, site.clock, bypass=site.bypass)
+    flow: Flow
+    if command.mptcp:
+        support.require(command)
+        flow = MptcpFlow(command, site, emit)
+    else:
+        flow = Flow(command, site.ports, site.probe, emit, site.clock, bypass=site.bypass)
     if command.ecn:
         ecn.ask_for_ecn(site.namespace(src), flow.port)
     if command.monitor:
