@@ -47,6 +47,9 @@ def _round_trips(state: LabState) -> Iterator[tuple[str, float, float, float]]:
 
 def _least_rtts(state: LabState) -> Iterator[tuple[str, str, str, float]]:
     for flow in state.flows.values():
+        # Of several paths the first subflow's is compared: each may have delays of its own.
+        if flow.mptcp or (flow.kind == "subflow" and flow.name != f"{flow.parent}/1"):
+            continue
         # The kernel's minimum never grows but over five minutes; the newest is the least.
         if least := flow.series["min_rtt_us"].last:
             yield f"flow {flow.name}", flow.src, flow.dst, least

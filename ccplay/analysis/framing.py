@@ -67,7 +67,9 @@ def _transfers(state: LabState) -> Iterator[_Transfer]:
     streams: dict[str, list[Flow]] = {}
     ways: dict[tuple[str, str], tuple[list[str], int]] = {}
     for flow in state.flows.values():
-        if flow.kind == "flow":
+        if flow.mptcp:
+            yield from _of_subflows(state, flow)
+        elif flow.kind == "flow":
             streams.setdefault(flow.parent, []).append(flow)
     for name, members in streams.items():
         first = state.flows.get(name)
@@ -87,6 +89,22 @@ def _transfers(state: LabState) -> Iterator[_Transfer]:
             tuple(links),
             _payload_share(mtu, first.mss),
         )
+
+
+def _of_subflows(state: LabState, flow: Flow) -> Iterator[_Transfer]:
+    """Yield what each subflow carried over the one path that it took; none that took several."""
+    assert state.hello is not None  # noqa: S101 - ``_transfers`` has looked
+    ways = state.hello.network.paths(flow.src, flow.dst)
+    for each in flow.subflows:
+        if len(each.paths) == 1:
+            links = each.paths[0].links
+        elif len(ways) == 1 and not each.paths:
+            links = [link.name for link in ways[0]]
+        else:
+            continue
+        share = _payload_share(_mtu(state, links), each.mss)
+        end = state.now if each.ended is None else each.ended
+        yield _Transfer(each.name, each.started, end, 8.0 * each.acked, tuple(links), share)
 
 
 def _mtu(state: LabState, links: Sequence[str]) -> int:

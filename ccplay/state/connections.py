@@ -213,6 +213,8 @@ def _flow_path(state: Connections, event: FlowPath) -> None:
     who = f"{flow.kind} {event.flow}"
     if not event.links:
         text = f"{who} has no path: every way from {flow.src} to {flow.dst} is down"
+        if flow.kind == "subflow":
+            text = f"{who} has no path: a cable of its addresses is down; the kernel keeps trying"
         state.write(event.t, "warning", text)
     elif flow.paths:
         state.write(event.t, "traffic", f"{who} now takes {way}")

@@ -203,11 +203,15 @@ class Routing:
         """Return the links that the packets of a connection take, from one host to the other.
 
         The kernel is asked wherever a node has several next hops. Empty where there is no path.
-        ``addresses`` are those of the connection where hosts have several.
+        ``addresses`` are those of the connection where hosts have several; one whose cable is down
+        can't be reached, whatever other links its host has.
         """
         src, dst = ends
         network, taken, node = self._remaining, list[Link](), src
-        addresses = addresses or (self.network.address(src), self.network.address(dst))
+        if addresses is None:
+            addresses = self.network.address(src), self.network.address(dst)
+        elif not {link.address for link in network.links}.issuperset(addresses):
+            return []
         while node != dst:
             hops = network.next_hops(node, dst)
             if len(hops) > 1:
