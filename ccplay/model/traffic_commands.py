@@ -75,6 +75,24 @@ class StartFlow(Command, frozen=True):
     """One of the sysctl ``net.mptcp.available_schedulers``; None is the host's default."""
 
 
+def conflict(command: StartFlow) -> tuple[str, str]:
+    """Return a field of a flow that does not go with what it has for MPTCP, and why.
+
+    Both are empty where all goes together.
+    """
+    if command.mptcp:
+        if command.streams > 1:
+            return "streams", "a flow over mptcp has one stream: give it more subflows"
+        if command.monitor:
+            return "monitor", "packets of a flow over mptcp can't be monitored"
+        return "", ""
+    plain = StartFlow()
+    for name in ("subflows", "path_manager", "scheduler"):
+        if getattr(command, name) != getattr(plain, name):
+            return name, "only a flow with mptcp = true has it"
+    return "", ""
+
+
 class StopFlow(Command, frozen=True):
     """End a flow."""
 

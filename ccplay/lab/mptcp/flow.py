@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from contextlib import closing
 from pathlib import Path
 
 from ccplay.errors import UnsupportedError
 from ccplay.lab.mptcp.choice import CANDIDATES, choose
 from ccplay.lab.mptcp.path_manager import Ends, PathManager
-from ccplay.lab.mptcp.sockets import MptcpSockets
 from ccplay.lab.mptcp.subflows import Subflows
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.traffic import congestion
@@ -35,9 +33,7 @@ class MptcpFlow(Flow):
 
     def __init__(self, command: StartFlow, site: Site, emit: Callable[[Event], None]) -> None:
         """``command`` has all its names and is within bounds."""
-        super().__init__(
-            command, site.ports, site.probe, emit, site.clock, bypass=site.bypass
-        )
+        super().__init__(command, site.ports, site.probe, emit, site.clock, bypass=site.bypass)
         # All of which none is any other traffic's; the subflows send from some of them.
         self.sports = site.ports.senders(CANDIDATES)
         self._ends = self._choose(site)
@@ -51,16 +47,10 @@ class MptcpFlow(Flow):
         has no MPTCP.
         """
         try:
-            with closing(PathManager(receiver)) as manager:
-                manager.limit(_MOST)
+            self._receiver = PathManager(receiver)
+            self._receiver.accept(_MOST)
             self._subflows = Subflows(
-                self.name,
-                self.src,
-                MptcpSockets(sender.socket),
-                PathManager(sender),
-                self._probe,
-                self._emit,
-                self._clock,
+                self.name, sender, self._probe, emit=self._emit, clock=self._clock
             )
         except OSError as error:
             raise UnsupportedError(f"flow {self.name}: no MPTCP: {error.strerror}") from error
@@ -82,6 +72,7 @@ class MptcpFlow(Flow):
     def _untrack(self) -> None:
         self._subflows.untrack()
         self._subflows.close()
+        self._receiver.close()
 
     def _choose(self, site: Site) -> list[Ends]:
         command, network = self._command, site.network

@@ -1,4 +1,4 @@
-"""Requests to the path manager of MPTCP: subflows, endpoints and limits, by generic netlink.
+"""Requests to the path manager of MPTCP by generic netlink: open subflows, and accept them.
 
 Protocol: Documentation/netlink/specs/mptcp_pm.yaml, include/uapi/linux/mptcp_pm.h.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import socket
 import struct
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from ccplay.lab.network import dumps
@@ -22,15 +23,15 @@ _ERROR = 2
 _NESTED = 0x8000
 
 _CONTROLLER, _GET_FAMILY = 0x10, 3
-_FAMILY_ID, _FAMILY_NAME = 1, 2
+_FAMILY_ID, _FAMILY_NAME, _GROUPS = 1, 2, 7
+_GROUP_NAME, _GROUP_ID = 1, 2
+_SOL_NETLINK, _ADD_MEMBERSHIP = 270, 1
+_EVENTS = b"mptcp_pm_events\0"
 _NAME, _VERSION = b"mptcp_pm\0", 1
 
-_ADD_ADDR, _FLUSH_ADDRS, _SET_LIMITS, _SUBFLOW_CREATE, _SUBFLOW_DESTROY = 1, 4, 5, 10, 11
+_SET_LIMITS, _SUBFLOW_CREATE = 5, 10
 _ADDR, _RCV_ADD_ADDRS, _SUBFLOWS, _TOKEN, _ADDR_REMOTE = 1, 2, 3, 4, 6
-_FAMILY, _ID, _ADDR4, _PORT, _FLAGS = 1, 2, 3, 5, 6
-
-SIGNAL, SUBFLOW, FULLMESH = 1 << 0, 1 << 1, 1 << 3
-"""Flags of an endpoint: see ip-mptcp(8)."""
+_FAMILY, _ID, _ADDR4, _PORT = 1, 2, 3, 5
 
 
 class Ends(NamedTuple):
@@ -49,43 +50,43 @@ class PathManager:
         self._socket = namespace.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_GENERIC)
         dumps.dont_hang(self._socket)
         self._sequence = 0
-        self._family = 0
-        self._family = self._find_family()
+        name = _attribute(_FAMILY_NAME, _NAME)
+        answer = self._transact(_CONTROLLER, 0x1, _GET_FAMILY, 1, name)
+        self._about = dict(walk(answer[_HEADER.size + _GENERIC.size :]))
+        (self._family,) = struct.unpack_from("=H", self._about[_FAMILY_ID])
 
     def close(self) -> None:
         """Close the socket."""
         self._socket.close()
 
     def create(self, token: int, local_id: int, ends: Ends) -> None:
-        """Ask the connection with ``token`` to open another subflow (userspace path manager)."""
-        self._ask(_SUBFLOW_CREATE, *_of_subflow(token, local_id, ends))
+        """Ask the connection with ``token`` to open a subflow; ``local_id`` is its address's.
 
-    def destroy(self, token: int, local_id: int, ends: Ends) -> None:
-        """Ask it to reset a subflow."""
-        self._ask(_SUBFLOW_DESTROY, *_of_subflow(token, local_id, ends))
+        The connection must be under the path manager in userspace, and fully established.
+        """
+        self._ask(
+            _SUBFLOW_CREATE,
+            _address(_ADDR, ends.src, identifier=local_id, port=ends.sport),
+            _attribute(_TOKEN, struct.pack("=I", token)),
+            _address(_ADDR_REMOTE, ends.dst, port=ends.dport),
+        )
 
-    def limit(self, subflows: int) -> None:
-        """Let connections have so many subflows besides the first (in-kernel path manager)."""
+    def accept(self, subflows: int) -> None:
+        """Let connections to this host have so many subflows besides the first, until ``close``.
+
+        The path manager in the kernel accepts them up to its limit, the one in userspace while
+        somebody receives its events, and each connection has the one that its host has as it opens.
+        """
         number = struct.pack("=I", subflows)
         self._ask(_SET_LIMITS, _attribute(_RCV_ADD_ADDRS, number), _attribute(_SUBFLOWS, number))
-
-    def add_endpoint(self, address: str, flags: int) -> None:
-        """Let connections use, or announce, another address of the host."""
-        self._ask(_ADD_ADDR, _address(_ADDR, address, flags=flags))
+        for _, group in walk(self._about.get(_GROUPS, b"")):
+            about = dict(walk(group))
+            if about.get(_GROUP_NAME) == _EVENTS:
+                (identifier,) = struct.unpack_from("=I", about[_GROUP_ID])
+                self._socket.setsockopt(_SOL_NETLINK, _ADD_MEMBERSHIP, identifier)
 
     def _ask(self, command: int, *attributes: bytes) -> None:
         self._transact(self._family, _REQUEST_ACK, command, _VERSION, *attributes)
-
-    def _find_family(self) -> int:
-        name = _attribute(_FAMILY_NAME, _NAME)
-        answer = self._transact(_CONTROLLER, 0x1, _GET_FAMILY, 1, name)
-        at = _HEADER.size + _GENERIC.size
-        while at + 4 <= len(answer):
-            length, kind = _ATTRIBUTE.unpack_from(answer, at)
-            if kind == _FAMILY_ID:
-                return int(struct.unpack_from("=H", answer, at + 4)[0])
-            at += max((length + 3) & ~3, 4)
-        return 0
 
     def _transact(self, kind: int, flags: int, command: int, version: int, *parts: bytes) -> bytes:
         self._sequence += 1
@@ -102,22 +103,7 @@ class PathManager:
             return answer
 
 
-def _of_subflow(token: int, local_id: int, ends: Ends) -> tuple[bytes, bytes, bytes]:
-    return (
-        _address(_ADDR, ends.src, identifier=local_id, port=ends.sport),
-        _attribute(_TOKEN, struct.pack("=I", token)),
-        _address(_ADDR_REMOTE, ends.dst, port=ends.dport),
-    )
-
-
-def _address(
-    kind: int,
-    address: str,
-    *,
-    identifier: int | None = None,
-    port: int = 0,
-    flags: int = 0,
-) -> bytes:
+def _address(kind: int, address: str, *, identifier: int | None = None, port: int = 0) -> bytes:
     parts = [
         _attribute(_FAMILY, struct.pack("=H", socket.AF_INET)),
         _attribute(_ADDR4, socket.inet_aton(address)),
@@ -127,9 +113,16 @@ def _address(
     if port:
         # In the byte order of the host, unlike everywhere else.
         parts.append(_attribute(_PORT, struct.pack("=H", port)))
-    if flags:
-        parts.append(_attribute(_FLAGS, struct.pack("=I", flags)))
     return _attribute(kind | _NESTED, b"".join(parts))
+
+
+def walk(attributes: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the type and payload of each attribute."""
+    at = 0
+    while at + 4 <= len(attributes):
+        length, kind = _ATTRIBUTE.unpack_from(attributes, at)
+        yield kind & 0x3FFF, attributes[at + 4 : at + length]
+        at += max((length + 3) & ~3, 4)
 
 
 def _attribute(kind: int, value: bytes) -> bytes:

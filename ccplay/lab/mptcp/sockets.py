@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ccplay.lab.mptcp.path_manager import Ends
+from ccplay.lab.mptcp.path_manager import Ends, walk
 from ccplay.lab.network import dumps
 from ccplay.lab.probe.layout import ATTRIBUTES, INET_DIAG_INFO
 
@@ -62,10 +62,10 @@ class MptcpSockets:
         """Return all subflows here, those that are being opened too. Raises ``OSError``."""
         found = []
         for head, attributes in self._dump(socket.IPPROTO_TCP, _OPEN_STATES | 1 << _SYN_SENT):
-            told = dict(_walk(attributes))
+            told = dict(walk(attributes))
             if (ulp := told.get(_INET_DIAG_ULP_INFO)) is None:
                 continue
-            about = dict(_walk(dict(_walk(ulp)).get(_ULP_MPTCP, b"")))
+            about = dict(walk(dict(walk(ulp)).get(_ULP_MPTCP, b"")))
             _, _, _, state, sport, dport, src, dst = head
             found.append(
                 Subflow(
@@ -84,7 +84,7 @@ class MptcpSockets:
         ``OSError``.
         """
         for _, attributes in self._dump(_IPPROTO_MPTCP, _OPEN_STATES):
-            info = dict(_walk(attributes)).get(INET_DIAG_INFO, b"")
+            info = dict(walk(attributes)).get(INET_DIAG_INFO, b"")
             if len(info) >= _ACKED + 8 and struct.unpack_from("=I", info, _TOKEN)[0] == token:
                 return int(struct.unpack_from("=Q", info, _ACKED)[0])
         return None
@@ -121,15 +121,6 @@ class MptcpSockets:
                     going = dumps.goes_on(data, at, kind, "inet_diag")
                 at += (length + 3) & ~3
         return found
-
-
-def _walk(attributes: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the type and payload of each attribute."""
-    at = 0
-    while at + 4 <= len(attributes):
-        length, kind = _ATTRIBUTE.unpack_from(attributes, at)
-        yield kind & 0x3FFF, attributes[at + 4 : at + length]
-        at += max((length + 3) & ~3, 4)
 
 
 def _port(packed: bytes) -> int:

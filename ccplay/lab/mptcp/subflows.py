@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from ccplay.lab.mptcp.path_manager import Ends, PathManager
 from ccplay.lab.mptcp.sockets import MptcpSockets, Subflow
+from ccplay.lab.network.netns import Namespace
 from ccplay.lab.probe.connection import Connection
 from ccplay.lab.probe.joint import Joint
 from ccplay.lab.probe.probe import Probe
@@ -23,8 +24,8 @@ from ccplay.model.traffic_events import SubflowEnded, SubflowStarted
 
 _LOOK_S = 0.1
 """Seconds between two looks at subflows that are all open."""
-_TRY_S = 0.5
-"""Seconds between two attempts to open a subflow."""
+_TRY_S, _LONGEST_TRY_S = 0.5, 16.0
+"""Seconds between two attempts to open a subflow: each time one is lost twice as many."""
 _PATIENCE_S = 3.0
 """Seconds after which a connection without MPTCP is reported: its SYN may have been lost once."""
 
@@ -38,6 +39,8 @@ class _Wanted:
     connection: Connection
     open: bool = False
     tried_at: float = float("-inf")
+    again_s: float = _TRY_S
+    """Seconds until the next attempt."""
 
 
 class Subflows:
@@ -46,17 +49,17 @@ class Subflows:
     def __init__(
         self,
         flow: str,
-        src: str,
-        sockets: MptcpSockets,
-        manager: PathManager,
+        namespace: Namespace,
         probe: Probe,
+        *,
         emit: Callable[[Event], None],
         clock: Callable[[], float],
     ) -> None:
-        """``sockets`` and ``manager`` are those of the node ``src``."""
-        self._flow, self._src = flow, src
-        self._sockets, self._manager, self._probe = sockets, manager, probe
-        self._emit, self._clock = emit, clock
+        """``namespace`` is that of the node which sends. Raises ``OSError`` without MPTCP."""
+        self._flow, self._src = flow, namespace.name
+        self._sockets = MptcpSockets(namespace.socket)
+        self._manager = PathManager(namespace)
+        self._probe, self._emit, self._clock = probe, emit, clock
         self.joint = Joint(flow, self._acknowledged)
         self._token: int | None = None
         self._began = clock()
@@ -109,7 +112,7 @@ class Subflows:
                 self._opened(each, there)
             elif there is None and each.open:
                 self._wanted[place] = self._lost(each)
-            elif there is None and now >= each.tried_at + _TRY_S:
+            elif there is None and now >= each.tried_at + each.again_s:
                 each.tried_at = now
                 self._create(place, each)
 
@@ -118,7 +121,9 @@ class Subflows:
         if first is not None and first.established and first.token:
             self._token = first.token
             self._opened(self._wanted[0], first)
-        elif now > self._began + _PATIENCE_S and not self._warned and self._wanted[0].connection.info:
+        elif (
+            now > self._began + _PATIENCE_S and not self._warned and self._wanted[0].connection.info
+        ):
             self._warned = True
             self._tell(f"flow {self._flow} fell back to TCP: it has no subflows")
 
@@ -147,7 +152,9 @@ class Subflows:
         self.joint.remove(each.connection)
         self._probe.untrack(each.name)
         self._emit(SubflowEnded(t=self._clock(), flow=self._flow, subflow=each.name))
-        return self._want(each.ends)
+        next_one = self._want(each.ends)
+        next_one.tried_at, next_one.again_s = self._clock(), min(2 * each.again_s, _LONGEST_TRY_S)
+        return next_one
 
     def _create(self, place: int, each: _Wanted) -> None:
         """Ask for a subflow; the kernel refuses until the connection is fully established."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ccplay.errors import CommandError, UnsupportedError
-from ccplay.model.traffic_commands import StartFlow
+from ccplay.model.traffic_commands import StartFlow, conflict
 from ccplay.model.values import Feature
 
 IPPROTO_MPTCP = 262
@@ -62,13 +62,13 @@ def schedulers() -> Iterator[Feature]:
 def require(command: StartFlow) -> None:
     """Raise ``UnsupportedError`` or ``CommandError`` where a flow can't use MPTCP as it asks to."""
     what = f"flow {command.flow}"
+    if any(problem := conflict(command)):
+        raise CommandError(f"{what}: {': '.join(problem)}")
+    if not command.mptcp:
+        return
     feature = connections()
     if not feature.available:
         raise UnsupportedError(f"{what}: no mptcp: {feature.reason}; {feature.remedy}")
-    if command.streams > 1:
-        raise CommandError(f"{what}: mptcp takes one stream: give it more subflows instead")
-    if command.monitor:
-        raise CommandError(f"{what}: packets of mptcp can't be monitored: leave out monitor")
     names = [each.name for each in schedulers()]
     if command.scheduler is not None and command.scheduler not in names:
         there = ", ".join(names)

@@ -9,8 +9,8 @@ The receiver's stays with the kernel, which accepts subflows up to its limit.
 
 from __future__ import annotations
 
-import contextlib
 import os
+import signal
 import socket
 import sys
 from pathlib import Path
@@ -56,15 +56,16 @@ def _send(address: str, port: int, sport: int, cc: str, scheduler: str) -> None:
 def main() -> None:
     """Receive or send. Ends with a message on stderr where the kernel refuses."""
     role, *words = sys.argv[1:]
-    with contextlib.suppress(KeyboardInterrupt):
-        try:
-            if role == "receive":
-                _receive(int(words[0]))
-            else:
-                address, port, sport, cc, scheduler = words
-                _send(address, int(port), int(sport), cc, scheduler)
-        except OSError as error:
-            sys.exit(error.strerror or os.strerror(error.errno or 0))
+    # At once, and also where whoever started it ignores the signal.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        if role == "receive":
+            _receive(int(words[0]))
+        else:
+            address, port, sport, cc, scheduler = words
+            _send(address, int(port), int(sport), cc, scheduler)
+    except OSError as error:
+        sys.exit(error.strerror or os.strerror(error.errno or 0))
 
 
 if __name__ == "__main__":

@@ -226,7 +226,7 @@ class Flow:
             congestion.require(cc)
             self._next_cc = cc
         else:
-            ports = [(sport, self.port) for sport in self.sports]
+            ports = [(sport, self.port) for sport in self.sports[: len(self.streams)]]
             congestion.switch(self._programs[-1].pid, ports, cc)
 
     async def stop(self) -> None:

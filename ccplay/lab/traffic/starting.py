@@ -56,9 +56,9 @@ async def _flow(command: StartFlow, site: Site, entry: Entry) -> tuple[StartFlow
             ecn.ask_no_more(site.namespace(src), flow.port)
         site.emit(event)
 
+    support.require(command)
     flow: Flow
     if command.mptcp:
-        support.require(command)
         flow = MptcpFlow(command, site, emit)
     else:
         flow = Flow(command, site.ports, site.probe, emit, site.clock, bypass=site.bypass)

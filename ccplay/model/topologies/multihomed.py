@@ -10,7 +10,7 @@ PATHS = parameter("paths", 2, 4, 2, "How many links two multihomed hosts have, e
 
 
 def multihomed(topology: Topology, paths: int) -> Network:
-    """Return hosts ``h1`` and ``h2``, both at every one of the routers ``r1`` …
+    """Return hosts ``h1`` and ``h2``, each with a link to every router.
 
     A host has an address for each of its links; that of path 1 is its own. Packets to another
     address take that one's path.

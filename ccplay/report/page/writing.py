@@ -170,9 +170,7 @@ def _jobs(
 def flow_names(results: Sequence[CaseResult]) -> tuple[str, ...]:
     """Return all flows, subflows and downloads in one order, so that each keeps its colour."""
     flows = {flow.id for result in results for flow in result.flows}
-    subflows = {
-        each.id for result in results for flow in result.flows for each in flow.subflows
-    }
+    subflows = {each.id for result in results for flow in result.flows for each in flow.subflows}
     downloads = {each.id for result in results for each in result.downloads}
     pings = {each.id for result in results for each in result.pings}
     return (
