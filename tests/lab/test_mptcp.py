@@ -60,6 +60,7 @@ async def test_two_disjoint_paths_carry_twice_the_payload_of_one(manager: str) -
     async with running(build) as lab:
         one, other = await open_subflows(lab, flow)
         assert [each.name for each in (one, other)] == ["m/1", "m/2"]
+        await lab.until(lambda _: (one.cc, other.cc) == ("reno", "reno"))
         await lab.until(lambda _: bool(one.via and other.via))
         assert not set(one.via[1:-1]) & set(other.via[1:-1]) - {"leaf1", "leaf2"}
         await lab.run_for(3)

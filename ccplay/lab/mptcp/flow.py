@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
-from ccplay.errors import UnsupportedError
+from ccplay.errors import CcplayError, UnsupportedError
 from ccplay.lab.mptcp.choice import CANDIDATES, choose
 from ccplay.lab.mptcp.path_manager import Ends, PathManager
 from ccplay.lab.mptcp.subflows import Subflows
@@ -37,6 +38,7 @@ class MptcpFlow(Flow):
         # All of which none is any other traffic's; the subflows send from some of them.
         self.sports = site.ports.senders(CANDIDATES)
         self._ends = self._choose(site)
+        self._cc = command.cc
 
     async def start(
         self, receiver: Namespace, address: str, sender: Namespace, entry: Entry
@@ -50,7 +52,12 @@ class MptcpFlow(Flow):
             self._receiver = PathManager(receiver)
             self._receiver.accept(_MOST)
             self._subflows = Subflows(
-                self.name, sender, self._probe, emit=self._emit, clock=self._clock
+                self.name,
+                sender,
+                self._probe,
+                emit=self._emit,
+                clock=self._clock,
+                on_open=self._align,
             )
         except OSError as error:
             raise UnsupportedError(f"flow {self.name}: no MPTCP: {error.strerror}") from error
@@ -65,6 +72,18 @@ class MptcpFlow(Flow):
     def connections(self) -> Iterable[tuple[str, int, tuple[str, str] | None]]:
         """Return name, source port and addresses of each open subflow."""
         return [(name, ends.sport, (ends.src, ends.dst)) for name, ends in self._subflows.open]
+
+    def switch(self, cc: str) -> None:
+        """Change the congestion control of all subflows, and of those to come."""
+        super().switch(cc)
+        self._cc = cc
+
+    def _align(self) -> None:
+        """Give a new subflow the connection's algorithm: by itself it has that of its route."""
+        if self._cc is not None:
+            with suppress(CcplayError):
+                ports = [(self.sports[0], self.port)]
+                congestion.switch(self._programs[-1].pid, ports, self._cc)
 
     def _track(self) -> None:
         self._subflows.track(self._ends)

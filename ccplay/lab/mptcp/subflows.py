@@ -54,8 +54,13 @@ class Subflows:
         *,
         emit: Callable[[Event], None],
         clock: Callable[[], float],
+        on_open: Callable[[], None],
     ) -> None:
-        """``namespace`` is that of the node which sends. Raises ``OSError`` without MPTCP."""
+        """``namespace`` is that of the node which sends. Raises ``OSError`` without MPTCP.
+
+        ``on_open`` is called when a subflow has opened, before that is reported.
+        """
+        self._on_open = on_open
         self._flow, self._src = flow, namespace.name
         self._sockets = MptcpSockets(namespace.socket)
         self._manager = PathManager(namespace)
@@ -136,6 +141,7 @@ class Subflows:
 
     def _opened(self, each: _Wanted, there: Subflow) -> None:
         each.open = True
+        self._on_open()
         self._emit(
             SubflowStarted(
                 t=self._clock(),

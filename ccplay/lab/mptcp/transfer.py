@@ -43,11 +43,12 @@ def _send(address: str, port: int, sport: int, cc: str, scheduler: str) -> None:
     else:
         (_SYSCTLS / "pm_type").write_text("1", encoding="ascii")
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, _MPTCP) as connection:
-        if cc != "-":
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cc.encode())
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         connection.bind(("", sport))
         connection.connect((address, port))
+        if cc != "-":
+            # While it connects, what its route has takes the place of any other.
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cc.encode())
         block = bytes(_BLOCK)
         while True:
             connection.send(block)
