@@ -19,7 +19,7 @@
 #define SUBFLOWS 8
 #define FRESH_US 2000000
 #define ONE 256 /* what counts as 1 of fractions */
-#define LARGEST_SUM (1ULL << 31)
+#define LARGEST_SUM 0xffffffffULL /* whose square has 64 bits */
 
 struct subflow {
 	u32 cwnd, rtt_us;
@@ -57,27 +57,34 @@ static __always_inline u64 connection_of(const struct sock *sk, u32 *place)
 	return connection;
 }
 
-/* w, worked out relative to this subflow's RTT; *total is the cwnd of all subflows. */
-static __always_inline u32 needed(const struct connection *c, u32 rtt_us, u64 now, u32 *total)
+static __always_inline bool counts(const struct subflow *s, u64 now)
 {
-	u64 sum = 0, most = 0, w;
+	return s->cwnd && s->rtt_us && now - s->seen_us <= FRESH_US;
+}
+
+/* w, with RTTs relative to the least of them; *total is the cwnd of all subflows. */
+static __always_inline u32 needed(const struct connection *c, u64 now, u32 *total)
+{
+	u64 sum = 0, most = 1, w;
+	u32 shortest = 0;
 
 	*total = 0;
 	for (int k = 0; k < SUBFLOWS; k++) {
+		if (counts(&c->subflows[k], now))
+			shortest = least(shortest, c->subflows[k].rtt_us);
+	}
+	for (int k = 0; k < SUBFLOWS; k++) {
 		const struct subflow *s = &c->subflows[k];
-		u64 share, weight;
+		u64 share;
 
-		if (!s->cwnd || !s->rtt_us || now - s->seen_us > FRESH_US)
+		if (!counts(s, now))
 			continue;
-		share = (u64)s->cwnd * rtt_us * ONE / s->rtt_us;
-		weight = share * rtt_us / s->rtt_us;
+		share = (u64)s->cwnd * ONE * shortest / s->rtt_us;
+		most = max(most, share * shortest / s->rtt_us);
 		sum += share;
-		most = max(most, weight);
 		*total += s->cwnd;
 	}
 	sum = min(sum, LARGEST_SUM);
-	if (!most)
-		return 1;
 	w = sum * sum / most / ONE;
 	return min(w, (u64)LARGEST_CWND);
 }
@@ -99,7 +106,7 @@ CONG_AVOID(sk, ack, acked)
 			c->subflows[place].cwnd = tp->snd_cwnd;
 			c->subflows[place].rtt_us = srtt_us(tp);
 			c->subflows[place].seen_us = now_us(tp);
-			w = needed(c, srtt_us(tp), now_us(tp), &total);
+			w = needed(c, now_us(tp), &total);
 		}
 	}
 	acked = slow_start(tp, acked);
