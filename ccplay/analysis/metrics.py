@@ -16,7 +16,7 @@ from ccplay.model.quoting import did_you_mean, quote
 from ccplay.model.traffic import TRAFFIC, started_by
 from ccplay.model.traffic_commands import StartFlow
 from ccplay.scenario.values import Case, Expectation, Scenario
-from ccplay.state.flow_result import Subflow
+from ccplay.state.subflows import Subflow
 
 NO_METRICS = frozenset(
     ("name", "parameters", "repeat", "attempt", "checks", "health", "t", "streams", "started_s")

@@ -17,11 +17,11 @@ from ccplay.bpf.support import is_root, lack, program
 from ccplay.lab.capture import tools as capture_tools
 from ccplay.lab.delay.trials import try_delay_line, try_netem
 from ccplay.lab.links import filters
-from ccplay.lab.mptcp import support as mptcp
 from ccplay.lab.probe.tracer import PROBE, STATE_SET, lack_of
 from ccplay.lab.queues import qdiscs
 from ccplay.lab.queues.marker import lack_of_marking
 from ccplay.lab.traffic import congestion
+from ccplay.lab.traffic.mptcp import support as mptcp
 from ccplay.model.algorithms import CATALOGUE
 from ccplay.model.disciplines import DISCIPLINES
 from ccplay.model.values import Capabilities, Feature

@@ -474,7 +474,8 @@ def test_lia_takes_what_one_connection_would(
     lia.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p]
     lia.restype = ctypes.c_uint32
     now, total = 10_000_000, ctypes.c_uint32()
-    known = (_Subflow * 8)(*((*each, now) for each in subflows), (7, 1, now - 2_000_001))
+    gone = _Subflow(7, 1, now - 2_000_001)
+    known = (_Subflow * 8)(*(_Subflow(*each, now) for each in subflows), gone)
     rates = sum(cwnd / rtt for cwnd, rtt in subflows)
     wanted = rates**2 / max(cwnd / rtt**2 for cwnd, rtt in subflows)
     found = lia(ctypes.byref(known), now, ctypes.byref(total))

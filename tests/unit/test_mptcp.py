@@ -14,11 +14,11 @@ from ccplay.analysis.framing import above_framing
 from ccplay.analysis.metrics import measurable, metrics_of
 from ccplay.analysis.summary import summarise
 from ccplay.errors import ScenarioError, UnsupportedError
-from ccplay.lab.mptcp.choice import choose
-from ccplay.lab.mptcp.path_manager import Ends
 from ccplay.lab.probe.connection import Connection
 from ccplay.lab.probe.joint import Joint
 from ccplay.lab.probe.tcp_info import INFO_SIZE, OPTION_ECN, OPTIONS, PLACES, UNKNOWN_RTT
+from ccplay.lab.traffic.mptcp.choice import choose
+from ccplay.lab.traffic.mptcp.path_manager import Ends
 from ccplay.model.base import Event
 from ccplay.model.events import FlowPath, LinkChanged
 from ccplay.model.network import Topology
@@ -51,18 +51,19 @@ def way(t: float, flow: str, spine: str) -> FlowPath:
     return FlowPath(t=t, flow=flow, links=links)
 
 
-def session(*more: Event, network: bool = True) -> LabState:
+def session(*more: Event) -> LabState:
     """Return a connection of 2 MB whose subflows had 1.2 MB each: some data went twice."""
     state = LabState()
-    hello = replace(HELLO, network=NETWORK) if network else HELLO
-    for event in (hello, STARTED, opened(1.0, 1), opened(1.2, 2)):
+    hello = replace(HELLO, network=NETWORK)
+    first: list[Event] = [hello, STARTED, opened(1.0, 1), opened(1.2, 2)]
+    for event in first:
         state.apply(event)
     state.apply(way(1.0, "1/1", "spine1"))
     state.apply(way(1.2, "1/2", "spine2"))
     state.apply(sweep(2.0, {"1": 1_000_001, "1/1": 600_001, "1/2": 600_001}))
     state.apply(sweep(9.0, {"1": 2_000_001, "1/1": 1_200_001, "1/2": 1_200_001}))
-    for event in more:
-        state.apply(event)
+    for each in more:
+        state.apply(each)
     return state
 
 

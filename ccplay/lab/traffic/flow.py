@@ -91,7 +91,7 @@ class Flow:
         self._monitored: Monitored | None = None
         self._next_cc: str | None = None
         self._programs: list[Program] = []
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: list[asyncio.Task[None] | asyncio.Task[int]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._looking: asyncio.TimerHandle | None = None
 
@@ -112,15 +112,15 @@ class Flow:
 
         Raises ``LabError`` with iperf3's own message if it does not start.
         """
-        server = await Program.start(receiver, self._server_argv(), self.program)
+        receiving, sending = self._commands(address)
+        server = await Program.start(receiver, receiving, self.program)
         self._programs.append(server)
         if not await server.says("listening"):
             await server.stop()
             raise LabError(f"flow {self.name}: {self.program} server: {server.last_words()}")
         server.ignore_output()
         self._track()
-        argv = self._client_argv(address)
-        client, self._started = await entry.start(sender, argv, self.hold, self.program)
+        client, self._started = await entry.start(sender, sending, self.hold, self.program)
         self._read = Reading(self._started, 0)
         client.ignore_output()
         self._programs.append(client)
@@ -255,10 +255,7 @@ class Flow:
             self._tell_start(counters[0])
         self._stopped, self._come_to = moment, counters
         self._monitored = self.watched.so_far() if self.watched else None
-        self._tasks.append(asyncio.create_task(self._stop_client()))
-
-    async def _stop_client(self) -> None:
-        await self._programs[-1].stop()
+        self._tasks.append(asyncio.create_task(self._programs[-1].stop()))
 
     def _tell_start(self, counters: Counters) -> None:
         assert self._opened is not None  # noqa: S101
@@ -344,10 +341,8 @@ class Flow:
         )
         self.ended.set()
 
-    def _server_argv(self) -> list[str]:
-        return server_argv(self.port)
-
-    def _client_argv(self, address: str) -> list[str]:
-        cc = self._command.cc
+    def _commands(self, address: str) -> tuple[list[str], list[str]]:
+        """Return those of receiver and sender."""
+        cc = congestion.require(self._command.cc) if self._command.cc else ""
         ports = self.port, self.sports[0]
-        return client_argv(address, ports, len(self.streams), congestion.require(cc) if cc else "")
+        return server_argv(self.port), client_argv(address, ports, len(self.streams), cc)

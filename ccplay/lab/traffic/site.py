@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from ccplay.lab.links.filters import Packets
-from ccplay.lab.mptcp.path_manager import Ends
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.network.routing import Routing
 from ccplay.lab.probe.probe import Probe
@@ -17,6 +16,7 @@ from ccplay.lab.traffic.bypass import Bypass
 from ccplay.lab.traffic.download import WebServer
 from ccplay.lab.traffic.monitor import Stream
 from ccplay.lab.traffic.monitoring import Monitoring, Watched
+from ccplay.lab.traffic.mptcp.path_manager import Ends
 from ccplay.lab.traffic.ports import Ports
 from ccplay.model.base import Event
 from ccplay.model.events import Log

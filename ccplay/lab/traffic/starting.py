@@ -15,14 +15,14 @@ from typing import Any, TypeAlias
 from msgspec.structs import replace
 
 from ccplay.lab.links.filters import echo_packets, tcp_packets, udp_packets
-from ccplay.lab.mptcp import support
-from ccplay.lab.mptcp.flow import MptcpFlow
 from ccplay.lab.traffic import congestion, ecn
 from ccplay.lab.traffic.download import Download
 from ccplay.lab.traffic.flow import Flow
 from ccplay.lab.traffic.gate import Entry
 from ccplay.lab.traffic.holding import Hold
 from ccplay.lab.traffic.monitor import Stream
+from ccplay.lab.traffic.mptcp import support
+from ccplay.lab.traffic.mptcp.flow import MptcpFlow
 from ccplay.lab.traffic.pair import Pair
 from ccplay.lab.traffic.ping import Ping
 from ccplay.lab.traffic.site import Runner, Site

@@ -11,9 +11,9 @@ import struct
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ccplay.lab.mptcp.path_manager import Ends, walk
 from ccplay.lab.network import dumps
 from ccplay.lab.probe.layout import ATTRIBUTES, INET_DIAG_INFO
+from ccplay.lab.traffic.mptcp.path_manager import Ends, walk
 
 _NETLINK_SOCK_DIAG = 4
 _SOCK_DIAG_BY_FAMILY = 20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from ccplay.lab.mptcp.path_manager import Ends
+from ccplay.lab.traffic.mptcp.path_manager import Ends
 
 CANDIDATES = 32
 """Source ports from which those of a connection's subflows are chosen."""

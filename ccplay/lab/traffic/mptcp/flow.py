@@ -8,14 +8,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from ccplay.errors import CcplayError, UnsupportedError
-from ccplay.lab.mptcp.choice import CANDIDATES, choose
-from ccplay.lab.mptcp.path_manager import Ends, PathManager
-from ccplay.lab.mptcp.subflows import Subflows
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.flow import Flow
 from ccplay.lab.traffic.gate import Entry
 from ccplay.lab.traffic.holding import Hold
+from ccplay.lab.traffic.mptcp.choice import CANDIDATES, choose
+from ccplay.lab.traffic.mptcp.path_manager import Ends, PathManager
+from ccplay.lab.traffic.mptcp.subflows import Subflows
 from ccplay.lab.traffic.site import Site
 from ccplay.model.base import Event
 from ccplay.model.traffic_commands import StartFlow
@@ -104,14 +104,12 @@ class MptcpFlow(Flow):
             lambda ends: site.path(self.src, self.dst, ends),
         )
 
-    def _server_argv(self) -> list[str]:
-        return [*_PYTHON, "receive", str(self.port)]
-
-    def _client_argv(self, address: str) -> list[str]:
+    def _commands(self, address: str) -> tuple[list[str], list[str]]:
         command = self._command
         cc = congestion.require(command.cc) if command.cc else "-"
         ports = str(self.port), str(self.sports[0])
-        return [*_PYTHON, "send", address, *ports, cc, command.scheduler or "-"]
+        sending = ["send", address, *ports, cc, command.scheduler or "-"]
+        return [*_PYTHON, "receive", ports[0]], [*_PYTHON, *sending]
 
 
 # -I: nothing from the environment; -S: no site-packages, which take time to find.

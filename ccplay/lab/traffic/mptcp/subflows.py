@@ -12,12 +12,12 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ccplay.lab.mptcp.path_manager import Ends, PathManager
-from ccplay.lab.mptcp.sockets import MptcpSockets, Subflow
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.probe.connection import Connection
 from ccplay.lab.probe.joint import Joint
 from ccplay.lab.probe.probe import Probe
+from ccplay.lab.traffic.mptcp.path_manager import Ends, PathManager
+from ccplay.lab.traffic.mptcp.sockets import MptcpSockets, Subflow
 from ccplay.model.base import Event
 from ccplay.model.events import Log
 from ccplay.model.traffic_events import SubflowEnded, SubflowStarted
