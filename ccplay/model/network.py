@@ -93,11 +93,6 @@ class Network(Value, frozen=True, dict=True):
         """Return the IPv4 address of a node."""
         return self._nodes[node].address
 
-    def addresses(self, node: str) -> list[str]:
-        """Return all IPv4 addresses of a node, one for each of its links, ``address`` first."""
-        every = [link.address for link in self.links if link.src == node and link.address]
-        return list(dict.fromkeys([self.address(node), *every]))
-
     def peer(self, host: str) -> str:
         """Return the host that ``host`` exchanges traffic with by default; empty if it has none."""
         if (node := self._nodes.get(host)) is None or node.role == ROUTER:

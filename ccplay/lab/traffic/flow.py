@@ -189,7 +189,7 @@ class Flow:
         if not self._told and self._has_its_algorithm(known[0].cc):
             self._tell_start(known[0])
         if any(each.bytes_acked > _FIRST_WORDS for each in known) and not self._is_near:
-            self._end_bypass()
+            self._bypass.close(self.src, self.dst, self.port)
             self._settled = self._told
         limit = self._command.bytes
         if limit is not None and now.acked >= limit:
@@ -297,9 +297,6 @@ class Flow:
     def _counters(self) -> list[Counters]:
         return [self._probe.counters(stream) or _NOTHING for stream in self.streams]
 
-    def _end_bypass(self) -> None:
-        self._bypass.close(self.src, self.dst, self.port)
-
     def _tell(self, level: str, text: str) -> None:
         self._emit(Log(t=self._clock(), level=level, text=text))
 
@@ -316,7 +313,7 @@ class Flow:
         # The reset that follows discards what is still in the sender's buffer.
         server.kill()
         await server.wait()
-        self._end_bypass()
+        self._bypass.close(self.src, self.dst, self.port)
         for timer in (self._timer, self._looking):
             if timer is not None:
                 timer.cancel()

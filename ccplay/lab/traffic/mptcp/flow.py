@@ -18,6 +18,7 @@ from ccplay.lab.traffic.mptcp.path_manager import Ends, PathManager
 from ccplay.lab.traffic.mptcp.subflows import Subflows
 from ccplay.lab.traffic.site import Site
 from ccplay.model.base import Event
+from ccplay.model.network import Network
 from ccplay.model.traffic_commands import StartFlow
 
 _SCRIPT = Path(__file__).with_name("transfer.py")
@@ -95,7 +96,7 @@ class MptcpFlow(Flow):
 
     def _choose(self, site: Site) -> list[Ends]:
         command, network = self._command, site.network
-        addresses = network.addresses(self.src), network.addresses(self.dst)
+        addresses = _addresses(network, self.src), _addresses(network, self.dst)
         return choose(
             command.path_manager,
             addresses,
@@ -110,6 +111,12 @@ class MptcpFlow(Flow):
         ports = str(self.port), str(self.sports[0])
         sending = ["send", address, *ports, cc, command.scheduler or "-"]
         return [*_PYTHON, "receive", ports[0]], [*_PYTHON, *sending]
+
+
+def _addresses(network: Network, host: str) -> list[str]:
+    """Return the addresses of a host's links, its own first."""
+    every = (link.address for link in network.links if link.src == host)
+    return list(dict.fromkeys([network.address(host), *every]))
 
 
 # -I: nothing from the environment; -S: no site-packages, which take time to find.
