@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec.structs import replace
 
-from ccplay.model.base import Event
-from ccplay.model.events import Hello
+from ccplay.model.events import AnyEvent
 from ccplay.model.samples import Sweep
 from ccplay.model.traffic_commands import StopFlow
 from ccplay.model.traffic_events import FlowEnded, FlowStarted, SubflowStarted
@@ -15,13 +16,12 @@ from tests.ui.test_main import live, playing, until
 from tests.ui.view import text_of
 
 
-def events() -> list[Event]:
-    """Return a session of one flow, and of the two of a dumbbell as its subflows."""
-    found: list[Event] = []
+def events() -> Iterator[AnyEvent]:
+    """Yield a session of three flows as one flow and its two subflows."""
     names = {"1": "1", "2": "1/1", "3": "1/2"}
     for event in stream(pairs=3, flows=3, seconds=20):
         if isinstance(event, FlowStarted) and event.flow != "1":
-            started = SubflowStarted(
+            yield SubflowStarted(
                 t=event.t,
                 flow="1",
                 subflow=names[event.flow],
@@ -29,18 +29,13 @@ def events() -> list[Event]:
                 dst="10.0.1.1",
                 sport=10_000,
             )
-            found.append(started)
         elif isinstance(event, FlowStarted):
-            found.append(replace(event, mptcp=True))
-        elif isinstance(event, FlowEnded) and event.flow != "1":
-            continue
+            yield replace(event, mptcp=True)
         elif isinstance(event, Sweep) and event.tcp is not None:
             tcp = replace(event.tcp, flow=[names[each] for each in event.tcp.flow])
-            found.append(replace(event, tcp=tcp))
-        else:
-            found.append(event)
-    assert isinstance(found[0], Hello)
-    return found
+            yield replace(event, tcp=tcp)
+        elif not isinstance(event, FlowEnded) or event.flow == "1":
+            yield event
 
 
 async def test_subflows_have_rows_and_lines_and_their_flow_is_what_keys_stop() -> None:

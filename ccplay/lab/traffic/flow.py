@@ -50,6 +50,7 @@ class Flow:
     """A running flow. It ends by its limits, by ``stop`` or because a program dies."""
 
     hold, program = BEFORE_DATA, "iperf3"
+    """Where the sender waits for its start, and the name of the programs."""
 
     def __init__(
         self,

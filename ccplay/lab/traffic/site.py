@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Protocol
 
 from ccplay.lab.links.filters import Packets
@@ -101,10 +101,13 @@ class Site:
         """Return the links that packets of a TCP connection take; empty where that is not known."""
         if self._routing is None or not self._routing.knows_paths:
             return []
-        found = self._routing.path(
-            (src, dst), (ends.sport, ends.dport), addresses=(ends.src, ends.dst)
-        )
-        return [link.name for link in found]
+        # Where a cable is down a node may have no route.
+        with suppress(OSError):
+            found = self._routing.path(
+                (src, dst), (ends.sport, ends.dport), addresses=(ends.src, ends.dst)
+            )
+            return [link.name for link in found]
+        return []
 
     def choose_cc(self, src: str, cc: str | None) -> str:
         """Return the algorithm that ``cc`` selects; None is the default of the sending host.

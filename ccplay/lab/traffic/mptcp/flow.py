@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from ccplay.errors import CcplayError, UnsupportedError
@@ -40,6 +40,7 @@ class MptcpFlow(Flow):
         self.sports = site.ports.senders(CANDIDATES)
         self._ends = self._choose(site)
         self._cc = command.cc
+        self._undo = ExitStack()
 
     async def start(
         self, receiver: Namespace, address: str, sender: Namespace, entry: Entry
@@ -50,8 +51,9 @@ class MptcpFlow(Flow):
         has no MPTCP.
         """
         try:
-            self._receiver = PathManager(receiver)
-            self._receiver.accept(_MOST)
+            accepting = PathManager(receiver)
+            self._undo.callback(accepting.close)
+            accepting.accept(_MOST)
             self._subflows = Subflows(
                 self.name,
                 sender,
@@ -60,6 +62,8 @@ class MptcpFlow(Flow):
                 clock=self._clock,
                 on_open=self._align,
             )
+            self._undo.callback(self._subflows.close)
+            self._undo.callback(self._subflows.untrack)
         except OSError as error:
             raise UnsupportedError(f"flow {self.name}: no MPTCP: {error.strerror}") from error
         await super().start(receiver, address, sender, entry)
@@ -90,9 +94,7 @@ class MptcpFlow(Flow):
         self._subflows.track(self._ends)
 
     def _untrack(self) -> None:
-        self._subflows.untrack()
-        self._subflows.close()
-        self._receiver.close()
+        self._undo.close()
 
     def _choose(self, site: Site) -> list[Ends]:
         command, network = self._command, site.network
