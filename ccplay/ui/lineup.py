@@ -107,9 +107,10 @@ def groups(view: View, flows: Iterable[Flow]) -> list[Group]:
     """Return flows by the algorithm that each has at the moment shown.
 
     Groups are in the order of the flows, and flows within a group in that in which they started.
+    Subflows are left out: their flow has their sums.
     """
     found: dict[str, list[Flow]] = {}
-    for each in flows:
+    for each in whole(flows):
         found.setdefault(view.state.cc_at(each, view.t), []).append(each)
     return [
         Group(cc, tuple(sorted(members, key=lambda flow: view.number(flow.name))))
@@ -117,12 +118,29 @@ def groups(view: View, flows: Iterable[Flow]) -> list[Group]:
     ]
 
 
+def whole(flows: Iterable[Flow]) -> list[Flow]:
+    """Return flows without the subflows of MPTCP, so that nothing is counted twice."""
+    return [each for each in flows if each.kind != "subflow"]
+
+
 def path(view: View, flow: Flow) -> str:
-    """Return source, direction and destination as the network is drawn: ``s1 ← d1`` runs back."""
+    """Return source, direction and destination as the network is drawn: ``s1 ← d1`` runs back.
+
+    Of a subflow it is what tells its path from those of the others: ``via spine2``.
+    """
+    if flow.kind == "subflow" and (own := _own_nodes(view, flow)):
+        return f"via {', '.join(own)}"
     senders = view.network.senders if view.network else []
     if flow.dst in senders and flow.src not in senders:
         return view.glyphs.translate(f"{flow.dst} ← {flow.src}")
     return view.glyphs.translate(f"{flow.src} → {flow.dst}")
+
+
+def _own_nodes(view: View, flow: Flow) -> list[str]:
+    """Return the nodes of a subflow's path that not every other subflow's has too."""
+    every = [set(each.via) for each in view.state.flows[flow.parent].subflows if each.via]
+    common = set.intersection(*every) if len(every) > 1 else set()
+    return [node for node in flow.via[1:-1] if node not in common]
 
 
 _KEYS: Mapping[str, Key] = {

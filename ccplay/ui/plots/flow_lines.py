@@ -58,6 +58,8 @@ def traces(view: View, line: Line, factor: float) -> list[Trace]:
     stacks = view.listing.stacked and line.adds_up
     if view.listing.grouped:
         return _group_traces(view, lineup.groups(view, flows), line, factor, stacks=stacks)
+    if stacks:
+        flows = lineup.whole(flows)
     # In a stack nothing hides what lies below.
     crowd = not stacks and len(flows) >= lineup.CROWD
     found: list[Trace] = []
