@@ -17,11 +17,10 @@ def growth(series: Series, t: float, over_s: float, least_s: float = 0.0) -> flo
 
     At its start it is the mean of what there is; None where that is less than ``least_s``.
     """
-    timeline = series.timeline
-    return _grown(series, timeline.at_or_after(t - over_s), timeline.before_or_at(t), least_s)
+    return series.rates([(t - over_s, t)], least_s)[0]
 
 
-def _grown(series: Series, since: int, tick: int, least_s: float = 0.0) -> float | None:
+def _grown(series: Series, since: int, tick: int) -> float | None:
     """Return the growth between two ticks, per second."""
     timeline = series.timeline
     first = max(series.first, timeline.first)
@@ -29,10 +28,9 @@ def _grown(series: Series, since: int, tick: int, least_s: float = 0.0) -> float
     if not first <= since < tick < series.end:
         return None
     now, before = series.at(tick), series.at(since)
-    seconds = timeline.time(tick) - timeline.time(since)
-    if now is None or before is None or seconds < least_s:
+    if now is None or before is None:
         return None
-    return (now - before) / seconds
+    return (now - before) / (timeline.time(tick) - timeline.time(since))
 
 
 def per_second(variable: Variable) -> float:

@@ -6,12 +6,14 @@ import math
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from operator import itemgetter
 from typing import cast
+
+from ccplay.state.pyramid import FANOUT, Pyramid, extremes
 
 MISSING = math.nan
 """Placeholder of an unknown value; plots leave a gap there."""
-
-_FANOUT = 16
 
 _SPREAD = 31
 """Number of values of which a median is taken at most."""
@@ -90,14 +92,13 @@ class Series:
     ``extremes`` costs O(log n) for any width, and O(width) the first time.
     """
 
-    __slots__ = ("_first", "_highs", "_lows", "_values", "timeline")
+    __slots__ = ("_first", "_pyramid", "_values", "timeline")
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
         self._first = -1
         self._values = array("f")
-        self._lows: list[array[float]] = []
-        self._highs: list[array[float]] = []
+        self._pyramid = Pyramid()
 
     def put(self, tick: int, value: float | None) -> None:
         """Set the value at ``tick``, later than any before; ticks skipped are ``MISSING``."""
@@ -181,7 +182,7 @@ class Series:
         if ticks <= _SPREAD:
             found = [value for value in values[index : index + max(ticks, 0)] if value <= most]
         else:
-            found = [v for at in _PLACES if (v := values[index + int(at * ticks)]) <= most]
+            found = [v for v in _picked(ticks)(values[index : index + ticks]) if v <= most]
         found.sort()
         return found[len(found) // 2] if found else None
 
@@ -200,34 +201,37 @@ class Series:
     def _extremes(self, start: int, end: int) -> tuple[float, float] | None:
         index = max(start - self._first, 0)
         stop = min(end - self._first, len(self._values))
-        if stop - index <= 2 * _FANOUT:
-            return _extremes(self._values[index:stop]) if index < stop else None
+        if stop - index <= 2 * FANOUT:
+            return extremes(self._values[index:stop]) if index < stop else None
         # The pyramid of a recording is built step by step, not all at once.
-        self._grow_pyramid(4 * (stop - index))
-        if len(self._lows[0]) < stop // _FANOUT:
-            return _extremes(self._values[index:stop])
-        low, high = math.inf, -math.inf
-        while index < stop:
-            level, width = 0, 1
-            # Climb while a whole aligned block fits.
-            while (
-                level < len(self._lows)
-                and index % (width * _FANOUT) == 0
-                and index + width * _FANOUT <= stop
-                and index // (width * _FANOUT) < len(self._lows[level])
-            ):
-                level += 1
-                width *= _FANOUT
-            if level:
-                low = min(low, self._lows[level - 1][index // width])
-                high = max(high, self._highs[level - 1][index // width])
-            else:
-                value = self._values[index]
-                # NaN compares false to everything, so a missing value changes nothing.
-                low = min(low, value)
-                high = max(high, value)
-            index += width
-        return None if high < low else (low, high)
+        self._pyramid.grow(self._values, 4 * (stop - index))
+        if self._pyramid.covered < stop // FANOUT * FANOUT:
+            return extremes(self._values[index:stop])
+        return self._pyramid.extremes(self._values, index, stop)
+
+    def rates(
+        self, stretches: Iterable[tuple[float, float]], least_s: float = 0.0
+    ) -> list[float | None]:
+        """Return how fast a counter grew per second in each stretch, from one moment to another.
+
+        Where it began within a stretch, it is the mean of what there is; None where that is less
+        than ``least_s``.
+        """
+        moments, values = self.timeline._moments, self._values
+        # Both count from what they still know.
+        shift = self._first - self.timeline.first
+        first, last = max(shift, 0), shift + len(values)
+        found: list[float | None] = []
+        for start, end in stretches:
+            since = max(bisect_left(moments, start), first)
+            at = bisect_right(moments, end) - 1
+            rate = None
+            if since < at < last and (seconds := moments[at] - moments[since]) >= least_s:
+                growth = values[at - shift] - values[since - shift]
+                # NaN, a missing value, is not equal to itself.
+                rate = growth / seconds if growth == growth else None
+            found.append(rate)
+        return found
 
     def values(self, start: int, end: int) -> list[float]:
         """Return the known values of ticks ``start`` to ``end`` (not included)."""
@@ -250,19 +254,6 @@ class Series:
         before = missing * min(max(self._first - start, 0), end - start)
         return before + known + missing * (end - start - len(before) - len(known))
 
-    def _grow_pyramid(self, most: int) -> None:
-        """Process up to ``most`` new values, or all of them."""
-        below_low = below_high = self._values
-        level = 0
-        while len(below_low) >= _FANOUT:
-            if level == len(self._lows):
-                self._lows.append(array("f"))
-                self._highs.append(array("f"))
-            _grow(self._lows[level], below_low, most, min)
-            _grow(self._highs[level], below_high, most, max)
-            below_low, below_high = self._lows[level], self._highs[level]
-            level += 1
-
     def _skip_to(self, tick: int) -> None:
         if not self._values:
             self._first = tick
@@ -274,8 +265,7 @@ class Series:
             forgotten = self.timeline.limit // 4
             del self._values[:forgotten]
             self._first += forgotten
-            self._lows.clear()
-            self._highs.clear()
+            self._pyramid.clear()
 
 
 def put_all(series: Sequence[Series | None], tick: int, values: Sequence[float | None]) -> None:
@@ -290,28 +280,7 @@ def put_all(series: Sequence[Series | None], tick: int, values: Sequence[float |
             each.put(tick, value)
 
 
-def _grow(
-    level: array[float], below: array[float], most: int, choose: Callable[..., float]
-) -> None:
-    """Add to ``level`` the minimum or maximum of each complete block of ``below`` that it lacks."""
-    start = len(level)
-    end = min(len(below) // _FANOUT, start + most // _FANOUT)
-    if end <= start:
-        return
-    columns = [below[start * _FANOUT + at : end * _FANOUT : _FANOUT] for at in range(_FANOUT)]
-    level.extend(map(choose, *columns))
-    # NaN is never less or greater than another value, so it remains only if it comes first.
-    for block in range(start, len(level)):
-        if level[block] != level[block]:
-            known = [v for v in below[block * _FANOUT : (block + 1) * _FANOUT] if v == v]
-            # A block without a known value loses every comparison.
-            level[block] = choose(known, default=-choose(math.inf, -math.inf))
-
-
-def _extremes(values: Sequence[float]) -> tuple[float, float] | None:
-    low, high = min(values), max(values)
-    # NaN is never less or greater than another value, so it remains only if it comes first.
-    if low != low:
-        known = [value for value in values if value == value]
-        return (min(known), max(known)) if known else None
-    return low, high
+@lru_cache(maxsize=256)
+def _picked(ticks: int) -> Callable[[Sequence[float]], tuple[float, ...]]:
+    """Return what takes the values of which a median is taken out of so many."""
+    return itemgetter(*(int(at * ticks) for at in _PLACES))

@@ -126,8 +126,7 @@ async def test_an_axis_follows_what_is_in_the_window() -> None:
     async with playing(minutes(1), start_at=SECONDS) as (app, _):
         series = app.session.state.flows["1"].series["cwnd"]
         series._values[5 * int(HZ)] = 900.0
-        series._lows.clear()
-        series._highs.clear()
+        series._pyramid.clear()
         plot, head = app.main.query_one("#cwnd", Canvas), app.main.playhead
         head.width = 20.0
         tops = []

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import ClassVar, Literal, Protocol, TypeAlias, get_args
 
-from ccplay.plots.derived import growth
 from ccplay.state.series import Series
 
 Span: TypeAlias = tuple[float, float]
@@ -210,34 +209,31 @@ class RateTrace:
 
     def spans(self, edges: Sequence[float]) -> list[Span | None]:
         """Return the least and the greatest rate in each slice, its ends included."""
-        found = (self._rates(start, end) for start, end in pairwise(edges))
-        return [(min(rates), max(rates)) if rates else None for rates in found]
+        spans: list[Span | None] = []
+        for start, end in pairwise(edges):
+            points = min(math.ceil((end - start) / (self.over_s / 2)), _MOST_POINTS)
+            rates = self._rates(start + (end - start) * at / points for at in range(points + 1))
+            spans.append((min(rates), max(rates)) if rates else None)
+        return spans
 
     def middles(self, edges: Sequence[float], *, long: bool) -> list[float | None] | None:
         """Return the mean rate over each slice, and over ``over_s`` at least."""
         if not long:
             return None
-        return [self._mean(start, end) for start, end in pairwise(edges)]
-
-    def _mean(self, start: float, end: float) -> float | None:
-        found = growth(self.series, end, max(end - start, self.over_s), _LEAST_S)
-        return None if found is None else found * self.factor
-
-    def _rates(self, start: float, end: float) -> list[float]:
-        points = min(math.ceil((end - start) / (self.over_s / 2)), _MOST_POINTS)
-        times = (start + (end - start) * at / points for at in range(points + 1))
-        return [rate for t in times if (rate := self._rate(t)) is not None]
+        slices = ((end - max(end - start, self.over_s), end) for start, end in pairwise(edges))
+        found = self.series.rates(slices, _LEAST_S)
+        return [None if rate is None else rate * self.factor for rate in found]
 
     def peak(self, start: float, end: float) -> float:
         """Return the greatest rate from ``start`` to ``end``."""
         step = max((end - start) / _PEAK_POINTS, 0.01)
         count = max(math.ceil((end - start) / step), 0) + 1
-        rates = (self._rate(min(start + step * at, end)) for at in range(count))
-        return max((rate for rate in rates if rate is not None), default=0.0)
+        return max(self._rates(min(start + step * at, end) for at in range(count)), default=0.0)
 
-    def _rate(self, t: float) -> float | None:
-        found = growth(self.series, t, self.over_s, _LEAST_S)
-        return None if found is None else found * self.factor
+    def _rates(self, times: Iterable[float]) -> list[float]:
+        """Return the rates at those of ``times`` at which there is one."""
+        found = self.series.rates([(t - self.over_s, t) for t in times], _LEAST_S)
+        return [rate * self.factor for rate in found if rate is not None]
 
 
 @dataclass(frozen=True, slots=True)

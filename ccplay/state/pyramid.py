@@ -1,0 +1,100 @@
+"""The least and the greatest values of blocks of a series, level upon level."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Callable, Sequence
+
+FANOUT = 16
+"""Number of blocks of one level in a block of the next."""
+
+
+class Pyramid:
+    """Of a level's 16 blocks each the extremes make a block of the next; it grows on demand."""
+
+    __slots__ = ("_highs", "_lows")
+
+    def __init__(self) -> None:
+        self._lows: list[array[float]] = []
+        self._highs: list[array[float]] = []
+
+    @property
+    def covered(self) -> int:
+        """How many of the values are in blocks."""
+        return len(self._lows[0]) * FANOUT if self._lows else 0
+
+    def clear(self) -> None:
+        """Forget all blocks."""
+        self._lows.clear()
+        self._highs.clear()
+
+    def grow(self, values: array[float], most: int) -> None:
+        """Process up to ``most`` new values, or all of them."""
+        below_low = below_high = values
+        level = 0
+        while len(below_low) >= FANOUT:
+            if level == len(self._lows):
+                self._lows.append(array("f"))
+                self._highs.append(array("f"))
+            _grow(self._lows[level], below_low, most, min)
+            _grow(self._highs[level], below_high, most, max)
+            below_low, below_high = self._lows[level], self._highs[level]
+            level += 1
+
+    def extremes(self, values: array[float], index: int, stop: int) -> tuple[float, float] | None:
+        """Return the least and the greatest of the values from ``index`` to ``stop``.
+
+        All whole blocks of the lowest level up to ``stop`` must be there. None without a value.
+        """
+        lows: list[float] = []
+        highs: list[float] = []
+        below_low = below_high = values
+        # What is left over at both ends of whole blocks, level by level.
+        for low, high in zip(self._lows, self._highs, strict=True):
+            first, last = -(-index // FANOUT), min(stop // FANOUT, len(low))
+            if first >= last:
+                break
+            for start, end in ((index, first * FANOUT), (last * FANOUT, stop)):
+                if start == end:
+                    continue
+                if below_low is not values:
+                    lows.append(min(below_low[start:end]))
+                    highs.append(max(below_high[start:end]))
+                elif (found := extremes(values[start:end])) is not None:
+                    lows.append(found[0])
+                    highs.append(found[1])
+            index, stop, below_low, below_high = first, last, low, high
+        lows.append(min(below_low[index:stop]))
+        highs.append(max(below_high[index:stop]))
+        least, greatest = min(lows), max(highs)
+        # A block without a known value loses every comparison.
+        return None if greatest < least else (least, greatest)
+
+
+def extremes(values: Sequence[float]) -> tuple[float, float] | None:
+    """Return the least and the greatest of some values, NaN left out; None without any."""
+    low, high = min(values), max(values)
+    # NaN is never less or greater than another value, so it remains only if it comes first.
+    if low != low:
+        known = [value for value in values if value == value]
+        return (min(known), max(known)) if known else None
+    return low, high
+
+
+def _grow(
+    level: array[float], below: array[float], most: int, choose: Callable[..., float]
+) -> None:
+    """Add to ``level`` the minimum or maximum of each complete block of ``below`` that it lacks."""
+    start = len(level)
+    end = min(len(below) // FANOUT, start + most // FANOUT)
+    if end <= start:
+        return
+    columns = [below[start * FANOUT + at : end * FANOUT : FANOUT] for at in range(FANOUT)]
+    level.extend(map(choose, *columns))
+    # NaN is never less or greater than another value, so it remains only if it comes first.
+    for block in range(start, len(level)):
+        if level[block] != level[block]:
+            known = [v for v in below[block * FANOUT : (block + 1) * FANOUT] if v == v]
+            # A block without a known value loses every comparison.
+            level[block] = choose(known, default=-choose(math.inf, -math.inf))
