@@ -31,6 +31,8 @@ class Pyramid:
 
     def grow(self, values: array[float], most: int) -> None:
         """Process up to ``most`` new values, or all of them."""
+        if len(values) - self.covered < FANOUT:
+            return
         below_low = below_high = values
         level = 0
         while len(below_low) >= FANOUT:

@@ -33,12 +33,14 @@ class Timeline:
     ``limit`` the oldest quarter is discarded.
     """
 
-    __slots__ = ("_first", "_moments", "limit")
+    __slots__ = ("_asked", "_first", "_moments", "limit")
 
     def __init__(self, limit: int = 1 << 20) -> None:
         self.limit = limit
         self._first = 0
         self._moments = array("d")
+        self._asked: tuple[object, list[tuple[int, int]]] = (None, [])
+        """The stretches that ``between`` was asked for last, and the answer."""
 
     def append(self, t: float) -> int:
         """Add a moment, not earlier than the last, and return its tick."""
@@ -78,6 +80,21 @@ class Timeline:
     def before_or_at(self, t: float) -> int:
         """Return the last tick that is not after ``t``; ``first - 1`` if there is none."""
         return self._first + bisect_right(self._moments, t) - 1
+
+    def between(self, stretches: Sequence[tuple[float, float]]) -> Sequence[tuple[int, int]]:
+        """Return the first and the last tick within each stretch from one moment to another.
+
+        The last is before the first where there is none. Several series ask for the same.
+        """
+        key = (self._first, len(self._moments), stretches)
+        if key != self._asked[0]:
+            moments, first = self._moments, self._first
+            found = [
+                (first + bisect_left(moments, start), first + bisect_right(moments, end) - 1)
+                for start, end in stretches
+            ]
+            self._asked = key, found
+        return self._asked[1]
 
     def _forget(self) -> None:
         while len(self._moments) > self.limit:
@@ -210,26 +227,26 @@ class Series:
         return self._pyramid.extremes(self._values, index, stop)
 
     def rates(
-        self, stretches: Iterable[tuple[float, float]], least_s: float = 0.0
+        self, stretches: Sequence[tuple[float, float]], least_s: float = 0.0
     ) -> list[float | None]:
         """Return how fast a counter grew per second in each stretch, from one moment to another.
 
         Where it began within a stretch, it is the mean of what there is; None where that is less
         than ``least_s``.
         """
-        moments, values = self.timeline._moments, self._values
-        # Both count from what they still know.
-        shift = self._first - self.timeline.first
-        first, last = max(shift, 0), shift + len(values)
+        timeline, values, begin = self.timeline, self._values, self._first
+        moments, shift = timeline._moments, timeline.first
+        first, end = max(begin, shift), begin + len(values)
         found: list[float | None] = []
-        for start, end in stretches:
-            since = max(bisect_left(moments, start), first)
-            at = bisect_right(moments, end) - 1
+        for start, last in timeline.between(stretches):
+            since = start if start > first else first
             rate = None
-            if since < at < last and (seconds := moments[at] - moments[since]) >= least_s:
-                growth = values[at - shift] - values[since - shift]
+            if since < last < end:
+                seconds = moments[last - shift] - moments[since - shift]
+                growth = values[last - begin] - values[since - begin]
                 # NaN, a missing value, is not equal to itself.
-                rate = growth / seconds if growth == growth else None
+                if seconds >= least_s and growth == growth:
+                    rate = growth / seconds
             found.append(rate)
         return found
 

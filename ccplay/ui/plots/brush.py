@@ -37,7 +37,10 @@ class Brush:
 
     def _dot(self, value: float) -> int:
         """Return how many dots above the bottom a value lies."""
-        return int(self._scale.height(value) * (self._dots - 1) + 0.5)
+        scale = self._scale
+        if scale.logarithmic or not 0.0 < value < scale.top:
+            return int(scale.height(value) * (self._dots - 1) + 0.5)
+        return int(value / scale.top * (self._dots - 1) + 0.5)
 
     def shade(self, ink: str, band: Sequence[Span | None], x: int, column: Column) -> None:
         """Draw a band: every fourth dot from the least to the greatest value."""
@@ -46,11 +49,14 @@ class Brush:
             if span is None or span[0] > self._scale.top:
                 continue
             at = x * across + dx
-            for dot in range(self._dot(span[0]), self._dot(span[1]) + 1):
+            low, high = self._dot(span[0]), self._dot(span[1])
+            # Of braille every fourth dot, of signs every other, in a slant.
+            gap, place = (4, 2 * at) if across == 2 else (2, at)
+            for dot in range(low + -(low + place) % gap, high + 1, gap):
                 line = self._lines - 1 - dot // self._up
-                if across == 2 and (dot + 2 * at) % 4 == 0:
+                if across == 2:
                     column.dot(line, _BITS[dx][dot % 4], ink)
-                elif across == 1 and (dot + at) % 2 == 0:
+                else:
                     column.sign(line, self._spot, ink)
 
     def draw(
@@ -82,7 +88,7 @@ class Brush:
                 ground = range(self._dot(least[0]) if least else low)
                 if pen.manner == "layer":
                     ground, dots = range(low, high), range(high, high + 1)
-                shade = [d for d in ground if (d + 2 * at) % gap == 0]
+                shade = ground[-(2 * at + ground.start) % gap :: gap]
             elif pen.manner in ("dotted", "dots") and high - low > up:
                 dots = range(low, high + 1, max(high - low, 1))
             thick = pen.manner in _THICK and not pen.dim
@@ -104,6 +110,8 @@ def of_kind(kind: LineKind, dots: Sequence[int], at: int, finely: int) -> Sequen
     ``finely`` is how many dots a cell has. A steep piece is interrupted on its way up, any other
     on its way to the right.
     """
+    if kind == "solid":
+        return dots
     period, drawn = _KINDS[kind] if finely > 1 else _COARSE_KINDS[kind]
     if len(dots) > period:
         return [dot for dot in dots if dot % period in drawn]
@@ -111,7 +119,6 @@ def of_kind(kind: LineKind, dots: Sequence[int], at: int, finely: int) -> Sequen
 
 
 _KINDS: dict[LineKind, tuple[int, Collection[int]]] = {
-    "solid": (1, (0,)),
     "dashed": (12, range(8)),
     "dotted": (4, range(2)),
     "dash-dot": (12, (*range(6), 8, 9)),
@@ -119,7 +126,6 @@ _KINDS: dict[LineKind, tuple[int, Collection[int]]] = {
 """Dots after which a line repeats itself, and which of them are drawn."""
 
 _COARSE_KINDS: dict[LineKind, tuple[int, Collection[int]]] = {
-    "solid": (1, (0,)),
     "dashed": (4, range(2)),
     "dotted": (2, (0,)),
     "dash-dot": (5, (0, 1, 3)),

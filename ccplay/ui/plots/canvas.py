@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from ccplay.ui.cells.glyphs import UNICODE
 from ccplay.ui.cells.sheet import Row, Run, Sheet, spread
@@ -25,6 +26,7 @@ from ccplay.ui.plots.dots import Column
 from ccplay.ui.plots.picture import Picture
 from ccplay.ui.plots.scale import Scale, short
 from ccplay.ui.plots.strokes import Stroke
+from ccplay.ui.plots.traces import Pen
 from ccplay.ui.themes import mixed
 
 _LANES = 12
@@ -38,6 +40,22 @@ _STEADY_S = 10.0
 
 _FAINT = 0.55
 """Share of the way to the background at which the inks of bands and dim traces lie."""
+
+
+class _Inked(NamedTuple):
+    """A stroke with the inks that it is drawn in."""
+
+    stroke: Stroke
+    pen: Pen
+    shade: str
+    """Ink of its band."""
+
+    @classmethod
+    def of(cls, stroke: Stroke, ground: str) -> _Inked:
+        pen = stroke.trace.pen
+        if pen.dim:
+            pen = replace(pen, ink=_faint(pen.ink, ground))
+        return cls(stroke, pen, _faint(pen.ink, ground))
 
 
 class Canvas(Sheet):
@@ -184,8 +202,9 @@ class Canvas(Sheet):
         changed: dict[int, list[int]] = {}
         self._marked = {self._column(t) for t in picture.marks}
         above = len(self._bars.lines)
+        inked = [_Inked.of(each, picture.inks.ground) for each in drawn]
         for x in columns:
-            cells = self._cells_of(picture, x, (x - columns[0]) * across, drawn)
+            cells = self._cells_of(picture, x, (x - columns[0]) * across, inked)
             for line, cell in enumerate(cells[above:], above):
                 if self.put(GUTTER + x, line + 1, cell):
                     changed.setdefault(line + 1, []).append(GUTTER + x)
@@ -206,7 +225,7 @@ class Canvas(Sheet):
                 changed[line + 1] = xs
         self.repaint(changed)
 
-    def _cells_of(self, picture: Picture, x: int, at: int, drawn: Sequence[Stroke]) -> list[Run]:
+    def _cells_of(self, picture: Picture, x: int, at: int, drawn: Sequence[_Inked]) -> list[Run]:
         """Return the cells of one column: dots in the colour of the uppermost trace.
 
         ``at`` is the first of its slices among those that are drawn.
@@ -215,21 +234,19 @@ class Canvas(Sheet):
         under, behind = Column(self.lines), Column(self.lines)
         brush = self._brush
         head, here = self._column(picture.until - 1e-9), slice(at, at + self._across)
-        for stroke in drawn:
+        for each in drawn:
+            stroke, pen = each.stroke, each.pen
             pair = stroke.lines[here]
             if not any(pair):
                 continue
-            pen = stroke.trace.pen
-            if pen.dim:
-                pen = replace(pen, ink=_faint(pen.ink, picture.inks.ground))
             column = under if pen.under else over
             band = stroke.bands[here]
             if any(band):
-                brush.shade(_faint(pen.ink, picture.inks.ground), band, x, behind)
+                brush.shade(each.shade, band, x, behind)
             brush.draw(pen, pair, x, column, band)
             at_head = x == head and not pen.quiet
             if pen.mark and (at_head or x % _LANES == pen.lane or pen.manner == "signs"):
-                level = next(each for each in reversed(stroke.levels[here]) if each is not None)
+                level = next(value for value in reversed(stroke.levels[here]) if value is not None)
                 if level <= self.scale.top:
                     column.sign(
                         self._line_of(level),

@@ -209,10 +209,16 @@ class RateTrace:
 
     def spans(self, edges: Sequence[float]) -> list[Span | None]:
         """Return the least and the greatest rate in each slice, its ends included."""
-        spans: list[Span | None] = []
+        times: list[float] = []
+        ends = [0]
         for start, end in pairwise(edges):
             points = min(math.ceil((end - start) / (self.over_s / 2)), _MOST_POINTS)
-            rates = self._rates(start + (end - start) * at / points for at in range(points + 1))
+            times += [start + (end - start) * at / points for at in range(points + 1)]
+            ends.append(len(times))
+        every = self._rates(times)
+        spans: list[Span | None] = []
+        for first, last in pairwise(ends):
+            rates = [rate for rate in every[first:last] if rate is not None]
             spans.append((min(rates), max(rates)) if rates else None)
         return spans
 
@@ -220,7 +226,7 @@ class RateTrace:
         """Return the mean rate over each slice, and over ``over_s`` at least."""
         if not long:
             return None
-        slices = ((end - max(end - start, self.over_s), end) for start, end in pairwise(edges))
+        slices = [(end - max(end - start, self.over_s), end) for start, end in pairwise(edges)]
         found = self.series.rates(slices, _LEAST_S)
         return [None if rate is None else rate * self.factor for rate in found]
 
@@ -228,12 +234,12 @@ class RateTrace:
         """Return the greatest rate from ``start`` to ``end``."""
         step = max((end - start) / _PEAK_POINTS, 0.01)
         count = max(math.ceil((end - start) / step), 0) + 1
-        return max(self._rates(min(start + step * at, end) for at in range(count)), default=0.0)
+        rates = self._rates(min(start + step * at, end) for at in range(count))
+        return max((rate for rate in rates if rate is not None), default=0.0)
 
-    def _rates(self, times: Iterable[float]) -> list[float]:
-        """Return the rates at those of ``times`` at which there is one."""
+    def _rates(self, times: Iterable[float]) -> list[float | None]:
         found = self.series.rates([(t - self.over_s, t) for t in times], _LEAST_S)
-        return [rate * self.factor for rate in found if rate is not None]
+        return [None if rate is None else rate * self.factor for rate in found]
 
 
 @dataclass(frozen=True, slots=True)
