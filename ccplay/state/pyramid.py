@@ -92,11 +92,13 @@ def _grow(
     end = min(len(below) // FANOUT, start + most // FANOUT)
     if end <= start:
         return
-    columns = [below[start * FANOUT + at : end * FANOUT : FANOUT] for at in range(FANOUT)]
-    level.extend(map(choose, *columns))
+    blocks = range(start * FANOUT, end * FANOUT, FANOUT)
+    fresh = array("f", [choose(below[at : at + FANOUT]) for at in blocks])
     # NaN is never less or greater than another value, so it remains only if it comes first.
-    for block in range(start, len(level)):
-        if level[block] != level[block]:
-            known = [v for v in below[block * FANOUT : (block + 1) * FANOUT] if v == v]
-            # A block without a known value loses every comparison.
-            level[block] = choose(known, default=-choose(math.inf, -math.inf))
+    if (total := sum(fresh)) != total:
+        for place, at in enumerate(blocks):
+            if fresh[place] != fresh[place]:
+                known = [v for v in below[at : at + FANOUT] if v == v]
+                # A block without a known value loses every comparison.
+                fresh[place] = choose(known, default=-choose(math.inf, -math.inf))
+    level.extend(fresh)

@@ -15,6 +15,9 @@ from ccplay.state.pyramid import FANOUT, Pyramid, extremes
 MISSING = math.nan
 """Placeholder of an unknown value; plots leave a gap there."""
 
+_WAITING = 1024
+"""Number of newest values, at least, that are in no block yet while only few are looked at."""
+
 _SPREAD = 31
 """Number of values of which a median is taken at most."""
 
@@ -195,12 +198,13 @@ class Series:
         index = max(start - self._first, 0)
         ticks = min(end - self._first, len(self._values)) - index
         values = self._values
-        # NaN compares false to everything, so a missing value is left out too.
-        if ticks <= _SPREAD:
-            found = [value for value in values[index : index + max(ticks, 0)] if value <= most]
-        else:
-            found = [v for v in _picked(ticks)(values[index : index + ticks]) if v <= most]
-        found.sort()
+        found: Sequence[float] = values[index : index + max(ticks, 0)]
+        if ticks > _SPREAD:
+            found = _picked(ticks)(found)
+        # NaN compares false to everything, so sums and greatest values that have one do too.
+        if not (sum(found) < math.inf and max(found, default=0.0) <= most):
+            found = [value for value in found if value <= most]
+        found = sorted(found)
         return found[len(found) // 2] if found else None
 
     def shares(self, start: int, end: int, numbers: int) -> tuple[float, ...] | None:
@@ -219,6 +223,9 @@ class Series:
         index = max(start - self._first, 0)
         stop = min(end - self._first, len(self._values))
         if stop - index <= 2 * FANOUT:
+            # What is watched as it comes is ready when somebody looks at all of it.
+            if _WAITING <= len(self._values) - self._pyramid.covered < 2 * _WAITING:
+                self._pyramid.grow(self._values, _WAITING)
             return extremes(self._values[index:stop]) if index < stop else None
         # The pyramid of a recording is built step by step, not all at once.
         self._pyramid.grow(self._values, 4 * (stop - index))
