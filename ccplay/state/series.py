@@ -36,7 +36,7 @@ class Timeline:
     ``limit`` the oldest quarter is discarded.
     """
 
-    __slots__ = ("_asked", "_first", "_moments", "limit")
+    __slots__ = ("_asked", "_edges", "_first", "_moments", "limit")
 
     def __init__(self, limit: int = 1 << 20) -> None:
         self.limit = limit
@@ -44,6 +44,8 @@ class Timeline:
         self._moments = array("d")
         self._asked: tuple[object, list[tuple[int, int]]] = (None, [])
         """The stretches that ``between`` was asked for last, and the answer."""
+        self._edges: tuple[object, list[int]] = (None, [])
+        """The same of ``ticks``."""
 
     def append(self, t: float) -> int:
         """Add a moment, not earlier than the last, and return its tick."""
@@ -83,6 +85,14 @@ class Timeline:
     def before_or_at(self, t: float) -> int:
         """Return the last tick that is not after ``t``; ``first - 1`` if there is none."""
         return self._first + bisect_right(self._moments, t) - 1
+
+    def ticks(self, edges: Sequence[float]) -> Sequence[int]:
+        """Return ``at_or_after`` of each. Several series ask for the same."""
+        key = (self._first, len(self._moments), edges)
+        if key != self._edges[0]:
+            moments, first = self._moments, self._first
+            self._edges = key, [first + bisect_left(moments, edge) for edge in edges]
+        return self._edges[1]
 
     def between(self, stretches: Sequence[tuple[float, float]]) -> Sequence[tuple[int, int]]:
         """Return the first and the last tick within each stretch from one moment to another.
@@ -201,10 +211,12 @@ class Series:
         found: Sequence[float] = values[index : index + max(ticks, 0)]
         if ticks > _SPREAD:
             found = _picked(ticks)(found)
-        # NaN compares false to everything, so sums and greatest values that have one do too.
-        if not (sum(found) < math.inf and max(found, default=0.0) <= most):
-            found = [value for value in found if value <= most]
+        # NaN, a missing value, makes a sum NaN too; it can't be sorted.
+        if not sum(found) < math.inf:
+            found = [value for value in found if value == value]
         found = sorted(found)
+        if found and found[-1] > most:
+            found = found[: bisect_right(found, most)]
         return found[len(found) // 2] if found else None
 
     def shares(self, start: int, end: int, numbers: int) -> tuple[float, ...] | None:

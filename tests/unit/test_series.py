@@ -161,3 +161,37 @@ def test_shares_of_numbers() -> None:
     found = many.shares(0, 5000, 5)
     assert found is not None
     assert abs(found[3] - 0.1) < 0.1
+
+
+def test_what_is_watched_as_it_comes_is_ready_to_be_seen_whole() -> None:
+    """Whoever zooms out to an hour after an hour of seconds does not wait for all its values."""
+    timeline = Timeline()
+    series = Series(timeline)
+    for number in range(20_000):
+        series.put(timeline.append(number / 50), number % 7)
+        series.extremes(number - 5, number)
+    assert series._pyramid.covered > 20_000 - 2_100
+
+
+@given(values=VALUES, data=st.data())
+def test_rates_of_many_stretches_are_those_of_each(
+    values: list[int | None], data: st.DataObject
+) -> None:
+    """As a plain search finds them, in whatever order they are asked for."""
+    series = filled(values)
+    moments = st.floats(min_value=-1.0, max_value=20.0)
+    stretches = data.draw(st.lists(st.tuples(moments, moments), max_size=8))
+    expected: list[float | None] = []
+    for start, end in stretches:
+        within = [at for at in range(len(values)) if start <= at / 50 <= end]
+        rate = None
+        if len(within) > 1 and (within[-1] - within[0]) / 50 >= 0.1:
+            first, last = (values[at] for at in (within[0], within[-1]))
+            if first is not None and last is not None:
+                rate = (last - first) / (within[-1] / 50 - within[0] / 50)
+        expected.append(rate)
+    every = series.rates(stretches, 0.1)
+    assert [rate and round(rate, 6) for rate in every] == [
+        rate and round(rate, 6) for rate in expected
+    ]
+    assert [series.rates([each], 0.1)[0] for each in stretches] == every

@@ -109,7 +109,7 @@ class SeriesTrace:
     def spans(self, edges: Sequence[float]) -> list[Span | None]:
         """Return the extremes in each slice, joined to the value before it."""
         series, factor = self.series, self.factor
-        ticks = [series.timeline.at_or_after(edge) for edge in edges]
+        ticks = series.timeline.ticks(edges)
         spans: list[Span | None] = []
         for at in range(len(edges) - 1):
             end = ticks[at + 1]
@@ -125,7 +125,7 @@ class SeriesTrace:
         if not long:
             return None
         series, factor, most = self.series, self.factor, self.most
-        ticks = [series.timeline.at_or_after(edge) for edge in edges]
+        ticks = series.timeline.ticks(edges)
         found: list[float | None] = []
         for at, (start, end) in enumerate(pairwise(ticks)):
             start_of = start if start < end else self._held(start, edges[at])
@@ -289,8 +289,7 @@ class DotTrace:
     def spans(self, edges: Sequence[float]) -> list[Span | None]:
         """Return the extremes in each slice."""
         timeline = self.series.timeline
-        ticks = [timeline.at_or_after(edge) for edge in edges]
-        found = [self.series.extremes(*pair) for pair in pairwise(ticks)]
+        found = [self.series.extremes(*pair) for pair in pairwise(timeline.ticks(edges))]
         return [each and (each[0] * self.factor, each[1] * self.factor) for each in found]
 
     def middles(self, edges: Sequence[float], *, long: bool) -> None:
