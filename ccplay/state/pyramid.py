@@ -92,6 +92,12 @@ def _grow(
     end = min(len(below) // FANOUT, start + most // FANOUT)
     if end <= start:
         return
+    whole = below[start * FANOUT : end * FANOUT]
+    # A block without a known value loses every comparison.
+    worst = -choose(math.inf, -math.inf)
+    if whole.tobytes() == (array("f", (math.nan,)) * len(whole)).tobytes():
+        level.extend([worst] * (end - start))
+        return
     blocks = range(start * FANOUT, end * FANOUT, FANOUT)
     fresh = array("f", [choose(below[at : at + FANOUT]) for at in blocks])
     # NaN is never less or greater than another value, so it remains only if it comes first.
@@ -99,6 +105,5 @@ def _grow(
         for place, at in enumerate(blocks):
             if fresh[place] != fresh[place]:
                 known = [v for v in below[at : at + FANOUT] if v == v]
-                # A block without a known value loses every comparison.
-                fresh[place] = choose(known, default=-choose(math.inf, -math.inf))
+                fresh[place] = choose(known, default=worst)
     level.extend(fresh)

@@ -1,0 +1,105 @@
+"""What it takes to draw an hour's window: each plot of the screen, beside Textual's ``Sparkline``.
+
+The hour is made of a made-up session and drawn in this process; times are of the CPU. The peer
+draws one flow's values, as wide as the plot; the plot has all flows, bands, axes and marks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from rich.console import Console
+from rich.table import Table
+from textual.renderables.sparkline import Sparkline
+
+from ccplay.session.session import Session
+from ccplay.ui.app import CcplayApp
+from ccplay.ui.plots.canvas import Canvas
+from ccplay.ui.plots.table import plot_at
+from ccplay.ui.preferences import Preferences
+from tests.bench._figures import table
+from tests.bench._hour import FLOWS, HOUR_S, HZ, hour
+from tests.ui.synthetic import SyntheticSource, stream
+
+PLOTS = ("cwnd", "throughput", "queue", "rtt")
+SIZE = (120, 40)
+AIM_MS = 5
+_SAID_S = 45.0
+_TIMES = 15
+
+
+def hours() -> Table:
+    """Draw an hour and return the figures."""
+    return asyncio.run(_hours())
+
+
+async def _hours() -> Table:
+    heads = ("plot, cells", "first ms", "later ms", "first G", "later G", "Sparkline ms")
+    sheet = table(
+        f"an hour's window of {FLOWS} flows at {HZ} Hz, {len(PLOTS)} plots on {SIZE[0]}x{SIZE[1]},"
+        " CPU; G: in groups",
+        f"{AIM_MS} ms a plot",
+        heads,
+    )
+    said = list(stream(flows=FLOWS, pairs=FLOWS, hz=HZ, seconds=_SAID_S))
+    source = SyntheticSource(hour(said))
+    app = CcplayApp(Session(source), preferences=Preferences(plots=PLOTS), fps=1e-3)
+    async with app.run_test(size=SIZE) as pilot:
+        while not source.drained:
+            await pilot.pause(0.05)
+        _widen(app)
+        # What is measured is drawn once more than a collection of garbage would allow.
+        gc.collect()
+        gc.disable()
+        for name in PLOTS:
+            canvas = app.main.query_one(f"#{name}", Canvas)
+            cells = f"{name}, {canvas.columns}x{canvas.lines}"
+            figures = [*_drawn(app, canvas, grouped=False), *_drawn(app, canvas, grouped=True)]
+            figures.append(_peer(app, canvas.columns))
+            sheet.add_row(cells, *(f"{each:.1f}" for each in figures))
+        gc.enable()
+    return sheet
+
+
+def _widen(app: CcplayApp) -> None:
+    """Show the whole hour."""
+    now, head = app.session.state.now, app.main.playhead
+    head.jump(now, now)
+    head.width, head.left, head.seen = HOUR_S, now - HOUR_S, now
+
+
+def _drawn(app: CcplayApp, canvas: Canvas, *, grouped: bool) -> tuple[float, float]:
+    """Return milliseconds of the first drawing of a whole plot, and the least of the later ones."""
+    view = app.main.view
+    view.listing = replace(view.listing, grouped=grouped)
+    assert canvas.id is not None
+    pane = plot_at(view, canvas.id)
+
+    def draw() -> None:
+        canvas.blank(canvas.width, canvas.height)
+        canvas.draw(pane.picture(view))
+
+    times = [_ms(draw) for _ in range(_TIMES)]
+    return times[0], min(times[1:])
+
+
+def _peer(app: CcplayApp, columns: int) -> float:
+    """Return milliseconds that Textual's own widget takes for one flow's hour."""
+    state = app.session.state
+    series, end, console = state.flows["1"].series["cwnd"], state.sweeps.end, Console()
+
+    def draw() -> None:
+        values = series.values(end - int(HOUR_S * HZ), end)
+        list(console.render(Sparkline(values, width=columns)))
+
+    return min(_ms(draw) for _ in range(3))
+
+
+def _ms(work: Callable[[], None]) -> float:
+    began = time.process_time()
+    work()
+    return (time.process_time() - began) * 1e3
