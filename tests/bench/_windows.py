@@ -52,7 +52,7 @@ async def _hours() -> Table:
         while not source.drained:
             await pilot.pause(0.05)
         _widen(app)
-        # What is measured is drawn once more than a collection of garbage would allow.
+        # Garbage of the hour's making shall not be collected while a plot is drawn.
         gc.collect()
         gc.disable()
         for name in PLOTS:

@@ -60,13 +60,13 @@ class Pane:
         """Return what it shows over the playhead's window."""
         head = view.playhead
         traces = (*self.ghosts(view), *self.traces(view))
-        marks = tuple(
-            each.t for each in view.state.log if each.is_mark and head.left <= each.t <= head.until
-        )
+        left, until = head.left, head.until
+        # Of a thousand flows each is a line of the log.
+        marks = tuple(each.t for each in view.state.log if left <= each.t <= until and each.is_mark)
         return Picture(
-            left=head.left,
+            left=left,
             width=head.width,
-            until=head.until,
+            until=until,
             traces=traces,
             counts=self._counts(view),
             marks=marks,
