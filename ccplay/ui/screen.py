@@ -171,31 +171,39 @@ class MainScreen(
             return
         if self.session.state is not self._state:
             self._take_over(self.session.state)
-        shown = (self.view.network, self.view.link)
-        if self._has_other_height() or shown != self._laid_out:
-            self._laid_out = shown
-            self.lay_out(*self.size)
+        due = now - self._numbers_at >= 1 / _NUMBERS_HZ - 0.5 / self._fps
+        self._keep_up(tables=due)
         if self.view.unread:
             # There is nothing to draw at that moment, and reading alone is faster.
             self._show("header", lambda width, _: header.rows(self.view, width))
             self.paint()
             return
-        if self._choose() or now - self._numbers_at >= 1 / _NUMBERS_HZ - 0.5 / self._fps:
+        if self._choose() or due:
             self._numbers_at = now
             self._draw_numbers(self.view)
         self._draw_plots(self.view)
         self.paint()
         self._tell()
 
-    def _has_other_height(self) -> bool:
-        """Say whether the table needs another height; one that lost few lines keeps its rows."""
-        if self.clock() - self._numbers_at < 1 / _NUMBERS_HZ - 0.5 / self._fps:
-            return False
-        before, lines = self._lines, flows.height(self.view)
-        if before - _SPARE_LINES <= lines <= before:
-            return False
-        self._lines = lines
-        return True
+    def _keep_up(self, *, tables: bool) -> None:
+        """Place the parts anew where what they show needs it.
+
+        A table that lost few lines keeps its rows; its lines are counted only with ``tables``.
+        """
+        shown, before = (self.view.network, self.view.link), self._lines
+        lines = flows.height(self.view) if tables else before
+        if shown == self._laid_out and before - _SPARE_LINES <= lines <= before:
+            return
+        self._laid_out, self._lines = shown, lines
+        self.lay_out(*self.size)
+
+    def seek(self, playhead: Playhead) -> None:
+        """Draw what another playhead shows, as if nothing had been drawn before."""
+        self.playhead, self.selected, self._lines = playhead, None, 0
+        self._keep_up(tables=True)
+        for sheet in self.query(Sheet):
+            sheet.blank(sheet.width, sheet.height)
+        self.redraw()
 
     def _take_over(self, state: LabState) -> None:
         """Draw from another state: the whole recording replaces the glimpse."""

@@ -43,8 +43,12 @@ class Bars:
     def label(self, picture: Picture, line: int, width: int) -> Run:
         """Return the greatest growth, which a full bar stands for, with the counter's sign."""
         pen = picture.counts[self.lines[line]].pen
-        text = short(self.greatest(line))
-        return (f"{pen.mark}{text}" if len(text) < width else text).rjust(width), pen.ink
+        greatest = self.greatest(line)
+        text = short(greatest)
+        if len(text) >= width:
+            # In thousands: with its sign it is no value of the axis below.
+            text = f"{greatest / 1e3:.0f}k"
+        return f"{pen.mark}{text}"[:width].rjust(width), pen.ink
 
     def cell(self, picture: Picture, line: int, x: int) -> Run | None:
         """Return the bar of a column; None where the counter did not grow."""

@@ -117,7 +117,7 @@ class Pane:
 
     def _companions(self, view: View) -> list[Trace]:
         flows = lineup.drawn(view) if self.plot.companions and not view.listing.grouped else []
-        few = len(flows) < lineup.CROWD
+        few = not lineup.crowded(view, flows)
         shown = [flow for flow in flows if few or flow.name == view.selected]
         found = (
             flow_trace(
