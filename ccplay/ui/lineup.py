@@ -39,6 +39,7 @@ class Group:
 def listed(view: View) -> list[Flow]:
     """Return the flows of the table in its order: those that run, and those that ended just now."""
     flows = [each for each in view.listed() if matches(view, each)]
+    flows.sort(key=lambda flow: view.number(flow.name))
     if not (column := view.listing.column):
         return flows[::-1] if view.listing.reverse else flows
     known: list[tuple[float | str, Flow]] = []
@@ -93,7 +94,8 @@ def crowded(view: View, flows: Iterable[Flow]) -> bool:
 
     Downloads that are over do not count: they are short.
     """
-    return sum(each.kind == "flow" or each.ended is None or each.ended > view.t for each in flows) >= _CROWD
+    runs = {each.name for each in view.running()}
+    return sum(each.kind == "flow" or each.name in runs for each in flows) >= _CROWD
 
 
 def groups(view: View, flows: Iterable[Flow]) -> list[Group]:

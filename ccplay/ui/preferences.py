@@ -38,7 +38,7 @@ class Preferences:
     stroke: themes.StrokeName | None = None
     """How thick lines are; None is as the theme has it."""
     plots: tuple[str, ...] = ()
-    """From left to right; what has no room at the right is not shown. Empty: as the width suggests."""
+    """From left to right; what has no room is not shown. Empty: as the screen's width suggests."""
     large: str = NONE
     """The plot that has the whole band to itself, or ``NONE``."""
     keys: Mapping[str, str] = field(default_factory=dict)

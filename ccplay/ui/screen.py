@@ -29,7 +29,6 @@ from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.widgets._toast import ToastRack
 
-from ccplay.model.network import Network
 from ccplay.session.session import Session
 from ccplay.state.lab_state import LabState
 from ccplay.ui import bindings, selection
@@ -106,7 +105,7 @@ class MainScreen(
         self._told = 0
         self._ribbon = ribbon.Ribbon()
         self._lines = 0
-        self._laid_out: tuple[Network | None, str | None] = (None, None)
+        self._laid_out: tuple[object, ...] = ()
         self._state = session.state
         self.marks = Marks(self)
 
@@ -153,8 +152,10 @@ class MainScreen(
         for toasts in self.query(ToastRack):
             toasts.styles.max_height = self._bands["bottom"].styles.height
             toasts.styles.max_width = third if width >= _WIDE else width
-        self._sheets["ribbon"].styles.width = third
-        self._sheets["events"].styles.width = width - third
+        # Their time axes are one.
+        below = self.plots.first_width or third
+        self._sheets["ribbon"].styles.width = below
+        self._sheets["events"].styles.width = width - below
 
     def on_sheet_emptied(self) -> None:
         """Redraw a part whose size has changed."""
@@ -190,7 +191,8 @@ class MainScreen(
 
         A table that lost few lines keeps its rows; its lines are counted only with ``tables``.
         """
-        shown, before = (self.view.network, self.view.link), self._lines
+        before = self._lines
+        shown = (self.view.network, self.view.link, self.plots.shown)
         lines = flows.height(self.view) if tables else before
         if shown == self._laid_out and before - _SPARE_LINES <= lines <= before:
             return

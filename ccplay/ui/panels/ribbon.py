@@ -1,8 +1,8 @@
 """The ribbon: each flow's congestion state over time, aligned under the cwnd plot.
 
-A short column shows the worst state within it. In a long one, and in a group of flows, nearly everyone
-has lost something: there the height is the share of time out of Open, the colour the state that most
-of it was.
+A short column shows the worst state within it. In a long one nearly every flow has lost something,
+and so has one of a group: there the height is the share of time out of Open, the colour the state
+that most of it was.
 """
 
 from __future__ import annotations
@@ -158,7 +158,8 @@ def _shares(view: View, every: Sequence[Series], start: int, end: int) -> Run:
     if not worst:
         return glyphs.ribbon[0], inks[0]
     known = [parts for series in every if (parts := series.shares(start, end, worst + 1))]
-    shares = [sum(parts) / len(known) for parts in zip(*known, strict=True)] or [1.0, *[0.0] * worst]
+    shares = [sum(parts) / len(known) for parts in zip(*known, strict=True)]
+    shares = shares or [1.0, *[0.0] * worst]
     most = max(range(1, worst + 1), key=lambda state: (shares[state], state))
     # The least bar is higher than the line of Open: colour is not the only cue.
     steps = glyphs.reduced if most == _CWR else glyphs.bars[1:]

@@ -162,8 +162,7 @@ def _is_unsettled(part: Widget) -> bool:
     if part._layout_required or part._repaint_required:
         return True
     # One that is hidden keeps the size that it had.
-    waits = isinstance(part, Sheet) and part.display
-    return waits and (part.width, part.height) != part.size
+    return isinstance(part, Sheet) and part.display and (part.width, part.height) != part.size
 
 
 @asynccontextmanager

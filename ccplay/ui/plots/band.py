@@ -70,6 +70,12 @@ class Band(Horizontal):
         """Cells of the time axis of the first plot."""
         return self._canvases[self.shown[0]].columns
 
+    @property
+    def first_width(self) -> int:
+        """Cells of the first plot of several; 0 where one has the band to itself."""
+        count = len(self.shown)
+        return self._screen_width // count if count > 1 else 0
+
     def compose(self) -> ComposeResult:
         """Make the canvases."""
         yield from self._canvases.values()

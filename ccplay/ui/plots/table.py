@@ -20,7 +20,7 @@ LEAST_WIDTH = 26
 """Cells that a plot needs for its axis and its title."""
 
 _WIDE = 160
-"""Cells of a screen from which on ``WIDE_DEFAULT`` is shown: each plot still has those of three on 120."""
+"""Cells of a screen from which on four plots have as many each as three on 120."""
 
 
 def plot_at(view: View, name: str) -> Pane:

@@ -21,7 +21,7 @@ _PER_ACK = " per ACK"
 _FULL = 60
 """Cells of a title from which on one in full leaves room for the unit and the values."""
 
-_ROOMY = 44
+_ROOMY = 54
 """Cells of a title from which on a plot names the seconds that a rate is the mean of."""
 
 
@@ -80,10 +80,11 @@ def _numbers(pane: Pane, view: View, width: int, *, in_words: bool) -> list[Sequ
         _counted(pane, view, width),
         values[:1],
         *([each] for each in added),
+        # Without it nobody knows whether an RTT is long.
+        *([each] for each in _in_force(pane, view)),
         values[1:],
         *rest,
         _companion_values(pane, view, in_words=in_words),
-        *([each] for each in _in_force(pane, view)),
     ]
 
 
