@@ -147,13 +147,12 @@ class MainScreen(
         self._bands["bottom"].styles.height = max(min((height - 6) // 4, 12), 4)
         self._sheets["flows"].styles.width = table
         self._sheets["network"].styles.width = width - table
-        third = width // 3
         self.plots.lay_out(width)
+        # The time axes of plot and ribbon are one.
+        below = self.plots.first_width or width // 3
         for toasts in self.query(ToastRack):
             toasts.styles.max_height = self._bands["bottom"].styles.height
-            toasts.styles.max_width = third if width >= _WIDE else width
-        # Their time axes are one.
-        below = self.plots.first_width or third
+            toasts.styles.max_width = below if width >= _WIDE else width
         self._sheets["ribbon"].styles.width = below
         self._sheets["events"].styles.width = width - below
 

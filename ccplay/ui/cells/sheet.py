@@ -43,6 +43,8 @@ class Sheet(Widget):
         super().__init__(id=id, classes=classes)
         self.width = 0
         self.height = 0
+        self.is_emptied = False
+        """Whether it has a new size and nothing was shown in it yet."""
         self._rows: list[tuple[Run, ...]] = []
         self._cells: list[list[Run]] = []
         self._strips: dict[int, Strip] = {}
@@ -67,11 +69,13 @@ class Sheet(Widget):
 
     def show(self, rows: Sequence[Row]) -> None:
         """Put ``rows`` into the cells and clear the rest."""
+        self.is_emptied = False
         lines = {y: self._changes(y, rows[y] if y < len(rows) else ()) for y in range(self.height)}
         self.repaint({y: changed for y, changed in lines.items() if changed})
 
     def show_row(self, y: int, row: Row) -> None:
         """Put ``row`` into line ``y``, the rest of it blank."""
+        self.is_emptied = False
         if changed := self._changes(y, row):
             self.repaint({y: changed})
 
@@ -124,6 +128,7 @@ class Sheet(Widget):
     def on_resize(self, event: events.Resize) -> None:
         """Begin with blank cells."""
         self.blank(event.size.width, event.size.height)
+        self.is_emptied = True
         self.post_message(self.Emptied())
 
     def blank(self, width: int, height: int) -> None:

@@ -17,7 +17,7 @@ from ccplay.state.lab_state import Flow
 from ccplay.state.series import Series
 from ccplay.state.trace import Trace
 from ccplay.ui import lineup
-from ccplay.ui.cells.sheet import Row, Run, first_fitting, fit, length
+from ccplay.ui.cells.sheet import Row, Run, fit
 from ccplay.ui.plots.axes import GUTTER
 from ccplay.ui.plots.strokes import is_long
 from ccplay.ui.view import View
@@ -28,13 +28,10 @@ _HOLD = 3.5
 _CWR, _LOSS = 2, 4
 """Numbers of two states."""
 
-_RECOVERY = (" share of time in Recovery ", " of time in Recovery ", " in Recovery ", " in rec ")
-"""What bars of long columns show."""
+_TIMES = ("share of time in  ", "time in  ")
+"""What bars of long columns show, before the names of the states."""
 
 _SHORT = ("opn", "dis", "CWR", "rec", "loss")
-_NAMES_WIDTH = sum(len(word) + 2 for word in CA_STATES) - 1
-"""Cells that the kernel's names of the states take."""
-
 _HEADS = ("congestion state  ", "state  ")
 
 
@@ -42,9 +39,8 @@ def title(view: View, width: int, *, long: bool = False) -> list[Run]:
     """Return the legend, of columns that are ``long`` or not."""
     if long:
         return _long_title(view, width)
-    words = CA_STATES if width >= _NAMES_WIDTH else _SHORT
-    needed = sum(len(word) + 2 for word in words)
-    head = next((each for each in _HEADS if len(each) + needed - 1 <= width), "")
+    words = CA_STATES if width >= _needed(CA_STATES) else _SHORT
+    head = next((each for each in _HEADS if len(each) + _needed(words) <= width), "")
     row: list[Run] = [(head, f"bold {view.ink('text')}")]
     for state, word in enumerate(words):
         row.append((view.glyphs.ribbon[state], view.look.ca_states[state]))
@@ -53,25 +49,24 @@ def title(view: View, width: int, *, long: bool = False) -> list[Run]:
 
 
 def _long_title(view: View, width: int) -> list[Run]:
-    glyphs, states, muted = view.glyphs, view.look.ca_states, view.ink("muted")
-    bars = "".join((glyphs.bars[1], glyphs.bars[len(glyphs.bars) // 2], glyphs.bars[-1]))
-    disorder: list[Run] = [(bars[0], states[1]), ("Disorder ", muted)]
-    rest: list[Run] = [
-        (glyphs.reduced[0], states[_CWR]),
-        ("CWR ", muted),
-        (glyphs.timeout, f"bold {states[_LOSS]}"),
-        ("Loss", muted),
-    ]
+    glyphs, states = view.glyphs, view.look.ca_states
+    bars = glyphs.bars
+    signs = glyphs.ribbon[0], bars[1], glyphs.reduced[0], bars[len(bars) // 2], glyphs.timeout
     # One more: the title of the events stands beside it.
-    room = width - len(bars) - length(rest) - 1
-    recovery = first_fitting(room, *_RECOVERY)
-    room -= len(recovery)
-    if room < length(disorder):
-        disorder = []
-    room -= length(disorder)
-    head = next((each for each in _HEADS if len(each) <= room), "")
-    bold = f"bold {view.ink('text')}"
-    return [(head, bold), (bars, states[3]), (recovery, muted), *disorder, *rest]
+    words = next(
+        (each for each in (CA_STATES, _SHORT) if _needed(each) < width),
+        _SHORT,
+    )
+    head = next((each for each in _TIMES if len(each) + _needed(words) < width), "")
+    row: list[Run] = [(head, f"bold {view.ink('text')}")]
+    for sign, word, ink in zip(signs, words, states, strict=True):
+        row += [(sign, ink), (f"{word} ", view.ink("muted"))]
+    return row
+
+
+def _needed(words: Sequence[str]) -> int:
+    """Return how many cells the names of states take, each after its sign."""
+    return sum(len(word) + 2 for word in words) - 1
 
 
 class Ribbon:

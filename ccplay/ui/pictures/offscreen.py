@@ -162,7 +162,9 @@ def _is_unsettled(part: Widget) -> bool:
     if part._layout_required or part._repaint_required:
         return True
     # One that is hidden keeps the size that it had.
-    return isinstance(part, Sheet) and part.display and (part.width, part.height) != part.size
+    if not (isinstance(part, Sheet) and part.display):
+        return False
+    return (part.width, part.height) != part.size or (part.is_emptied and part.height > 0)
 
 
 @asynccontextmanager
