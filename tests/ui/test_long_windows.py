@@ -151,7 +151,7 @@ async def test_a_dim_trace_is_fainter_and_its_mark_is_not_bold() -> None:
             plot.draw(Picture(left=0.0, width=10.0, until=10.0, traces=(line,), inks=inks))
             area = [cell for row in plot._cells[1:-1] for cell in row[GUTTER:] if cell[0] != " "]
             used = {ink for char, ink in area if char != "┄"}
-            assert used == ({"#730000"} if dim else {"#ff0000", "bold #ff0000"})
+            assert used == ({"#990000"} if dim else {"#ff0000", "bold #ff0000"})
 
 
 @pytest.mark.parametrize("size", [(120, 40), (80, 24)])

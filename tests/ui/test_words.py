@@ -156,7 +156,7 @@ async def test_the_title_of_cwnd_leaves_room_for_ssthresh_at_120_columns() -> No
         series = app.session.state.flows["1"].series["ssthresh"]
         value = f"{series.at(app.main.view.tick):.0f}"
         assert title.startswith("congestion window ")
-        assert title.rstrip().endswith((f" ssthresh {value}", f" ┄{value}"))
+        assert title.rstrip().endswith((f" ssthresh {value}", f" ┄ {value}"))
         await pilot.resize_terminal(200, 55)
         await until(pilot, lambda: f"ssthresh {value}" in text_of(app, "cwnd").splitlines()[0])
         await pilot.resize_terminal(80, 24)
