@@ -77,8 +77,10 @@ class Band(Horizontal):
         return self._screen_width // count if count > 1 else 0
 
     def compose(self) -> ComposeResult:
-        """Make the canvases."""
-        yield from self._canvases.values()
+        """Make the canvases; those without a place have no size before they get one."""
+        for name, canvas in self._canvases.items():
+            canvas.display = name in self.shown
+            yield canvas
 
     def lay_out(self, width: int) -> None:
         """Divide a screen of ``width`` cells evenly."""
