@@ -108,7 +108,7 @@ def test_a_limit_is_converted_by_full_frames_of_its_link(mtu: int | None, frame:
     for t, kind, limit in ((1.0, "pfifo", 100), (2.0, "bfifo", 30_000)):
         setting = LinkSetting(mtu=mtu, qdisc=Qdisc(kind=kind, options={"limit": limit}))
         state.apply(
-            LinkChanged(t=t, link="a->b", setting=setting, offloads=False, delay_engine=None)
+            LinkChanged(t=t, link="a->b", setting=setting, offloads=False, delay_engine="netem")
         )
     scope = Scope(state, "a->b", in_bytes=True)
     assert limits(scope) == ((1.0, None), (2.0, 30_000.0))
