@@ -150,7 +150,8 @@ class Offscreen:
         screen = self._app.screen
         while True:
             await self._pilot.pause(0)
-            if not (screen._dirty_widgets or any(map(_is_unsettled, self._parts()))):
+            waits = screen._dirty_widgets or self._app.main.emptied
+            if not (waits or any(map(_is_unsettled, self._parts()))):
                 return
 
     def _parts(self) -> Iterator[Any]:
@@ -162,9 +163,7 @@ def _is_unsettled(part: Widget) -> bool:
     if part._layout_required or part._repaint_required:
         return True
     # One that is hidden keeps the size that it had.
-    if not (isinstance(part, Sheet) and part.display):
-        return False
-    return (part.width, part.height) != part.size or (part.is_emptied and part.height > 0)
+    return isinstance(part, Sheet) and part.display and (part.width, part.height) != part.size
 
 
 @asynccontextmanager
