@@ -151,12 +151,7 @@ def _guess(state: LabState, topology: Topology, ready_at: float) -> Build:
 
 def network(build: Build) -> Iterator[str]:
     """Yield the lines of a scenario file that make a network."""
-    kind = build.topology.kind
-    topology: dict[str, Plain] = {"kind": kind}
-    for each in TOPOLOGIES[kind].parameters if kind in TOPOLOGIES else ():
-        if each.name == "pairs" or each.name in build.topology.parameters:
-            topology[each.name] = build.topology.parameter(each.name, each.default)
-    yield f"topology = {_toml(topology)}"
+    yield from _topology(build.topology)
     for link, setting in build.links.items():
         yield f"{spell(('links', link))} = {_link(setting)}"
     for host, cc in build.congestion_controls.items():
@@ -166,6 +161,29 @@ def network(build: Build) -> Iterator[str]:
         yield f"sampling = {_toml(write_frequency(build.sample_hz))}"
     if build.seed != default.seed:
         yield f"seed = {build.seed}"
+
+
+def _topology(topology: Topology) -> Iterator[str]:
+    if (written := topology.written) is not None:
+        yield 'topology.kind = "written"'
+        for key, value in (("name", written.name), ("remarks", written.remarks)):
+            if value:
+                yield f"topology.{key} = {_toml(value)}"
+        yield f"topology.hosts = {_toml([*written.hosts])}"
+        yield f"topology.routers = {_toml([*written.routers])}"
+        yield "topology.links = ["
+        for ends in written.cables:
+            yield f"  {{ ends = {_toml([*ends])} }},"
+        yield "]"
+        if written.observed:
+            yield f"topology.observed = {_toml([*written.observed])}"
+        return
+    said: dict[str, Plain] = {"kind": topology.kind}
+    known = TOPOLOGIES[topology.kind].parameters if topology.kind in TOPOLOGIES else ()
+    for each in known:
+        if each.name == "pairs" or each.name in topology.parameters:
+            said[each.name] = topology.parameter(each.name, each.default)
+    yield f"topology = {_toml(said)}"
 
 
 def _link(setting: LinkSetting) -> str:

@@ -21,6 +21,7 @@ from ccplay.model.topologies import (
     parking_lot,
     star,
     super_spine,
+    written,
 )
 from ccplay.model.topologies.kind import TopologyKind, counted, goes_without_saying, value
 
@@ -35,6 +36,7 @@ TOPOLOGIES: dict[str, TopologyKind] = {
         super_spine.KIND,
         fat_tree.KIND,
         loopless.KIND,
+        written.KIND,
     )
 }
 """Every topology by name: the table that scenarios, schema, lab and screen read."""
@@ -50,6 +52,11 @@ def parameters() -> Iterable[Field]:
         highs = [each.high for each in same if each.high is not None]
         meaning = "; ".join(dict.fromkeys(each.meaning for each in same))
         yield replace(same[0], low=min(lows), high=max(highs), meaning=meaning)
+
+
+def generated() -> Iterable[TopologyKind]:
+    """Yield the topologies that numbers alone describe."""
+    return (kind for kind in TOPOLOGIES.values() if kind is not written.KIND)
 
 
 def plan(topology: Topology) -> Network:
@@ -72,6 +79,8 @@ def describe_topology(topology: Topology) -> str:
     kind = TOPOLOGIES.get(topology.kind)
     if kind is None:
         return topology.kind
+    if topology.written is not None:
+        return written.describe(topology.written)
     counts = [(each, topology.parameter(each.name, each.default)) for each in kind.parameters]
     said = [counted(*each) for each in counts if not goes_without_saying(*each)]
     return ", ".join([kind.name, *said])
