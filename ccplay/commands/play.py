@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from ccplay.commands import options
 from ccplay.commands.run import run as run_headless
@@ -40,13 +39,14 @@ def run(arguments: argparse.Namespace) -> int:
     from ccplay.session.unsaved import Unsaved
     from ccplay.stream.sinks import Recorder, Sink
 
-    case = options.load_scenario(arguments).case(*arguments.case)
+    scenario = options.load_scenario(arguments)
+    case = scenario.case(*arguments.case)
     script = Script(case.timeline)
     build = script.foretold(case.build)
     sinks: list[Sink] = [Recorder(arguments.record, case.title)] if arguments.record else []
     unsaved = None
     if not arguments.no_record:
-        sinks.append(SessionRecorder(Path(arguments.scenario).stem, case.title))
+        sinks.append(SessionRecorder(scenario.path.stem, case.title))
     elif not sinks:
         unsaved = Unsaved(case.title)
         sinks.append(unsaved)

@@ -120,8 +120,8 @@ topology.links = [
         ("topology.spines = 2\n", 'only a "leaf-spine" or "super-spine" has spines'),
         (TRIANGLE.replace('"b"]', '"b", "c"]', 1), "no links lead from a to c: it has no link"),
         (
-            'topology.hosts = ["a", "b", "c"]\n'
-            'topology.links = [{ ends = ["a", "b"] }, { ends = ["b", "c"] }]\n',
+            """topology.hosts = ["a", "b", "c"]
+topology.links = [{ ends = ["a", "b"] }, { ends = ["b", "c"] }]""",
             "from a to c: hosts do not forward",
         ),
         (TRIANGLE.replace('"z-1"]', '"z-1", "r"]', 1), "from a to r: it has no link"),
@@ -152,3 +152,24 @@ def test_it_is_written_as_it_is_read() -> None:
     assert parse(again, PATH).case().build == build
     assert describe_topology(build.topology) == "triangle"
     assert describe_topology(case(TRIANGLE).build.topology) == "written, 2 hosts, 3 routers"
+
+
+def test_peers_are_far_apart() -> None:
+    network = plan(
+        Topology(
+            kind="written",
+            written=Written(
+                hosts=["a1", "b1", "c1", "a2", "b2", "c2"],
+                routers=["a", "b", "c"],
+                cables=[
+                    *((f"{name}{n}", name) for name in "abc" for n in (1, 2)),
+                    *(("a", "b"), ("b", "c")),
+                ],
+            ),
+        )
+    )
+    assert {host: network.peer(host) for host in network.senders} == {
+        "a1": "c2",
+        "b1": "a2",
+        "c1": "b2",
+    }

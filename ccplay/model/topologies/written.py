@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from typing import TypeAlias
 
@@ -21,6 +21,7 @@ NODE_PATTERN = r"[A-Za-z0-9]([A-Za-z0-9_-]{0,14}[A-Za-z0-9_])?"
 """Names of hosts and routers."""
 
 _NODE = re.compile(NODE_PATTERN)
+_NAMES = "up to 16 letters, digits, dashes and underscores, no dash at either end"
 
 Where: TypeAlias = tuple[str | int, ...]
 """Keys and indexes below ``topology`` in a scenario file: ``("links", 2, "ends")``."""
@@ -28,38 +29,38 @@ Where: TypeAlias = tuple[str | int, ...]
 
 def mistakes(written: Written) -> Iterator[tuple[Where, str]]:
     """Yield what is wrong with names and links, each with its place."""
-    nodes: dict[str, Where] = {}
-    for key, names, most in (
-        ("hosts", written.hosts, MOST_HOSTS),
-        ("routers", written.routers, MOST_ROUTERS),
-    ):
-        if len(names) > most:
-            yield (key,), f"more than {most}"
+    nodes: set[str] = set()
+    for key, names in (("hosts", written.hosts), ("routers", written.routers)):
         for number, name in enumerate(names):
             if not _NODE.fullmatch(name):
-                yield (
-                    (key, number),
-                    f"{quote(name)} is no name of a node: up to 16 letters, digits, dashes and "
-                    "underscores, no dash at either end",
-                )
+                yield (key, number), f"{quote(name)} is no name of a node: {_NAMES}"
             if name in nodes:
                 yield (key, number), f"there is a node {quote(name)} already"
-            nodes.setdefault(name, (key, number))
+            nodes.add(name)
+    for key, many, most in (
+        ("hosts", written.hosts, MOST_HOSTS),
+        ("routers", written.routers, MOST_ROUTERS),
+        ("links", written.cables, MOST_LINKS),
+    ):
+        if len(many) > most:
+            yield (key,), f"more than {most}"
     if len(written.hosts) < 2:
         yield ("hosts",), "a network needs two hosts or more"
-    if len(written.cables) > MOST_LINKS:
-        yield ("links",), f"more than {MOST_LINKS}"
-    directed = {f"{a}->{b}" for ends in written.cables for a, b in (ends, ends[::-1])}
+    yield from _wrong_links(written, nodes)
+
+
+def _wrong_links(written: Written, nodes: set[str]) -> Iterator[tuple[Where, str]]:
+    directed = sorted({f"{a}->{b}" for ends in written.cables for a, b in (ends, ends[::-1])})
     for number, name in enumerate(written.observed):
         if name not in directed:
-            text = f"there is no link {quote(name)} in one direction{did_you_mean(name, sorted(directed))}"
-            yield ("observed", number), text
+            hint = did_you_mean(name, directed)
+            yield ("observed", number), f"there is no link {quote(name)} in one direction{hint}"
     seen: set[str] = set()
     for number, ends in enumerate(written.cables):
         for place, node in enumerate(ends):
             if node not in nodes:
-                text = f"there is no node {quote(node)}{did_you_mean(node, filter(None, nodes))}"
-                yield ("links", number, "ends", place), text
+                known = did_you_mean(node, sorted(filter(None, nodes)))
+                yield ("links", number, "ends", place), f"there is no node {quote(node)}{known}"
         if ends[0] == ends[1]:
             yield ("links", number, "ends"), f"joins {quote(ends[0])} with itself"
             continue
@@ -96,8 +97,8 @@ def apart(written: Written) -> Iterator[tuple[Where, str]]:
 def generate(topology: Topology) -> Network:
     """Return the network as written; its addresses are ccplay's own.
 
-    Host N of the first half is the peer of host N of the second half. Raises ``CommandError`` with
-    the first mistake.
+    Each host of the first half has a peer in the second, as far away as any that is left. Raises
+    ``CommandError`` with the first mistake.
     """
     written = topology.written or Written()
     for where, text in chain(mistakes(written), apart(written)):
@@ -112,14 +113,24 @@ def generate(topology: Topology) -> Network:
     }
     directed = [f"{a}->{b}" for ends in written.cables for a, b in (ends, ends[::-1])]
     egresses = [each for each in directed if roles[each.partition("->")[0]] == "router"]
-    network = assemble(
-        topology,
-        roles,
-        written.cables,
-        observed=written.observed or egresses,
-        peers=zip(senders, receivers, strict=False),
-    )
+
+    def made(peers: Iterable[tuple[str, str]]) -> Network:
+        observed = written.observed or egresses
+        return assemble(topology, roles, written.cables, observed=observed, peers=peers)
+
+    network = made(_farthest(made(()), senders, receivers))
     return network if written.observed else replace(network, bottlenecks=_in_order(network))
+
+
+def _farthest(
+    network: Network, senders: Iterable[str], receivers: Iterable[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield each sender with the farthest receiver that is left, the first of those as far."""
+    left = [*receivers]
+    for sender in senders:
+        other = max(left, key=lambda each: network.hops(sender, each))
+        left.remove(other)
+        yield sender, other
 
 
 def observing(written: Written, names: Collection[str]) -> Written:

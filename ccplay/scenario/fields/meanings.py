@@ -33,8 +33,8 @@ WRITTEN = {
     "routers": "Names of routers, which forward packets",
     "links": "Which two nodes each link joins, and what both its directions do",
     "ends": "The two nodes that the link joins",
-    "observed": 'Directions of links whose queue is observed, such as "r1->r2", the first one shown '
-    "first; by default those from routers that have a rate",
+    "observed": 'Directions whose queue is observed, such as "r1->r2", in the order of the screen; '
+    "by default of links with a rate, where routers send",
     "name": "What people call the network",
     "remarks": "Lines that the lab reports as warnings",
 }

@@ -111,7 +111,7 @@ def _check_link(
 
 def _topology(node: Node | None, reader: Reader) -> tuple[Topology, dict[str, LinkSetting]]:
     """Return the topology, and the settings that its own links have."""
-    having: dict[str, list[str]] = dict.fromkeys(KEYS, ["written"])
+    having: dict[str, list[str]] = {key: ["written"] for key in KEYS}
     for each in generated():
         for parameter in each.parameters:
             # A star has a number of hosts, a written network has their names.
