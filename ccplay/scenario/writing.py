@@ -166,9 +166,10 @@ def network(build: Build) -> Iterator[str]:
 def _topology(topology: Topology) -> Iterator[str]:
     if (written := topology.written) is not None:
         yield 'topology.kind = "written"'
-        for key, value in (("name", written.name), ("remarks", written.remarks)):
-            if value:
-                yield f"topology.{key} = {toml(value)}"
+        if written.name:
+            yield f"topology.name = {toml(written.name)}"
+        if written.remarks:
+            yield f"topology.remarks = {toml([*written.remarks])}"
         yield f"topology.hosts = {toml([*written.hosts])}"
         yield f"topology.routers = {toml([*written.routers])}"
         yield "topology.links = ["

@@ -1,10 +1,10 @@
 """Runs a Mininet file and prints the network that one of its ``topos`` makes, as JSON.
 
 ``python -m ccplay.lab.network.mininet_file FILE TOPO``: FILE follows the conventions of
-``mn --custom`` and may be empty for Mininet's own topologies; TOPO is ``NAME[,ARGUMENT …]``. A Python
-file can do whatever its user can, so this is a process of its own within namespaces of a lab. What
-leaves it is data: ``hosts``, ``routers``, ``links`` and ``remarks`` as in a scenario's ``topology``,
-or ``error``.
+``mn --custom`` and may be empty for Mininet's own topologies; TOPO is ``NAME[,ARGUMENT …]``. A
+Python file can do whatever its user can, so this is a process of its own within namespaces of a
+lab. What leaves it is data: ``hosts``, ``routers``, ``links`` and ``remarks`` as in a scenario's
+``topology``, or ``error``.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def describe(topo: Any, name: str) -> dict[str, Any]:
         for a, b, options in _run("", lambda: topo.links(sort=True, withInfo=True))
     ]
     routers = [str(each) for each in topo.switches()]
-    hosts = []
+    hosts: list[str] = []
     for each in map(str, topo.hosts()):
         options = topo.nodeInfo(each)
         several = sum(each in link["ends"] for link in links) > 1
