@@ -67,6 +67,10 @@ class Actions(Screen[None]):
             colourless=self.appearance.no_color,
         )
 
+    def lay_out(self, width: int, height: int) -> None:
+        """Place every part on a terminal of ``width`` by ``height`` cells."""
+        raise NotImplementedError
+
     def redraw(self) -> None:
         """Draw at once."""
         raise NotImplementedError
