@@ -69,23 +69,43 @@ def geometry(network: Network, width: int, height: int) -> Geometry | None:
     spare = height - len(tiers) - 1
     if bands < 1 or spare < bands * _LEAST_BAND - 1:
         return None
-    # Hosts have no ports of their own: the lowest band needs a row less.
-    each = [(spare + 1) // bands + (band < (spare + 1) % bands) for band in range(bands)]
-    each[-1] -= 1
-    rows = [sum(each[:tier]) + tier for tier in range(len(tiers))]
-    centres: dict[str, float] = {}
-    names: dict[str, tuple[int, int]] = {}
-    for tier, row in enumerate(tiers):
-        slot = width / max(len(row), 1)
-        if any(len(name) + 1 > slot for name in row):
-            return None
-        for place, name in enumerate(row):
-            centres[name] = (place + 0.5) * slot
-            names[name] = (int(centres[name] - len(name) / 2), rows[tier])
+    centres = {
+        name: (place + 0.5) * width / len(row) for row in tiers for place, name in enumerate(row)
+    }
+    if any(len(name) + 1 > width / len(row) for row in tiers for name in row):
+        return None
+    high = _bands(network, tiers, centres, spare)
+    rows = [sum(high[:tier]) + tier for tier in range(len(tiers))]
+    names = {
+        name: (int(centres[name] - len(name) / 2), rows[tier])
+        for tier, row in enumerate(tiers)
+        for name in row
+    }
     found = _Drawing(network, tiers, names, centres, width)
     if not found.draw():
         return None
     return Geometry(names, found.ports, found.strands, rows[-1] + 1)
+
+
+def _bands(
+    network: Network,
+    tiers: Sequence[Sequence[str]],
+    centres: Mapping[str, float],
+    spare: int,
+) -> list[int]:
+    """Divide rows among the gaps between tiers: more where lines lead far to the side."""
+    # Hosts have no ports of their own: the lowest band needs a row less.
+    high = [_LEAST_BAND] * (len(tiers) - 2) + [_LEAST_BAND - 1]
+    tier = {name: at for at, row in enumerate(tiers) for name in row}
+    wide = [1.0] * len(high)
+    for there, _ in network.cables:
+        band = min(tier[there.src], tier[there.dst])
+        if band < len(wide):
+            wide[band] = max(wide[band], abs(centres[there.src] - centres[there.dst]))
+    for _ in range(spare - sum(high)):
+        flattest = max(range(len(high)), key=lambda band: wide[band] / high[band] ** 2)
+        high[flattest] += 1
+    return high
 
 
 class _Drawing:
