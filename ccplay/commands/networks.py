@@ -11,15 +11,10 @@ from typing import TYPE_CHECKING
 from ccplay.errors import CcplayError, LabError, ScenarioError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Any
-
-    from ccplay.scenario.values import Scenario
 
 _PATIENCE_S = 30.0
 """Seconds that a Mininet file may take."""
-
-_MOST_FLOWS = 4
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -59,32 +54,6 @@ def chosen(arguments: argparse.Namespace) -> str | None:
     from ccplay.scenario.writing import toml
 
     return toml(_mininet(arguments.host, arguments.custom, arguments.topo))
-
-
-def tried(topology: str, settings: Sequence[str]) -> Scenario:
-    """Return a scenario that tries a network: a flow from each of the first hosts to its peer.
-
-    Raises ``ScenarioError``.
-    """
-    from ccplay.model.topologies import describe_topology, plan
-    from ccplay.scenario.file.reading import parse
-    from ccplay.scenario.writing import toml
-
-    head = f'duration = "20 s"\ntopology = {topology}\n'
-    path = Path("network.toml")
-    build = parse(head, path, settings).cases[0].build
-    network = plan(build.topology)
-    senders = [host for host in network.senders if network.peer(host)][:_MOST_FLOWS]
-    steps = [
-        f'  {{ at = "0 s", do = "start-flow", flow = "{number}", src = {toml(host)}, '
-        f"dst = {toml(network.peer(host))} }},\n"
-        for number, host in enumerate(senders, start=1)
-    ]
-    title = describe_topology(build.topology)
-    text = f"title = {toml(title)}\n{head}timeline = [\n{''.join(steps)}]\n"
-    from dataclasses import replace
-
-    return replace(parse(text, path, settings), text=text)
 
 
 def _topology(text: str) -> str:

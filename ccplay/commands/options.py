@@ -77,7 +77,9 @@ def load_scenario(arguments: argparse.Namespace) -> Scenario:
     else:
         settings = arguments.settings
     if own_network is not None and arguments.scenario is None:
-        loaded = networks.tried(own_network, arguments.settings)
+        from ccplay.scenario.trial import trial
+
+        loaded = trial(own_network, arguments.settings)
     else:
         loaded = load(find(arguments.scenario or DEFAULT_SCENARIO), settings)
     loaded = driven(loaded, own)

@@ -38,6 +38,7 @@ from ccplay.ui.actions.listing import ListingActions
 from ccplay.ui.actions.look import LookActions
 from ccplay.ui.actions.playback import PlaybackActions
 from ccplay.ui.actions.saving import SavingActions
+from ccplay.ui.actions.starting import StartingActions
 from ccplay.ui.actions.undoing import UndoActions
 from ccplay.ui.cells.compositor import SheetCompositor
 from ccplay.ui.cells.painter import Painter
@@ -71,7 +72,14 @@ LIVE_ONLY = ("dialog", "mark", "stop", "capture", "trace")
 
 
 class MainScreen(
-    PlaybackActions, LabActions, LookActions, ListingActions, SavingActions, UndoActions, Painter
+    PlaybackActions,
+    LabActions,
+    LookActions,
+    ListingActions,
+    SavingActions,
+    StartingActions,
+    UndoActions,
+    Painter,
 ):
     """Draws the session at the playhead; asks for commands and never assumes their success."""
 
@@ -276,6 +284,8 @@ class MainScreen(
             return action == "select_flow"
         if action in LIVE_ONLY:
             return self.session.live
+        if action == "new_network":
+            return self.can_start()
         if action in ("put_mark", "leave_mark"):
             return self.marks.carried is not None
         if action == "show_all":
