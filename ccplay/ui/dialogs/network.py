@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from msgspec.structs import replace
 from textual.containers import Vertical
 from textual.widget import Widget
 from textual.widgets import Static
@@ -45,8 +46,8 @@ class NetworkDialog(Question[Scenario]):
         super().__init__()
         self._kinds = {kind.name: kind for kind in generated()}
         current = topology.kind if topology is not None else None
-        values = [(name, f"{name}: {kind.summary}") for name, kind in self._kinds.items()]
-        self.kind = Steps(values, self.glyphs, current=current)
+        self.kind = Steps([(name, name) for name in self._kinds], self.glyphs, current=current)
+        self._summary = Static(classes="detail", markup=False)
         self._forms = {
             name: _Form(kind, topology if name == current else None, self.glyphs)
             for name, kind in self._kinds.items()
@@ -61,6 +62,7 @@ class NetworkDialog(Question[Scenario]):
         )
         return (
             LabelledRow("kind", self.kind),
+            self._summary,
             *self._forms.values(),
             Static(said, classes="note", markup=False),
         )
@@ -71,6 +73,7 @@ class NetworkDialog(Question[Scenario]):
         self._show()
 
     def _show(self) -> None:
+        self._summary.update(self.glyphs.translate(self._kinds[self.kind.value].summary))
         for name, form in self._forms.items():
             form.display = name == self.kind.value
 
@@ -90,7 +93,8 @@ class _Form(Vertical):
         self._kind = kind
         now = topology or Topology(kind=kind.name)
         self.numbers = {
-            each.name: entry(each, glyphs, str(value(each, now))) for each in kind.parameters
+            each.name: entry(replace(each, hint=each.bounds), glyphs, str(value(each, now)))
+            for each in kind.parameters
         }
         groups = plan(Topology(kind=kind.name)).groups or (BOTTLENECK,)
         self.tiers = {
