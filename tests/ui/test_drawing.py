@@ -37,7 +37,7 @@ def fabric(network: Network, *more: AnyEvent) -> Iterator[AnyEvent]:
             t=0.05, link=link.name, setting=setting, offloads=False, delay_engine="none"
         )
     yield Ready(t=0.1)
-    yield FlowStarted(t=0.1, flow="1", src="h1", dst="h9", cc="cubic", bytes=None)
+    yield FlowStarted(t=0.1, flow="1", src="h1", dst="h9", cc="cubic", port=5000)
     yield FlowPath(t=0.1, flow="1", links=PATH)
     links = network.observed
     for number in range(20):

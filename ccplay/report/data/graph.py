@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from ccplay.model.events import LinkChanged
 from ccplay.model.layout import layout
 from ccplay.model.network import Link, Network
 from ccplay.model.wording import describe_link, describe_qdisc
+from ccplay.plots.utilisation import fill, utilisation
+from ccplay.state.lab_state import LabState
 
 MOST_NODES = 64
 """Number of nodes beyond which a drawing is illegible."""
@@ -42,6 +44,20 @@ class Edge:
     """One for both directions, or one each where they differ; none where the note has it."""
     queues: Mapping[str, str]
     """By the sending node the discipline where waiting packets are observed."""
+    busy: float | None = None
+    """Mean share of its rate that the busier direction sent; None where it is not observed."""
+    filled: Mapping[str, float] = field(default_factory=dict)
+    """By the sending node the greatest length of its queue, as a share of the limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a direction of a link carried over a run."""
+
+    busy: float | None
+    """Mean share of its rate; None where it is not observed."""
+    filled: float | None
+    """Greatest length of its queue, as a share of the limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +68,44 @@ class Graph:
     edges: list[Edge]
     note: str
     """Settings of all links without a label; empty for none."""
+    paths: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """By flow the nodes that its packets crossed, at the end of the run."""
 
 
-def graph(network: Network, links: Mapping[str, LinkChanged]) -> Graph | None:
+def loads(state: LabState, start: float) -> dict[str, Load]:
+    """Return what each observed direction carried since ``start``."""
+    first, end = state.sweeps.before_or_at(start) + 1, state.sweeps.end
+    network = state.hello.network if state.hello is not None else None
+    return {
+        link: Load(utilisation(state, link, start, state.now), fill(state, link, first, end))
+        for link in (network.observed if network is not None else ())
+    }
+
+
+def paths(state: LabState) -> dict[str, list[str]]:
+    """Return the nodes that the packets of each flow crossed, the last ones where they changed."""
+    network = state.hello.network if state.hello is not None else None
+    found: dict[str, list[str]] = {}
+    for name, flow in state.flows.items() if network is not None else ():
+        links = flow.paths[-1].links if flow.paths else []
+        if not flow.paths and network is not None:
+            links = [link.name for link in network.path(flow.src, flow.dst)]
+        ends = [link.partition("->") for link in links]
+        if ends:
+            found[name] = [ends[0][0], *(dst for _, _, dst in ends)]
+    return found
+
+
+def graph(
+    network: Network,
+    links: Mapping[str, LinkChanged],
+    carried: Mapping[str, Load] | None = None,
+    crossed: Mapping[str, Sequence[str]] | None = None,
+) -> Graph | None:
     """Return a network as a graph; None for one that is too large, or none at all.
 
-    ``links`` is what each direction does, by its name.
+    ``links`` is what each direction does, by its name, ``carried`` what it carried; ``crossed`` is
+    what ``paths`` returns.
     """
     hosts = {node.name: node.role for node in network.nodes if node.role != "router"}
     names = list(dict.fromkeys(node.name for node in network.nodes))
@@ -66,9 +114,10 @@ def graph(network: Network, links: Mapping[str, LinkChanged]) -> Graph | None:
         return None
     places = layout(network).places
     edges = _edges(ways, network.bottlenecks, links, places)
-    return Graph(
-        [Vertex(name, name not in hosts, *places[name]) for name in names], *_summed_up(edges)
-    )
+    edges, note = _summed_up([_loaded(each, carried or {}) for each in edges])
+    vertices = [Vertex(name, name not in hosts, *places[name]) for name in names]
+    known = {flow: nodes for flow, nodes in (crossed or {}).items() if set(nodes) <= set(names)}
+    return Graph(vertices, edges, note, known)
 
 
 # --- links ----------------------------------------------------------------------------------------
@@ -93,6 +142,18 @@ def _edges(
         )
         for (a, b), both in pairs.items()
     ]
+
+
+def _loaded(edge: Edge, carried: Mapping[str, Load]) -> Edge:
+    """Return an edge with what it carried."""
+    found = {
+        a: load
+        for a, b in ((edge.a, edge.b), (edge.b, edge.a))
+        if (load := carried.get(f"{a}->{b}")) is not None
+    }
+    shares = [load.busy for load in found.values() if load.busy is not None]
+    filled = {a: load.filled for a, load in found.items() if load.filled is not None}
+    return replace(edge, busy=max(shares, default=None), filled=filled)
 
 
 def _labels(
@@ -133,11 +194,10 @@ def _summed_up(edges: list[Edge]) -> tuple[list[Edge], str]:
     # In a fabric every link has a queue: what most of them are is given once, too.
     alike = queues.most_common(1)[0][0] if queues.total() > _MOST_LABELS else None
     rest = [
-        Edge(
-            each.a,
-            each.b,
-            () if each.labels == labels else each.labels,
-            {node: "" if text == alike else text for node, text in each.queues.items()},
+        replace(
+            each,
+            labels=() if each.labels == labels else each.labels,
+            queues={node: "" if text == alike else text for node, text in each.queues.items()},
         )
         for each in edges
     ]
