@@ -137,7 +137,7 @@ def _legend(graph: Graph) -> list[str]:
     if all(edge.busy is None for edge in graph.edges):
         return []
     lines = [
-        "Lines: the busier direction's mean share of its rate; thick from 80 %, dashed below 2 %.",
+        "Lines: what routers send, as a mean share of the rate: thick from 80 %, dashed below 2 %.",
         "Boxes: a queue, filled as far as it ever was.",
     ]
     shown = list(graph.paths)[:_MOST_PATHS]
