@@ -55,7 +55,7 @@ def _neighbours(names: Sequence[str], ways: Sequence[Link]) -> dict[str, list[st
 
 
 def _chain(routers: Sequence[str], near: _Near) -> list[str]:
-    """Return the routers from one end to the other; empty where they form no chain."""
+    """Return the routers from one end to the other; empty if they form no chain."""
     inner = {name: [each for each in near[name] if each in routers] for name in routers}
     ends = [name for name in routers if len(inner[name]) <= 1]
     if not ends or any(len(others) > 2 for others in inner.values()):

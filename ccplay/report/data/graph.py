@@ -41,7 +41,7 @@ class Edge:
     a: str
     b: str
     labels: tuple[str, ...]
-    """One for both directions, or one each where they differ; none where the note has it."""
+    """One for both directions, or one each if they differ; none if the note states it."""
     queues: Mapping[str, str]
     """By the sending node the discipline where waiting packets are observed."""
     busy: float | None = None
@@ -185,7 +185,7 @@ def _queue(way: Link, links: Mapping[str, LinkChanged]) -> str:
 
 
 def _summed_up(edges: list[Edge]) -> tuple[list[Edge], str]:
-    """Take the label that most links share from them, where there are many, into a note."""
+    """Move the label that most links share into a note."""
     if len(edges) <= _MOST_LABELS:
         return edges, ""
     plain = [each for each in edges if not each.queues]
