@@ -77,8 +77,8 @@ async def test_a_fat_tree_is_drawn_with_its_busy_links_and_the_path(size: tuple[
         for node in plan(Topology(kind="fat-tree")).nodes:
             assert node.name in shown
         assert "● h1 → edge1 → agg2 → core4 → agg6 → edge5 → h9" in shown
-        for node in ("core4", "agg2", "edge5", "h9"):
-            assert f"▸{node}" in shown
+        for name in ("core4", "agg2", "edge5", "h9"):
+            assert f"▸{name}" in shown
         assert "▸core3" not in shown
         # At its full rate, 35 of 50 packets in the queue.
         assert shown.count("█7") == 1
