@@ -34,7 +34,7 @@ def layout(network: Network) -> Layout:
     """Return where to draw the nodes of a network."""
     hosts = {node.name: node.role for node in network.nodes if node.role != ROUTER}
     names = list(dict.fromkeys(node.name for node in network.nodes))
-    near = _neighbours(names, [w for w in network.links if {w.src, w.dst} <= set(names)])
+    near = _neighbours(names, _known(network, set(names)))
     chain = _chain([name for name in names if name not in hosts], near)
     tiers = _tiers(hosts, near)
     places = _along(chain, hosts, near) if chain else _stacked(tiers)
@@ -43,8 +43,13 @@ def layout(network: Network) -> Layout:
 
 def chained(network: Network) -> bool:
     """Return whether the routers of a network form a chain, or there is one only."""
-    near = _neighbours([node.name for node in network.nodes], network.links)
-    return bool(_chain(network.routers, near))
+    names = [node.name for node in network.nodes]
+    return bool(_chain(network.routers, _neighbours(names, _known(network, set(names)))))
+
+
+def _known(network: Network, names: set[str]) -> list[Link]:
+    """Return the links between nodes: a stranger's recording may have others."""
+    return [link for link in network.links if {link.src, link.dst} <= names]
 
 
 def _neighbours(names: Sequence[str], ways: Sequence[Link]) -> dict[str, list[str]]:

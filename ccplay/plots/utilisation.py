@@ -39,7 +39,7 @@ def fill(state: LabState, link: str, start: int, end: int) -> float | None:
     It is a share of the queue's limit; None where either is not known.
     """
     queue = state.queues.get(link)
-    if queue is None or end <= start:
+    if queue is None or end <= start or start < 0:
         return None
     setting = state.link_at(link, state.sweeps.time(end - 1))
     qdisc = setting.setting.qdisc if setting is not None else None

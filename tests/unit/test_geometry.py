@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
-from ccplay.model.layout import layout
+from ccplay.model.layout import chained, layout
 from ccplay.model.network import Network, Topology, Written
 from ccplay.model.topologies import generated, plan
 from ccplay.ui.panels.geometry import Geometry, geometry
@@ -99,3 +100,12 @@ def test_neighbours_of_a_row_are_joined_in_it() -> None:
     (level,) = [each for each in made.strands if each.level]
     assert set(level.links) == {"r1->r2", "r2->r1"}
     assert made.names["r1"][1] == made.names["r2"][1] == next(iter(level.thin))[1]
+
+
+def test_a_stranger_s_links_that_end_nowhere_are_not_drawn() -> None:
+    network = plan(Topology(kind="leaf-spine"))
+    less = replace(network, nodes=[node for node in network.nodes if node.name != "leaf2"])
+    assert geometry(less, 120, 30) is None
+    assert not chained(less)
+    assert geometry(replace(network, nodes=[]), 120, 30) is None
+    assert geometry(replace(network, links=[]), 120, 30) is None

@@ -68,7 +68,8 @@ class _Cells:
             link: fill(view.state, link, tick, tick + 1) or 0.0 for link in network.observed
         }
         flow = queues.shown_flow(view)
-        self._path = set(queues.links_of(view, network, flow)) if flow else set[str]()
+        crossed = queues.links_of(view, network, flow) if flow else ()
+        self._path = {link.name for link in network.links if link.name in crossed}
         self._path_ink = f"bold {view.flow_ink(flow.name)}" if flow else ""
         self._on_path = {
             node for name in self._path for node in (network.link(name).src, network.link(name).dst)

@@ -64,6 +64,10 @@ def geometry(network: Network, width: int, height: int) -> Geometry | None:
 
     Nor has one whose rows have links between nodes that are not neighbours.
     """
+    if not {end for link in network.links for end in (link.src, link.dst)} <= {
+        node.name for node in network.nodes
+    }:
+        return None
     tiers = [list(row) for row in layout(network).tiers]
     bands = len(tiers) - 1
     spare = height - len(tiers) - 1
