@@ -77,16 +77,6 @@ def _opened(
     elif not sinks:
         unsaved = Unsaved(case.title)
         sinks.append(unsaved)
-<<<<<<< HEAD
     source = opener(script.foretold(case.build))
-    return Session(source, title=case.title, sinks=sinks, script=script), unsaved
-=======
-    session = Session(
-        options.lab_opener(arguments, grace_s=_GRACE_S)(build),
-        title=case.title,
-        sinks=sinks,
-        script=script,
-        idle=script.idle,
-    )
-    return show(session, arguments, unsaved=unsaved)
->>>>>>> main
+    session = Session(source, title=case.title, sinks=sinks, script=script, idle=script.idle)
+    return session, unsaved

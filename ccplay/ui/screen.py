@@ -63,15 +63,11 @@ _TALL = 34
 _NUMBERS_HZ = 4.0
 """Shortest time between changes of numbers, so that they can be read."""
 
-<<<<<<< HEAD
-_SHEETS = ("header", "banner", "network", "flows", "map", "ribbon", "events", "footer", "too-small")
-=======
 _SLOW_S = 0.4
 """Seconds on the clock that a dot of a plot stands for from which on plots change with the numbers:
 nobody sees it grow."""
 
-_SHEETS = ("header", "banner", "network", "flows", "ribbon", "events", "footer", "too-small")
->>>>>>> main
+_SHEETS = ("header", "banner", "network", "flows", "map", "ribbon", "events", "footer", "too-small")
 
 _SPARE_LINES = 2
 """Number of lines that the table may have too many: plots that change height are drawn anew."""

@@ -37,11 +37,8 @@ TOPOLOGIES: dict[str, TopologyKind] = {
         super_spine.KIND,
         fat_tree.KIND,
         loopless.KIND,
-<<<<<<< HEAD
-        written.KIND,
-=======
         multihomed.KIND,
->>>>>>> main
+        written.KIND,
     )
 }
 """Every topology by name: the table that scenarios, schema, lab and screen read."""

@@ -99,15 +99,10 @@ def _row(
     ]
 
 
-<<<<<<< HEAD
 def links_of(view: View, network: Network, flow: Flow) -> list[str]:
-    """Return the links that a flow crosses at the moment shown."""
-=======
-def _links(view: View, network: Network, flow: Flow) -> list[str]:
     """Return the links that a flow crosses at the moment shown; of MPTCP, its subflows do."""
     if flow.mptcp:
         return []
->>>>>>> main
     path = _path_at(flow, view.t)
     if path is not None:
         return path.links
