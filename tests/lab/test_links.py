@@ -40,6 +40,7 @@ TRIES = 10
 SO_TIMESTAMPNS = 35
 SMALL = {
     "linear": {"routers": 3},
+    "multihomed": {},
     "parking-lot": {"hops": 2},
     "star": {"hosts": 4},
     "leaf-spine": {"leaves": 2, "spines": 2, "hosts": 2},
