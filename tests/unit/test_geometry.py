@@ -109,3 +109,12 @@ def test_a_stranger_s_links_that_end_nowhere_are_not_drawn() -> None:
     assert not chained(less)
     assert geometry(replace(network, nodes=[]), 120, 30) is None
     assert geometry(replace(network, links=[]), 120, 30) is None
+
+
+def test_hosts_of_one_router_stand_side_by_side() -> None:
+    hosts, routers = ["a1", "b1", "a2", "b2"], ["a", "b"]
+    cables = [("a", "b"), *((host, host[0]) for host in hosts)]
+    written = Written(hosts=hosts, routers=routers, cables=cables)
+    assert layout(plan(Topology(kind="written", written=written))).tiers[-1] == [
+        *("a1", "a2", "b1", "b2"),
+    ]
