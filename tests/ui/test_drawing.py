@@ -141,12 +141,20 @@ async def test_another_network_is_asked_for_and_left_for() -> None:
         dialog = app.screen
         assert isinstance(dialog, NetworkDialog)
         assert dialog.kind.value == "dumbbell"
+        await until(pilot, lambda: dialog.focused is dialog.kind)
         dialog.kind.value = "leaf-spine"
-        await pilot.press("tab", "3", "tab", "4", "tab", *"99", "enter")
+        form = dialog._forms["leaf-spine"]
+        await until(pilot, lambda: form.display and form.region.height > 0)
+        form.numbers["leaves"].input.value = "3"
+        form.numbers["spines"].input.value = "4"
+        form.numbers["hosts"].input.value = "99"
+        await pilot.press("enter")
         await pilot.pause()
         assert app.screen is dialog
         assert app.wanted is None
-        await pilot.press("shift+tab", "tab", "2", "tab", *"5 Mbit/s, 3 ms, 20", "enter")
+        form.numbers["hosts"].input.value = "2"
+        form.tiers["edge"].input.value = "5 Mbit/s, 3 ms, 20"
+        await pilot.press("enter")
         await until(pilot, lambda: app.wanted is not None)
     assert app.wanted is not None
     build = app.wanted.case().build
