@@ -45,6 +45,8 @@ def listed(view: View) -> list[Flow]:
 
 def _listed(view: View) -> list[Flow]:
     flows = [each for each in view.listed() if matches(view, each)]
+    # Subflows stand below their flow, whatever started in between.
+    flows.sort(key=lambda each: view.number(each.parent if each.kind == "subflow" else each.name))
     if not (column := view.listing.column):
         return flows[::-1] if view.listing.reverse else flows
     known: list[tuple[float | str, Flow]] = []
