@@ -37,12 +37,13 @@ from ccplay.ui.actions.listing import ListingActions
 from ccplay.ui.actions.look import LookActions
 from ccplay.ui.actions.playback import PlaybackActions
 from ccplay.ui.actions.saving import SavingActions
+from ccplay.ui.actions.starting import StartingActions
 from ccplay.ui.actions.undoing import UndoActions
 from ccplay.ui.cells.painter import Painter
 from ccplay.ui.cells.sheet import Row, Sheet
 from ccplay.ui.known import Known
 from ccplay.ui.marks import Marks
-from ccplay.ui.panels import banner, flows, footer, header, log, network, receiver, ribbon
+from ccplay.ui.panels import banner, drawing, flows, footer, header, log, network, receiver, ribbon
 from ccplay.ui.playhead import WINDOW_S, Playhead
 from ccplay.ui.plots.band import Band
 from ccplay.ui.plots.ghosts import Choice, Ghosts
@@ -55,6 +56,9 @@ LEAST = (80, 24)
 _WIDE = 112
 """Cells of a screen from which on the table has units, and toasts stand over the ribbon alone."""
 
+_TALL = 34
+"""Lines of a screen from which on a drawing of the network leaves room for table and events."""
+
 _NUMBERS_HZ = 4.0
 """Shortest time between changes of numbers, so that they can be read."""
 
@@ -62,7 +66,7 @@ _SLOW_S = 0.4
 """Seconds on the clock that a dot of a plot stands for from which on plots change with the numbers:
 nobody sees it grow."""
 
-_SHEETS = ("header", "banner", "network", "flows", "ribbon", "events", "footer", "too-small")
+_SHEETS = ("header", "banner", "network", "flows", "map", "ribbon", "events", "footer", "too-small")
 
 _SPARE_LINES = 2
 """Number of lines that the table may have too many: plots that change height are drawn anew."""
@@ -71,7 +75,14 @@ LIVE_ONLY = ("dialog", "mark", "stop", "capture", "trace")
 
 
 class MainScreen(
-    PlaybackActions, LabActions, LookActions, ListingActions, SavingActions, UndoActions, Painter
+    PlaybackActions,
+    LabActions,
+    LookActions,
+    ListingActions,
+    SavingActions,
+    StartingActions,
+    UndoActions,
+    Painter,
 ):
     """Draws the session at the playhead; asks for commands and never assumes their success."""
 
@@ -108,6 +119,7 @@ class MainScreen(
         self._numbers_at = 0.0
         self._told = 0
         self._ribbon = ribbon.Ribbon()
+        self._drawing = drawing.Drawing()
         self._lines = 0
         self._laid_out: tuple[object, ...] = ()
         self._state = session.state
@@ -121,6 +133,7 @@ class MainScreen(
             yield self._sheets["network"]
             yield self._sheets["flows"]
         yield self.plots
+        yield self._sheets["map"]
         with self._bands["bottom"]:
             yield self._sheets["ribbon"]
             yield self._sheets["events"]
@@ -145,9 +158,12 @@ class MainScreen(
         self.set_class(width < LEAST[0] or height < LEAST[1], "-small")
         table = 38 if width < _WIDE else min(58 + max(width - 140, 0) // 2, 72)
         # The table comes before the plots, which still have most of the screen.
-        drawing = min((height - 4) // 4, network.height(self.view))
+        around = min((height - 4) // 4, network.height(self.view))
         listing = min((height - 4) * 2 // 5, self._lines)
-        self._bands["top"].styles.height = max(drawing, listing, 5)
+        # A drawing of the network needs all rows of a small terminal.
+        cramped = self.shows_map and height < _TALL
+        self._bands["top"].styles.height = 5 if cramped else max(around, listing, 5)
+        self._bands["bottom"].display = not cramped
         self._bands["bottom"].styles.height = max(min((height - 6) // 4, 12), 4)
         self._sheets["flows"].styles.width = table
         self._sheets["network"].styles.width = width - table
@@ -238,7 +254,7 @@ class MainScreen(
             self.paint()
 
     def _draw_plots(self, view: View) -> None:
-        if not self.has_class("-small"):
+        if not self.has_class("-small") and not self.shows_map:
             self.plots.draw(view)
 
     def _draw_numbers(self, view: View) -> None:
@@ -256,10 +272,13 @@ class MainScreen(
         self._show("banner", lambda *_: said)
         self._show("network", lambda width, height: network.rows(view, width, height))
         self._show("flows", lambda width, height: flows.rows(view, width, height))
+        if self.shows_map:
+            self._show("map", lambda width, height: self._drawing.rows(view, width, height))
         self._show("ribbon", lambda width, height: self._ribbon.rows(view, width, height))
         self._show("events", lambda width, height: bottom(view, width, height))
         self._show("footer", lambda width, _: footer.rows(view, width))
-        self.plots.draw_titles(view)
+        if not self.shows_map:
+            self.plots.draw_titles(view)
 
     def _show(self, name: str, rows: Callable[[int, int], list[Row]]) -> None:
         sheet = self._sheets[name]
@@ -291,6 +310,8 @@ class MainScreen(
             return action == "select_flow"
         if action in LIVE_ONLY:
             return self.session.live
+        if action == "new_network":
+            return self.can_start()
         if action in ("put_mark", "leave_mark"):
             return self.marks.carried is not None
         if action == "show_all":
