@@ -28,7 +28,7 @@ from ccplay.lab.queues.rate_accuracy import DrainMeter
 from ccplay.lab.reloading import Reloader
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.misbehaviour import Watchdog
-from ccplay.lab.traffic.together import LONGEST_S, Together, start_at
+from ccplay.lab.traffic.together import HANDSHAKES_S, LONGEST_S, Together, start_at
 from ccplay.lab.traffic.traffic import Traffic
 from ccplay.model.base import Event
 from ccplay.model.commands import (
@@ -185,7 +185,7 @@ class Lab:
     async def _start_first(self, commands: Sequence[StartTraffic]) -> None:
         """Report that the network stands, and let what is to start with it go at that moment."""
         together = self._together(commands)
-        await together.prepare(self.clock() + LONGEST_S)
+        await together.prepare(self.clock() + HANDSHAKES_S, LONGEST_S - HANDSHAKES_S)
         ready = Ready(t=self.clock())
         together.open()
         self._emit(ready)

@@ -11,7 +11,7 @@ from ccplay.model.values import Monitored
 
 
 class FlowStarted(Event, frozen=True):
-    """The connections of a flow are open. Stream 2 samples as ``flow/2`` and so on."""
+    """A flow has sent its first data. Stream 2 samples as ``flow/2`` and so on."""
 
     flow: Name
     src: str

@@ -10,8 +10,15 @@ import re
 
 from ccplay.lab.traffic.holding import Hold
 
-BEFORE_DATA = Hold("connect", passed=1)
-"""Its first connection is that by which both ends agree on everything; the next ones carry data."""
+BEFORE_DATA = Hold("read", passed=3, octets=1)
+"""The server leads the client from state to state by single bytes: exchange parameters, open the
+data connections, prepare, send. When the client reads the fourth, all connections are open."""
+
+BEFORE_DATAGRAMS = Hold("read", passed=2, octets=1)
+"""One byte earlier: with the third begins the time by which iperf3 paces datagrams."""
+
+COOKIE_OCTETS = 37
+"""Bytes that each data connection carries before its data."""
 
 _THREADED = (3, 16)
 _VERSION = re.compile(r"iperf (\d+)\.(\d+)")

@@ -11,7 +11,7 @@ from ccplay.errors import LabError, UnsupportedError
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.traffic.bypass import Bypass
 from ccplay.lab.traffic.gate import Entry, passed
-from ccplay.lab.traffic.iperf import BEFORE_DATA, stops_in_time
+from ccplay.lab.traffic.iperf import BEFORE_DATAGRAMS, stops_in_time
 from ccplay.lab.traffic.monitoring import Watched
 from ccplay.lab.traffic.program import Program
 from ccplay.model.base import Event
@@ -155,7 +155,9 @@ class Udp:
             self._command, self._address, self.port, self.sport, itself=self._ends_itself
         )
         try:
-            self._client, _ = await entry.start(self._sender, argv, BEFORE_DATA, "iperf3")
+            self._client, self._let_go = await entry.start(
+                self._sender, argv, BEFORE_DATAGRAMS, "iperf3"
+            )
         except BaseException:
             self._server.kill()
             raise
