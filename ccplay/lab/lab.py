@@ -40,6 +40,7 @@ from ccplay.model.commands import (
     SetClasses,
     SetCongestionControl,
     SetLink,
+    SetPath,
     SetQdisc,
     StartCapture,
     StartTogether,
@@ -51,6 +52,7 @@ from ccplay.model.events import Building, HostChanged, LinkChanged, Log, Ready
 from ccplay.model.fields import check
 from ccplay.model.network import Network
 from ccplay.model.topologies import plan
+from ccplay.model.traffic import AnyStart, directions
 from ccplay.model.traffic_commands import StartTraffic, StopTraffic
 from ccplay.model.values import Capabilities, LinkSetting
 
@@ -192,7 +194,8 @@ class Lab:
         await together.answer(ready.t)
 
     def _together(self, commands: Sequence[StartTraffic]) -> Together:
-        return Together(commands, self._traffic, self._emit, self.clock, self._tell)
+        every = [one for each in commands for one in self.directions(each)]
+        return Together(every, self._traffic, self._emit, self.clock, self._tell)
 
     def _progress(self, step: str, done: int, total: int) -> None:
         self._emit(Building(t=self.clock(), step=step, done=done, total=total))
@@ -247,6 +250,10 @@ class Lab:
         """Start traffic at its moment, and answer each command."""
         await start_at(order.at, self._together(order.commands), self.clock)
 
+    def directions(self, command: AnyStart) -> tuple[AnyStart, ...]:
+        """Return a command, or both that it comes to where it starts traffic in both directions."""
+        return directions(command, self.network)
+
     async def apply(self, command: AnyCommand) -> AnyCommand:
         """Carry a command out and return it with every name filled in.
 
@@ -264,6 +271,8 @@ class Lab:
                 raise CommandError("the network is already built: start another lab")
             case SetCongestionControl():
                 await self._set_congestion_control(command)
+            case SetPath():
+                return self._traffic.set_path(command)
             case StartCapture():
                 link = self.network.vantage(command.link)
                 return await self._captures.start(link, command)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from ccplay.model.base import Command, Event
+from ccplay.model.network import Network
 from ccplay.model.traffic_commands import (
     StartDownload,
     StartFlow,
@@ -46,6 +49,8 @@ from ccplay.model.variables import (
 )
 from ccplay.units import format_rate, format_size
 
+AnyStart = TypeVar("AnyStart", bound=Command)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Samples:
@@ -80,6 +85,8 @@ class TrafficKind:
     """What to give one that never ends, in a scenario's words."""
     connection: bool = False
     """Whether it is one set of TCP connections that are sampled, traced and switched."""
+    many_paths: bool = False
+    """Whether it is many transfers, each of which may take another of several paths."""
     fills: bool = True
     """Whether it sends enough to fill a queue."""
     progress: tuple[type[Event], ...] = ()
@@ -239,6 +246,7 @@ TRAFFIC: tuple[TrafficKind, ...] = (
         ended=ShortFlowsEnded,
         limits=("duration_s", "count"),
         limit_words="a duration, a count",
+        many_paths=True,
         progress=(ShortFlowsProgress,),
         exported=Samples(
             ShortFlowsProgress,
@@ -272,6 +280,26 @@ def started_by(command: object) -> TrafficKind | None:
 def stopped_by(command: object) -> TrafficKind | None:
     """Return the kind of traffic that a command stops; None where it stops none."""
     return _STOPS.get(type(command))
+
+
+def directions(command: AnyStart, network: Network | None) -> tuple[AnyStart, ...]:
+    """Return a command, or two where it starts traffic in both directions at once.
+
+    The second one sends from its receiver to its sender and is named ``NAME-back``, or nothing yet.
+    """
+    kind = started_by(command)
+    if kind is None or not getattr(command, "bidir", False):
+        return (command,)
+    start: Any = command
+    src, dst, name = start.src, start.dst, kind.name_of(start)
+    if network is not None and src is None and network.senders:
+        src = network.senders[0]
+    if network is not None and dst is None and src in network.hosts:
+        dst = network.peer(src)
+    there = replace(start, src=src, dst=dst, bidir=False)
+    via = None if there.via is None else there.via[::-1]
+    back = replace(there, src=dst, dst=src, via=via, **{kind.field: name and f"{name}-back"})
+    return (there, back)
 
 
 def is_limited(command: object) -> bool:

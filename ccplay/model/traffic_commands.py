@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 from msgspec.structs import replace
 
 from ccplay.model import settings
-from ccplay.model.base import Command
+from ccplay.model.base import FEW, Command
 from ccplay.model.fields import Field
 from ccplay.model.quantities import (
     FLAG,
@@ -51,6 +51,9 @@ class StartFlow(Command, frozen=True):
     ] = False
     """Some algorithms ask for it by themselves (RFC 3168)."""
     monitor: Annotated[bool, settings.MONITOR] = False
+    via: Annotated[Annotated[list[str], FEW] | None, settings.VIA] = None
+    bidir: Annotated[bool, settings.BIDIR] = False
+    """As iperf3's ``--bidir`` and iperf's ``-d``; the lab answers with two commands."""
 
 
 class StopFlow(Command, frozen=True):
@@ -69,6 +72,7 @@ class StartDownload(Command, frozen=True):
     bytes: Annotated[
         int, replace(settings.PAYLOAD, label="size", hint="50 MB, 178 kB", unset="")
     ] = 177_669
+    via: Annotated[Annotated[list[str], FEW] | None, settings.VIA] = None
 
 
 class StopDownload(Command, frozen=True):
@@ -145,6 +149,9 @@ class StartUdp(Command, frozen=True):
     """More than fits the links' MTU goes in fragments."""
     duration_s: Annotated[float | None, settings.DURATION] = None
     monitor: Annotated[bool, settings.MONITOR] = False
+    via: Annotated[Annotated[list[str], FEW] | None, settings.VIA] = None
+    bidir: Annotated[bool, settings.BIDIR] = False
+    """As iperf3's ``--bidir`` and iperf's ``-d``; the lab answers with two commands."""
 
 
 class StopUdp(Command, frozen=True):
@@ -209,6 +216,7 @@ class StartShortFlows(Command, frozen=True):
             unset="no limit",
         ),
     ] = None
+    via: Annotated[Annotated[list[str], FEW] | None, settings.VIA] = None
 
 
 class StopShortFlows(Command, frozen=True):

@@ -19,6 +19,7 @@ from ccplay.session import launch
 from ccplay.state.lab_state import Flow
 from ccplay.stream.sources import LabSource
 from tests.lab.conftest import RunningLab
+from tests.lab.first_packets import firsts
 from tests.lab.trust import physical
 
 MOST_OFF_S = 0.002
@@ -55,11 +56,11 @@ def segments(path: Path) -> Iterator[Segment]:
 
 
 def duration(path: Path, size: int) -> float:
-    """Return how long a capture has it took from the last connection's opening to the last byte."""
-    begun, first, acked = 0.0, dict[int, int](), dict[int, int]()
+    """Return how long a capture has it took from the first data to the last byte's ACK."""
+    begun, first, acked = firsts(path.parent).data[0], dict[int, int](), dict[int, int]()
     for each in segments(path):
         if each.flags & SYN:
-            begun, first[each.port] = each.t, each.ack
+            first[each.port] = each.ack
         elif each.flags & ACK and each.port in first:
             gained = (each.ack - first[each.port]) & 0xFFFFFFFF
             acked[each.port] = max(acked.get(each.port, 0), gained)

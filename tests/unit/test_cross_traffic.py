@@ -11,7 +11,7 @@ from ccplay.analysis.summary import summarise
 from ccplay.errors import ScenarioError
 from ccplay.lab.links.filters import udp_packets
 from ccplay.lab.traffic.iperf import looks_after_each_packet
-from ccplay.lab.traffic.udp import LastLines, client_argv
+from ccplay.lab.traffic.udp import Lines, client_argv
 from ccplay.model.events import InterfaceCounters
 from ccplay.model.traffic_commands import StartUdp, StopUdp
 from ccplay.model.traffic_events import UdpEnded, UdpStarted
@@ -37,7 +37,7 @@ RECEIVER = (
 
 
 def test_each_end_is_asked_for_what_it_alone_knows() -> None:
-    account = LastLines()
+    account = Lines()
     for line in SENDER:
         account.read(line, "sender")
     for line in RECEIVER:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count, filterfalse
 
 import msgspec
@@ -12,13 +13,21 @@ from ccplay.model.commands import (
     AnyCommand,
     SetCongestionControl,
     SetLink,
+    SetPath,
     TraceFlow,
     UntraceFlow,
 )
 from ccplay.model.fields import fields_of
 from ccplay.model.network import Network
 from ccplay.model.quoting import did_you_mean, quote
-from ccplay.model.traffic import KINDS, TRAFFIC, TrafficKind, started_by, stopped_by
+from ccplay.model.traffic import (
+    KINDS,
+    TRAFFIC,
+    TrafficKind,
+    directions,
+    started_by,
+    stopped_by,
+)
 from ccplay.scenario.fields.network import host_problem, is_observed, link_problem
 from ccplay.scenario.fields.timeline import Draft
 from ccplay.scenario.file.mistakes import Mistakes, spell
@@ -36,7 +45,11 @@ def check_timeline(
 
     Of a timeline that is not ``whole``, an omitted step may be one that others refer to.
     """
-    drafts = _name_traffic(drafts)
+    drafts = [
+        replace(draft, command=command)
+        for draft in _name_traffic(drafts)
+        for command in directions(draft.command, network)
+    ]
     traffic = _traffic(drafts, mistakes)
     if network is not None:
         for draft in drafts:
@@ -100,6 +113,10 @@ def _check_places(draft: Draft, network: Network, mistakes: Mistakes) -> None:
     link = getattr(command, "link", None)
     if link is not None and (problem := link_problem(network, link)):
         mistakes.add(draft.at("link"), problem)
+    for node in getattr(command, "via", None) or ():
+        if node not in network.routers:
+            text = f"no router {quote(node)}{did_you_mean(node, network.routers)}"
+            mistakes.add(draft.at("via"), text)
     if isinstance(command, SetLink):
         if command == SetLink(link=command.link):
             *most, last = (each.key for name, each in fields_of(SetLink).items() if name != "link")
@@ -115,6 +132,8 @@ def _check_references(draft: Draft, traffic: dict[str, Draft], mistakes: Mistake
         command.host is None
     ):
         mistakes.add(draft.place, "needs either a flow to switch or a host, and not both")
+    if isinstance(command, SetPath):
+        _check_path(draft, command.traffic, traffic, mistakes)
     for kind, name in _references(command):
         kinds = _TRACEABLE if isinstance(command, TraceFlow | UntraceFlow) else (kind,)
         if name not in traffic or started_by(traffic[name].command) not in kinds:
@@ -124,6 +143,17 @@ def _check_references(draft: Draft, traffic: dict[str, Draft], mistakes: Mistake
         elif not draft.after and not traffic[name].after and draft.at_s < traffic[name].at_s:
             begins = f"{kind.name} {quote(name)} starts only at {traffic[name].at_s:g} s"
             mistakes.add(draft.at(kind.field), f"at {draft.at_s:g} s is too early: {begins}")
+
+
+def _check_path(draft: Draft, name: str, traffic: dict[str, Draft], mistakes: Mistakes) -> None:
+    """Record a path for traffic that is never started, has none to choose, or starts later."""
+    known = [each for each, start in traffic.items() if hasattr(start.command, "via")]
+    if name not in known:
+        text = f"no traffic {quote(name)} with a path is ever started"
+        mistakes.add(draft.at("traffic"), text + did_you_mean(name, known))
+    elif not draft.after and not traffic[name].after and draft.at_s < traffic[name].at_s:
+        begins = f"{quote(name)} starts only at {traffic[name].at_s:g} s"
+        mistakes.add(draft.at("traffic"), f"at {draft.at_s:g} s is too early: {begins}")
 
 
 def _references(command: Command) -> Iterator[tuple[TrafficKind, str]]:

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from ccplay.model.events import FlowPath
 from ccplay.model.network import Network
-from ccplay.state.connections import nodes_of
 from ccplay.state.lab_state import Flow
+from ccplay.state.routes import nodes_of
 from ccplay.ui.cells.sheet import Row, Run, fit
 from ccplay.ui.panels.occupancy import gauge, occupancy
 from ccplay.ui.view import View
