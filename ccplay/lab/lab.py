@@ -52,7 +52,7 @@ from ccplay.model.events import Building, HostChanged, LinkChanged, Log, Ready
 from ccplay.model.fields import check
 from ccplay.model.network import Network
 from ccplay.model.topologies import plan
-from ccplay.model.traffic import AnyStart, directions
+from ccplay.model.traffic import directions
 from ccplay.model.traffic_commands import StartTraffic, StopTraffic
 from ccplay.model.values import Capabilities, LinkSetting
 
@@ -194,7 +194,7 @@ class Lab:
         await together.answer(ready.t)
 
     def _together(self, commands: Sequence[StartTraffic]) -> Together:
-        every = [one for each in commands for one in self.directions(each)]
+        every = [one for each in commands for one in directions(each, self.network)]
         return Together(every, self._traffic, self._emit, self.clock, self._tell)
 
     def _progress(self, step: str, done: int, total: int) -> None:
@@ -249,10 +249,6 @@ class Lab:
     async def start_together(self, order: StartTogether) -> None:
         """Start traffic at its moment, and answer each command."""
         await start_at(order.at, self._together(order.commands), self.clock)
-
-    def directions(self, command: AnyStart) -> tuple[AnyStart, ...]:
-        """Return a command, or both that it comes to where it starts traffic in both directions."""
-        return directions(command, self.network)
 
     async def apply(self, command: AnyCommand) -> AnyCommand:
         """Carry a command out and return it with every name filled in.
@@ -348,11 +344,6 @@ class Lab:
 
 
 def _setting(command: SetLink) -> LinkSetting:
-    return LinkSetting(
-        rate=command.rate,
-        delay_us=command.delay_us,
-        jitter_us=command.jitter_us,
-        loss=command.loss,
-        mark=command.mark,
-        down=command.down,
-    )
+    changed = {name: getattr(command, name) for name in SetLink.__struct_fields__}
+    del changed["link"]
+    return LinkSetting(**changed)

@@ -168,11 +168,16 @@ def _jobs(
 
 
 def flow_names(results: Sequence[CaseResult]) -> tuple[str, ...]:
-    """Return all flows and downloads of a report in one order, so that each keeps its colour."""
+    """Return all traffic of a report that is drawn, in one order, so that each keeps its colour."""
     flows = {flow.id for result in results for flow in result.flows}
     downloads = {each.id for result in results for each in result.downloads}
     pings = {each.id for result in results for each in result.pings}
-    return (*in_order(flows), *in_order(downloads - flows), *in_order(pings - flows - downloads))
+    udp = {each.id for result in results for each in result.udp}
+    # The later kinds come last: a name that two kinds had in old recordings keeps its colour.
+    found = dict.fromkeys(
+        name for each in (flows, downloads, pings, udp) for name in in_order(each)
+    )
+    return tuple(found)
 
 
 def _picture(overview: Overview, saved: Saved) -> Picture:
@@ -184,7 +189,8 @@ def _shown(drawn: Drawn) -> Shown:
     events = [(max(each.t - drawn.start, 0.0), each.text) for each in drawn.events]
     found = graph(drawn.hello.network, drawn.links) if drawn.hello else None
     network = network_drawing.draw(found) if found else ""
-    return Shown(drawn.svg, drawn.files, events, drawn.hello, drawn.links, network)
+    about = (drawn.hello, drawn.links, network, drawn.intervals)
+    return Shown(drawn.svg, drawn.files, events, *about)
 
 
 def _links(material: Material, drawn: Sequence[Drawn], out: Path) -> dict[str, tuple[str, str]]:
