@@ -52,7 +52,7 @@ from ccplay.model.events import Building, HostChanged, LinkChanged, Log, Ready
 from ccplay.model.fields import check
 from ccplay.model.network import Network
 from ccplay.model.topologies import plan
-from ccplay.model.traffic import directions
+from ccplay.model.traffic import singly
 from ccplay.model.traffic_commands import StartTraffic, StopTraffic
 from ccplay.model.values import Capabilities, LinkSetting
 
@@ -194,7 +194,7 @@ class Lab:
         await together.answer(ready.t)
 
     def _together(self, commands: Sequence[StartTraffic]) -> Together:
-        every = [one for each in commands for one in directions(each, self.network)]
+        every = [one for each in commands for one in singly(each, self.network)]
         return Together(every, self._traffic, self._emit, self.clock, self._tell)
 
     def _progress(self, step: str, done: int, total: int) -> None:

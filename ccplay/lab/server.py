@@ -25,7 +25,7 @@ from ccplay.model.base import Event
 from ccplay.model.commands import AnyCommand, Build, StartTogether
 from ccplay.model.events import Applied, Ended, Failed, Hello
 from ccplay.model.samples import Sweep, TraceSamples
-from ccplay.model.traffic import directions
+from ccplay.model.traffic import singly
 from ccplay.stream import wire
 
 _CHUNK = 1 << 16
@@ -125,7 +125,7 @@ async def _obey(
             # What is about to start was asked for before this.
             if now_due := [task for task, at in starting.items() if at <= begun]:
                 await asyncio.wait(now_due)
-            for each in directions(order, lab.network):
+            for each in singly(order, lab.network):
                 command, begun = each, lab.clock()
                 done = await lab.apply(each)
                 now = lab.clock()

@@ -46,6 +46,7 @@ BIDIR = Field(
     FLAG,
     "In both directions at once: another, named NAME-back, sends from dst to src",
     label="both ways",
+    hint="yes: the receiver sends, too",
 )
 LINK_RATE = Field(
     quantities.LINK_RATE,

@@ -54,6 +54,14 @@ class StartFlow(Command, frozen=True):
     via: Annotated[Annotated[list[str], FEW] | None, settings.VIA] = None
     bidir: Annotated[bool, settings.BIDIR] = False
     """As iperf3's ``--bidir`` and iperf's ``-d``; the lab answers with two commands."""
+    senders: Annotated[
+        int,
+        Field(
+            *(WHOLE, "So many hosts send one such flow each, src and those after it: an incast"),
+            *(1, 128),
+        ),
+    ] = 1
+    """The lab answers with a command for each; a name gets ``-2``, ``-3`` …"""
 
 
 class StopFlow(Command, frozen=True):

@@ -12,7 +12,7 @@ from typing import Protocol, cast
 from ccplay.errors import CcplayError, CommandError
 from ccplay.model.commands import AnyCommand, StartTogether
 from ccplay.model.events import AnyEvent, Failed, Log
-from ccplay.model.traffic import directions
+from ccplay.model.traffic import singly
 from ccplay.model.traffic_commands import StartTraffic
 from ccplay.model.wording import describe
 from ccplay.session.archive import SessionRecorder
@@ -114,7 +114,7 @@ class Session:
         """
         self._history.begin_anew()
         hello = self.state.hello
-        for each in directions(command, hello.network if hello else None):
+        for each in singly(command, hello.network if hello else None):
             self._do(each)
 
     @property

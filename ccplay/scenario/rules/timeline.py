@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count, filterfalse
 
 import msgspec
 
+from ccplay.errors import CommandError
 from ccplay.model.base import Command
 from ccplay.model.commands import (
     AnyCommand,
@@ -24,7 +25,8 @@ from ccplay.model.traffic import (
     KINDS,
     TRAFFIC,
     TrafficKind,
-    directions,
+    several,
+    singly,
     started_by,
     stopped_by,
 )
@@ -45,11 +47,9 @@ def check_timeline(
 
     Of a timeline that is not ``whole``, an omitted step may be one that others refer to.
     """
-    drafts = [
-        replace(draft, command=command)
-        for draft in _name_traffic(drafts)
-        for command in directions(draft.command, network)
-    ]
+    drafts = [each for draft in drafts for each in _apart(draft, several, network, mistakes)]
+    drafts = _name_traffic(drafts)
+    drafts = [each for draft in drafts for each in _apart(draft, singly, network, mistakes)]
     traffic = _traffic(drafts, mistakes)
     if network is not None:
         for draft in drafts:
@@ -65,6 +65,20 @@ def check_timeline(
 def _step(draft: Draft, number: int) -> Step:
     command: AnyCommand = draft.command  # type: ignore[assignment]
     return Step(draft.at_s, command, draft.after, spell(draft.place), number)
+
+
+def _apart(
+    draft: Draft,
+    into: Callable[[Command, Network | None], tuple[Command, ...]],
+    network: Network | None,
+    mistakes: Mistakes,
+) -> list[Draft]:
+    """Return the steps that one stands for; too many senders are a mistake."""
+    try:
+        return [replace(draft, command=command) for command in into(draft.command, network)]
+    except CommandError as error:
+        mistakes.add(draft.at("senders"), str(error))
+        return []
 
 
 def _name_traffic(drafts: list[Draft]) -> list[Draft]:

@@ -14,6 +14,7 @@ from ccplay.model.events import FlowPath
 from ccplay.model.network import Network
 from ccplay.state.lab_state import Flow
 from ccplay.state.routes import nodes_of
+from ccplay.state.traffic import Routed
 from ccplay.ui.cells.sheet import Row, Run, fit
 from ccplay.ui.panels.occupancy import gauge, occupancy
 from ccplay.ui.view import View
@@ -52,14 +53,27 @@ def rows(view: View, network: Network, width: int, height: int) -> list[Row]:
 
 def _title(view: View, running: list[Flow], width: int) -> Row:
     """Return the path of the selected flow, or of the first one, as far as it is known."""
+    other = view.state.traffic.get(view.selected or "")
+    if isinstance(other, Routed) and not isinstance(other, Flow) and other.paths:
+        path = _path_at(other, view.t)
+        if path is not None:
+            return _words(view, other.name, view.ink("text"), path, width)
     flow = view.state.flows.get(view.selected or "") or next(iter(running), None)
     path = _path_at(flow, view.t) if flow is not None else None
     if flow is None or path is None:
         return [(fit(" queues, fullest first", width), view.ink("muted"))]
+    return _words(view, view.flow_glyph(flow.name), view.flow_ink(flow.name), path, width)
+
+
+def _words(view: View, mark: str, ink: str, path: FlowPath, width: int) -> Row:
+    """Return a path in words, after the mark of who takes it; a pinned one says so."""
     arrow = view.glyphs.translate(" → ")
     text = arrow.join(nodes_of(path)) or "no path: down"
-    mark = (f" {view.flow_glyph(flow.name)} ", f"bold {view.flow_ink(flow.name)}")
-    return [mark, (fit(text, width - 3, view.glyphs.ellipsis), view.ink("text"))]
+    if path.pinned:
+        text += " (pinned)"
+    head = f" {mark} "
+    room = fit(text, max(width - len(head), 0), view.glyphs.ellipsis)
+    return [(head, f"bold {ink}"), (room, view.ink("text"))]
 
 
 def _row(
@@ -96,5 +110,5 @@ def _links(view: View, network: Network, flow: Flow) -> list[str]:
     return [link.name for link in network.path(flow.src, flow.dst)]
 
 
-def _path_at(flow: Flow, t: float) -> FlowPath | None:
+def _path_at(flow: Routed, t: float) -> FlowPath | None:
     return next((path for path in reversed(flow.paths) if path.t <= t), None)
