@@ -32,7 +32,7 @@ _BTF_HEADER = struct.Struct("=HBBIIIII")
 """``struct btf_header``: its own size, then where types and names are and how long."""
 
 _RECORD = struct.Struct("=I4xQQIIIIIHBx")
-"""A header of the ring's, then ``struct told``."""
+"""The ring's header, then ``struct record``."""
 
 _BUSY = 1 << 31
 """In the header of a record that another CPU still writes."""
@@ -47,7 +47,7 @@ Sender: TypeAlias = tuple[int, int]
 
 
 class Told(NamedTuple):
-    """A record: ``struct told``, after its header."""
+    """A record: ``struct record``, after its header."""
 
     header: int
     ns: int
