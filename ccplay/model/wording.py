@@ -114,7 +114,7 @@ def describe(command: AnyCommand) -> str:
         case SetPath(via=None):
             return f"path of {command.traffic} → another"
         case SetPath():
-            way = f"via {', '.join(command.via)}" if command.via else "by hash"
+            way = f"via {', '.join(command.via)}" if command.via else "the hash's choice"
             return f"path of {command.traffic} → {way}"
         case TraceFlow():
             return f"flow {command.flow} is traced"
