@@ -175,8 +175,6 @@ class Lab:
         )
         self._stack.push_async_callback(self._captures.close)
         await self._start_first(self._build.first)
-        sweeping = asyncio.create_task(self._sweep_forever())
-        self._stack.callback(sweeping.cancel)
         if library.custom:
             reloader = Reloader(
                 self._traffic, self._watchdog, self._renew_hosts, self._emit, self.clock
@@ -185,12 +183,14 @@ class Lab:
             self._stack.callback(reloading.cancel)
 
     async def _start_first(self, commands: Sequence[StartTraffic]) -> None:
-        """Report that the network stands, and let what is to start with it go at that moment."""
+        """Report that the network stands, let what is to start with it go, and begin to sweep."""
         together = self._together(commands)
         await together.prepare(self.clock() + HANDSHAKES_S, LONGEST_S - HANDSHAKES_S)
         ready = Ready(t=self.clock())
         together.open()
         self._emit(ready)
+        sweeping = asyncio.create_task(self._sweep_forever())
+        self._stack.callback(sweeping.cancel)
         await together.answer(ready.t)
 
     def _together(self, commands: Sequence[StartTraffic]) -> Together:

@@ -82,6 +82,11 @@ class Entry:
         self._gate = gate
         self._held: Held | None = None
 
+    @property
+    def holds(self) -> bool:
+        """Whether its program was held."""
+        return self._held is not None
+
     async def start(
         self, namespace: Namespace, argv: Sequence[str], hold: Hold, name: str = ""
     ) -> tuple[Program, float]:

@@ -174,6 +174,7 @@ class Udp:
         except BaseException:
             self._server.kill()
             raise
+        self._was_held = entry.holds
         self._reading = [
             asyncio.create_task(self._read(self._client, "sender")),
             asyncio.create_task(self._read(self._server, "receiver")),
@@ -182,7 +183,8 @@ class Udp:
     async def _read(self, program: Program, end: str) -> None:
         async for line in program.lines():
             if end == "sender" and " connected to " in line:
-                self._tell_start()
+                # It says so before it is held, and sends when it is let go.
+                self._tell_start(self._let_go if self._was_held else self._clock())
             counted = self._account.read(line, end)
             if counted and self._started is not None and self.watched is None:
                 self._tell_counts()
@@ -237,8 +239,8 @@ class Udp:
         self._drained = False
         await self._server.stop(_HEED_S)
 
-    def _tell_start(self) -> None:
-        self._started = self._clock()
+    def _tell_start(self, t: float) -> None:
+        self._started = t
         shortest_s = (self._command.duration_s or _AGREED_S) / 2
         loop = asyncio.get_running_loop()
         self._agreed = loop.call_later(min(_AGREED_S, shortest_s), self._end_bypass)

@@ -77,8 +77,9 @@ def throughput(axes: Axes, part: Part) -> list[Artist]:
         top, peak = max([top, *rates]), max([peak, *rates])
         handles.append(_udp_sample(colour, udp))
     highest = top * 1.08 or 1
-    finely = f"over {fine:g} s, cut" if peak > highest else f"over {fine:g} s"
-    handles.append(Line2D([], [], color=style.MUTED, alpha=0.5, linewidth=0.6, label=finely))
+    if scene.flows:
+        finely = f"over {fine:g} s, cut" if peak > highest else f"over {fine:g} s"
+        handles.append(Line2D([], [], color=style.MUTED, alpha=0.5, linewidth=0.6, label=finely))
     handles.append(Line2D([], [], color=style.MUTED, linewidth=1.2, label=f"over {coarse:g} s"))
     axes.set_ylim(0, highest)
     return handles
