@@ -47,6 +47,21 @@ def test_each_end_is_asked_for_what_it_alone_knows() -> None:
     assert account.jitter_us == 21.0
 
 
+def test_what_has_arrived_is_counted_while_it_runs() -> None:
+    account = Lines()
+    told = [account.read(line, "receiver") for line in RECEIVER]
+    # Neither the head nor the sum of all is an interval.
+    assert told == [False, True, False]
+    account.read(
+        "[  5]   1.00-1.10   sec  9.8 KBytes   799 Kbits/sec  0.1 ms  2/12 (17%)", "receiver"
+    )
+    assert (account.reached_so_far, account.received_so_far) == (134, 132)
+    idle = Lines()
+    # Before its first packet.
+    line = "[  5]   0.00-0.10   sec  0.00 Bytes  0.00 bits/sec  0.000 ms  0/0 (0%)  "
+    assert not idle.read(line, "receiver")
+
+
 def test_iperf3_sends_the_rate_in_packets_of_the_size() -> None:
     command = StartUdp(rate_bps=1_000_000, duration_s=3.0)
     line = " ".join(client_argv(command, "10.0.1.2", 5202, 10_007, itself=True))

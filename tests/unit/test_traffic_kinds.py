@@ -108,7 +108,7 @@ def test_what_is_not_known_yet_is_said() -> None:
         jitter_ms=None,
         error=None,
     )
-    (table, monitored) = KEPT["udp"].tables
+    (table, monitored, _) = KEPT["udp"].tables
     cells = [column.cell(running) for column in table.columns]
     assert cells == ["u1", "h1 → h2", "1,000", "–", "–", "–", "– / –", "–"]
     assert monitored.rows(running) == ()

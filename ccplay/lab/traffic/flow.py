@@ -15,7 +15,7 @@ from ccplay.lab.probe.probe import Counters, Probe
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.bypass import Bypass
 from ccplay.lab.traffic.gate import Entry
-from ccplay.lab.traffic.iperf import BEFORE_DATA, COOKIE_OCTETS
+from ccplay.lab.traffic.iperf import BEFORE_DATA, COOKIE_OCTETS, server_argv
 from ccplay.lab.traffic.moments import (
     CLOSE_S,
     Reading,
@@ -107,7 +107,7 @@ class Flow:
 
         Raises ``LabError`` with iperf3's own message if it does not start.
         """
-        server = await Program.start(receiver, self._server_argv())
+        server = await Program.start(receiver, server_argv(self.port))
         self._programs.append(server)
         if not await server.says("listening"):
             await server.stop()
@@ -331,9 +331,6 @@ class Flow:
             )
         )
         self.ended.set()
-
-    def _server_argv(self) -> list[str]:
-        return ["iperf3", "-s", "-1", "-p", str(self.port), "-i", "0", "--forceflush"]
 
     def _client_argv(self, address: str) -> list[str]:
         # No -n: iperf3 ends once it has written so many bytes, and drops those not yet sent.

@@ -20,6 +20,12 @@ BEFORE_DATAGRAMS = Hold("read", passed=2, octets=1)
 COOKIE_OCTETS = 37
 """Bytes that each data connection carries before its data."""
 
+
+def server_argv(port: int, interval_s: float = 0.0) -> list[str]:
+    """Return the command line of a server for one test; 0 s: it reports only at the end."""
+    return ["iperf3", "-s", "-1", "-p", str(port), "-i", f"{interval_s:g}", "--forceflush"]
+
+
 _THREADED = (3, 16)
 _VERSION = re.compile(r"iperf (\d+)\.(\d+)")
 

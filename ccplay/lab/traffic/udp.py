@@ -11,7 +11,7 @@ from ccplay.errors import LabError, UnsupportedError
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.traffic.bypass import Bypass
 from ccplay.lab.traffic.gate import Entry, passed
-from ccplay.lab.traffic.iperf import BEFORE_DATAGRAMS, stops_in_time
+from ccplay.lab.traffic.iperf import BEFORE_DATAGRAMS, server_argv, stops_in_time
 from ccplay.lab.traffic.monitoring import Watched
 from ccplay.lab.traffic.program import Program
 from ccplay.model.base import Event
@@ -154,9 +154,7 @@ class Udp:
         await self.ended.wait()
 
     async def _start_programs(self, entry: Entry) -> None:
-        argv = ["iperf3", "-s", "-1", "-p", str(self.port), "-i", f"{_SAMPLE_S:g}"]
-        argv.append("--forceflush")
-        self._server = await Program.start(self._receiver, argv)
+        self._server = await Program.start(self._receiver, server_argv(self.port, _SAMPLE_S))
         if not await self._server.says("listening"):
             await self._server.stop()
             raise LabError(f"UDP {self.name}: iperf3 server: {self._server.last_words()}")
