@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
-from ccplay.model.base import FEW, Count, Event, Moment, Name, WallTime
+from ccplay.model.base import FEW, ConnectionName, Count, Event, Moment, WallTime
 from ccplay.model.commands import AnyCommand, Build
 from ccplay.model.network import Network
 from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TraceSamples
@@ -82,7 +82,7 @@ class FlowPath(Event, frozen=True):
     path that a transfer is the first to take.
     """
 
-    flow: Name
+    flow: ConnectionName
     """The connection, or other traffic: ``flow/2`` is stream 2."""
     links: Annotated[list[str], FEW]
     """Names of the links from its sender to its receiver; empty where there is no path now."""

@@ -174,6 +174,8 @@ class Flow:
             return
         if self._opened is None:
             self._opened = opening(before.t, now.t, min(each.busy_s for each in known))
+            # It had sent nothing until then, however long ago the reading before was.
+            before = Reading(self._opened, 0)
         if not self._told and self._has_its_algorithm(known[0].cc):
             self._tell_start(known[0])
         if any(each.bytes_acked > COOKIE_OCTETS for each in known) and not self._is_near:
