@@ -78,8 +78,8 @@ def test_a_scenario_has_a_step_for_each_and_numbers_them() -> None:
             "9 senders to h4: the network has 3 other hosts",
         ),
         (
-            '{ at = "0 s", do = "start-flow", flow = "1", bidir = true },'
-            '{ at = "0 s", do = "start-flow", flow = "1-back" }',
+            '{ at = "0 s", do = "start-flow", flow = "1", bidir = true }, '
+            + '{ at = "0 s", do = "start-flow", flow = "1-back" }',
             'the name "1-back" is taken',
         ),
         (
