@@ -9,6 +9,7 @@ from ccplay.model.commands import Build, SetLink, SetPath
 from ccplay.model.network import Topology
 from ccplay.model.traffic_commands import StartDownload, StartFlow, StartShortFlows, StartUdp
 from ccplay.model.values import LinkSetting
+from ccplay.state.lab_state import Flow
 from ccplay.state.routes import nodes_of
 from ccplay.state.udp import Udp
 from tests.lab.conftest import running
@@ -131,7 +132,8 @@ async def test_traffic_takes_the_path_that_a_command_chooses() -> None:
         await lab.until(lambda s: "u1" in s.traffic and "1/3" in s.flows)
         udp, flow = lab.state.of(Udp)["u1"], lab.state.flows["1"]
         await lab.until(lambda s: bool(udp.paths) and all(f.paths for f in s.flows.values()))
-        for each in (udp, *lab.state.flows.values()):
+        routed: list[Udp | Flow] = [udp, *lab.state.flows.values()]
+        for each in routed:
             assert each.paths[-1].pinned
             assert nodes_of(each.paths[-1])[2] == "spine2"
         queues = lab.state.queues

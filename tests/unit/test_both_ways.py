@@ -70,6 +70,12 @@ def test_a_scenario_has_a_step_for_each_and_numbers_them() -> None:
     assert names == ["1", "2", "3", "u1", "u1-back", "3"]
 
 
+TAKEN = """
+{ at = "0 s", do = "start-flow", flow = "1", bidir = true },
+{ at = "0 s", do = "start-flow", flow = "1-back" },
+"""
+
+
 @pytest.mark.parametrize(
     ("steps", "said"),
     [
@@ -78,8 +84,7 @@ def test_a_scenario_has_a_step_for_each_and_numbers_them() -> None:
             "9 senders to h4: the network has 3 other hosts",
         ),
         (
-            '{ at = "0 s", do = "start-flow", flow = "1", bidir = true }, '
-            + '{ at = "0 s", do = "start-flow", flow = "1-back" }',
+            TAKEN,
             'the name "1-back" is taken',
         ),
         (
