@@ -122,6 +122,7 @@ async def _obey(
                 starting[task] = order.at
                 task.add_done_callback(starting.pop)
                 continue
+            command = order
             # What is about to start was asked for before this.
             if now_due := [task for task, at in starting.items() if at <= begun]:
                 await asyncio.wait(now_due)

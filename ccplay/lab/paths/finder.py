@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from ccplay.errors import CommandError, LabError
 from ccplay.lab.network.routing import Routing
 from ccplay.lab.paths.pins import Packets, Pin, choose
 from ccplay.model.base import Event
@@ -24,8 +26,13 @@ class _Followed:
     """Links by connection, and whether a command chose them: as reported last."""
     begun: bool = False
     """Whether its start has been reported, and therefore its paths may be."""
-    seen: list[list[str]] = field(default_factory=list)
-    """Paths that single transfers have taken, in the order of their first."""
+    seen: list[tuple[list[str], bool]] = field(default_factory=list)
+    """As ``known``, of single transfers: in the order of their first."""
+
+    @property
+    def pinned(self) -> bool:
+        """Whether a path that a command chose is in force."""
+        return self.pin is not None and self.pin.holds
 
 
 class PathFinder:
@@ -75,16 +82,18 @@ class PathFinder:
         links = self._path(followed, name, (sport, dport))
         if links is None:
             return None
-        if links not in followed.seen:
-            followed.seen.append(links)
-            pinned = followed.pin is not None
-            self._emit(FlowPath(t=self._clock(), flow=name, links=links, pinned=pinned))
-        return followed.seen.index(links)
+        taken = (links, followed.pinned)
+        if taken not in followed.seen:
+            followed.seen.append(taken)
+            self._emit(FlowPath(t=self._clock(), flow=name, links=links, pinned=followed.pinned))
+        return followed.seen.index(taken)
 
     def forget(self, name: str) -> None:
         """Let traffic go that has ended."""
         if (followed := self._followed.pop(name, None)) is not None and followed.pin is not None:
-            followed.pin.remove()
+            # A rule that stays matches nothing any more: its ports are used last of all.
+            with contextlib.suppress(LabError):
+                followed.pin.remove()
 
     def move(self, name: str, via: list[str] | None) -> list[str]:
         """Have traffic take another path; return the routers on it, none where the hash chooses.
@@ -95,8 +104,7 @@ class PathFinder:
         followed = self._followed[name]
         packets, pin = followed.packets, None
         if via is None:
-            now = next(iter(followed.known.values()), ([], False))[0]
-            pin = Pin(self._routing, packets, self._next(packets, now))
+            pin = Pin(self._routing, packets, self._next(followed))
         elif via:
             pin = Pin(self._routing, packets, choose(self._network, packets, via))
         if followed.pin is not None:
@@ -116,9 +124,16 @@ class PathFinder:
             if followed.begun:
                 self._find(followed)
 
-    def _next(self, packets: Packets, now: list[str]) -> list[str]:
-        paths = [[link.name for link in path] for path in self._routing.paths(*packets.ends)]
-        return paths[(paths.index(now) + 1) % len(paths) if now in paths else 0] if paths else []
+    def _next(self, followed: _Followed) -> list[str]:
+        """Return the path after the one taken now, of those whose cables are up."""
+        src, dst = followed.packets.ends
+        paths = [[link.name for link in path] for path in self._routing.paths(src, dst)]
+        if not paths:
+            raise CommandError(f"there is no path from {src} to {dst} now: cables are down")
+        now = next(iter(followed.known.values()), ([], False))[0]
+        if followed.pin is not None and followed.pinned:
+            now = [link.name for link in followed.pin.path]
+        return paths[(paths.index(now) + 1) % len(paths)] if now in paths else paths[0]
 
     def _shortest(self, followed: _Followed) -> list[list[str]]:
         paths = self._network.paths(*followed.packets.ends)
@@ -128,7 +143,7 @@ class PathFinder:
         only = self._shortest(followed)
         # Where there is one path, it goes without saying, unless a cable of it is down.
         unsaid = (only[0], False) if len(only) == 1 else None
-        pinned = followed.pin is not None and followed.pin.holds
+        pinned = followed.pinned
         for stream, ports in followed.ports.items():
             links = self._path(followed, stream, ports)
             if links is None:
