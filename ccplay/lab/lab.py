@@ -51,8 +51,8 @@ from ccplay.model.commands import (
 from ccplay.model.events import Building, HostChanged, LinkChanged, Log, Ready
 from ccplay.model.fields import check
 from ccplay.model.network import Network
+from ccplay.model.starts import singly
 from ccplay.model.topologies import plan
-from ccplay.model.traffic import singly
 from ccplay.model.traffic_commands import StartTraffic, StopTraffic
 from ccplay.model.values import Capabilities, LinkSetting
 

@@ -25,7 +25,7 @@ from ccplay.model.base import Event
 from ccplay.model.commands import AnyCommand, Build, StartTogether
 from ccplay.model.events import Applied, Ended, Failed, Hello
 from ccplay.model.samples import Sweep, TraceSamples
-from ccplay.model.traffic import singly
+from ccplay.model.starts import singly
 from ccplay.stream import wire
 
 _CHUNK = 1 << 16

@@ -12,7 +12,7 @@ from typing import Protocol, cast
 from ccplay.errors import CcplayError, CommandError
 from ccplay.model.commands import AnyCommand, StartTogether
 from ccplay.model.events import AnyEvent, Failed, Log
-from ccplay.model.traffic import singly
+from ccplay.model.starts import singly
 from ccplay.model.traffic_commands import StartTraffic
 from ccplay.model.wording import describe
 from ccplay.session.archive import SessionRecorder

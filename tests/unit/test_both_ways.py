@@ -8,8 +8,8 @@ import pytest
 
 from ccplay.errors import CommandError, ScenarioError
 from ccplay.model.network import Topology
+from ccplay.model.starts import singly
 from ccplay.model.topologies import plan
-from ccplay.model.traffic import singly
 from ccplay.model.traffic_commands import StartFlow, StartPing, StartUdp
 from ccplay.scenario.file.reading import parse
 

@@ -21,12 +21,11 @@ from ccplay.model.commands import (
 from ccplay.model.fields import fields_of
 from ccplay.model.network import Network
 from ccplay.model.quoting import did_you_mean, quote
+from ccplay.model.starts import several, singly
 from ccplay.model.traffic import (
     KINDS,
     TRAFFIC,
     TrafficKind,
-    several,
-    singly,
     started_by,
     stopped_by,
 )
