@@ -41,10 +41,11 @@ class FlowDialog(PathDialog):
             Static(classes="detail", markup=False),
             LabelledRow("from", self.source),
             LabelledRow("to", self.sink),
-            *(each for name, each in self.entries.items() if name != "flow"),
+            *(each for name, each in self.entries.items() if name not in ("flow", "bidir")),
             LabelledRow("ECN", self.ecn),
             self.monitor,
             self.entries["flow"],
+            self.entries["bidir"],
         )
 
     def source_changed(self) -> None:
