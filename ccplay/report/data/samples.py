@@ -101,7 +101,9 @@ def _read(run: Run, tables: Sequence[str], interval_s: float) -> Iterator[tuple[
         rows = _rows(event, start, state)
         yield from (item for item in rows.items() if item[0] in tables)
     if start is not None and "intervals" in tables:
-        yield "intervals", _intervals(run.recording, interval_s)
+        found = _intervals(run.recording, interval_s)
+        if found["t_s"]:
+            yield "intervals", found
     # At the end: until then marks may move.
     if start is not None and "events" in tables:
         told = sorted(state.log[before:], key=lambda entry: entry.t)
