@@ -204,7 +204,7 @@ class Health(Event, frozen=True):
     lab_cpu: float
     """CPU of the lab process and its delay line, in cores."""
     host_cpu: float
-    """Share of all cores in use, 0 to 1."""
+    """Share of all cores in use, 0 to 1; what programs of a lower priority use is not counted."""
     steal: float
     """Share of all cores taken by the hypervisor, 0 to 1."""
     delay_late_p50_us: float | None = None

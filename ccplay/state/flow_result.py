@@ -23,6 +23,7 @@ from ccplay.state.percentiles import percentile
 from ccplay.state.rounding import delays, mean, milliseconds, percentiles_ms, rate_bps
 from ccplay.state.routes import ROUTES, Route, routes
 from ccplay.state.samples import Sampled
+from ccplay.state.subflows import SUBFLOWS, Subflow, subflow_result
 
 
 class Switch(msgspec.Struct, frozen=True):
@@ -106,6 +107,10 @@ class FlowResult(msgspec.Struct, frozen=True, kw_only=True):
     """Share of packets that did not arrive."""
     routes: list[Route] = []
     """The paths that each stream took, if there were several to take."""
+    mptcp: bool = False
+    """It was one MPTCP connection; its goodput is that of the connection, over all subflows."""
+    subflows: list[Subflow] = []
+    """Those that opened, in their order."""
     error: str | None
     """Why it died, if it was not stopped."""
 
@@ -148,6 +153,7 @@ TABLES = (
             Column("least RTT", ("min_rtt_ms",), MILLISECONDS, brief=()),
         ),
     ),
+    SUBFLOWS,
     MONITORED,
     ROUTES,
 )
@@ -203,7 +209,9 @@ def result(state: Sampled, flow: Flow) -> FlowResult:
         **delays(first.monitored),
         **_arrivals(first.monitored, duration),
         misbehaved=[each for stream in streams for each in _misbehaved(stream)],
-        routes=[route for stream in streams for route in routes(stream.paths)],
+        routes=[route for stream in (*streams, *first.subflows) for route in routes(stream.paths)],
+        mptcp=first.mptcp,
+        subflows=[subflow_result(state, first, each) for each in first.subflows],
         error=first.error,
     )
 

@@ -21,6 +21,8 @@ class _Followed:
     packets: Packets
     ports: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Ports by connection that it sends from and to."""
+    addresses: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Addresses by connection where they are not the hosts' own."""
     pin: Pin | None = None
     known: dict[str, tuple[list[str], bool]] = field(default_factory=dict)
     """Links by connection, and whether a command chose them: as reported last."""
@@ -61,10 +63,19 @@ class PathFinder:
             followed.pin = Pin(self._routing, packets, choose(self._network, packets, via))
             followed.pin.renew()
 
-    def connect(self, name: str, stream: str, sport: int, dport: int) -> None:
-        """Follow one connection of some traffic, by its ports."""
+    def connect(
+        self,
+        name: str,
+        stream: str,
+        sport: int,
+        dport: int,
+        addresses: tuple[str, str] | None = None,
+    ) -> None:
+        """Follow one connection of some traffic, by its ports and, if not the hosts', addresses."""
         if (followed := self._followed.get(name)) is not None:
             followed.ports[stream] = (sport, dport)
+            if addresses is not None:
+                followed.addresses[stream] = addresses
             if followed.begun:
                 self._find(followed)
 
@@ -155,7 +166,12 @@ class PathFinder:
     def _path(self, followed: _Followed, stream: str, ports: tuple[int, int]) -> list[str] | None:
         """Return the links that a connection takes; None where the kernel does not say."""
         try:
-            path = self._routing.path(followed.packets.ends, ports, followed.packets.protocol)
+            path = self._routing.path(
+                followed.packets.ends,
+                ports,
+                followed.packets.protocol,
+                addresses=followed.addresses.get(stream),
+            )
         except OSError as error:
             text = f"{stream}: its path is not known: {error.strerror}"
             self._emit(Log(t=self._clock(), level="warning", text=text))

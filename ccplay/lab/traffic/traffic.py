@@ -13,6 +13,7 @@ from ccplay.lab.network.netns import Namespace
 from ccplay.lab.network.routing import Routing
 from ccplay.lab.paths.finder import PathFinder
 from ccplay.lab.probe.probe import Probe
+from ccplay.lab.traffic.flow import Flow
 from ccplay.lab.traffic.gate import Entry, passed
 from ccplay.lab.traffic.site import Classifier, Connected, Runner, Site
 from ccplay.lab.traffic.starting import STARTERS
@@ -22,6 +23,7 @@ from ccplay.model.fields import check
 from ccplay.model.network import Network
 from ccplay.model.traffic import TRAFFIC, TrafficKind, started_by, stopped_by
 from ccplay.model.traffic_commands import StartTraffic, StopTraffic
+from ccplay.model.traffic_events import SubflowStarted
 
 S = TypeVar("S", bound=StartTraffic)
 
@@ -65,6 +67,7 @@ class Traffic:
             *(namespace, probe, self._tell, clock, network),
             classifier=classifier,
             paths=self._paths,
+            routing=routing,
         )
         self._runners: dict[str, Runner] = {}
         self._starting: dict[str, asyncio.Task[tuple[Any, Runner]]] = {}
@@ -191,6 +194,11 @@ class Traffic:
             self._paths.begin(kind.name_of(event) or "")
         elif kind := _ENDS.get(type(event)):
             self._paths.forget(kind.name_of(event) or "")
+        elif isinstance(event, SubflowStarted):
+            flow = self._runners.get(event.flow)
+            if isinstance(flow, Flow):
+                for name, sport, addresses in flow.connections():
+                    self._paths.connect(event.flow, name, sport, flow.port, addresses)
 
     def _drop(self, name: str) -> None:
         """Forget traffic that did not start."""

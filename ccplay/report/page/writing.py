@@ -170,14 +170,13 @@ def _jobs(
 def flow_names(results: Sequence[CaseResult]) -> tuple[str, ...]:
     """Return all traffic of a report that is drawn, in one order, so that each keeps its colour."""
     flows = {flow.id for result in results for flow in result.flows}
+    subflows = {each.id for result in results for flow in result.flows for each in flow.subflows}
     downloads = {each.id for result in results for each in result.downloads}
     pings = {each.id for result in results for each in result.pings}
     udp = {each.id for result in results for each in result.udp}
     # The later kinds come last: a name that two kinds had in old recordings keeps its colour.
-    found = dict.fromkeys(
-        name for each in (flows, downloads, pings, udp) for name in in_order(each)
-    )
-    return tuple(found)
+    kinds = (flows, subflows, downloads, pings, udp)
+    return tuple(dict.fromkeys(name for each in kinds for name in in_order(each)))
 
 
 def _picture(overview: Overview, saved: Saved) -> Picture:

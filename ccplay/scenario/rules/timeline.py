@@ -22,13 +22,8 @@ from ccplay.model.fields import fields_of
 from ccplay.model.network import Network
 from ccplay.model.quoting import did_you_mean, quote
 from ccplay.model.starts import several, singly
-from ccplay.model.traffic import (
-    KINDS,
-    TRAFFIC,
-    TrafficKind,
-    started_by,
-    stopped_by,
-)
+from ccplay.model.traffic import KINDS, TRAFFIC, TrafficKind, started_by, stopped_by
+from ccplay.model.traffic_commands import StartFlow, conflict
 from ccplay.scenario.fields.network import host_problem, is_observed, link_problem
 from ccplay.scenario.fields.timeline import Draft
 from ccplay.scenario.file.mistakes import Mistakes, spell
@@ -130,6 +125,10 @@ def _check_places(draft: Draft, network: Network, mistakes: Mistakes) -> None:
         if node not in network.routers:
             text = f"no router {quote(node)}{did_you_mean(node, network.routers)}"
             mistakes.add(draft.at("via"), text)
+    if isinstance(command, StartFlow):
+        field, why = conflict(command)
+        if field:
+            mistakes.add(draft.at(field), why)
     if isinstance(command, SetLink):
         if command == SetLink(link=command.link):
             *most, last = (each.key for name, each in fields_of(SetLink).items() if name != "link")
