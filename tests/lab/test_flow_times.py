@@ -28,6 +28,8 @@ MOST_OFF_S = 0.002
 
 pytestmark = pytest.mark.skipif(shutil.which("tcpdump") is None, reason="no tcpdump")
 
+DELAY_US = 5_000
+
 SYN, ACK = 0x02, 0x10
 
 
@@ -57,7 +59,9 @@ def segments(path: Path) -> Iterator[Segment]:
 
 def duration(path: Path, size: int) -> float:
     """Return how long a capture has it took from the first data to the last byte's ACK."""
-    begun, first, acked = firsts(path.parent).data[0], dict[int, int](), dict[int, int]()
+    # What arrives is captured before the delay of its link: so much before the host has it.
+    begun = firsts(path.parent).data[0] - DELAY_US * 1e-6
+    first, acked = dict[int, int](), dict[int, int]()
     for each in segments(path):
         if each.flags & SYN:
             first[each.port] = each.ack
@@ -71,7 +75,7 @@ def duration(path: Path, size: int) -> float:
 
 async def flow_of(folder: Path, sample_hz: float, size: int, streams: int) -> Flow:
     """Send ``size`` bytes and return what became of them; the capture is left in ``folder``."""
-    bottleneck = LinkSetting(rate=20_000_000, delay_us=5_000)
+    bottleneck = LinkSetting(rate=20_000_000, delay_us=DELAY_US)
     build = Build(
         topology=Topology(kind="linear"), links={"bottleneck": bottleneck}, sample_hz=sample_hz
     )
