@@ -178,7 +178,7 @@ class CcplayApp(App[int]):
 
     def _choices(self) -> dict[str, object]:
         # Values of algorithms are there only with the algorithm.
-        plots = tuple(name for name in self.main.plots.chosen if name in PANES)
+        plots = tuple(name for name in self.main.plots.picked if name in PANES)
         return {
             "theme": self.look.name,
             "glyphs": self.glyphs.name,

@@ -29,7 +29,6 @@ from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.widgets._toast import ToastRack
 
-from ccplay.model.network import Network
 from ccplay.session.session import Session
 from ccplay.state.lab_state import LabState
 from ccplay.ui import bindings, selection
@@ -110,7 +109,7 @@ class MainScreen(
         self._told = 0
         self._ribbon = ribbon.Ribbon()
         self._lines = 0
-        self._laid_out: tuple[Network | None, str | None] = (None, None)
+        self._laid_out: tuple[object, ...] = ()
         self._state = session.state
         self.marks = Marks(self)
 
@@ -152,13 +151,14 @@ class MainScreen(
         self._bands["bottom"].styles.height = max(min((height - 6) // 4, 12), 4)
         self._sheets["flows"].styles.width = table
         self._sheets["network"].styles.width = width - table
-        third = width // 3
         self.plots.lay_out(width)
+        # The time axes of plot and ribbon are one.
+        below = self.plots.first_width or width // 3
         for toasts in self.query(ToastRack):
             toasts.styles.max_height = self._bands["bottom"].styles.height
-            toasts.styles.max_width = third if width >= _WIDE else width
-        self._sheets["ribbon"].styles.width = third
-        self._sheets["events"].styles.width = width - third
+            toasts.styles.max_width = below if width >= _WIDE else width
+        self._sheets["ribbon"].styles.width = below
+        self._sheets["events"].styles.width = width - below
 
     def on_sheet_emptied(self) -> None:
         """Redraw a part whose size has changed."""
@@ -180,16 +180,14 @@ class MainScreen(
             return
         if self.session.state is not self._state:
             self._take_over(self.session.state)
-        shown = (self.view.network, self.view.link)
-        if self._has_other_height() or shown != self._laid_out:
-            self._laid_out = shown
-            self.lay_out(*self.size)
+        due = now - self._numbers_at >= 1 / _NUMBERS_HZ - 0.5 / self._fps
+        self._keep_up(tables=due)
         if self.view.unread:
             # There is nothing to draw at that moment, and reading alone is faster.
             self._show("header", lambda width, _: header.rows(self.view, width))
             self.paint()
             return
-        numbers = self._choose() or now - self._numbers_at >= 1 / _NUMBERS_HZ - 0.5 / self._fps
+        numbers = self._choose() or due
         if numbers:
             self._numbers_at = now
             self._draw_numbers(self.view)
@@ -198,21 +196,32 @@ class MainScreen(
         self.paint()
         self._tell()
 
+    def _keep_up(self, *, tables: bool) -> None:
+        """Place the parts anew where what they show needs it.
+
+        A table that lost few lines keeps its rows; its lines are counted only with ``tables``.
+        """
+        before = self._lines
+        shown = (self.view.network, self.view.link, self.plots.shown)
+        lines = flows.height(self.view) if tables else before
+        if shown == self._laid_out and before - _SPARE_LINES <= lines <= before:
+            return
+        self._laid_out, self._lines = shown, lines
+        self.lay_out(*self.size)
+
+    def seek(self, playhead: Playhead) -> None:
+        """Draw what another playhead shows, as if nothing had been drawn before."""
+        self.playhead, self.selected, self._lines = playhead, None, 0
+        self._keep_up(tables=True)
+        for sheet in self.query(Sheet):
+            sheet.blank(sheet.width, sheet.height)
+        self.redraw()
+
     def _dot_s(self) -> float:
         """Return the seconds on the clock that a dot of the plots stands for."""
         head = self.playhead
         passes = head.speed if head.recorded else 1.0
         return head.width / self.plots.columns / 2 / passes
-
-    def _has_other_height(self) -> bool:
-        """Say whether the table needs another height; one that lost few lines keeps its rows."""
-        if self.clock() - self._numbers_at < 1 / _NUMBERS_HZ - 0.5 / self._fps:
-            return False
-        before, lines = self._lines, flows.height(self.view)
-        if before - _SPARE_LINES <= lines <= before:
-            return False
-        self._lines = lines
-        return True
 
     def _take_over(self, state: LabState) -> None:
         """Draw from another state: the whole recording replaces the glimpse."""
