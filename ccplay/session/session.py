@@ -13,6 +13,7 @@ from ccplay.errors import CcplayError, CommandError
 from ccplay.model.commands import AnyCommand, StartTogether
 from ccplay.model.events import AnyEvent, Failed, Log
 from ccplay.model.samples import Sweep
+from ccplay.model.starts import singly
 from ccplay.model.traffic_commands import StartTraffic
 from ccplay.model.wording import describe
 from ccplay.session.archive import SessionRecorder
@@ -151,7 +152,9 @@ class Session:
         The rest of the timeline does not undo it.
         """
         self._history.begin_anew()
-        self._do(command)
+        hello = self.state.hello
+        for each in singly(command, hello.network if hello else None):
+            self._do(each)
 
     @property
     def undoable(self) -> str:

@@ -6,6 +6,7 @@ from textual.binding import Binding, BindingType
 
 _VALUES = "Variables of algorithms in place of RTT (V backwards)"
 _LOGARITHM = "Logarithmic value axes; linear again"
+_PATH = "The next of several paths for the selected traffic"
 _HOLD = "Hold the value axes, to compare; release"
 
 APP: list[BindingType] = [
@@ -33,6 +34,7 @@ MAIN: list[BindingType] = [
     ),
     Binding("q", "dialog('QueueDialog')", "Queue discipline", id="queue", priority=True),
     Binding("l", "dialog('LinkDialog')", "Link", id="link", priority=True),
+    Binding("P", "path", "Another path, of several", id="path", tooltip=_PATH),
     Binding("k", "capture", "Capture packets, or stop", id="capture", priority=True),
     Binding("h", "trace", "Trace every ACK, or stop", id="trace"),
     Binding("m", "mark", "Set or change a mark", id="mark", priority=True),

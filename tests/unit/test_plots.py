@@ -225,4 +225,6 @@ def test_a_run_without_its_subject_has_no_panel_of_it() -> None:
         "UDP (Mbit/s)",
         "UDP loss (%)",
         "UDP delay (ms)",
+        "goodput (Mbit/s)",
+        "transfer (kB)",
     ]

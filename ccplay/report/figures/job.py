@@ -14,6 +14,7 @@ from ccplay.report.data.curves import Curve
 from ccplay.report.data.distributions import Distribution, distributions
 from ccplay.report.data.graph import Load, loads, paths
 from ccplay.report.data.growth import growth
+from ccplay.report.data.intervals import INTERVAL_S, Summary, moved, summaries
 from ccplay.report.data.scene import Scene, scene
 from ccplay.report.figures import fonts, run
 from ccplay.report.figures.files import FORMATS, Saved, save
@@ -62,6 +63,8 @@ class Drawn:
     start: float
     """Where in the stream the figures' axis has its 0."""
     hello: Hello | None
+    intervals: list[Summary]
+    """Bytes of each second, by traffic."""
     links: dict[str, LinkChanged]
     """What each direction of a link did when the network stood."""
     loads: dict[str, Load] = field(default_factory=dict)
@@ -112,6 +115,7 @@ def draw(job: Job) -> Drawn:
         events=sorted(state.log, key=lambda entry: entry.t),
         start=shown.start,
         hello=state.hello,
+        intervals=summaries(moved(state, shown.start, shown.start + shown.span_s, INTERVAL_S)),
         links={
             link: found
             for link in state.links

@@ -13,8 +13,9 @@ from __future__ import annotations
 from ccplay.model.events import FlowPath
 from ccplay.model.layout import chained
 from ccplay.model.network import Network
-from ccplay.state.connections import nodes_of
 from ccplay.state.lab_state import Flow
+from ccplay.state.routes import nodes_of
+from ccplay.state.traffic import Routed
 from ccplay.ui.cells.sheet import Row, Run, fit
 from ccplay.ui.panels.occupancy import gauge, occupancy
 from ccplay.ui.view import View
@@ -57,20 +58,29 @@ def shown_flow(view: View) -> Flow | None:
 
 
 def title(view: View, width: int) -> Row:
-    """Return the path of the shown flow, as far as it is known."""
+    """Return the path of the selected traffic, or of the first flow, as far as it is known."""
+    other = view.state.traffic.get(view.selected or "")
+    if isinstance(other, Routed) and not isinstance(other, Flow) and other.paths:
+        path = _path_at(other, view.t)
+        if path is not None:
+            return _words(view, other.name, view.ink("text"), path, width)
     flow = shown_flow(view)
     path = _path_at(flow, view.t) if flow is not None else None
     if flow is None or path is None:
-        return [
-            (
-                fit(f" queues, fullest first; {view.key('map')} draws the network", width),
-                view.ink("muted"),
-            )
-        ]
+        text = f" queues, fullest first; {view.key('map')} draws the network"
+        return [(fit(text, width), view.ink("muted"))]
+    return _words(view, view.flow_glyph(flow.name), view.flow_ink(flow.name), path, width)
+
+
+def _words(view: View, mark: str, ink: str, path: FlowPath, width: int) -> Row:
+    """Return a path in words, after the mark of its traffic; a pinned path is marked as such."""
     arrow = view.glyphs.translate(" → ")
     text = arrow.join(nodes_of(path)) or "no path: down"
-    mark = (f" {view.flow_glyph(flow.name)} ", f"bold {view.flow_ink(flow.name)}")
-    return [mark, (fit(text, width - 3, view.glyphs.ellipsis), view.ink("text"))]
+    if path.pinned:
+        text += " (pinned)"
+    head = f" {mark} "
+    room = fit(text, max(width - len(head), 0), view.glyphs.ellipsis)
+    return [(head, f"bold {ink}"), (room, view.ink("text"))]
 
 
 def _row(
@@ -109,5 +119,5 @@ def links_of(view: View, network: Network, flow: Flow) -> list[str]:
     return [link.name for link in network.path(flow.src, flow.dst)]
 
 
-def _path_at(flow: Flow, t: float) -> FlowPath | None:
+def _path_at(flow: Routed, t: float) -> FlowPath | None:
     return next((path for path in reversed(flow.paths) if path.t <= t), None)
