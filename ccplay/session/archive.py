@@ -165,6 +165,10 @@ class SessionRecorder:
             self._check(self._recorder)
         self._recorder.put(event)
 
+    def snapshot(self) -> BinaryIO | None:
+        """Return the recording as it is now; see ``sinks.Recording``."""
+        return None if self._recorder is None else self._recorder.snapshot()
+
     def close(self) -> None:
         """Finish the recording."""
         if self._recorder is not None:

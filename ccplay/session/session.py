@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Protocol, cast
+from typing import BinaryIO, Protocol, cast
 
 from ccplay.errors import CcplayError, CommandError
 from ccplay.model.commands import AnyCommand, StartTogether
@@ -19,7 +19,7 @@ from ccplay.session.due_steps import DueStep, Outbox, answers_apart, moment_of
 from ccplay.session.history import Change, History
 from ccplay.session.manual_overrides import ByHand
 from ccplay.state.lab_state import LabState
-from ccplay.stream.sinks import Sink
+from ccplay.stream.sinks import Recording, Sink
 from ccplay.stream.sources import Source
 from ccplay.stream.wire import UnknownEvent
 
@@ -42,8 +42,12 @@ class Session:
         sinks: Sequence[Sink] = (),
         script: Timed | None = None,
         glimpse: Callable[[], LabState | None] | None = None,
+        recorded: bool | None = None,
     ) -> None:
-        """Hold ``source``; ``glimpse`` returns a state to show until that much is read."""
+        """Hold ``source``; ``glimpse`` returns a state to show until that much is read.
+
+        ``recorded`` says whether the events come from a recording; None: where no lab can hear.
+        """
         self.state = LabState()
         """The state of everything read, or a glimpse until more has been read."""
         self.title = title
@@ -51,6 +55,8 @@ class Session:
         """The error that ended the source."""
         self.done = False
         """Whether the source has ended: no more events will come."""
+        self.recorded = not source.live if recorded is None else recorded
+        """Whether the events come from a recording."""
         self.known_from = 0.0
         """The moment before which a glimpse has no samples."""
         self._whole = self.state
@@ -73,11 +79,6 @@ class Session:
     def live(self) -> bool:
         """Whether commands have an effect now."""
         return self._source.live and not self.done
-
-    @property
-    def recorded(self) -> bool:
-        """Whether the events come from a recording."""
-        return not self._source.live
 
     @property
     def archived(self) -> Path | None:
@@ -154,10 +155,31 @@ class Session:
             raise CommandError("this is a recording: nothing in it can be undone")
         if self.done:
             raise CommandError("the lab has ended: nothing can be undone")
+        if not self._source.live:
+            raise CommandError("you are watching: the presenter alone can undo")
 
     def _do(self, command: AnyCommand) -> None:
         self._by_hand.ask(command)
         self._send(command, None, by_hand=True)
+
+    def join(self, sink: Sink) -> None:
+        """Pass every event from now on to one more sink."""
+        self._sinks.append(sink)
+
+    def leave(self, sink: Sink) -> None:
+        """Pass no more events to a sink, and finish it."""
+        if sink in self._sinks:
+            self._sinks.remove(sink)
+        sink.close()
+
+    def past(self) -> BinaryIO | None:
+        """Return a file with everything until now, to be closed; None where nothing is kept.
+
+        Raises ``OSError``.
+        """
+        kept = (sink for sink in self._sinks if isinstance(sink, Recording))
+        found = next(kept, None)
+        return None if found is None else found.snapshot()
 
     def spoil(self, text: str) -> None:
         """Record in state and recording why measurements of this session can't be trusted."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import tempfile
 from pathlib import Path
+from typing import BinaryIO
 
 from ccplay.errors import RecordingError
 from ccplay.files import writing
@@ -34,6 +36,16 @@ class Unsaved:
             self._file.close()
             raise RecordingError(f"this session can't be saved as a recording: {self.lost}")
         self._recorder.put(event)
+
+    def snapshot(self) -> BinaryIO | None:
+        """Return the recording as it is now; see ``sinks.Recording``."""
+        if self.lost:
+            return None
+        self._recorder.flush()
+        file = tempfile.TemporaryFile(prefix="ccplay-")  # noqa: SIM115 - the caller closes it
+        file.write(self._file.getbuffer())
+        file.flush()
+        return file
 
     def close(self) -> None:
         """Keep what there is."""
