@@ -27,6 +27,7 @@ from ccplay.commands import (
     schema,
     script,
     sessions,
+    watch,
 )
 from ccplay.errors import CcplayError, UsageError
 from ccplay.visible import tell
@@ -171,6 +172,7 @@ _COMMANDS = {
         sessions,
         "list the last sessions of the screen, which are recorded automatically",
     ),
+    "watch": (watch, "watch a session that someone shares (see ccplay play --share)"),
     "report": (report, "write a page with figures and tables about finished runs"),
     "export": (export, "write the samples of recorded runs as tidy CSV or Parquet"),
     "compare": (compare, "show two recordings on the same axes, or compare two experiments"),

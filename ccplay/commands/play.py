@@ -20,6 +20,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     options.add_lab(parser)
     options.add_screen(parser)
     options.add_ghost(parser)
+    options.add_share(parser)
     parser.add_argument(
         "--no-record",
         action="store_true",
@@ -56,4 +57,4 @@ def run(arguments: argparse.Namespace) -> int:
         sinks=sinks,
         script=script,
     )
-    return show(session, arguments, unsaved=unsaved)
+    return show(session, arguments, unsaved=unsaved, label=Path(arguments.scenario).stem)

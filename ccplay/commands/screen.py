@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -16,6 +18,8 @@ from ccplay.visible import tell
 if TYPE_CHECKING:
     from ccplay.session.session import Session
     from ccplay.session.unsaved import Unsaved
+    from ccplay.share.watching import WatchSource
+    from ccplay.ui.audience.kinds import Audience
 
 
 def has_terminal() -> bool:
@@ -23,10 +27,18 @@ def has_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def show(session: Session, arguments: argparse.Namespace, *, unsaved: Unsaved | None = None) -> int:
+def show(
+    session: Session,
+    arguments: argparse.Namespace,
+    *,
+    unsaved: Unsaved | None = None,
+    label: str = "",
+    watched: WatchSource | None = None,
+) -> int:
     """Show the screen until the user leaves it; return the exit code.
 
-    ``unsaved`` is the recording of a session that is in no file. Raises ``RecordingError`` for an
+    ``unsaved`` is the recording of a session that is in no file, ``label`` what it is called where
+    it is shared, ``watched`` what a spectator receives of it. Raises ``RecordingError`` for an
     unreadable ghost and, after the user has left, the error that ended the session.
     """
     from ccplay.stream.sources import check_recording
@@ -34,11 +46,33 @@ def show(session: Session, arguments: argparse.Namespace, *, unsaved: Unsaved | 
     ghost = getattr(arguments, "ghost", None)
     if ghost:
         check_recording(ghost)
-    return behind_front(lambda: _show(session, arguments, ghost, unsaved))
+    open_audience = partial(_audience, session, arguments, label, watched)
+    return behind_front(lambda: _show(session, arguments, ghost, unsaved, open_audience))
+
+
+def _audience(
+    session: Session, arguments: argparse.Namespace, label: str, watched: WatchSource | None
+) -> Audience:
+    """Return who watches, or whom this screen watches. Raises ``CcplayError``."""
+    from ccplay.ui.audience.following import Following
+    from ccplay.ui.audience.presenting import Presenting
+
+    if watched is not None:
+        return Following(watched, restricted=arguments.restricted)
+    group = getattr(arguments, "share_group", None)
+    recording = getattr(arguments, "recording", None)
+    audience = Presenting(session, label, group=group, recording=recording)
+    if group or getattr(arguments, "share", False):
+        audience.start()
+    return audience
 
 
 def _show(
-    session: Session, arguments: argparse.Namespace, ghost: Path | None, unsaved: Unsaved | None
+    session: Session,
+    arguments: argparse.Namespace,
+    ghost: Path | None,
+    unsaved: Unsaved | None,
+    open_audience: Callable[[], Audience],
 ) -> int:
     # What is imported and built is kept, and searching it for garbage takes a tenth of the time to
     # the first paint. After that the app turns it on again.
@@ -48,10 +82,11 @@ def _show(
     from ccplay.ui.themes import load_looks
 
     looks = load_looks()
+    audience = open_audience()
     app = CcplayApp(
         session,
         looks=looks,
-        preferences=preferences.load(looks),
+        preferences=preferences.load(looks) if audience.keeps_files else None,
         look=arguments.theme,
         ascii=arguments.ascii or not can_draw(sys.stdout),
         start_at=getattr(arguments, "at", 0.0),
@@ -60,8 +95,14 @@ def _show(
         ghost=ghost,
         lab_words=options.lab_words(arguments),
         unsaved=unsaved,
+        audience=audience,
     )
-    app.run()
+    try:
+        app.run()
+    finally:
+        audience.close()
+    if not audience.keeps_files:
+        return app.return_code or 0
     try:
         preferences.keep(app.changed_choices())
     except CcplayError as error:

@@ -14,6 +14,7 @@ from typing import BinaryIO
 import msgspec
 
 from ccplay.errors import RecordingError
+from ccplay.model.base import Event
 from ccplay.model.events import AnyEvent, Health
 from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TraceSamples
 from ccplay.model.traffic import PROGRESS
@@ -34,7 +35,7 @@ MOST_MEMORY = 32 << 20
 MOST_KEPT = 64 << 20
 """Bytes of events other than samples that are kept in memory for who joins later."""
 
-_SAMPLES = (Sweep, Sweeps, TraceSamples, CaStateChanged, Health, *PROGRESS)
+_SAMPLES: tuple[type[Event], ...] = (Sweep, Sweeps, TraceSamples, CaStateChanged, Health, *PROGRESS)
 """Events that a later spectator can do without: the rest of the state is complete."""
 
 
@@ -54,7 +55,7 @@ class Backlog:
     """Everything that was shared so far. A spectator is a place in it, and costs nothing more."""
 
     spool_bytes: int = 200_000_000
-    """Most bytes of the past; who joins later misses what is between them and the newest seconds."""
+    """Most bytes of the past; who joins later misses what follows them."""
     past: BinaryIO = field(default_factory=lambda: tempfile.TemporaryFile(prefix="ccplay-"))  # noqa: SIM115
     """The past in lines of two seconds: a file without a name."""
     past_end: int = 0
@@ -201,9 +202,7 @@ class Backlog:
         self.full, self._recorder = True, None
 
 
-_SAMPLE_LINES = tuple(
-    f'{{"event":"{kind.__struct_config__.tag}",'.encode() for kind in _SAMPLES
-)
+_SAMPLE_LINES = tuple(f'{{"event":"{kind.__struct_config__.tag}",'.encode() for kind in _SAMPLES)
 
 _UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
 

@@ -18,6 +18,9 @@ PROTOCOL = 1
 LONGEST_FRAME = 1 << 14
 """Bytes of a frame."""
 
+LONGEST_POINT = 120
+"""Characters of the words with which the presenter points."""
+
 PREFIX = b'{"share":"'
 """How the line of a frame begins, and no line of an event."""
 
@@ -54,7 +57,7 @@ class Setup(Frame, frozen=True, tag="setup"):
     """Whether a recording is shown, so that the presenter may be anywhere in it."""
     past_bytes: Count = 0
     """Bytes at the beginning of the recording that the server has received open."""
-    spool_bytes: Count = 1 << 29
+    spool_bytes: Count = 200_000_000
     """Bytes of the past that are kept for those who join later."""
 
 
@@ -82,7 +85,7 @@ class Pointer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the presenter points at: a moment, and a few words about it."""
 
     t: Moment
-    text: Annotated[str, msgspec.Meta(max_length=120)] = ""
+    text: Annotated[str, msgspec.Meta(max_length=LONGEST_POINT)] = ""
 
 
 class PresenterView(Frame, frozen=True, tag="view"):
@@ -129,7 +132,7 @@ class Over(Frame, frozen=True, tag="over"):
 
 AnyFrame: TypeAlias = Setup | Watching | Greeting | PresenterView | Gap | Present | Over
 
-_decoder = msgspec.json.Decoder(AnyFrame)
+_decoder: msgspec.json.Decoder[AnyFrame] = msgspec.json.Decoder(AnyFrame)
 _encoder = msgspec.json.Encoder()
 
 

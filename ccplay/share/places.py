@@ -15,6 +15,7 @@ from pathlib import Path
 from socket import AF_UNIX, SOCK_STREAM, socket
 
 from ccplay.errors import CcplayError, UsageError, WireError
+from ccplay.files.caller import state_folder
 from ccplay.files.writing import Directory, is_safe, sudo_caller
 from ccplay.share import frames
 from ccplay.share.frames import LONGEST_FRAME, Greeting, Over, Wants
@@ -93,13 +94,11 @@ def _user() -> int:
 
 def _own_folders() -> list[Path]:
     """Return the folders for this user's own sockets, the preferred one first."""
-    from platformdirs import user_state_path  # noqa: PLC0415 - --help shall not wait for it
-
     runtime = os.environ.get("XDG_RUNTIME_DIR", "").strip()
     mine = Path("/run/user") / str(_user())
-    found = [Path(runtime)] if os.path.isabs(runtime) else []
+    found = [Path(runtime)] if Path(runtime).is_absolute() else []
     found = [each for each in dict.fromkeys((*found, mine)) if _belongs(each)]
-    return [*(each / "ccplay" for each in found), user_state_path("ccplay") / "share"]
+    return [*(each / "ccplay" for each in found), state_folder() / "share"]
 
 
 def _belongs(folder: Path) -> bool:
@@ -160,7 +159,7 @@ def _give(here: Directory, name: str, group: int | None) -> None:
                 follow_symlinks=False,
             )
         if group is not None:
-            os.chmod(f"/proc/self/fd/{here.descriptor}/{name}", 0o660)
+            Path(f"/proc/self/fd/{here.descriptor}/{name}").chmod(0o660)
     except OSError:
         here.discard(name)
         raise
@@ -209,9 +208,9 @@ def _folders_of_others() -> Iterator[Path]:
             with contextlib.suppress(OSError):
                 facts = path.lstat()
                 open_to_others = facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-                if match and stat.S_ISDIR(facts.st_mode) and not open_to_others:
-                    if facts.st_uid in (int(match[1]), 0):
-                        yield path
+                closed = stat.S_ISDIR(facts.st_mode) and not open_to_others
+                if match and closed and facts.st_uid in (int(match[1]), 0):
+                    yield path
 
 
 def find(word: str) -> Shared:

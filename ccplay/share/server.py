@@ -207,7 +207,9 @@ def main(words: list[str]) -> int:
     feed_fd, listener_fd, past_fd, path = int(words[0]), int(words[1]), int(words[2]), words[3]
     # The presenter and its lab come first.
     os.nice(5)
-    server = Server(socket(fileno=feed_fd), socket(fileno=listener_fd), past_fd if past_fd >= 0 else None)
+    server = Server(
+        socket(fileno=feed_fd), socket(fileno=listener_fd), past_fd if past_fd >= 0 else None
+    )
     try:
         server.run()
     except CcplayError:

@@ -147,7 +147,9 @@ class Sharing:
             raise CcplayError(f"sharing has ended: its server is gone ({error.strerror})") from None
 
 
-def _start(listener: places.Listener, feed: socket, past: BinaryIO | None) -> subprocess.Popen[bytes]:
+def _start(
+    listener: places.Listener, feed: socket, past: BinaryIO | None
+) -> subprocess.Popen[bytes]:
     held = [feed.fileno(), listener.socket.fileno()]
     held += [] if past is None else [past.fileno()]
     words = [*map(str, held), *(["-1"] if past is None else []), str(listener.path)]

@@ -13,7 +13,7 @@ from ccplay.model.commands import Order
 from ccplay.model.events import AnyEvent, Ended, Log
 from ccplay.model.samples import Sweep
 from ccplay.share import frames
-from ccplay.share.frames import AnyFrame, Gap, Greeting, Over, PresenterView, Present
+from ccplay.share.frames import AnyFrame, Gap, Greeting, Over, Present, PresenterView
 from ccplay.stream import wire
 from ccplay.stream.limits import RecordingLimits
 from ccplay.stream.wire import UnknownEvent

@@ -18,7 +18,6 @@ from ccplay.model.traffic import PROGRESS
 from ccplay.stream import sweep_codec, wire
 from ccplay.stream.wire import UnknownEvent
 
-
 BLOCK_S = 2.0
 """Seconds of sweeps in one line of a recording."""
 

@@ -19,9 +19,6 @@ from ccplay.ui.plots.theory import lack
 class LookActions(Actions):
     """The keys of the selection, of what plots show, of ghosts and of the look."""
 
-    shows_receiver: bool = False
-    """Whether the receiver's table replaces the events."""
-
     def action_select_flow(self, steps: int) -> None:
         """Select the next in the table, or the one before."""
         self.selected = selection.beside(self.view, steps)
