@@ -54,7 +54,6 @@ PAST = (
 
 WATCHED = (
     ("follow", "follow"),
-    ("explain", "explain"),
     ("freeze", "pause"),
     ("back forward", "scrub"),
     ("zoom-in zoom-out", "zoom"),
