@@ -15,7 +15,7 @@ import msgspec
 
 from ccplay.errors import RecordingError
 from ccplay.model.base import Event
-from ccplay.model.events import AnyEvent, Health
+from ccplay.model.events import AnyEvent, Health, Hello
 from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TraceSamples
 from ccplay.model.traffic import PROGRESS
 from ccplay.share import privacy
@@ -23,7 +23,7 @@ from ccplay.stream import wire
 from ccplay.stream.sinks import Recorder
 from ccplay.stream.wire import UnknownEvent
 
-LIVE_S = 0.1
+LIVE_S = 0.14
 """Seconds of sweeps in a line that is sent live: what sampling adds to a spectator's delay."""
 
 MOST_CHUNKS = 128
@@ -100,6 +100,8 @@ class Backlog:
 
     def put(self, event: AnyEvent | UnknownEvent) -> None:
         """Take an event of the stream."""
+        if isinstance(event, Hello):
+            event = msgspec.structs.replace(event, format=wire.FORMAT)
         if not isinstance(event, _SAMPLES):
             line = privacy.scrubbed(wire.encode(event))
             event = wire.decode_event(line)

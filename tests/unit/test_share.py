@@ -17,7 +17,7 @@ from ccplay.errors import WireError
 from ccplay.model.events import AnyEvent, CaptureStarted, Ended, Health, Hello, Log
 from ccplay.model.samples import Sweep, Sweeps
 from ccplay.share import frames
-from ccplay.share.backlog import MOST_CHUNKS, Backlog
+from ccplay.share.backlog import LIVE_S, MOST_CHUNKS, Backlog
 from ccplay.share.frames import Gap, Greeting, Over, Pointer, Present, PresenterView, Wants
 from ccplay.share.privacy import without_paths
 from ccplay.share.server import Server
@@ -116,8 +116,9 @@ def test_whoever_joins_from_the_beginning_has_the_presenters_state(
     put(backlog, EVENTS[:at])
     reader = join(Wants.WHOLE)
     reader.read()
-    put(backlog, EVENTS[at:])
-    reader.read()
+    for first in range(at, len(EVENTS), 50):
+        put(backlog, EVENTS[first : first + 50])
+        reader.read()
     assert isinstance(reader.frames[0], Greeting)
     assert any(isinstance(each, Present) for each in reader.frames)
     assert same(reader.events, EVENTS)
@@ -214,7 +215,9 @@ def test_no_path_of_the_host_is_sent(backlog: Backlog, join: Callable[[Wants], R
     assert b"can't write z (as q): no space" in reader.data
 
 
-@pytest.mark.parametrize("text", ["10 Mbit/s", "flow 1/2", "3 / 4", "s1 -> d1", "and/or", "https://a/b"])
+@pytest.mark.parametrize(
+    "text", ["10 Mbit/s", "flow 1/2", "3 / 4", "s1 -> d1", "and/or", "https://a/b"]
+)
 def test_what_is_no_path_stays(text: str) -> None:
     assert without_paths(text) == text
 
@@ -257,7 +260,9 @@ def test_a_frame_sends_no_control_characters_to_a_terminal() -> None:
         b'{"share":"view","t":1,"left":0,"width":0}',
         b'{"share":"nothing"}',
         b'{"share":"over","reason":"' + b"x" * 20_000 + b'"}',
-        b'{"share":"view","t":1,"left":0,"width":30,"pointer":{"t":1,"text":"' + b"x" * 200 + b'"}}',
+        b'{"share":"view","t":1,"left":0,"width":30,"pointer":{"t":1,"text":"'
+        + b"x" * 200
+        + b'"}}',
         b'{"share":' + b"[" * 10_000,
     ],
 )
@@ -314,7 +319,7 @@ def hosted() -> Iterator[Hosted]:
 def received(connection: socket.socket) -> bytes:
     data = b""
     with contextlib.suppress(BlockingIOError):
-        while more := connection.recv(1 << 20):
+        while more := connection.recv(1 << 20, socket.MSG_DONTWAIT):
             data += more
     return data
 
@@ -338,7 +343,7 @@ def test_spectators_are_counted(hosted: Hosted) -> None:
 
 
 def test_nothing_that_10_000_hostile_messages_say_gets_through(hosted: Hosted) -> None:
-    rng = random.Random(14)  # noqa: S311 - the same messages in every run
+    rng = random.Random(14)
     friend = hosted.connect()
     friend.send(frames.encode_hello(Wants.WHOLE))
     hosted.step()
@@ -376,11 +381,14 @@ def test_nothing_that_10_000_hostile_messages_say_gets_through(hosted: Hosted) -
     counts = [frames.decode(each) for each in received(hosted.feed).splitlines()]
     assert all(isinstance(each, frames.Watching) for each in counts)
     assert not hosted.server.backlog.kept
-    hosted.feed.sendall(b"".join(map(wire.encode, EVENTS)))
-    hosted.step()
+    data = b""
+    for event in EVENTS:
+        hosted.feed.sendall(wire.encode(event))
+        hosted.step()
+        data += received(friend)
     hosted.server.backlog.flush()
     hosted.step()
-    data = received(friend)
+    data += received(friend)
     assert b"hostile" not in data
     events = [each for each in data.splitlines(keepends=True) if b'{"share":' not in each]
     assert same([wire.decode_event(each) for each in events], EVENTS)
@@ -397,12 +405,12 @@ def test_one_who_says_nothing_is_let_go(hosted: Hosted) -> None:
     silent.close()
 
 
-def test_sweeps_go_out_within_a_tenth_of_a_second(backlog: Backlog) -> None:
+def test_sweeps_go_out_soon(backlog: Backlog) -> None:
     put(backlog, EVENTS, settle=10_000)
     lines = [line for chunk in backlog.chunks for line in chunk.lines.splitlines()]
     blocks = [each for line in lines if isinstance(each := wire.decode_event(line), Sweeps)]
     assert blocks
-    assert all(sum(each.after_us) <= 100_000 for each in blocks)
+    assert all(sum(each.after_us) <= LIVE_S * 1e6 for each in blocks)
     assert all(one.t < other.t for one, other in pairwise(blocks))
 
 
