@@ -26,7 +26,8 @@ def main(path: Path, number: int, still: int, seconds: float) -> None:
         connection.setblocking(False)
         selector.register(connection, selectors.EVENT_READ, bytearray())
     began: float | None = None
-    received, gaps, delays = 0, 0, []
+    received, gaps = 0, 0
+    delays: list[float] = []
     since = time.monotonic() + 2.0
     print("ready", flush=True)
     while (now := time.monotonic()) < since + seconds:

@@ -308,8 +308,8 @@ class Hosted:
 def hosted() -> Iterator[Hosted]:
     it = Hosted()
     yield it
-    for each in list(it.server.spectators):
-        it.server._drop(each)
+    for spectator in list(it.server.spectators):
+        it.server._drop(spectator)
     it.server._selector.close()
     it.server.backlog.close()
     for each in (it.feed, it.server._feed, it.listener):
