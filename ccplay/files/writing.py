@@ -11,9 +11,10 @@ import errno
 import os
 import re
 import stat
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import BinaryIO, Self, cast
 
 from ccplay.errors import CcplayError
 
@@ -153,6 +154,11 @@ def create(path: Path) -> BinaryIO:
     """Open a new file that grows while others read it; see ``Directory.create``."""
     with Directory(path.parent) as folder:
         return folder.create(path.name)
+
+
+def create_unnamed() -> BinaryIO:
+    """Open a new file without a name, for reading and writing; it is gone once it is closed."""
+    return cast("BinaryIO", tempfile.TemporaryFile(prefix="ccplay-"))
 
 
 def create_numbered(folder: Path, stem: str, suffix: str) -> tuple[Path, BinaryIO]:

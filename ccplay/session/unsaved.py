@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import tempfile
 from pathlib import Path
 from typing import BinaryIO
 
@@ -42,7 +41,7 @@ class Unsaved:
         if self.lost:
             return None
         self._recorder.flush()
-        file = tempfile.TemporaryFile(prefix="ccplay-")  # noqa: SIM115 - the caller closes it
+        file = writing.create_unnamed()
         file.write(self._file.getbuffer())
         file.flush()
         return file

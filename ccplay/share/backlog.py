@@ -5,11 +5,10 @@ from __future__ import annotations
 import io
 import os
 import re
-import tempfile
 from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, cast
 
 import msgspec
 
@@ -50,13 +49,29 @@ class Chunk:
     """Number of lines of ``Backlog.kept`` that chunks have held by then."""
 
 
+class _Pending(io.RawIOBase):
+    """Lines that are written, until they are taken."""
+
+    def __init__(self) -> None:
+        self._lines = b""
+
+    def write(self, lines: Any) -> int:
+        self._lines += lines
+        return len(lines)
+
+    def taken(self) -> bytes:
+        """Return the lines, which are then gone."""
+        lines, self._lines = self._lines, b""
+        return lines
+
+
 @dataclass(slots=True)
 class Backlog:
     """Everything that was shared so far. A spectator is a place in it, and costs nothing more."""
 
     spool_bytes: int = 200_000_000
     """Most bytes of the past; who joins later misses what follows them."""
-    past: BinaryIO = field(default_factory=lambda: tempfile.TemporaryFile(prefix="ccplay-"))  # noqa: SIM115
+    past: BinaryIO = field(default_factory=lambda: tempfile.TemporaryFile(prefix="ccplay-"))
     """The past in lines of two seconds: a file without a name."""
     past_end: int = 0
     """Bytes of it that hold everything up to ``past_until``."""
@@ -80,13 +95,13 @@ class Backlog:
     """Whether the past has reached its bound, or its disk is full."""
     _kept_bytes: int = 0
     _memory: int = 0
-    _pending: io.BytesIO = field(default_factory=io.BytesIO)
+    _pending: _Pending = field(default_factory=_Pending)
     _recorder: Recorder | None = None
     _live: Recorder | None = None
 
     def __post_init__(self) -> None:
         self._recorder = Recorder(Path("the past"), file=self.past)
-        self._live = Recorder(Path("live"), file=self._pending, block_s=LIVE_S)
+        self._live = Recorder(Path("live"), file=cast("BinaryIO", self._pending), block_s=LIVE_S)
 
     @property
     def end(self) -> int:
@@ -122,9 +137,7 @@ class Backlog:
 
     def take(self) -> None:
         """Make a chunk of the lines that are complete."""
-        if lines := self._pending.getvalue():
-            self._pending.seek(0)
-            self._pending.truncate()
+        if lines := self._pending.taken():
             self.chunked = len(self.kept)
             self._append(lines)
 

@@ -160,7 +160,7 @@ class CcplayApp(App[int]):
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
         """Run what a key or an entry of the palette stands for."""
-        self.main.touch(action if isinstance(action, str) else action[1])
+        self.main.note_action(action if isinstance(action, str) else action[1])
         return await super().run_action(action, default_namespace, namespaces)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002

@@ -73,7 +73,7 @@ async def _measure(spectators: int) -> dict[str, float]:
     session = Session(LabSource(launch.lab_argv(), build), title="bench", sinks=sinks)
     playing = asyncio.create_task(session.run())
     try:
-        while session.state.ready_at is None:
+        while session.state.ready_at is None:  # noqa: ASYNC110 - the state has no event
             await asyncio.sleep(0.05)
         for number in (1, 2):
             session.send(StartFlow(src=f"s{number}", cc="cubic"))

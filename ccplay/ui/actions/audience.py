@@ -20,7 +20,7 @@ class AudienceActions(Actions):
             return bool(self.audience.name)
         return isinstance(self.audience, Presenting)
 
-    def touch(self, action: str) -> None:
+    def note_action(self, action: str) -> None:
         """Let a spectator roam who has pressed a key that looks elsewhere."""
         name = action.partition("(")[0].rpartition(".")[2]
         if isinstance(self.audience, Following) and name in ROAMING:
