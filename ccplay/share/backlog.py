@@ -71,7 +71,7 @@ class Backlog:
 
     spool_bytes: int = 200_000_000
     """Most bytes of the past; who joins later misses what follows them."""
-    past: BinaryIO = field(default_factory=lambda: tempfile.TemporaryFile(prefix="ccplay-"))
+    past: BinaryIO = field(default_factory=writing.create_unnamed)
     """The past in lines of two seconds: a file without a name."""
     past_end: int = 0
     """Bytes of it that hold everything up to ``past_until``."""
