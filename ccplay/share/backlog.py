@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, cast
 import msgspec
 
 from ccplay.errors import RecordingError
+from ccplay.files import writing
 from ccplay.model.base import Event
 from ccplay.model.events import AnyEvent, Health, Hello
 from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TraceSamples
