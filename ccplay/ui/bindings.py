@@ -6,6 +6,7 @@ from textual.binding import Binding, BindingType
 
 _VALUES = "Variables of algorithms in place of RTT (V backwards)"
 _LOGARITHM = "Logarithmic value axes; linear again"
+_EXPLAIN = "What the selected flow is doing, and why"
 _HOLD = "Hold the value axes, to compare; release"
 
 APP: list[BindingType] = [
@@ -83,6 +84,7 @@ MAIN: list[BindingType] = [
     Binding("r", "receiver", "Receiver's table or events", id="receiver"),
     Binding("e", "events", "Events in full", id="events", tooltip="Events and messages in full"),
     Binding("y", "theory", "Theory: W(t) and Reno's line", id="theory"),
+    Binding("i", "explain", "Explain", id="explain", tooltip=_EXPLAIN),
     Binding("W", "share", "Share", id="share", tooltip="Let others watch; no longer"),
     Binding("F", "follow", "Follow", id="follow", tooltip="See what the presenter sees again"),
     Binding("P", "point", "Point", id="point", tooltip="Point at this moment on all screens"),

@@ -54,7 +54,7 @@ class AudienceActions(Actions):
         """Say how others can watch, where the session is shared."""
         if self.audience.name:
             said = f"Others can watch: ccplay watch {self.audience.name}"
-            self.app.notify(said, timeout=12, markup=False)
+            self.app.notify(said, timeout=8, markup=False)
 
     def action_point(self) -> None:
         """Point at the moment shown with a few words, or stop pointing."""

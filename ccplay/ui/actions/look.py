@@ -14,6 +14,7 @@ from ccplay.ui.cells.glyphs import ASCII, UNICODE
 from ccplay.ui.plots import own_values
 from ccplay.ui.plots.ghosts import Choice
 from ccplay.ui.plots.theory import lack
+from ccplay.units import format_clock
 
 
 class LookActions(Actions):
@@ -124,6 +125,21 @@ class LookActions(Actions):
         texts = {each.text for each in self.session.state.log}
         told = [each for each in self.appearance.told if each.text not in texts]
         return sorted([*log, *told], key=lambda each: each.t)
+
+    def action_explain(self) -> None:
+        """Say what the selected flow is doing at the moment shown, and why."""
+        from ccplay.analysis.explain.rules import explain  # noqa: PLC0415 - first paint comes first
+        from ccplay.ui.explain_screen import ExplainScreen  # noqa: PLC0415 - the same
+
+        view = self.view
+        sentences = explain(view.state, self.selected or "", view.t)
+        if not sentences:
+            said = "No flow that runs at this moment is selected: choose with ↑↓."
+            self.app.notify(self.appearance.glyphs.translate(said), severity="warning")
+            return
+        flow = view.state.flows[self.selected or ""]
+        title = f"Flow {flow.name}, {view.state.cc_at(flow, view.t)}, at {format_clock(view.t)}"
+        self.app.push_screen(ExplainScreen(title, sentences, self.appearance.glyphs))
 
     def action_help(self) -> None:
         """Show all keys and what the screen means."""

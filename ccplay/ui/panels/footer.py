@@ -21,6 +21,7 @@ LIVE = (
     ("mark", "mark"),
     ("undo", "undo"),
     ("events", "events"),
+    ("explain", "explain"),
     ("trace", "trace"),
     ("short-flows", "short flows"),
     ("way-back", "way back"),
@@ -42,6 +43,7 @@ PAST = (
     ("previous-flow next-flow", "flow"),
     ("way-back", "way back"),
     ("theme", "theme"),
+    ("explain", "explain"),
     ("picture", "picture"),
     ("events", "events"),
     ("quit", "quit"),
@@ -54,6 +56,7 @@ PAST = (
 
 WATCHED = (
     ("follow", "follow"),
+    ("explain", "explain"),
     ("freeze", "pause"),
     ("back forward", "scrub"),
     ("zoom-in zoom-out", "zoom"),
