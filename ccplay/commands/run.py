@@ -96,7 +96,7 @@ def _sharer(arguments: argparse.Namespace) -> Callable[[str, str], Sink]:
     scenario = Path(arguments.scenario).stem
 
     def share(case: str, title: str) -> Sink:
-        label = f"{scenario}-{case}" if case else scenario
+        label = scenario if case in ("", scenario) else f"{scenario}-{case}"
         sharing = Sharing(label, title, group=arguments.share_group)
         tell(f"others can watch: ccplay watch {sharing.name}")
         return sharing

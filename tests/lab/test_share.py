@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import uuid
@@ -51,9 +52,7 @@ def test_a_session_is_watched_on_another_terminal(
             spectator.read_until_shown("frozen")
             spectator.type(b"i")
             spectator.read_until_shown("Its RTT is")
-            spectator.type(b"\x1b")
-            spectator.type(b"x")
-            spectator.type(b"\x1b[C")
+            spectator.type(b"ix\x1b[C")
             spectator.read_until_shown("roaming")
             spectator.type(b"F")
             spectator.read_until_shown("following")
@@ -75,7 +74,7 @@ def test_a_session_is_watched_on_another_terminal(
 def test_a_run_without_a_screen_is_watched(environment: dict[str, str], scenario: Path) -> None:
     run = [*CCPLAY, "run", str(scenario), "--share", "--set", 'duration="20 s"']
     with subprocess.Popen(
-        run, env={**_inherited(), **environment}, stderr=subprocess.PIPE, stdout=subprocess.PIPE
+        run, env={**os.environ, **environment}, stderr=subprocess.PIPE, stdout=subprocess.PIPE
     ) as running:
         assert running.stderr is not None
         until(lambda: b"ccplay watch steps" in running.stderr.readline())
@@ -84,7 +83,7 @@ def test_a_run_without_a_screen_is_watched(environment: dict[str, str], scenario
             spectator.read_until_shown("watching", "live")
             listed = subprocess.run(
                 [*CCPLAY, "watch", "--list"],
-                env={**_inherited(), **environment},
+                env={**os.environ, **environment},
                 capture_output=True,
                 text=True,
                 check=True,
@@ -96,9 +95,3 @@ def test_a_run_without_a_screen_is_watched(environment: dict[str, str], scenario
             assert spectator.ended(ENDS_S)[0] == 0
         running.communicate()
         assert running.returncode == 0
-
-
-def _inherited() -> dict[str, str]:
-    import os
-
-    return dict(os.environ)

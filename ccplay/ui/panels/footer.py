@@ -21,7 +21,6 @@ LIVE = (
     ("mark", "mark"),
     ("undo", "undo"),
     ("events", "events"),
-    ("explain", "explain"),
     ("trace", "trace"),
     ("short-flows", "short flows"),
     ("way-back", "way back"),
@@ -30,6 +29,7 @@ LIVE = (
     ("alone", "alone"),
     ("groups", "groups"),
     ("filter", "filter"),
+    ("explain", "explain"),
 )
 """The ids of keys of a live session, and a word for each."""
 
@@ -43,7 +43,6 @@ PAST = (
     ("previous-flow next-flow", "flow"),
     ("way-back", "way back"),
     ("theme", "theme"),
-    ("explain", "explain"),
     ("picture", "picture"),
     ("events", "events"),
     ("quit", "quit"),
@@ -51,6 +50,7 @@ PAST = (
     ("alone", "alone"),
     ("groups", "groups"),
     ("filter", "filter"),
+    ("explain", "explain"),
 )
 """The same of a recording."""
 
