@@ -68,10 +68,12 @@ def run(arguments: argparse.Namespace) -> int:
         return _list(places.shared())
     if not has_terminal():
         raise UsageError("watch needs a terminal; over ssh: ssh -t HOST ccplay watch")
-    # Of a restricted account, which can name a session in no other way.
-    word = arguments.session or (
-        os.environ.get("SSH_ORIGINAL_COMMAND", "").strip() if arguments.restricted else ""
-    )
+    word = arguments.session
+    if word is None and arguments.restricted:
+        # A restricted account can name a session in no other way.
+        word = os.environ.get("SSH_ORIGINAL_COMMAND", "").strip()
+        if "/" in word:
+            raise UsageError("a restricted account can watch sessions by name only")
     chosen = places.find(word) if word else _choose(places.shared())
     if chosen is None:
         return 0

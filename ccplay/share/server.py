@@ -48,13 +48,14 @@ class Server:
         self._counted = 0
         self._joined: dict[Spectator, float] = {}
         self._began = time.time()
+        self._fed = time.monotonic()
         for each in (feed, listener):
             each.setblocking(False)
         self._selector.register(feed, selectors.EVENT_READ, self._read_feed)
 
     def run(self) -> None:
         """Serve until the presenter ends."""
-        settled = flushed = time.monotonic()
+        settled = time.monotonic()
         sent = 0
         while not self._ended:
             for key, events in self._selector.select(LIVE_S if self.spectators else SETTLE_S):
@@ -62,12 +63,11 @@ class Server:
                 call(events)
             now = time.monotonic()
             if now - settled >= SETTLE_S:
-                settled = flushed = now
+                settled = now
                 self.backlog.settle()
                 self._drop_silent(now)
-            elif now - flushed >= 2 * LIVE_S:
+            elif now - self._fed >= LIVE_S:
                 # No sweep follows that would end the block of the last ones.
-                flushed = now
                 self.backlog.flush()
             if self.backlog.end != sent:
                 sent = self.backlog.end
@@ -105,6 +105,7 @@ class Server:
             self._ended = True
             self._selector.unregister(self._feed)
             return
+        self._fed = time.monotonic()
         *lines, rest = data.split(b"\n")
         for line in lines:
             self._rest += line

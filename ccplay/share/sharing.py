@@ -19,7 +19,7 @@ from ccplay.stream import wire
 from ccplay.stream.wire import UnknownEvent
 from ccplay.units import format_clock
 
-_MOST_BEHIND = 4 << 20
+MOST_BEHIND = 4 << 20
 """Bytes that wait for the server beyond which sweeps are left out."""
 
 _MOST_WAITING = 64 << 20
@@ -52,7 +52,7 @@ class Sharing:
         """What spectators call the session."""
         self._feed, theirs = socketpair(AF_UNIX, SOCK_STREAM)
         try:
-            self._feed.setsockopt(SOL_SOCKET, SO_SNDBUF, _MOST_BEHIND)
+            self._feed.setsockopt(SOL_SOCKET, SO_SNDBUF, MOST_BEHIND)
             self._process = _start(listener, theirs, past)
         except BaseException:
             self._feed.close()
@@ -65,7 +65,8 @@ class Sharing:
         self._waiting: deque[bytes] = deque()
         self._behind = 0
         self._left_out: float | None = None
-        self._closed = False
+        self.closed = False
+        """Whether it is not shared any more."""
         self._heard = bytearray()
         size = 0 if past is None else os.fstat(past.fileno()).st_size
         self._write(frames.encode(Setup(title=title[:500], recorded=recorded, past_bytes=size)))
@@ -73,7 +74,7 @@ class Sharing:
     def put(self, event: AnyEvent | UnknownEvent) -> None:
         """Take one event. Raises ``CcplayError`` once the server does not take any more."""
         if isinstance(event, Sweep):
-            if self._behind > _MOST_BEHIND:
+            if self._behind > MOST_BEHIND:
                 self._left_out = event.t if self._left_out is None else self._left_out
                 self._push()
                 return
@@ -89,14 +90,24 @@ class Sharing:
 
     def show(self, view: PresenterView) -> None:
         """Let spectators know what the presenter sees."""
-        if not self._closed and self._behind <= _MOST_BEHIND:
+        if not self.closed and self._behind <= MOST_BEHIND:
             with contextlib.suppress(CcplayError):
                 self._write(frames.encode(view))
 
     def listen(self) -> None:
         """Update ``watching``; it does not wait."""
-        with contextlib.suppress(OSError):
-            self._heard += self._feed.recv(1 << 16)
+        if self.closed:
+            return
+        try:
+            data = self._feed.recv(1 << 16)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self.close()
+            return
+        self._heard += data
         *lines, rest = self._heard.split(b"\n")
         self._heard = bytearray(rest)
         for line in lines:
@@ -107,9 +118,9 @@ class Sharing:
 
     def close(self) -> None:
         """Stop sharing: spectators receive the rest."""
-        if self._closed:
+        if self.closed:
             return
-        self._closed = True
+        self.closed = True
         self.watching = 0
         with contextlib.suppress(OSError):
             self._feed.settimeout(_LAST_S)
@@ -129,8 +140,8 @@ class Sharing:
 
     def _push(self) -> None:
         """Send what the server takes now."""
-        if self._closed:
-            raise CcplayError("this session is not shared any more")
+        if self.closed:
+            raise CcplayError("this session is not shared any more: its server has ended")
         try:
             while self._waiting:
                 line = self._waiting[0]

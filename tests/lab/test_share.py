@@ -76,8 +76,9 @@ def test_a_run_without_a_screen_is_watched(environment: dict[str, str], scenario
     with subprocess.Popen(
         run, env={**os.environ, **environment}, stderr=subprocess.PIPE, stdout=subprocess.PIPE
     ) as running:
-        assert running.stderr is not None
-        until(lambda: b"ccplay watch steps" in running.stderr.readline())
+        said = running.stderr
+        assert said is not None
+        until(lambda: b"ccplay watch steps" in said.readline())
         watch = [*CCPLAY, "watch", "--from-now", "--restricted"]
         with on_terminal(watch, environment=environment) as spectator:
             spectator.read_until_shown("watching", "live")
@@ -90,7 +91,7 @@ def test_a_run_without_a_screen_is_watched(environment: dict[str, str], scenario
             )
             assert listed.stdout.startswith("steps  ")
             assert "1 watching" in listed.stdout
-            spectator.read_until_shown("stopped sharing")
+            spectator.read_until_shown("Ended: ")
             spectator.type(b"\x11")
             assert spectator.ended(ENDS_S)[0] == 0
         running.communicate()

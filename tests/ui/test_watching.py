@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -13,9 +15,11 @@ import pytest
 from textual.pilot import Pilot
 
 from ccplay.errors import CcplayError, UsageError
+from ccplay.model.samples import Sweep
 from ccplay.session.session import Session
 from ccplay.share import frames, places
 from ccplay.share.frames import Wants
+from ccplay.share.sharing import MOST_BEHIND, Sharing
 from ccplay.share.watching import WatchSource
 from ccplay.stream.sinks import Recorder
 from ccplay.stream.sources import ReplaySource
@@ -23,7 +27,7 @@ from ccplay.ui.app import CcplayApp
 from ccplay.ui.audience.following import Following
 from ccplay.ui.audience.presenting import Presenting
 from tests.ui.synthetic import SyntheticSource, stream
-from tests.ui.test_main import until
+from tests.ui.test_main import DEADLINE_S, until
 from tests.ui.view import text_of
 
 RECORDING = Path(__file__).parent / "recordings" / "playground.ccplay"
@@ -81,7 +85,7 @@ async def test_a_spectator_sees_what_the_presenter_sees_until_a_key_is_touched()
         await until(keys, lambda: shown.session.done)
         shown.main.playhead.jump(12.0, 1e6)
         await until(pilot, lambda: app.main.playhead.t == 12.0)
-        assert "following" in text_of(app, "header")
+        await until(pilot, lambda: "following" in text_of(app, "header"))
         await keys.press("down", "minus", "1")
         await until(pilot, lambda: app.main.plots.large == "cwnd")
         assert app.main.selected == shown.main.selected != "1"
@@ -210,6 +214,42 @@ async def test_a_presenter_who_dies_leaves_spectators_what_they_have() -> None:
         await until(pilot, lambda: "is lost" in text_of(app, "banner"))
         await pilot.press("home")
         assert app.main.playhead.t == 0.0
+
+
+def test_a_server_that_stands_still_costs_the_presenter_nothing() -> None:
+    sharing = Sharing("still")
+    try:
+        events = list(stream(seconds=4))
+        for event in events:
+            sharing.put(event)
+        sweep = next(each for each in events if isinstance(each, Sweep) and each.tcp)
+        sharing._process.send_signal(signal.SIGSTOP)
+        began = time.monotonic()
+        for number in range(30_000):
+            sharing.put(Sweep(t=10 + number / 50, tcp=sweep.tcp, qdisc=sweep.qdisc))
+        # Some 10 us each where the machine is idle; a second of patience with none would be more.
+        assert time.monotonic() - began < 10.0
+        assert sharing._behind < 2 * MOST_BEHIND
+        sharing._process.send_signal(signal.SIGCONT)
+        last = 10 + 30_000 / 50
+        _until_still(sharing, last)
+        connection, _ = places.join(places.find("still").path, Wants.WHOLE)
+        sharing.close()
+        data = b"".join(iter(lambda: connection.recv(1 << 20), b""))
+        connection.close()
+        assert b"not shared: 0" in data
+        assert b"stopped sharing" in data
+    finally:
+        sharing.close()
+
+
+def _until_still(sharing: Sharing, t: float) -> None:
+    """Wait until the server has taken what waits, and what follows it."""
+    deadline = time.monotonic() + DEADLINE_S
+    while sharing._behind:
+        assert time.monotonic() < deadline
+        sharing._push()
+    sharing.put(Sweep(t=t))
 
 
 def test_a_socket_is_its_owners_alone(folders: Path) -> None:

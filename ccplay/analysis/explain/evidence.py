@@ -131,7 +131,7 @@ def gather(state: LabState, name: str, t: float) -> Evidence | None:
         window_bytes=_window(flow, t),
         pacing_gain=None if gain is None or not cc.startswith("bbr") else gain / 256,
         cut=_last_cut(state, flow, links, tick),
-        waiting=_waiting(state, network, flow, links, t, tick),
+        waiting=_waiting(state, network, links, t),
         rate_bps=narrow[0],
         sharing=sum(narrow[1] in _path(network, each) for each in others) if narrow[1] else 0,
     )
@@ -261,10 +261,9 @@ def _grown(counter: Series, start: int, end: int) -> int:
     return round((last or 0.0) - (first or 0.0))
 
 
-def _waiting(
-    state: LabState, network: Network, flow: Flow, links: Iterable[str], t: float, tick: int
-) -> Waiting | None:
+def _waiting(state: LabState, network: Network, links: Iterable[str], t: float) -> Waiting | None:
     """Return the queue on its path that holds most bytes; None where nothing waits."""
+    tick = state.sweeps.before_or_at(t)
     fullest, most = None, 0.0
     for link in links:
         queue = state.queues.get(link)

@@ -93,7 +93,8 @@ class LookActions(Actions):
 
     def ghost_offers(self) -> Iterator[tuple[str, str, Callable[[], object]]]:
         """Yield what the palette offers: a text, its meaning, and what it runs."""
-        for name, path in archive.earlier(self.session.archived):
+        there = archive.earlier(self.session.archived) if self.audience.keeps_files else ()
+        for name, path in there:
             about = f"{archive.label_of(path)}, {archive.started(path):%Y-%m-%d %H:%M}"
             yield f"ghost: {name}", about, partial(self.lay, Choice(path))
 

@@ -47,7 +47,8 @@ class Presenting:
     @property
     def name(self) -> str:
         """What spectators call the session; empty while it is not shared."""
-        return self._sharing.name if self._sharing else ""
+        sharing = self._sharing
+        return sharing.name if sharing and not sharing.closed else ""
 
     @property
     def words(self) -> str:
