@@ -70,6 +70,8 @@ def _left(view: View) -> str:
     """Say what can still be done."""
     key = view.key
     scroll = f"{key('back')}{key('forward')}"
+    if view.watching:
+        return f"You can still scroll ({scroll}), quit ({key('quit')})."
     said = f"You can still scroll ({scroll}), save a picture ({key('picture')})"
     return f"{said}, quit ({key('quit')})."
 
