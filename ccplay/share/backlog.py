@@ -33,7 +33,8 @@ MOST_MEMORY = 32 << 20
 """Bytes of them."""
 
 MOST_KEPT = 64 << 20
-"""Bytes of events other than samples that are kept in memory for who joins later."""
+"""Bytes of events other than samples that are kept in memory for who joins or falls behind later;
+who does so misses what follows them."""
 
 _SAMPLES: tuple[type[Event], ...] = (Sweep, Sweeps, TraceSamples, CaStateChanged, Health, *PROGRESS)
 """Events that a later spectator can do without: the rest of the state is complete."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections import deque
-from collections.abc import Iterable
 from socket import SO_SNDBUF, SOL_SOCKET, socket
 
 from ccplay.errors import WireError
@@ -39,7 +39,9 @@ class Spectator:
         self._greeting = greeting
         self._hello = b""
         self._rest = memoryview(b"")
-        self._queue: deque[bytes] = deque()
+        self._queue: deque[bytes | range] = deque()
+        """Lines to send before anything else, or the numbers of kept ones."""
+        self._finish = b""
         self._past: int | None = None
         self._at = 0
         self._kept = 0
@@ -59,7 +61,7 @@ class Spectator:
         except OSError:
             return False
         self._hello += data
-        if not data or self.wants is not None or len(self._hello) > frames.HELLO_BYTES:
+        if not data or len(self._hello) > frames.HELLO_BYTES:
             return False
         if len(self._hello) == frames.HELLO_BYTES:
             try:
@@ -82,15 +84,13 @@ class Spectator:
         """Continue with what comes next, after all events but samples that it has not received."""
         backlog = self._backlog
         backlog.take()
-        self._queue += _together(backlog.kept[self._kept : backlog.chunked])
+        self._queue.append(range(self._kept, backlog.chunked))
         self._kept, self._at, self._t = backlog.chunked, backlog.end, backlog.now
         self._queue.append(frames.encode(Present()) + backlog.view)
 
     def end(self, reason: str) -> None:
         """Let it receive the rest, and then the reason why nothing follows."""
         self._finish = frames.encode(Over(reason=reason))
-
-    _finish = b""
 
     def send(self) -> bool:
         """Send as much as the socket takes now; return False once the spectator is gone."""
@@ -117,7 +117,10 @@ class Spectator:
         backlog = self._backlog
         if at < backlog.past_end:
             there, most = self.connection.fileno(), min(backlog.past_end - at, _PIECE)
-            self._past = at + os.sendfile(there, backlog.past.fileno(), at, most)
+            sent = os.sendfile(there, backlog.past.fileno(), at, most)
+            if not sent:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            self._past = at + sent
             return
         self._past = None
         self._at, self._kept, self._t = backlog.past_until, backlog.past_kept, backlog.past_now
@@ -126,7 +129,8 @@ class Spectator:
     def _next(self) -> bytes | None:
         """Return the next lines; None where it has everything."""
         if self._queue:
-            return self._queue.popleft()
+            first = self._queue.popleft()
+            return self._kept_lines(first) if isinstance(first, range) else first
         if self.wants is None or self.over:
             return None
         if self._at < self._backlog.first:
@@ -141,18 +145,16 @@ class Spectator:
             return self._finish
         return None
 
+    def _kept_lines(self, numbers: range) -> bytes:
+        """Return some of these kept lines; the others come next."""
+        piece = bytearray()
+        for number in numbers:
+            if len(piece) >= _PIECE:
+                self._queue.appendleft(range(number, numbers.stop))
+                break
+            piece += self._backlog.kept[number]
+        return bytes(piece)
+
     def close(self) -> None:
         """Close its connection."""
         self.connection.close()
-
-
-def _together(lines: Iterable[bytes]) -> Iterable[bytes]:
-    """Yield the same bytes in pieces of some size."""
-    piece = bytearray()
-    for line in lines:
-        piece += line
-        if len(piece) >= _PIECE:
-            yield bytes(piece)
-            piece.clear()
-    if piece:
-        yield bytes(piece)

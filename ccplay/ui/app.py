@@ -205,7 +205,8 @@ class CcplayApp(App[int]):
             "theme": self.look.name,
             "glyphs": self.glyphs.name,
             "stroke": self._stroke,
-            "plots": plots or None,
+            # A spectator's plots are mostly the presenter's.
+            "plots": None if self.main.audience.watches else plots or None,
         }
 
     def use_glyphs(self, glyphs: Glyphs) -> None:

@@ -114,6 +114,10 @@ async def test_a_theme_is_a_spectators_own() -> None:
     ):
         await pilot.press("t")
         assert app.look.name != shown.look.name
+        shown.main.plots.choose(("rtt", "cwnd"))
+        await until(pilot, lambda: app.main.plots.chosen == ("rtt", "cwnd"))
+        # What the presenter chose is no preference of the spectator.
+        assert app.changed_choices() == {"theme": app.look.name}
         assert isinstance(app.main.audience, Following)
         assert app.main.audience.following
 

@@ -59,8 +59,11 @@ class Presenting:
     def start(self) -> None:
         """Share from now on, with everything before. Raises ``CcplayError``."""
         session, recorded = self._session, self._recording is not None
+        kept = self._recording or (session.archived if session.done else None)
+        if session.done and kept is None:
+            raise CcplayError("this session has ended and is recorded nowhere: nothing to share")
         try:
-            past = open_regular(self._recording) if self._recording else session.past()
+            past = open_regular(kept) if kept else session.past()
         except OSError as error:
             raise CcplayError(f"can't share this session: {error.strerror or error}") from None
         try:
@@ -70,7 +73,7 @@ class Presenting:
         finally:
             if past is not None:
                 past.close()
-        if not recorded:
+        if not session.done and not recorded:
             session.join(self._sharing)
         self._sent = None
 
