@@ -11,7 +11,6 @@ import errno
 import os
 import re
 import stat
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Self, cast
@@ -158,6 +157,8 @@ def create(path: Path) -> BinaryIO:
 
 def create_unnamed() -> BinaryIO:
     """Open a new file without a name, for reading and writing; it is gone once it is closed."""
+    import tempfile  # noqa: PLC0415 - few need it
+
     return cast("BinaryIO", tempfile.TemporaryFile(prefix="ccplay-"))
 
 

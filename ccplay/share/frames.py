@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from enum import IntEnum
+from functools import cache
 from typing import Annotated, TypeAlias
 
 import msgspec
@@ -132,8 +133,13 @@ class Over(Frame, frozen=True, tag="over"):
 
 AnyFrame: TypeAlias = Setup | Watching | Greeting | PresenterView | Gap | Present | Over
 
-_decoder: msgspec.json.Decoder[AnyFrame] = msgspec.json.Decoder(AnyFrame)
 _encoder = msgspec.json.Encoder()
+
+
+# It takes some milliseconds to build, and most sessions are not shared.
+@cache
+def _decoder() -> msgspec.json.Decoder[AnyFrame]:
+    return msgspec.json.Decoder(AnyFrame)
 
 
 def encode(frame: AnyFrame) -> bytes:
@@ -146,7 +152,7 @@ def decode(line: bytes) -> AnyFrame:
     if len(line) > LONGEST_FRAME:
         raise WireError(f"a frame of {len(line):,} bytes; the limit is {LONGEST_FRAME:,}")
     try:
-        return _decoder.decode(_encoder.encode(printable_value(msgspec.json.decode(line))))
+        return _decoder().decode(_encoder.encode(printable_value(msgspec.json.decode(line))))
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise WireError(f"not a frame of this version: {error}") from None
 

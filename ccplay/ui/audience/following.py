@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from ccplay.share.frames import Pointer, PresenterView
-from ccplay.share.watching import WatchSource
 from ccplay.ui.audience.snapshot import Shown, take_over
 
 ROAMING = frozenset(
@@ -19,13 +20,20 @@ WITH_FILES = frozenset({"picture", "save_scenario", "ghost", "suspend_process"})
 """Actions that a restricted spectator does not have."""
 
 
+class Watched(Protocol):
+    """The part of a ``WatchSource`` that is not about events."""
+
+    view: PresenterView | None
+    present: bool
+
+
 class Following:
     """Follows the presenter of a shared session, or lets the spectator roam."""
 
     watches = True
     name = ""
 
-    def __init__(self, source: WatchSource, *, restricted: bool = False) -> None:
+    def __init__(self, source: Watched, *, restricted: bool = False) -> None:
         self.following = True
         """Whether the screen shows what the presenter sees."""
         self.keeps_files = not restricted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -10,8 +11,10 @@ from ccplay.errors import CcplayError
 from ccplay.files.reading import open_regular
 from ccplay.session.session import Session
 from ccplay.share.frames import Pointer, PresenterView
-from ccplay.share.sharing import Sharing
 from ccplay.ui.audience.snapshot import Shown, captured
+
+if TYPE_CHECKING:
+    from ccplay.share.sharing import Sharing
 
 _SOON_S = 0.3
 """Seconds by which a replay may be elsewhere than it would have run to."""
@@ -58,6 +61,8 @@ class Presenting:
 
     def start(self) -> None:
         """Share from now on, with everything before. Raises ``CcplayError``."""
+        from ccplay.share.sharing import Sharing  # noqa: PLC0415 - most sessions are not shared
+
         session, recorded = self._session, self._recording is not None
         kept = self._recording or (session.archived if session.done else None)
         if session.done and kept is None:
