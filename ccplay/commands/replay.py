@@ -62,4 +62,4 @@ def run(arguments: argparse.Namespace) -> int:
     source = ReplaySource(arguments.recording)
     early = partial(glimpse, arguments.recording, arguments.at) if arguments.at else None
     session = Session(source, title=title, glimpse=early)
-    return show(session, arguments, label=arguments.recording.stem)
+    return show(session, arguments, label=arguments.recording.stem, recording=arguments.recording)

@@ -33,34 +33,41 @@ def show(
     *,
     unsaved: Unsaved | None = None,
     label: str = "",
+    recording: Path | None = None,
     watched: WatchSource | None = None,
 ) -> int:
     """Show the screen until the user leaves it; return the exit code.
 
     ``unsaved`` is the recording of a session that is in no file, ``label`` what it is called where
-    it is shared, ``watched`` what a spectator receives of it. Raises ``RecordingError`` for an
-    unreadable ghost and, after the user has left, the error that ended the session.
+    it is shared, ``recording`` what a replay reads, ``watched`` what a spectator receives. Raises
+    ``RecordingError`` for an unreadable ghost and, after the user has left, the error that ended
+    the session.
     """
     from ccplay.stream.sources import check_recording
 
     ghost = getattr(arguments, "ghost", None)
     if ghost:
         check_recording(ghost)
-    open_audience = partial(_audience, session, arguments, label, watched)
+    open_audience: Callable[[], Audience] = partial(_present, session, arguments, label, recording)
+    if watched is not None:
+        open_audience = partial(_follow, watched, restricted=arguments.restricted)
     return behind_front(lambda: _show(session, arguments, ghost, unsaved, open_audience))
 
 
-def _audience(
-    session: Session, arguments: argparse.Namespace, label: str, watched: WatchSource | None
-) -> Audience:
-    """Return who watches, or whom this screen watches. Raises ``CcplayError``."""
+def _follow(watched: WatchSource, *, restricted: bool) -> Audience:
+    """Return what a spectator's screen follows."""
     from ccplay.ui.audience.following import Following
+
+    return Following(watched, restricted=restricted)
+
+
+def _present(
+    session: Session, arguments: argparse.Namespace, label: str, recording: Path | None
+) -> Audience:
+    """Return who may watch this screen. Raises ``CcplayError``."""
     from ccplay.ui.audience.presenting import Presenting
 
-    if watched is not None:
-        return Following(watched, restricted=arguments.restricted)
-    group = getattr(arguments, "share_group", None)
-    recording = getattr(arguments, "recording", None)
+    group: str | None = getattr(arguments, "share_group", None)
     audience = Presenting(session, label, group=group, recording=recording)
     if group or getattr(arguments, "share", False):
         audience.start()
