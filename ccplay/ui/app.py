@@ -170,6 +170,7 @@ class CcplayApp(App[int]):
     async def on_unmount(self) -> None:
         """End the session in an orderly way."""
         await self.session.close()
+        self.main.audience.close()
 
     def use_look(self, name: str) -> None:
         """Switch to another theme."""
