@@ -9,6 +9,7 @@ from textual.screen import Screen
 from ccplay.session.session import Session
 from ccplay.ui.appearance import Appearance, appearance
 from ccplay.ui.audience.kinds import Audience
+from ccplay.ui.known import Known
 from ccplay.ui.listing import Listing
 from ccplay.ui.marks import Marks
 from ccplay.ui.playhead import Playhead
@@ -45,6 +46,8 @@ class Actions(Screen[None]):
     """Who watches this screen, or whom it watches."""
     lab_words: Sequence[str] = ()
     """The command line's options about the lab, with which the same lab can be started again."""
+    _known: Known
+    """What views derive from the state."""
 
     @property
     def appearance(self) -> Appearance:
@@ -74,6 +77,7 @@ class Actions(Screen[None]):
             watching=self.audience.watches,
             catching_up=self.audience.reading,
             pointer=self.audience.pointer,
+            known=self._known,
         )
 
     def redraw(self) -> None:

@@ -93,6 +93,7 @@ class Presenting:
         if self._sharing is None:
             return
         self._sharing.listen()
+        self._session.watched = self._sharing.watching > 0
         view = captured(screen, self.pointer)
         if self._sent is None or self._differs(self._sent, view, now - self._sent_at):
             self._sent, self._sent_at = view, now
