@@ -207,12 +207,6 @@ class Session:
         """Pass every event from now on to one more sink."""
         self._sinks.append(sink)
 
-    def leave(self, sink: Sink) -> None:
-        """Pass no more events to a sink, and finish it."""
-        if sink in self._sinks:
-            self._sinks.remove(sink)
-        sink.close()
-
     def past(self) -> BinaryIO | None:
         """Return a file with everything until now, to be closed; None where nothing is kept.
 

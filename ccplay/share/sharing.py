@@ -67,12 +67,15 @@ class Sharing:
         self._left_out: float | None = None
         self.closed = False
         """Whether it is not shared any more."""
+        self._finished = False
         self._heard = bytearray()
         size = 0 if past is None else os.fstat(past.fileno()).st_size
         self._write(frames.encode(Setup(title=title[:500], recorded=recorded, past_bytes=size)))
 
     def put(self, event: AnyEvent | UnknownEvent) -> None:
-        """Take one event. Raises ``CcplayError`` once the server does not take any more."""
+        """Take one event. Raises ``CcplayError`` if the server does not take any more."""
+        if self._finished:
+            return
         if isinstance(event, Sweep):
             if self._behind > MOST_BEHIND:
                 self._left_out = event.t if self._left_out is None else self._left_out
@@ -105,7 +108,8 @@ class Sharing:
         except OSError:
             data = b""
         if not data:
-            self.close()
+            # The next event reports it.
+            self.closed, self.watching = True, 0
             return
         self._heard += data
         *lines, rest = self._heard.split(b"\n")
@@ -118,9 +122,9 @@ class Sharing:
 
     def close(self) -> None:
         """Stop sharing: spectators receive the rest."""
-        if self.closed:
+        if self._finished:
             return
-        self.closed = True
+        self._finished = self.closed = True
         self.watching = 0
         with contextlib.suppress(OSError):
             self._feed.settimeout(_LAST_S)

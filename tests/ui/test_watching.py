@@ -97,9 +97,8 @@ async def test_a_spectator_sees_what_the_presenter_sees_until_a_key_is_touched()
         await until(pilot, lambda: app.main.audience.pointer is None)
         await keys.press("2", "1")
         await pilot.pause(0.3)
-        app.main.draw()
         assert app.main.playhead.t > 0
-        assert "roaming" in text_of(app, "header")
+        await until(pilot, lambda: "roaming" in text_of(app, "header"))
 
         await pilot.press("F")
         assert app.main.playhead.t == 0.0

@@ -86,7 +86,8 @@ class Presenting:
         """Share no longer."""
         sharing, self._sharing, self.pointer = self._sharing, None, None
         if sharing is not None:
-            self._session.leave(sharing)
+            sharing.close()
+            self._session.watched = False
 
     def tick(self, screen: Shown, now: float) -> None:
         """Show spectators what has changed; ``now`` is a clock in seconds."""
