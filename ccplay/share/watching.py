@@ -67,9 +67,6 @@ class WatchSource:
     def send(self, command: Order) -> None:
         """Do nothing: spectators can't send anything."""
 
-    def read_on(self, *, then_wait: bool) -> None:
-        """Do nothing: what comes is read at once."""
-
     async def close(self) -> None:
         """Leave."""
         self._closing = True
