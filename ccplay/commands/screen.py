@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -16,10 +15,16 @@ from ccplay.errors import CcplayError
 from ccplay.visible import tell
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ccplay.scenario.values import Scenario
     from ccplay.session.session import Session
     from ccplay.session.unsaved import Unsaved
     from ccplay.share.watching import WatchSource
     from ccplay.ui.audience.kinds import Audience
+
+    _Open = Callable[[Session], Audience]
+    Again = Callable[[Scenario], tuple[Session, Unsaved | None]]
 
 
 def has_terminal() -> bool:
@@ -35,11 +40,13 @@ def show(
     label: str = "",
     recording: Path | None = None,
     watched: WatchSource | None = None,
+    again: Again | None = None,
 ) -> int:
     """Show the screen until the user leaves it; return the exit code.
 
     ``unsaved`` is the recording of a session that is in no file, ``label`` what it is called where
-    it is shared, ``recording`` what a replay reads, ``watched`` what a spectator receives. Raises
+    it is shared, ``recording`` what a replay reads, ``watched`` what a spectator receives;
+    ``again`` starts the session of another scenario, which a user may ask for. Raises
     ``RecordingError`` for an unreadable ghost and, after the user has left, the error that ended
     the session.
     """
@@ -48,13 +55,15 @@ def show(
     ghost = getattr(arguments, "ghost", None)
     if ghost:
         check_recording(ghost)
-    open_audience: Callable[[], Audience] = partial(_present, session, arguments, label, recording)
+    open_audience: _Open = partial(_present, arguments, label, recording)
     if watched is not None:
-        open_audience = partial(_follow, watched, restricted=arguments.restricted)
-    return behind_front(lambda: _show(session, arguments, ghost, unsaved, open_audience))
+        open_audience = partial(_follow, watched, arguments.restricted)
+    return behind_front(
+        lambda: _show_each(session, arguments, ghost, unsaved, again=again, opens=open_audience)
+    )
 
 
-def _follow(watched: WatchSource, *, restricted: bool) -> Audience:
+def _follow(watched: WatchSource, restricted: bool, _: Session) -> Audience:
     """Return what a spectator's screen follows."""
     from ccplay.ui.audience.following import Following
 
@@ -62,7 +71,7 @@ def _follow(watched: WatchSource, *, restricted: bool) -> Audience:
 
 
 def _present(
-    session: Session, arguments: argparse.Namespace, label: str, recording: Path | None
+    arguments: argparse.Namespace, label: str, recording: Path | None, session: Session
 ) -> Audience:
     """Return who may watch this screen. Raises ``CcplayError``."""
     from ccplay.ui.audience.presenting import Presenting
@@ -74,13 +83,36 @@ def _present(
     return audience
 
 
+def _show_each(
+    session: Session,
+    arguments: argparse.Namespace,
+    ghost: Path | None,
+    unsaved: Unsaved | None,
+    *,
+    again: Again | None,
+    opens: _Open,
+) -> int:
+    """Show a session, and then those of other scenarios that the user asks for."""
+    starts = again is not None
+    while True:
+        code, wanted = _show(
+            session, arguments, ghost, unsaved, starts=starts, audience=opens(session)
+        )
+        if wanted is None or again is None:
+            return code
+        ghost = None
+        session, unsaved = again(wanted)
+
+
 def _show(
     session: Session,
     arguments: argparse.Namespace,
     ghost: Path | None,
     unsaved: Unsaved | None,
-    open_audience: Callable[[], Audience],
-) -> int:
+    *,
+    starts: bool,
+    audience: Audience,
+) -> tuple[int, Scenario | None]:
     # What is imported and built is kept, and searching it for garbage takes a tenth of the time to
     # the first paint. After that the app turns it on again.
     gc.disable()
@@ -89,7 +121,6 @@ def _show(
     from ccplay.ui.themes import load_looks
 
     looks = load_looks()
-    audience = open_audience()
     app = CcplayApp(
         session,
         looks=looks,
@@ -103,26 +134,27 @@ def _show(
         lab_words=options.lab_words(arguments),
         unsaved=unsaved,
         audience=audience,
+        starts=starts,
     )
     try:
         app.run()
     finally:
         audience.close()
     if not audience.keeps_files:
-        return app.return_code or 0
+        return app.return_code or 0, None
     try:
         preferences.keep(app.changed_choices())
     except CcplayError as error:
         tell(f"ccplay: {error}")
     if app.return_code:
-        return app.return_code
+        return app.return_code, None
     if session.archived is not None:
         tell("this session is recorded: ccplay replay last shows it again")
     if unsaved is not None and unsaved.path is not None:
         tell(f"the recording is in {unsaved.path}")
-    if session.failure is not None:
+    if session.failure is not None and app.wanted is None:
         raise session.failure
-    return 0
+    return 0, app.wanted
 
 
 def can_draw(terminal: TextIO) -> bool:

@@ -127,8 +127,8 @@ class Lab:
         await engine.prepare()
         built = building.build(self.network, self._progress, self._build.seed)
         self._built: BuiltNetwork = built
-        if built.lacking:
-            self._tell("warning", built.lacking)
+        for text in filter(None, (*self._build.topology.remarks, built.lacking)):
+            self._tell("warning", text)
         self._shaper = self._stack.enter_context(Shaper(built, engine, self.clock))
         for done, (link, setting) in enumerate(settings):
             self._progress(f"shaping {link.name}", done, len(settings))

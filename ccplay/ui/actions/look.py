@@ -20,6 +20,9 @@ from ccplay.units import format_clock
 class LookActions(Actions):
     """The keys of the selection, of what plots show, of ghosts and of the look."""
 
+    shows_map: bool = False
+    """Whether the network is drawn in place of the plots."""
+
     def action_select_flow(self, steps: int) -> None:
         """Select the next in the table, or the one before."""
         self.selected = selection.beside(self.view, steps)
@@ -58,7 +61,17 @@ class LookActions(Actions):
 
     def action_enlarge(self, place: int) -> None:
         """Give the band of plots to the one in this place, or show all of them again."""
+        if self.shows_map:
+            self.action_map()
+            return
         self.plots.enlarge(place)
+        self.redraw()
+
+    def action_map(self) -> None:
+        """Draw the network in place of the plots, or show the plots again."""
+        self.shows_map = not self.shows_map
+        self.set_class(self.shows_map, "-map")
+        self.lay_out(*self.size)
         self.redraw()
 
     def action_theory(self) -> None:

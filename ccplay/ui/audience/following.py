@@ -72,13 +72,13 @@ class Following:
         view = self._source.view
         if not self.following or view is None:
             return
-        if self._taken is not None and screen.plots.chosen != self._plots:
+        if self._taken is not None and screen.plots.picked != self._plots:
             # Chosen in the palette.
             self.roam()
         elif view is not self._taken:
             self._taken = view
             take_over(screen, view)
-            self._plots = screen.plots.chosen
+            self._plots = screen.plots.picked
 
     def close(self) -> None:
         """Nothing is held open."""

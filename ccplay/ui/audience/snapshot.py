@@ -35,7 +35,7 @@ def captured(screen: Shown, pointer: Pointer | None) -> PresenterView:
         selected=screen.selected,
         observed=screen.observed,
         variable=screen.variable,
-        plots=plots.chosen,
+        plots=plots.picked,
         large=plots.large,
         logarithmic=plots.logarithmic,
         held=plots.held,
@@ -72,5 +72,5 @@ def take_over(screen: Shown, view: PresenterView) -> None:
     )
     plots.logarithmic, plots.held = view.logarithmic, view.held
     known = tuple(name for name in view.plots if name in PANES)
-    if known:
-        plots.choose(known, view.large if view.large in known else "")
+    if known or not view.plots:
+        plots.choose(known, view.large if view.large in PANES else "")
