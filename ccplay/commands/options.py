@@ -120,6 +120,25 @@ def add_screen(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ascii", action="store_true", help="draw with plain ASCII only")
 
 
+def add_share(parser: argparse.ArgumentParser) -> None:
+    """Add who may watch the session."""
+    parser.add_argument(
+        "--share",
+        action="store_true",
+        help="let others on this machine watch, as the same user (see ccplay watch)",
+    )
+    parser.add_argument(
+        "--share-group",
+        metavar="NAME",
+        help="the same for the members of this group",
+    )
+
+
+def wants_share(arguments: argparse.Namespace) -> bool:
+    """Whether others may watch."""
+    return bool(arguments.share or arguments.share_group)
+
+
 def add_ghost(parser: argparse.ArgumentParser) -> None:
     """Add the recording drawn under the plots."""
     parser.add_argument(

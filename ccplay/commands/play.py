@@ -30,6 +30,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     options.add_lab(parser)
     options.add_screen(parser)
     options.add_ghost(parser)
+    options.add_share(parser)
     parser.add_argument(
         "--no-record",
         action="store_true",
@@ -51,6 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
         session,
         arguments,
         unsaved=unsaved,
+        label=scenario.path.stem,
         again=lambda other: _opened(other, arguments, opener, None),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
     from ccplay.scenario.values import Scenario
     from ccplay.session.session import Session
     from ccplay.session.unsaved import Unsaved
+    from ccplay.share.watching import WatchSource
+    from ccplay.ui.audience.kinds import Audience
 
+    _Open = Callable[[Session], Audience]
     Again = Callable[[Scenario], tuple[Session, Unsaved | None]]
 
 
@@ -33,20 +37,50 @@ def show(
     arguments: argparse.Namespace,
     *,
     unsaved: Unsaved | None = None,
+    label: str = "",
+    recording: Path | None = None,
+    watched: WatchSource | None = None,
     again: Again | None = None,
 ) -> int:
     """Show the screen until the user leaves it; return the exit code.
 
-    ``unsaved`` is the recording of a session that is in no file; ``again`` starts the session of
-    another scenario, which a user may ask for. Raises ``RecordingError`` for an
-    unreadable ghost and, after the user has left, the error that ended the session.
+    ``unsaved`` is the recording of a session that is in no file, ``label`` what it is called where
+    it is shared, ``recording`` what a replay reads, ``watched`` what a spectator receives;
+    ``again`` starts the session of another scenario, which a user may ask for. Raises
+    ``RecordingError`` for an unreadable ghost and, after the user has left, the error that ended
+    the session.
     """
     from ccplay.stream.sources import check_recording
 
     ghost = getattr(arguments, "ghost", None)
     if ghost:
         check_recording(ghost)
-    return behind_front(lambda: _show_each(session, arguments, ghost, unsaved, again))
+    open_audience: _Open = partial(_present, arguments, label, recording)
+    if watched is not None:
+        open_audience = partial(_follow, watched, arguments.restricted)
+    return behind_front(
+        lambda: _show_each(session, arguments, ghost, unsaved, again=again, opens=open_audience)
+    )
+
+
+def _follow(watched: WatchSource, restricted: bool, _: Session) -> Audience:
+    """Return what a spectator's screen follows."""
+    from ccplay.ui.audience.following import Following
+
+    return Following(watched, restricted=restricted)
+
+
+def _present(
+    arguments: argparse.Namespace, label: str, recording: Path | None, session: Session
+) -> Audience:
+    """Return who may watch this screen. Raises ``CcplayError``."""
+    from ccplay.ui.audience.presenting import Presenting
+
+    group: str | None = getattr(arguments, "share_group", None)
+    audience = Presenting(session, label, group=group, recording=recording)
+    if group or getattr(arguments, "share", False):
+        audience.start()
+    return audience
 
 
 def _show_each(
@@ -54,11 +88,16 @@ def _show_each(
     arguments: argparse.Namespace,
     ghost: Path | None,
     unsaved: Unsaved | None,
+    *,
     again: Again | None,
+    opens: _Open,
 ) -> int:
     """Show a session, and then those of other scenarios that the user asks for."""
+    starts = again is not None
     while True:
-        code, wanted = _show(session, arguments, ghost, unsaved, starts=again is not None)
+        code, wanted = _show(
+            session, arguments, ghost, unsaved, starts=starts, audience=opens(session)
+        )
         if wanted is None or again is None:
             return code
         ghost = None
@@ -72,6 +111,7 @@ def _show(
     unsaved: Unsaved | None,
     *,
     starts: bool,
+    audience: Audience,
 ) -> tuple[int, Scenario | None]:
     # What is imported and built is kept, and searching it for garbage takes a tenth of the time to
     # the first paint. After that the app turns it on again.
@@ -84,7 +124,7 @@ def _show(
     app = CcplayApp(
         session,
         looks=looks,
-        preferences=preferences.load(looks),
+        preferences=preferences.load(looks) if audience.keeps_files else None,
         look=arguments.theme,
         ascii=arguments.ascii or not can_draw(sys.stdout),
         start_at=getattr(arguments, "at", 0.0),
@@ -93,9 +133,15 @@ def _show(
         ghost=ghost,
         lab_words=options.lab_words(arguments),
         unsaved=unsaved,
+        audience=audience,
         starts=starts,
     )
-    app.run()
+    try:
+        app.run()
+    finally:
+        audience.close()
+    if not audience.keeps_files:
+        return app.return_code or 0, None
     try:
         preferences.keep(app.changed_choices())
     except CcplayError as error:

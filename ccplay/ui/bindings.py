@@ -7,6 +7,7 @@ from textual.binding import Binding, BindingType
 _VALUES = "Variables of algorithms in place of RTT (V backwards)"
 _LOGARITHM = "Logarithmic value axes; linear again"
 _PATH = "The next of several paths for the selected traffic"
+_EXPLAIN = "What the selected flow is doing, and why"
 _HOLD = "Hold the value axes, to compare; release"
 
 APP: list[BindingType] = [
@@ -87,6 +88,10 @@ MAIN: list[BindingType] = [
     Binding("r", "receiver", "Receiver's table or events", id="receiver"),
     Binding("e", "events", "Events in full", id="events", tooltip="Events and messages in full"),
     Binding("y", "theory", "Theory: W(t) and Reno's line", id="theory"),
+    Binding("i", "explain", "Explain", id="explain", tooltip=_EXPLAIN),
+    Binding("W", "share", "Share", id="share", tooltip="Let others watch; no longer"),
+    Binding("F", "follow", "Follow", id="follow", tooltip="See what the presenter sees again"),
+    Binding("M", "point", "Point", id="point", tooltip="Point at this moment on all screens"),
     Binding("s", "picture", "Save a picture (SVG, PNG)", id="picture"),
     Binding("S", "save_scenario", "Save as scenario", id="scenario", priority=True),
     Binding("question_mark", "help", "Help", id="help"),

@@ -32,6 +32,7 @@ from textual.widgets._toast import ToastRack
 from ccplay.session.session import Session
 from ccplay.state.lab_state import LabState
 from ccplay.ui import bindings, selection
+from ccplay.ui.actions.audience import AudienceActions
 from ccplay.ui.actions.lab import LabActions
 from ccplay.ui.actions.listing import ListingActions
 from ccplay.ui.actions.look import LookActions
@@ -39,6 +40,9 @@ from ccplay.ui.actions.playback import PlaybackActions
 from ccplay.ui.actions.saving import SavingActions
 from ccplay.ui.actions.starting import StartingActions
 from ccplay.ui.actions.undoing import UndoActions
+from ccplay.ui.audience.following import WITH_FILES
+from ccplay.ui.audience.kinds import Audience
+from ccplay.ui.audience.presenting import Presenting
 from ccplay.ui.cells.painter import Painter
 from ccplay.ui.cells.sheet import Row, Sheet
 from ccplay.ui.known import Known
@@ -82,6 +86,7 @@ class MainScreen(
     SavingActions,
     StartingActions,
     UndoActions,
+    AudienceActions,
     Painter,
 ):
     """Draws the session at the playhead; asks for commands and never assumes their success."""
@@ -99,8 +104,10 @@ class MainScreen(
         ghost: Path | None = None,
         lab_words: Sequence[str] = (),
         plots: Band | None = None,
+        audience: Audience | None = None,
     ) -> None:
         super().__init__()
+        self.audience = audience or Presenting(session, session.title)
         self.session = session
         self.lab_words = lab_words
         self.ghosts = Ghosts(session.state)
@@ -192,6 +199,7 @@ class MainScreen(
         now = self.clock()
         self.playhead.advance(self.session.state.now, now - self._drawn_at, done=self.session.done)
         self._drawn_at = now
+        self.audience.tick(self, now)
         if not self.is_current:
             return
         if self.session.state is not self._state:
@@ -294,7 +302,7 @@ class MainScreen(
         """Raise a toast for each new failure and each new file."""
         fresh = self.session.state.log[self._told :]
         self._told += len(fresh)
-        if not self.session.recorded:
+        if not self.session.recorded and not self.audience.watches:
             for entry in fresh:
                 if entry.kind == "error":
                     self.app.notify(entry.text, severity="error", timeout=8, markup=False)
@@ -310,6 +318,10 @@ class MainScreen(
             return action == "select_flow"
         if action in LIVE_ONLY:
             return self.session.live
+        if action in ("follow", "point", "share"):
+            return self.offers(action)
+        if action in WITH_FILES and not self.audience.keeps_files:
+            return False
         if action == "new_network":
             return self.can_start()
         if action in ("put_mark", "leave_mark"):

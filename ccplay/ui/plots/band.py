@@ -102,17 +102,29 @@ class Band(Horizontal):
         self._large = "" if name == self._large else name
         self.lay_out(self._screen_width)
 
+    @property
+    def large(self) -> str:
+        """The plot that has the band to itself; empty where they share it."""
+        return self._large
+
     def toggle(self, name: str) -> None:
         """Show a plot, replacing the last if there is no room, or hide it."""
-        self._large = ""
-        self.picked = toggled(self.chosen, name, self._room)
-        if self._began_unasked and self.picked == unasked(self._screen_width):
-            self.picked = ()
-        if name not in self._canvases:
-            # Names of variables belong to their algorithms.
-            canvas = Canvas(id=name if name in PANES else f"own-{name}")
-            self._canvases[name] = canvas
-            self.mount(canvas)
+        names = toggled(self.chosen, name, self._room)
+        if self._began_unasked and names == unasked(self._screen_width):
+            names = ()
+        self.choose(names)
+
+    def choose(self, names: tuple[str, ...], large: str = "") -> None:
+        """Show these plots from left to right, or ``large`` alone; none: by the screen's width."""
+        if (names, large) == (self.picked, self._large):
+            return
+        self.picked, self._large = names, large
+        for name in filter(None, (*names, large)):
+            if name not in self._canvases:
+                # Names of variables belong to their algorithms.
+                canvas = Canvas(id=name if name in PANES else f"own-{name}")
+                self._canvases[name] = canvas
+                self.mount(canvas)
         order = [*self.chosen, *(each for each in self._canvases if each not in self.chosen)]
         places: dict[Widget, int] = {self._canvases[name]: at for at, name in enumerate(order)}
         self.sort_children(key=lambda canvas: places[canvas])

@@ -153,8 +153,9 @@ class Canvas(Sheet):
         stale = set(range(self._column(before.until - 1e-9), self._column(picture.until) + 1))
         if before.marks != picture.marks:
             stale.update(map(self._column, {*before.marks} ^ {*picture.marks}))
-        if before.cursor != picture.cursor:
-            stale.update(self._column(t) for t in (before.cursor, picture.cursor) if t is not None)
+        for moved in ((before.cursor, picture.cursor), (before.pointer, picture.pointer)):
+            if moved[0] != moved[1]:
+                stale.update(self._column(t) for t in moved if t is not None)
         return sorted(x for x in stale if 0 <= x < self.columns)
 
     def _column(self, t: float) -> int:
@@ -251,6 +252,8 @@ class Canvas(Sheet):
         lines = self.lines
         cursor = None if picture.cursor is None else self._column(picture.cursor)
         if (through := self._empty(picture, x, cursor)) is not None:
+            if picture.pointer is not None and x == self._column(picture.pointer):
+                return [(glyphs.mark, f"bold {inks.mark}"), *[through] * (lines - 1)]
             return [through] * lines
         cells: list[Run] = [
             (glyphs.dotted, inks.grid) if line in self._ticks else (" ", "")
@@ -270,6 +273,8 @@ class Canvas(Sheet):
         """Return the cell of a line that goes through a whole column; None without any."""
         if x == cursor:
             return picture.glyphs.cursor, picture.inks.cursor
+        if picture.pointer is not None and x == self._column(picture.pointer):
+            return picture.glyphs.cursor, f"bold {picture.inks.mark}"
         if x in self._marked:
             return picture.glyphs.dashed_vertical, picture.inks.mark
         return None

@@ -75,6 +75,7 @@ class Pane:
             marks=marks,
             ghost_marks=ghost_plots.marks(view),
             cursor=None if head.running else head.t,
+            pointer=view.pointer.t if view.pointer else None,
             hint=() if traces else self._hint(view),
             least=self.plot.least,
             unit=self._short_unit(view),
