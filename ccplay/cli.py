@@ -155,6 +155,7 @@ _COMMANDS = {
     "list": "list the scenarios that come with ccplay and those in the current folder",
     "replay": "show a recording on the screen, at any speed",
     "sessions": "list the last sessions of the screen, which are recorded automatically",
+    "watch": "watch a session that someone shares (see ccplay play --share)",
     "report": "write a page with figures and tables about finished runs",
     "export": "write the samples of recorded runs as tidy CSV or Parquet",
     "compare": "show two recordings on the same axes, or compare two experiments",

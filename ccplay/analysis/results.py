@@ -160,6 +160,12 @@ class CaseResult(TrafficResults, frozen=True, kw_only=True):
     """Fairness index of the flows' goodput while all of them ran; see ``fairness``."""
     converged_s: float | None = None
     """From the last flow's start until they first shared fairly; null if they never did."""
+    goodput_bps: float | None = None
+    """Of all long-lived flows: the sum of theirs; null where there is none."""
+    fct_mean_s: float | None = None
+    """Over all flows of a fixed size; null where one was not done, or there is none."""
+    fct_max_s: float | None = None
+    """From the first of these flows' start until the last one was done; null as above."""
     checks: list[Check] = msgspec.field(default_factory=list)
     health: HealthResult
     errors: list[str]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from ccplay.analysis.checkpoint import Checkpoint
@@ -10,6 +12,7 @@ from ccplay.analysis.queueing import loss, occupancy, queueing_delays_us, utilis
 from ccplay.analysis.results import CaseResult, InterfaceResult, Machine, QueueResult
 from ccplay.analysis.trust import judge
 from ccplay.model.events import Hello
+from ccplay.state.flow_result import FlowResult
 from ccplay.state.kinds import results
 from ccplay.state.lab_state import LabState, Queue
 from ccplay.state.percentiles import percentile
@@ -38,7 +41,21 @@ def summarise(
         health=judge(state),
         errors=[*(entry.text for entry in state.log if entry.kind == "error"), *errors],
     )
-    return msgspec.structs.replace(found, **results(state))
+    measured = results(state)
+    return msgspec.structs.replace(found, **measured, **_of_all(state, measured["flows"]))
+
+
+def _of_all(state: LabState, flows: Sequence[FlowResult]) -> dict[str, float | None]:
+    """Return the goodput of all flows together, and when those of a fixed size were done."""
+    rates = [each.goodput_bps for each in flows if each.goodput_bps is not None]
+    found: dict[str, float | None] = {"goodput_bps": round(sum(rates), 1) if rates else None}
+    sized = [each for each in flows if each.id in state.sizes]
+    times = [each.fct_s for each in sized if each.fct_s is not None]
+    if sized and len(times) == len(sized):
+        ends = [each.started_s + each.fct_s for each in sized if each.fct_s is not None]
+        found["fct_mean_s"] = round(sum(times) / len(times), 4)
+        found["fct_max_s"] = round(max(ends) - min(each.started_s for each in sized), 3)
+    return found
 
 
 def machine(state: LabState) -> Machine | None:

@@ -71,4 +71,5 @@ def _show(paths: tuple[Path, Path], arguments: argparse.Namespace) -> int:
     check_recording(paths[0])
     arguments.ghost = paths[1]
     title = wire.printable(paths[0].name)
-    return show(Session(ReplaySource(paths[0]), title=title), arguments)
+    session = Session(ReplaySource(paths[0]), title=title)
+    return show(session, arguments, label=paths[0].stem, recording=paths[0])

@@ -17,6 +17,7 @@ _TABLES = {
     "queues": "every observed queue, at every sample",
     **{name: each.about for name, each in _EXPORTED},
     "monitor": "packets received and one-way delay of monitored traffic, at its end",
+    "intervals": "bytes of each flow, download and UDP in each second, or as --interval has it",
     "interfaces": "packets and drops of every interface, at the end",
     "trace": "cwnd, ssthresh and srtt of traced flows, at every ACK",
     "ca-states": "changes of the congestion state of traced flows",
@@ -37,6 +38,7 @@ network was ready, as in the figures), then the columns of the table, whose name
   ccplay export results/ --to data/                     every table as data/TABLE.csv
   ccplay export results/ --to data/ --format parquet    the same as Parquet
   ccplay export results/ --to tcp.parquet               one table; --table names another
+  ccplay export results/ --table intervals --interval 0.5     bytes of each half second
   ccplay export run.ccplay | head                       one table as CSV to stdout
 """
 
@@ -71,7 +73,23 @@ def add(parser: argparse.ArgumentParser) -> None:
         choices=tuple(_TABLES),
         help="write only this table (default: all into a directory; tcp into a file or to stdout)",
     )
+    parser.add_argument(
+        "--interval",
+        type=_interval,
+        metavar="SECONDS",
+        help="length of the intervals of the table of that name, 0.1 to 3600 (default: 1)",
+    )
     parser.set_defaults(run=run)
+
+
+def _interval(text: str) -> float:
+    try:
+        seconds = float(text.removesuffix("s").strip())
+    except ValueError:
+        seconds = 0.0
+    if not 0.1 <= seconds <= 3600:
+        raise argparse.ArgumentTypeError(f"must be from 0.1 to 3600 seconds, not {text!r}")
+    return seconds
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -82,12 +100,15 @@ def run(arguments: argparse.Namespace) -> int:
 
     started = time.monotonic()
     kind, to, table = arguments.format, arguments.to, arguments.table
+    if arguments.interval is not None and table is None:
+        table = "intervals"
+    interval_s = arguments.interval or 1.0
     if to is None:
         if kind == "parquet":
             raise UsageError(
                 "Parquet can't be written to stdout: name a file or directory with --to"
             )
-        export.print_table(gather(arguments.runs), table or "tcp")
+        export.print_table(gather(arguments.runs), table or "tcp", interval_s)
         return 0
     ending = to.suffix.lstrip(".").lower()
     if ending in _NOT_OURS and not to.is_dir():
@@ -96,10 +117,10 @@ def run(arguments: argparse.Namespace) -> int:
     if ending in export.FORMATS and not to.is_dir():
         if kind not in (None, ending):
             raise UsageError(f"{to} does not end in .{kind}")
-        written = {to: export.export_one(material, to, ending, table or "tcp")}
+        written = {to: export.export_one(material, to, ending, table or "tcp", interval_s)}
     else:
         tables = [table] if table else TABLES
-        written = export.export(material, to, kind or "csv", tables)
+        written = export.export(material, to, kind or "csv", tables, interval_s)
     for path, rows in written.items():
         tell(f"{path}: {rows:,} rows")
     tell(f"{time.monotonic() - started:.1f} s")

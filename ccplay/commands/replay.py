@@ -41,6 +41,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     options.add_screen(parser)
     options.add_ghost(parser)
+    options.add_share(parser)
     offscreen.add(parser)
     parser.set_defaults(run=run)
 
@@ -61,4 +62,4 @@ def run(arguments: argparse.Namespace) -> int:
     source = ReplaySource(arguments.recording)
     early = partial(glimpse, arguments.recording, arguments.at) if arguments.at else None
     session = Session(source, title=title, glimpse=early)
-    return show(session, arguments)
+    return show(session, arguments, label=arguments.recording.stem, recording=arguments.recording)

@@ -9,10 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ccplay.commands import options, report
+from ccplay.commands.options import wants_share
 from ccplay.visible import tell
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ccplay.experiment.run_options import RunOptions
+    from ccplay.stream.sinks import Sink
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -62,6 +66,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="afterwards write DIR/report/, as ccplay report DIR does",
     )
+    options.add_share(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
 
@@ -82,6 +87,21 @@ def run(arguments: argparse.Namespace) -> int:
     if wants_report and wanted.out is not None and code < headless.KILLED:
         tell(str(report.make([wanted.out], wanted.out / report.FOLDER)))
     return code
+
+
+def _sharer(arguments: argparse.Namespace) -> Callable[[str, str], Sink]:
+    """Return a function that shares one run, from the name and the title of its case."""
+    from ccplay.share.sharing import Sharing
+
+    scenario = Path(arguments.scenario).stem
+
+    def share(case: str, title: str) -> Sink:
+        label = scenario if case in ("", scenario) else f"{scenario}-{case}"
+        sharing = Sharing(label, title, group=arguments.share_group)
+        tell(f"others can watch: ccplay watch {sharing.name}")
+        return sharing
+
+    return share
 
 
 def _try_algorithms(arguments: argparse.Namespace) -> None:
@@ -135,5 +155,6 @@ def _run_options(arguments: argparse.Namespace) -> RunOptions:
         record=arguments.record,
         as_json=getattr(arguments, "json", False),
         receiver=getattr(arguments, "receiver", False),
+        share=_sharer(arguments) if wants_share(arguments) else None,
         command=shlex.join(["ccplay", *sys.argv[1:]]),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -14,8 +15,16 @@ from ccplay.errors import CcplayError
 from ccplay.visible import tell
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ccplay.scenario.values import Scenario
     from ccplay.session.session import Session
     from ccplay.session.unsaved import Unsaved
+    from ccplay.share.watching import WatchSource
+    from ccplay.ui.audience.kinds import Audience
+
+    _Open = Callable[[Session], Audience]
+    Again = Callable[[Scenario], tuple[Session, Unsaved | None]]
 
 
 def has_terminal() -> bool:
@@ -23,23 +32,87 @@ def has_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def show(session: Session, arguments: argparse.Namespace, *, unsaved: Unsaved | None = None) -> int:
+def show(
+    session: Session,
+    arguments: argparse.Namespace,
+    *,
+    unsaved: Unsaved | None = None,
+    label: str = "",
+    recording: Path | None = None,
+    watched: WatchSource | None = None,
+    again: Again | None = None,
+) -> int:
     """Show the screen until the user leaves it; return the exit code.
 
-    ``unsaved`` is the recording of a session that is in no file. Raises ``RecordingError`` for an
-    unreadable ghost and, after the user has left, the error that ended the session.
+    ``unsaved`` is the recording of a session that is in no file, ``label`` what it is called where
+    it is shared, ``recording`` what a replay reads, ``watched`` what a spectator receives;
+    ``again`` starts the session of another scenario, which a user may ask for. Raises
+    ``RecordingError`` for an unreadable ghost and, after the user has left, the error that ended
+    the session.
     """
     from ccplay.stream.sources import check_recording
 
     ghost = getattr(arguments, "ghost", None)
     if ghost:
         check_recording(ghost)
-    return behind_front(lambda: _show(session, arguments, ghost, unsaved))
+    open_audience: _Open = partial(_present, arguments, label, recording)
+    if watched is not None:
+        open_audience = partial(_follow, watched, arguments.restricted)
+    return behind_front(
+        lambda: _show_each(session, arguments, ghost, unsaved, again=again, opens=open_audience)
+    )
+
+
+def _follow(watched: WatchSource, restricted: bool, _: Session) -> Audience:
+    """Return what a spectator's screen follows."""
+    from ccplay.ui.audience.following import Following
+
+    return Following(watched, restricted=restricted)
+
+
+def _present(
+    arguments: argparse.Namespace, label: str, recording: Path | None, session: Session
+) -> Audience:
+    """Return who may watch this screen. Raises ``CcplayError``."""
+    from ccplay.ui.audience.presenting import Presenting
+
+    group: str | None = getattr(arguments, "share_group", None)
+    audience = Presenting(session, label, group=group, recording=recording)
+    if group or getattr(arguments, "share", False):
+        audience.start()
+    return audience
+
+
+def _show_each(
+    session: Session,
+    arguments: argparse.Namespace,
+    ghost: Path | None,
+    unsaved: Unsaved | None,
+    *,
+    again: Again | None,
+    opens: _Open,
+) -> int:
+    """Show a session, and then those of other scenarios that the user asks for."""
+    starts = again is not None
+    while True:
+        code, wanted = _show(
+            session, arguments, ghost, unsaved, starts=starts, audience=opens(session)
+        )
+        if wanted is None or again is None:
+            return code
+        ghost = None
+        session, unsaved = again(wanted)
 
 
 def _show(
-    session: Session, arguments: argparse.Namespace, ghost: Path | None, unsaved: Unsaved | None
-) -> int:
+    session: Session,
+    arguments: argparse.Namespace,
+    ghost: Path | None,
+    unsaved: Unsaved | None,
+    *,
+    starts: bool,
+    audience: Audience,
+) -> tuple[int, Scenario | None]:
     # What is imported and built is kept, and searching it for garbage takes a tenth of the time to
     # the first paint. After that the app turns it on again.
     gc.disable()
@@ -51,7 +124,7 @@ def _show(
     app = CcplayApp(
         session,
         looks=looks,
-        preferences=preferences.load(looks),
+        preferences=preferences.load(looks) if audience.keeps_files else None,
         look=arguments.theme,
         ascii=arguments.ascii or not can_draw(sys.stdout),
         start_at=getattr(arguments, "at", 0.0),
@@ -60,21 +133,28 @@ def _show(
         ghost=ghost,
         lab_words=options.lab_words(arguments),
         unsaved=unsaved,
+        audience=audience,
+        starts=starts,
     )
-    app.run()
+    try:
+        app.run()
+    finally:
+        audience.close()
+    if not audience.keeps_files:
+        return app.return_code or 0, None
     try:
         preferences.keep(app.changed_choices())
     except CcplayError as error:
         tell(f"ccplay: {error}")
     if app.return_code:
-        return app.return_code
+        return app.return_code, None
     if session.archived is not None:
         tell("this session is recorded: ccplay replay last shows it again")
     if unsaved is not None and unsaved.path is not None:
         tell(f"the recording is in {unsaved.path}")
-    if session.failure is not None:
+    if session.failure is not None and app.wanted is None:
         raise session.failure
-    return 0
+    return 0, app.wanted
 
 
 def can_draw(terminal: TextIO) -> bool:

@@ -76,6 +76,7 @@ async def run(
             goal=goal,
             store=store,
             record=wanted.record,
+            share=wanted.share,
         )
         result = await experiment.measure()
     _print(result, wanted)

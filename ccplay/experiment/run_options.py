@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from ccplay.errors import ScenarioError, UsageError
 from ccplay.experiment.agenda import MOST_REPEATS, Goal
 from ccplay.model.quoting import did_you_mean, quote
 from ccplay.scenario.values import Case, Scenario
+from ccplay.stream.sinks import Sink
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,8 @@ class RunOptions:
     as_json: bool = False
     receiver: bool = False
     """Whether to print every second the bytes delivered by each flow."""
+    share: Callable[[str, str], Sink] | None = None
+    """Opens a sink that shares one run, from the name and the title of its case."""
     command: str = ""
     """Command line that resumes after Ctrl-C."""
 

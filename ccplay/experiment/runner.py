@@ -12,7 +12,7 @@ import msgspec
 from ccplay.analysis.metrics import check
 from ccplay.analysis.results import CaseResult, Machine, Result
 from ccplay.analysis.summary import machine, summarise
-from ccplay.errors import LabError, UnsupportedError
+from ccplay.errors import CcplayError, LabError, UnsupportedError, UsageError
 from ccplay.experiment.agenda import Agenda, Goal, Planned, UntilSure
 from ccplay.experiment.grouping import Gathering
 from ccplay.experiment.plan import Run, plan, slug_of
@@ -26,6 +26,7 @@ from ccplay.report.terminal.progress import Lane, Teller
 from ccplay.scenario.values import Case, Scenario
 from ccplay.session.timeline import Script
 from ccplay.state.lab_state import LabState
+from ccplay.stream.sinks import Sink
 from ccplay.stream.sources import Source
 
 
@@ -43,13 +44,18 @@ class Experiment:
         goal: Goal | None = None,
         store: Store | None = None,
         record: Path | None = None,
+        share: Callable[[str, str], Sink] | None = None,
     ) -> None:
-        """``scenario`` has the cases to run; ``record`` is the file for the stream of each."""
+        """``scenario`` has the cases to run; ``record`` is the file for the stream of each.
+
+        ``share`` opens a sink that lets others watch a run, from its name and its title.
+        """
         self._scenario = scenario
         self._open_source = open_source
         self._stop = stop
         self._store = store
         self._record = record
+        self._share = share
         # A run with errors may succeed the next time.
         kept = store.finished if store else {}
         finished = {key: each for key, each in kept.items() if not each.result.errors}
@@ -128,7 +134,7 @@ class Experiment:
         try:
             source = self._open_source(self._build(run))
             self._trials.add(trial)
-            return await trial.measure(source, self._stop, self._recording(run))
+            return await trial.measure(source, self._stop, self._recording(run), self._sharing(run))
         except LabError as error:
             # The results of other runs are worth more than a clean end.
             if isinstance(error, UnsupportedError) or not self._gathering:
@@ -173,6 +179,17 @@ class Experiment:
         if self._store is None:
             return build
         return msgspec.structs.replace(build, label=Path(self._store.recording_name(run)).stem)
+
+    def _sharing(self, run: Run) -> Sink | None:
+        if self._share is None:
+            return None
+        try:
+            return self._share(run.case.name, run.played.title)
+        except UsageError:
+            raise
+        except CcplayError as error:
+            self.tracker.warn(str(error))
+            return None
 
     def _recording(self, run: Run) -> Path | None:
         if self._store is not None:

@@ -19,7 +19,7 @@ from ccplay.session.due_steps import DueStep
 from ccplay.session.session import Session
 from ccplay.session.timeline import Script
 from ccplay.state.lab_state import LabState
-from ccplay.stream.sinks import Recorder
+from ccplay.stream.sinks import Recorder, Sink
 from ccplay.stream.sources import Source
 
 _SILENCE_LIMIT_S = 180.0
@@ -93,16 +93,19 @@ class Trial:
         if self._session is not None and self.state.ready_at is not None:
             self._session.spoil(text)
 
-    async def measure(self, source: Source, stop: asyncio.Event, record: Path | None) -> CaseResult:
-        """Run the case to its end, or until ``stop``.
+    async def measure(
+        self, source: Source, stop: asyncio.Event, record: Path | None, share: Sink | None = None
+    ) -> CaseResult:
+        """Run the case to its end, or until ``stop``; ``share`` is a sink that others watch.
 
         Raises ``LabError`` if the lab did not start, ``UnsupportedError`` if this kernel lacks
         features that the scenario needs.
         """
+        sinks: list[Sink] = [Recorder(record, self._case.title)] if record else []
         session = Session(
             source,
             title=self._case.title,
-            sinks=[Recorder(record, self._case.title)] if record else [],
+            sinks=[*sinks, share] if share is not None else sinks,
             script=self,
         )
         self._session, self.state = session, session.state

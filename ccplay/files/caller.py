@@ -26,6 +26,21 @@ def config_folder() -> Path:
     return user_config_path("ccplay")
 
 
+def state_folder() -> Path:
+    """Return the folder of what is kept unasked: below ``$XDG_STATE_HOME``, or ``~/.local/state``.
+
+    Under sudo it is the caller's, as that of preferences.
+    """
+    # As above: the first paint shall not wait for it.
+    from platformdirs import user_state_path  # noqa: PLC0415
+
+    caller = sudo_caller()
+    if caller is not None and not os.environ.get("XDG_STATE_HOME", "").strip():
+        with contextlib.suppress(KeyError):
+            return Path(pwd.getpwuid(caller[0]).pw_dir) / ".local" / "state" / "ccplay"
+    return user_state_path("ccplay")
+
+
 @contextlib.contextmanager
 def as_caller() -> Iterator[None]:
     """Have no more rights than sudo's caller for a moment; without sudo nothing changes.

@@ -13,7 +13,7 @@ import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import BinaryIO, Self, cast
 
 from ccplay.errors import CcplayError
 
@@ -153,6 +153,13 @@ def create(path: Path) -> BinaryIO:
     """Open a new file that grows while others read it; see ``Directory.create``."""
     with Directory(path.parent) as folder:
         return folder.create(path.name)
+
+
+def create_unnamed() -> BinaryIO:
+    """Open a new file without a name, for reading and writing; it is gone once it is closed."""
+    import tempfile  # noqa: PLC0415 - few need it
+
+    return cast("BinaryIO", tempfile.TemporaryFile(prefix="ccplay-"))
 
 
 def create_numbered(folder: Path, stem: str, suffix: str) -> tuple[Path, BinaryIO]:

@@ -28,7 +28,7 @@ from ccplay.lab.queues.rate_accuracy import DrainMeter
 from ccplay.lab.reloading import Reloader
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.misbehaviour import Watchdog
-from ccplay.lab.traffic.together import LONGEST_S, Together, start_at
+from ccplay.lab.traffic.together import HANDSHAKES_S, LONGEST_S, Together, start_at
 from ccplay.lab.traffic.traffic import Traffic
 from ccplay.model.base import Event
 from ccplay.model.commands import (
@@ -40,6 +40,7 @@ from ccplay.model.commands import (
     SetClasses,
     SetCongestionControl,
     SetLink,
+    SetPath,
     SetQdisc,
     StartCapture,
     StartTogether,
@@ -50,6 +51,7 @@ from ccplay.model.commands import (
 from ccplay.model.events import Building, HostChanged, LinkChanged, Log, Ready
 from ccplay.model.fields import check
 from ccplay.model.network import Network
+from ccplay.model.starts import singly
 from ccplay.model.topologies import plan
 from ccplay.model.traffic_commands import StartTraffic, StopTraffic
 from ccplay.model.values import Capabilities, LinkSetting
@@ -127,8 +129,8 @@ class Lab:
         await engine.prepare()
         built = building.build(self.network, self._progress, self._build.seed)
         self._built: BuiltNetwork = built
-        if built.lacking:
-            self._tell("warning", built.lacking)
+        for text in filter(None, (*self._build.topology.remarks, built.lacking)):
+            self._tell("warning", text)
         self._shaper = self._stack.enter_context(Shaper(built, engine, self.clock))
         for done, (link, setting) in enumerate(settings):
             self._progress(f"shaping {link.name}", done, len(settings))
@@ -173,8 +175,6 @@ class Lab:
         )
         self._stack.push_async_callback(self._captures.close)
         await self._start_first(self._build.first)
-        sweeping = asyncio.create_task(self._sweep_forever())
-        self._stack.callback(sweeping.cancel)
         if library.custom:
             reloader = Reloader(
                 self._traffic, self._watchdog, self._renew_hosts, self._emit, self.clock
@@ -183,16 +183,19 @@ class Lab:
             self._stack.callback(reloading.cancel)
 
     async def _start_first(self, commands: Sequence[StartTraffic]) -> None:
-        """Report that the network stands, and let what is to start with it go at that moment."""
+        """Report that the network stands, let what is to start with it go, and begin to sweep."""
         together = self._together(commands)
-        await together.prepare(self.clock() + LONGEST_S)
+        await together.prepare(self.clock() + HANDSHAKES_S, LONGEST_S - HANDSHAKES_S)
         ready = Ready(t=self.clock())
         together.open()
         self._emit(ready)
+        sweeping = asyncio.create_task(self._sweep_forever())
+        self._stack.callback(sweeping.cancel)
         await together.answer(ready.t)
 
     def _together(self, commands: Sequence[StartTraffic]) -> Together:
-        return Together(commands, self._traffic, self._emit, self.clock, self._tell)
+        every = [one for each in commands for one in singly(each, self.network)]
+        return Together(every, self._traffic, self._emit, self.clock, self._tell)
 
     def _progress(self, step: str, done: int, total: int) -> None:
         self._emit(Building(t=self.clock(), step=step, done=done, total=total))
@@ -264,6 +267,8 @@ class Lab:
                 raise CommandError("the network is already built: start another lab")
             case SetCongestionControl():
                 await self._set_congestion_control(command)
+            case SetPath():
+                return self._traffic.set_path(command)
             case StartCapture():
                 link = self.network.vantage(command.link)
                 return await self._captures.start(link, command)
@@ -339,11 +344,6 @@ class Lab:
 
 
 def _setting(command: SetLink) -> LinkSetting:
-    return LinkSetting(
-        rate=command.rate,
-        delay_us=command.delay_us,
-        jitter_us=command.jitter_us,
-        loss=command.loss,
-        mark=command.mark,
-        down=command.down,
-    )
+    changed = {name: getattr(command, name) for name in SetLink.__struct_fields__}
+    del changed["link"]
+    return LinkSetting(**changed)

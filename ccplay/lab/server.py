@@ -22,9 +22,10 @@ from ccplay.lab.capture.captures import Place
 from ccplay.lab.delay.process import LineProcess, fork
 from ccplay.lab.lab import Lab
 from ccplay.model.base import Event
-from ccplay.model.commands import Build, StartTogether
+from ccplay.model.commands import AnyCommand, Build, StartTogether
 from ccplay.model.events import Applied, Ended, Failed, Hello
 from ccplay.model.samples import Sweep, TraceSamples
+from ccplay.model.starts import singly
 from ccplay.stream import wire
 
 _CHUNK = 1 << 16
@@ -112,7 +113,8 @@ async def _obey(
     """Carry out commands in order until stdin ends, but let traffic wait for its moment."""
     starting: dict[asyncio.Task[None], float] = {}
     while (line := await lines.get()) is not None:
-        command, begun = None, lab.clock()
+        command: AnyCommand | None = None
+        begun = lab.clock()
         try:
             order = wire.decode_command(line)
             if isinstance(order, StartTogether):
@@ -124,15 +126,16 @@ async def _obey(
             # What is about to start was asked for before this.
             if now_due := [task for task, at in starting.items() if at <= begun]:
                 await asyncio.wait(now_due)
-            done = await lab.apply(command)
+            for each in singly(order, lab.network):
+                command, begun = each, lab.clock()
+                done = await lab.apply(each)
+                now = lab.clock()
+                emit(Applied(t=now, command=done, took_s=round(now - begun, 6)))
         except CcplayError as error:
             emit(Failed(t=lab.clock(), command=command, message=str(error)))
         except Exception as error:  # noqa: BLE001 - one bad command must not end the lab
             text = f"{type(error).__name__}: {error}"
             emit(Failed(t=lab.clock(), command=command, message=f"a fault in ccplay: {text}"))
-        else:
-            now = lab.clock()
-            emit(Applied(t=now, command=done, took_s=round(now - begun, 6)))
 
 
 def _read_stdin(loop: asyncio.AbstractEventLoop) -> asyncio.Queue[bytes | None]:

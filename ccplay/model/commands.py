@@ -13,7 +13,7 @@ from ccplay.model.quantities import (
     OCTETS,
     SIZE,
 )
-from ccplay.model.texts import LINE, NAME
+from ccplay.model.texts import LINE, NAME, NAMES
 from ccplay.model.traffic_commands import StartTraffic, StopTraffic
 from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
 
@@ -73,6 +73,16 @@ class SetCongestionControl(Command, frozen=True):
     cc: Annotated[str, settings.CC]
     flow: Annotated[str | None, settings.FLOW] = None
     host: Annotated[str | None, Field(NAME, "The host whose new connections change")] = None
+
+
+class SetPath(Command, frozen=True):
+    """Have running traffic take another of several paths; without ``via`` the next one there is."""
+
+    traffic: Annotated[str, Field(NAME, "The name of a flow, a download, UDP or short flows")]
+    via: Annotated[
+        Annotated[list[str], FEW] | None,
+        Field(NAMES, "Nodes that its packets pass; an empty list: the routers' hash chooses"),
+    ] = None
 
 
 class SetQdisc(Command, frozen=True):
@@ -187,6 +197,7 @@ AnyCommand: TypeAlias = (
     | StartTraffic
     | StopTraffic
     | SetCongestionControl
+    | SetPath
     | SetQdisc
     | SetClasses
     | SetLink

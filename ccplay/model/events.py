@@ -75,16 +75,19 @@ class Misbehaved(Event, frozen=True):
 
 
 class FlowPath(Event, frozen=True):
-    """Which of several paths a connection's packets take from now on, as the kernel's routes say.
+    """Which of several paths packets take from now on, as the kernel's routes say.
 
-    It comes with the flow's start, and again where a cable that goes down or up changes it. None
-    comes between hosts that have one path only.
+    It comes with the start of traffic, and again where a command or a cable that goes down or up
+    changes it. None comes between hosts that have one path only. Of short flows one comes for each
+    path that a transfer is the first to take.
     """
 
     flow: ConnectionName
-    """The connection: ``flow/2`` is stream 2."""
+    """The connection, or other traffic: ``flow/2`` is stream 2."""
     links: Annotated[list[str], FEW]
     """Names of the links from its sender to its receiver; empty where there is no path now."""
+    pinned: bool = False
+    """Whether a command chose it, not the hash."""
 
 
 class InterfaceCounters(Event, frozen=True):

@@ -324,7 +324,10 @@ def _parse_switch(text: str) -> bool:
     return _SWITCH[word]
 
 
-FLAG = Quantity("flag", "true or false", bool, _flag, _parse_switch, {"type": "boolean"})
+FLAG = Quantity(
+    *("flag", "true or false", bool, _flag, _parse_switch, {"type": "boolean"}),
+    show=lambda value: "yes" if value else "no",
+)
 SWITCH = Quantity(
     *("switch", "on or off", bool),
     lambda value: _parse_switch(value) if isinstance(value, str) else _flag(value),

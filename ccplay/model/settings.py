@@ -5,7 +5,7 @@ from __future__ import annotations
 from ccplay.model import quantities
 from ccplay.model.fields import Field
 from ccplay.model.quantities import FLAG, PACKETS, SECONDS, SHARE, SIZE, TIME_US
-from ccplay.model.texts import ALGORITHM, LINE, NAME
+from ccplay.model.texts import ALGORITHM, LINE, NAME, NAMES
 
 DAY_S = 86_400
 """The longest run, in seconds."""
@@ -38,6 +38,16 @@ DURATION = Field(
     unset="until stopped",
 )
 MONITOR = Field(FLAG, "Follow its packets from host to host: one-way delay, arrivals and losses")
+VIA = Field(
+    NAMES,
+    "Nodes that its packets pass, where there are several paths; none: the routers' hash chooses",
+)
+BIDIR = Field(
+    FLAG,
+    "In both directions at once: another, named NAME-back, sends from dst to src",
+    label="both ways",
+    hint="yes: the receiver sends, too",
+)
 LINK_RATE = Field(
     quantities.LINK_RATE,
     'On the wire, Ethernet header included: 100 kbit/s to 1 Gbit/s, or "unlimited"',

@@ -103,6 +103,26 @@ LINE = worded(
 PROSE = worded("prose", "text", lambda value: _text(value).strip(), {"type": "string"})
 """Text of any number of lines."""
 NAME = worded("name", "a name", _name, {"type": "string", "pattern": f"^{NAME_PATTERN}$"})
+_MOST_NODES = 16
+
+
+def _names(value: Any) -> list[str]:
+    if not isinstance(value, list) or len(value) > _MOST_NODES:
+        raise MisfitError(f'must be a list of names such as ["spine1"], not {quote(value)}')
+    return [_name(each) for each in value]
+
+
+NAMES = Quantity(
+    "",
+    'a list of names such as ["spine1"]',
+    list,
+    _names,
+    lambda text: _names([each for each in re.split(r"[,\s]+", text) if each]),
+    {"type": "array", "items": {"$ref": "#/$defs/name"}, "maxItems": _MOST_NODES},
+    show=" ".join,
+    write=list,
+)
+"""Names, a few; typed with spaces or commas between them."""
 ALGORITHM = worded(
     "algorithm", "a congestion control", _congestion_control, {"enum": list(CONGESTION_CONTROLS)}
 )

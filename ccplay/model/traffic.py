@@ -80,6 +80,8 @@ class TrafficKind:
     """What to give one that never ends, in a scenario's words."""
     connection: bool = False
     """Whether it is one set of TCP connections that are sampled, traced and switched."""
+    many_paths: bool = False
+    """Whether it is many transfers, each of which may take another of several paths."""
     fills: bool = True
     """Whether it sends enough to fill a queue."""
     progress: tuple[type[Event], ...] = ()
@@ -243,6 +245,7 @@ TRAFFIC: tuple[TrafficKind, ...] = (
         ended=ShortFlowsEnded,
         limits=("duration_s", "count"),
         limit_words="a duration, a count",
+        many_paths=True,
         progress=(ShortFlowsProgress,),
         exported=Samples(
             ShortFlowsProgress,

@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 from msgspec.structs import replace
 
 from ccplay.model import settings
-from ccplay.model.base import Command
+from ccplay.model.base import FEW, Command
 from ccplay.model.fields import Field
 from ccplay.model.quantities import (
     FLAG,
@@ -54,6 +54,17 @@ class StartFlow(Command, frozen=True):
     ] = False
     """Some algorithms ask for it by themselves (RFC 3168)."""
     monitor: Annotated[bool, settings.MONITOR] = False
+    via: Annotated[Annotated[list[str], FEW] | None, settings.VIA] = None
+    bidir: Annotated[bool, settings.BIDIR] = False
+    """As iperf3's ``--bidir`` and iperf's ``-d``; the lab answers with two commands."""
+    senders: Annotated[
+        int,
+        Field(
+            *(WHOLE, "So many hosts send one such flow each, src and those after it: an incast"),
+            *(1, 128),
+        ),
+    ] = 1
+    """The lab answers with a command for each; a name gets ``-2``, ``-3`` …"""
     mptcp: Annotated[
         bool, Field(FLAG, "Use Multipath TCP: one connection of several subflows (RFC 8684)")
     ] = False
@@ -85,6 +96,8 @@ def conflict(command: StartFlow) -> tuple[str, str]:
             return "streams", "a flow over mptcp has one stream: give it more subflows"
         if command.monitor:
             return "monitor", "packets of a flow over mptcp can't be monitored"
+        if command.via:
+            return "via", "a flow over mptcp chooses a path for each subflow"
         return "", ""
     plain = StartFlow()
     for name in ("subflows", "path_manager", "scheduler"):
@@ -109,6 +122,7 @@ class StartDownload(Command, frozen=True):
     bytes: Annotated[
         int, replace(settings.PAYLOAD, label="size", hint="50 MB, 178 kB", unset="")
     ] = 177_669
+    via: Annotated[Annotated[list[str], FEW] | None, settings.VIA] = None
 
 
 class StopDownload(Command, frozen=True):
@@ -185,6 +199,9 @@ class StartUdp(Command, frozen=True):
     """More than fits the links' MTU goes in fragments."""
     duration_s: Annotated[float | None, settings.DURATION] = None
     monitor: Annotated[bool, settings.MONITOR] = False
+    via: Annotated[Annotated[list[str], FEW] | None, settings.VIA] = None
+    bidir: Annotated[bool, settings.BIDIR] = False
+    """As iperf3's ``--bidir`` and iperf's ``-d``; the lab answers with two commands."""
 
 
 class StopUdp(Command, frozen=True):
@@ -249,6 +266,7 @@ class StartShortFlows(Command, frozen=True):
             unset="no limit",
         ),
     ] = None
+    via: Annotated[Annotated[list[str], FEW] | None, settings.VIA] = None
 
 
 class StopShortFlows(Command, frozen=True):

@@ -11,7 +11,7 @@ from ccplay.model.values import Monitored
 
 
 class FlowStarted(Event, frozen=True):
-    """The connections of a flow are open. Stream 2 samples as ``flow/2`` and so on."""
+    """A flow has sent its first data. Stream 2 samples as ``flow/2`` and so on."""
 
     flow: Name
     src: str
@@ -128,7 +128,10 @@ class UdpStarted(Event, frozen=True):
 
 
 class UdpSample(Event, frozen=True):
-    """What the monitor has seen of cross traffic by now; it comes once a second."""
+    """What has become of cross traffic by now, several times a second.
+
+    The monitor has counted it, or else the receiver, which knows no delays.
+    """
 
     udp: str
     monitored: Monitored
@@ -178,6 +181,9 @@ class ShortFlowsProgress(Event, frozen=True):
     """Payload of each that finished since."""
     fct_us: Annotated[list[Duration], MANY]
     """From its SYN until the receiver had read its last byte."""
+    path: Annotated[list[Count], MANY] = []
+    """Of each that finished since: which of the ``FlowPath`` events of these short flows it took,
+    counted from 0. Empty where there is one path."""
 
 
 class ShortFlowsEnded(Event, frozen=True):

@@ -13,6 +13,7 @@ from ccplay.model.commands import (
     SetClasses,
     SetCongestionControl,
     SetLink,
+    SetPath,
     SetQdisc,
     StartCapture,
     StopCapture,
@@ -110,6 +111,11 @@ def describe(command: AnyCommand) -> str:
             return f"{command.host}: new connections use {command.cc}"
         case SetCongestionControl():
             return f"flow {command.flow} switches to {command.cc}"
+        case SetPath(via=None):
+            return f"path of {command.traffic} → another"
+        case SetPath():
+            way = f"via {', '.join(command.via)}" if command.via else "the hash's choice"
+            return f"path of {command.traffic} → {way}"
         case TraceFlow():
             return f"flow {command.flow} is traced"
         case UntraceFlow():

@@ -10,7 +10,8 @@ from ccplay.plots import derived, settings
 from ccplay.plots.plot import Count, Line, Plot, Setting, Summary
 
 _FLOW, _QUEUE, _PING = VARIABLES["flow"], VARIABLES["queue"], VARIABLES["ping"]
-_NO_UDP = ("cross traffic that is monitored", "udp")
+_NO_UDP = ("cross traffic", "udp")
+_NO_MONITOR = ("cross traffic that is monitored", "udp")
 
 CWND = Plot(
     name="cwnd",
@@ -69,7 +70,7 @@ UDP_DELAY = Plot(
     title="UDP delay",
     help="mean one-way delay of cross traffic, over the last second",
     lines=(Line(DELAY),),
-    missing=_NO_UDP,
+    missing=_NO_MONITOR,
     height_in=0.65,
 )
 RTT = Plot(

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from ccplay.model.commands import SetCongestionControl, TraceFlow, UntraceFlow
+from ccplay.model.commands import SetCongestionControl, SetPath, TraceFlow, UntraceFlow
 from ccplay.model.traffic_commands import StartFlow, StopFlow
 from ccplay.scenario.values import Case, Step
 
@@ -47,6 +47,8 @@ def flow_of(step: Step) -> str | None:
     match step.command:
         case StartFlow() | StopFlow() | SetCongestionControl() | TraceFlow() | UntraceFlow():
             return step.command.flow
+        case SetPath():
+            return step.command.traffic
     return None
 
 

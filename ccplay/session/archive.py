@@ -9,7 +9,6 @@ import contextlib
 import errno
 import fcntl
 import os
-import pwd
 import re
 import stat
 from collections.abc import Iterator
@@ -20,8 +19,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ccplay.errors import RecordingError, UsageError
+from ccplay.files.caller import state_folder
 from ccplay.files.reading import open_regular
-from ccplay.files.writing import Directory, is_safe, sudo_caller
+from ccplay.files.writing import Directory, is_safe
 from ccplay.model.events import AnyEvent, Health
 from ccplay.stream.sinks import Recorder
 from ccplay.stream.wire import UnknownEvent
@@ -59,15 +59,7 @@ def folder() -> Path:
 
     Under sudo(8) it is the caller's, who finds the same sessions with sudo and without.
     """
-    # The first paint shall not wait for it.
-    from platformdirs import user_state_path  # noqa: PLC0415
-
-    caller = sudo_caller()
-    if caller is not None and not os.environ.get("XDG_STATE_HOME", "").strip():
-        with contextlib.suppress(KeyError):
-            home = Path(pwd.getpwuid(caller[0]).pw_dir)
-            return home / ".local" / "state" / "ccplay" / _FOLDER
-    return user_state_path("ccplay") / _FOLDER
+    return state_folder() / _FOLDER
 
 
 def sessions() -> list[Path]:
@@ -164,6 +156,10 @@ class SessionRecorder:
         if isinstance(event, Health):
             self._check(self._recorder)
         self._recorder.put(event)
+
+    def snapshot(self) -> BinaryIO | None:
+        """Return the recording as it is now; see ``sinks.Recording``."""
+        return None if self._recorder is None else self._recorder.snapshot()
 
     def close(self) -> None:
         """Finish the recording."""

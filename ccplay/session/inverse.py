@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from msgspec.structs import replace
@@ -17,6 +17,7 @@ from ccplay.model.commands import (
     SetClasses,
     SetCongestionControl,
     SetLink,
+    SetPath,
     SetQdisc,
     StartCapture,
     StopCapture,
@@ -30,6 +31,8 @@ from ccplay.model.traffic_commands import StartTraffic, StopTraffic
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.model.wording import describe
 from ccplay.state.lab_state import Entry, LabState
+from ccplay.state.routes import nodes_of
+from ccplay.state.traffic import Routed
 from ccplay.units import format_clock
 
 
@@ -48,6 +51,8 @@ class Before:
     """By name of traffic the command that started it, its names filled in."""
     marks: Mapping[str, Entry]
     """By name."""
+    paths: Mapping[str, list[str]] = field(default_factory=dict)
+    """Routers on the path of traffic by name where a command chose it; else none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +76,15 @@ def before(state: LabState, network: Network) -> Before:
         algorithms={name: each.cc for name, each in state.flows.items()} | _switched(state),
         starts={_name(each): each for each in started},
         marks={each.name: each for each in state.log if each.kind == "mark" and each.name},
+        paths={name: _pinned(state.flows.get(name, each)) for name, each in state.traffic.items()},
     )
+
+
+def _pinned(traffic: object) -> list[str]:
+    """Return the routers on the path that a command chose for traffic; none where none did."""
+    if not isinstance(traffic, Routed) or not traffic.paths or not traffic.paths[-1].pinned:
+        return []
+    return list(nodes_of(traffic.paths[-1])[1:-1])
 
 
 def _switched(state: LabState) -> dict[str, str]:
@@ -118,6 +131,8 @@ def obstacle(command: AnyCommand, state: LabState) -> str:
         name = kind.name_of(command) or ""
     elif isinstance(command, SetCongestionControl | TraceFlow | UntraceFlow):
         name = command.flow or ""
+    elif isinstance(command, SetPath):
+        name = command.traffic
     traffic = state.traffic.get(name)
     if traffic is not None and traffic.ended is not None:
         return f"{traffic.kind} {name} has ended"
@@ -167,6 +182,11 @@ def _congestion_control(command: SetCongestionControl, was: Before) -> Inverse:
             refusal=f"the earlier congestion control of {command.flow or command.host} is not known"
         )
     return Inverse((replace(command, cc=cc),), f"{what} back to {cc}")
+
+
+def _path(command: SetPath, was: Before) -> Inverse:
+    back = SetPath(traffic=command.traffic, via=was.paths.get(command.traffic, []))
+    return Inverse((back,), _back(back))
 
 
 def _queue(command: SetQdisc, was: Before) -> Inverse:
@@ -290,6 +310,7 @@ def _unknown_mark(name: str) -> Inverse:
 
 _INVERSES: dict[type, Callable[[Any, Before], Inverse]] = {
     SetCongestionControl: _congestion_control,
+    SetPath: _path,
     SetQdisc: _queue,
     SetClasses: _classes,
     SetLink: _link,

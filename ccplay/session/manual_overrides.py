@@ -14,6 +14,7 @@ from ccplay.model.commands import (
     SetClasses,
     SetCongestionControl,
     SetLink,
+    SetPath,
     SetQdisc,
     StopCapture,
     TraceFlow,
@@ -97,6 +98,8 @@ def _sets(command: AnyCommand, network: Network) -> set[_Thing]:
             return {
                 (field, each) for field in changed for each in directions(network, command.link)
             }
+        case SetPath():
+            return {("path", command.traffic)}
         case TraceFlow() | UntraceFlow():
             return {("trace", command.flow)}
         case StopCapture():
@@ -109,5 +112,7 @@ def _needs(command: AnyCommand) -> set[_Thing]:
     """Return the traffic that must run for a step."""
     if isinstance(command, SetCongestionControl | TraceFlow | UntraceFlow):
         return {("traffic", command.flow)} if command.flow else set()
+    if isinstance(command, SetPath):
+        return {("traffic", command.traffic)}
     kind = stopped_by(command)
     return set() if kind is None else {("traffic", kind.name_of(command) or "")}

@@ -7,12 +7,13 @@ import contextlib
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Protocol, cast
+from typing import BinaryIO, Protocol, cast
 
 from ccplay.errors import CcplayError, CommandError
 from ccplay.model.commands import AnyCommand, StartTogether
 from ccplay.model.events import AnyEvent, Failed, Log
 from ccplay.model.samples import Sweep
+from ccplay.model.starts import singly
 from ccplay.model.traffic_commands import StartTraffic
 from ccplay.model.wording import describe
 from ccplay.session.archive import SessionRecorder
@@ -20,7 +21,7 @@ from ccplay.session.due_steps import DueStep, Outbox, answers_apart, moment_of
 from ccplay.session.history import Change, History
 from ccplay.session.manual_overrides import ByHand
 from ccplay.state.lab_state import LabState
-from ccplay.stream.sinks import Sink
+from ccplay.stream.sinks import Recording, Sink
 from ccplay.stream.sources import LabSource, Source
 from ccplay.stream.wire import UnknownEvent
 
@@ -50,11 +51,13 @@ class Session:
         script: Timed | None = None,
         glimpse: Callable[[], LabState | None] | None = None,
         idle: Callable[[LabState], bool] | None = None,
+        recorded: bool | None = None,
     ) -> None:
         """Hold ``source``; ``glimpse`` returns a state to show until that much is read.
 
         ``idle`` returns whether what arrives may wait for the screen's next frame; without it
-        nothing waits.
+        nothing waits. ``recorded`` says whether the events come from a recording; None: where no
+        lab can hear.
         """
         self._whole = LabState()
         self._shown = self._whole
@@ -67,6 +70,10 @@ class Session:
         """The error that ended the source."""
         self.done = False
         """Whether the source has ended: no more events will come."""
+        self.recorded = not source.live if recorded is None else recorded
+        """Whether the events come from a recording."""
+        self.watched = False
+        """Whether others watch, who would have to wait with this screen."""
         self.known_from = 0.0
         """The moment before which a glimpse has no samples."""
         self._glimpse = glimpse
@@ -103,11 +110,6 @@ class Session:
         return self._source.live and not self.done
 
     @property
-    def recorded(self) -> bool:
-        """Whether the events come from a recording."""
-        return not self._source.live
-
-    @property
     def archived(self) -> Path | None:
         """Where this live session is recorded among the last ones; None where it is not."""
         return None if self._archive is None else self._archive.path
@@ -139,7 +141,8 @@ class Session:
         if self._idle is None or not self.live or not isinstance(self._source, LabSource):
             return
         state = self.state
-        waits = state.ready_at is not None and not self.unanswered and self._idle(state)
+        ready = state.ready_at is not None and not self.unanswered and not self.watched
+        waits = ready and self._idle(state)
         self._idle_until = state.now + _IDLE_S if waits else 0.0
         self._source.read_on(then_wait=waits)
         for _ in range(_TURNS):
@@ -151,7 +154,9 @@ class Session:
         The rest of the timeline does not undo it.
         """
         self._history.begin_anew()
-        self._do(command)
+        hello = self.state.hello
+        for each in singly(command, hello.network if hello else None):
+            self._do(each)
 
     @property
     def undoable(self) -> str:
@@ -194,10 +199,25 @@ class Session:
             raise CommandError("this is a recording: nothing in it can be undone")
         if self.done:
             raise CommandError("the lab has ended: nothing can be undone")
+        if not self._source.live:
+            raise CommandError("you are watching: the presenter alone can undo")
 
     def _do(self, command: AnyCommand) -> None:
         self._by_hand.ask(command)
         self._send(command, None, by_hand=True)
+
+    def join(self, sink: Sink) -> None:
+        """Pass every event from now on to one more sink."""
+        self._sinks.append(sink)
+
+    def past(self) -> BinaryIO | None:
+        """Return a file with everything until now, to be closed; None where nothing is kept.
+
+        Raises ``OSError``.
+        """
+        kept = (sink for sink in self._sinks if isinstance(sink, Recording))
+        found = next(kept, None)
+        return None if found is None else found.snapshot()
 
     def spoil(self, text: str) -> None:
         """Record in state and recording why measurements of this session can't be trusted."""

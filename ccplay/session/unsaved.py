@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import BinaryIO
 
 from ccplay.errors import RecordingError
 from ccplay.files import writing
@@ -34,6 +35,16 @@ class Unsaved:
             self._file.close()
             raise RecordingError(f"this session can't be saved as a recording: {self.lost}")
         self._recorder.put(event)
+
+    def snapshot(self) -> BinaryIO | None:
+        """Return the recording as it is now; see ``sinks.Recording``."""
+        if self.lost:
+            return None
+        self._recorder.flush()
+        file = writing.create_unnamed()
+        file.write(self._file.getbuffer())
+        file.flush()
+        return file
 
     def close(self) -> None:
         """Keep what there is."""

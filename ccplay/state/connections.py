@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ccplay.model.events import FlowPath, Misbehaved, TraceEnded, TraceLost, TraceStarted
+from ccplay.model.events import Applied, FlowPath, Misbehaved, TraceEnded, TraceLost, TraceStarted
 from ccplay.model.samples import CaStateChanged, TraceSamples
+from ccplay.model.traffic import KINDS
+from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.traffic_events import (
     DownloadStarted,
     FlowEnded,
@@ -16,9 +18,10 @@ from ccplay.model.traffic_events import (
 from ccplay.model.values import Monitored
 from ccplay.model.variables import FLOW_VARIABLES, kept
 from ccplay.model.wording import one_way
+from ccplay.state.routes import nodes_of
 from ccplay.state.series import Series, Timeline
 from ccplay.state.trace import Trace
-from ccplay.state.traffic import Handlers, TrafficState
+from ccplay.state.traffic import Handlers, Routed, TrafficState
 
 FLOW_SERIES = kept(FLOW_VARIABLES)
 """Fields of ``TcpSamples`` that are kept over time for every flow."""
@@ -112,7 +115,7 @@ class Connections(TrafficState):
         self.streams: dict[str, dict[str, Flow]] = {}
         """Connections by the name of their flow or download, then by their own; no subflows."""
         self.places: dict[str, int] = {}
-        """Number of each connection, from 0, in the order of ``flows``."""
+        """Number of each connection, from 0, in the order in which they were asked for."""
         self.traced: set[str] = set()
         """Flows and downloads that are being traced."""
         self.untold = 0
@@ -199,28 +202,29 @@ def _flow_ended(state: Connections, event: FlowEnded) -> None:
         state.write(event.t, "traffic", f"flow {event.flow} ended{one_way(event.monitored)}")
 
 
-def nodes_of(path: FlowPath) -> tuple[str, ...]:
-    """Return the nodes on a path, both hosts included."""
-    ends = [name.partition("->") for name in path.links]
-    return (*(src for src, _, _ in ends), *(dst for _, _, dst in ends[-1:]))
-
-
 def _flow_path(state: Connections, event: FlowPath) -> None:
-    flow = state.flows.get(event.flow)
-    if flow is None:
+    subject: object = state.flows.get(event.flow) or state.traffic.get(event.flow)
+    if not isinstance(subject, Routed):
         return
+    # A subflow is no traffic of its own.
+    kind = KINDS.get(subject.kind)
+    what = f"{kind.word if kind else subject.kind} {event.flow}"
     way = " → ".join(nodes_of(event))
-    who = f"{flow.kind} {event.flow}"
+    was = bool(subject.paths) and subject.paths[-1].pinned
+    if event.pinned or was:
+        way += " (pinned)" if event.pinned else " (by hash)"
     if not event.links:
-        text = f"{who} has no path: every way from {flow.src} to {flow.dst} is down"
-        if flow.kind == "subflow":
-            text = f"{who} has no path: a cable of its addresses is down; the kernel keeps trying"
+        text = f"{what} has no path: every way from {subject.src} to {subject.dst} is down"
+        if subject.kind == "subflow":
+            text = f"{what} has no path: a cable of its addresses is down; the kernel keeps trying"
         state.write(event.t, "warning", text)
-    elif flow.paths:
-        state.write(event.t, "traffic", f"{who} now takes {way}")
+    elif not subject.paths:
+        state.write(event.t, "traffic", f"{what} takes {way}")
+    elif kind is not None and kind.many_paths:
+        state.write(event.t, "traffic", f"{what} also takes {way}")
     else:
-        state.write(event.t, "traffic", f"{who} takes {way}")
-    flow.paths.append(event)
+        state.write(event.t, "traffic", f"{what} now takes {way}")
+    subject.paths.append(event)
 
 
 def _misbehaved(state: Connections, event: Misbehaved) -> None:
@@ -262,7 +266,14 @@ def _ca_state_changed(state: Connections, event: CaStateChanged) -> None:
         flow.trace.change(event)
 
 
+def _applied(state: Connections, event: Applied) -> None:
+    # Of flows that start together any may open first; their colours are as they were asked for.
+    if isinstance(event.command, StartFlow) and event.command.flow is not None:
+        state.places.setdefault(event.command.flow, len(state.places))
+
+
 HANDLERS: Handlers = {
+    Applied: _applied,
     FlowStarted: _flow_started,
     SubflowStarted: _subflow_started,
     SubflowEnded: _subflow_ended,

@@ -12,6 +12,7 @@ from ccplay.state.columns import RATE, SECONDS, SEGMENTS, TEXT, Column, Table
 from ccplay.state.connections import Connections
 from ccplay.state.percentiles import percentile
 from ccplay.state.rounding import rate_bps
+from ccplay.state.routes import ROUTES, Route, routes
 from ccplay.state.traffic import Handlers
 
 
@@ -47,6 +48,8 @@ class DownloadResult(msgspec.Struct, frozen=True, kw_only=True):
     """``bytes`` in bits over ``seconds``."""
     cwnd_max: float | None
     """The web server's, in segments."""
+    routes: list[Route] = []
+    """The paths that its data took, if there were several to take."""
     error: str | None
 
     @property
@@ -74,6 +77,7 @@ TABLES = (
             Column("cwnd max", ("cwnd_max",), SEGMENTS),
         ),
     ),
+    ROUTES,
 )
 METRICS = {
     "bytes": "bytes that arrived",
@@ -97,6 +101,7 @@ def result(state: Connections, download: Download) -> DownloadResult:
         seconds=None if seconds is None else round(seconds, 6),
         rate_bps=None if seconds is None else rate_bps(download.bytes, seconds),
         cwnd_max=percentile(flow.series["cwnd"].all(), 100) if flow else None,
+        routes=routes(flow.paths) if flow else [],
         error=download.error,
     )
 

@@ -18,9 +18,10 @@ from ccplay.state.columns import (
     Column,
     Table,
 )
-from ccplay.state.connections import Flow, nodes_of
+from ccplay.state.connections import Flow
 from ccplay.state.percentiles import percentile
 from ccplay.state.rounding import delays, mean, milliseconds, percentiles_ms, rate_bps
+from ccplay.state.routes import ROUTES, Route, routes
 from ccplay.state.samples import Sampled
 from ccplay.state.subflows import SUBFLOWS, Subflow, subflow_result
 
@@ -43,22 +44,6 @@ class Misbehaviour(msgspec.Struct, frozen=True):
     cc: str
     wrong: str
     """Such as ``keeps cwnd at 1``."""
-
-
-class Route(msgspec.Struct, frozen=True):
-    """A path that a connection's packets took, one of several."""
-
-    t: float
-    """Seconds since the start of the stream."""
-    stream: str
-    """The connection: ``1/2`` is stream 2 of flow 1."""
-    nodes: list[str]
-    """From the sender to the receiver; empty where every path was down."""
-
-    @property
-    def path(self) -> str:
-        """The nodes in words: ``h1 → leaf1 → spine2 → leaf3 → h9``."""
-        return " → ".join(self.nodes) or "none: down"
 
 
 class FlowResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,10 +125,6 @@ class FlowResult(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.src} → {self.dst}"
 
 
-def _routes(result: Any) -> list[Route]:
-    return list(result.routes)
-
-
 TABLES = (
     Table(
         "Flows",
@@ -174,16 +155,7 @@ TABLES = (
     ),
     SUBFLOWS,
     MONITORED,
-    Table(
-        "Paths, of several",
-        (
-            Column("flow", ("stream",)),
-            Column("since", ("t",), SECONDS),
-            Column("path", ("path",)),
-        ),
-        _routes,
-        in_brief=False,
-    ),
+    ROUTES,
 )
 METRICS = {
     "delay_mean_ms": "mean one-way delay",
@@ -237,11 +209,7 @@ def result(state: Sampled, flow: Flow) -> FlowResult:
         **delays(first.monitored),
         **_arrivals(first.monitored, duration),
         misbehaved=[each for stream in streams for each in _misbehaved(stream)],
-        routes=[
-            Route(round(path.t, 3), stream.name, list(nodes_of(path)))
-            for stream in (*streams, *first.subflows)
-            for path in stream.paths
-        ],
+        routes=[route for stream in (*streams, *first.subflows) for route in routes(stream.paths)],
         mptcp=first.mptcp,
         subflows=[subflow_result(state, first, each) for each in first.subflows],
         error=first.error,

@@ -23,7 +23,7 @@ def lately(before: Monitored | None, now: Monitored, seconds: float) -> dict[str
         RECEIVED: size * 8 / seconds if seconds > 0 else None,
         # A reordered packet was counted as lost before.
         LOSS: max(1 - received / sent, 0.0) if sent > 0 else None,
-        DELAY: delays_us / received if received > 0 else None,
+        DELAY: delays_us / received if received > 0 and now.delay_mean_us is not None else None,
     }
 
 

@@ -10,10 +10,13 @@ from typing import ClassVar
 
 import msgspec
 
+from ccplay.model.events import FlowPath
+from ccplay.model.network import MOST_PATHS
 from ccplay.model.traffic_events import ShortFlowsEnded, ShortFlowsProgress, ShortFlowsStarted
 from ccplay.state.columns import MILLISECONDS, RATE, TEXT, Column, Table
 from ccplay.state.percentiles import percentile
 from ccplay.state.rounding import rate_bps
+from ccplay.state.routes import ROUTES, Route, routes
 from ccplay.state.samples import Sampled
 from ccplay.state.traffic import Handlers, TrafficState
 
@@ -73,6 +76,8 @@ class ShortFlowsResult(msgspec.Struct, frozen=True, kw_only=True):
     small_goodput_bps: float | None = None
     medium_goodput_bps: float | None = None
     large_goodput_bps: float | None = None
+    routes: list[Route] = []
+    """The paths that transfers took, and how many took each, if there were several to take."""
     error: str | None
 
     @property
@@ -132,6 +137,7 @@ TABLES = (
         ),
         size_classes,
     ),
+    ROUTES,
 )
 METRICS = {
     "load_bps": "load",
@@ -173,6 +179,10 @@ class ShortFlows:
     sizes: list[int] = field(default_factory=list)
     """Bytes of each that is done, in the order of their ends; ``fct_us`` has its FCT."""
     fct_us: list[float] = field(default_factory=list)
+    paths: list[FlowPath] = field(default_factory=list)
+    """The paths that transfers took of several, in the order of their first."""
+    taken: list[int] = field(default_factory=list)
+    """How many finished transfers took each of ``paths``."""
     ended: float | None = None
     error: str | None = None
 
@@ -225,6 +235,7 @@ def result(state: Sampled, flows: ShortFlows) -> ShortFlowsResult:
         "bytes": sum(flows.sizes),
         "duration_s": round(duration, 3),
         "goodput_bps": rate_bps(sum(flows.sizes), duration),
+        "routes": routes(flows.paths, flows.taken),
         "error": flows.error,
     }
     return msgspec.convert(values | metrics, ShortFlowsResult)
@@ -260,6 +271,10 @@ def _progress(state: TrafficState, event: ShortFlowsProgress) -> None:
     for size, took in zip(event.bytes, event.fct_us, strict=False):
         flows.sizes.append(size)
         flows.fct_us.append(took)
+    for place in event.path:
+        if place < MOST_PATHS:
+            flows.taken += [0] * (place + 1 - len(flows.taken))
+            flows.taken[place] += 1
     flows.moments.append(event.t)
     flows.begun.append(event.started)
     flows.failed.append(event.failed)

@@ -15,9 +15,10 @@ from ccplay.state.columns import (
     Column,
     Table,
 )
-from ccplay.state.connections import Flow, nodes_of
+from ccplay.state.connections import Flow
 from ccplay.state.percentiles import percentile
 from ccplay.state.rounding import milliseconds, percentiles_ms, rate_bps
+from ccplay.state.routes import nodes_of
 from ccplay.state.samples import Sampled
 
 

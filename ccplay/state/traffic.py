@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
+from ccplay.model.events import FlowPath
 from ccplay.state.event_log import EventLog
 from ccplay.state.series import Series
 
@@ -60,6 +61,15 @@ class Seen(Protocol):
     @property
     def seen(self) -> dict[str, Series]:
         """The monitor's variables over time by name."""
+
+
+@runtime_checkable
+class Routed(Traffic, Protocol):
+    """Traffic of which is known which of several paths it took."""
+
+    @property
+    def paths(self) -> list[FlowPath]:
+        """The paths, oldest first; none if there was one path only."""
 
 
 T = TypeVar("T", bound=Traffic)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import msgspec
 
-from ccplay.model.events import Applied
+from ccplay.model.events import Applied, FlowPath
 from ccplay.model.traffic_commands import StopUdp
 from ccplay.model.traffic_events import UdpEnded, UdpSample, UdpStarted
 from ccplay.model.values import Monitored
@@ -24,9 +25,14 @@ from ccplay.state.columns import (
 )
 from ccplay.state.monitor_rates import DELAY, LOSS, RECEIVED, lately
 from ccplay.state.rounding import delays, milliseconds, rate_bps
+from ccplay.state.routes import ROUTES, Route, routes
 from ccplay.state.series import Series, Timeline
 from ccplay.state.traffic import Handlers, TrafficState
 from ccplay.units import format_part, format_rate, format_ratio, format_time_us
+
+_OVER_S = 0.95
+"""Seconds over which rates, loss and delay are means, at least; counts come when the machine has
+time for them."""
 
 
 @dataclass(slots=True)
@@ -47,9 +53,15 @@ class Udp:
     jitter_us: float | None = None
     monitored: Monitored | None = None
     """What has become of its packets so far; None where nobody knows."""
+    counts: deque[tuple[float, Monitored]] = field(default_factory=deque)
+    """The newest counts with their moments, as far back as variables reach."""
     timeline: Timeline = field(default_factory=Timeline)
     seen: dict[str, Series] = field(default_factory=dict)
-    """What its monitor has seen over time, as ``monitored.lately`` has it; empty as above."""
+    """What has arrived over time, as ``monitor_rates.lately`` has it; empty as above."""
+    received_bytes: Series = field(init=False)
+    """Payload that has arrived so far."""
+    paths: list[FlowPath] = field(default_factory=list)
+    """Which of several paths it took, oldest first; none if there was one path only."""
     stopped: float | None = None
     """When it was told to end: the last of its packets may be under way."""
     duration_s: float | None = None
@@ -62,14 +74,23 @@ class Udp:
         known = self.sent - self.under_way
         return (known - self.received) / known if known > 0 else None
 
+    def __post_init__(self) -> None:
+        self.received_bytes = Series(self.timeline)
+
     def learn(self, t: float, seen: Monitored) -> None:
-        """Take in what the monitor has seen by ``t``."""
-        timeline = self.timeline
-        since = timeline.time(timeline.end - 1) if timeline.end else self.started
-        news = lately(self.monitored, seen, t - since)
-        tick = timeline.append(t)
+        """Take in what has become of its packets by ``t``."""
+        counts = self.counts
+        while len(counts) > 1 and counts[1][0] <= t - _OVER_S:
+            counts.popleft()
+        # Older than a second, or the first count: before that it had sent nothing.
+        far = bool(counts) and counts[0][0] <= t - _OVER_S
+        since, before = counts[0] if far else (self.started, None)
+        news = lately(before, seen, t - since)
+        tick = self.timeline.append(t)
         for name, value in news.items():
-            self.seen.setdefault(name, Series(timeline)).put(tick, value)
+            self.seen.setdefault(name, Series(self.timeline)).put(tick, value)
+        self.received_bytes.put(tick, seen.received_bytes)
+        counts.append((t, seen))
         self.monitored = seen
 
     def lines(self, t: float) -> tuple[str, ...]:
@@ -90,11 +111,14 @@ class Udp:
                 f"UDP {rate}, {path}",
             )
         received, loss, delay = (self.seen[name].at(tick) for name in (RECEIVED, LOSS, DELAY))
-        if received is None or delay is None:
+        if not received:
             return (f"UDP {rate}, nothing arrives",)
         part = f"UDP {format_part(received, self.rate_bps)}"
         short = format_rate(received).replace(" ", "").removesuffix("bit/s")
-        lost = f"{format_ratio(loss or 0.0)} lost, {format_time_us(delay)}"
+        lost = f"{format_ratio(loss or 0.0)} lost"
+        if delay is None:
+            return (f"{part}, {lost}", f"UDP {short}, {lost}", f"{short}, {lost}")
+        lost += f", {format_time_us(delay)}"
         several = (f"{part}, {lost} one way", f"{part}, {lost}", f"UDP {short}, {lost}")
         return (*several, f"{short}, {lost}")
 
@@ -128,6 +152,8 @@ class UdpResult(msgspec.Struct, frozen=True, kw_only=True):
     fields."""
     delay_min_ms: float | None = None
     delay_max_ms: float | None = None
+    routes: list[Route] = []
+    """The paths that it took, if there were several to take."""
     error: str | None
 
     @property
@@ -161,6 +187,7 @@ TABLES = (
         ),
     ),
     MONITORED,
+    ROUTES,
 )
 METRICS = {
     "sent": "packets sent",
@@ -190,6 +217,7 @@ def result(_: TrafficState, udp: Udp) -> UdpResult:
         loss=None if udp.loss is None else round(udp.loss, 6),
         jitter_ms=milliseconds(udp.jitter_us),
         **delays(udp.monitored),
+        routes=routes(udp.paths),
         error=udp.error,
     )
 

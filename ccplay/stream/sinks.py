@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, runtime_checkable
 
 import msgspec
 
 from ccplay.errors import RecordingError
 from ccplay.files import writing
+from ccplay.files.reading import open_regular
 from ccplay.model.base import Event
 from ccplay.model.events import AnyEvent, Health, Hello
 from ccplay.model.samples import CaStateChanged, Sweep, TraceSamples
 from ccplay.model.traffic import PROGRESS
 from ccplay.stream import sweep_codec, wire
 from ccplay.stream.wire import UnknownEvent
+
+BLOCK_S = 2.0
+"""Seconds of sweeps in one line of a recording."""
 
 
 class Sink(Protocol):
@@ -28,6 +32,17 @@ class Sink(Protocol):
         """Finish; called once, even after ``put`` has raised."""
 
 
+@runtime_checkable
+class Recording(Protocol):
+    """A sink that keeps the stream from the beginning."""
+
+    def snapshot(self) -> BinaryIO | None:
+        """Return everything until now, open for reading; None before it begins or once it is lost.
+
+        Raises ``OSError``.
+        """
+
+
 class Recorder:
     """The stream in a file, one JSON line an event, valid up to its last complete line.
 
@@ -35,13 +50,21 @@ class Recorder:
     their block ends, so that reading gives the state that the stream gave.
     """
 
-    def __init__(self, path: Path, title: str = "", file: BinaryIO | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        title: str = "",
+        file: BinaryIO | None = None,
+        block_s: float = BLOCK_S,
+    ) -> None:
         """Create ``path``, or write to a ``file`` already open; its first line keeps ``title``.
 
+        A block covers ``block_s`` seconds, which a crash may lose; longer ones hardly save space.
         Raises ``RecordingError`` if that is impossible or would overwrite a recording.
         """
         self._path = path
         self._title = title
+        self._block_s = block_s
         self._block: list[Sweep] = []
         try:
             self._file: BinaryIO = writing.create(path) if file is None else file
@@ -74,6 +97,11 @@ class Recorder:
         self._end_block()
         self._file.flush()
 
+    def snapshot(self) -> BinaryIO | None:
+        """Return the file as it is now, open for reading. Raises ``OSError``."""
+        self.flush()
+        return open_regular(Path(f"/proc/self/fd/{self._file.fileno()}"))
+
     def close(self) -> None:
         """Write the rest and close. ``put`` has reported errors of writing."""
         with contextlib.suppress(OSError):
@@ -83,7 +111,7 @@ class Recorder:
 
     def _gather(self, sweep: Sweep) -> None:
         block = self._block
-        if block and not (sweep_codec.fits(sweep, block) and sweep.t < block[0].t + _BLOCK_S):
+        if block and not (sweep_codec.fits(sweep, block) and sweep.t < block[0].t + self._block_s):
             self._end_block()
             self._file.flush()
         self._block.append(sweep)
@@ -106,9 +134,6 @@ class Recorder:
             self._block.clear()
             self._file.write(line)
 
-
-_BLOCK_S = 2.0
-"""Seconds in a block, which a crash may lose; longer blocks hardly save space."""
 
 _ALONGSIDE: tuple[type[Event], ...] = (*PROGRESS, Health, TraceSamples, CaStateChanged)
 """Events whose order relative to sweeps does not matter."""

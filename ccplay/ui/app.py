@@ -10,16 +10,21 @@ from typing import Any, ClassVar, cast
 
 from rich.console import RenderableType
 from textual._compositor import ChopsUpdate
+from textual.actions import ActionParseResult
 from textual.app import App
 from textual.binding import BindingType
+from textual.dom import DOMNode
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
 from ccplay.errors import UsageError
+from ccplay.scenario.values import Scenario
 from ccplay.session.session import Session
 from ccplay.session.unsaved import Unsaved
 from ccplay.state.lab_state import Entry
 from ccplay.ui import bindings
+from ccplay.ui.audience.following import WITH_FILES
+from ccplay.ui.audience.kinds import Audience
 from ccplay.ui.cells.diff_writer import ThriftyUpdate
 from ccplay.ui.cells.glyphs import ASCII, UNICODE, Glyphs
 from ccplay.ui.keymap import Keymap
@@ -59,16 +64,23 @@ class CcplayApp(App[int]):
         ghost: Path | None = None,
         lab_words: Sequence[str] = (),
         unsaved: Unsaved | None = None,
+        audience: Audience | None = None,
+        starts: bool = False,
     ) -> None:
         """Prepare to show ``session`` over the recording ``ghost``; ``look`` names a theme.
 
         ``look`` and ``ascii`` win over ``preferences``; ``looks`` are the themes where they are
         loaded already. ``unsaved`` is what leaving would lose, so that ctrl+q asks first.
+        ``audience`` is who may watch, or whom this screen watches.
+        ``starts`` offers to leave for another network, which is then in ``wanted``.
         Raises ``UsageError``.
         """
         super().__init__(driver_class=Terminal)
         self.session = session
         self._unsaved = unsaved
+        self.starts = starts
+        self.wanted: Scenario | None = None
+        """What to start once this session has ended."""
         mine = preferences or Preferences()
         self.glyphs: Glyphs = ASCII if ascii or mine.glyphs == "ascii" else UNICODE
         self.looks = dict(looks or load_looks())
@@ -93,6 +105,7 @@ class CcplayApp(App[int]):
             ghost=ghost,
             lab_words=lab_words,
             plots=Band(id="plots", chosen=mine.plots, large=mine.large.removeprefix(NONE)),
+            audience=audience,
         )
         """The screen under everything else."""
         self._began_with = self._choices()
@@ -137,6 +150,14 @@ class CcplayApp(App[int]):
     def _asked_to_leave(self, leaves: bool | None) -> None:
         if leaves:
             self.exit()
+        else:
+            self.wanted = None
+
+    async def start(self, scenario: Scenario | None) -> None:
+        """Leave for another network, asked first as by ``quit``; None changes nothing."""
+        if scenario is not None:
+            self.wanted = scenario
+            await self.action_quit()
 
     def on_mount(self) -> None:
         """Start processing the session's events."""
@@ -144,10 +165,26 @@ class CcplayApp(App[int]):
         self.call_after_refresh(_collect_garbage_again)
         for mistake in self._mistakes:
             self.notify(mistake, severity="warning", timeout=12, markup=False)
+        self.main.say_shared()
+
+    async def run_action(
+        self,
+        action: str | ActionParseResult,
+        default_namespace: DOMNode | None = None,
+        namespaces: Mapping[str, DOMNode] | None = None,
+    ) -> bool:
+        """Run what a key or an entry of the palette stands for."""
+        self.main.note_action(action if isinstance(action, str) else action[1])
+        return await super().run_action(action, default_namespace, namespaces)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
+        """Omit keys that a restricted spectator does not have."""
+        return self.main.audience.keeps_files or action not in WITH_FILES
 
     async def on_unmount(self) -> None:
         """End the session in an orderly way."""
         await self.session.close()
+        self.main.audience.close()
 
     def use_look(self, name: str) -> None:
         """Switch to another theme."""
@@ -178,12 +215,13 @@ class CcplayApp(App[int]):
 
     def _choices(self) -> dict[str, object]:
         # Values of algorithms are there only with the algorithm.
-        plots = tuple(name for name in self.main.plots.chosen if name in PANES)
+        plots = tuple(name for name in self.main.plots.picked if name in PANES)
         return {
             "theme": self.look.name,
             "glyphs": self.glyphs.name,
             "stroke": self._stroke,
-            "plots": plots or None,
+            # A spectator's plots are mostly the presenter's.
+            "plots": None if self.main.audience.watches else plots or None,
         }
 
     def use_glyphs(self, glyphs: Glyphs) -> None:

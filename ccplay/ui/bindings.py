@@ -6,6 +6,8 @@ from textual.binding import Binding, BindingType
 
 _VALUES = "Variables of algorithms in place of RTT (V backwards)"
 _LOGARITHM = "Logarithmic value axes; linear again"
+_PATH = "The next of several paths for the selected traffic"
+_EXPLAIN = "What the selected flow is doing, and why"
 _HOLD = "Hold the value axes, to compare; release"
 
 APP: list[BindingType] = [
@@ -33,6 +35,7 @@ MAIN: list[BindingType] = [
     ),
     Binding("q", "dialog('QueueDialog')", "Queue discipline", id="queue", priority=True),
     Binding("l", "dialog('LinkDialog')", "Link", id="link", priority=True),
+    Binding("P", "path", "Another path, of several", id="path", tooltip=_PATH),
     Binding("k", "capture", "Capture packets, or stop", id="capture", priority=True),
     Binding("h", "trace", "Trace every ACK, or stop", id="trace"),
     Binding("m", "mark", "Set or change a mark", id="mark", priority=True),
@@ -63,6 +66,8 @@ MAIN: list[BindingType] = [
     Binding("D", "reverse", "Reverse the order", id="reverse"),
     Binding("slash", "filter", "Filter flows", id="filter", priority=True),
     Binding("b", "other_queue", "Next observed queue", id="way-back"),
+    Binding("ctrl+n", "new_network", "New network…", id="network", priority=True),
+    Binding("N", "map", "Network drawn large, or plots", id="map"),
     Binding("v", "variable(1)", "Variables of algorithms", id="variable", tooltip=_VALUES),
     Binding("V", "variable(-1)", id="variable-before"),
     Binding("L", "logarithm", "Logarithmic value axes", id="logarithm", tooltip=_LOGARITHM),
@@ -83,6 +88,10 @@ MAIN: list[BindingType] = [
     Binding("r", "receiver", "Receiver's table or events", id="receiver"),
     Binding("e", "events", "Events in full", id="events", tooltip="Events and messages in full"),
     Binding("y", "theory", "Theory: W(t) and Reno's line", id="theory"),
+    Binding("i", "explain", "Explain", id="explain", tooltip=_EXPLAIN),
+    Binding("W", "share", "Share", id="share", tooltip="Let others watch; no longer"),
+    Binding("F", "follow", "Follow", id="follow", tooltip="See what the presenter sees again"),
+    Binding("M", "point", "Point", id="point", tooltip="Point at this moment on all screens"),
     Binding("s", "picture", "Save a picture (SVG, PNG)", id="picture"),
     Binding("S", "save_scenario", "Save as scenario", id="scenario", priority=True),
     Binding("question_mark", "help", "Help", id="help"),

@@ -147,6 +147,7 @@ def _explanations(glyphs: Glyphs, keymap: Keymap) -> list[tuple[str, list[Keys]]
                 ),
                 ("values", f"variables of the algorithm in place of RTT ({key('variable')})"),
                 (f"{glyphs.dashed_vertical} mark", "a change took effect here"),
+                (f"{glyphs.mark} point", "what the presenter of a shared session points at"),
                 (
                     f"{glyphs.traced} traced",
                     f"every ACK of the flow is recorded ({key('trace')}): zoom in ({zoom})",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ccplay.state.lab_state import Flow, Traffic
 from ccplay.ui.view import View, goodput, goodputs
 
-CROWD = 4
+_CROWD = 4
 """Number of flows from which on the selected one stands out and the others are dimmed."""
 
 MOST = 40
@@ -103,6 +103,15 @@ def drawn(view: View) -> list[Flow]:
         flows = flows[:MOST]
     rest = [each for each in flows if each.name != view.selected]
     return [*(rest if view.listing.grouped else rest[: MOST - len(chosen)]), *chosen]
+
+
+def crowded(view: View, flows: Iterable[Flow]) -> bool:
+    """Say whether these are so many that the selected one has to stand out.
+
+    Downloads that are over do not count: they are short.
+    """
+    runs = {each.name for each in view.running()}
+    return sum(each.kind == "flow" or each.name in runs for each in flows) >= _CROWD
 
 
 def groups(view: View, flows: Iterable[Flow]) -> list[Group]:

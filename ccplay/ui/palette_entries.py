@@ -23,6 +23,7 @@ from ccplay.model.traffic_commands import StartFlow, StopFlow
 from ccplay.model.values import Qdisc
 from ccplay.model.wording import describe, describe_qdisc
 from ccplay.state.lab_state import LabState
+from ccplay.ui.actions import paths
 from ccplay.ui.dialogs.captures import capture_choices
 from ccplay.ui.dialogs.hosts import next_sender, running_flows
 from ccplay.ui.view import tracing_problem
@@ -47,7 +48,10 @@ def entries(state: LabState) -> list[Entry]:
     """Return the commands possible in this state, the most useful first."""
     if state.hello is None:
         return []
-    return [*_flows(state), *_queues(state), *_links(), *_traffic(state), *_captures(state)]
+    return [
+        *(*_flows(state), *_queues(state), *_links(), *_traffic(state)),
+        *(*_paths(state), *_captures(state)),
+    ]
 
 
 def typed(query: str, state: LabState) -> Entry | None:
@@ -148,6 +152,15 @@ def _traffic(state: LabState) -> Iterator[Entry]:
         if each.ended is None and kind.offer:
             text = f"stop {kind.word} {each.name}"
             yield Entry(text, f"{each.src} → {each.dst}", kind.stopping(each.name))
+
+
+def _paths(state: LabState) -> Iterator[Entry]:
+    assert state.hello is not None  # noqa: S101 - entries() has looked
+    for each in state.traffic.values():
+        if each.ended is None:
+            for way, command in paths.offers(state, each, state.hello.network):
+                text = f"path of {KINDS[each.kind].word} {each.name} {way}"
+                yield Entry(text, f"{each.src} → {each.dst}, while it runs", command)
 
 
 def _captures(state: LabState) -> Iterator[Entry]:

@@ -12,6 +12,7 @@ from ccplay.model.traffic import KINDS, TRAFFIC
 from ccplay.plots.derived import value_at, values_at
 from ccplay.plots.table import GOODPUT
 from ccplay.session.session import Session
+from ccplay.share.frames import Pointer
 from ccplay.state.lab_state import Entry, Flow, LabState, Ping, Queue, Traffic
 from ccplay.ui import keymap
 from ccplay.ui.cells.glyphs import Glyphs
@@ -57,6 +58,14 @@ class View:
     """Whether the terminal shows no colours."""
     keys: Keymap = keymap.DEFAULT
     """Which keys do what."""
+    audience: str = ""
+    """How many watch, or how this screen watches; empty where the session is not shared."""
+    watching: bool = False
+    """Whether this screen watches another one's session."""
+    catching_up: bool = False
+    """Whether the past of that session is still being read."""
+    pointer: Pointer | None = None
+    """What the presenter points at."""
     known: Known = field(default_factory=Known, repr=False, compare=False)
     """What was derived from the state at this moment; views may share it."""
 
@@ -123,6 +132,8 @@ class View:
     def unread(self) -> bool:
         """Whether a recording is still being read, before the moment shown."""
         session = self.session
+        if self.catching_up and not session.done:
+            return not session.recorded or self.t > session.state.now
         read = session.known_from <= self.t <= session.state.now
         return session.recorded and not session.done and not read
 

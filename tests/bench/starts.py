@@ -1,4 +1,4 @@
-"""How close together the first packets of one moment are, and how near to it, by a capture."""
+"""How close together the first data of one moment are, and how near to it, by a capture."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rich.console import Console
 
 from ccplay.model.traffic_commands import StartFlow, StartTraffic
 from tests.bench._figures import Spread, table
-from tests.lab.first_packets import moments
+from tests.lab.first_packets import Firsts, moments
 
 COUNTS = (2, 8, 64)
 ROUNDS = 3
@@ -17,23 +17,27 @@ ROUNDS = 3
 
 async def run(console: Console) -> None:
     """Measure and print."""
-    heads = ("flows", "together ms", "behind the moment ms", "one after another ms")
-    aim = "1 ms up to 16 flows"
-    sheet = table("first to last SYN of flows that start at one moment", aim, heads)
+    heads = (
+        *("flows", "first data, together ms", "behind the moment ms"),
+        *("first SYNs, together ms", "data, one after another ms"),
+    )
+    aim = "1 ms up to 8 flows"
+    sheet = table("first to last data of flows that start at one moment", aim, heads)
     for count in COUNTS:
-        spread, behind, apart = list[float](), list[float](), list[float]()
+        data, behind, opened, apart = list[float](), list[float](), list[float](), list[float]()
         for _ in range(ROUNDS):
             at, sent = await _started(count, together=True)
-            spread.append(sent[-1] - sent[0])
-            behind.append(sent[0] - at)
+            data.append(sent.data[-1] - sent.data[0])
+            behind.append(sent.data[0] - at)
+            opened.append(sent.packets[-1] - sent.packets[0])
             _, sent = await _started(count, together=False)
-            apart.append(sent[-1] - sent[0])
-        cells = (Spread.of(each).scaled(1e3, 2) for each in (spread, behind, apart))
+            apart.append(sent.data[-1] - sent.data[0])
+        cells = (Spread.of(each).scaled(1e3, 2) for each in (data, behind, opened, apart))
         sheet.add_row(str(count), *cells)
     console.print(sheet)
 
 
-async def _started(count: int, *, together: bool) -> tuple[float, list[float]]:
+async def _started(count: int, *, together: bool) -> tuple[float, Firsts]:
     flows: list[StartTraffic] = [
         StartFlow(flow=str(each), cc="reno", duration_s=1.0) for each in range(1, count + 1)
     ]

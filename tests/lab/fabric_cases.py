@@ -77,6 +77,15 @@ async def spread(seed: int) -> dict[str, Any]:
         return {"taken": dict(sorted(taken.items())), "surprises": surprises}
 
 
+async def paths(kind: str, parameters: dict[str, int], seed: int) -> list[str]:
+    """Return the path that the kernel foretells for each of 64 connections, from end to end."""
+    with built(kind, parameters, seed) as made:
+        hosts = made.network.hosts
+        ends = hosts[0], made.network.peer(hosts[0])
+        every = [made.routing.path(ends, (sport, PORT)) for sport in SOURCES]
+        return [" ".join(link.dst for link in path) for path in every]
+
+
 def _forwarded(made: BuiltNetwork) -> Counter[str]:
     """Return by spine how many packets it has received from the sender's leaf."""
     return Counter(

@@ -1,11 +1,13 @@
-"""When each flow, ping and UDP stream sent its first packet, read from a capture at the sender."""
+"""When each flow, ping and UDP stream sent its first data, read from a capture at the sender."""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+from ccplay.lab.traffic.iperf import COOKIE_OCTETS
 from ccplay.lab.traffic.ports import SENDERS
 from ccplay.model.commands import Build, StartCapture, StartTogether, StopCapture
 from ccplay.model.network import Topology
@@ -21,13 +23,23 @@ _HELLO_OCTETS = 32
 """An IP packet of iperf3's hello by UDP, which is no data."""
 
 
-def first_packets(folder: Path) -> list[float]:
-    """Return seconds of Unix time, in order, of the first packet of each; answers do not count.
+class Firsts(NamedTuple):
+    """Seconds of Unix time, in order."""
+
+    packets: list[float]
+    """The first packet of each: of a flow its SYN."""
+    data: list[float]
+    """The first data of each; a ping's first request, too."""
+
+
+def firsts(folder: Path) -> Firsts:
+    """Return when each sent its first packet and its first data; answers do not count.
 
     ``folder`` has one capture.
     """
     (path,) = folder.iterdir()
-    data, at, first = path.read_bytes(), 0, dict[tuple[int, int], float]()
+    data, at = path.read_bytes(), 0
+    first, begun = dict[tuple[int, int], float](), dict[tuple[int, int], float]()
     while at < len(data):
         kind, length = struct.unpack_from("<II", data, at)
         if kind == 6:  # an enhanced packet block, times in nanoseconds
@@ -35,8 +47,17 @@ def first_packets(folder: Path) -> list[float]:
             frame = data[at + 28 : at + length]
             if (who := _sender(frame)) is not None:
                 first.setdefault(who, (high << 32 | low) * 1e-9)
+                if who[0] != _TCP or _payload(frame) > COOKIE_OCTETS:
+                    begun.setdefault(who, (high << 32 | low) * 1e-9)
         at += length
-    return sorted(first.values())
+    return Firsts(sorted(first.values()), sorted(begun.values()))
+
+
+def _payload(frame: bytes) -> int:
+    """Return the bytes that a TCP segment carries."""
+    header = 4 * (frame[14] & 15)
+    whole = int(struct.unpack_from("!H", frame, 16)[0])
+    return whole - header - 4 * (frame[14 + header + 12] >> 4)
 
 
 def _sender(frame: bytes) -> tuple[int, int] | None:
@@ -52,8 +73,8 @@ def _sender(frame: bytes) -> tuple[int, int] | None:
 
 async def moments(
     folder: Path, commands: Sequence[StartTraffic], *, together: bool = True
-) -> tuple[float, list[float]]:
-    """Start traffic from h1 and return when it should, and when the first packets were sent.
+) -> tuple[float, Firsts]:
+    """Start traffic from h1 and return when it should, and when the first data were sent.
 
     Seconds of Unix time. Without ``together`` the commands are given one after another, and the
     first is the moment.
@@ -86,6 +107,6 @@ async def moments(
         wall = lab.state.hello.wall_time
     finally:
         await lab.close()
-    found = first_packets(folder)
-    assert len(found) == count
+    found = firsts(folder)
+    assert len(found.data) == count
     return wall + at, found

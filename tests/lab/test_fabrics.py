@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from ccplay.model.commands import Build, SetLink
+from ccplay.analysis.summary import summarise
+from ccplay.model.commands import Build, SetLink, SetPath
 from ccplay.model.network import Topology
-from ccplay.model.traffic_commands import StartFlow
-from ccplay.model.values import LinkSetting
+from ccplay.model.traffic_commands import StartDownload, StartFlow, StartShortFlows, StartUdp
+from ccplay.model.values import LinkSetting, Qdisc
+from ccplay.state.lab_state import Flow
+from ccplay.state.routes import nodes_of
+from ccplay.state.udp import Udp
 from tests.lab.conftest import running
 from tests.lab.namespaced import call
 
@@ -112,3 +116,92 @@ async def test_a_flow_moves_to_another_path_and_back_and_its_queue_is_kept() -> 
         assert flow.running
         assert flow.via == first
     assert not [each for each in lab.state.log if each.kind == "error"]
+
+
+async def test_drops_are_counted_by_interface() -> None:
+    """A router has several: each has its own count, and those that dropped nothing have none."""
+    queue = Qdisc(kind="pfifo", options={"limit": 10})
+    build = Build(
+        topology=Topology(kind="star", parameters={"hosts": 3}),
+        links={"bottleneck": LinkSetting(rate=2_000_000, qdisc=queue)},
+    )
+    async with running(build) as lab:
+        lab.send(StartFlow(flow="1", src="h1", dst="h2"))
+        queues = lab.state.queues
+        await lab.until(lambda _: (queues["r->h2"].series["drops"].newest or 0) > 3)
+    counted = lab.state.interfaces
+    assert counted is not None
+    dropped = dict(zip(counted.link, counted.dropped, strict=True))
+    # More may have been dropped after the last sweep.
+    assert dropped.pop("r->h2") >= (queues["r->h2"].series["drops"].newest or 0) > 3
+    assert set(dropped.values()) == {0}
+
+
+FABRIC = Build(
+    topology=Topology(kind="leaf-spine", parameters={"leaves": 2, "spines": 2, "hosts": 2}),
+    links={"bottleneck": LinkSetting(rate=10_000_000, delay_us=1_000)},
+)
+
+
+async def test_traffic_takes_the_path_that_a_command_chooses() -> None:
+    """What the links carried says the same as the kernel's routes."""
+    async with running(FABRIC) as lab:
+        lab.send(StartFlow(flow="1", src="h1", dst="h3", via=["spine2"], streams=3))
+        lab.send(StartUdp(udp="u1", src="h2", dst="h4", via=["spine2"], rate_bps=1_000_000))
+        await lab.until(lambda s: "u1" in s.traffic and "1/3" in s.flows)
+        udp, flow = lab.state.of(Udp)["u1"], lab.state.flows["1"]
+        await lab.until(lambda s: bool(udp.paths) and all(f.paths for f in s.flows.values()))
+        routed: list[Udp | Flow] = [udp, *lab.state.flows.values()]
+        for each in routed:
+            assert each.paths[-1].pinned
+            assert nodes_of(each.paths[-1])[2] == "spine2"
+        queues = lab.state.queues
+        await lab.until(lambda _: flow.acked > 500_000)
+        # At most the answers of those that came back this way.
+        assert (queues["leaf1->spine1"].series["bytes"].newest or 0) < 50_000
+
+        lab.send(SetPath(traffic="1"))
+        await lab.until(lambda _: len(flow.paths) == 2)
+        assert nodes_of(flow.paths[-1])[2] == "spine1"
+        done = lab.state.applied[-1].command
+        assert isinstance(done, SetPath)
+        assert done.via == ["leaf1", "spine1", "leaf2"]
+        before = queues["leaf1->spine1"].series["bytes"].newest or 0
+        await lab.until(
+            lambda _: (queues["leaf1->spine1"].series["bytes"].newest or 0) > before + 500_000
+        )
+
+        # A path that is down is left to the hash, and taken again.
+        lab.send(SetLink(link="spine1-leaf2", down=True))
+        await lab.until(lambda _: len(flow.paths) == 3)
+        assert (nodes_of(flow.paths[-1])[2], flow.paths[-1].pinned) == ("spine2", False)
+        lab.send(SetLink(link="spine1-leaf2", down=False))
+        await lab.until(lambda _: len(flow.paths) == 4)
+        assert (nodes_of(flow.paths[-1])[2], flow.paths[-1].pinned) == ("spine1", True)
+
+        lab.send(SetPath(traffic="1", via=[]))
+        await lab.until(lambda _: not flow.paths[-1].pinned)
+        assert not [each for each in lab.state.log if each.kind == "error"]
+        lab.source.send(SetPath(traffic="1", via=["leaf2", "spine1"]))
+        await lab.until(lambda s: any(each.kind == "error" for each in s.log))
+        assert lab.state.log[-1].text == (
+            "no shortest path from h1 to h3 leads through leaf2, spine1; "
+            "they lead through: leaf1, spine1, leaf2, spine2"
+        )
+
+
+async def test_the_paths_of_downloads_and_short_flows_are_known() -> None:
+    async with running(FABRIC) as lab:
+        lab.send(StartDownload(download="w", src="h1", dst="h3", bytes=20_000, via=["spine1"]))
+        lab.send(
+            StartShortFlows(
+                short_flows="x", src="h2", dst="h4", bytes=2_000, sizes="fixed", count=24
+            )
+        )
+        await lab.until(lambda s: len(s.traffic) == 2 and all(t.ended for t in s.traffic.values()))
+        (path,) = lab.state.flows["w"].paths
+        assert (nodes_of(path)[2], path.pinned) == ("spine1", True)
+        result = summarise(lab.state, "paths").short_flows[0]
+        assert {each.nodes[2] for each in result.routes} == {"spine1", "spine2"}
+        # 24 flips of a coin: one side never shows up once in eight million times.
+        assert sum(each.transfers or 0 for each in result.routes) == result.finished == 24

@@ -19,6 +19,7 @@ from ccplay.session import launch
 from ccplay.state.lab_state import Flow
 from ccplay.stream.sources import LabSource
 from tests.lab.conftest import RunningLab
+from tests.lab.first_packets import firsts
 from tests.lab.trust import physical
 
 MOST_OFF_S = 0.002
@@ -26,6 +27,8 @@ MOST_OFF_S = 0.002
 5 to 100 ms apart, makes no difference."""
 
 pytestmark = pytest.mark.skipif(shutil.which("tcpdump") is None, reason="no tcpdump")
+
+DELAY_US = 5_000
 
 SYN, ACK = 0x02, 0x10
 
@@ -55,11 +58,13 @@ def segments(path: Path) -> Iterator[Segment]:
 
 
 def duration(path: Path, size: int) -> float:
-    """Return how long a capture has it took from the last connection's opening to the last byte."""
-    begun, first, acked = 0.0, dict[int, int](), dict[int, int]()
+    """Return how long a capture has it took from the first data to the last byte's ACK."""
+    # What arrives is captured before the delay of its link: so much before the host has it.
+    begun = firsts(path.parent).data[0] - DELAY_US * 1e-6
+    first, acked = dict[int, int](), dict[int, int]()
     for each in segments(path):
         if each.flags & SYN:
-            begun, first[each.port] = each.t, each.ack
+            first[each.port] = each.ack
         elif each.flags & ACK and each.port in first:
             gained = (each.ack - first[each.port]) & 0xFFFFFFFF
             acked[each.port] = max(acked.get(each.port, 0), gained)
@@ -70,7 +75,7 @@ def duration(path: Path, size: int) -> float:
 
 async def flow_of(folder: Path, sample_hz: float, size: int, streams: int) -> Flow:
     """Send ``size`` bytes and return what became of them; the capture is left in ``folder``."""
-    bottleneck = LinkSetting(rate=20_000_000, delay_us=5_000)
+    bottleneck = LinkSetting(rate=20_000_000, delay_us=DELAY_US)
     build = Build(
         topology=Topology(kind="linear"), links={"bottleneck": bottleneck}, sample_hz=sample_hz
     )

@@ -1,4 +1,4 @@
-"""What a timeline starts at one moment sends its first packets together, and at that moment."""
+"""What a timeline starts at one moment sends its first data together, and at that moment."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ OTHERS: list[StartTraffic] = [StartPing(ping="p", count=2), StartUdp(udp="u", du
     "commands", [flows(2), flows(8), [*flows(2), *OTHERS]], ids=["two", "eight", "mixed"]
 )
 @physical
-async def test_first_packets_of_a_moment_are_sent_together(
+async def test_first_data_of_a_moment_are_sent_together(
     tmp_path_factory: pytest.TempPathFactory, commands: list[StartTraffic]
 ) -> None:
-    at, sent = await moments(tmp_path_factory.mktemp("captures"), commands)
+    at, (_, sent) = await moments(tmp_path_factory.mktemp("captures"), commands)
     assert sent[-1] - sent[0] < TOGETHER_S
     # The lab's clock and the capture's part by as much as it takes to read both.
     assert -0.001 < sent[0] - at < ON_TIME_S

@@ -11,7 +11,7 @@ from ccplay.analysis.summary import summarise
 from ccplay.errors import ScenarioError
 from ccplay.lab.links.filters import udp_packets
 from ccplay.lab.traffic.iperf import looks_after_each_packet
-from ccplay.lab.traffic.udp import LastLines, client_argv
+from ccplay.lab.traffic.udp import Lines, client_argv
 from ccplay.model.events import InterfaceCounters
 from ccplay.model.traffic_commands import StartUdp, StopUdp
 from ccplay.model.traffic_events import UdpEnded, UdpStarted
@@ -37,7 +37,7 @@ RECEIVER = (
 
 
 def test_each_end_is_asked_for_what_it_alone_knows() -> None:
-    account = LastLines()
+    account = Lines()
     for line in SENDER:
         account.read(line, "sender")
     for line in RECEIVER:
@@ -45,6 +45,21 @@ def test_each_end_is_asked_for_what_it_alone_knows() -> None:
     assert (account.sent, account.received, account.sending_s) == (85, 70, 0.7)
     assert account.reached == 85
     assert account.jitter_us == 21.0
+
+
+def test_what_has_arrived_is_counted_while_it_runs() -> None:
+    account = Lines()
+    told = [account.read(line, "receiver") for line in RECEIVER]
+    # Neither the head nor the sum of all is an interval.
+    assert told == [False, True, False]
+    account.read(
+        "[  5]   1.00-1.10   sec  9.8 KBytes   799 Kbits/sec  0.1 ms  2/12 (17%)", "receiver"
+    )
+    assert (account.reached_so_far, account.received_so_far) == (134, 132)
+    idle = Lines()
+    # Before its first packet.
+    line = "[  5]   0.00-0.10   sec  0.00 Bytes  0.00 bits/sec  0.000 ms  0/0 (0%)  "
+    assert not idle.read(line, "receiver")
 
 
 def test_iperf3_sends_the_rate_in_packets_of_the_size() -> None:

@@ -35,6 +35,7 @@ ALLOWED = {
     ("files/writing.py", "os.mkdir"): "the one way",
     ("files/writing.py", "os.replace"): "the one way",
     ("files/writing.py", "os.link"): "the one way",
+    ("files/writing.py", "tempfile.TemporaryFile"): "without a name",
     ("files/writing.py", "path.rename"): "of whole directories",
     ("files/writing.py", "made.rename"): "of whole directories",
     ("files/writing.py", "aside.rename"): "of whole directories",

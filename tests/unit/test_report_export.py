@@ -44,7 +44,7 @@ def test_all_tables_go_into_a_directory(tmp_path: Path) -> None:
     assert main(["export", str(PLAYGROUND), "--to", str(tmp_path / "data")]) == 0
     names = {each.name for each in (tmp_path / "data").iterdir()}
     assert names == {
-        f"{n}.csv" for n in ("tcp", "queues", "pings", "downloads", "events", "health")
+        f"{n}.csv" for n in ("tcp", "queues", "pings", "downloads", "intervals", "events", "health")
     }
     ping = rows(tmp_path / "data" / "pings.csv")[0]
     assert (ping["run"], ping["case"], ping["repeat"]) == ("playground", "playground", "1")
@@ -89,3 +89,15 @@ def test_no_file_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert to.read_text() == "mine"
     assert [each.name for each in tmp_path.iterdir()] == ["tcp.csv"]
     assert "already exists" in capsys.readouterr().err
+
+
+def test_intervals_have_the_length_that_was_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", str(PLAYGROUND), "--interval", "0.5"]) == 0
+    rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert {row["interval_s"] for row in rows} == {"0.5"}
+    assert {row["kind"] for row in rows} == {"flow", "download"}
+    assert all(float(row["t_s"]) % 0.5 == 0 for row in rows)
+    moved = sum(int(row["bytes"]) for row in rows if row["kind"] == "download")
+    assert moved > 0
+    with pytest.raises(SystemExit):
+        main(["export", str(PLAYGROUND), "--interval", "0.01"])

@@ -11,9 +11,9 @@ from ccplay.model.traffic import TRAFFIC
 from ccplay.report.data.naming import words
 from ccplay.report.data.result_tables import result_tables
 from ccplay.report.page.run_tables import grids
-from ccplay.state.flow_result import Route
 from ccplay.state.kinds import KEPT, TrafficResults
 from ccplay.state.lab_state import LabState
+from ccplay.state.routes import Route
 from ccplay.state.short_flows import SizeClass
 from ccplay.state.subflows import Subflow
 from ccplay.state.udp import UdpResult
@@ -123,7 +123,7 @@ def test_what_is_not_known_yet_is_said() -> None:
         jitter_ms=None,
         error=None,
     )
-    (table, monitored) = KEPT["udp"].tables
+    (table, monitored, _) = KEPT["udp"].tables
     cells = [column.cell(running) for column in table.columns]
     assert cells == ["u1", "h1 → h2", "1,000", "–", "–", "–", "– / –", "–"]
     assert monitored.rows(running) == ()

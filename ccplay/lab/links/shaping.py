@@ -83,12 +83,18 @@ class Shaper:
         """Read the counters of every interface. Raises ``LabError`` or ``OSError``."""
         rows = []
         now = self._carried()
-        for name, each in self._interfaces.items():
-            lost = await self._engine.lost(each.arrival)
+        arrivals = [each.arrival for each in self._interfaces.values()]
+        losses = await asyncio.gather(*(self._engine.lost(each) for each in arrivals))
+        drops: dict[str, dict[int, int]] = {}
+        for (name, each), lost in zip(self._interfaces.items(), losses, strict=True):
             node, interface = each.link.src, each.link.interface
             since = zip(now[node][interface], self._before[node][interface], strict=True)
             counted = [after - before for after, before in since]
-            rows.append((interface, node, name, *counted, each.dropped(), lost))
+            # One question to the kernel counts for all interfaces of a node.
+            if node not in drops:
+                drops[node] = each.dropped()
+            dropped = drops[node].get(each.index, 0)
+            rows.append((interface, node, name, *counted, dropped, lost))
         names = [each for each in InterfaceCounters.__struct_fields__ if each != "t"]
         columns = [list(column) for column in zip(*rows, strict=True)]
         return InterfaceCounters(t=self._clock(), **dict(zip(names, columns, strict=True)))

@@ -22,6 +22,7 @@ _HOP = struct.Struct("=HBBi")
 """``struct rtnexthop``: length, flags, hops, index."""
 
 _NEWLINK, _NEWADDR, _NEWROUTE, _DELROUTE, _GETROUTE, _NEWNEIGH = 16, 20, 24, 25, 26, 28
+_NEWRULE, _DELRULE = 32, 33
 _ASK, _CREATE, _NEW = 0x1 | 0x4, 0x400, 0x400 | 0x200
 """Flags: a request to be acknowledged, that makes something, that fails where it exists."""
 _QUESTION, _REPLACE = 0x1, 0x400 | 0x100
@@ -29,7 +30,11 @@ _QUESTION, _REPLACE = 0x1, 0x400 | 0x100
 
 _UP = 1
 _RTA_DST, _RTA_SRC, _RTA_IIF, _RTA_OIF = 1, 2, 3, 4
-_RTA_IP_PROTO, _RTA_SPORT, _RTA_DPORT = 27, 28, 29
+_RTA_TABLE, _RTA_IP_PROTO, _RTA_SPORT, _RTA_DPORT = 15, 27, 28, 29
+_FRA_DST, _FRA_SRC, _FRA_PRIORITY, _FRA_TABLE = 1, 2, 6, 15
+_FRA_IP_PROTO, _FRA_SPORTS, _FRA_DPORTS = 22, 23, 24
+_TO_TABLE, _BEFORE_MAIN = 1, 1000
+"""FR_ACT_TO_TBL, and a priority before that of the main table."""
 _PERMANENT = 0x80
 _MAIN, _STATIC, _UNICAST = 254, 4, 1
 
@@ -93,6 +98,44 @@ def unroute(subnet: str | None) -> bytes:
     head = _ROUTE.pack(socket.AF_INET, length, 0, 0, _MAIN, 0, 255, 0, 0)
     there = b"" if subnet is None else _attribute(_RTA_DST, socket.inet_aton(subnet))
     return _request(_DELROUTE, 0, head, there)
+
+
+def only_route(table: int, via: str) -> bytes:
+    """Return the request that makes a gateway the one way out of a routing table."""
+    head = _ROUTE.pack(socket.AF_INET, 0, 0, 0, 0, _STATIC, 0, _UNICAST, 0)
+    where = _attribute(_RTA_TABLE, struct.pack("=I", table))
+    return _request(_NEWROUTE, _REPLACE, head, where, _gateway(via))
+
+
+def rule(
+    table: int,
+    ends: tuple[str, str],
+    protocol: int,
+    ports: tuple[range | None, int | None],
+    *,
+    remove: bool = False,
+) -> bytes:
+    """Return the request for a rule, ip-rule(8), that has some packets use a routing table.
+
+    ``ends`` are the addresses they come from and go to, ``ports`` those of ``protocol``: they come
+    from and go to; None is any.
+    """
+    src, dst = map(socket.inet_aton, ends)
+    sports, dport = ports
+    parts = [
+        _attribute(_FRA_DST, dst),
+        _attribute(_FRA_SRC, src),
+        _attribute(_FRA_PRIORITY, struct.pack("=I", _BEFORE_MAIN)),
+        _attribute(_FRA_TABLE, struct.pack("=I", table)),
+        _attribute(_FRA_IP_PROTO, bytes([protocol])),
+    ]
+    if sports is not None:
+        parts.append(_attribute(_FRA_SPORTS, struct.pack("=HH", sports[0], sports[-1])))
+    if dport is not None:
+        parts.append(_attribute(_FRA_DPORTS, struct.pack("=HH", dport, dport)))
+    head = _ROUTE.pack(socket.AF_INET, 32, 32, 0, 0, 0, 0, _TO_TABLE, 0)
+    kind, flags = (_DELRULE, 0) if remove else (_NEWRULE, _NEW)
+    return _request(kind, flags, head, *parts)
 
 
 def lookup(

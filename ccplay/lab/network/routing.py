@@ -32,6 +32,9 @@ _CHOICE = {
 _CHOICE_AT_RANDOM = {"net.ipv4.fib_multipath_hash_policy": 1}
 _HASH_SEED = "net.ipv4.fib_multipath_hash_seed"
 
+_OWN_TABLES = 1000
+"""A link's own routing table has this number plus the index of its interface."""
+
 Routes: TypeAlias = dict[str | None, list[str]]
 """By subnet, None for everything, the names of the links that lead there."""
 
@@ -224,6 +227,34 @@ class Routing:
             taken.append(hops[0])
             node = hops[0].dst
         return taken
+
+    def paths(self, src: str, dst: str) -> list[list[Link]]:
+        """Return the shortest paths between two hosts over the cables that are up."""
+        return self._remaining.paths(src, dst)
+
+    def steer(
+        self,
+        link: Link,
+        ends: tuple[str, str],
+        protocol: int,
+        ports: tuple[range | None, int | None],
+        *,
+        on: bool,
+    ) -> None:
+        """Have some packets leave by a link whatever the hash says, or no longer.
+
+        ``ends`` are hosts. Raises ``LabError`` where the kernel refuses.
+        """
+        src, dst = ends
+        table = _OWN_TABLES + self._index(link)
+        addresses = self.network.address(src), self.network.address(dst)
+        wanted = [requests.rule(table, addresses, protocol, ports, remove=not on)]
+        if on:
+            wanted.insert(0, requests.only_route(table, self._hop(link)[0]))
+        try:
+            self._socket(link.src).request(wanted, f"node {link.src}")
+        except NetlinkError as error:
+            raise LabError(f"packets can't be led over link {link.name}: {error}") from error
 
     def where_it_ends(self, src: str, dst: str) -> str:
         """Return in words at which node packets from ``src`` to ``dst`` end, and why."""

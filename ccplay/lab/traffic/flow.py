@@ -15,7 +15,7 @@ from ccplay.lab.probe.probe import Counters, Probe
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.bypass import Bypass
 from ccplay.lab.traffic.gate import Entry
-from ccplay.lab.traffic.iperf import BEFORE_DATA, client_argv, server_argv
+from ccplay.lab.traffic.iperf import BEFORE_DATA, COOKIE_OCTETS, client_argv, server_argv
 from ccplay.lab.traffic.moments import (
     CLOSE_S,
     Reading,
@@ -37,12 +37,8 @@ _PATIENCE_S = 2.0
 """Seconds to wait for an algorithm that is never set; then the flow is reported anyway. iperf3 sets
 it within a millisecond, but the machine may be busy."""
 
-_FIRST_WORDS = 38
-"""Bytes that a connection carries before its data: iperf3's cookie, and the SYN."""
-
 _NETLINK_S = 0.01
 """Seconds that the end of a bypass may take of the lab's time."""
-
 _NOTHING = Counters(cc="", bytes_acked=0, total_retrans=0)
 
 
@@ -79,10 +75,10 @@ class Flow:
             for number in range(1, command.streams + 1)
         ]
         self._read = Reading(0.0, 0)
-        """Newest reading; before the connections open, the last moment at which they were not
-        open."""
+        """Newest reading; before the first data, the last moment at which none had been sent."""
         self._known: list[Counters] = []
         self._opened: float | None = None
+        """When it sent its first data."""
         self._told = False
         """Whether ``FlowStarted`` has been emitted."""
         self._settled = False
@@ -109,7 +105,7 @@ class Flow:
     async def start(
         self, receiver: Namespace, address: str, sender: Namespace, entry: Entry
     ) -> None:
-        """Start both programs; ``FlowStarted`` comes once the connections are open.
+        """Start both programs; ``FlowStarted`` comes with the first data.
 
         Raises ``LabError`` with iperf3's own message if it does not start.
         """
@@ -120,13 +116,24 @@ class Flow:
             await server.stop()
             raise LabError(f"flow {self.name}: {self.program} server: {server.last_words()}")
         server.ignore_output()
-        self._track()
+        if self.program == "iperf3":
+            # Without a bypass it starts some round trips later.
+            with contextlib.suppress(UnsupportedError):
+                self._bypass.open(self.src, self.dst, self.port)
         client, self._started = await entry.start(sender, sending, self.hold, self.program)
         self._read = Reading(self._started, 0)
         client.ignore_output()
         self._programs.append(client)
+        self._track()
         self._tasks.append(asyncio.create_task(self._attend(server, client)))
         self._look_again(CLOSE_S)
+
+    def _track(self) -> None:
+        """Sample the connections from now on: they may have been open, but idle, for seconds."""
+        for number, (stream, sport) in enumerate(zip(self.streams, self.sports, strict=True)):
+            self._probe.track(stream, self.src, sport=sport, dport=self.port)
+            if self.watched is not None:
+                self._probe.tell_delay(stream, partial(self.watched.delay_us, number))
 
     def abandon(self) -> None:
         """Leave nothing of a start that failed."""
@@ -138,22 +145,12 @@ class Flow:
         """Return name and source port of each connection; its addresses if not the hosts' own."""
         return [(*each, None) for each in zip(self.streams, self.sports, strict=True)]
 
-    def _track(self) -> None:
-        for stream, sport in zip(self.streams, self.sports, strict=True):
-            self._probe.track(stream, self.src, sport=sport, dport=self.port)
-        if self.watched is not None:
-            for number, stream in enumerate(self.streams):
-                self._probe.tell_delay(stream, partial(self.watched.delay_us, number))
-        # Without a bypass it starts some round trips later.
-        with contextlib.suppress(UnsupportedError):
-            self._bypass.open(self.src, self.dst, self.port)
-
     def _untrack(self) -> None:
         for stream in self.streams:
             self._probe.untrack(stream)
 
     def watch(self) -> None:
-        """Process a sweep: the connections may be open, and the limit may be near."""
+        """Process a sweep: data may have been sent, and the limit may be near."""
         if not self._settled and not self._over:
             self._take_reading()
 
@@ -183,13 +180,15 @@ class Flow:
         counters = [self._probe.counters(stream) for stream in self.streams]
         self._known = known = [each for each in counters if each is not None]
         self._read = now = Reading(t, sum(each.bytes_acked for each in known))
-        if len(known) < len(counters):
+        if len(known) < len(counters) or not any(map(_has_sent_data, known)):
             return
         if self._opened is None:
             self._opened = opening(before.t, now.t, min(each.busy_s for each in known))
+            # It had sent nothing until then, however long ago the reading before was.
+            before = Reading(self._opened, 0)
         if not self._told and self._has_its_algorithm(known[0].cc):
             self._tell_start(known[0])
-        if any(each.bytes_acked > _FIRST_WORDS for each in known) and not self._is_near:
+        if any(each.bytes_acked > COOKIE_OCTETS for each in known) and not self._is_near:
             self._bypass.close(self.src, self.dst, self.port)
             self._settled = self._told
         limit = self._command.bytes
@@ -244,7 +243,7 @@ class Flow:
         self._probe.glance(self.name)
         self._take_reading()
         if self._opened is None and self._known:
-            # Not all of its connections are open, but it did run.
+            # It has sent nothing yet, but connections are open.
             self._opened = self._read.t
         if self._stopped is None:
             self._end_at(self._read.t, self._counters())
@@ -344,3 +343,8 @@ class Flow:
         cc = congestion.require(self._command.cc) if self._command.cc else ""
         ports = self.port, self.sports[0]
         return server_argv(self.port), client_argv(address, ports, len(self.streams), cc)
+
+
+def _has_sent_data(connection: Counters) -> bool:
+    """Return whether more than the cookie was sent, each copy of it counted."""
+    return connection.bytes_sent > COOKIE_OCTETS * (1 + connection.total_retrans)

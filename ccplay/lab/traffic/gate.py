@@ -11,6 +11,9 @@ from ccplay.lab.network.netns import Namespace
 from ccplay.lab.traffic.holding import Held, Hold
 from ccplay.lab.traffic.program import Program
 
+_PAUSE_EACH_S, _LONGEST_PAUSE_S = 0.0003, 0.005
+"""How long the lab does nothing about programs that it has let go: for each, and at most."""
+
 
 class Gate:
     """Closed until ``open``; what comes later passes at once."""
@@ -27,11 +30,18 @@ class Gate:
         self._entries.append(Entry(self))
         return self._entries[-1]
 
-    async def wait(self, within_s: float) -> None:
-        """Wait until every entry is ready or given up, but no longer than ``within_s``."""
+    async def wait(self, within_s: float, grace_s: float) -> None:
+        """Wait until every entry is ready or given up, but no longer than ``within_s``.
+
+        For programs that do not even open their connections yet it waits ``grace_s`` longer.
+        """
+        await self._wait(within_s, lambda each: each.ready)
+        await self._wait(grace_s, lambda each: each.ready or each.connects)
+
+    async def _wait(self, within_s: float, enough: Callable[[Entry], bool]) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within_s):
-                while not all(each.ready for each in self._entries):
+                while not all(enough(each) for each in self._entries):
                     self._change.clear()
                     await self._change.wait()
 
@@ -41,7 +51,9 @@ class Gate:
             self.opened = self.clock()
             for each in self._entries:
                 each.let_go()
-            self._open.set()
+            # Programs that have just been let go need the processor more than the lab does.
+            pause_s = min(_PAUSE_EACH_S * len(self._entries), _LONGEST_PAUSE_S)
+            asyncio.get_running_loop().call_later(pause_s, self._open.set)
 
     def look(self) -> None:
         """Take note that an entry is ready."""
@@ -65,8 +77,15 @@ class Entry:
     def __init__(self, gate: Gate) -> None:
         self.ready = False
         """Whether nothing is to be waited for any more."""
+        self.connects = False
+        """Whether only the network is waited for: its program opens the connections for data."""
         self._gate = gate
         self._held: Held | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether its program was held."""
+        return self._held is not None
 
     async def start(
         self, namespace: Namespace, argv: Sequence[str], hold: Hold, name: str = ""
@@ -113,14 +132,20 @@ class Entry:
 
     async def _pass(self, held: Held, program: Program) -> float:
         """Return when a program was let go, or ended before."""
+        approach = asyncio.create_task(self._approach(held))
         arrival = asyncio.create_task(held.arrived.wait())
         end = asyncio.create_task(program.wait())
         try:
             await asyncio.wait({arrival, end}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            arrival.cancel()
-            end.cancel()
+            for each in (approach, arrival, end):
+                each.cancel()
         late = self._gate.opened is not None
         self.give_up()
         await self._gate.until_open()
         return self._gate.clock() if late else self._gate.opened or 0.0
+
+    async def _approach(self, held: Held) -> None:
+        await held.approaching.wait()
+        self.connects = True
+        self._gate.look()

@@ -26,6 +26,9 @@ _NEW_LISTENER, _SPEC_ALLOW = 1 << 3, 1 << 2
 _USER_NOTIF, _ALLOW = 0x7FC00000, 0x7FFF0000
 _LOAD, _IF_EQUAL, _RETURN = 0x20, 0x15, 0x06
 """BPF_LD | BPF_W | BPF_ABS, BPF_JMP | BPF_JEQ | BPF_K, BPF_RET | BPF_K."""
+_NUMBER, _THIRD_ARGUMENT = 0, 32
+"""Offsets in struct seccomp_data; of a 64-bit argument the lower half, on a little-endian
+machine."""
 
 _INSTRUCTION = struct.Struct("HBBI")
 _QUESTION, _ANSWER = struct.Struct("QII64x"), struct.Struct("QqiI")
@@ -33,9 +36,9 @@ _QUESTION, _ANSWER = struct.Struct("QII64x"), struct.Struct("QqiI")
 _RECV, _SEND = 0xC0502100, 0xC0182101
 _CONTINUE = 1
 
-_GENERIC = {"seccomp": 277, "connect": 203, "sched_yield": 124}
+_GENERIC = {"seccomp": 277, "connect": 203, "read": 63, "sched_yield": 124}
 _CALLS = {
-    "x86_64": {"seccomp": 317, "connect": 42, "sched_yield": 24},
+    "x86_64": {"seccomp": 317, "connect": 42, "read": 0, "sched_yield": 24},
     "aarch64": _GENERIC,
     "riscv64": _GENERIC,
 }
@@ -52,6 +55,8 @@ class Hold:
     """The system call; it must be made seldom, for each time the lab is asked."""
     passed: int = 0
     """How many of them it may make before."""
+    octets: int | None = None
+    """Only calls for exactly so many bytes count; None: every call does."""
 
 
 class Held:
@@ -64,19 +69,34 @@ class Held:
             raise OSError(errno.ENOSYS, f"seccomp is not known on {platform.machine()}")
         self._seccomp = calls["seccomp"]
         number = calls[hold.call]
-        self._instructions = ctypes.create_string_buffer(
-            _INSTRUCTION.pack(_LOAD, 0, 0, 0)
-            + _INSTRUCTION.pack(_IF_EQUAL, 0, 1, number)
-            + _INSTRUCTION.pack(_RETURN, 0, 0, _USER_NOTIF)
-            + _INSTRUCTION.pack(_RETURN, 0, 0, _ALLOW)
-        )
+        wanted = [(_NUMBER, number)]
+        if hold.octets is not None:
+            wanted.append((_THIRD_ARGUMENT, hold.octets))
+        code = [
+            instruction
+            for place, (offset, value) in enumerate(wanted)
+            for instruction in (
+                _INSTRUCTION.pack(_LOAD, 0, 0, offset),
+                # Past the remaining conditions and the question.
+                _INSTRUCTION.pack(_IF_EQUAL, 0, 2 * (len(wanted) - place) - 1, value),
+            )
+        ]
+        code += [
+            _INSTRUCTION.pack(_RETURN, 0, 0, _USER_NOTIF),
+            _INSTRUCTION.pack(_RETURN, 0, 0, _ALLOW),
+        ]
+        self._instructions = ctypes.create_string_buffer(b"".join(code))
         # struct sock_fprog: how many instructions, and where.
-        self._program = struct.pack("H6xQ", 4, ctypes.addressof(self._instructions))
+        self._program = struct.pack("H6xQ", len(code), ctypes.addressof(self._instructions))
         self._to_pass = hold.passed
         self._ours, self._childs = socket.socketpair()
         self._listener: int | None = None
         self._waiting: int | None = None
         self._let_go = False
+        self.approaching = asyncio.Event()
+        """Set when its next such call is the one where it is held."""
+        if not self._to_pass:
+            self.approaching.set()
         self.arrived = asyncio.Event()
         """Set when the program stands at its call, and never where it ends before."""
 
@@ -131,6 +151,8 @@ class Held:
         number = _QUESTION.unpack(question)[0]
         if self._to_pass:
             self._to_pass -= 1
+            if not self._to_pass:
+                self.approaching.set()
         elif not self.arrived.is_set():
             self._waiting = number
             self.arrived.set()

@@ -10,8 +10,21 @@ import re
 
 from ccplay.lab.traffic.holding import Hold
 
-BEFORE_DATA = Hold("connect", passed=1)
-"""Its first connection is that by which both ends agree on everything; the next ones carry data."""
+BEFORE_DATA = Hold("read", passed=3, octets=1)
+"""The server leads the client from state to state by single bytes: exchange parameters, open the
+data connections, prepare, send. When the client reads the fourth, all connections are open."""
+
+BEFORE_DATAGRAMS = Hold("read", passed=2, octets=1)
+"""One byte earlier: with the third begins the time by which iperf3 paces datagrams."""
+
+COOKIE_OCTETS = 37
+"""Bytes that each data connection carries before its data."""
+
+
+def server_argv(port: int, interval_s: float = 0.0) -> list[str]:
+    """Return the command line of a server for one test; 0 s: it reports only at the end."""
+    return ["iperf3", "-s", "-1", "-p", str(port), "-i", f"{interval_s:g}", "--forceflush"]
+
 
 _THREADED = (3, 16)
 _VERSION = re.compile(r"iperf (\d+)\.(\d+)")
@@ -42,11 +55,6 @@ async def stops_in_time() -> bool:
         said, _ = await process.communicate()
         _looks = looks_after_each_packet(said.decode(errors="replace"))
     return _looks
-
-
-def server_argv(port: int) -> list[str]:
-    """Return the command of a receiver that ends with its first transfer."""
-    return ["iperf3", "-s", "-1", "-p", str(port), "-i", "0", "--forceflush"]
 
 
 def client_argv(address: str, ports: tuple[int, int], streams: int, cc: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Moments at which a connection opened or a flow reached its limit, from readings around them."""
+"""Moments at which a flow sent its first data or reached its limit, from readings around them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import time
 from typing import NamedTuple
 
 CLOSE_S = 0.0005
-"""Seconds between readings while a flow may open or reach its limit: with epoll 1 ms, the precision
-of its times."""
+"""Seconds between readings while a flow may begin or reach its limit: with epoll 1 ms, the
+precision of its times."""
 
 _REST = 0.02
 """Shortest pause between readings, as a share of the time waited so far. A lost SYN takes a second,
@@ -29,10 +29,10 @@ class Reading(NamedTuple):
 
 
 def opening(unseen: float, seen: float, busy_s: float) -> float:
-    """Return when a connection opened that was first seen at ``seen``, but not at ``unseen``.
+    """Return when a connection began to send that had done so at ``seen``, but not at ``unseen``.
 
-    It has outstanding data from its beginning, at ``seen`` for ``busy_s``, which the kernel counts
-    in whole ticks. The middle of the remaining interval has the smallest error.
+    It has outstanding data from then on, at ``seen`` for ``busy_s`` at most, which the kernel
+    counts in whole ticks. The middle of the remaining interval has the smallest error.
     """
     latest = max(unseen, min(seen, seen - busy_s + _TICK_S))
     earliest = min(latest, max(unseen, seen - busy_s - _TICK_S))
@@ -49,7 +49,7 @@ def reaching(limit: int, before: Reading, after: Reading) -> float:
 
 
 def look_for_opening_after_s(waited_s: float) -> float:
-    """Return the time until the next reading of a flow that has not opened within ``waited_s``."""
+    """Return the time until the next reading of a flow that has not begun within ``waited_s``."""
     return max(CLOSE_S, waited_s * _REST)
 
 

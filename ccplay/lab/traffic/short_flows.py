@@ -4,7 +4,7 @@ A process of its own in a host's namespace, which imports nothing of ccplay: ``p
 receive PORT``, or ``send`` and its options, see ``main``. Flow completion time is from just before
 the SYN is sent until the receiver has read the last byte: both processes read the same monotonic
 clock of the machine, and the receiver sends back its reading. The sender writes ``started``, ``done
-BYTES MICROSECONDS`` and ``failed``, a line each.
+BYTES MICROSECONDS PORT`` and ``failed``, a line each; the port is that which it was sent from.
 """
 
 from __future__ import annotations
@@ -65,13 +65,14 @@ async def _receive(port: int) -> None:
 
 
 async def _transfer(address: tuple[str, int], cc: str, size: int) -> None:
-    loop = asyncio.get_running_loop()
+    loop, port = asyncio.get_running_loop(), 0
     with socket.socket() as connection:
         connection.setblocking(False)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cc.encode())
         began = time.monotonic_ns()
         try:
             await loop.sock_connect(connection, address)
+            port = connection.getsockname()[1]
             left = size
             while left > 0:
                 await loop.sock_sendall(connection, _BLOCK[:left])
@@ -85,7 +86,7 @@ async def _transfer(address: tuple[str, int], cc: str, size: int) -> None:
         except OSError:
             answer = b""
     if len(answer) == _MOMENT.size:
-        print("done", size, (_MOMENT.unpack(answer)[0] - began) // 1000, flush=True)
+        print("done", size, (_MOMENT.unpack(answer)[0] - began) // 1000, port, flush=True)
     else:
         print("failed", flush=True)
 

@@ -7,9 +7,12 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
-from ccplay.lab.links.filters import Packets
+from ccplay.errors import UnsupportedError
+from ccplay.lab.links import filters
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.network.routing import Routing
+from ccplay.lab.paths.finder import PathFinder
+from ccplay.lab.paths.pins import Packets
 from ccplay.lab.probe.probe import Probe
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.bypass import Bypass
@@ -26,7 +29,7 @@ from ccplay.model.network import Network
 class Classifier(Protocol):
     """Directs packets into classes, as ``shaping.Shaper`` does."""
 
-    def admit(self, packets: Packets) -> None:
+    def admit(self, packets: filters.Packets) -> None:
         """Register traffic before its first packet. Raises ``LabError``."""
 
     def dismiss(self, kind: str, name: str) -> None:
@@ -76,15 +79,18 @@ class Site:
         network: Network,
         *,
         classifier: Classifier | None,
+        paths: PathFinder | None,
         routing: Routing | None = None,
     ) -> None:
         """``classifier`` is told about packets before they are sent.
 
-        ``routing`` knows their paths; None where nothing does.
+        ``paths`` is None where the kernel does not tell which of several paths packets take,
+        ``routing`` where nothing does.
         """
         self._routing = routing
         self.namespace, self.probe, self.emit, self.clock = namespace, probe, emit, clock
         self.network = network
+        self.paths = paths
         self.ports = Ports()
         self.bypass = Bypass(network, namespace)
         self._classifier = classifier
@@ -119,6 +125,24 @@ class Site:
         congestion.require(cc)
         return congestion.called(cc)
 
+    def lead(self, name: str, packets: Packets, via: list[str] | None) -> None:
+        """Follow traffic that is about to start, on a path that leads through ``via`` if given.
+
+        Raises ``CommandError`` where there is none, ``UnsupportedError`` where paths are not known.
+        """
+        if self.paths is not None:
+            self.paths.expect(name, packets, via)
+        elif via:
+            raise UnsupportedError(
+                f"{name} can't be led via {', '.join(via)}: this kernel does not report paths "
+                "(net.ipv4.fib_multipath_hash_fields, Linux 5.14)"
+            )
+
+    def connected(self, name: str, stream: str, sport: int, dport: int) -> None:
+        """Follow one connection of traffic, by the ports it sends from and to."""
+        if self.paths is not None:
+            self.paths.connect(name, stream, sport, dport)
+
     async def watched(self, src: str, dst: str, streams: Sequence[Stream]) -> Watched | None:
         """Follow packets before they are sent; None if that is impossible."""
         return await self._monitoring.watch(self.namespace(src), self.namespace(dst), streams)
@@ -139,7 +163,7 @@ class Site:
         return server
 
     @contextmanager
-    def admitted(self, packets: Packets) -> Generator[None]:
+    def admitted(self, packets: filters.Packets) -> Generator[None]:
         """Direct packets into their class before the first one is sent."""
         if self._classifier is not None:
             self._classifier.admit(packets)

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from msgspec.structs import replace
 
 from ccplay.lab.links.filters import echo_packets, tcp_packets, udp_packets
+from ccplay.lab.paths.pins import Packets
 from ccplay.lab.traffic import congestion, ecn
 from ccplay.lab.traffic.download import Download
 from ccplay.lab.traffic.flow import Flow
@@ -62,6 +63,10 @@ async def _flow(command: StartFlow, site: Site, entry: Entry) -> tuple[StartFlow
         flow = MptcpFlow(command, site, emit)
     else:
         flow = Flow(command, site.ports, site.probe, emit, site.clock, bypass=site.bypass)
+    site.lead(name, Packets((src, dst), socket.IPPROTO_TCP, flow.sports, flow.port), command.via)
+    if not command.mptcp:
+        for stream, sport in zip(flow.streams, flow.sports, strict=True):
+            site.connected(name, stream, sport, flow.port)
     if command.ecn:
         ecn.ask_for_ecn(site.namespace(src), flow.port)
     if command.monitor:
@@ -83,11 +88,14 @@ async def _download(
     name, src, dst = command.download or "", command.src or "", command.dst or ""
     command = replace(command, cc=site.choose_cc(src, command.cc))
 
-    def served_on(port: int) -> None:
-        download.served_on(port)
+    def served_on(there: int) -> None:
+        download.served_on(there)
+        site.connected(name, name, port, there)
 
     server = await site.web_server(src, name, served_on)
     port, address = site.ports.web(), site.address(src)
+    packets = Packets((src, dst), socket.IPPROTO_TCP, range(port, port + 1), None)
+    site.lead(name, packets, command.via)
     download = Download(command, server, site.probe, site.emit, site.clock, port=port)
     with site.admitted(tcp_packets("downloads", name, address, port)):
         await download.start(site.namespace(dst), address, entry)
@@ -108,6 +116,9 @@ async def _udp(command: StartUdp, site: Site, entry: Entry) -> tuple[StartUdp, U
     name, src, dst = command.udp or "", command.src or "", command.dst or ""
     port, (sport,) = site.ports.server(), site.ports.senders(1)
     udp = Udp(command, site.emit, site.clock, site.bypass, port=port, sport=sport)
+    packets = Packets((src, dst), socket.IPPROTO_UDP, range(sport, sport + 1), port)
+    site.lead(name, packets, command.via)
+    site.connected(name, name, sport, port)
     if command.monitor:
         udp.watched = await site.watched(src, dst, [Stream(socket.IPPROTO_UDP, sport, port)])
     address = site.address(dst)
@@ -122,14 +133,17 @@ async def _short_flows(
     name, src, dst = command.short_flows or "", command.src or "", command.dst or ""
     cc = site.choose_cc(src, command.cc)
     command = replace(command, cc=cc)
-    started, failed, sizes, fct_us = 0, 0, list[int](), list[float]()
+    started, failed, sizes, fct_us, taken = 0, 0, list[int](), list[float](), list[int]()
 
     def read(line: str) -> None:
         nonlocal started, failed
         match line.split():
-            case ["done", size, took]:
+            case ["done", size, took, sport]:
                 sizes.append(int(size))
                 fct_us.append(float(took))
+                if site.paths is not None:
+                    path = site.paths.transfer(name, int(sport), port)
+                    taken.extend([] if path is None else [path])
             case ["failed"]:
                 failed += 1
             case ["started"]:
@@ -144,10 +158,11 @@ async def _short_flows(
                 failed=failed,
                 bytes=[*sizes],
                 fct_us=[*fct_us],
+                path=[*taken],
             )
         )
-        sizes.clear()
-        fct_us.clear()
+        for each in (sizes, fct_us, taken):
+            each.clear()
 
     def end(error: str | None) -> None:
         site.emit(ShortFlowsEnded(t=site.clock(), short_flows=name, error=error))
@@ -157,6 +172,7 @@ async def _short_flows(
     limits = f"{command.duration_s or 0:g}", str(command.count or 0)
     drawn = str(rate), str(command.bytes), command.sizes, str(command.seed)
     sending = ["send", address, str(port), congestion.require(cc), *drawn, *limits]
+    site.lead(name, Packets((src, dst), socket.IPPROTO_TCP, None, port), command.via)
     with site.admitted(tcp_packets("short-flows", name, address, port)):
         await pair.start(
             Path(__file__).with_name("short_flows.py"),

@@ -20,6 +20,9 @@ step late."""
 LONGEST_S = 10.0
 """How long a network waits for the traffic that is to start with it."""
 
+HANDSHAKES_S = 3.5
+"""How long of it for connections that open: a SYN that is lost twice takes 3 s."""
+
 
 class Together:
     """Some commands that start traffic. ``prepare``, ``open``, then ``answer``."""
@@ -38,8 +41,11 @@ class Together:
         self._gate = Gate(clock)
         self._tasks: list[asyncio.Task[StartTraffic]] = []
 
-    async def prepare(self, until: float) -> None:
-        """Start all programs, and return when they wait for the moment or ``until`` has come."""
+    async def prepare(self, until: float, grace_s: float) -> None:
+        """Start all programs, and return when they wait for the moment or ``until`` has come.
+
+        For those that do not open their connections by then it waits ``grace_s`` longer.
+        """
         entries = [self._gate.entry() for _ in self._commands]
         ready: dict[str, CcplayError | None] = {}
         for each in self._commands:
@@ -49,7 +55,7 @@ class Together:
             asyncio.create_task(self._start(each, entry, ready.get(getattr(each, "cc", ""))))
             for each, entry in zip(self._commands, entries, strict=True)
         ]
-        await self._gate.wait(max(until - self._clock(), 0.0))
+        await self._gate.wait(max(until - self._clock(), 0.0), grace_s)
 
     def open(self) -> None:
         """Let all first packets go, now."""
@@ -91,7 +97,7 @@ class Together:
 
 async def start_at(at: float, together: Together, clock: Callable[[], float]) -> None:
     """Carry some commands out at a moment of ``clock``."""
-    await together.prepare(max(at, clock()) + GRACE_S)
+    await together.prepare(max(at, clock()), GRACE_S)
     await asyncio.sleep(at - clock())
     together.open()
     await together.answer(at)

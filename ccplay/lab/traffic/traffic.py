@@ -8,25 +8,29 @@ from typing import Any, TypeVar, cast
 
 from msgspec.structs import replace
 
-from ccplay.errors import CommandError
+from ccplay.errors import CommandError, UnsupportedError
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.network.routing import Routing
+from ccplay.lab.paths.finder import PathFinder
 from ccplay.lab.probe.probe import Probe
 from ccplay.lab.traffic.flow import Flow
 from ccplay.lab.traffic.gate import Entry, passed
-from ccplay.lab.traffic.paths import PathFinder
 from ccplay.lab.traffic.site import Classifier, Connected, Runner, Site
 from ccplay.lab.traffic.starting import STARTERS
 from ccplay.model.base import LONGEST_NAME, Event
+from ccplay.model.commands import SetPath
 from ccplay.model.fields import check
 from ccplay.model.network import Network
 from ccplay.model.traffic import TRAFFIC, TrafficKind, started_by, stopped_by
 from ccplay.model.traffic_commands import StartTraffic, StopTraffic
-from ccplay.model.traffic_events import FlowEnded, FlowStarted, SubflowStarted
+from ccplay.model.traffic_events import SubflowStarted
 
 S = TypeVar("S", bound=StartTraffic)
 
+_STARTS = {kind.started: kind for kind in TRAFFIC}
 _ENDS = {kind.ended: kind for kind in TRAFFIC}
+_ROUTED = tuple(kind for kind in TRAFFIC if "via" in kind.start.__struct_fields__)
+"""Kinds of which a path can be chosen."""
 
 
 class Traffic:
@@ -60,7 +64,10 @@ class Traffic:
         )
         self._probe, self._emit, self._network = probe, emit, network
         self._site = Site(
-            namespace, probe, self._tell, clock, network, classifier=classifier, routing=routing
+            *(namespace, probe, self._tell, clock, network),
+            classifier=classifier,
+            paths=self._paths,
+            routing=routing,
         )
         self._runners: dict[str, Runner] = {}
         self._starting: dict[str, asyncio.Task[tuple[Any, Runner]]] = {}
@@ -87,12 +94,12 @@ class Traffic:
         try:
             command, self._runners[name] = await self._starting[name]
         except asyncio.CancelledError:
-            del self._kinds[name]
+            self._drop(name)
             if (task := asyncio.current_task()) is not None and task.cancelling():
                 raise
             raise CommandError(f"{kind.word} {name} was stopped before it began") from None
         except BaseException:
-            del self._kinds[name]
+            self._drop(name)
             raise
         finally:
             del self._starting[name]
@@ -183,12 +190,34 @@ class Traffic:
         self._emit(event)
         if self._paths is None:
             return
-        if isinstance(event, FlowStarted | SubflowStarted):
+        if (kind := _STARTS.get(type(event))) is not None:
+            self._paths.begin(kind.name_of(event) or "")
+        elif kind := _ENDS.get(type(event)):
+            self._paths.forget(kind.name_of(event) or "")
+        elif isinstance(event, SubflowStarted):
             flow = self._runners.get(event.flow)
             if isinstance(flow, Flow):
-                self._paths.follow(flow)
-        elif isinstance(event, FlowEnded):
-            self._paths.forget(event.flow)
+                for name, sport, addresses in flow.connections():
+                    self._paths.connect(event.flow, name, sport, flow.port, addresses)
+
+    def _drop(self, name: str) -> None:
+        """Forget traffic that did not start."""
+        del self._kinds[name]
+        if self._paths is not None:
+            self._paths.forget(name)
+
+    def set_path(self, command: SetPath) -> SetPath:
+        """Have running traffic take another path; return the command with the routers on it.
+
+        Raises ``CommandError``, ``UnsupportedError`` or ``LabError``.
+        """
+        self._running(command.traffic, _ROUTED)
+        if self._paths is None:
+            raise UnsupportedError(
+                "this kernel does not report which of several paths packets take "
+                "(net.ipv4.fib_multipath_hash_fields, Linux 5.14)"
+            )
+        return replace(command, via=self._paths.move(command.traffic, command.via))
 
     def find_paths(self) -> None:
         """Report which paths running flows take now, where that has changed."""

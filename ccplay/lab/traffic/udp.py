@@ -11,15 +11,19 @@ from ccplay.errors import LabError, UnsupportedError
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.traffic.bypass import Bypass
 from ccplay.lab.traffic.gate import Entry, passed
-from ccplay.lab.traffic.iperf import BEFORE_DATA, stops_in_time
+from ccplay.lab.traffic.iperf import BEFORE_DATAGRAMS, server_argv, stops_in_time
 from ccplay.lab.traffic.monitoring import Watched
 from ccplay.lab.traffic.program import Program
 from ccplay.model.base import Event
 from ccplay.model.traffic_commands import StartUdp
 from ccplay.model.traffic_events import UdpEnded, UdpSample, UdpStarted
+from ccplay.model.values import Monitored
 
 _SUMMARY = re.compile(r"-(\d+\.\d+)\s+sec.* (\d+\.\d+) ms\s+(\d+)/(\d+) \(.*(sender|receiver)")
 """The last line of either end: seconds, jitter, lost packets and their total."""
+
+_INTERVAL = re.compile(r"\[ *\d+\] .* ms  *(-?\d+)/(\d+) \([^)]*\)\s*$")
+"""A line of the receiver while it runs: lost packets of an interval, and their total."""
 
 _PATIENCE_S = (5.0, 10.0, 20.0)
 """Seconds that the first packets may take. iperf3 sends its first datagram only once: if it is
@@ -37,8 +41,8 @@ _HEED_S = 5.0
 """Seconds that iperf3 may take after an interrupt to print its counters: it needs milliseconds, but
 the machine may be busy."""
 
-_SAMPLE_S = 1.0
-"""Seconds between reports of the monitor: rate and loss are means over this time."""
+_SAMPLE_S = 0.1
+"""Seconds between counts, the least that iperf3 can."""
 
 
 def client_argv(
@@ -60,10 +64,13 @@ def client_argv(
     ]
 
 
-class LastLines:
-    """Values from the last lines of iperf3 at both ends."""
+class Lines:
+    """Values from the lines of iperf3 at both ends."""
 
     def __init__(self) -> None:
+        self.reached_so_far = 0
+        """Packets sent up to the newest one received, while it runs."""
+        self.received_so_far = 0
         self.sent: int | None = None
         self.received: int | None = None
         self.reached: int = 0
@@ -71,17 +78,22 @@ class LastLines:
         self.jitter_us: float | None = None
         self.sending_s: float | None = None
 
-    def read(self, line: str, end: str) -> None:
-        """Process a line of the ``sender`` or the ``receiver``."""
+    def read(self, line: str, end: str) -> bool:
+        """Process a line of the ``sender`` or the ``receiver``; return whether more arrived."""
+        if end == "receiver" and (match := _INTERVAL.match(line)) is not None:
+            self.reached_so_far += int(match[2])
+            self.received_so_far += int(match[2]) - int(match[1])
+            return self.reached_so_far > 0
         # A sender repeats the values of the receiver.
         if (match := _SUMMARY.search(line)) is None or match[5] != end:
-            return
+            return False
         if end == "sender":
             self.sent, self.sending_s = int(match[4]), float(match[1])
         else:
             self.reached = int(match[4])
             self.received = self.reached - int(match[3])
             self.jitter_us = float(match[2]) * 1000
+        return False
 
 
 class Udp:
@@ -109,7 +121,7 @@ class Udp:
         """Set before the start where it is monitored."""
         self._command = command
         self._emit, self._clock, self._bypass = emit, clock, bypass
-        self._account = LastLines()
+        self._account = Lines()
         self._sends = asyncio.Event()
         self._started: float | None = None
         self._stopped: float | None = None
@@ -142,8 +154,7 @@ class Udp:
         await self.ended.wait()
 
     async def _start_programs(self, entry: Entry) -> None:
-        argv = ["iperf3", "-s", "-1", "-p", str(self.port), "-i", "0", "--forceflush"]
-        self._server = await Program.start(self._receiver, argv)
+        self._server = await Program.start(self._receiver, server_argv(self.port, _SAMPLE_S))
         if not await self._server.says("listening"):
             await self._server.stop()
             raise LabError(f"UDP {self.name}: iperf3 server: {self._server.last_words()}")
@@ -155,10 +166,13 @@ class Udp:
             self._command, self._address, self.port, self.sport, itself=self._ends_itself
         )
         try:
-            self._client, _ = await entry.start(self._sender, argv, BEFORE_DATA, "iperf3")
+            self._client, self._let_go = await entry.start(
+                self._sender, argv, BEFORE_DATAGRAMS, "iperf3"
+            )
         except BaseException:
             self._server.kill()
             raise
+        self._was_held = entry.holds
         self._reading = [
             asyncio.create_task(self._read(self._client, "sender")),
             asyncio.create_task(self._read(self._server, "receiver")),
@@ -167,8 +181,11 @@ class Udp:
     async def _read(self, program: Program, end: str) -> None:
         async for line in program.lines():
             if end == "sender" and " connected to " in line:
-                self._tell_start()
-            self._account.read(line, end)
+                # It says so before it is held, and sends when it is let go.
+                self._tell_start(self._let_go if self._was_held else self._clock())
+            counted = self._account.read(line, end)
+            if counted and self._started is not None and self.watched is None:
+                self._tell_counts()
         self._sends.set()
 
     # --- from the first packets to the last words -------------------------------------------
@@ -220,8 +237,8 @@ class Udp:
         self._drained = False
         await self._server.stop(_HEED_S)
 
-    def _tell_start(self) -> None:
-        self._started = self._clock()
+    def _tell_start(self, t: float) -> None:
+        self._started = t
         shortest_s = (self._command.duration_s or _AGREED_S) / 2
         loop = asyncio.get_running_loop()
         self._agreed = loop.call_later(min(_AGREED_S, shortest_s), self._end_bypass)
@@ -248,6 +265,19 @@ class Udp:
             await asyncio.sleep(_SAMPLE_S)
             seen = watched.so_far()
             self._emit(UdpSample(t=self._clock(), udp=self.name, monitored=seen))
+
+    def _tell_counts(self) -> None:
+        """Report what the receiver has counted."""
+        lines = self._account
+        seen = Monitored(
+            sent=lines.reached_so_far,
+            received=lines.received_so_far,
+            received_bytes=lines.received_so_far * self._command.packet_bytes,
+            delay_mean_us=None,
+            delay_min_us=None,
+            delay_max_us=None,
+        )
+        self._emit(UdpSample(t=self._clock(), udp=self.name, monitored=seen))
 
     def _end_bypass(self) -> None:
         self._bypass.close(self.src, self.dst, self.port)

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, Protocol, TextIO
 from ccplay.errors import RecordingError, UsageError
 from ccplay.files import writing
 from ccplay.model.variables import Cells
+from ccplay.report.data.intervals import INTERVAL_S
 from ccplay.report.data.material import Material
 from ccplay.report.data.sample_tables import TABLES, Batch, Schema, schemas
 from ccplay.report.data.samples import batches
@@ -32,9 +33,12 @@ class _Sink(Protocol):
         """Write nothing more; has no effect after ``close``."""
 
 
-def export(material: Material, to: Path, kind: str, tables: Sequence[str]) -> dict[Path, int]:
+def export(
+    material: Material, to: Path, kind: str, tables: Sequence[str], interval_s: float = INTERVAL_S
+) -> dict[Path, int]:
     """Write each table into a file of the directory ``to``; return the files with their rows.
 
+    ``interval_s`` is that of the table of intervals, in seconds.
     Omits tables without rows. Raises ``UsageError`` if one of the files exists or pyarrow is
     missing, ``RecordingError`` for files that can't be read or written.
     """
@@ -45,23 +49,25 @@ def export(material: Material, to: Path, kind: str, tables: Sequence[str]) -> di
     with writing.explained(to, RecordingError):
         writing.make_directory(to)
     paths = {name: to / f"{name}.{kind}" for name in tables}
-    rows = _write(material, paths, kind)
+    rows = _write(material, paths, kind, interval_s)
     return {paths[name]: count for name, count in rows.items()}
 
 
-def export_one(material: Material, to: Path, kind: str, table: str) -> int:
+def export_one(
+    material: Material, to: Path, kind: str, table: str, interval_s: float = INTERVAL_S
+) -> int:
     """Write one table into the file ``to`` and return its rows; raises as ``export``."""
     _refuse_existing(to)
-    rows = _write(material, {table: to}, kind)
+    rows = _write(material, {table: to}, kind, interval_s)
     if not rows:
         raise UsageError(f"these recordings have no samples for the table {table}")
     return rows[table]
 
 
-def print_table(material: Material, table: str) -> None:
+def print_table(material: Material, table: str, interval_s: float = INTERVAL_S) -> None:
     """Write one table to stdout, as CSV."""
     sink = _Csv(sys.stdout, schemas(material)[table])
-    for _, batch in batches(material, [table]):
+    for _, batch in batches(material, [table], interval_s):
         sink.put(batch)
 
 
@@ -70,13 +76,15 @@ def _refuse_existing(path: Path) -> None:
         raise UsageError(f"{path} already exists: choose another name, or delete it")
 
 
-def _write(material: Material, paths: Mapping[str, Path], kind: str) -> dict[str, int]:
+def _write(
+    material: Material, paths: Mapping[str, Path], kind: str, interval_s: float
+) -> dict[str, int]:
     """Write tables, each whole or not at all, and return how many rows each has."""
     every = schemas(material)
     rows: dict[str, int] = {}
     with ExitStack() as opened:
         sinks: dict[str, _Sink] = {}
-        for name, batch in batches(material, list(paths)):
+        for name, batch in batches(material, list(paths), interval_s):
             with writing.explained(paths[name], RecordingError):
                 if name not in sinks:
                     file = opened.enter_context(_whole(paths[name]))

@@ -13,6 +13,8 @@ _QUANTITIES = {
     "bytes": "acknowledged payload",
     "duration_s": "duration",
     "fct_s": "flow completion time",
+    "fct_mean_s": "mean flow completion time",
+    "fct_max_s": "time until all flows are done",
     "elapsed_s": "time to the checkpoint",
     "converged_s": "time to converge",
     "slow_start_s": "time in slow start",

@@ -73,6 +73,13 @@ COLUMNS: dict[str, dict[str, Cells]] = {
         "delay_min_us": "real",
         "delay_max_us": "real",
     },
+    "intervals": {
+        "kind": "text",
+        "traffic": "text",
+        "interval_s": "real",
+        "bytes": "whole",
+        "rate_bps": "real",
+    },
     "interfaces": {
         "interface": "text",
         "node": "text",

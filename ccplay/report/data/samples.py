@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
 from ccplay.model.base import Event, Row
@@ -13,6 +14,7 @@ from ccplay.model.traffic import TRAFFIC, TrafficKind
 from ccplay.model.values import Monitored
 from ccplay.model.variables import Cells, variable
 from ccplay.model.wording import CA_STATES
+from ccplay.report.data.intervals import INTERVAL_S, moved
 from ccplay.report.data.material import Material, Run
 from ccplay.report.data.sample_tables import (
     COLUMNS,
@@ -24,6 +26,7 @@ from ccplay.report.data.sample_tables import (
     axis_column,
     schemas,
 )
+from ccplay.session.recorded import read_recording
 from ccplay.state.lab_state import LabState
 from ccplay.state.traffic import Seen
 from ccplay.stream import sweep_codec
@@ -40,8 +43,12 @@ _TRAFFIC: dict[type, TrafficKind] = {
 }
 
 
-def batches(material: Material, tables: Sequence[str] = TABLES) -> Iterator[tuple[str, Batch]]:
+def batches(
+    material: Material, tables: Sequence[str] = TABLES, interval_s: float = INTERVAL_S
+) -> Iterator[tuple[str, Batch]]:
     """Yield rows of tables as they are read, run by run and in the order of time.
+
+    ``interval_s`` is that of the table of intervals, in seconds.
 
     ``t_s`` counts from when the network was ready, as in the figures; earlier samples are omitted.
     Raises ``RecordingError`` for a recording that can't be read.
@@ -50,7 +57,7 @@ def batches(material: Material, tables: Sequence[str] = TABLES) -> Iterator[tupl
     for run in material.runs:
         if run.recording is None:
             continue
-        for name, batch in _read(run, tables):
+        for name, batch in _read(run, tables, interval_s):
             schema = every[name]
             rows = len(batch["t_s"])
             fixed = {
@@ -74,7 +81,7 @@ def _as(value: object, kind: Cells) -> object:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _read(run: Run, tables: Sequence[str]) -> Iterator[tuple[str, Batch]]:
+def _read(run: Run, tables: Sequence[str], interval_s: float) -> Iterator[tuple[str, Batch]]:
     # Everything except samples goes through the state, for the words of the event log.
     state = LabState()
     before, start = 0, None
@@ -93,6 +100,10 @@ def _read(run: Run, tables: Sequence[str]) -> Iterator[tuple[str, Batch]]:
             continue
         rows = _rows(event, start, state)
         yield from (item for item in rows.items() if item[0] in tables)
+    if start is not None and "intervals" in tables:
+        found = _intervals(run.recording, interval_s)
+        if found["t_s"]:
+            yield "intervals", found
     # At the end: until then marks may move.
     if start is not None and "events" in tables:
         told = sorted(state.log[before:], key=lambda entry: entry.t)
@@ -104,6 +115,23 @@ def _read(run: Run, tables: Sequence[str]) -> Iterator[tuple[str, Batch]]:
                 "text": [each.text for each in told],
             },
         )
+
+
+def _intervals(recording: Path, interval_s: float) -> Batch:
+    """Return a row for each interval of each flow, download and UDP; ``t_s`` is its beginning."""
+    state = read_recording(recording)
+    rows = [
+        (place * interval_s, each.kind, each.name, interval_s, round(size), size * 8 / interval_s)
+        for each in moved(state, state.ready_at or 0.0, state.now, interval_s)
+        for place, size in enumerate(each.bytes, each.first)
+    ]
+    rows.sort(key=itemgetter(0))
+    names = ("t_s", *COLUMNS["intervals"])
+    return {column: [_short(row[at]) for row in rows] for at, column in enumerate(names)}
+
+
+def _short(cell: Any) -> Any:
+    return round(cell, 6) if isinstance(cell, float) else cell
 
 
 def _rows(event: object, start: float, state: LabState) -> dict[str, Batch]:

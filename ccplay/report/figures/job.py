@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -12,7 +12,9 @@ from ccplay.analysis.checkpoint import Checkpoint
 from ccplay.model.events import Hello, LinkChanged
 from ccplay.report.data.curves import Curve
 from ccplay.report.data.distributions import Distribution, distributions
+from ccplay.report.data.graph import Load, loads, paths
 from ccplay.report.data.growth import growth
+from ccplay.report.data.intervals import INTERVAL_S, Summary, moved, summaries
 from ccplay.report.data.scene import Scene, scene
 from ccplay.report.figures import fonts, run
 from ccplay.report.figures.files import FORMATS, Saved, save
@@ -61,8 +63,14 @@ class Drawn:
     start: float
     """Where in the stream the figures' axis has its 0."""
     hello: Hello | None
+    intervals: list[Summary]
+    """Bytes of each second, by traffic."""
     links: dict[str, LinkChanged]
     """What each direction of a link did when the network stood."""
+    loads: dict[str, Load] = field(default_factory=dict)
+    """What each observed direction carried."""
+    paths: dict[str, list[str]] = field(default_factory=dict)
+    """By flow the nodes that its packets crossed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +115,14 @@ def draw(job: Job) -> Drawn:
         events=sorted(state.log, key=lambda entry: entry.t),
         start=shown.start,
         hello=state.hello,
+        intervals=summaries(moved(state, shown.start, shown.start + shown.span_s, INTERVAL_S)),
         links={
             link: found
             for link in state.links
             if (found := state.link_at(link, shown.start)) is not None
         },
+        loads=loads(state, shown.start),
+        paths=paths(state),
     )
 
 

@@ -267,7 +267,9 @@ def has(scene: Scene, line: Line) -> bool:
             # What was sent is known without a monitor.
             known = line.manner == "area"
             return any(known or line.variable.name in each.seen for each in scene.udp)
-    return any(of_flow(each, line) for each in scene.flows)
+    # What arrives of cross traffic is a rate beside those of flows.
+    counted = line.variable.rate is not None and any(each.received_bytes.end for each in scene.udp)
+    return counted or any(of_flow(each, line) for each in scene.flows)
 
 
 def of_flow(streams: Sequence[Flow], line: Line) -> bool:

@@ -49,6 +49,8 @@ def together(part: Part) -> Panel:
     plot = part.plot
     name = f"own-{plot.name}" if plot.variable.subject is None else plot.name
     title = (plot.about or plot.title).format(interval=rates.interval(part.scene.span_s))
+    if plot.variable.rate is not None and rates.counted(part.scene):
+        title += ", and what arrives of UDP" if part.flows else " of UDP: what arrives"
     return _panel(part, name, title)
 
 

@@ -17,6 +17,7 @@ from ccplay.report.figures import style
 from ccplay.report.figures.panel import flow_label, name_of, short_label
 from ccplay.report.figures.part import Part
 from ccplay.state.lab_state import Flow
+from ccplay.state.udp import Udp
 
 BINS = 200
 """Most intervals of transfer and throughput across the figure,"""
@@ -42,6 +43,8 @@ _WIDTHS = (
     600.0,
     1800.0,
 )
+_UDP_DASH = (0, (4, 1.2))
+"""The strokes of cross traffic among flows: colour is not the only cue."""
 _LOW = 0.4
 """A flow below such a share of its panel would run through words at the bottom."""
 
@@ -67,12 +70,49 @@ def throughput(axes: Axes, part: Part) -> list[Artist]:
             usual = rates if width == coarse else sorted(rates)[: max(1, len(rates) * 99 // 100)]
             top, peak = max([top, *usual]), max([peak, *rates])
         handles.append(Line2D([], [], color=ink.colour, linewidth=1.2, label=short_label(streams)))
+    for udp in counted(scene):
+        edges, rates = _arrivals(part, udp, coarse)
+        colour = inks[udp.name].colour
+        axes.stairs(rates, edges, baseline=None, color=colour, linestyle=_UDP_DASH, linewidth=1.2)
+        top, peak = max([top, *rates]), max([peak, *rates])
+        handles.append(_udp_sample(colour, udp))
     highest = top * 1.08 or 1
-    finely = f"over {fine:g} s, cut" if peak > highest else f"over {fine:g} s"
-    handles.append(Line2D([], [], color=style.MUTED, alpha=0.5, linewidth=0.6, label=finely))
+    if scene.flows:
+        finely = f"over {fine:g} s, cut" if peak > highest else f"over {fine:g} s"
+        handles.append(Line2D([], [], color=style.MUTED, alpha=0.5, linewidth=0.6, label=finely))
     handles.append(Line2D([], [], color=style.MUTED, linewidth=1.2, label=f"over {coarse:g} s"))
     axes.set_ylim(0, highest)
     return handles
+
+
+def counted(scene: Scene) -> list[Udp]:
+    """Return the cross traffic that was counted while it ran; its rate is that of what arrived."""
+    return [each for each in scene.udp if each.received_bytes.end > 0]
+
+
+def _udp_sample(colour: str, udp: Udp) -> Artist:
+    label = f"UDP {udp.name}"
+    return Line2D([], [], color=colour, linestyle=_UDP_DASH, linewidth=1.2, label=label)
+
+
+def _arrivals(part: Part, udp: Udp, width: float) -> tuple[list[float], list[float]]:
+    """Return edges on the figure's axis, and the rates at which UDP arrived between them."""
+    scene = part.scene
+    factor = part.factor(part.lines[-1]) * per_second(part.lines[-1].variable)
+    end = min(udp.ended or scene.state.now, scene.start + scene.span_s)
+    if udp.duration_s is not None:
+        end = min(end, udp.started + udp.duration_s)
+    first = max(int((udp.started - scene.start) / width) * width, 0.0)
+    edges = curves.bins(scene.start + first, end, width)
+    if len(edges) > 2 and end - edges[-2] < width / 2:
+        edges = edges[:-1]
+    ends = [max(edges[0], udp.started), *edges[1:-1], min(edges[-1], end)]
+    counts = [curves.count_at(udp.received_bytes, t) for t in ends]
+    rates = [
+        max(later - before, 0.0) * factor / max(b - a, 1e-3)
+        for (before, later), (a, b) in zip(pairwise(counts), pairwise(ends), strict=True)
+    ]
+    return [t - scene.start for t in ends], rates
 
 
 def widths(span_s: float) -> tuple[float, float]:
@@ -106,16 +146,22 @@ def _rates(part: Part, streams: Sequence[Flow], width: float) -> tuple[list[floa
 
 
 def transfer(axes: Axes, part: Part) -> list[Artist]:
-    """Draw bars side by side, one a flow, of what a counter grew by in each second."""
+    """Draw bars side by side, one a flow, of the bytes that it moved in each interval."""
     handles: list[Artist] = []
     scene, inks, line = part.scene, part.inks, part.lines[-1]
     factor = part.factor(line)
     width, _ = widths(scene.span_s)
     edges = curves.bins(scene.start, scene.start + scene.span_s, width)
-    slot = 0.86 * width / max(len(scene.flows), 1)
-    for number, streams in enumerate(scene.flows):
-        name = name_of(streams)
-        sizes = [each * factor for each in curves.transfers(streams, edges, line.variable)]
+    moved = [
+        (name_of(each), curves.transfers(each, edges, line.variable), short_label(each))
+        for each in scene.flows
+    ]
+    for udp in counted(scene):
+        counts = [curves.count_at(udp.received_bytes, t) for t in edges]
+        moved.append((udp.name, [b - a for a, b in pairwise(counts)], f"UDP {udp.name}"))
+    slot = 0.86 * width / max(len(moved), 1)
+    for number, (name, amounts, label) in enumerate(moved):
+        sizes = [each * factor for each in amounts]
         lefts = [t - scene.start + 0.07 * width + slot * number for t in edges[:-1]]
         shown = [(x, y) for x, y in zip(lefts, sizes, strict=True) if y > 0]
         axes.bar(
@@ -126,7 +172,7 @@ def transfer(axes: Axes, part: Part) -> list[Artist]:
             color=inks[name].colour,
             linewidth=0,
         )
-        handles.append(Patch(color=inks[name].colour, label=short_label(streams)))
+        handles.append(Patch(color=inks[name].colour, label=label))
     axes.set_ylim(0, None)
     return handles
 

@@ -14,8 +14,10 @@ from markupsafe import Markup
 from ccplay import __version__
 from ccplay.analysis.results import CaseStatistics
 from ccplay.model.events import Hello, LinkChanged
+from ccplay.report.data import intervals
 from ccplay.report.data.families import by_family
 from ccplay.report.data.findings import Column, agreement, citations, columns, findings
+from ccplay.report.data.intervals import Summary
 from ccplay.report.data.material import Material, Run, say, slug
 from ccplay.report.data.naming import words
 from ccplay.report.page import machine, run_tables, sections
@@ -61,6 +63,8 @@ class Shown:
     links: dict[str, LinkChanged]
     network: str
     """The drawing of its network, as SVG; empty for none."""
+    intervals: Sequence[Summary] = ()
+    """Bytes of each second, by traffic."""
 
 
 def render(
@@ -241,6 +245,10 @@ def _shown(run: Run, found: Shown) -> dict[str, object]:
         "files": stacked,
         "panels": list(panels.items()),
         "events": found.events,
+        "intervals": [
+            [column.cell(row) for column in intervals.TABLE.columns] for row in found.intervals
+        ],
+        "interval_heads": [column.title for column in intervals.TABLE.columns],
     }
 
 

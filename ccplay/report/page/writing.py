@@ -168,17 +168,15 @@ def _jobs(
 
 
 def flow_names(results: Sequence[CaseResult]) -> tuple[str, ...]:
-    """Return all flows, subflows and downloads in one order, so that each keeps its colour."""
+    """Return all traffic of a report that is drawn, in one order, so that each keeps its colour."""
     flows = {flow.id for result in results for flow in result.flows}
     subflows = {each.id for result in results for flow in result.flows for each in flow.subflows}
     downloads = {each.id for result in results for each in result.downloads}
     pings = {each.id for result in results for each in result.pings}
-    return (
-        *in_order(flows),
-        *in_order(subflows),
-        *in_order(downloads - flows),
-        *in_order(pings - flows - downloads),
-    )
+    udp = {each.id for result in results for each in result.udp}
+    # The later kinds come last: a name that two kinds had in old recordings keeps its colour.
+    kinds = (flows, subflows, downloads, pings, udp)
+    return tuple(dict.fromkeys(name for each in kinds for name in in_order(each)))
 
 
 def _picture(overview: Overview, saved: Saved) -> Picture:
@@ -188,9 +186,11 @@ def _picture(overview: Overview, saved: Saved) -> Picture:
 
 def _shown(drawn: Drawn) -> Shown:
     events = [(max(each.t - drawn.start, 0.0), each.text) for each in drawn.events]
-    found = graph(drawn.hello.network, drawn.links) if drawn.hello else None
+    hello = drawn.hello
+    found = graph(hello.network, drawn.links, drawn.loads, drawn.paths) if hello else None
     network = network_drawing.draw(found) if found else ""
-    return Shown(drawn.svg, drawn.files, events, drawn.hello, drawn.links, network)
+    about = (drawn.hello, drawn.links, network, drawn.intervals)
+    return Shown(drawn.svg, drawn.files, events, *about)
 
 
 def _links(material: Material, drawn: Sequence[Drawn], out: Path) -> dict[str, tuple[str, str]]:

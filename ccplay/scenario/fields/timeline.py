@@ -11,6 +11,7 @@ from ccplay.model.commands import (
     SetClasses,
     SetCongestionControl,
     SetLink,
+    SetPath,
     SetQdisc,
     StartCapture,
     StopCapture,
@@ -32,7 +33,7 @@ MOST_STEPS = 10_000
 
 _COMMANDS: tuple[type[Command], ...] = (
     *(command for kind in TRAFFIC for command in (kind.start, kind.stop)),
-    *(SetCongestionControl, SetQdisc, SetClasses, SetLink, StartCapture, StopCapture),
+    *(SetCongestionControl, SetPath, SetQdisc, SetClasses, SetLink, StartCapture, StopCapture),
     *(TraceFlow, UntraceFlow, Mark),
 )
 ACTIONS = {str(kind.__struct_config__.tag): kind for kind in _COMMANDS}

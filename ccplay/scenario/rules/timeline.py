@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import count, filterfalse
 
 import msgspec
 
+from ccplay.errors import CommandError
 from ccplay.model.base import Command
 from ccplay.model.commands import (
     AnyCommand,
     SetCongestionControl,
     SetLink,
+    SetPath,
     TraceFlow,
     UntraceFlow,
 )
 from ccplay.model.fields import fields_of
 from ccplay.model.network import Network
 from ccplay.model.quoting import did_you_mean, quote
+from ccplay.model.starts import several, singly
 from ccplay.model.traffic import KINDS, TRAFFIC, TrafficKind, started_by, stopped_by
 from ccplay.model.traffic_commands import StartFlow, conflict
 from ccplay.scenario.fields.network import host_problem, is_observed, link_problem
@@ -37,7 +41,9 @@ def check_timeline(
 
     Of a timeline that is not ``whole``, an omitted step may be one that others refer to.
     """
+    drafts = [each for draft in drafts for each in _apart(draft, several, network, mistakes)]
     drafts = _name_traffic(drafts)
+    drafts = [each for draft in drafts for each in _apart(draft, singly, network, mistakes)]
     traffic = _traffic(drafts, mistakes)
     if network is not None:
         for draft in drafts:
@@ -53,6 +59,20 @@ def check_timeline(
 def _step(draft: Draft, number: int) -> Step:
     command: AnyCommand = draft.command  # type: ignore[assignment]
     return Step(draft.at_s, command, draft.after, spell(draft.place), number)
+
+
+def _apart(
+    draft: Draft,
+    into: Callable[[Command, Network | None], tuple[Command, ...]],
+    network: Network | None,
+    mistakes: Mistakes,
+) -> list[Draft]:
+    """Return the steps that one stands for; too many senders are a mistake."""
+    try:
+        return [replace(draft, command=command) for command in into(draft.command, network)]
+    except CommandError as error:
+        mistakes.add(draft.at("senders"), str(error))
+        return []
 
 
 def _name_traffic(drafts: list[Draft]) -> list[Draft]:
@@ -101,6 +121,10 @@ def _check_places(draft: Draft, network: Network, mistakes: Mistakes) -> None:
     link = getattr(command, "link", None)
     if link is not None and (problem := link_problem(network, link)):
         mistakes.add(draft.at("link"), problem)
+    for node in getattr(command, "via", None) or ():
+        if node not in network.routers:
+            text = f"no router {quote(node)}{did_you_mean(node, network.routers)}"
+            mistakes.add(draft.at("via"), text)
     if isinstance(command, StartFlow):
         field, why = conflict(command)
         if field:
@@ -120,6 +144,8 @@ def _check_references(draft: Draft, traffic: dict[str, Draft], mistakes: Mistake
         command.host is None
     ):
         mistakes.add(draft.place, "needs either a flow to switch or a host, and not both")
+    if isinstance(command, SetPath):
+        _check_path(draft, command.traffic, traffic, mistakes)
     for kind, name in _references(command):
         kinds = _TRACEABLE if isinstance(command, TraceFlow | UntraceFlow) else (kind,)
         if name not in traffic or started_by(traffic[name].command) not in kinds:
@@ -129,6 +155,17 @@ def _check_references(draft: Draft, traffic: dict[str, Draft], mistakes: Mistake
         elif not draft.after and not traffic[name].after and draft.at_s < traffic[name].at_s:
             begins = f"{kind.name} {quote(name)} starts only at {traffic[name].at_s:g} s"
             mistakes.add(draft.at(kind.field), f"at {draft.at_s:g} s is too early: {begins}")
+
+
+def _check_path(draft: Draft, name: str, traffic: dict[str, Draft], mistakes: Mistakes) -> None:
+    """Record a path for traffic that is never started, has none to choose, or starts later."""
+    known = [each for each, start in traffic.items() if hasattr(start.command, "via")]
+    if name not in known:
+        text = f"no traffic {quote(name)} with a path is ever started"
+        mistakes.add(draft.at("traffic"), text + did_you_mean(name, known))
+    elif not draft.after and not traffic[name].after and draft.at_s < traffic[name].at_s:
+        begins = f"{quote(name)} starts only at {traffic[name].at_s:g} s"
+        mistakes.add(draft.at("traffic"), f"at {draft.at_s:g} s is too early: {begins}")
 
 
 def _references(command: Command) -> Iterator[tuple[TrafficKind, str]]:

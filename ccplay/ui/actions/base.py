@@ -8,6 +8,7 @@ from textual.screen import Screen
 
 from ccplay.session.session import Session
 from ccplay.ui.appearance import Appearance, appearance
+from ccplay.ui.audience.kinds import Audience
 from ccplay.ui.known import Known
 from ccplay.ui.listing import Listing
 from ccplay.ui.marks import Marks
@@ -37,8 +38,12 @@ class Actions(Screen[None]):
     """Variable that replaces RTT; None is RTT itself."""
     listing: Listing = Listing()
     """Which flows are seen, and in which order."""
+    shows_receiver: bool = False
+    """Whether the receiver's table replaces the events."""
     sent: str = ""
     """Notice of a command sent to the live lab while an earlier moment is shown."""
+    audience: Audience
+    """Who watches this screen, or whom it watches."""
     lab_words: Sequence[str] = ()
     """The command line's options about the lab, with which the same lab can be started again."""
     _known: Known
@@ -68,8 +73,16 @@ class Actions(Screen[None]):
             stroke=self.appearance.stroke,
             keys=self.appearance.keymap,
             colourless=self.appearance.no_color,
+            audience=self.audience.words,
+            watching=self.audience.watches,
+            catching_up=self.audience.reading,
+            pointer=self.audience.pointer,
             known=self._known,
         )
+
+    def lay_out(self, width: int, height: int) -> None:
+        """Place every part on a terminal of ``width`` by ``height`` cells."""
+        raise NotImplementedError
 
     def redraw(self) -> None:
         """Draw at once."""

@@ -12,12 +12,14 @@ from ccplay.model.commands import (
     ChangeMark,
     Mark,
     RemoveMark,
+    SetPath,
     StopCapture,
     TraceFlow,
     UntraceFlow,
 )
 from ccplay.model.wording import describe
 from ccplay.ui import selection
+from ccplay.ui.actions import paths
 from ccplay.ui.actions.base import Actions
 from ccplay.ui.actions.playback import STEP
 from ccplay.ui.view import tracing_problem
@@ -77,6 +79,19 @@ class LabActions(Actions):
             self.app.notify(self.appearance.glyphs.translate(said), severity="warning")
         else:
             self.ask(selection.stop(chosen))
+
+    def action_path(self) -> None:
+        """Have the selected traffic take the next of several paths."""
+        chosen, network = selection.selection(self.view), self.view.network
+        if chosen is None or chosen.ended is not None or network is None:
+            self.app.notify("No running traffic is selected.", severity="warning")
+            return
+        if not paths.can_choose(chosen, network):
+            arrow = self.appearance.glyphs.translate("→")
+            said = f"{chosen.name} has one path only: {chosen.src} {arrow} {chosen.dst}"
+            self.app.notify(said, severity="warning", markup=False)
+            return
+        self.ask(SetPath(traffic=paths.name_of(chosen)))
 
     def action_capture(self) -> None:
         """Ask which link to capture; if a capture is running, end it."""

@@ -14,13 +14,14 @@ from ccplay.ui.cells.glyphs import ASCII, UNICODE
 from ccplay.ui.plots import own_values
 from ccplay.ui.plots.ghosts import Choice
 from ccplay.ui.plots.theory import lack
+from ccplay.units import format_clock
 
 
 class LookActions(Actions):
     """The keys of the selection, of what plots show, of ghosts and of the look."""
 
-    shows_receiver: bool = False
-    """Whether the receiver's table replaces the events."""
+    shows_map: bool = False
+    """Whether the network is drawn in place of the plots."""
 
     def action_select_flow(self, steps: int) -> None:
         """Select the next in the table, or the one before."""
@@ -60,7 +61,17 @@ class LookActions(Actions):
 
     def action_enlarge(self, place: int) -> None:
         """Give the band of plots to the one in this place, or show all of them again."""
+        if self.shows_map:
+            self.action_map()
+            return
         self.plots.enlarge(place)
+        self.redraw()
+
+    def action_map(self) -> None:
+        """Draw the network in place of the plots, or show the plots again."""
+        self.shows_map = not self.shows_map
+        self.set_class(self.shows_map, "-map")
+        self.lay_out(*self.size)
         self.redraw()
 
     def action_theory(self) -> None:
@@ -95,7 +106,8 @@ class LookActions(Actions):
 
     def ghost_offers(self) -> Iterator[tuple[str, str, Callable[[], object]]]:
         """Yield what the palette offers: a text, its meaning, and what it runs."""
-        for name, path in archive.earlier(self.session.archived):
+        there = archive.earlier(self.session.archived) if self.audience.keeps_files else ()
+        for name, path in there:
             about = f"{archive.label_of(path)}, {archive.started(path):%Y-%m-%d %H:%M}"
             yield f"ghost: {name}", about, partial(self.lay, Choice(path))
 
@@ -127,6 +139,21 @@ class LookActions(Actions):
         texts = {each.text for each in self.session.state.log}
         told = [each for each in self.appearance.told if each.text not in texts]
         return sorted([*log, *told], key=lambda each: each.t)
+
+    def action_explain(self) -> None:
+        """Say what the selected flow is doing at the moment shown, and why."""
+        from ccplay.analysis.explain.rules import explain  # noqa: PLC0415 - first paint comes first
+        from ccplay.ui.explain_screen import ExplainScreen  # noqa: PLC0415 - the same
+
+        view = self.view
+        sentences = explain(view.state, self.selected or "", view.t)
+        if not sentences:
+            said = "No flow that runs at this moment is selected: choose with ↑↓."
+            self.app.notify(self.appearance.glyphs.translate(said), severity="warning")
+            return
+        flow = view.state.flows[self.selected or ""]
+        title = f"Flow {flow.name}, {view.state.cc_at(flow, view.t)}, at {format_clock(view.t)}"
+        self.app.push_screen(ExplainScreen(title, sentences, self.appearance.glyphs))
 
     def action_help(self) -> None:
         """Show all keys and what the screen means."""

@@ -43,11 +43,12 @@ class FlowDialog(PathDialog):
             Static(classes="detail", markup=False),
             LabelledRow("from", self.source),
             LabelledRow("to", self.sink),
-            *(each for name, each in self.entries.items() if name != "flow"),
+            *(each for name, each in self.entries.items() if name not in ("flow", "bidir")),
             LabelledRow("ECN", self.ecn),
             self.mptcp,
             self.monitor,
             self.entries["flow"],
+            self.entries["bidir"],
         )
 
     def source_changed(self) -> None:

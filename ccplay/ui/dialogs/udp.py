@@ -23,18 +23,19 @@ class UdpDialog(PathDialog):
         """Offer the path that the first flow takes too."""
         super().__init__(state, selected_flow)
         self.entries = entries(StartUdp, self.glyphs)
-        # Only monitoring shows its loss and delay while it runs.
+        # Only monitoring shows its delay while it runs.
         self.monitor = MonitorRow(self.capabilities, self.glyphs, wanted=True)
 
     def controls(self) -> Iterable[Widget]:
         """Put the rate first, with the focus: the defaults of the rest are usually right."""
-        rate, packet, *others = self.entries.values()
+        rate, packet, *others, both_ways = self.entries.values()
         return (
             *(rate, packet),
             LabelledRow("from", self.source),
             LabelledRow("to", self.sink),
             *others,
             self.monitor,
+            both_ways,
         )
 
     def command(self) -> StartUdp:

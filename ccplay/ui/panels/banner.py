@@ -7,6 +7,7 @@ from textwrap import wrap
 from ccplay.state.lab_state import Entry
 from ccplay.ui.cells.sheet import Row, fit
 from ccplay.ui.view import View
+from ccplay.units import format_clock
 
 _READ_S, _READ_CHARACTER_S = 6.0, 0.06
 """Seconds that a caption is shown at least, and for each of its characters."""
@@ -25,10 +26,13 @@ def rows(view: View, width: int, height: int) -> list[Row]:
     if session.done and not session.recorded:
         reason = state.end_reason or "the lab ended"
         return _lines(view, f"Ended: {reason}. {_left(view)}", width, _loud(view, "warn"))
-    if state.phase in ("starting", "building") and not session.recorded:
+    if state.phase in ("starting", "building") and not (session.recorded or view.catching_up):
         return [_progress(view, width)]
     if view.notice:
         return _lines(view, view.notice, width, f"bold {view.ink('cursor')}")
+    if view.pointer is not None and view.pointer.text:
+        said = f"{view.glyphs.mark} {format_clock(view.pointer.t)}  {view.pointer.text}"
+        return _lines(view, said, width, _loud(view, "mark"), centred=True)
     if (mark := captioned(view)) is not None:
         ink = _loud(view, "mark")
         lines = _lines(view, mark.text, width, ink, centred=True)
@@ -66,6 +70,8 @@ def _left(view: View) -> str:
     """Say what can still be done."""
     key = view.key
     scroll = f"{key('back')}{key('forward')}"
+    if view.watching:
+        return f"You can still scroll ({scroll}), quit ({key('quit')})."
     said = f"You can still scroll ({scroll}), save a picture ({key('picture')})"
     return f"{said}, quit ({key('quit')})."
 

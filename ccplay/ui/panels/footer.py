@@ -15,11 +15,11 @@ LIVE = (
     ("link", "link"),
     ("freeze", "freeze"),
     ("stop", "stop"),
+    ("undo", "undo"),
     ("back forward", "scrub"),
     ("zoom-in zoom-out", "zoom"),
     ("ghost", "ghost"),
     ("mark", "mark"),
-    ("undo", "undo"),
     ("events", "events"),
     ("trace", "trace"),
     ("short-flows", "short flows"),
@@ -29,6 +29,7 @@ LIVE = (
     ("alone", "alone"),
     ("groups", "groups"),
     ("filter", "filter"),
+    ("explain", "explain"),
 )
 """The ids of keys of a live session, and a word for each."""
 
@@ -49,8 +50,28 @@ PAST = (
     ("alone", "alone"),
     ("groups", "groups"),
     ("filter", "filter"),
+    ("explain", "explain"),
 )
 """The same of a recording."""
+
+WATCHED = (
+    ("follow", "follow"),
+    ("explain", "explain"),
+    ("freeze", "pause"),
+    ("back forward", "scrub"),
+    ("zoom-in zoom-out", "zoom"),
+    ("previous-flow next-flow", "flow"),
+    ("events", "events"),
+    ("theme", "theme"),
+    ("end", "newest"),
+    ("way-back", "way back"),
+    ("variable", "values"),
+    ("alone", "alone"),
+    ("groups", "groups"),
+    ("filter", "filter"),
+    ("quit", "quit"),
+)
+"""The same of another one's session."""
 
 _NARROW = 100
 """Width below which keys of a live session are closer, so that all keys for traffic fit."""
@@ -64,12 +85,18 @@ def rows(view: View, width: int) -> list[Row]:
     close = view.session.live and width < _NARROW
     last = _item(view, "help", "help", close=close)
     row: list[Run] = []
-    for names, word in LIVE if view.session.live else PAST:
+    for names, word in _offered(view):
         going = word in ("freeze", "pause") and not view.playhead.running
         item = _item(view, names, "resume" if going else word, close=close)
         if length(row) + length(item) + length(last) <= width:
             row += item
     return [[*row, *last]]
+
+
+def _offered(view: View) -> tuple[tuple[str, str], ...]:
+    if view.watching:
+        return WATCHED
+    return LIVE if view.session.live else PAST
 
 
 def _item(view: View, names: str, word: str, *, close: bool) -> list[Run]:

@@ -22,7 +22,8 @@ def rows(view: View, width: int) -> list[Row]:
     if view.session.title:
         left.append((f" {view.session.title} ", f"bold {view.ink('text')}"))
     left += ghost_plots.legend(view, width)
-    right = [*_captures(view), *_clock(view), ("  ", ""), *_health(view), (" ", "")]
+    now = [*_clock(view), ("  ", ""), *_health(view), (" ", "")]
+    right = [*_audience(view), *_captures(view), *now]
     if width >= 100:
         room = width - length(left) - length(right) - 3
         left.append((f" {_setup(view, room)}".rstrip(), view.ink("muted")))
@@ -67,6 +68,12 @@ def _clock(view: View) -> list[Run]:
     return [(f"{glyphs.live} live", f"bold {view.ink('good')}"), clock]
 
 
+def _audience(view: View) -> list[Run]:
+    if not view.audience:
+        return []
+    return [(view.audience, f"bold {view.ink('text')}"), ("  ", "")]
+
+
 def _captures(view: View) -> list[Run]:
     names = [each.capture for each in view.state.captures.values() if each.t <= view.t]
     if not names:
@@ -78,6 +85,7 @@ def _captures(view: View) -> list[Run]:
 def _health(view: View) -> list[Run]:
     if view.session.error:
         word = "not readable further" if view.session.recorded else "lab died"
+        word = "connection lost" if view.watching else word
         return [(word, f"bold {view.ink('bad')}")]
     health = next((h for h in reversed(view.state.healths) if h.t <= view.t), None)
     words = trouble(health) if health else []

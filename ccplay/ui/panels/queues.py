@@ -11,9 +11,11 @@
 from __future__ import annotations
 
 from ccplay.model.events import FlowPath
+from ccplay.model.layout import chained
 from ccplay.model.network import Network
-from ccplay.state.connections import nodes_of
 from ccplay.state.lab_state import Flow
+from ccplay.state.routes import nodes_of
+from ccplay.state.traffic import Routed
 from ccplay.ui.cells.sheet import Row, Run, fit
 from ccplay.ui.panels.occupancy import gauge, occupancy
 from ccplay.ui.view import View
@@ -26,8 +28,8 @@ _MARKS = 8
 
 
 def stands_for(network: Network) -> bool:
-    """Return whether the table stands in place of a drawing: links form tiers."""
-    return bool(network.groups)
+    """Return whether the table stands in place of a drawing: links form tiers, or paths fork."""
+    return bool(network.groups) or not chained(network)
 
 
 def rows(view: View, network: Network, width: int, height: int) -> list[Row]:
@@ -35,7 +37,7 @@ def rows(view: View, network: Network, width: int, height: int) -> list[Row]:
     running = view.running()
     crossing: dict[str, list[Flow]] = {}
     for flow in running:
-        for link in _links(view, network, flow):
+        for link in links_of(view, network, flow):
             crossing.setdefault(link, []).append(flow)
     lengths = {link: occupancy(view, link) for link in network.observed}
     fullest = sorted(lengths, key=lambda link: -lengths[link][1])
@@ -45,21 +47,40 @@ def rows(view: View, network: Network, width: int, height: int) -> list[Row]:
         kept[-1] = view.link
     name = max((len(link) for link in lengths), default=0)
     return [
-        _title(view, running, width),
+        title(view, width),
         *(_row(view, link, lengths[link], (name, width), crossing.get(link, [])) for link in kept),
     ][:height]
 
 
-def _title(view: View, running: list[Flow], width: int) -> Row:
-    """Return the path of the selected flow, or of the first one, as far as it is known."""
-    flow = view.state.flows.get(view.selected or "") or next(iter(running), None)
+def shown_flow(view: View) -> Flow | None:
+    """Return the flow whose path is shown: the selected one, or the first that runs."""
+    return view.state.flows.get(view.selected or "") or next(iter(view.running()), None)
+
+
+def title(view: View, width: int) -> Row:
+    """Return the path of the selected traffic, or of the first flow, as far as it is known."""
+    other = view.state.traffic.get(view.selected or "")
+    if isinstance(other, Routed) and not isinstance(other, Flow) and other.paths:
+        path = _path_at(other, view.t)
+        if path is not None:
+            return _words(view, other.name, view.ink("text"), path, width)
+    flow = shown_flow(view)
     path = _path_at(flow, view.t) if flow is not None else None
     if flow is None or path is None:
-        return [(fit(" queues, fullest first", width), view.ink("muted"))]
+        text = f" queues, fullest first; {view.key('map')} draws the network"
+        return [(fit(text, width), view.ink("muted"))]
+    return _words(view, view.flow_glyph(flow.name), view.flow_ink(flow.name), path, width)
+
+
+def _words(view: View, mark: str, ink: str, path: FlowPath, width: int) -> Row:
+    """Return a path in words, after the mark of its traffic; a pinned path is marked as such."""
     arrow = view.glyphs.translate(" → ")
     text = arrow.join(nodes_of(path)) or "no path: down"
-    mark = (f" {view.flow_glyph(flow.name)} ", f"bold {view.flow_ink(flow.name)}")
-    return [mark, (fit(text, width - 3, view.glyphs.ellipsis), view.ink("text"))]
+    if path.pinned:
+        text += " (pinned)"
+    head = f" {mark} "
+    room = fit(text, max(width - len(head), 0), view.glyphs.ellipsis)
+    return [(head, f"bold {ink}"), (room, view.ink("text"))]
 
 
 def _row(
@@ -88,7 +109,7 @@ def _row(
     ]
 
 
-def _links(view: View, network: Network, flow: Flow) -> list[str]:
+def links_of(view: View, network: Network, flow: Flow) -> list[str]:
     """Return the links that a flow crosses at the moment shown; of MPTCP, its subflows do."""
     if flow.mptcp:
         return []
@@ -98,5 +119,5 @@ def _links(view: View, network: Network, flow: Flow) -> list[str]:
     return [link.name for link in network.path(flow.src, flow.dst)]
 
 
-def _path_at(flow: Flow, t: float) -> FlowPath | None:
+def _path_at(flow: Routed, t: float) -> FlowPath | None:
     return next((path for path in reversed(flow.paths) if path.t <= t), None)

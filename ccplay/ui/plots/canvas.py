@@ -39,7 +39,10 @@ _STEADY_S = 10.0
 """Seconds before the newest moment whose values the axis has room for, however short the window."""
 
 _FAINT = 0.55
-"""Share of the way to the background at which the inks of bands and dim traces lie."""
+"""Share of the way to the background at which the inks of bands lie."""
+
+_DIM = 0.4
+"""The same of traces that stand back: a reader must still know whose they are."""
 
 
 class _Inked(NamedTuple):
@@ -54,7 +57,7 @@ class _Inked(NamedTuple):
     def of(cls, stroke: Stroke, ground: str) -> _Inked:
         pen = stroke.trace.pen
         if pen.dim:
-            pen = replace(pen, ink=_faint(pen.ink, ground))
+            pen = replace(pen, ink=_faint(pen.ink, ground, _DIM))
         return cls(stroke, pen, _faint(pen.ink, ground))
 
 
@@ -168,8 +171,9 @@ class Canvas(Sheet):
         stale = set(range(self._column(before.until - 1e-9), self._column(picture.until) + 1))
         if before.marks != picture.marks:
             stale.update(map(self._column, {*before.marks} ^ {*picture.marks}))
-        if before.cursor != picture.cursor:
-            stale.update(self._column(t) for t in (before.cursor, picture.cursor) if t is not None)
+        for moved in ((before.cursor, picture.cursor), (before.pointer, picture.pointer)):
+            if moved[0] != moved[1]:
+                stale.update(self._column(t) for t in moved if t is not None)
         return sorted(x for x in stale if 0 <= x < self.columns)
 
     def _column(self, t: float) -> int:
@@ -265,6 +269,8 @@ class Canvas(Sheet):
         lines = self.lines
         cursor = None if picture.cursor is None else self._column(picture.cursor)
         if (through := self._empty(picture, x, cursor)) is not None:
+            if picture.pointer is not None and x == self._column(picture.pointer):
+                return [(glyphs.mark, f"bold {inks.mark}"), *[through] * (lines - 1)]
             return [through] * lines
         cells: list[Run] = [
             (glyphs.dotted, inks.grid) if line in self._ticks else (" ", "")
@@ -284,6 +290,8 @@ class Canvas(Sheet):
         """Return the cell of a line that goes through a whole column; None without any."""
         if x == cursor:
             return picture.glyphs.cursor, picture.inks.cursor
+        if picture.pointer is not None and x == self._column(picture.pointer):
+            return picture.glyphs.cursor, f"bold {picture.inks.mark}"
         if x in self._marked:
             return picture.glyphs.dashed_vertical, picture.inks.mark
         return None
@@ -309,6 +317,6 @@ def _peak(picture: Picture, drawn: Sequence[Stroke], start: float) -> float:
     )
 
 
-def _faint(ink: str, ground: str) -> str:
+def _faint(ink: str, ground: str, share: float = _FAINT) -> str:
     """Return an ink that stands back; where there are no colours, the ink itself."""
-    return mixed(ink, ground, _FAINT) if ink and ground else ink
+    return mixed(ink, ground, share) if ink and ground else ink

@@ -43,6 +43,8 @@ class Picture:
     ghost_marks: tuple[float, ...] = ()
     """Moments of commands in the ghost."""
     cursor: float | None = None
+    pointer: float | None = None
+    """The moment that the presenter points at."""
     hint: tuple[str, ...] = ()
     """Shown in the middle."""
     least: float = 1.0

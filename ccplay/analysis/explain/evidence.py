@@ -1,0 +1,287 @@
+"""The numbers about one flow at one moment, as far as they were measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from ccplay.model.network import Network
+from ccplay.state.base_rtt import base_rtt
+from ccplay.state.lab_state import Flow, LabState
+from ccplay.state.series import Series
+
+_CWR = 2
+"""From this congestion state on cwnd is being reduced; include/uapi/linux/tcp.h."""
+
+_LOSS = 4
+
+_CUT = 0.9
+"""Share of cwnd; less at a later sweep is a reduction."""
+
+_AGO_S = 30.0
+"""Seconds for which a reduction is of interest."""
+
+_SETTLES_S = 1.0
+"""Seconds within which cwnd is at its least after a reduction begins."""
+
+_OVER_S = 1.0
+"""Seconds over which rates are means."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """A reduction of cwnd, and what was counted in the round trip before it."""
+
+    t: float
+    before: float
+    """Segments of cwnd."""
+    after: float
+    """The same once it was reduced: ssthresh, where cwnd ended there."""
+    cc: str
+    ca_state: int = 0
+    """The worst congestion state meanwhile."""
+    steps: int = 1
+    """How many values ssthresh had meanwhile: one for each reduction."""
+    retransmitted: int = 0
+    """Segments."""
+    dropped: tuple[tuple[str, int], ...] = ()
+    """Packets that queues on its path dropped, by link, of all traffic."""
+    marked: tuple[tuple[str, int], ...] = ()
+    """Packets that they marked."""
+    lossy: tuple[tuple[str, float], ...] = ()
+    """Links on its path that lose a share of packets on purpose."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """The queue on a flow's path that holds most."""
+
+    link: str
+    packets: float
+    delay_us: float | None
+    """Microseconds until what waits is sent; None where the link has no rate."""
+    in_flight: tuple[tuple[str, float], ...] = ()
+    """Segments of each running flow on that link that are not acknowledged, most first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What is known; None is not known."""
+
+    flow: str
+    cc: str
+    t: float
+    cwnd: float
+    ca_state: int = 0
+    ssthresh: float | None = None
+    """Segments; None where the kernel has no bound yet."""
+    unacked: float | None = None
+    srtt_us: float | None = None
+    base_rtt_us: float | None = None
+    """What the links of its path are set to add."""
+    min_rtt_us: float | None = None
+    """The least that it has measured."""
+    pacing_bps: float | None = None
+    goodput_bps: float | None = None
+    mss: int = 0
+    window_bytes: float | None = None
+    """What the receiver offers; known of traced flows only."""
+    pacing_gain: float | None = None
+    """BBR's."""
+    cut: Cut | None = None
+    waiting: Waiting | None = None
+    rate_bps: float | None = None
+    """The least rate on its path."""
+    sharing: int = 0
+    """Other flows that run over that link."""
+
+
+def gather(state: LabState, name: str, t: float) -> Evidence | None:
+    """Return what is known of a flow at ``t``; None where it was not sampled then."""
+    flow, hello = state.flows.get(name), state.hello
+    if flow is None or hello is None or (flow.ended is not None and t > flow.ended):
+        return None
+    tick = state.sweeps.before_or_at(t)
+    cwnd = flow.series["cwnd"].latest(tick)
+    if cwnd is None:
+        return None
+    network = hello.network
+    values = {key: each.latest(tick) for key, each in flow.series.items()}
+    links = _path(network, flow)
+    gain = flow.own["bbr_pacing_gain"].latest(tick) if "bbr_pacing_gain" in flow.own else None
+    cc = state.cc_at(flow, t)
+    narrow = min(
+        ((rate, link) for link in links if (rate := _rate(state, link, t))), default=(None, "")
+    )
+    others = [each for each in _running(state, t) if each is not flow]
+    return Evidence(
+        flow=name,
+        cc=cc,
+        t=t,
+        cwnd=cwnd,
+        ca_state=int(values["ca_state"] or 0),
+        ssthresh=values["ssthresh"],
+        unacked=values["unacked"],
+        srtt_us=values["srtt_us"] or None,
+        base_rtt_us=_base_us(state, network, flow, t),
+        min_rtt_us=values["min_rtt_us"] or None,
+        pacing_bps=values["pacing_rate"] or None,
+        goodput_bps=_rate_of(flow.series["bytes_acked"], t),
+        mss=flow.mss,
+        window_bytes=_window(flow, t),
+        pacing_gain=None if gain is None or not cc.startswith("bbr") else gain / 256,
+        cut=_last_cut(state, flow, links, tick),
+        waiting=_waiting(state, network, links, t),
+        rate_bps=narrow[0],
+        sharing=sum(narrow[1] in _path(network, each) for each in others) if narrow[1] else 0,
+    )
+
+
+def _running(state: LabState, t: float) -> list[Flow]:
+    return [
+        each
+        for each in state.flows.values()
+        if each.started <= t and (each.ended is None or t < each.ended)
+    ]
+
+
+def _path(network: Network, flow: Flow) -> list[str]:
+    """Return the links from its sender to its receiver."""
+    if flow.paths:
+        return list(flow.paths[-1].links)
+    try:
+        return [link.name for link in network.path(flow.src, flow.dst)]
+    except (KeyError, ValueError):
+        return []
+
+
+def _rate(state: LabState, link: str, t: float) -> int | None:
+    change = state.link_at(link, t)
+    return (change.setting.rate or None) if change else None
+
+
+def _base_us(state: LabState, network: Network, flow: Flow, t: float) -> float | None:
+    known = [ms for since, ms in base_rtt(state, network, flow.src, flow.dst) if since <= t]
+    return known[-1] * 1e3 if known and known[-1] else None
+
+
+def _rate_of(counter: Series, t: float) -> float | None:
+    """Return the mean over the last second of bytes that a counter counts, in bits per second."""
+    timeline = counter.timeline
+    end = timeline.before_or_at(t)
+    start = max(timeline.at_or_after(t - _OVER_S), counter.first)
+    if end <= start or start < timeline.first:
+        return None
+    first, last = counter.latest(start), counter.latest(end)
+    seconds = timeline.time(end) - timeline.time(start)
+    if first is None or last is None or seconds <= 0:
+        return None
+    return (last - first) * 8 / seconds
+
+
+def _window(flow: Flow, t: float) -> float | None:
+    if flow.trace is None or not flow.trace.covers(t):
+        return None
+    return flow.trace.series["snd_wnd"].latest(flow.trace.moments.before_or_at(t))
+
+
+def _last_cut(state: LabState, flow: Flow, links: Iterable[str], tick: int) -> Cut | None:
+    """Return the last reduction of cwnd by then that is not too long ago."""
+    timeline, cwnd, states = state.sweeps, flow.series["cwnd"], flow.series["ca_state"]
+    now = timeline.time(tick)
+    switched = [t for t, _ in flow.cc_changes if t <= now]
+    since = max(now - _AGO_S, switched[-1] if switched else 0.0)
+    first = max(timeline.at_or_after(since), cwnd.first, timeline.first)
+    for at in range(tick, first, -1):
+        before, after = cwnd.at(at - 1), cwnd.at(at)
+        if before is not None and after is not None and after < before * _CUT:
+            break
+    else:
+        return None
+    # Recovery lowers cwnd ACK by ACK: the reduction began where the state left Open.
+    start = at
+    while start > first and (states.at(start - 1) or 0) >= _CWR:
+        start -= 1
+    top = max(filter(None, (cwnd.at(start - 1), cwnd.at(start))), default=None)
+    stop = min(timeline.before_or_at(timeline.time(at) + _SETTLES_S), tick)
+    worst = max(int(each) for each in states.values(start - 1, at + 1) or [0])
+    least = cwnd.extremes(at, stop + 1)
+    if top is None or least is None:
+        return None
+    bound = flow.series["ssthresh"]
+    threshold, cc = bound.latest(at), state.cc_at(flow, timeline.time(start))
+    follows = worst != _LOSS and not cc.startswith("bbr")
+    reduced = threshold if follows and threshold and threshold < top else least[0]
+    steps = len({each for each in bound.values(start, at + 1) if each < top})
+    return _with_causes(
+        state,
+        flow,
+        links,
+        Cut(
+            t=timeline.time(start),
+            before=top,
+            after=reduced,
+            cc=cc,
+            ca_state=worst,
+            steps=max(steps, 1) if follows else 1,
+        ),
+        stop,
+    )
+
+
+def _with_causes(state: LabState, flow: Flow, links: Iterable[str], cut: Cut, stop: int) -> Cut:
+    """Add what was counted in the round trip before a reduction."""
+    timeline = state.sweeps
+    at = timeline.at_or_after(cut.t)
+    rtt_us = flow.series["srtt_us"].latest(at) or flow.series["min_rtt_us"].latest(at) or 0.0
+    # Two intervals more: a sweep sees what came since the one before.
+    interval = 2 / state.hello.sample_hz if state.hello else 0.0
+    since = max(timeline.before_or_at(cut.t - rtt_us * 1e-6 - interval), timeline.first)
+    dropped, marked, lossy = [], [], []
+    for link in links:
+        change = state.link_at(link, cut.t)
+        if change is not None and change.setting.loss:
+            lossy.append((link, change.setting.loss))
+        if (queue := state.queues.get(link)) is not None:
+            if count := _grown(queue.series["drops"], since, at):
+                dropped.append((link, count))
+            if count := _grown(queue.series["ecn_marks"], since, at):
+                marked.append((link, count))
+    return replace(
+        cut,
+        retransmitted=_grown(flow.series["total_retrans"], at - 1, stop),
+        dropped=tuple(dropped),
+        marked=tuple(marked),
+        lossy=tuple(lossy),
+    )
+
+
+def _grown(counter: Series, start: int, end: int) -> int:
+    first, last = counter.latest(start), counter.latest(end)
+    return round((last or 0.0) - (first or 0.0))
+
+
+def _waiting(state: LabState, network: Network, links: Iterable[str], t: float) -> Waiting | None:
+    """Return the queue on its path that holds most bytes; None where nothing waits."""
+    tick = state.sweeps.before_or_at(t)
+    fullest, most = None, 0.0
+    for link in links:
+        queue = state.queues.get(link)
+        held = queue.series["backlog"].latest(tick) if queue else None
+        if queue is not None and held and held > most:
+            fullest, most = queue, held
+    if fullest is None:
+        return None
+    rate = _rate(state, fullest.link, t)
+    in_flight = [
+        (each.name, count)
+        for each in _running(state, t)
+        if fullest.link in _path(network, each)
+        and (count := each.series["unacked"].latest(tick)) is not None
+    ]
+    return Waiting(
+        link=fullest.link,
+        packets=fullest.series["qlen"].latest(tick) or 0.0,
+        delay_us=most * 8e6 / rate if rate else None,
+        in_flight=tuple(sorted(in_flight, key=lambda each: -each[1])),
+    )

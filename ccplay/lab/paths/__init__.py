@@ -1,0 +1,1 @@
+"""Which of several paths traffic takes: found, pinned, changed. Nothing here starts traffic."""

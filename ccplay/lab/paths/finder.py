@@ -1,0 +1,179 @@
+"""Which of several paths each connection takes: asked at its start, and when that may change."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ccplay.errors import CommandError, LabError
+from ccplay.lab.network.routing import Routing
+from ccplay.lab.paths.pins import Packets, Pin, choose
+from ccplay.model.base import Event
+from ccplay.model.events import FlowPath, Log
+from ccplay.model.network import Network
+
+
+@dataclass(slots=True)
+class _Followed:
+    """Some traffic, and what is known of its paths."""
+
+    packets: Packets
+    ports: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Ports by connection that it sends from and to."""
+    addresses: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Addresses by connection where they are not the hosts' own."""
+    pin: Pin | None = None
+    known: dict[str, tuple[list[str], bool]] = field(default_factory=dict)
+    """Links by connection, and whether a command chose them: as reported last."""
+    begun: bool = False
+    """Whether its start has been reported, and therefore its paths may be."""
+    seen: list[tuple[list[str], bool]] = field(default_factory=list)
+    """As ``known``, of single transfers: in the order of their first."""
+
+    @property
+    def pinned(self) -> bool:
+        """Whether a path that a command chose is in force."""
+        return self.pin is not None and self.pin.holds
+
+
+class PathFinder:
+    """The traffic that runs, and the path that each of its connections was last found on."""
+
+    def __init__(
+        self,
+        routing: Routing,
+        network: Network,
+        emit: Callable[[Event], None],
+        clock: Callable[[], float],
+    ) -> None:
+        """``network`` has all cables, whether up or down."""
+        self._routing, self._network = routing, network
+        self._emit, self._clock = emit, clock
+        self._followed: dict[str, _Followed] = {}
+
+    def expect(self, name: str, packets: Packets, via: list[str] | None) -> None:
+        """Follow traffic that is about to start, on the path that leads through ``via``.
+
+        None or no node leaves the choice to the hash. Raises ``CommandError`` where there is no
+        such path, ``LabError`` where the kernel refuses.
+        """
+        self._followed[name] = followed = _Followed(packets)
+        if via:
+            followed.pin = Pin(self._routing, packets, choose(self._network, packets, via))
+            followed.pin.renew()
+
+    def connect(
+        self,
+        name: str,
+        stream: str,
+        sport: int,
+        dport: int,
+        addresses: tuple[str, str] | None = None,
+    ) -> None:
+        """Follow one connection of some traffic, by its ports and, if not the hosts', addresses."""
+        if (followed := self._followed.get(name)) is not None:
+            followed.ports[stream] = (sport, dport)
+            if addresses is not None:
+                followed.addresses[stream] = addresses
+            if followed.begun:
+                self._find(followed)
+
+    def begin(self, name: str) -> None:
+        """Report the paths of traffic that has begun."""
+        if (followed := self._followed.get(name)) is not None:
+            followed.begun = True
+            self._find(followed)
+
+    def transfer(self, name: str, sport: int, dport: int) -> int | None:
+        """Return which of its reported paths a single transfer took; None where there is one."""
+        followed = self._followed.get(name)
+        if followed is None or len(self._shortest(followed)) == 1:
+            return None
+        links = self._path(followed, name, (sport, dport))
+        if links is None:
+            return None
+        taken = (links, followed.pinned)
+        if taken not in followed.seen:
+            followed.seen.append(taken)
+            self._emit(FlowPath(t=self._clock(), flow=name, links=links, pinned=followed.pinned))
+        return followed.seen.index(taken)
+
+    def forget(self, name: str) -> None:
+        """Let traffic go that has ended."""
+        if (followed := self._followed.pop(name, None)) is not None and followed.pin is not None:
+            # A rule that stays matches nothing any more: its ports are used last of all.
+            with contextlib.suppress(LabError):
+                followed.pin.remove()
+
+    def move(self, name: str, via: list[str] | None) -> list[str]:
+        """Have traffic take another path; return the routers on it, none where the hash chooses.
+
+        ``via`` are nodes to pass; with none of them the hash chooses, and None is the next path of
+        those there are. Raises as ``expect``.
+        """
+        followed = self._followed[name]
+        packets, pin = followed.packets, None
+        if via is None:
+            pin = Pin(self._routing, packets, self._next(followed))
+        elif via:
+            pin = Pin(self._routing, packets, choose(self._network, packets, via))
+        if followed.pin is not None:
+            followed.pin.remove()
+        if pin is not None:
+            pin.renew()
+        followed.pin = pin
+        if followed.begun:
+            self._find(followed)
+        return [] if pin is None else [link.dst for link in pin.path[:-1]]
+
+    def look(self) -> None:
+        """Report the paths that have changed with cables that went down or up."""
+        for followed in self._followed.values():
+            if followed.pin is not None:
+                followed.pin.renew()
+            if followed.begun:
+                self._find(followed)
+
+    def _next(self, followed: _Followed) -> list[str]:
+        """Return the path after the one taken now, of those whose cables are up."""
+        src, dst = followed.packets.ends
+        paths = [[link.name for link in path] for path in self._routing.paths(src, dst)]
+        if not paths:
+            raise CommandError(f"there is no path from {src} to {dst} now: cables are down")
+        now = next(iter(followed.known.values()), ([], False))[0]
+        if followed.pin is not None and followed.pinned:
+            now = [link.name for link in followed.pin.path]
+        return paths[(paths.index(now) + 1) % len(paths)] if now in paths else paths[0]
+
+    def _shortest(self, followed: _Followed) -> list[list[str]]:
+        paths = self._network.paths(*followed.packets.ends)
+        return [[link.name for link in path] for path in paths]
+
+    def _find(self, followed: _Followed) -> None:
+        only = self._shortest(followed)
+        # Where there is one path, it goes without saying, unless a cable of it is down.
+        unsaid = (only[0], False) if len(only) == 1 else None
+        pinned = followed.pinned
+        for stream, ports in followed.ports.items():
+            links = self._path(followed, stream, ports)
+            if links is None:
+                continue
+            if followed.known.get(stream, unsaid) != (links, pinned):
+                self._emit(FlowPath(t=self._clock(), flow=stream, links=links, pinned=pinned))
+            followed.known[stream] = (links, pinned)
+
+    def _path(self, followed: _Followed, stream: str, ports: tuple[int, int]) -> list[str] | None:
+        """Return the links that a connection takes; None where the kernel does not say."""
+        try:
+            path = self._routing.path(
+                followed.packets.ends,
+                ports,
+                followed.packets.protocol,
+                addresses=followed.addresses.get(stream),
+            )
+        except OSError as error:
+            text = f"{stream}: its path is not known: {error.strerror}"
+            self._emit(Log(t=self._clock(), level="warning", text=text))
+            return None
+        return [link.name for link in path]

@@ -1,0 +1,83 @@
+"""Paths that a command has chosen for some packets.
+
+They are rules by addresses and ports, ip-rule(8), at each router where packets could go several
+ways. A path of which a cable is down is left to the hash until the cable is up again.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ccplay.errors import CommandError
+from ccplay.lab.network.routing import Routing
+from ccplay.model.network import Link, Network
+
+
+class Packets(NamedTuple):
+    """The packets that some traffic sends in its own direction."""
+
+    ends: tuple[str, str]
+    """Hosts that they come from and go to."""
+    protocol: int
+    """``socket.IPPROTO_TCP`` or ``IPPROTO_UDP``."""
+    sports: range | None
+    """Ports that they come from; None: any."""
+    dport: int | None
+    """The port that they go to; None: any."""
+
+
+def choose(network: Network, packets: Packets, via: list[str]) -> list[str]:
+    """Return the links of the first of the shortest paths that leads through nodes in this order.
+
+    Raises ``CommandError``, which names the nodes that paths lead through.
+    """
+    src, dst = packets.ends
+    paths = network.paths(src, dst)
+    for path in paths:
+        passed = iter(link.dst for link in path)
+        if all(node in passed for node in via):
+            return [link.name for link in path]
+    there = list(dict.fromkeys(link.dst for path in paths for link in path[:-1]))
+    wanted = ", ".join(via)
+    raise CommandError(
+        f"no shortest path from {src} to {dst} leads through {wanted}; they lead through: "
+        f"{', '.join(there) or 'no router'}"
+    )
+
+
+class Pin:
+    """A path that some packets take while all of its cables are up."""
+
+    def __init__(self, routing: Routing, packets: Packets, path: list[str]) -> None:
+        """``path`` has the names of links. Nothing changes before ``renew``."""
+        self.holds = False
+        """Whether it is in force."""
+        self._routing, self._packets = routing, packets
+        self.path = [routing.network.link(name) for name in path]
+
+    def renew(self) -> None:
+        """Put it in force where all its cables are up, else leave the packets to the hash."""
+        self.remove()
+        paths = self._routing.paths(*self._packets.ends)
+        if self.path not in paths:
+            return
+        for link in self._choices():
+            self._steer(link, on=True)
+        self.holds = True
+
+    def remove(self) -> None:
+        """Leave the packets to the hash."""
+        if self.holds:
+            self.holds = False
+            for link in self._choices():
+                self._steer(link, on=False)
+
+    def _choices(self) -> list[Link]:
+        """Return its links at routers that have several next hops when all cables are up."""
+        network, dst = self._routing.network, self._packets.ends[1]
+        return [link for link in self.path[1:] if len(network.next_hops(link.src, dst)) > 1]
+
+    def _steer(self, link: Link, *, on: bool) -> None:
+        packets = self._packets
+        ports = packets.sports, packets.dport
+        self._routing.steer(link, packets.ends, packets.protocol, ports, on=on)

@@ -1,0 +1,102 @@
+"""Bytes that each flow, download and UDP moved in every interval of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean, stdev
+
+from ccplay.model.variables import VARIABLES
+from ccplay.report.data.curves import bins, count_at, flow_groups, transfers
+from ccplay.state.columns import COUNT, SIZE, Column, Table
+from ccplay.state.lab_state import LabState
+from ccplay.state.udp import Udp
+
+INTERVAL_S = 1.0
+"""That of reports, and of an export that asks for no other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What some traffic moved."""
+
+    kind: str
+    """``flow``, ``download`` or ``udp``."""
+    name: str
+    bytes: list[float]
+    """In each interval that it ran in: payload acknowledged, or of UDP payload that arrived."""
+    first: int
+    """Number of the first of these intervals, from 0."""
+
+
+def moved(state: LabState, start: float, end: float, interval_s: float) -> list[Moved]:
+    """Return what traffic moved between two moments of a session, in the order of its start.
+
+    Intervals count from ``start``; the last one may go beyond ``end``. Between two samples bytes
+    are shared out evenly.
+    """
+    edges, acked = bins(start, end, interval_s), VARIABLES["flow"]["bytes_acked"]
+    found = []
+    for streams in flow_groups(state):
+        first = streams[0]
+        name = first.parent if first.kind == "flow" else first.name
+        ran = (first.started, first.ended or end)
+        found.append(_within(first.kind, name, ran, edges, transfers(streams, edges, acked)))
+    for udp in state.of(Udp).values():
+        if udp.received_bytes.end > 0:
+            counts = [count_at(udp.received_bytes, t) for t in edges]
+            ran = (udp.started, udp.ended or end)
+            grown = [max(b - a, 0.0) for a, b in pairwise(counts)]
+            found.append(_within("udp", udp.name, ran, edges, grown))
+    return found
+
+
+def _within(
+    kind: str,
+    name: str,
+    ran: tuple[float, float],
+    edges: Sequence[float],
+    amounts: Sequence[float],
+) -> Moved:
+    """Keep the intervals in which traffic ran at all."""
+    inside = [place for place, (a, b) in enumerate(pairwise(edges)) if b > ran[0] and a < ran[1]]
+    return Moved(kind, name, [amounts[place] for place in inside], inside[0] if inside else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A row: the intervals of some traffic that it ran in from end to end."""
+
+    traffic: str
+    count: int
+    mean: float | None
+    sd: float | None
+    least: float | None
+    greatest: float | None
+
+
+def summaries(found: Sequence[Moved]) -> list[Summary]:
+    """Return a row for each that has whole intervals: the first and the last are none."""
+    rows = []
+    for each in found:
+        whole = each.bytes[1:-1]
+        if whole:
+            sd = stdev(whole) if len(whole) > 1 else None
+            what = f"UDP {each.name}" if each.kind == "udp" else f"{each.kind} {each.name}"
+            rows.append(Summary(what, len(whole), fmean(whole), sd, min(whole), max(whole)))
+    return rows
+
+
+TABLE = Table(
+    "Bytes in each second",
+    (
+        Column("traffic", ("traffic",)),
+        Column("seconds", ("count",), COUNT),
+        Column("mean", ("mean",), SIZE),
+        Column("standard deviation", ("sd",), SIZE),
+        Column("least", ("least",), SIZE),
+        Column("greatest", ("greatest",), SIZE),
+    ),
+)
+"""The table of ``summaries``."""

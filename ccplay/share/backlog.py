@@ -1,0 +1,230 @@
+"""The stream as spectators need it: the past in a file, and its newest seconds in memory."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import msgspec
+
+from ccplay.errors import RecordingError
+from ccplay.files import writing
+from ccplay.model.base import Event
+from ccplay.model.events import AnyEvent, Health, Hello
+from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TraceSamples
+from ccplay.model.traffic import PROGRESS
+from ccplay.share import privacy
+from ccplay.stream import wire
+from ccplay.stream.sinks import Recorder
+from ccplay.stream.wire import UnknownEvent
+
+LIVE_S = 0.14
+"""Seconds of sweeps in a line that is sent live: what sampling adds to a spectator's delay."""
+
+MOST_CHUNKS = 128
+"""Chunks kept in memory: who has not read the oldest of them misses what follows it."""
+
+MOST_MEMORY = 32 << 20
+"""Bytes of them."""
+
+MOST_KEPT = 64 << 20
+"""Bytes of events other than samples that are kept in memory for who joins or falls behind later;
+who does so misses what follows them."""
+
+_SAMPLES: tuple[type[Event], ...] = (Sweep, Sweeps, TraceSamples, CaStateChanged, Health, *PROGRESS)
+"""Events that a later spectator can do without: the rest of the state is complete."""
+
+
+@dataclass(slots=True)
+class Chunk:
+    """Complete lines that are sent together."""
+
+    lines: bytes
+    t: float
+    """Moment of the newest event by then."""
+    kept: int
+    """Number of lines of ``Backlog.kept`` that chunks have held by then."""
+
+
+class _Pending(io.RawIOBase):
+    """Lines that are written, until they are taken."""
+
+    def __init__(self) -> None:
+        self._lines = b""
+
+    def write(self, lines: Any) -> int:
+        self._lines += lines
+        return len(lines)
+
+    def taken(self) -> bytes:
+        """Return the lines, which are then gone."""
+        lines, self._lines = self._lines, b""
+        return lines
+
+
+@dataclass(slots=True)
+class Backlog:
+    """Everything that was shared so far. A spectator is a place in it, and costs nothing more."""
+
+    spool_bytes: int = 200_000_000
+    """Most bytes of the past; who joins later misses what follows them."""
+    past: BinaryIO = field(default_factory=writing.create_unnamed)
+    """The past in lines of two seconds: a file without a name."""
+    past_end: int = 0
+    """Bytes of it that hold everything up to ``past_until``."""
+    past_until: int = 0
+    """Number of the chunk that follows the past."""
+    past_kept: int = 0
+    """Number of lines of ``kept`` that are in the past."""
+    past_now: float = 0.0
+    """Moment that the past reaches."""
+    first: int = 0
+    """Number of the oldest chunk in memory."""
+    chunks: deque[Chunk] = field(default_factory=deque)
+    kept: list[bytes] = field(default_factory=list)
+    """Lines of all events that are no samples."""
+    chunked: int = 0
+    """Number of them that chunks hold."""
+    now: float = 0.0
+    view: bytes = b""
+    """The line of the presenter's newest view."""
+    full: bool = False
+    """Whether the past has reached its bound, or its disk is full."""
+    _kept_bytes: int = 0
+    _memory: int = 0
+    _pending: _Pending = field(default_factory=_Pending)
+    _recorder: Recorder | None = None
+    _live: Recorder | None = None
+
+    def __post_init__(self) -> None:
+        self._recorder = Recorder(Path("the past"), file=self.past)
+        self._live = Recorder(Path("live"), file=cast("BinaryIO", self._pending), block_s=LIVE_S)
+
+    @property
+    def end(self) -> int:
+        """Number of the chunk that comes next."""
+        return self.first + len(self.chunks)
+
+    def chunk(self, number: int) -> Chunk | None:
+        """Return a chunk that is still in memory."""
+        at = number - self.first
+        return self.chunks[at] if 0 <= at < len(self.chunks) else None
+
+    def put(self, event: AnyEvent | UnknownEvent) -> None:
+        """Take an event of the stream."""
+        if isinstance(event, Hello):
+            event = msgspec.structs.replace(event, format=wire.FORMAT)
+        if not isinstance(event, _SAMPLES):
+            line = privacy.scrubbed(wire.encode(event))
+            event = wire.decode_event(line)
+            self._keep(line)
+        self.now = max(self.now, event.t)
+        assert self._live is not None  # noqa: S101 - made with this
+        self._live.put(event)
+        if self._recorder is not None:
+            try:
+                self._recorder.put(event)
+            except RecordingError:
+                self._give_up_past()
+
+    def show(self, view: bytes) -> None:
+        """Take the presenter's view: a line of a frame."""
+        self.view = view
+        self._append(view)
+
+    def take(self) -> None:
+        """Make a chunk of the lines that are complete."""
+        if lines := self._pending.taken():
+            self.chunked = len(self.kept)
+            self._append(lines)
+
+    def flush(self) -> None:
+        """Make a chunk of everything until now."""
+        assert self._live is not None  # noqa: S101 - made with this
+        self._live.flush()
+        self.take()
+
+    def settle(self) -> None:
+        """Move the past up to now: what joins later reads it from the file."""
+        self.flush()
+        if self._recorder is None:
+            return
+        try:
+            self._recorder.flush()
+            size = self.past.tell()
+        except OSError:
+            self._give_up_past()
+            return
+        if size > self.spool_bytes:
+            self._give_up_past()
+        else:
+            self.past_end, self.past_until = size, self.end
+            self.past_kept, self.past_now = self.chunked, self.now
+
+    def preload(self, recording: int, size: int) -> None:
+        """Begin with the first ``size`` bytes of a recording, given by its file descriptor.
+
+        Whatever follows a line that can't be read is left out. Raises ``OSError``.
+        """
+        with open(os.dup(recording), "rb") as file:  # noqa: PTH123 - by descriptor
+            file.seek(0)
+            while size > 0 and (line := file.readline(wire.LONGEST_LINE)).endswith(b"\n"):
+                size -= len(line)
+                if self.past.tell() + len(line) > self.spool_bytes:
+                    break
+                try:
+                    line = self._read(line)
+                except _UNREADABLE:
+                    break
+                self.past.write(line)
+            self.past.flush()
+        self.past_end, self.chunked = self.past.tell(), len(self.kept)
+        self.past_kept, self.past_now = self.chunked, self.now
+
+    def _read(self, line: bytes) -> bytes:
+        """Return a line of a recording as spectators may have it."""
+        if line.startswith(_SAMPLE_LINES):
+            if (moment := _MOMENT.fullmatch(line[-_TAIL:])) is not None:
+                self.now = max(self.now, float(moment[1]))
+            return line
+        line = privacy.scrubbed(line)
+        self._keep(line)
+        return line
+
+    def close(self) -> None:
+        """Release the file."""
+        self.past.close()
+
+    def _keep(self, line: bytes) -> None:
+        if self._kept_bytes < MOST_KEPT:
+            self._kept_bytes += len(line)
+            self.kept.append(line)
+
+    def _append(self, lines: bytes) -> None:
+        self.chunks.append(Chunk(lines, self.now, self.chunked))
+        self._memory += len(lines)
+        while len(self.chunks) > MOST_CHUNKS or (
+            self._memory > MOST_MEMORY and len(self.chunks) > 1
+        ):
+            self._memory -= len(self.chunks.popleft().lines)
+            self.first += 1
+
+    def _give_up_past(self) -> None:
+        """Keep no more of the past: its disk or its bound is full."""
+        self.full, self._recorder = True, None
+
+
+_SAMPLE_LINES = tuple(f'{{"event":"{kind.__struct_config__.tag}",'.encode() for kind in _SAMPLES)
+
+_UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
+
+_MOMENT = re.compile(rb'.*"t":([0-9.]{1,20})}\n')
+"""Pattern of the moment at the end of an event."""
+
+_TAIL = 40
+"""Bytes that it fits into."""

@@ -1,0 +1,174 @@
+"""Frames: lines between the presenter, the server and spectators that are no events of a lab."""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum
+from functools import cache
+from typing import Annotated, TypeAlias
+
+import msgspec
+
+from ccplay.errors import WireError
+from ccplay.model.base import Count, Moment, WallTime
+from ccplay.visible import printable_value
+
+PROTOCOL = 1
+"""Version of these frames; a spectator joins only a server of its own version."""
+
+LONGEST_FRAME = 1 << 14
+"""Bytes of a frame."""
+
+LONGEST_POINT = 120
+"""Characters of the words with which the presenter points."""
+
+PREFIX = b'{"share":"'
+"""How the line of a frame begins, and no line of an event."""
+
+_HELLO = struct.Struct("!7sBB7x")
+_MAGIC = b"ccplay\0"
+
+HELLO_BYTES = _HELLO.size
+"""Bytes that a spectator sends, once: everything that comes from it."""
+
+_Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=500)]
+_Word: TypeAlias = Annotated[str, msgspec.Meta(max_length=250)]
+
+
+class Wants(IntEnum):
+    """What a spectator asks for."""
+
+    GREETING = 0
+    """Only the greeting, to list sessions."""
+    WHOLE = 1
+    """Everything from the beginning."""
+    NOW = 2
+    """What is needed to understand the stream, then samples from now on."""
+
+
+class Frame(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="share"):
+    """A line that is no event."""
+
+
+class Setup(Frame, frozen=True, tag="setup"):
+    """The presenter's first line to its server."""
+
+    title: _Text = ""
+    recorded: bool = False
+    """Whether a recording is shown, so that the presenter may be anywhere in it."""
+    past_bytes: Count = 0
+    """Bytes at the beginning of the recording that the server has received open."""
+    spool_bytes: Count = 200_000_000
+    """Bytes of the past that are kept for those who join later."""
+
+
+class Watching(Frame, frozen=True, tag="watching"):
+    """The server's lines to the presenter: how many spectators there are now."""
+
+    count: Count
+
+
+class Greeting(Frame, frozen=True, tag="greeting"):
+    """The first line that a spectator receives."""
+
+    protocol: Count
+    title: _Text = ""
+    recorded: bool = False
+    began: WallTime = 0.0
+    """Unix time at which sharing began."""
+    now: Moment = 0.0
+    """Seconds of the session so far."""
+    watching: Count = 0
+    """Other spectators."""
+
+
+class Pointer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the presenter points at: a moment, and a few words about it."""
+
+    t: Moment
+    text: Annotated[str, msgspec.Meta(max_length=LONGEST_POINT)] = ""
+
+
+class PresenterView(Frame, frozen=True, tag="view"):
+    """What the presenter sees, for spectators who follow."""
+
+    t: Moment
+    left: Moment
+    width: Annotated[float, msgspec.Meta(ge=0.01, le=1e6)]
+    running: bool = False
+    speed: Annotated[float, msgspec.Meta(ge=0.01, le=1000)] = 1.0
+    selected: _Word | None = None
+    observed: Annotated[int, msgspec.Meta(ge=0, le=1 << 30)] = 0
+    variable: _Word | None = None
+    plots: Annotated[tuple[_Word, ...], msgspec.Meta(max_length=50)] = ()
+    large: _Word = ""
+    logarithmic: bool = False
+    held: bool = False
+    receiver: bool = False
+    column: _Word = ""
+    reverse: bool = False
+    filter: _Word = ""
+    alone: bool = False
+    grouped: bool = False
+    stacked: bool = False
+    pointer: Pointer | None = None
+
+
+class Gap(Frame, frozen=True, tag="gap"):
+    """What a spectator was too slow to receive; its stream continues after it."""
+
+    since: Moment
+    until: Moment
+
+
+class Present(Frame, frozen=True, tag="present"):
+    """The past is complete: what follows happens now."""
+
+
+class Over(Frame, frozen=True, tag="over"):
+    """The presenter has stopped sharing; the last line of a stream."""
+
+    reason: _Text = ""
+
+
+AnyFrame: TypeAlias = Setup | Watching | Greeting | PresenterView | Gap | Present | Over
+
+_encoder = msgspec.json.Encoder()
+
+
+# It takes some milliseconds to build, and most sessions are not shared.
+@cache
+def _decoder() -> msgspec.json.Decoder[AnyFrame]:
+    return msgspec.json.Decoder(AnyFrame)
+
+
+def encode(frame: AnyFrame) -> bytes:
+    """Return a frame as a line."""
+    return _encoder.encode(frame) + b"\n"
+
+
+def decode(line: bytes) -> AnyFrame:
+    """Read a line that begins with ``PREFIX``. Raises ``WireError``; all text is printable."""
+    if len(line) > LONGEST_FRAME:
+        raise WireError(f"a frame of {len(line):,} bytes; the limit is {LONGEST_FRAME:,}")
+    try:
+        return _decoder().decode(_encoder.encode(printable_value(msgspec.json.decode(line))))
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise WireError(f"not a frame of this version: {error}") from None
+
+
+def encode_hello(wants: Wants) -> bytes:
+    """Return the bytes with which a spectator asks to join."""
+    return _HELLO.pack(_MAGIC, PROTOCOL, wants)
+
+
+def decode_hello(hello: bytes) -> Wants:
+    """Read what a spectator asks for. Raises ``WireError`` for anything but a hello."""
+    try:
+        magic, protocol, wants = _HELLO.unpack(hello)
+        asked = Wants(wants)
+    except (struct.error, ValueError):
+        raise WireError("not a hello of a spectator") from None
+    if magic != _MAGIC or protocol != PROTOCOL or hello != encode_hello(asked):
+        raise WireError("not a hello of a spectator of this version")
+    return asked

@@ -1,0 +1,272 @@
+"""Where sockets of shared sessions are, who may connect to them, and which there are now."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import grp
+import os
+import re
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from socket import AF_UNIX, SOCK_STREAM, socket
+
+from ccplay.errors import CcplayError, UsageError, WireError
+from ccplay.files.caller import state_folder
+from ccplay.files.writing import Directory, is_safe, sudo_caller
+from ccplay.share import frames
+from ccplay.share.frames import LONGEST_FRAME, Greeting, Over, Wants
+from ccplay.visible import printable
+
+_SUFFIX = ".share"
+
+_GROUPS = Path("/tmp")  # noqa: S108 - in it each user has a folder, whose owner is checked
+"""Where a group finds the folders of its members: runtime folders are closed to others."""
+
+_OF_USER = re.compile(r"ccplay-([0-9]{1,10})")
+
+_WAITING = 512
+"""Connections that the kernel keeps until the server accepts them: a class joins at once."""
+
+_PATIENCE_S = 10.0
+"""Seconds for a server to answer a hello."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A socket that spectators can connect to."""
+
+    name: str
+    """What ``ccplay watch`` calls the session."""
+    path: Path
+    socket: socket
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """A session that can be watched."""
+
+    name: str
+    path: Path
+    greeting: Greeting
+
+
+def listen(label: str, group: str | None = None) -> Listener:
+    """Make a socket for this user alone, or for the members of ``group``.
+
+    Raises ``UsageError`` for a group that is not there or not this user's, ``CcplayError`` where no
+    socket can be made.
+    """
+    number = None if group is None else _number_of(group)
+    label = re.sub(r"[^a-z0-9.]+", "-", label.lower()).strip("-.")[:40] or "session"
+    where = _own_folders()[0] if group is None else _GROUPS / f"ccplay-{_user()}"
+    try:
+        with _open(where, mode=0o700 if group is None else 0o755) as here:
+            return _bind(here, label, number)
+    except PermissionError as error:
+        if group is not None and error.errno == errno.EPERM:
+            raise UsageError(
+                f"--share-group {group}: only its members and root can share with a group"
+            ) from None
+        raise _impossible(where, error) from None
+    except OSError as error:
+        raise _impossible(where, error) from None
+
+
+def _impossible(where: Path, error: OSError) -> CcplayError:
+    return CcplayError(f"can't share this session in {where}: {error.strerror or error}")
+
+
+def _number_of(group: str) -> int:
+    try:
+        return grp.getgrnam(group).gr_gid
+    except KeyError:
+        raise UsageError(f"--share-group {group}: there is no such group") from None
+
+
+def _user() -> int:
+    caller = sudo_caller()
+    return os.geteuid() if caller is None else caller[0]
+
+
+def _own_folders() -> list[Path]:
+    """Return the folders for this user's own sockets, the preferred one first."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "").strip()
+    mine = Path("/run/user") / str(_user())
+    found = [Path(runtime)] if Path(runtime).is_absolute() else []
+    found = [each for each in dict.fromkeys((*found, mine)) if _belongs(each)]
+    return [*(each / "ccplay" for each in found), state_folder() / "share"]
+
+
+def _belongs(folder: Path) -> bool:
+    """Whether a folder is there and this user's, or under sudo its caller's."""
+    with contextlib.suppress(OSError):
+        facts = folder.lstat()
+        return stat.S_ISDIR(facts.st_mode) and facts.st_uid == _user()
+    return False
+
+
+def _open(where: Path, mode: int) -> Directory:
+    """Open a folder for sockets, made where it is missing. Raises ``OSError``."""
+    with Directory(where.parent, make=True) as parent:
+        here = parent.enter(where.name, mode=mode)
+    if not is_safe(os.fstat(here.descriptor)):
+        here.close()
+        raise OSError(errno.EACCES, "other users can write there")
+    return here
+
+
+def _bind(here: Directory, label: str, group: int | None) -> Listener:
+    connection = socket(AF_UNIX, SOCK_STREAM)
+    try:
+        # bind(2) gives the socket's own mode to the file: at no moment can others connect.
+        os.fchmod(connection.fileno(), 0o600)
+        for number in count(1):
+            name = f"{label}{'' if number == 1 else f'-{number}'}"
+            place = f"/proc/self/fd/{here.descriptor}/{name}{_SUFFIX}"
+            try:
+                connection.bind(place)
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+                if not _is_stale(place):
+                    continue
+                here.discard(f"{name}{_SUFFIX}")
+                connection.bind(place)
+            break
+        _give(here, f"{name}{_SUFFIX}", group)
+        connection.listen(_WAITING)
+    except BaseException:
+        connection.close()
+        raise
+    return Listener(name, here.path / f"{name}{_SUFFIX}", connection)
+
+
+def _give(here: Directory, name: str, group: int | None) -> None:
+    """Let sudo's caller, and the group, connect. Raises ``OSError``; the file is then gone."""
+    caller = sudo_caller()
+    owner = -1 if caller is None else caller[0]
+    try:
+        if owner >= 0 or group is not None:
+            os.chown(
+                name,
+                owner,
+                -1 if group is None else group,
+                dir_fd=here.descriptor,
+                follow_symlinks=False,
+            )
+        if group is not None:
+            Path(f"/proc/self/fd/{here.descriptor}/{name}").chmod(0o660)
+    except OSError:
+        here.discard(name)
+        raise
+
+
+def _is_stale(place: str) -> bool:
+    """Whether nothing listens on a socket any more."""
+    with socket(AF_UNIX, SOCK_STREAM) as trial:
+        trial.settimeout(1.0)
+        try:
+            trial.connect(place)
+        except ConnectionRefusedError:
+            return True
+        except OSError:
+            return False
+    return False
+
+
+def shared() -> list[Shared]:
+    """Return the sessions that this user can watch, those of the newest beginning first."""
+    found = []
+    for path in _sockets():
+        try:
+            connection, greeting = join(path, Wants.GREETING, patience_s=2.0)
+        except CcplayError:
+            continue
+        connection.close()
+        found.append(Shared(path.name.removesuffix(_SUFFIX), path, greeting))
+    return sorted(found, key=lambda each: each.greeting.began, reverse=True)
+
+
+def _sockets() -> Iterator[Path]:
+    for folder in (*_own_folders(), *_folders_of_others()):
+        with contextlib.suppress(OSError):
+            for name in sorted(os.listdir(folder)):  # noqa: PTH208 - iterdir() starts later
+                path = folder / name
+                if name.endswith(_SUFFIX) and stat.S_ISSOCK(path.lstat().st_mode):
+                    yield path
+
+
+def _folders_of_others() -> Iterator[Path]:
+    """Yield the folders in which others share with groups, each owned by whose name it bears."""
+    with contextlib.suppress(OSError):
+        for name in sorted(os.listdir(_GROUPS)):  # noqa: PTH208 - the same
+            match, path = _OF_USER.fullmatch(name), _GROUPS / name
+            with contextlib.suppress(OSError):
+                facts = path.lstat()
+                open_to_others = facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+                closed = stat.S_ISDIR(facts.st_mode) and not open_to_others
+                if match and closed and facts.st_uid in (int(match[1]), 0):
+                    yield path
+
+
+def find(word: str) -> Shared:
+    """Return the session of this name, or on the socket at this path. Raises ``UsageError``."""
+    there = shared()
+    for each in there:
+        if word in (each.name, str(each.path)):
+            return each
+    if "/" in word:
+        connection, greeting = join(Path(word), Wants.GREETING)
+        connection.close()
+        return Shared(Path(word).name.removesuffix(_SUFFIX), Path(word), greeting)
+    names = ", ".join(each.name for each in there)
+    known = f"there are: {names}" if names else "nobody shares one: ccplay --share does"
+    raise UsageError(f"there is no shared session {printable(word)!r}; {known}")
+
+
+def join(path: Path, wants: Wants, patience_s: float = _PATIENCE_S) -> tuple[socket, Greeting]:
+    """Connect to a shared session and return the connection, and what its server said first.
+
+    Raises ``CcplayError``, with what to do, where that is not possible.
+    """
+    connection = socket(AF_UNIX, SOCK_STREAM)
+    connection.settimeout(patience_s)
+    try:
+        _connect(connection, path)
+        connection.sendall(frames.encode_hello(wants))
+        first = frames.decode(_first_line(connection))
+    except (OSError, WireError) as error:
+        connection.close()
+        reason = getattr(error, "strerror", None) or error
+        raise CcplayError(f"can't watch {printable(path.name)}: {reason}") from None
+    if isinstance(first, Greeting) and first.protocol == frames.PROTOCOL:
+        return connection, first
+    connection.close()
+    reason = first.reason if isinstance(first, Over) else "it is shared by another version"
+    raise CcplayError(f"can't watch {printable(path.name)}: {reason}")
+
+
+def _connect(connection: socket, path: Path) -> None:
+    """Connect by the folder's descriptor: a path may be longer than an address."""
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        connection.connect(f"/proc/self/fd/{folder}/{path.name}")
+    finally:
+        os.close(folder)
+
+
+def _first_line(connection: socket) -> bytes:
+    """Read the greeting, and nothing that follows it."""
+    line = bytearray()
+    while not line.endswith(b"\n"):
+        byte = connection.recv(1)
+        if not byte:
+            raise WireError("its server does not answer")
+        line += byte
+        if len(line) > LONGEST_FRAME:
+            raise WireError("its server does not speak like one of ccplay")
+    return bytes(line)

@@ -1,0 +1,180 @@
+"""The presenter's side: feeds the server with the stream, never waiting for it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections import deque
+from socket import AF_UNIX, SHUT_WR, SO_SNDBUF, SOCK_STREAM, SOL_SOCKET, socket, socketpair
+from typing import BinaryIO
+
+from ccplay.errors import CcplayError, WireError
+from ccplay.model.events import AnyEvent, Log
+from ccplay.model.samples import Sweep
+from ccplay.share import frames, places
+from ccplay.share.frames import PresenterView, Setup, Watching
+from ccplay.stream import wire
+from ccplay.stream.wire import UnknownEvent
+from ccplay.units import format_clock
+
+MOST_BEHIND = 4 << 20
+"""Bytes that wait for the server beyond which sweeps are left out."""
+
+_MOST_WAITING = 64 << 20
+"""Bytes beyond which it is given up."""
+
+_LAST_S = 1.0
+"""Seconds in which the server has to take the rest at the end."""
+
+
+class Sharing:
+    """A session being shared. It is a sink of the session, except of a recording's."""
+
+    def __init__(
+        self,
+        label: str,
+        title: str = "",
+        *,
+        group: str | None = None,
+        recorded: bool = False,
+        past: BinaryIO | None = None,
+    ) -> None:
+        """Offer the session under a name made from ``label``, from the recording ``past`` on.
+
+        Raises ``CcplayError`` where that is not possible.
+        """
+        self.watching = 0
+        """Spectators, as the server has counted them."""
+        listener = places.listen(label, group)
+        self.name = listener.name
+        """What spectators call the session."""
+        self._feed, theirs = socketpair(AF_UNIX, SOCK_STREAM)
+        try:
+            self._feed.setsockopt(SOL_SOCKET, SO_SNDBUF, MOST_BEHIND)
+            self._process = _start(listener, theirs, past)
+        except BaseException:
+            self._feed.close()
+            listener.path.unlink(missing_ok=True)
+            raise
+        finally:
+            theirs.close()
+            listener.socket.close()
+        self._feed.setblocking(False)
+        self._waiting: deque[bytes] = deque()
+        self._behind = 0
+        self._left_out: float | None = None
+        self.closed = False
+        """Whether it is not shared any more."""
+        self._finished = False
+        self._heard = bytearray()
+        size = 0 if past is None else os.fstat(past.fileno()).st_size
+        self._write(frames.encode(Setup(title=title[:500], recorded=recorded, past_bytes=size)))
+
+    def put(self, event: AnyEvent | UnknownEvent) -> None:
+        """Take one event. Raises ``CcplayError`` if the server does not take any more."""
+        if self._finished:
+            return
+        if isinstance(event, Sweep):
+            if self._behind > MOST_BEHIND:
+                self._left_out = event.t if self._left_out is None else self._left_out
+                self._push()
+                return
+            if self._left_out is not None:
+                self._write_gap(self._left_out, event.t)
+        self._write(wire.encode(event))
+
+    def _write_gap(self, since: float, until: float) -> None:
+        text = f"not shared: {format_clock(since)} to {format_clock(until)}"
+        self._write(wire.encode(Sweep(t=since)))
+        self._write(wire.encode(Log(t=until, level="warning", text=text)))
+        self._left_out = None
+
+    def show(self, view: PresenterView) -> None:
+        """Let spectators know what the presenter sees."""
+        if not self.closed and self._behind <= MOST_BEHIND:
+            with contextlib.suppress(CcplayError):
+                self._write(frames.encode(view))
+
+    def listen(self) -> None:
+        """Update ``watching``; it does not wait."""
+        if self.closed:
+            return
+        try:
+            data = self._feed.recv(1 << 16)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            # The next event reports it.
+            self.closed, self.watching = True, 0
+            return
+        self._heard += data
+        *lines, rest = self._heard.split(b"\n")
+        self._heard = bytearray(rest)
+        for line in lines:
+            with contextlib.suppress(WireError):
+                frame = frames.decode(bytes(line))
+                if isinstance(frame, Watching):
+                    self.watching = frame.count
+
+    def close(self) -> None:
+        """Stop sharing: spectators receive the rest."""
+        if self._finished:
+            return
+        self._finished = self.closed = True
+        self.watching = 0
+        with contextlib.suppress(OSError):
+            self._feed.settimeout(_LAST_S)
+            self._feed.sendall(b"".join(self._waiting))
+            self._feed.shutdown(SHUT_WR)
+        self._feed.close()
+        try:
+            self._process.wait(_LAST_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _write(self, line: bytes) -> None:
+        self._waiting.append(line)
+        self._behind += len(line)
+        self._push()
+
+    def _push(self) -> None:
+        """Send what the server takes now."""
+        if self.closed:
+            raise CcplayError("this session is not shared any more: its server has ended")
+        try:
+            while self._waiting:
+                line = self._waiting[0]
+                sent = self._feed.send(line)
+                self._behind -= sent
+                if sent < len(line):
+                    self._waiting[0] = line[sent:]
+                else:
+                    self._waiting.popleft()
+        except BlockingIOError:
+            if self._behind > _MOST_WAITING:
+                raise CcplayError("sharing has ended: its server does not read") from None
+        except OSError as error:
+            raise CcplayError(f"sharing has ended: its server is gone ({error.strerror})") from None
+
+
+def _start(
+    listener: places.Listener, feed: socket, past: BinaryIO | None
+) -> subprocess.Popen[bytes]:
+    held = [feed.fileno(), listener.socket.fileno()]
+    held += [] if past is None else [past.fileno()]
+    words = [*map(str, held), *(["-1"] if past is None else []), str(listener.path)]
+    # -P keeps the current directory, which may hold a stranger's files, off the import path.
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "ccplay.share", *words],
+        pass_fds=held,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        # Ctrl-C and the end of the terminal are for the presenter, whose end ends it.
+        start_new_session=True,
+    )

@@ -1,0 +1,123 @@
+"""A shared session as a source of events, for a spectator."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from socket import SHUT_RDWR, socket
+
+from ccplay.errors import CcplayError, RecordingError, WireError
+from ccplay.model.commands import Order
+from ccplay.model.events import AnyEvent, Ended, Log
+from ccplay.model.samples import Sweep
+from ccplay.share import frames
+from ccplay.share.frames import AnyFrame, Gap, Greeting, Over, Present, PresenterView
+from ccplay.stream import wire
+from ccplay.stream.limits import RecordingLimits
+from ccplay.stream.wire import UnknownEvent
+from ccplay.units import format_clock
+
+_CHUNK = 1 << 18
+
+_TURN_S = 0.01
+"""Seconds that the past is read before other tasks run."""
+
+
+class WatchSource:
+    """What the server of a shared session sends, held to the same limits as a recording."""
+
+    live = False
+
+    def __init__(self, connection: socket, greeting: Greeting) -> None:
+        """Take a connection that has been greeted; see ``places.join``."""
+        self.greeting = greeting
+        self.view: PresenterView | None = None
+        """What the presenter sees; None before it is known."""
+        self.present = False
+        """Whether the past has been read, so that what comes happens now."""
+        self._connection = connection
+        self._limits = RecordingLimits()
+        self._begun = self._ended = self._closing = False
+        self._now = 0.0
+
+    async def events(self) -> AsyncIterator[AnyEvent | UnknownEvent]:
+        """Yield every event; where some were missed, a gap and a message.
+
+        Raises ``CcplayError`` for a stream that is not one of ccplay.
+        """
+        turn_ends = time.monotonic() + _TURN_S
+        try:
+            async for line in self._lines():
+                for event in self._read(line):
+                    yield event
+                if time.monotonic() > turn_ends:
+                    await asyncio.sleep(0)
+                    turn_ends = time.monotonic() + _TURN_S
+        except WireError as error:
+            raise CcplayError(f"what the presenter's ccplay sends can't be read: {error}") from None
+        except RecordingError as error:
+            raise CcplayError(str(error)) from None
+        finally:
+            self._connection.close()
+        if self._begun and not self._ended and not self._closing:
+            yield Ended(t=self._now, reason="the connection to the presenter is lost")
+
+    def send(self, command: Order) -> None:
+        """Do nothing: spectators can't send anything."""
+
+    async def close(self) -> None:
+        """Leave."""
+        self._closing = True
+        with contextlib.suppress(OSError):
+            self._connection.shutdown(SHUT_RDWR)
+
+    async def _lines(self) -> AsyncIterator[bytes]:
+        """Yield complete lines. Raises ``WireError`` for one longer than in any stream."""
+        self._connection.setblocking(False)
+        loop, rest = asyncio.get_running_loop(), bytearray()
+        while data := await _received(loop, self._connection):
+            *lines, last = data.split(b"\n")
+            for line in lines:
+                rest += line
+                yield bytes(rest) + b"\n"
+                rest.clear()
+            rest += last
+            if len(rest) > wire.LONGEST_LINE:
+                raise WireError(f"a line of more than {wire.LONGEST_LINE:,} bytes")
+
+    def _read(self, line: bytes) -> list[AnyEvent | UnknownEvent]:
+        """Return the events of a line."""
+        if line.startswith(frames.PREFIX):
+            return self._take(frames.decode(line))
+        event = wire.decode_event(line) if self._begun else wire.decode_hello(line, "the stream")
+        self._begun = True
+        self._limits.check(event)
+        self._now = max(self._now, event.t)
+        self._ended = self._ended or isinstance(event, Ended)
+        return [event]
+
+    def _take(self, frame: AnyFrame) -> list[AnyEvent | UnknownEvent]:
+        if isinstance(frame, PresenterView):
+            self.view = frame
+        elif isinstance(frame, Present):
+            self.present = True
+        elif isinstance(frame, Over) and self._begun and not self._ended:
+            self._ended = True
+            return [Ended(t=self._now, reason=frame.reason)]
+        elif isinstance(frame, Gap) and self._begun:
+            since, until = format_clock(frame.since), format_clock(frame.until)
+            text = f"missed {since} to {until}: this screen did not keep up with the session"
+            hole = Sweep(t=max(frame.since, self._now))
+            self._limits.check(hole)
+            return [hole, Log(t=max(frame.until, self._now), level="warning", text=text)]
+        return []
+
+
+async def _received(loop: asyncio.AbstractEventLoop, connection: socket) -> bytes:
+    """Return the next bytes; none at the end, however it came."""
+    try:
+        return await loop.sock_recv(connection, _CHUNK)
+    except OSError:
+        return b""

@@ -1,0 +1,70 @@
+"""Paths that traffic took where there were several, and their table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from ccplay.model.events import FlowPath
+from ccplay.state.columns import COUNT, SECONDS, Column, Table
+
+
+class Route(msgspec.Struct, frozen=True):
+    """A path that packets took, one of several."""
+
+    t: float
+    """Seconds since the start of the stream."""
+    stream: str
+    """The connection, or other traffic: ``1/2`` is stream 2 of flow 1."""
+    nodes: list[str]
+    """From the sender to the receiver; empty where every path was down."""
+    pinned: bool = False
+    """Whether a command chose it, not the hash."""
+    transfers: int | None = None
+    """Of short flows: how many took it; null for other traffic."""
+
+    @property
+    def path(self) -> str:
+        """The nodes in words: ``h1 → leaf1 → spine2 → leaf3 → h9``."""
+        return " → ".join(self.nodes) or "none: down"
+
+    @property
+    def chosen(self) -> str:
+        """What chose it."""
+        return "pinned" if self.pinned else "by hash"
+
+
+def nodes_of(path: FlowPath) -> tuple[str, ...]:
+    """Return the nodes on a path, both hosts included."""
+    ends = [name.partition("->") for name in path.links]
+    return (*(src for src, _, _ in ends), *(dst for _, _, dst in ends[-1:]))
+
+
+def routes(paths: Sequence[FlowPath], transfers: Sequence[int] = ()) -> list[Route]:
+    """Return the result of paths, in their order; ``transfers`` took each of short flows'."""
+    counts: list[int | None] = [*transfers, *([None] * (len(paths) - len(transfers)))]
+    return [
+        Route(round(path.t, 3), path.flow, list(nodes_of(path)), path.pinned, count)
+        for path, count in zip(paths, counts, strict=False)
+    ]
+
+
+def _routes(result: Any) -> list[Route]:
+    return list(result.routes)
+
+
+ROUTES = Table(
+    "Paths, of several",
+    (
+        Column("traffic", ("stream",)),
+        Column("since", ("t",), SECONDS),
+        Column("path", ("path",)),
+        Column("chosen", ("chosen",)),
+        Column("transfers", ("transfers",), COUNT),
+    ),
+    _routes,
+    in_brief=False,
+)
+"""Whatever took them."""

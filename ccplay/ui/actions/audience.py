@@ -1,0 +1,74 @@
+"""Keys of a shared session: the presenter shares and points, a spectator follows."""
+
+from __future__ import annotations
+
+from ccplay.errors import CcplayError
+from ccplay.share.frames import Pointer
+from ccplay.ui.actions.base import Actions
+from ccplay.ui.audience.following import ROAMING, Following
+from ccplay.ui.audience.presenting import Presenting
+
+
+class AudienceActions(Actions):
+    """The keys of presenter and spectator."""
+
+    def offers(self, action: str) -> bool:
+        """Return whether one of these keys has an effect here."""
+        if action == "follow":
+            return isinstance(self.audience, Following)
+        if action == "point":
+            return bool(self.audience.name)
+        return isinstance(self.audience, Presenting)
+
+    def note_action(self, action: str) -> None:
+        """Let a spectator roam who has pressed a key that looks elsewhere."""
+        name = action.partition("(")[0].rpartition(".")[2]
+        if isinstance(self.audience, Following) and name in ROAMING:
+            self.audience.roam()
+
+    def action_follow(self) -> None:
+        """See what the presenter sees again."""
+        if isinstance(self.audience, Following):
+            self.audience.follow()
+            self.audience.tick(self, 0.0)
+            self.redraw()
+
+    def action_share(self) -> None:
+        """Let others watch this session, or no longer."""
+        audience = self.audience
+        if not isinstance(audience, Presenting):
+            return
+        if audience.name:
+            audience.close()
+            self.app.notify("This session is not shared any more.", markup=False)
+            return
+        try:
+            audience.start()
+        except CcplayError as error:
+            self.app.notify(str(error), severity="error", timeout=8, markup=False)
+        else:
+            self.say_shared()
+        self.redraw()
+
+    def say_shared(self) -> None:
+        """Say how others can watch, where the session is shared."""
+        if self.audience.name:
+            said = f"Others can watch: ccplay watch {self.audience.name}"
+            self.app.notify(said, timeout=8, markup=False)
+
+    def action_point(self) -> None:
+        """Point at the moment shown with a few words, or stop pointing."""
+        audience = self.audience
+        if not isinstance(audience, Presenting) or not audience.name:
+            return
+        if audience.pointer is not None:
+            self._point(None)
+            return
+        from ccplay.ui.dialogs.pointing import PointDialog  # noqa: PLC0415 - paint first
+
+        self.app.push_screen(PointDialog(self.playhead.t), self._point)
+
+    def _point(self, pointer: Pointer | None) -> None:
+        if isinstance(self.audience, Presenting):
+            self.audience.pointer = pointer
+        self.redraw()

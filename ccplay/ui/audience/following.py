@@ -1,0 +1,84 @@
+"""A spectator's part: the screen follows the presenter until a key is touched."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ccplay.share.frames import Pointer, PresenterView
+from ccplay.ui.audience.snapshot import Shown, take_over
+
+ROAMING = frozenset(
+    {
+        *("freeze", "scrub", "scrub_far", "seek_start", "seek_end", "zoom", "speed"),
+        *("select_flow", "alone", "groups", "stack", "sort", "reverse", "filter", "show_all"),
+        *("other_queue", "variable", "logarithm", "hold", "enlarge", "receiver"),
+    }
+)
+"""Actions of keys with which a spectator looks at something else than the presenter."""
+
+WITH_FILES = frozenset({"picture", "save_scenario", "ghost", "suspend_process"})
+"""Actions that a restricted spectator does not have."""
+
+
+class Watched(Protocol):
+    """The part of a ``WatchSource`` that is not about events."""
+
+    view: PresenterView | None
+    present: bool
+
+
+class Following:
+    """Follows the presenter of a shared session, or lets the spectator roam."""
+
+    watches = True
+    name = ""
+
+    def __init__(self, source: Watched, *, restricted: bool = False) -> None:
+        self.following = True
+        """Whether the screen shows what the presenter sees."""
+        self.keeps_files = not restricted
+        """Whether files may be read and written."""
+        self._source = source
+        self._taken: PresenterView | None = None
+        self._plots: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """What the header says."""
+        if self._source.view is None:
+            return "watching"
+        return "following" if self.following else "roaming"
+
+    @property
+    def pointer(self) -> Pointer | None:
+        """What the presenter points at."""
+        return self._source.view.pointer if self._source.view else None
+
+    @property
+    def reading(self) -> bool:
+        """Whether the past is still being read."""
+        return not self._source.present
+
+    def roam(self) -> None:
+        """Stay where the spectator goes."""
+        self.following = False
+
+    def follow(self) -> None:
+        """Follow the presenter again."""
+        self.following, self._taken = True, None
+
+    def tick(self, screen: Shown, now: float) -> None:  # noqa: ARG002 - as ``Presenting.tick``
+        """Take over what the presenter sees."""
+        view = self._source.view
+        if not self.following or view is None:
+            return
+        if self._taken is not None and screen.plots.picked != self._plots:
+            # Chosen in the palette.
+            self.roam()
+        elif view is not self._taken:
+            self._taken = view
+            take_over(screen, view)
+            self._plots = screen.plots.picked
+
+    def close(self) -> None:
+        """Nothing is held open."""

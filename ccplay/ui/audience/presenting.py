@@ -1,0 +1,113 @@
+"""The presenter's part: the session is shared or not, spectators are counted, and pointed at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ccplay.errors import CcplayError
+from ccplay.files.reading import open_regular
+from ccplay.session.session import Session
+from ccplay.share.frames import Pointer, PresenterView
+from ccplay.ui.audience.snapshot import Shown, captured
+
+if TYPE_CHECKING:
+    from ccplay.share.sharing import Sharing
+
+_SOON_S = 0.3
+"""Seconds by which a replay may be elsewhere than it would have run to."""
+
+
+class Presenting:
+    """Shares a session of this screen, from the start or once it is asked for."""
+
+    watches = False
+    following = False
+    reading = False
+    keeps_files = True
+
+    def __init__(
+        self,
+        session: Session,
+        label: str,
+        *,
+        group: str | None = None,
+        recording: Path | None = None,
+    ) -> None:
+        """Share with nobody yet; ``recording`` is what a replay shows, ``group`` who may watch."""
+        self.pointer: Pointer | None = None
+        """What is pointed at."""
+        self._session = session
+        self._label = label
+        self._group = group
+        self._recording = recording
+        self._sharing: Sharing | None = None
+        self._sent: PresenterView | None = None
+        self._sent_at = 0.0
+
+    @property
+    def name(self) -> str:
+        """What spectators call the session; empty while it is not shared."""
+        sharing = self._sharing
+        return sharing.name if sharing and not sharing.closed else ""
+
+    @property
+    def words(self) -> str:
+        """What the header says about the audience."""
+        watching = self._sharing.watching if self._sharing else 0
+        return f"{watching} watching" if watching else ""
+
+    def start(self) -> None:
+        """Share from now on, with everything before. Raises ``CcplayError``."""
+        from ccplay.share.sharing import Sharing  # noqa: PLC0415 - most sessions are not shared
+
+        session, recorded = self._session, self._recording is not None
+        kept = self._recording or (session.archived if session.done else None)
+        if session.done and kept is None:
+            raise CcplayError("this session has ended and is recorded nowhere: nothing to share")
+        try:
+            past = open_regular(kept) if kept else session.past()
+        except OSError as error:
+            raise CcplayError(f"can't share this session: {error.strerror or error}") from None
+        try:
+            self._sharing = Sharing(
+                self._label, session.title, group=self._group, recorded=recorded, past=past
+            )
+        finally:
+            if past is not None:
+                past.close()
+        if not session.done and not recorded:
+            session.join(self._sharing)
+        self._sent = None
+
+    def close(self) -> None:
+        """Share no longer."""
+        sharing, self._sharing, self.pointer = self._sharing, None, None
+        if sharing is not None:
+            sharing.close()
+            self._session.watched = False
+
+    def tick(self, screen: Shown, now: float) -> None:
+        """Show spectators what has changed; ``now`` is a clock in seconds."""
+        if self._sharing is None:
+            return
+        self._sharing.listen()
+        self._session.watched = self._sharing.watching > 0
+        view = captured(screen, self.pointer)
+        if self._sent is None or self._differs(self._sent, view, now - self._sent_at):
+            self._sent, self._sent_at = view, now
+            self._sharing.show(view)
+
+    def _differs(self, before: PresenterView, view: PresenterView, elapsed: float) -> bool:
+        if not (before.running and view.running):
+            return before != view
+        if self._session.recorded and abs(before.t + elapsed * view.speed - view.t) > _SOON_S:
+            return True
+        return _still(before) != _still(view)
+
+
+def _still(view: PresenterView) -> PresenterView:
+    """Return what does not move by itself."""
+    return msgspec.structs.replace(view, t=0.0, left=0.0)

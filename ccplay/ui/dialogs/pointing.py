@@ -1,0 +1,40 @@
+"""The dialog with which a presenter points at a moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from textual.widget import Widget
+
+from ccplay.share.frames import LONGEST_POINT, Pointer
+from ccplay.ui.dialogs.base import Question
+from ccplay.ui.dialogs.fields import Field
+from ccplay.units import format_clock
+
+
+class PointDialog(Question[Pointer]):
+    """Ask for a few words that appear on the screens of all spectators."""
+
+    VERB = "point"
+
+    def __init__(self, t: float) -> None:
+        """Point at the moment ``t``."""
+        super().__init__()
+        self.HEADING = f"Point at {format_clock(t)} on all screens"
+        self._t = t
+        self.text = Field("text", "", _short, self.glyphs, optional="what is to be seen here")
+        self.text.add_class("wide")
+
+    def controls(self) -> Iterable[Widget]:
+        """One line."""
+        return (self.text,)
+
+    def command(self) -> Pointer:
+        """Return what is pointed at, with or without words."""
+        return Pointer(t=self._t, text=self.text.value or "")
+
+
+def _short(text: str) -> str:
+    if len(text.strip()) > LONGEST_POINT:
+        raise ValueError(f"at most {LONGEST_POINT} characters")
+    return text.strip()

@@ -1,0 +1,56 @@
+"""Paths on the screen: the key that leads traffic over the next one, and the palette's offers."""
+
+from __future__ import annotations
+
+from ccplay.model.commands import SetPath
+from ccplay.model.events import FlowPath
+from ccplay.model.network import Topology
+from ccplay.model.topologies import plan
+from ccplay.model.traffic_events import FlowStarted, PingStarted, UdpStarted
+from ccplay.state.lab_state import LabState
+from ccplay.ui.actions import paths
+
+LEAVES = plan(Topology(kind="leaf-spine"))
+LINEAR = plan(Topology(kind="linear"))
+
+
+def session(*, pinned: bool) -> LabState:
+    state = LabState()
+    state.apply(FlowStarted(t=1.0, flow="1", src="h1", dst="h9", cc="reno", port=5201))
+    links = [link.name for link in LEAVES.paths("h1", "h9")[0]]
+    state.apply(FlowPath(t=1.0, flow="1", links=links, pinned=pinned))
+    return state
+
+
+def test_the_palette_offers_every_path_but_the_one_that_is_pinned() -> None:
+    state = session(pinned=False)
+    assert dict(paths.offers(state, state.traffic["1"], LEAVES)) == {
+        "via spine1": SetPath(traffic="1", via=["spine1"]),
+        "via spine2": SetPath(traffic="1", via=["spine2"]),
+    }
+    state = session(pinned=True)
+    assert dict(paths.offers(state, state.traffic["1"], LEAVES)) == {
+        "via spine2": SetPath(traffic="1", via=["spine2"]),
+        "by hash": SetPath(traffic="1", via=[]),
+    }
+
+
+def test_nothing_is_offered_where_there_is_one_path_or_none_to_choose() -> None:
+    state = session(pinned=False)
+    udp = UdpStarted(t=1.0, udp="u", src="h1", dst="h2", rate_bps=1, packet_bytes=99, port=1)
+    state.apply(udp)
+    state.apply(PingStarted(t=1.0, ping="p", src="h1", dst="h9", interval_s=1.0))
+    assert not paths.can_choose(state.traffic["u"], LINEAR)
+    assert not paths.can_choose(state.traffic["u"], LEAVES)
+    assert not paths.can_choose(state.traffic["p"], LEAVES)
+    assert paths.can_choose(state.traffic["1"], LEAVES)
+
+
+def test_the_log_tells_a_pinned_path_from_one_by_hash() -> None:
+    state = session(pinned=True)
+    links = state.flows["1"].paths[0].links
+    state.apply(FlowPath(t=2.0, flow="1", links=links))
+    assert [each.text for each in state.log] == [
+        "flow 1 takes h1 → leaf1 → spine1 → leaf3 → h9 (pinned)",
+        "flow 1 now takes h1 → leaf1 → spine1 → leaf3 → h9 (by hash)",
+    ]

@@ -1,0 +1,315 @@
+"""A spectator's screen, through a real socket: it follows the presenter, or roams."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from ccplay.errors import CcplayError, UsageError
+from ccplay.model.samples import Sweep
+from ccplay.session.session import Session
+from ccplay.share import frames, places
+from ccplay.share.frames import Wants
+from ccplay.share.sharing import MOST_BEHIND, Sharing
+from ccplay.share.watching import WatchSource
+from ccplay.stream.sinks import Recorder
+from ccplay.stream.sources import ReplaySource
+from ccplay.ui.app import CcplayApp
+from ccplay.ui.audience.following import Following
+from ccplay.ui.audience.presenting import Presenting
+from tests.ui.synthetic import SyntheticSource, stream
+from tests.ui.test_main import DEADLINE_S, until
+from tests.ui.view import text_of
+
+RECORDING = Path(__file__).parent / "recordings" / "playground.ccplay"
+
+
+@pytest.fixture(autouse=True)
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setattr(places, "_GROUPS", tmp_path / "groups")
+    return tmp_path
+
+
+@asynccontextmanager
+async def presenting(
+    session: Session, *, recording: Path | None = None, shares: bool = True
+) -> AsyncIterator[tuple[CcplayApp, Pilot[int]]]:
+    """Run the presenter's screen."""
+    audience = Presenting(session, "test", recording=recording)
+    if shares:
+        audience.start()
+    app = CcplayApp(session, audience=audience)
+    try:
+        async with app.run_test(size=(120, 40)) as pilot:
+            yield app, pilot
+    finally:
+        audience.close()
+
+
+@asynccontextmanager
+async def watching(
+    name: str = "test", *, restricted: bool = False, wants: Wants = Wants.WHOLE, **options: Any
+) -> AsyncIterator[tuple[CcplayApp, Pilot[int]]]:
+    """Run a spectator's screen."""
+    connection, greeting = places.join(places.find(name).path, wants)
+    source = WatchSource(connection, greeting)
+    session = Session(source, title=greeting.title, recorded=greeting.recorded)
+    app = CcplayApp(session, audience=Following(source, restricted=restricted), **options)
+    async with app.run_test(size=(100, 30)) as pilot:
+        yield app, pilot
+
+
+def live(source: SyntheticSource | None = None) -> Session:
+    return Session(source or SyntheticSource(stream(seconds=20), live=True), title="Live")
+
+
+def replay() -> Session:
+    return Session(ReplaySource(RECORDING), title="Replay")
+
+
+async def test_a_spectator_sees_what_the_presenter_sees_until_a_key_is_touched() -> None:
+    async with (
+        presenting(replay(), recording=RECORDING) as (shown, keys),
+        watching() as (app, pilot),
+    ):
+        await until(keys, lambda: shown.session.done)
+        shown.main.playhead.jump(12.0, 1e6)
+        await until(pilot, lambda: app.main.playhead.t == 12.0)
+        await until(pilot, lambda: "following" in text_of(app, "header"))
+        await keys.press("down", "minus", "1")
+        await until(pilot, lambda: app.main.plots.large == "cwnd")
+        assert app.main.selected == shown.main.selected != "1"
+        assert app.main.playhead.width == shown.main.playhead.width
+
+        await pilot.press("left")
+        assert app.main.playhead.t < 12.0
+        await keys.press("home")
+        await until(pilot, lambda: app.main.audience.pointer is None)
+        await keys.press("2", "1")
+        await pilot.pause(0.3)
+        assert app.main.playhead.t > 0
+        await until(pilot, lambda: "roaming" in text_of(app, "header"))
+
+        await pilot.press("F")
+        assert app.main.playhead.t == 0.0
+        app.main.redraw()
+        assert "following" in text_of(app, "header")
+
+
+async def test_a_theme_is_a_spectators_own() -> None:
+    async with (
+        presenting(replay(), recording=RECORDING) as (shown, _),
+        watching(look="light") as (app, pilot),
+    ):
+        await pilot.press("t")
+        assert app.look.name != shown.look.name
+        shown.main.plots.choose(("rtt", "cwnd"))
+        await until(pilot, lambda: app.main.plots.chosen == ("rtt", "cwnd"))
+        # What the presenter chose is no preference of the spectator.
+        assert app.changed_choices() == {"theme": app.look.name}
+        assert isinstance(app.main.audience, Following)
+        assert app.main.audience.following
+
+
+async def test_what_the_presenter_points_at_is_on_all_screens() -> None:
+    async with (
+        presenting(replay(), recording=RECORDING) as (shown, keys),
+        watching() as (app, pilot),
+    ):
+        await until(keys, lambda: shown.session.done)
+        shown.main.playhead.jump(12.0, 1e6)
+        await keys.press("M", *"full", "enter")
+        await until(pilot, lambda: app.main.audience.pointer is not None)
+        assert app.main.audience.pointer == frames.Pointer(t=12.0, text="full")
+        for each in (shown, app):
+            await until(pilot, partial(_shows, each, "▾ 00:12 full"))
+            plot = each.main.plots._canvases["cwnd"]
+            top = "".join(char for char, _ in plot._cells[1])
+            assert "▾" in top
+        await keys.press("M")
+        await until(pilot, lambda: app.main.audience.pointer is None)
+
+
+def _shows(app: CcplayApp, text: str) -> bool:
+    return text in text_of(app, "banner")
+
+
+async def test_spectators_are_counted_in_the_header() -> None:
+    async with presenting(live()) as (shown, keys):
+        assert "watching" not in text_of(shown, "header")
+        async with watching() as (_, pilot):
+            await until(pilot, lambda: "1 watching" in text_of(shown, "header"))
+            assert places.find("test").greeting.watching == 1
+        await until(keys, lambda: "watching" not in text_of(shown, "header"))
+
+
+async def test_a_live_session_is_shared_by_a_key_with_all_that_was_before(tmp_path: Path) -> None:
+    source = SyntheticSource(stream(seconds=20), live=True)
+    session = Session(source, title="Live", sinks=[Recorder(tmp_path / "it.ccplay")])
+    async with presenting(session, shares=False) as (_, keys):
+        await until(keys, lambda: source.drained)
+        with pytest.raises(UsageError, match="nobody shares"):
+            places.find("test")
+        await keys.press("W")
+        async with watching() as (app, pilot):
+            await until(pilot, lambda: app.session.state.now == session.state.now)
+            assert app.session.state.sweeps.end == session.state.sweeps.end
+            assert app.session.state.flows.keys() == session.state.flows.keys()
+            assert not app.session.recorded
+            assert "● live" in text_of(app, "header")
+            # No key of a spectator asks for anything.
+            await pilot.press("f", "x", "z", "m", "k")
+            assert app.screen is app.main
+            assert not source.sent
+            await keys.press("W")
+            await until(pilot, lambda: app.session.done)
+            await until(pilot, lambda: "stopped sharing" in text_of(app, "banner"))
+        assert not places.shared()
+
+
+async def test_from_now_there_is_no_past() -> None:
+    source = SyntheticSource(stream(seconds=20), live=True)
+    async with presenting(live(source)) as (_, keys):
+        await until(keys, lambda: source.drained)
+        await asyncio.to_thread(_served_up_to, 19.0)
+        async with watching(wants=Wants.NOW) as (app, pilot):
+            await until(pilot, lambda: bool(app.session.state.flows))
+            await until(pilot, lambda: not app.main.audience.reading)
+            # The end of a block may still have been on its way.
+            assert app.session.state.sweeps.end < 10
+
+
+def _served_up_to(t: float) -> None:
+    while places.find("test").greeting.now < t:
+        pass
+
+
+async def test_a_restricted_spectator_reaches_no_file() -> None:
+    async with presenting(live()), watching(restricted=True) as (app, pilot):
+        offered = {each.binding.id for each in app.screen.active_bindings.values()}
+        assert not offered & {"picture", "scenario", "ghost", "suspend"}
+        assert {"follow", "help", "quit"} <= offered
+        await pilot.press("s", "S", "g", "ctrl+z")
+        assert app.screen is app.main
+        assert not app.told
+
+
+async def test_a_presenter_who_dies_leaves_spectators_what_they_have() -> None:
+    source = SyntheticSource(stream(seconds=20), live=True)
+    async with presenting(live(source)) as (shown, keys), watching() as (app, pilot):
+        await until(keys, lambda: source.drained)
+        await until(pilot, lambda: app.session.state.now > 19.0)
+        assert isinstance(shown.main.audience, Presenting)
+        sharing = shown.main.audience._sharing
+        assert sharing is not None
+        sharing._process.kill()
+        await until(pilot, lambda: app.session.done)
+        await until(pilot, lambda: "is lost" in text_of(app, "banner"))
+        await pilot.press("home")
+        assert app.main.playhead.t == 0.0
+
+
+def test_a_server_that_stands_still_costs_the_presenter_nothing() -> None:
+    sharing = Sharing("still")
+    try:
+        events = list(stream(seconds=4))
+        for event in events:
+            sharing.put(event)
+        sweep = next(each for each in events if isinstance(each, Sweep) and each.tcp)
+        sharing._process.send_signal(signal.SIGSTOP)
+        began = time.monotonic()
+        for number in range(30_000):
+            sharing.put(Sweep(t=10 + number / 50, tcp=sweep.tcp, qdisc=sweep.qdisc))
+        # Some 10 us each where the machine is idle; a second of patience with none would be more.
+        assert time.monotonic() - began < 10.0
+        assert sharing._behind < 2 * MOST_BEHIND
+        sharing._process.send_signal(signal.SIGCONT)
+        last = 10 + 30_000 / 50
+        _until_still(sharing, last)
+        connection, _ = places.join(places.find("still").path, Wants.WHOLE)
+        sharing.close()
+        data = b"".join(iter(lambda: connection.recv(1 << 20), b""))
+        connection.close()
+        assert b"not shared: 0" in data
+        assert b"stopped sharing" in data
+    finally:
+        sharing.close()
+
+
+def _until_still(sharing: Sharing, t: float) -> None:
+    """Wait until the server has taken what waits, and what follows it."""
+    deadline = time.monotonic() + DEADLINE_S
+    while sharing._behind:
+        assert time.monotonic() < deadline
+        sharing._push()
+    sharing.put(Sweep(t=t))
+
+
+def test_a_socket_is_its_owners_alone(folders: Path) -> None:
+    one, other = places.listen("My play.ground"), places.listen("My play.ground")
+    assert (one.name, other.name) == ("my-play.ground", "my-play.ground-2")
+    assert one.path.parent == folders / "ccplay"
+    assert one.path.stat().st_mode & 0o777 == 0o600
+    assert one.path.parent.stat().st_mode & 0o777 == 0o700
+    one.socket.close()
+    # What nothing listens on any more is replaced.
+    again = places.listen("My play.ground")
+    assert again.name == "my-play.ground"
+    for each in (other, again):
+        each.socket.close()
+
+
+def test_a_group_may_connect_to_a_socket_for_it(folders: Path) -> None:
+    import grp
+    import os
+
+    group = grp.getgrgid(os.getegid()).gr_name
+    (folders / "groups").mkdir()
+    there = places.listen("class", group)
+    assert there.path.stat().st_mode & 0o777 == 0o660
+    assert there.path.stat().st_gid == os.getegid()
+    assert there.path.parent.stat().st_mode & 0o777 == 0o755
+    assert there.path in list(places._sockets())
+    there.path.parent.chmod(0o777)
+    assert there.path not in list(places._sockets())
+    there.socket.close()
+
+
+def test_an_unknown_group_is_refused() -> None:
+    with pytest.raises(UsageError, match="no such group"):
+        places.listen("x", "no-such-group-here")
+
+
+@pytest.mark.parametrize(
+    "said", [b"", b"nonsense\n", b'{"share":"greeting","protocol":99}\n', b"x" * 100_000]
+)
+def test_a_server_that_is_none_is_refused(folders: Path, said: bytes) -> None:
+    import socket
+    import threading
+
+    path = folders / "odd.share"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+
+        def answer() -> None:
+            connection, _ = listener.accept()
+            connection.recv(100)
+            connection.sendall(said)
+            connection.close()
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(CcplayError, match="can't watch odd"):
+            places.join(path, Wants.WHOLE)
+        thread.join()

@@ -1,0 +1,424 @@
+"""Spectators receive the state that the presenter has; slow and hostile ones cost nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import selectors
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ccplay.errors import WireError
+from ccplay.model.events import AnyEvent, CaptureStarted, Ended, Health, Hello, Log
+from ccplay.model.samples import Sweep, Sweeps
+from ccplay.share import frames
+from ccplay.share.backlog import LIVE_S, MOST_CHUNKS, Backlog
+from ccplay.share.frames import Gap, Greeting, Over, Pointer, Present, PresenterView, Wants
+from ccplay.share.privacy import without_paths
+from ccplay.share.server import Server
+from ccplay.share.spectator import Spectator
+from ccplay.stream import wire
+from ccplay.stream.wire import UnknownEvent
+from tests.ui.synthetic import stream
+from tests.unit.test_recordings import everything, folded, to_the_microsecond
+
+GREETING = Greeting(protocol=frames.PROTOCOL, title="test")
+EVENTS = [event for event in stream(seconds=8) if not isinstance(event, Health)]
+VIEW = PresenterView(t=1.0, left=0.0, width=30.0, plots=("cwnd", "queue"))
+
+
+class Reader:
+    """A spectator of a backlog, and what has arrived at the other end of its socket."""
+
+    def __init__(self, backlog: Backlog, wants: Wants) -> None:
+        ours, theirs = socket.socketpair()
+        self.spectator = Spectator(theirs, backlog, GREETING)
+        self.socket = ours
+        self.data = b""
+        ours.setblocking(False)
+        ours.send(frames.encode_hello(wants))
+        assert self.spectator.hear()
+
+    def read(self) -> None:
+        """Receive all that there is."""
+        while self.spectator.send() and (self._received() or self.spectator.blocked):
+            pass
+
+    def _received(self) -> bool:
+        before = len(self.data)
+        with contextlib.suppress(BlockingIOError):
+            while data := self.socket.recv(1 << 20):
+                self.data += data
+        return len(self.data) > before
+
+    @property
+    def lines(self) -> list[bytes]:
+        assert self.data.endswith(b"\n")
+        return self.data.splitlines(keepends=True)
+
+    @property
+    def frames(self) -> list[frames.AnyFrame]:
+        return [frames.decode(each) for each in self.lines if each.startswith(frames.PREFIX)]
+
+    @property
+    def events(self) -> list[AnyEvent | UnknownEvent]:
+        found = [each for each in self.lines if not each.startswith(frames.PREFIX)]
+        return [wire.decode_event(each) for each in found]
+
+    def close(self) -> None:
+        self.socket.close()
+        self.spectator.close()
+
+
+@pytest.fixture
+def backlog() -> Iterator[Backlog]:
+    it = Backlog()
+    yield it
+    it.close()
+
+
+@pytest.fixture
+def join(backlog: Backlog) -> Iterator[Callable[[Wants], Reader]]:
+    there: list[Reader] = []
+
+    def join(wants: Wants) -> Reader:
+        there.append(Reader(backlog, wants))
+        return there[-1]
+
+    yield join
+    for each in there:
+        each.close()
+
+
+def put(backlog: Backlog, events: Sequence[AnyEvent | UnknownEvent], settle: int = 97) -> None:
+    for number, event in enumerate(events, 1):
+        backlog.put(event)
+        backlog.take()
+        if number % settle == 0:
+            backlog.settle()
+    backlog.flush()
+
+
+def same(received: Sequence[object], sent: Sequence[AnyEvent | UnknownEvent]) -> bool:
+    there, here = everything(folded(received)), everything(folded(to_the_microsecond(sent)))
+    # A line of several sweeps is one event.
+    del there["events"], here["events"]
+    return bool(there == here)
+
+
+@pytest.mark.parametrize("at", [0, 1, 40, 200, len(EVENTS)])
+def test_whoever_joins_from_the_beginning_has_the_presenters_state(
+    backlog: Backlog, join: Callable[[Wants], Reader], at: int
+) -> None:
+    put(backlog, EVENTS[:at])
+    reader = join(Wants.WHOLE)
+    reader.read()
+    for first in range(at, len(EVENTS), 50):
+        put(backlog, EVENTS[first : first + 50])
+        reader.read()
+    assert isinstance(reader.frames[0], Greeting)
+    assert any(isinstance(each, Present) for each in reader.frames)
+    assert same(reader.events, EVENTS)
+
+
+def test_whoever_joins_from_now_has_everything_but_the_samples(
+    backlog: Backlog, join: Callable[[Wants], Reader]
+) -> None:
+    half = len(EVENTS) // 2
+    put(backlog, EVENTS[:half])
+    backlog.show(frames.encode(VIEW))
+    reader = join(Wants.NOW)
+    reader.read()
+    before = folded(reader.events)
+    assert not before.sweeps.end
+    whole = folded(EVENTS[:half])
+    assert before.flows.keys() == whole.flows.keys()
+    assert before.links == whole.links
+    assert before.log == whole.log
+    assert VIEW in reader.frames
+    put(backlog, EVENTS[half:])
+    reader.read()
+    assert folded(reader.events).flows.keys() == folded(EVENTS).flows.keys()
+    sweeps = sum(isinstance(each, Sweep) for each in EVENTS[half:])
+    assert folded(reader.events).sweeps.end == sweeps
+
+
+def test_a_slow_spectator_misses_samples_and_sees_that_it_does(
+    backlog: Backlog, join: Callable[[Wants], Reader]
+) -> None:
+    put(backlog, EVENTS[:50])
+    slow = join(Wants.WHOLE)
+    slow.read()
+    t = EVENTS[-1].t
+    put(backlog, EVENTS[50:])
+    # It stands still meanwhile.
+    for number in range(MOST_CHUNKS * 3):
+        put(backlog, [Log(t=t + number, level="info", text=f"message {number}")])
+    before = slow.spectator._at
+    assert backlog.first > before
+    slow.read()
+    (gap,) = (each for each in slow.frames if isinstance(each, Gap))
+    assert gap.since <= EVENTS[60].t
+    assert gap.until >= t
+    # No event but samples is missing, and none comes twice.
+    assert folded(slow.events).log == folded([*EVENTS, *_logs(t)]).log
+    assert folded(slow.events).flows.keys() == folded(EVENTS).flows.keys()
+
+
+def _logs(t: float) -> list[AnyEvent]:
+    return [
+        Log(t=t + number, level="info", text=f"message {number}")
+        for number in range(MOST_CHUNKS * 3)
+    ]
+
+
+def test_what_is_kept_for_spectators_is_bounded(
+    backlog: Backlog, join: Callable[[Wants], Reader]
+) -> None:
+    frozen = join(Wants.WHOLE)
+    sweep = next(each for each in EVENTS if isinstance(each, Sweep) and each.tcp is not None)
+    put(backlog, EVENTS[:20])
+    for number in range(5000):
+        t = 100 + number / 50
+        backlog.put(Sweep(t=t, tcp=sweep.tcp, qdisc=sweep.qdisc))
+        backlog.take()
+        frozen.spectator.send()
+    assert len(backlog.chunks) <= MOST_CHUNKS
+    assert len(frozen.spectator._queue) <= 3
+    assert len(frozen.spectator._rest) < 1 << 16
+
+
+def test_a_full_past_leaves_a_gap(backlog: Backlog, join: Callable[[Wants], Reader]) -> None:
+    backlog.spool_bytes = 20_000
+    put(backlog, EVENTS)
+    for _ in range(MOST_CHUNKS):
+        backlog.show(frames.encode(VIEW))
+    assert backlog.full
+    late = join(Wants.WHOLE)
+    late.read()
+    assert any(isinstance(each, Gap) for each in late.frames)
+    assert folded(late.events).flows.keys() == folded(EVENTS).flows.keys()
+
+
+def test_no_path_of_the_host_is_sent(backlog: Backlog, join: Callable[[Wants], Reader]) -> None:
+    begun = CaptureStarted(t=1.0, capture="1", link="r1->r2", path="lab:/home/alice/x.pcapng")
+    unknown = wire.decode_event(b'{"event":"later","file":"/home/alice/y","t":1.0}\n')
+    log = Log(t=1.0, level="error", text="can't write /home/alice/z (as ~alice/q): no space")
+    put(backlog, [*EVENTS[:5], begun, unknown, log])
+    reader = join(Wants.WHOLE)
+    reader.read()
+    assert b"alice" not in reader.data
+    assert b"lab:x.pcapng" in reader.data
+    assert b"can't write z (as q): no space" in reader.data
+
+
+@pytest.mark.parametrize(
+    "text", ["10 Mbit/s", "flow 1/2", "3 / 4", "s1 -> d1", "and/or", "https://a/b"]
+)
+def test_what_is_no_path_stays(text: str) -> None:
+    assert without_paths(text) == text
+
+
+@given(st.binary(max_size=40))
+def test_only_a_hello_is_a_hello(data: bytes) -> None:
+    if data not in [frames.encode_hello(each) for each in Wants]:
+        with pytest.raises(WireError):
+            frames.decode_hello(data)
+
+
+@pytest.mark.parametrize("wants", Wants)
+def test_a_hello_is_read_as_it_was_written(wants: Wants) -> None:
+    hello = frames.encode_hello(wants)
+    assert len(hello) == frames.HELLO_BYTES
+    assert frames.decode_hello(hello) is wants
+
+
+def test_frames_are_read_as_they_were_written() -> None:
+    view = PresenterView(
+        t=3.5, left=0.0, width=30.0, selected="1", pointer=Pointer(t=2.0, text="here")
+    )
+    for frame in (GREETING, view, Gap(since=1.0, until=2.0), Present(), Over(reason="it is over")):
+        line = frames.encode(frame)
+        assert line.startswith(frames.PREFIX)
+        assert frames.decode(line) == frame
+
+
+def test_a_frame_sends_no_control_characters_to_a_terminal() -> None:
+    frame = frames.decode(frames.encode(Over(reason="\x1b]0;owned\x07")))
+    assert isinstance(frame, Over)
+    assert frame.reason.isprintable()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"share":"view"}',
+        b'{"share":"view","t":-1,"left":0,"width":30}',
+        b'{"share":"view","t":1,"left":0,"width":0}',
+        b'{"share":"nothing"}',
+        b'{"share":"over","reason":"' + b"x" * 20_000 + b'"}',
+        b'{"share":"view","t":1,"left":0,"width":30,"pointer":{"t":1,"text":"'
+        + b"x" * 200
+        + b'"}}',
+        b'{"share":' + b"[" * 10_000,
+    ],
+)
+def test_a_frame_beyond_its_bounds_is_refused(line: bytes) -> None:
+    with pytest.raises(WireError):
+        frames.decode(line)
+
+
+class Hosted:
+    """A server in this process, that goes step by step."""
+
+    def __init__(self) -> None:
+        self.feed, theirs = socket.socketpair()
+        self.listener = socket.socket(socket.AF_UNIX)
+        # An address of the kernel's choice, without a file.
+        self.listener.bind("")
+        self.listener.listen(64)
+        self.server = Server(theirs, self.listener)
+        self.feed.sendall(frames.encode(frames.Setup(title="test")))
+        self.step()
+
+    def step(self) -> None:
+        """Do all that there is to do."""
+        while ready := self.server._selector.select(0):
+            done = False
+            for key, events in ready:
+                if events & selectors.EVENT_READ or events & selectors.EVENT_WRITE:
+                    key.data(events)
+                    done = True
+            if not done:
+                break
+        self.server._send_all()
+        self.server._count()
+
+    def connect(self) -> socket.socket:
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect(self.listener.getsockname())
+        connection.setblocking(False)
+        return connection
+
+
+@pytest.fixture
+def hosted() -> Iterator[Hosted]:
+    it = Hosted()
+    yield it
+    for spectator in list(it.server.spectators):
+        it.server._drop(spectator)
+    it.server._selector.close()
+    it.server.backlog.close()
+    for each in (it.feed, it.server._feed, it.listener):
+        each.close()
+
+
+def received(connection: socket.socket) -> bytes:
+    data = b""
+    with contextlib.suppress(BlockingIOError):
+        while more := connection.recv(1 << 20, socket.MSG_DONTWAIT):
+            data += more
+    return data
+
+
+def test_spectators_are_counted(hosted: Hosted) -> None:
+    hosted.feed.sendall(b"".join(map(wire.encode, EVENTS[:10])))
+    hosted.step()
+    one, other, lister = hosted.connect(), hosted.connect(), hosted.connect()
+    one.send(frames.encode_hello(Wants.WHOLE))
+    other.send(frames.encode_hello(Wants.NOW))
+    lister.send(frames.encode_hello(Wants.GREETING))
+    hosted.step()
+    assert frames.decode(received(hosted.feed).splitlines()[-1]) == frames.Watching(count=2)
+    assert received(lister).count(b"\n") == 1
+    one.close()
+    hosted.step()
+    assert frames.decode(received(hosted.feed).splitlines()[-1]) == frames.Watching(count=1)
+    assert b'"hello"' in received(other)
+    for each in (other, lister):
+        each.close()
+
+
+def test_nothing_that_10_000_hostile_messages_say_gets_through(hosted: Hosted) -> None:
+    rng = random.Random(14)
+    friend = hosted.connect()
+    friend.send(frames.encode_hello(Wants.WHOLE))
+    hosted.step()
+    received(hosted.feed)
+    hello = frames.encode_hello(Wants.WHOLE)
+    orders = [
+        b'{"do":"stop-flow","flow":"1"}\n',
+        b'{"share":"view","t":1,"left":0,"width":30}\n',
+        b'{"share":"setup","title":"mine"}\n',
+        wire.encode(Ended(t=1.0, reason="hostile")),
+    ]
+    sent = 0
+    while sent < 10_000:
+        connections = [hosted.connect() for _ in range(20)]
+        for connection in connections:
+            for _ in range(10):
+                what = rng.randrange(4)
+                message = (
+                    rng.randbytes(rng.randrange(1, 200))
+                    if what == 0
+                    else rng.choice(orders)
+                    if what == 1
+                    else hello[: rng.randrange(1, len(hello))]
+                    if what == 2
+                    else hello + rng.choice(orders)
+                )
+                with contextlib.suppress(OSError):
+                    connection.send(message)
+                sent += 1
+        hosted.step()
+        for connection in connections:
+            connection.close()
+        hosted.step()
+    assert len(hosted.server.spectators) == 1
+    counts = [frames.decode(each) for each in received(hosted.feed).splitlines()]
+    assert all(isinstance(each, frames.Watching) for each in counts)
+    assert not hosted.server.backlog.kept
+    data = b""
+    for event in EVENTS:
+        hosted.feed.sendall(wire.encode(event))
+        hosted.step()
+        data += received(friend)
+    hosted.server.backlog.flush()
+    hosted.step()
+    data += received(friend)
+    assert b"hostile" not in data
+    events = [each for each in data.splitlines(keepends=True) if b'{"share":' not in each]
+    assert same([wire.decode_event(each) for each in events], EVENTS)
+    friend.close()
+
+
+def test_one_who_says_nothing_is_let_go(hosted: Hosted) -> None:
+    silent = hosted.connect()
+    hosted.step()
+    assert len(hosted.server.spectators) == 1
+    (since,) = hosted.server._joined.values()
+    hosted.server._drop_silent(since + 60)
+    assert not hosted.server.spectators
+    silent.close()
+
+
+def test_sweeps_go_out_soon(backlog: Backlog) -> None:
+    put(backlog, EVENTS, settle=10_000)
+    lines = [line for chunk in backlog.chunks for line in chunk.lines.splitlines()]
+    blocks = [each for line in lines if isinstance(each := wire.decode_event(line), Sweeps)]
+    assert blocks
+    assert all(sum(each.after_us) <= LIVE_S * 1e6 for each in blocks)
+    assert all(one.t < other.t for one, other in pairwise(blocks))
+
+
+def test_the_first_event_is_hello(backlog: Backlog, join: Callable[[Wants], Reader]) -> None:
+    put(backlog, EVENTS)
+    for wants in (Wants.WHOLE, Wants.NOW):
+        reader = join(wants)
+        reader.read()
+        assert isinstance(reader.events[0], Hello)
