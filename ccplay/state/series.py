@@ -258,7 +258,7 @@ class Series:
         first, end = max(begin, shift), begin + len(values)
         found: list[float | None] = []
         for start, last in timeline.between(stretches):
-            since = start if start > first else first
+            since = max(start, first)
             rate = None
             if since < last < end:
                 seconds = moments[last - shift] - moments[since - shift]
