@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from ccplay.model import settings
 from ccplay.model.base import Command
 from ccplay.model.commands import SetClasses, SetCongestionControl, SetLink, SetQdisc
-from ccplay.model.disciplines import DISCIPLINES, Discipline
+from ccplay.model.discipline import Discipline
+from ccplay.model.disciplines import DISCIPLINES
 from ccplay.model.fields import Field, fields_of
 from ccplay.model.network import BOTTLENECK, Topology
 from ccplay.model.quantities import (
