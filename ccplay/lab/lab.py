@@ -26,6 +26,8 @@ from ccplay.lab.probe.probe import Probe
 from ccplay.lab.probe.tracing import Tracing
 from ccplay.lab.queues.rate_accuracy import DrainMeter
 from ccplay.lab.reloading import Reloader
+from ccplay.lab.software.board import Board
+from ccplay.lab.software.client import Software
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.misbehaviour import Watchdog
 from ccplay.lab.traffic.together import LONGEST_S, Together, start_at
@@ -71,12 +73,15 @@ class Lab:
         events_dropped: Callable[[], int],
         place: Place | None = None,
         forked: LineProcess | None = None,
+        disciplines: tuple[LineProcess, Board] | None = None,
     ) -> None:
         """``clock`` returns seconds since the start of the stream; ``emit`` receives every event.
 
-        ``place`` is where captures are written, ``forked`` a delay line that waits for orders.
+        ``place`` is where captures are written, ``forked`` a delay line that waits for orders,
+        ``disciplines`` a process for those in software with its memory.
         """
         self._forked = forked
+        self._disciplines = disciplines or (None, None)
         self._place = place or Place()
         self.clock = clock
         self._emit = emit
@@ -125,11 +130,15 @@ class Lab:
         self._stack.push_async_callback(engine.close)
         self._stack.callback(library.close)
         await engine.prepare()
+        software = None
+        if capabilities.has_software(self.capabilities):
+            software = Software(self._tell, self._build.seed, *self._disciplines)
+            self._stack.push_async_callback(software.close)
         built = building.build(self.network, self._progress, self._build.seed)
         self._built: BuiltNetwork = built
         if built.lacking:
             self._tell("warning", built.lacking)
-        self._shaper = self._stack.enter_context(Shaper(built, engine, self.clock))
+        self._shaper = self._stack.enter_context(Shaper(built, engine, self.clock, software))
         for done, (link, setting) in enumerate(settings):
             self._progress(f"shaping {link.name}", done, len(settings))
             for changed in await self._shaper.apply(link, setting):
@@ -336,6 +345,7 @@ class Lab:
         """Update the probe's list of the queues of a link and of their counter of marks."""
         self._probe.name_classes(link, self._shaper.classes(link))
         self._probe.count_marks(link, self._shaper.marks(link))
+        self._probe.read_software(link, self._shaper.software(link))
 
 
 def _setting(command: SetLink) -> LinkSetting:

@@ -22,7 +22,10 @@ from ccplay.lab.links.mtu import set_mtu
 from ccplay.lab.network.building import BuiltNetwork
 from ccplay.lab.network.interfaces import Carried, carried
 from ccplay.lab.network.rtnl import NetlinkError, RouteSocket
-from ccplay.lab.queues import marker, qdiscs
+from ccplay.lab.queues import marker
+from ccplay.lab.queues.choosing import check_software, chosen
+from ccplay.lab.software.client import Reading, Software
+from ccplay.model.disciplines import is_software
 from ccplay.model.events import InterfaceCounters, LinkChanged
 from ccplay.model.fields import check
 from ccplay.model.network import Link
@@ -30,9 +33,6 @@ from ccplay.model.values import LinkSetting, Qdisc
 
 OFFLOADS_ABOVE = 200_000_000
 """Bits per second; above it one core can't carry every frame through the path."""
-
-_taken: set[bytes] = set()
-"""Queues, as JSON, that have been tried: a network has the same one on many links."""
 
 
 def delay_engine(
@@ -57,11 +57,13 @@ class Shaper:
         built: BuiltNetwork,
         engine: DelayEngine,
         clock: Callable[[], float],
+        software: Software | None = None,
     ) -> None:
-        """Keep ``engine``, which the caller closes."""
+        """Keep ``engine`` and ``software``, which the caller closes; None: there can be none."""
         self._built = built
         self._clock = clock
         self._engine = engine
+        self._software = software
         self._interfaces: dict[str, Egress] = {}
         self._running: dict[tuple[str, str], Packets] = {}
         self._before: dict[str, Carried] = {}
@@ -72,7 +74,8 @@ class Shaper:
     @property
     def processes(self) -> list[int]:
         """Processes whose CPU time counts as the lab's."""
-        return list(self._engine.processes)
+        own = () if self._software is None else self._software.processes
+        return [*self._engine.processes, *own]
 
     @property
     def rates(self) -> dict[str, int]:
@@ -88,7 +91,10 @@ class Shaper:
             node, interface = each.link.src, each.link.interface
             since = zip(now[node][interface], self._before[node][interface], strict=True)
             counted = [after - before for after, before in since]
-            rows.append((interface, node, name, *counted, each.dropped(), lost))
+            drops = each.dropped()
+            if self._software is not None:
+                drops += self._software.dropped(each.arrival.number)
+            rows.append((interface, node, name, *counted, drops, lost))
         names = [each for each in InterfaceCounters.__struct_fields__ if each != "t"]
         columns = [list(column) for column in zip(*rows, strict=True)]
         return InterfaceCounters(t=self._clock(), **dict(zip(names, columns, strict=True)))
@@ -99,9 +105,11 @@ class Shaper:
     def stats(self) -> tuple[float, float] | None:
         """Return the lateness of released packets: median and 99th percentile, microseconds.
 
-        None if the kernel delays packets, or none was delayed recently.
+        Those of the delay line or of disciplines in software, whichever are later. None if the
+        kernel does both, or no packet waited recently.
         """
-        return self._engine.lateness()
+        own = None if self._software is None else self._software.lateness()
+        return max((each for each in (self._engine.lateness(), own) if each), default=None)
 
     def __enter__(self) -> Self:
         """Take over the interfaces and turn their offloads off."""
@@ -116,7 +124,7 @@ class Shaper:
                     self._built.receiving_interface(link),
                 )
                 index = namespace.interface_index(link.interface)
-                self._interfaces[link.name] = Egress(link, arrival, routes, index)
+                self._interfaces[link.name] = Egress(link, namespace, arrival, routes, index)
             self._switch_offloads(on=False)
             self._before = self._carried()
         except BaseException:
@@ -147,7 +155,7 @@ class Shaper:
         setting = self._check(link, setting)
         image = await asyncio.to_thread(marker.program) if setting.mark else None
         try:
-            interface.shape(setting, self._running.values())
+            await self._shape(interface, setting)
         except NetlinkError as error:
             raise LabError(f"link {link.name}: {error}") from error
         wanted = interface.path.changed(setting)
@@ -163,13 +171,49 @@ class Shaper:
             affected += self._set_down(interface, down=setting.down)
         return [self._describe(each) for each in affected]
 
+    async def _shape(self, interface: Egress, setting: LinkSetting) -> None:
+        """Set rate, queue and classes; what waits in software is never lost."""
+        qdisc, software = setting.qdisc, self._software
+        own = qdisc if qdisc is not None and is_software(qdisc.kind) else None
+        if own is not None:
+            setting = msgspec.structs.replace(setting, qdisc=None)
+        stays = own is not None or (qdisc is None and setting.rate != 0 and not setting.classes)
+        interface.shape(setting, self._running.values())
+        if software is None or (own is None and interface.software is None):
+            return
+        if not stays:
+            # Without a rate its class has gone already.
+            await self._leave_software(interface, passage=setting.rate != 0)
+        elif (wanted := own or interface.software) is not None:
+            if interface.software is None:
+                interface.open_passage()
+            await software.put(interface.place, wanted, interface.rate, interface.kernel_backlog)
+            interface.software = wanted
+
+    async def _leave_software(self, interface: Egress, *, passage: bool) -> None:
+        if self._software is not None:
+            await self._software.end(interface.place)
+        interface.software = None
+        if passage:
+            interface.close_passage()
+
+    def software(self, link: str) -> Callable[[], Reading | None] | None:
+        """Return what reads a link's queue in software; None where it has none."""
+        own, at = self._software, self._interfaces[link]
+        if own is None or at.software is None:
+            return None
+        return lambda: own.read(at.arrival.number)
+
+    def _chosen(self, qdisc: Qdisc) -> Qdisc:
+        return chosen(qdisc, software=self._software is not None)
+
     def queue_of_class(self, link: Link, name: str, qdisc: Qdisc) -> LinkChanged:
         """Replace the queue of one of a link's classes, and return the new state.
 
         Raises ``CommandError`` or ``UnsupportedError`` before anything changes.
         """
         interface = self._interfaces[link.name]
-        qdisc = _tried(qdisc)
+        qdisc = self._of_class(link, qdisc)
         try:
             interface.queue_of_class(name).put(qdisc)
         except NetlinkError as error:
@@ -223,17 +267,38 @@ class Shaper:
         if shared and not (interface.rate if setting.rate is None else setting.rate):
             raise CommandError(f"link {link.name} has no rate for classes to share")
         if setting.qdisc is not None:
-            setting = msgspec.structs.replace(setting, qdisc=_tried(setting.qdisc))
+            setting = msgspec.structs.replace(setting, qdisc=self._chosen(setting.qdisc))
+        self._check_software(interface, setting)
         if setting.classes:
             check_classes(link.name, setting.classes)
             tried = [
                 each
                 if each.qdisc is None
-                else msgspec.structs.replace(each, qdisc=_tried(each.qdisc))
+                else msgspec.structs.replace(each, qdisc=self._of_class(link, each.qdisc))
                 for each in setting.classes
             ]
             setting = msgspec.structs.replace(setting, classes=tried)
         return setting
+
+    def _check_software(self, interface: Egress, setting: LinkSetting) -> None:
+        """Raise ``CommandError`` if the link can't have, or keep, a discipline in software."""
+        kept = None if setting.classes or setting.rate == 0 else interface.software
+        wanted = setting.qdisc or kept
+        if wanted is None or not is_software(wanted.kind):
+            return
+        rate = interface.rate if setting.rate is None else setting.rate
+        mark = interface.mark if setting.mark is None else setting.mark
+        check_software(interface.link.name, wanted, rate, mark)
+
+    def _of_class(self, link: Link, qdisc: Qdisc) -> Qdisc:
+        """Return the queue of a class, which is always the kernel's. Raises ``CommandError``."""
+        found = self._chosen(qdisc)
+        if is_software(found.kind):
+            raise CommandError(
+                f"link {link.name}: {found.kind} is a discipline in software, which has a link "
+                "for itself: choose a queue of the kernel's for a class"
+            )
+        return found
 
     def _check_mark(self, interface: Egress, setting: LinkSetting) -> None:
         if not (interface.rate if setting.rate is None else setting.rate):
@@ -294,13 +359,3 @@ class Shaper:
             offloads=self._offloads,
             delay_engine=self._engine.name if path else "none",
         )
-
-
-def _tried(qdisc: Qdisc) -> Qdisc:
-    """Return a queue validated and tried; what the kernel has taken once it takes again."""
-    qdisc = qdiscs.validate(qdisc)
-    image = msgspec.json.encode(qdisc)
-    if image not in _taken:
-        qdiscs.rehearse(qdisc)
-        _taken.add(image)
-    return qdisc

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from ccplay.lab.links.htb import PASSAGE
 from ccplay.lab.network import dumps
 
 _NETLINK_ROUTE = 0
@@ -111,7 +112,7 @@ class QdiscSocket:
         while self._take(self._socket.recv(1 << 16), interfaces, roots, found):
             pass
         for interface, queues in found.items():
-            if len(queues) > 1:
+            if len(queues.keys() - {PASSAGE}) > 1:
                 self._take_classes(interface, queues)
         return found
 

@@ -29,7 +29,7 @@ def test_it_drops_by_the_control_law() -> None:
     dropped = drain(queue, 1.0, 800.0).dropped_at()
     expected = control_law(TARGET_MS + INTERVAL_MS, len(dropped))
     assert len(dropped) > 10
-    # A drop takes effect when a packet leaves, which is at most 1 ms later, and so is the first that sets the others.
+    # A drop takes effect when a packet leaves, at most 1 ms late, and the first sets the others.
     assert dropped == pytest.approx([each + 1.0 for each in expected], abs=1.1)
 
 

@@ -1,0 +1,106 @@
+"""Memory that the lab shares with the process of disciplines: their counters at any moment.
+
+Each queue has a slot of 64-bit numbers there. The process writes a slot whenever packets have
+moved, and the lab reads it in a sweep, without a message. A slot's version is odd while it is being
+written, so whoever reads sees numbers of one moment.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ccplay.lab.software import histogram
+
+SLOTS = 256
+"""Most queues of a lab."""
+
+MOST_STATISTICS = 24
+"""Most numbers that a discipline reports."""
+
+_COUNTS = 10
+_WORDS = 256
+"""Of a slot: version, counters, statistics, histogram of sojourn times."""
+_STATISTICS_AT, _HISTOGRAM_AT = _COUNTS, _COUNTS + MOST_STATISTICS
+_TRIES = 100
+
+
+class Counts(NamedTuple):
+    """Counters of a queue in software since it began; ``qlen`` and ``backlog`` are of now."""
+
+    qlen: int = 0
+    backlog: int = 0
+    drops: int = 0
+    marks: int = 0
+    packets: int = 0
+    """Packets sent."""
+    bytes: int = 0
+    """Bytes sent."""
+    sojourn_us: int = 0
+    """Sum of the sojourn times of the packets sent, microseconds."""
+    busy: int = 0
+    """Whether a discipline is at work, and not only passing packets on."""
+
+
+class Board:
+    """The shared memory; ``descriptor`` is its file, for a process that is started anew."""
+
+    def __init__(self, descriptor: int | None = None) -> None:
+        """Map a descriptor, or memory of its own."""
+        size = SLOTS * _WORDS * 8
+        if descriptor is None:
+            descriptor = os.memfd_create("queues")
+            os.ftruncate(descriptor, size)
+        self.descriptor = descriptor
+        self._words = memoryview(mmap.mmap(descriptor, size)).cast("Q")
+
+    def slot(self, number: int) -> Slot:
+        """Return the slot of a queue. Raises ``IndexError`` beyond the last."""
+        if not 0 <= number < SLOTS:
+            raise IndexError(number)
+        return Slot(self._words[number * _WORDS : (number + 1) * _WORDS])
+
+
+class Slot:
+    """The numbers of one queue."""
+
+    __slots__ = ("_words",)
+
+    def __init__(self, words: memoryview) -> None:
+        self._words = words
+
+    def clear(self) -> None:
+        """Begin anew."""
+        for place in range(len(self._words)):
+            self._words[place] = 0
+
+    def write(self, counts: Sequence[int], statistics: Sequence[int]) -> None:
+        """Write everything but the histogram."""
+        words = self._words
+        words[0] += 1
+        for place, value in enumerate(counts, 1):
+            words[place] = value
+        for place, value in enumerate(statistics, _STATISTICS_AT):
+            words[place] = max(0, value)
+        words[0] += 1
+
+    def count_sojourn(self, sojourn_us: int) -> None:
+        """Count a packet in the histogram."""
+        self._words[_HISTOGRAM_AT + histogram.place(sojourn_us)] += 1
+
+    def read(self, statistics: int) -> tuple[Counts, list[int]]:
+        """Return the counters and this many statistics, all of one moment."""
+        words = self._words
+        for _ in range(_TRIES):
+            version = words[0]
+            counts = Counts(*words[1 : 1 + len(Counts._fields)])
+            told = words[_STATISTICS_AT : _STATISTICS_AT + statistics].tolist()
+            if version % 2 == 0 and words[0] == version:
+                break
+        return counts, told
+
+    def histogram(self) -> list[int]:
+        """Return the numbers of packets by the places of ``histogram``."""
+        return self._words[_HISTOGRAM_AT : _HISTOGRAM_AT + histogram.PLACES].tolist()
