@@ -73,6 +73,7 @@ class Lab:
         events_dropped: Callable[[], int],
         place: Place | None = None,
         forked: LineProcess | None = None,
+        *,
         disciplines: tuple[LineProcess, Board] | None = None,
     ) -> None:
         """``clock`` returns seconds since the start of the stream; ``emit`` receives every event.

@@ -71,7 +71,7 @@ async def _serve(place: Place, forked: LineProcess, disciplines: tuple[LineProce
             lambda: outlet.dropped,
             place,
             forked,
-            disciplines,
+            disciplines=disciplines,
         )
         await lab.survey(build)
         outlet.put(

@@ -274,6 +274,42 @@ DISCIPLINES: dict[str, Discipline] = {
                 parameter("ecn", SWITCH, "mark ECN packets instead of dropping", default=False),
             ),
         ),
+        Discipline(
+            "dualpi2",
+            "a queue for L4S flows beside a classic one, marks and drops coupled (RFC 9332)",
+            (
+                parameter("limit", PACKETS, "most packets that wait", 10_000, low=1),
+                parameter("target", TIME_US, "delay of the classic queue", 15_000, low=1),
+                parameter("tupdate", TIME_US, "time between two computations", 16_000, low=1_000),
+                parameter("max_rtt", TIME_US, "longest RTT of its flows", 100_000, low=1_000),
+                parameter(
+                    "step_thresh", TIME_US, "mark L4S packets that waited longer", 1_000, low=1
+                ),
+                parameter(
+                    "coupling_factor", COUNT, "L4S marks for a classic one", 2, low=1, high=16
+                ),
+                parameter(
+                    "classic_protection", COUNT, "percent of the link for classic", 10, high=100
+                ),
+            ),
+            in_kernel=False,
+        ),
+        Discipline(
+            "prio",
+            "strict priority between three bands, by the type of service",
+            (parameter("limit", PACKETS, "most packets that wait in a band", 1000, low=1),),
+            in_kernel=False,
+        ),
+        Discipline(
+            "drr",
+            "deficit round robin: flows hashed to queues with equal shares in bytes",
+            (
+                parameter("limit", PACKETS, "most packets that wait", 1000, low=1),
+                parameter("flows", COUNT, "how many queues", 1024, low=1, high=65_536),
+                parameter("quantum", QUEUE_SIZE, "bytes a queue sends in turn", 1514, low=256),
+            ),
+            in_kernel=False,
+        ),
     )
 }
 """By kind, the plainest first."""

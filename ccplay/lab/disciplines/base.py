@@ -10,7 +10,6 @@ from __future__ import annotations
 import random
 from collections import Counter, deque
 from collections.abc import Mapping
-from typing import ClassVar
 from zlib import crc32
 
 from ccplay.model.base import Option
@@ -141,7 +140,7 @@ class Discipline:
     arriving. They are kept here, from ``arrive``, ``depart`` and ``drop``.
     """
 
-    update_s: ClassVar[float] = 0.0
+    update_s = 0.0
     """Seconds between two calls of ``update``; 0: it is never called."""
 
     def __init__(self, options: Options, seed: int = 0) -> None:

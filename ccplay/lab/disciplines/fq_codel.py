@@ -9,34 +9,29 @@ There are two lists of queues:
 
 So a flow that sends less than its share, such as a ping, has always a new queue and next to no
 delay. A queue that becomes empty as a new one goes to the end of the old ones before it is
-forgotten, so that it can't come back as new at once (section 4.2). CoDel (``codel.py``) works on
-each queue by itself. When more than ``limit`` packets wait, half of the longest queue in bytes, at
-most 64 packets, is dropped from its head (section 4.1).
+forgotten, so that it can't come back as new at once (section 4.2; ``rounds.py``). CoDel
+(``codel.py``) works on each queue by itself. When more than ``limit`` packets wait, half of the longest queue in
+bytes, at most 64 packets, is dropped from its head (section 4.1).
 """
 
 from __future__ import annotations
 
-from collections import deque
-
-from ccplay.lab.disciplines.base import Fifo, Options, Packet, spread
+from ccplay.lab.disciplines.base import Options, Packet, spread
 from ccplay.lab.disciplines.codel import Control, ControlledDelay
+from ccplay.lab.disciplines.rounds import Rounds, Turn
 
 _DROP_BATCH = 64
 """Most packets that one packet too many removes; ``fq_codel_init``."""
 
 
-class Flow:
-    """The queue of one flow, or of several with one hash."""
+class Flow(Turn):
+    """The queue of one flow, or of several with one hash, and the state of CoDel for it."""
 
-    __slots__ = ("active", "control", "credits", "queue")
+    __slots__ = ("control",)
 
     def __init__(self) -> None:
-        self.queue = Fifo()
+        super().__init__()
         self.control = Control()
-        self.credits = 0
-        """Bytes that it may send in this turn."""
-        self.active = False
-        """Whether it is in one of the two lists."""
 
 
 class FQCoDel(ControlledDelay):
@@ -44,8 +39,7 @@ class FQCoDel(ControlledDelay):
 
     def __init__(self, options: Options, seed: int = 0) -> None:
         self.flows: dict[int, Flow] = {}
-        self.new: deque[Flow] = deque()
-        self.old: deque[Flow] = deque()
+        self.rounds: Rounds[Flow] = Rounds()
         self.perturbation = seed
         super().__init__(options, seed)
 
@@ -63,16 +57,13 @@ class FQCoDel(ControlledDelay):
         if flow is None:
             flow = self.flows[place] = Flow()
         flow.queue.push(packet)
-        if not flow.active:
-            flow.active = True
-            flow.credits = self.quantum
-            self.new.append(flow)
+        self.rounds.begin(flow, self.quantum)
         if self.qlen + 1 > self.limit or self.backlog + packet.length > self.memory_limit:
             self._make_room()
 
     def _make_room(self) -> None:
         """Drop half of the longest queue from its head."""
-        fat = max((*self.new, *self.old), key=lambda flow: flow.queue.bytes)
+        fat = self.rounds.longest()
         threshold, dropped = fat.queue.bytes / 2, 0
         for _ in range(_DROP_BATCH):
             packet = fat.queue.pop()
@@ -85,29 +76,14 @@ class FQCoDel(ControlledDelay):
 
     def dequeue(self, now: float) -> Packet | None:
         """Send from the queue whose turn it is: RFC 8290, section 4.2."""
-        while self.new or self.old:
-            turn = self.new or self.old
-            flow = turn[0]
-            if flow.credits <= 0:
-                flow.credits += self.quantum
-                self.old.append(turn.popleft())
-                continue
-            packet = flow.control.dequeue(flow.queue, now, self)
-            if packet is not None:
-                flow.credits -= packet.length
-                return packet
-            was_new = turn is self.new
-            turn.popleft()
-            if was_new and self.old:
-                self.old.append(flow)
-            else:
-                flow.active = False
-        return None
+        return self.rounds.next(
+            self.quantum, lambda flow: flow.control.dequeue(flow.queue, now, self)
+        )
 
     def statistics(self) -> dict[str, int]:
-        """Return the numbers of queues in both lists, and what the largest count of CoDel is."""
+        """Return the numbers of queues in both lists, and the bytes that wait."""
         return {
-            "fq_codel_new_flows": len(self.new),
-            "fq_codel_old_flows": len(self.old),
+            "fq_codel_new_flows": len(self.rounds.new),
+            "fq_codel_old_flows": len(self.rounds.old),
             "fq_codel_memory_bytes": self.backlog,
         }

@@ -12,6 +12,16 @@ from ccplay.model.disciplines import complete
 CLASSES: Mapping[str, str] = {
     "codel": "CoDel",
     "fq_codel": "FQCoDel",
+    "red": "RED",
+    "pie": "PIE",
+    "fq_pie": "FQPIE",
+    "fq": "FQ",
+    "cake": "CAKE",
+    "sfq": "SFQ",
+    "choke": "CHOKe",
+    "dualpi2": "DualPI2",
+    "prio": "Prio",
+    "drr": "DRR",
 }
 """Class by kind; it stands in the module of that name."""
 

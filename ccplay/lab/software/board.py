@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -44,6 +45,9 @@ class Counts(NamedTuple):
     """Whether a discipline is at work, and not only passing packets on."""
 
 
+_COUNTERS = struct.Struct(f"={len(Counts._fields)}Q")
+
+
 class Board:
     """The shared memory; ``descriptor`` is its file, for a process that is started anew."""
 
@@ -66,10 +70,11 @@ class Board:
 class Slot:
     """The numbers of one queue."""
 
-    __slots__ = ("_words",)
+    __slots__ = ("_bytes", "_words")
 
     def __init__(self, words: memoryview) -> None:
         self._words = words
+        self._bytes = words.cast("B")
 
     def clear(self) -> None:
         """Begin anew."""
@@ -77,13 +82,12 @@ class Slot:
             self._words[place] = 0
 
     def write(self, counts: Sequence[int], statistics: Sequence[int]) -> None:
-        """Write everything but the histogram."""
-        words = self._words
+        """Write everything but the histogram; no number is negative."""
+        words, told = self._words, len(statistics)
         words[0] += 1
-        for place, value in enumerate(counts, 1):
-            words[place] = value
-        for place, value in enumerate(statistics, _STATISTICS_AT):
-            words[place] = max(0, value)
+        _COUNTERS.pack_into(self._bytes, 8, *counts)
+        if told:
+            struct.pack_into(f"={told}Q", self._bytes, _STATISTICS_AT * 8, *statistics)
         words[0] += 1
 
     def count_sojourn(self, sojourn_us: int) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import msgspec
@@ -239,24 +240,16 @@ class Software:
             self._lateness = news.late_p50_us, news.late_p99_us
 
 
+@dataclass(slots=True)
 class _Link:
     """A link that has a discipline in software."""
 
-    def __init__(
-        self,
-        at: Egress,
-        order: Order,
-        kind: str,
-        statistics: list[str],
-        slot: Slot,
-        generation: int,
-    ) -> None:
-        self.at = at
-        self.order = order
-        self.kind = kind
-        self.statistics = statistics
-        self.slot = slot
-        self.generation = generation
+    at: Egress
+    order: Order
+    kind: str
+    statistics: list[str]
+    slot: Slot
+    generation: int
 
 
 def fork() -> tuple[LineProcess, Board]:

@@ -53,6 +53,7 @@ class Runner:
         self._news = msgspec.json.Encoder()
         self._unread = b""
         self._published = 0.0
+        self._due = 0.0
 
     def run(self) -> None:
         """Work until stdin ends."""
@@ -86,7 +87,11 @@ class Runner:
             self._published = now
             for served in self._served.values():
                 served.publish()
-        self._timer.set(now if more else earliest)
+        due = now if more else earliest
+        # The timer has expired where its moment is past.
+        if due != self._due or 0 < due <= now:
+            self._due = due
+            self._timer.set(due)
         return self._busy if more or 0 < earliest < now + _REST_S else self._idle
 
     # --- orders and news --------------------------------------------------------------------

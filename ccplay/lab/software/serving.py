@@ -150,7 +150,7 @@ class Served:
                 *(len(self._waiting), self._backlog, drops, marks, self._packets, self._bytes),
                 *(self._sojourn_us, int(not self._passing)),
             ),
-            list(own.values())[:MOST_STATISTICS],
+            [max(0, value) for value in own.values()][:MOST_STATISTICS],
         )
 
     # --- the discipline ---------------------------------------------------------------------
