@@ -10,8 +10,8 @@ There are two lists of queues:
 So a flow that sends less than its share, such as a ping, has always a new queue and next to no
 delay. A queue that becomes empty as a new one goes to the end of the old ones before it is
 forgotten, so that it can't come back as new at once (section 4.2; ``rounds.py``). CoDel
-(``codel.py``) works on each queue by itself. When more than ``limit`` packets wait, half of the longest queue in
-bytes, at most 64 packets, is dropped from its head (section 4.1).
+(``codel.py``) works on each queue by itself. When more than ``limit`` packets wait, half of the
+longest queue in bytes, at most 64 packets, is dropped from its head (section 4.1).
 """
 
 from __future__ import annotations

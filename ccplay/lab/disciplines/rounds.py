@@ -60,7 +60,7 @@ class Rounds(Generic[T]):
         quantum: float,
         pull: Callable[[T], Packet | None],
         share: Callable[[T], float] = lambda _: 1.0,
-        retire: Callable[[T], None] = lambda _: None,
+        retire: Callable[[T], object] = lambda _: None,
     ) -> Packet | None:
         """Return the packet to send; ``pull`` takes one out of a queue.
 

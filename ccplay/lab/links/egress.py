@@ -18,6 +18,7 @@ from ccplay.lab.network.rtnl import RouteSocket
 from ccplay.lab.queues import qdiscs
 from ccplay.lab.queues.leaf import Leaf
 from ccplay.lab.queues.marker import Marker
+from ccplay.lab.queues.reading import PASSAGE
 from ccplay.lab.software.client import Egress as SoftwareEgress
 from ccplay.model.network import Link
 from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
@@ -144,7 +145,7 @@ class Egress:
         """Let packets that have waited pass the link's rate and its queue in the kernel."""
         self._routes.request(htb.add_passage(self._index), "a class for packets that have waited")
         handle = next(self._handles) << 16
-        qdiscs.attach(self._routes, self._index, htb.PASSAGE, handle, _PASSAGE_QDISC)
+        qdiscs.attach(self._routes, self._index, PASSAGE, handle, _PASSAGE_QDISC)
 
     def close_passage(self) -> None:
         """Undo ``open_passage``."""

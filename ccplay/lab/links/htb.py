@@ -19,14 +19,14 @@ from ccplay.lab.network.netlink import (
     sched_htb,
 )
 from ccplay.lab.network.rtnl import CREATE, REPLACE, RouteSocket, traffic_control
+from ccplay.lab.queues.reading import PASSAGE
 from ccplay.units import format_rate
 
 ROOT = 0x1_0000
 CLASS = 0x1_0001
-PASSAGE = 0x1_0002
-"""Class without a rate to speak of, for packets that have waited in a discipline in software."""
 
 _PASSAGE_RATE = 10_000_000_000
+"""Bits per second of the class ``PASSAGE``: no more than a formality."""
 
 _FRAME = 1514
 _BURST_S = 0.001

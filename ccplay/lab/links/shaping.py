@@ -24,7 +24,8 @@ from ccplay.lab.network.interfaces import Carried, carried
 from ccplay.lab.network.rtnl import NetlinkError, RouteSocket
 from ccplay.lab.queues import marker
 from ccplay.lab.queues.choosing import check_software, chosen
-from ccplay.lab.software.client import Reading, Software
+from ccplay.lab.queues.reading import Reading
+from ccplay.lab.software.client import Software
 from ccplay.model.disciplines import is_software
 from ccplay.model.events import InterfaceCounters, LinkChanged
 from ccplay.model.fields import check

@@ -15,8 +15,8 @@ from ccplay.lab.probe.inet_diag import DiagSocket, columns
 from ccplay.lab.probe.plan import Column, Plan, joined
 from ccplay.lab.probe.tcp_info import OPTION_ECN, OPTIONS, UNKNOWN_RTT, in_units
 from ccplay.lab.queues.link_queues import LinkQueues, Row
+from ccplay.lab.queues.reading import Reading
 from ccplay.lab.queues.statistics import QdiscSocket
-from ccplay.lab.software.client import Reading
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
 
 _LONGEST_REST_S = 0.002

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
-from ccplay.lab.links.htb import PASSAGE
 from ccplay.lab.queues.counter_totals import Monotonic
+from ccplay.lab.queues.reading import PASSAGE, Reading
 from ccplay.lab.queues.statistics import QdiscCounters
-from ccplay.lab.software.client import Reading
 
 Row: TypeAlias = tuple[str, str, int, int, int, int | None, int, int, int, int]
 """The fields of ``QdiscSamples`` in their order."""

@@ -13,8 +13,8 @@ from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from ccplay.lab.links.htb import PASSAGE
 from ccplay.lab.network import dumps
+from ccplay.lab.queues.reading import PASSAGE
 
 _NETLINK_ROUTE = 0
 _RTM_NEWQDISC, _RTM_GETQDISC = 36, 38

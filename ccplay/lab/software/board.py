@@ -11,8 +11,8 @@ import mmap
 import os
 import struct
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from ccplay.lab.queues.reading import Counts
 from ccplay.lab.software import histogram
 
 SLOTS = 256
@@ -26,23 +26,6 @@ _WORDS = 256
 """Of a slot: version, counters, statistics, histogram of sojourn times."""
 _STATISTICS_AT, _HISTOGRAM_AT = _COUNTS, _COUNTS + MOST_STATISTICS
 _TRIES = 100
-
-
-class Counts(NamedTuple):
-    """Counters of a queue in software since it began; ``qlen`` and ``backlog`` are of now."""
-
-    qlen: int = 0
-    backlog: int = 0
-    drops: int = 0
-    marks: int = 0
-    packets: int = 0
-    """Packets sent."""
-    bytes: int = 0
-    """Bytes sent."""
-    sojourn_us: int = 0
-    """Sum of the sojourn times of the packets sent, microseconds."""
-    busy: int = 0
-    """Whether a discipline is at work, and not only passing packets on."""
 
 
 _COUNTERS = struct.Struct(f"={len(Counts._fields)}Q")

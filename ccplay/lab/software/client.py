@@ -16,8 +16,9 @@ from ccplay.lab.delay import process
 from ccplay.lab.delay.engines import Tell
 from ccplay.lab.delay.process import LineProcess
 from ccplay.lab.network.netns import Namespace
+from ccplay.lab.queues.reading import Reading
 from ccplay.lab.software import rules, runner
-from ccplay.lab.software.board import Board, Counts, Slot
+from ccplay.lab.software.board import Board, Slot
 from ccplay.lab.software.messages import News, Order
 from ccplay.model.disciplines import SUFFIX
 from ccplay.model.values import Qdisc
@@ -37,16 +38,6 @@ class Egress(NamedTuple):
     link: str
     namespace: Namespace
     interface: str
-
-
-class Reading(NamedTuple):
-    """What a queue in software has come to."""
-
-    kind: str
-    generation: int
-    """Another number means that the counters have begun anew."""
-    counts: Counts
-    statistics: dict[str, int]
 
 
 class Software:

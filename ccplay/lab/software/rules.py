@@ -13,8 +13,8 @@ import subprocess
 
 from ccplay.assets import find_tool
 from ccplay.errors import LabError
-from ccplay.lab.links.htb import PASSAGE
 from ccplay.lab.network.netns import Namespace
+from ccplay.lab.queues.reading import PASSAGE
 from ccplay.lab.software.serving import MARKED, PACED
 from ccplay.model.values import Feature
 

@@ -20,7 +20,8 @@ from ccplay.lab.delay.line import Lateness
 from ccplay.lab.disciplines.base import CE, Discipline, Options, Packet
 from ccplay.lab.disciplines.fifo import FirstInFirstOut
 from ccplay.lab.disciplines.table import made
-from ccplay.lab.software.board import MOST_STATISTICS, Counts, Slot
+from ccplay.lab.queues.reading import Counts
+from ccplay.lab.software.board import MOST_STATISTICS, Slot
 from ccplay.model.base import Option
 
 MARKED, PACED = 0x1, 0x2

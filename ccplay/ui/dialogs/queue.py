@@ -10,7 +10,7 @@ from textual.widgets import Static
 
 from ccplay.model.base import Option
 from ccplay.model.commands import SetQdisc
-from ccplay.model.disciplines import DISCIPLINES, validate
+from ccplay.model.disciplines import DISCIPLINES, SUFFIX, is_software, validate
 from ccplay.model.fields import Field
 from ccplay.model.values import Qdisc
 from ccplay.state.lab_state import LabState
@@ -35,7 +35,7 @@ class QueueDialog(Dialog):
         super().__init__(state, selected_flow)
         self.link = Steps(link_choices(self.network), self.glyphs)
         now = self._now()
-        self.menu = Menu(self._items(), self.glyphs, current=now.kind if now else None)
+        self.menu = Menu(self._items(), self.glyphs, current=self._key(now))
         self.forms = {kind: _Form(kind, self._start(kind, now), self) for kind in DISCIPLINES}
 
     def controls(self) -> Iterable[Widget]:
@@ -54,29 +54,38 @@ class QueueDialog(Dialog):
     def chosen(self, menu: Menu) -> None:
         """Show the parameters of this kind."""
         for kind, form in self.forms.items():
-            form.display = kind == menu.item.key and not menu.item.missing
+            form.display = kind == _plain(menu.item.key) and not menu.item.missing
 
     def on_steps_stepped(self, event: Steps.Stepped) -> None:
         """Show what stands before the other link."""
         event.stop()
         if event.steps is self.link:
             now = self._now()
-            self.menu.mark_current(now.kind if now else None)
-            if now and now.kind in self.forms:
-                self.forms[now.kind].fill(self._start(now.kind, now))
+            self.menu.mark_current(self._key(now))
+            if now and (plain := _plain(now.kind)) in self.forms:
+                self.forms[plain].fill(self._start(plain, now))
 
     def command(self) -> SetQdisc:
         """Return the replacement."""
         kind = available(self.menu)
-        options = self.forms[kind].options() if kind in self.forms else {}
+        plain = _plain(kind)
+        options = self.forms[plain].options() if plain in self.forms else {}
         return SetQdisc(link=self.link.value, qdisc=validate(Qdisc(kind=kind, options=options)))
 
     def _items(self) -> list[Item]:
+        """Return the lines; where a kind is ccplay's own anyway, its other name is left out."""
+        summaries = {each.name: each.summary for each in self.capabilities.qdiscs}
         return [
             item
             for item in feature_items(self.capabilities.qdiscs)
-            if item.missing or item.key in DISCIPLINES
+            if (item.missing or _plain(item.key) in DISCIPLINES)
+            and not (is_software(item.key) and summaries.get(_plain(item.key)) == item.summary)
         ]
+
+    def _key(self, now: Qdisc | None) -> str | None:
+        """Return the key of the line for a queue."""
+        keys = [item.key for item in self._items()]
+        return None if now is None else now.kind if now.kind in keys else _plain(now.kind)
 
     def _now(self) -> Qdisc | None:
         return setting_now(self.state, self.network, self.link.value).qdisc
@@ -87,7 +96,13 @@ class QueueDialog(Dialog):
         # tells nothing afterwards.
         needs_rate = kind in ("tbf", "choke", "red")
         needed = {"rate": rate, "bandwidth": rate} if rate and needs_rate else {}
-        return {**needed, **(now.options if now is not None and now.kind == kind else {})}
+        same = now is not None and _plain(now.kind) == kind
+        return {**needed, **(now.options if now is not None and same else {})}
+
+
+def _plain(kind: str) -> str:
+    """Return the name that a kind has in the kernel."""
+    return kind.removesuffix(SUFFIX)
 
 
 class _Form(Vertical):
