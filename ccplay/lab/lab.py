@@ -17,7 +17,7 @@ from ccplay.lab import capabilities
 from ccplay.lab.capture.captures import Captures, Place
 from ccplay.lab.delay.process import LineProcess
 from ccplay.lab.health import Timekeeper
-from ccplay.lab.links.planned import planned
+from ccplay.lab.links.planned import planned, requested
 from ccplay.lab.links.shaping import Shaper, delay_engine
 from ccplay.lab.marks import Marks
 from ccplay.lab.network import building
@@ -296,7 +296,7 @@ class Lab:
             case SetClasses():
                 await self._set_links(command.link, LinkSetting(classes=command.classes))
             case SetLink():
-                await self._set_links(command.link, _setting(command))
+                await self._set_links(command.link, requested(command))
 
     async def _set_congestion_control(self, command: SetCongestionControl) -> None:
         if (command.flow is None) == (command.host is None):
@@ -347,14 +347,3 @@ class Lab:
         self._probe.name_classes(link, self._shaper.classes(link))
         self._probe.count_marks(link, self._shaper.marks(link))
         self._probe.read_software(link, self._shaper.software(link))
-
-
-def _setting(command: SetLink) -> LinkSetting:
-    return LinkSetting(
-        rate=command.rate,
-        delay_us=command.delay_us,
-        jitter_us=command.jitter_us,
-        loss=command.loss,
-        mark=command.mark,
-        down=command.down,
-    )

@@ -15,6 +15,7 @@ from ccplay.lab.delay.client import LineDelay
 from ccplay.lab.delay.engines import Arrival, DelayEngine, Tell
 from ccplay.lab.delay.netem import NetemDelay
 from ccplay.lab.delay.process import LineProcess
+from ccplay.lab.links import in_software
 from ccplay.lab.links.classes import check_classes
 from ccplay.lab.links.egress import Egress
 from ccplay.lab.links.filters import Packets
@@ -23,7 +24,7 @@ from ccplay.lab.network.building import BuiltNetwork
 from ccplay.lab.network.interfaces import Carried, carried
 from ccplay.lab.network.rtnl import NetlinkError, RouteSocket
 from ccplay.lab.queues import marker
-from ccplay.lab.queues.choosing import check_software, chosen
+from ccplay.lab.queues.choosing import chosen
 from ccplay.lab.queues.reading import Reading
 from ccplay.lab.software.client import Software
 from ccplay.model.disciplines import is_software
@@ -156,7 +157,7 @@ class Shaper:
         setting = self._check(link, setting)
         image = await asyncio.to_thread(marker.program) if setting.mark else None
         try:
-            await self._shape(interface, setting)
+            await in_software.shape(self._software, interface, setting, self._running.values())
         except NetlinkError as error:
             raise LabError(f"link {link.name}: {error}") from error
         wanted = interface.path.changed(setting)
@@ -171,32 +172,6 @@ class Shaper:
         if setting.down is not None:
             affected += self._set_down(interface, down=setting.down)
         return [self._describe(each) for each in affected]
-
-    async def _shape(self, interface: Egress, setting: LinkSetting) -> None:
-        """Set rate, queue and classes; what waits in software is never lost."""
-        qdisc, software = setting.qdisc, self._software
-        own = qdisc if qdisc is not None and is_software(qdisc.kind) else None
-        if own is not None:
-            setting = msgspec.structs.replace(setting, qdisc=None)
-        stays = own is not None or (qdisc is None and setting.rate != 0 and not setting.classes)
-        interface.shape(setting, self._running.values())
-        if software is None or (own is None and interface.software is None):
-            return
-        if not stays:
-            # Without a rate its class has gone already.
-            await self._leave_software(interface, passage=setting.rate != 0)
-        elif (wanted := own or interface.software) is not None:
-            if interface.software is None:
-                interface.open_passage()
-            await software.put(interface.place, wanted, interface.rate, interface.kernel_backlog)
-            interface.software = wanted
-
-    async def _leave_software(self, interface: Egress, *, passage: bool) -> None:
-        if self._software is not None:
-            await self._software.end(interface.place)
-        interface.software = None
-        if passage:
-            interface.close_passage()
 
     def software(self, link: str) -> Callable[[], Reading | None] | None:
         """Return what reads a link's queue in software; None where it has none."""
@@ -269,7 +244,7 @@ class Shaper:
             raise CommandError(f"link {link.name} has no rate for classes to share")
         if setting.qdisc is not None:
             setting = msgspec.structs.replace(setting, qdisc=self._chosen(setting.qdisc))
-        self._check_software(interface, setting)
+        in_software.check(interface, setting)
         if setting.classes:
             check_classes(link.name, setting.classes)
             tried = [
@@ -280,16 +255,6 @@ class Shaper:
             ]
             setting = msgspec.structs.replace(setting, classes=tried)
         return setting
-
-    def _check_software(self, interface: Egress, setting: LinkSetting) -> None:
-        """Raise ``CommandError`` if the link can't have, or keep, a discipline in software."""
-        kept = None if setting.classes or setting.rate == 0 else interface.software
-        wanted = setting.qdisc or kept
-        if wanted is None or not is_software(wanted.kind):
-            return
-        rate = interface.rate if setting.rate is None else setting.rate
-        mark = interface.mark if setting.mark is None else setting.mark
-        check_software(interface.link.name, wanted, rate, mark)
 
     def _of_class(self, link: Link, qdisc: Qdisc) -> Qdisc:
         """Return the queue of a class, which is always the kernel's. Raises ``CommandError``."""
