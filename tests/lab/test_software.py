@@ -11,6 +11,7 @@ from statistics import median
 import psutil
 import pytest
 
+from ccplay.model.base import Option
 from ccplay.model.commands import Build, SetClasses, SetLink, SetQdisc
 from ccplay.model.events import Applied, Failed, Log
 from ccplay.model.samples import Sweep
@@ -68,8 +69,8 @@ async def ask(lab: RunningLab, seen: Seen, command: SetQdisc | SetLink | SetClas
 async def test_delay_stays_near_the_target_beside_a_flow() -> None:
     """A CUBIC flow fills 100 packets of a FIFO, 121 ms, and a few ms under each of these.
 
-    CoDel's target is 5 ms, which it allows for an interval of 100 ms; PIE's is 15 ms, around which it
-    swings. A ping has a queue of its own with FQ-CoDel, and waits for a frame or two.
+    CoDel's target is 5 ms, which it allows for an interval of 100 ms; PIE's is 15 ms, around which
+    it swings. A ping has a queue of its own with FQ-CoDel, and waits for a frame or two.
     """
     seen = Seen()
     async with running(build(Qdisc(kind="codel.py")), seen) as lab:
@@ -113,7 +114,57 @@ async def test_a_queue_moves_between_kernel_and_software_without_loss() -> None:
     """Some 300 packets wait when it is swapped, and each arrives; RTT is base + backlog / rate."""
     seen = Seen()
     roomy = Qdisc(kind="pfifo", options={"limit": 2000})
-    patient = {"limit": 2000, "target": 5_000_000, "interval": 5_000_000}
+    patient: dict[str, Option] = {"limit": 2000, "target": 5_000_000, "interval": 5_000_000}
+    async with running(build(roomy), seen) as lab:
+        lab.send(StartUdp(rate_bps=12_000_000, packet_bytes=1400, duration_s=3.0))
+        lab.send(StartPing(interval_s=0.05))
+        kinds = (
+            Qdisc(kind="codel.py", options=patient),
+            Qdisc(kind="drr.py", options={"limit": 2000}),
+            roomy,
+            Qdisc(kind="codel.py", options=patient),
+            roomy,
+        )
+        for qdisc in kinds:
+            await lab.run_for(0.5)
+            own = Qdisc(kind=f"{kind}.py")
+            assert await ask(lab, seen, SetQdisc(link="r->h2", qdisc=own)) == ""
+            await lab.run_for(2.0)
+            seen.pings.clear()
+            seen.sweeps.clear()
+            await lab.run_for(3.0)
+            assert median(seen.pings) - BASE_MS < most, kind
+            first, last = seen.sweeps[0].qdisc, seen.sweeps[-1].qdisc
+            assert first is not None
+            assert last is not None
+            assert last.kind == [f"{kind}.py"]
+            # The flow uses the link, and the observed queue is that in software.
+            duration = seen.sweeps[-1].t - seen.sweeps[0].t
+            assert (last.bytes[0] - first.bytes[0]) * 8 / duration > 0.85 * RATE
+            assert any(each.queue_own.get("queue_sojourn_us") for each in seen.sweeps)
+
+
+@physical
+async def test_a_flow_with_ecn_is_marked_and_loses_nothing() -> None:
+    seen = Seen()
+    async with running(build(Qdisc(kind="codel.py", options={"ecn": True})), seen) as lab:
+        lab.send(StartFlow(flow="1", cc="cubic", ecn=True))
+        await lab.run_for(4.0)
+        last = seen.sweeps[-1]
+        assert last.qdisc is not None
+        assert last.tcp is not None
+        assert last.qdisc.ecn_marks[0]
+        # The receiver has seen the mark in the packet: it was set, and the checksum with it.
+        assert last.tcp.delivered_ce[0] > 0
+        assert last.tcp.total_retrans[0] == 0
+
+
+@physical
+async def test_a_queue_moves_between_kernel_and_software_without_loss() -> None:
+    """Some 300 packets wait when it is swapped, and each arrives; RTT is base + backlog / rate."""
+    seen = Seen()
+    roomy = Qdisc(kind="pfifo", options={"limit": 2000})
+    patient: dict[str, Option] = {"limit": 2000, "target": 5_000_000, "interval": 5_000_000}
     async with running(build(roomy), seen) as lab:
         lab.send(StartUdp(rate_bps=12_000_000, packet_bytes=1400, duration_s=3.0))
         lab.send(StartPing(interval_s=0.05))
@@ -159,6 +210,16 @@ async def test_what_cannot_be_is_refused_with_the_reason() -> None:
         await lab.until(lambda state: any(flow.ended for flow in state.flows.values()))
 
 
+def process_of(lab: int) -> int:
+    """Return the PID of a lab's process for disciplines."""
+    (found,) = (
+        each.pid
+        for each in psutil.Process(lab).children(recursive=True)
+        if Path(f"/proc/{each.pid}/comm").read_text().strip() == "software queue"
+    )
+    return found
+
+
 @physical
 async def test_a_process_that_dies_is_started_again() -> None:
     """Meanwhile packets wait in the kernel at the link's rate, and the log has it."""
@@ -167,12 +228,7 @@ async def test_a_process_that_dies_is_started_again() -> None:
         lab.send(StartFlow(flow="1", cc="cubic"))
         await lab.run_for(1.0)
         assert lab.source.pid is not None
-        (process,) = (
-            each
-            for each in psutil.Process(lab.source.pid).children(recursive=True)
-            if Path(f"/proc/{each.pid}/comm").read_text().strip() == "software queue"
-        )
-        os.kill(process.pid, signal.SIGKILL)
+        os.kill(process_of(lab.source.pid), signal.SIGKILL)
         await lab.until(lambda _: any("was started again" in each.text for each in seen.log))
         sent = seen.sweeps[-1].qdisc
         await lab.run_for(1.5)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from ccplay.lab.delay.line import Lateness
@@ -168,7 +166,7 @@ class _Keeping(FirstInFirstOut):
 
 
 @pytest.fixture(params=[_Failing, _Keeping])
-def faulty(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def faulty(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """A kind that is at fault."""
     found: type[Discipline] = request.param
 
@@ -176,7 +174,7 @@ def faulty(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
         return found(table.options_of("codel", {}), seed)
 
     monkeypatch.setattr("ccplay.lab.software.serving.made", made)
-    yield found.__name__
+    return found.__name__
 
 
 def test_a_fifo_takes_the_place_of_one_that_fails(faulty: str) -> None:
