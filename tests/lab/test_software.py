@@ -14,6 +14,7 @@ import pytest
 from ccplay.model.base import Option
 from ccplay.model.commands import Build, SetClasses, SetLink, SetQdisc
 from ccplay.model.events import Applied, Failed, Log
+from ccplay.model.network import Topology
 from ccplay.model.samples import Sweep
 from ccplay.model.traffic_commands import StartFlow, StartPing, StartUdp
 from ccplay.model.traffic_events import PingSample
@@ -53,7 +54,10 @@ class Seen:
 
 
 def build(qdisc: Qdisc, rate: int = RATE) -> Build:
-    return Build(links={"r->h2": LinkSetting(rate=rate, delay_us=10_000, qdisc=qdisc)})
+    link = LinkSetting(rate=rate, delay_us=10_000, qdisc=qdisc)
+    back = LinkSetting(rate=rate, delay_us=10_000)
+    topology = Topology(kind="linear")
+    return Build(topology=topology, links={"r->h2": link, "h2->r": back})
 
 
 async def ask(lab: RunningLab, seen: Seen, command: SetQdisc | SetLink | SetClasses) -> str:
