@@ -17,6 +17,7 @@ from ccplay.model.base import Option
 from ccplay.model.commands import Build, SetLink, SetQdisc
 from ccplay.model.disciplines import DISCIPLINES
 from ccplay.model.events import Applied, Health
+from ccplay.model.network import Topology
 from ccplay.model.samples import Sweep
 from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.values import LinkSetting, Qdisc
@@ -38,7 +39,7 @@ async def run(console: Console) -> None:
         "discipline",
         "Mbit/s",
         "packets/s",
-        "of the rate",
+        "of it",
         "late p50 us",
         "p99 us",
         "CPU",
@@ -52,7 +53,8 @@ async def run(console: Console) -> None:
     swaps: list[Table] = []
     for rate in RATES:
         link = LinkSetting(rate=rate, delay_us=5_000, qdisc=_fifo(rate))
-        async with running(Build(links={LINK: link})) as lab:
+        build = Build(topology=Topology(kind="linear"), links={LINK: link})
+        async with running(build) as lab:
             await lab.send(StartFlow(cc="cubic"))
             for qdisc in (_fifo(rate), *(_own(kind, rate) for kind in OWN)):
                 await lab.send(SetQdisc(link=LINK, qdisc=qdisc))
