@@ -120,7 +120,7 @@ def _qdiscs(reason: str, remedy: str) -> Iterator[Feature]:
         absence = refusals.get(name, "ccplay's own only")
         available, summary = not absence, known.summary
         if absence and known.software and not reason:
-            available, absence, summary = True, "", f"{summary} ({_IN_SOFTWARE})"
+            available, absence, summary = True, "", f"{_IN_SOFTWARE}: {summary}"
         elif not known.in_kernel:
             absence = reason
         yield Feature(
@@ -136,7 +136,7 @@ def _qdiscs(reason: str, remedy: str) -> Iterator[Feature]:
             yield Feature(
                 name=f"{known.kind}{PY}",
                 available=not reason,
-                summary=f"{known.summary} ({_IN_SOFTWARE})",
+                summary=f"{_IN_SOFTWARE}: {known.summary}",
                 reason=reason,
                 remedy=remedy,
             )

@@ -86,7 +86,7 @@ class Shaper:
 
     async def count(self) -> InterfaceCounters:
         """Read the counters of every interface. Raises ``LabError`` or ``OSError``."""
-        rows = []
+        rows, sojourn_us = [], dict[str, list[float]]()
         now = self._carried()
         for name, each in self._interfaces.items():
             lost = await self._engine.lost(each.arrival)
@@ -96,10 +96,12 @@ class Shaper:
             drops = each.dropped()
             if self._software is not None:
                 drops += self._software.dropped(each.arrival.number)
+                if times := self._software.sojourn_us(each.arrival.number):
+                    sojourn_us[name] = times
             rows.append((interface, node, name, *counted, drops, lost))
-        names = [each for each in InterfaceCounters.__struct_fields__ if each != "t"]
-        columns = [list(column) for column in zip(*rows, strict=True)]
-        return InterfaceCounters(t=self._clock(), **dict(zip(names, columns, strict=True)))
+        names = InterfaceCounters.COLUMNS
+        columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+        return InterfaceCounters(t=self._clock(), sojourn_us=sojourn_us, **columns)
 
     def _carried(self) -> dict[str, Carried]:
         return {name: carried(each) for name, each in self._built.namespaces.items()}

@@ -17,11 +17,14 @@ from ccplay.lab.delay.engines import Tell
 from ccplay.lab.delay.process import LineProcess
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.queues.reading import Reading
-from ccplay.lab.software import rules, runner
+from ccplay.lab.software import histogram, rules, runner
 from ccplay.lab.software.board import Board, Slot
 from ccplay.lab.software.messages import News, Order
 from ccplay.model.disciplines import SUFFIX
 from ccplay.model.values import Qdisc
+
+SHARES = (0.5, 0.95, 0.99, 1.0)
+"""Shares of a link's packets whose sojourn time is reported."""
 
 _ANSWER_S = 20.0
 """Seconds that an order may take. It needs milliseconds, but a new process has to import first."""
@@ -65,6 +68,8 @@ class Software:
         self._answers: dict[tuple[int, str], asyncio.Future[News]] = {}
         self._dropped: dict[int, int] = {}
         """By link what its queues dropped that have ended."""
+        self._histograms: dict[int, list[int]] = {}
+        """By link the sojourn times in queues that have ended; see ``histogram``."""
         self._generation = 0
         self._lateness: tuple[float, float] | None = None
         self._closing = False
@@ -91,6 +96,17 @@ class Software:
         counts, values = link.slot.read(len(link.statistics))
         told = dict(zip(link.statistics, values, strict=True))
         return Reading(link.kind, link.generation, counts, told)
+
+    def sojourn_us(self, number: int) -> list[float]:
+        """Return ``SHARES`` of the sojourn times of a link's packets; empty without any."""
+        counts = self._sojourns(number)
+        found = [histogram.percentile(counts, share) for share in SHARES]
+        return [round(each, 1) for each in found if each is not None]
+
+    def _sojourns(self, number: int) -> list[int]:
+        past, link = self._histograms.get(number), self._links.get(number)
+        now = link.slot.histogram() if link is not None else [0] * histogram.PLACES
+        return now if past is None else [sum(each) for each in zip(past, now, strict=True)]
 
     async def put(
         self, at: Egress, qdisc: Qdisc, rate: int, kernel_backlog: Callable[[], int]
@@ -138,6 +154,7 @@ class Software:
             await self._ask(Order(queue=at.number, do="pass"))
         last = self.read(at.number)
         self._dropped[at.number] = self.dropped(at.number)
+        self._histograms[at.number] = self._sojourns(at.number)
         del self._links[at.number]
         await rules.remove(at.namespace, at.interface, at.number)
         self._send(Order(queue=at.number, do="close"))
