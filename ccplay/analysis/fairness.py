@@ -41,7 +41,7 @@ def fairness(state: LabState) -> float | None:
 
 
 def converged_s(state: LabState) -> float | None:
-    """Return how long after the last flow's start the flows first shared fairly; None for never.
+    """Return the time from the last flow's start until flows first shared fairly; None for never.
 
     Fairly is an index of ``FAIR`` over a window of a second, or of ten round trips where they
     are longer; after Bansal and others, "Dynamic Behavior of Slowly-Responsive Congestion Control

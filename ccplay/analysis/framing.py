@@ -15,12 +15,12 @@ _ETHERNET, _IP_AND_TCP, _TIMESTAMPS, _MOST_OPTIONS = 14, 40, 12, 40
 
 _USUAL_MTU = 1500
 _LONGEST_PACKET = 1 << 16
-"""With offloads one packet of a queue is up to so long, and goes whole once its first bit may."""
+"""With offloads a packet of a queue may be this long; it is sent whole once its first bit may."""
 
 _EXACT_S = 0.001
 """Times of flows are exact to this,"""
 _BURST_S = 0.001
-"""and after silence HTB lets so much more through, two frames at the least."""
+"""and after idle time HTB lets this much more pass, at least two frames."""
 _TOLD_S = 0.1
 """A new rate is read back before it is reported: it may have held so long by then."""
 
@@ -105,7 +105,7 @@ def _payload_share(mtu: int, mss: int) -> float:
 
 
 def _together(transfers: Sequence[_Transfer]) -> Iterator[list[_Transfer]]:
-    """Yield those of several that overlap in time; ``transfers`` are in order of their begin."""
+    """Yield groups of transfers that overlap in time; ``transfers`` are ordered by start."""
     group: list[_Transfer] = []
     end = 0.0
     for each in transfers:
@@ -138,7 +138,7 @@ class _Link:
         packet = max(packets, default=_USUAL_MTU)
         burst = max(max(before) * _BURST_S, 2 * 8 * (_USUAL_MTU + _ETHERNET))
         self.slack = max(before) * _EXACT_S + burst + 8 * packet
-        """Bits more, for what times are exact to and what goes at once."""
+        """Bits of slack: the precision of times, and what may be sent at once."""
 
     def carried(self, begin: float, end: float) -> float:
         """Return how many bits that is from ``begin`` to ``end``."""

@@ -38,7 +38,7 @@ class Receiver:
         self.sizes = fixed_sizes(state)
         """The flows of a fixed size and their bytes, in the order of the scenario."""
         self.flows = self._started(until)
-        """The flows that had started, those of a fixed size first."""
+        """The flows started so far; flows of a fixed size come first."""
 
     def rows(self, most: int | None = None, *, after: int = 0) -> list[Second]:
         """Return the rows of all whole seconds ``after`` one, or the last ``most`` of them."""

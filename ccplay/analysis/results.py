@@ -170,7 +170,7 @@ class CaseResult(TrafficResults, frozen=True, kw_only=True):
     jain: float | None = None
     """Fairness index of the flows' goodput while all of them ran; see ``fairness``."""
     converged_s: float | None = None
-    """From the last flow's start until they first shared fairly; null where they never did."""
+    """From the last flow's start until they first shared fairly; null if they never did."""
     checks: list[Check] = msgspec.field(default_factory=list)
     health: HealthResult
     errors: list[str]

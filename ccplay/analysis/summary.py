@@ -60,7 +60,7 @@ def machine(state: LabState) -> Machine | None:
 
 
 def _queues(state: LabState) -> list[Queue]:
-    """Return the queues, that of the link under study first; its classes stand behind a link."""
+    """Return the queues, the link under study first; classes follow their link."""
     observed = state.hello.network.observed if state.hello else []
     order = {link: place for place, link in enumerate(observed)}
     return sorted(

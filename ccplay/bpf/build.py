@@ -49,7 +49,7 @@ the next timer whenever everything waits for the disk, so minutes may pass there
 
 
 class BuildError(CcplayError):
-    """clang refuses a source; ``said`` has its messages, line by line."""
+    """clang refuses a source; ``said`` has its messages by line."""
 
     def __init__(self, source: Path, said: list[str]) -> None:
         errors = [line for line in said if "error:" in line]

@@ -9,7 +9,7 @@ from ccplay.bpf import libbpf
 
 
 class Programs:
-    """The loaded object; ``descriptors`` are those of its programs, in the order of the file."""
+    """A loaded object; ``descriptors`` are those of its programs, in the file's order."""
 
     descriptors: list[int]
 

@@ -28,13 +28,13 @@ class Lack(NamedTuple):
 
 
 def program(name: str, summary: str, missing: Lack | None) -> Feature:
-    """Return a BPF program as a feature, with what is missing here, if anything."""
+    """Return a BPF program as a feature, with the missing requirement, if any."""
     reason, remedy = missing or ("", "")
     return Feature(name, missing is None, summary, reason, remedy)
 
 
 def lack(kernel: tuple[int, int] = _FIRST_KERNEL) -> Lack | None:
-    """Return the first missing requirement of BPF programs; None where they should work.
+    """Return the first missing requirement of BPF programs; None if they should work.
 
     ``kernel`` is the oldest version that supports them and removes them with the lab.
     """

@@ -1,4 +1,4 @@
-"""``ccplay config``: the preferences in force, as a file of preferences, and where that is."""
+"""``ccplay config``: the preferences in force, in the form of their file, and its path."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def add_ghost(parser: argparse.ArgumentParser) -> None:
 def recording(text: str) -> Path:
     """Read the name of a recording: a path, or ``last``, ``@1``, ``@2`` for a session.
 
-    Raises ``UsageError`` where there is no such session.
+    Raises ``UsageError`` if there is no such session.
     """
     from ccplay.session.archive import named
 

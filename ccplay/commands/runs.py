@@ -65,7 +65,7 @@ def _of_directory(path: Path) -> Material:
 
 
 def _made_of(path: Path, result: Result) -> dict[str, Settings]:
-    """Return the settings of each case's first run, where they were kept."""
+    """Return the settings of each case's first run that has them."""
     found: dict[str, Settings] = {}
     for run in result.cases:
         made = None if run.name in found else fingerprint_of(path, run)

@@ -211,9 +211,9 @@ def _inside(path: Path, recording: str | None) -> Path | None:
 
 
 def fingerprint_of(path: Path, run: CaseResult) -> Fingerprint | None:
-    """Return the fingerprint of a run in the directory ``path``; None where it was not kept.
+    """Return the fingerprint of a run in the directory ``path``; None if it has none.
 
-    Raises ``RecordingError`` for a file that is none of ours.
+    Raises ``RecordingError`` for a file that ccplay did not write.
     """
     recording = _inside(path, run.recording)
     kept = recording.with_suffix(".json") if recording else None

@@ -175,7 +175,7 @@ class Trial:
 
 
 def _named(state: LabState, step: DueStep) -> str:
-    """Name a step of the timeline by its place, what it does and its moment."""
+    """Name a step of the timeline by its place, action and moment."""
     due = step.at - (state.ready_at or 0.0)
     return f"{step.place}, {describe(step.command)} at {due:g} s,"
 

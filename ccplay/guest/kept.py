@@ -10,7 +10,7 @@ from platformdirs import user_cache_path
 
 
 def folder() -> Path:
-    """Return the user's guest folder; where root has none, that of sudo's caller."""
+    """Return the user's guest folder; if root has none, that of sudo's caller."""
     own, user = user_cache_path("ccplay") / "guest", os.environ.get("SUDO_USER")
     if own.is_dir() or not user:
         return own

@@ -63,7 +63,7 @@ class Case:
 
     name: str
     title: str
-    """The scenario's title, and the case's name where there are several."""
+    """The scenario's title, with the case's name if there are several."""
     about: str
     build: Build
     timeline: tuple[Step, ...]

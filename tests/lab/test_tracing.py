@@ -282,7 +282,7 @@ async def test_what_cannot_be_traced_is_said() -> None:
         assert said == [
             "no flow '7'; running: none",
             "flow '7' is not traced; traced: none",
-            "flow 1 is traced already",
+            "flow 1 is already traced",
         ]
 
 

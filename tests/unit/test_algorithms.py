@@ -203,7 +203,7 @@ def test_new_writes_a_template_and_never_over_a_file(
     assert capsys.readouterr().out == "mine.bpf.c\n"
     written = SOURCE.read_text()
     assert "NAME_HERE" not in written
-    assert "mine: say in one sentence" in written
+    assert "mine: describe in one sentence" in written
     assert main(["algorithm", "new", "mine"]) == UsageError.exit_code
     assert main(["algorithm", "new", "cubic"]) == UsageError.exit_code
     assert SOURCE.read_text() == written

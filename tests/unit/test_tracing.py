@@ -9,7 +9,7 @@ import pytest
 
 from ccplay.errors import ScenarioError, WireError
 from ccplay.lab.probe import tracing
-from ccplay.lab.probe.tracer import Told, complete
+from ccplay.lab.probe.tracer import Record, complete
 from ccplay.lab.probe.tracing import SegmentCount
 from ccplay.model.commands import Build, TraceFlow, UntraceFlow
 from ccplay.model.events import Failed, TraceEnded, TraceLost, TraceStarted
@@ -70,9 +70,9 @@ def test_records_become_one_event() -> None:
     )
 
 
-def counted(*counts: tuple[int, int]) -> list[Told]:
+def counted(*counts: tuple[int, int]) -> list[Record]:
     """Records of segments: how many the kernel has counted, and for how many each stands."""
-    return [Told(40, 0, 7, 10, 10, 1, 1, segs_in, n, 0) for segs_in, n in counts]
+    return [Record(40, 0, 7, 10, 10, 1, 1, segs_in, n, 0) for segs_in, n in counts]
 
 
 def test_what_was_never_told_is_known_from_the_kernels_count() -> None:
@@ -90,7 +90,7 @@ def test_what_was_never_told_is_known_from_the_kernels_count() -> None:
     assert count.missing(at_the_end=True) == 0
     count.take(counted((17, 1)))
     assert count.missing(at_the_end=True) == 3
-    assert count.told == 9
+    assert count.reported == 9
 
 
 def test_a_short_trace_is_counted_at_its_end() -> None:

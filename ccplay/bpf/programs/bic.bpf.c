@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * BIC: searches for the right window by halving the interval; CUBIC's predecessor.
+ * BIC: finds the window by binary search; the predecessor of CUBIC.
  *
  * Xu, Harfoush, Rhee, Binary Increase Congestion Control for Fast Long-Distance Networks, INFOCOM 2004.
- * The window that the path bears is somewhere between cwnd, where no loss came, and W_max, where loss
- * came last. Each RTT goes to the middle between the two, by S_max segments at the most and S_min at
- * the least; beyond W_max it looks for a new one by the same steps the other way round:
- *	below W_max	cwnd += (W_max - cwnd) / 2 an RTT
- *	above		cwnd += (cwnd - W_max) / 2 an RTT
- * Loss:
- *	W_max    = cwnd, or cwnd * (1 + beta) / 2 where it was lower than the last: to make room
+ * The largest window without loss lies between cwnd and W_max, the window of the last loss. Each RTT
+ * moves cwnd to the middle, by at most S_max and at least S_min segments. Above W_max the search for a
+ * new maximum mirrors these steps:
+ *	below W_max	cwnd += (W_max - cwnd) / 2 per RTT
+ *	above		cwnd += (cwnd - W_max) / 2 per RTT
+ * On loss:
+ *	W_max    = cwnd, or cwnd * (1 + beta) / 2 if cwnd was below the last W_max (fast convergence)
  *	ssthresh = beta * cwnd
- * Up to 14 segments, and as long as no W_max is known, it is Reno. beta = 0.8, S_max = 16 and
- * S_min = 0.2 segments are Linux's; the paper has 0.875, 32 and 0.01. Linux goes a quarter of the way
- * an RTT, not the half; and beyond W_max the paper doubles its step each RTT.
+ * Up to 14 segments, and while no W_max is known, it behaves as Reno. beta = 0.8, S_max = 16 and
+ * S_min = 0.2 segments are the values of Linux; the paper has 0.875, 32 and 0.01. Linux moves a quarter
+ * of the distance per RTT instead of half, and the paper doubles its step each RTT above W_max.
  */
 #include "ccplay_cc.h"
 
@@ -24,7 +24,7 @@
 
 struct bic {
 	u32 w_max;
-	u32 rest; /* of grow() */
+	u32 rest; /* fraction of a segment, see grow() */
 };
 
 SHOWN("bic_w_max_segments bic_step_1000");
@@ -63,7 +63,7 @@ SSTHRESH(sk)
 
 SET_STATE(sk, state)
 {
-	/* After a timeout all that was known is old. */
+	/* A timeout makes earlier measurements obsolete. */
 	if (state == TCP_CA_Loss)
 		PRIVATE(sk, struct bic)->w_max = 0;
 }

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT
  *
- * What every algorithm here stands on: the kernel's types, a few of TCP's own functions, and macros
- * that spell the operations of struct tcp_congestion_ops (include/net/tcp.h).
+ * The basis of every algorithm: the kernel's types, some functions of TCP, and macros for the operations
+ * of struct tcp_congestion_ops (include/net/tcp.h).
  *
- *	INIT(sk)		a connection begins to use the algorithm
- *	RELEASE(sk)		and ends to
- *	SSTHRESH(sk)		congestion was found: return the new slow start threshold
+ *	INIT(sk)		a connection starts to use the algorithm
+ *	RELEASE(sk)		a connection stops using it
+ *	SSTHRESH(sk)		congestion: return the new slow start threshold
  *	CONG_AVOID(sk, ack, acked)  `acked` segments were acknowledged up to `ack`: let cwnd grow
- *	UNDO_CWND(sk)		it was no congestion after all: return the cwnd to go back to
- *	PKTS_ACKED(sk, sample)	an RTT was measured: sample->rtt_us (below 0: none), ->pkts_acked
+ *	UNDO_CWND(sk)		the reduction was spurious: return the cwnd to restore
+ *	PKTS_ACKED(sk, sample)	segments were acknowledged: sample->pkts_acked; ->rtt_us is below 0 without an RTT
  *	SET_STATE(sk, state)	Open, Disorder, CWR, Recovery, Loss
  *	CWND_EVENT(sk, event)	see enum tcp_ca_event
- *	IN_ACK_EVENT(sk, flags)	an ACK came in, before it is dealt with; see enum tcp_ca_ack_event_flags
- *	CONG_CONTROL(sk, rate)	in place of CONG_AVOID, as BBR has it: after every ACK, while losses are
- *				repaired, too, set cwnd, and the pacing rate if you like; of late
- *				rate->delivered segments arrived in rate->interval_us (below 1: unknown)
+ *	IN_ACK_EVENT(sk, flags)	an ACK arrived and is not yet processed; see enum tcp_ca_ack_event_flags
+ *	CONG_CONTROL(sk, rate)	instead of CONG_AVOID, as in BBR: after every ACK, also during recovery, set
+ *				cwnd and, if you like, the pacing rate; rate->delivered segments arrived in
+ *				the last rate->interval_us (below 1: unknown)
  *
- * SSTHRESH(sk) makes the function cc_ssthresh, INIT(sk) cc_init and so on. SSTHRESH, UNDO_CWND and
- * CONG_AVOID or CONG_CONTROL are required. State of a connection goes into PRIVATE(sk, struct mine): 104
- * bytes. Of the socket itself a program may write cwnd, ssthresh and the pacing rate, and read everything.
+ * SSTHRESH(sk) defines the function cc_ssthresh, INIT(sk) cc_init, and so on. SSTHRESH, UNDO_CWND and
+ * either CONG_AVOID or CONG_CONTROL are required. PRIVATE(sk, struct mine) holds the connection's state, up
+ * to 104 bytes. A program may read the whole socket and write cwnd, ssthresh and the pacing rate.
  */
 #ifndef CCPLAY_CC_H
 #define CCPLAY_CC_H
@@ -28,16 +28,15 @@
 #define SEC(name) __attribute__((section(name), used))
 #define __always_inline inline __attribute__((always_inline))
 
-/* As the kernel asks before it lends its functions. */
+/* Required by the kernel for the use of its functions. */
 char _license[] SEC("license") = "Dual MIT/GPL";
 
-/* --- functions of TCP that the kernel lends, net/ipv4/tcp_cong.c -------------------------- */
+/* --- functions of the kernel, net/ipv4/tcp_cong.c ------------------------------------------ */
 
-/* Grow by one segment for each acknowledged, up to ssthresh; return what of `acked` is left. */
+/* cwnd += acked, up to ssthresh; return the rest of `acked`. */
 extern u32 tcp_slow_start(struct tcp_sock *tp, u32 acked) __attribute__((section(".ksyms")));
 
-/* Grow by one segment for every `w` acknowledged: cwnd += acked / w. The kernel divides by w without
- * a look at it, and 0 would bring the whole machine down.
+/* cwnd += acked / w. The kernel divides by w unchecked; 0 would crash the machine, hence the macro.
  */
 extern void tcp_cong_avoid_ai(struct tcp_sock *tp, u32 w, u32 acked)
 	__attribute__((section(".ksyms")));
@@ -92,17 +91,17 @@ extern void tcp_cong_avoid_ai(struct tcp_sock *tp, u32 w, u32 acked)
 		 typeof(((struct tcp_congestion_ops *)0)->cong_control),             \
 		 void (*)(struct sock *, const struct rate_sample *)) ? 1 : 3)
 
-/* The table of operations; exactly one in a file. ccplay puts the name in when it loads it. */
+/* The table of operations, exactly one per file. ccplay fills in the name when it loads the file. */
 #define CONGESTION_CONTROL SEC(".struct_ops") struct tcp_congestion_ops
 #define NAME "ccplay.cc.name."
 
-/* --- values to show ------------------------------------------------------------------------ */
+/* --- exported variables -------------------------------------------------------------------- */
 
 /*
- * SHOWN("my_w_max_segments my_gain_1000");	names up to eight values: the algorithm, what it is, the unit
- * SHOW(sk, m->w_max, m->gain)			says what they are now; they are sampled with cwnd
+ * SHOWN("my_w_max_segments my_gain_1000");	names up to eight variables: algorithm, quantity, unit
+ * SHOW(sk, m->w_max, m->gain)			sets their values, which are sampled with cwnd
  *
- * Units are _us, _bps, _segments, or the number that counts as 1: of my_gain_1000, 250 is 0.25.
+ * Units are _us, _bps, _segments, or the number that stands for 1: my_gain_1000 = 250 means 0.25.
  */
 struct shown {
 	u64 values[8];
@@ -117,7 +116,7 @@ struct shown {
 		struct shown *value;                                          \
 	} shown SEC(".maps")
 
-/* By the socket's cookie, which it has once it has been sampled. */
+/* The key is the socket's cookie, which exists once the socket has been sampled. */
 #define SHOW(sk, ...)                                                  \
 	do {                                                           \
 		u64 cookie = (sk)->__sk_common.skc_cookie.counter;     \
@@ -139,14 +138,14 @@ static long (*bpf_map_update_elem)(void *map, const void *key, const void *value
 
 /* --- reading and writing the socket -------------------------------------------------------- */
 
-/* The connection's own state: all zero when it begins. */
+/* The connection's private state; initially zero. */
 #define PRIVATE(sk, type)                                                                     \
 	({                                                                                    \
 		_Static_assert(sizeof(type) <= 104, "a connection's state has 104 bytes");    \
 		(type *)inet_csk(sk)->icsk_ca_priv;                                           \
 	})
 #define INFINITE_SSTHRESH 0x7fffffff
-#define LARGEST_CWND (1U << 25) /* more than any path holds: ccplay says so of half as much */
+#define LARGEST_CWND (1U << 25) /* more than any path holds; ccplay warns at half of it */
 #define NEEDS_ECN 2 /* a flag: TCP_CONG_NEEDS_ECN */
 
 #define min(a, b) ((a) < (b) ? (a) : (b))
@@ -162,7 +161,7 @@ static __always_inline struct inet_connection_sock *inet_csk(const struct sock *
 	return (struct inet_connection_sock *)sk;
 }
 
-/* Whether sequence number `a` comes after `b`; they wrap round. */
+/* Whether sequence number `a` follows `b`, modulo 2^32. */
 static __always_inline bool after(u32 a, u32 b)
 {
 	return (s32)(b - a) < 0;
@@ -173,7 +172,7 @@ static __always_inline bool in_slow_start(const struct tcp_sock *tp)
 	return tp->snd_cwnd < tp->snd_ssthresh;
 }
 
-/* The flag is_cwnd_limited of struct tcp_sock, one bit that each kernel has elsewhere. */
+/* is_cwnd_limited of struct tcp_sock: a bit whose place depends on the kernel. */
 static __always_inline bool window_was_full(const struct tcp_sock *tp)
 {
 	const void *at = (const void *)tp + __builtin_preserve_field_info(tp->is_cwnd_limited, 0);
@@ -197,7 +196,7 @@ static __always_inline bool window_was_full(const struct tcp_sock *tp)
 	return bits >> __builtin_preserve_field_info(tp->is_cwnd_limited, 5);
 }
 
-/* Whether cwnd is what holds the sender back. Where it is not, cwnd must not grow (RFC 7661). */
+/* Whether cwnd limits the sender. If not, cwnd must not grow (RFC 7661). */
 static __always_inline bool cwnd_limited(const struct tcp_sock *tp)
 {
 	if (window_was_full(tp))
@@ -205,13 +204,13 @@ static __always_inline bool cwnd_limited(const struct tcp_sock *tp)
 	return in_slow_start(tp) && tp->snd_cwnd < 2 * tp->max_packets_out;
 }
 
-/* The smoothed RTT, in microseconds; the kernel keeps it times 8. */
+/* The smoothed RTT in microseconds; the kernel stores it times 8. */
 static __always_inline u32 srtt_us(const struct tcp_sock *tp)
 {
 	return tp->srtt_us >> 3;
 }
 
-/* The time of this ACK, in microseconds since some moment. */
+/* The time of this ACK in microseconds, on a monotonic clock. */
 static __always_inline u64 now_us(const struct tcp_sock *tp)
 {
 	return tp->tcp_mstamp;
@@ -222,8 +221,8 @@ static __always_inline void set_cwnd(struct tcp_sock *tp, u32 cwnd)
 	tp->snd_cwnd = max(min(cwnd, tp->snd_cwnd_clamp), 1U);
 }
 
-/* Let no more out than so many bits a second. Only CONG_CONTROL has a say in that: after CONG_AVOID the
- * kernel sets what it takes to send cwnd within an RTT, and some more.
+/* Set the pacing rate in bit/s. Call it from CONG_CONTROL only: after CONG_AVOID the kernel sets the rate
+ * from cwnd and RTT.
  */
 static __always_inline void set_pacing_rate(struct sock *sk, u64 bps)
 {
@@ -232,7 +231,7 @@ static __always_inline void set_pacing_rate(struct sock *sk, u64 bps)
 	sk->sk_pacing_rate = bps / 8;
 }
 
-/* A window that the kernel can work with: it may divide by 0, and takes half of all for negative. */
+/* Return a window that is safe for the kernel, which may divide by it or read it as signed. */
 static __always_inline u32 bounded(u32 window, u32 greatest)
 {
 	return window > LARGEST_CWND ? greatest : max(window, 1U);
@@ -249,8 +248,8 @@ static __always_inline struct windows windows_of(u64 sk)
 	return (struct windows){tp->snd_cwnd, tp->snd_ssthresh};
 }
 
-/* After each operation, for what it has written itself. What has been there before is not its own: there are
- * kernels that now and then leave a call out, and that shall be seen.
+/* Bound what the operation itself wrote. Other values stay: some kernels skip a call now and then, and
+ * the effect must remain visible.
  */
 static __always_inline void bound_what_changed(u64 sk, struct windows before)
 {
@@ -264,8 +263,8 @@ static __always_inline void bound_what_changed(u64 sk, struct windows before)
 
 /* --- rounds, RTTs and fractions ------------------------------------------------------------- */
 
-/* Whether `ack` ends a round trip: all that was under way when it began has been acknowledged.
- * *end is where the round ends, as a sequence number.
+/* Whether `ack` ends a round: all data in flight at its start has been acknowledged. *end is the sequence
+ * number at which the round ends.
  */
 static __always_inline bool round_ended(const struct tcp_sock *tp, u32 ack, u32 *end)
 {
@@ -275,21 +274,20 @@ static __always_inline bool round_ended(const struct tcp_sock *tp, u32 ack, u32 
 	return true;
 }
 
-/* The lesser of what is `known` already, 0 for nothing, and what is `seen` now. */
+/* The minimum of `known`, where 0 means unknown, and `seen`. */
 static __always_inline u32 least(u32 known, u32 seen)
 {
 	return known && known < seen ? known : seen;
 }
 
-/* How many segments of `cwnd` wait in a queue: those beyond what fits into the least RTT.
- * Vegas' estimate: cwnd * (RTT - BaseRTT) / RTT.
+/* Segments of `cwnd` that wait in the queue: cwnd * (RTT - BaseRTT) / RTT, Vegas' estimate.
  */
 static __always_inline u32 queued(u32 cwnd, u32 rtt, u32 base_rtt)
 {
 	return rtt > base_rtt ? (u64)cwnd * (rtt - base_rtt) / rtt : 0;
 }
 
-/* Grow by `amount` billionths of a segment; *rest keeps what makes no whole segment yet. */
+/* Grow by `amount` billionths of a segment; *rest keeps the fraction. */
 static __always_inline void grow_by(struct tcp_sock *tp, u32 *rest, u64 amount)
 {
 	u64 total = *rest + amount;
@@ -298,18 +296,17 @@ static __always_inline void grow_by(struct tcp_sock *tp, u32 *rest, u64 amount)
 	*rest = total % 1000000000;
 }
 
-/* Grow by `amount` thousandths of a segment an RTT, in which cwnd segments are acknowledged:
- * cwnd += amount * acked / cwnd.
+/* Grow by `amount` thousandths of a segment per RTT: cwnd += amount * acked / cwnd / 1000.
  */
 static __always_inline void grow(struct tcp_sock *tp, u32 *rest, u64 amount, u32 acked)
 {
 	grow_by(tp, rest, amount * 1000000 * acked / tp->snd_cwnd);
 }
 
-/* --- Reno's parts, which most others keep one or two of (RFC 5681) ------------------------- */
+/* --- parts of Reno, which other algorithms reuse (RFC 5681) -------------------------------- */
 
-/* Slow start, where it is time for that. Returns what it leaves of `acked`, for avoidance: nothing
- * where cwnd is not to grow at all.
+/* Do slow start below ssthresh. Return what is left of `acked` for congestion avoidance: 0 if cwnd must
+ * not grow.
  */
 static __always_inline u32 slow_start(struct tcp_sock *tp, u32 acked)
 {
@@ -318,7 +315,7 @@ static __always_inline u32 slow_start(struct tcp_sock *tp, u32 acked)
 	return in_slow_start(tp) ? tcp_slow_start(tp, acked) : acked;
 }
 
-/* Slow start, then cwnd += 1 segment an RTT: 1/cwnd for each segment acknowledged. */
+/* Slow start, then cwnd += 1 per RTT: 1/cwnd per segment acknowledged. */
 static __always_inline void reno_cong_avoid(struct sock *sk, u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -334,7 +331,7 @@ static __always_inline u32 reno_ssthresh(struct sock *sk)
 	return max(tcp_sk(sk)->snd_cwnd >> 1, 2U);
 }
 
-/* The window from before the reduction, which the kernel keeps; never less than now. */
+/* The cwnd from before the reduction, which the kernel keeps, or the current one if larger. */
 static __always_inline u32 reno_undo_cwnd(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
- * CUBIC: grows along a cubic curve in real time, back to where loss came last; cuts to 0.7.
+ * CUBIC: cwnd is a cubic function of the time since the last loss; a loss reduces it to 0.7.
  *
- * RFC 9438, CUBIC for Fast and Long-Distance Networks. With C = 0.4, beta = 0.7 and t the seconds
- * since the last reduction:
+ * RFC 9438, CUBIC for Fast and Long-Distance Networks. With C = 0.4, beta = 0.7 and t the
+ * seconds since the last reduction:
  *	W_cubic(t) = C * (t - K)^3 + W_max			figure 1
  *	K          = cbrt((W_max - cwnd_epoch) / C)		figure 2
- * The curve is steep at first, flat round W_max, where loss came last, and then steep again to find
- * out whether there is more. On short paths Reno would be faster, and CUBIC follows an estimate of it:
+ * The curve is steep at first, flat around W_max, the window of the last loss, and then steep again to
+ * probe for more bandwidth. On short paths Reno would be faster; there CUBIC follows an estimate of it:
  *	W_est     += alpha * acked / cwnd,  alpha = 3 (1 - beta) / (1 + beta)	figure 4
- * Loss:
- *	W_max    = cwnd, or cwnd * (1 + beta) / 2 where it was lower than the last: to make room
+ * On loss:
+ *	W_max    = cwnd, or cwnd * (1 + beta) / 2 if cwnd was below the last W_max (fast convergence)
  *	ssthresh = beta * cwnd
- * Slow start ends before loss, too, once the RTT has grown by an eighth (4 to 16 ms): the rule on delay
- * of HyStart (Ha, Rhee, Taming the Elephants, Computer Networks 55, 2011).
+ * Slow start also ends without loss once the RTT has grown by an eighth (at least 4, at most 16 ms): the
+ * delay rule of HyStart (Ha, Rhee, Taming the Elephants, Computer Networks 55, 2011).
  *
- * As in Linux, cwnd grows by 5 % an RTT at the least while no W_max is known; and alpha stays as it is
- * where W_est is beyond the cwnd of the last loss, from where on the RFC has 1.
+ * As in Linux, cwnd grows by at least 5 % per RTT while no W_max is known, and alpha is constant. The RFC
+ * sets alpha to 1 once W_est exceeds the cwnd of the last loss.
  */
 #include "ccplay_cc.h"
 
@@ -25,29 +25,29 @@
 #define HYSTART_LOW_WINDOW 16
 #define HYSTART_SAMPLES 8
 
-/* All that a reduction begins anew. */
+/* State that every reduction resets. */
 struct curve {
-	u64 epoch_us; /* when it began; 0: with the next ACK */
+	u64 epoch_us; /* start of the epoch; 0: it starts with the next ACK */
 	u32 w_max;
-	u32 origin; /* where it is flat: W_max, or cwnd where that is more already */
+	u32 origin; /* the plateau: max(W_max, cwnd) */
 	u32 k_ms;
-	u32 w_est; /* what Reno would have */
-	u32 est_rest; /* and a fraction, of 2^20 */
+	u32 w_est; /* estimate of Reno's window */
+	u32 est_rest; /* its fraction, in units of 2^-20 */
 };
 
 struct cubic {
 	struct curve curve;
-	struct curve before; /* the last one: the reduction may turn out to have been for nothing */
-	u64 left_us; /* when the connection had nothing to send last */
+	struct curve before; /* restored if the reduction proves spurious */
+	u64 left_us; /* time of the last ACK; afterwards the connection may be idle */
 	u32 base_rtt;
 	u32 round_end;
-	u32 round_rtt; /* the least RTT of this round, of the first few samples */
+	u32 round_rtt; /* minimum of the first RTT samples of this round */
 	u32 round_samples;
 };
 
 SHOWN("cubic_w_max_segments cubic_k_us cubic_w_est_segments");
 
-/* The cube root, 1 off at most: Newton's method for x^3 = a, from above. */
+/* Cube root, within 1: Newton's method for x^3 = a, starting above the root. */
 static __always_inline u64 cube_root(u64 a)
 {
 	u64 x = 1 << 22;
@@ -63,11 +63,11 @@ static __always_inline void begin_epoch(struct curve *c, u32 cwnd, u64 now)
 	c->w_est = cwnd;
 	c->est_rest = 0;
 	c->origin = max(c->w_max, cwnd);
-	/* 1 / C = 2.5 s^3, and a second has 1000 ms: 2.5e9. */
+	/* 1 / C = 2.5 s^3 = 2.5e9 ms^3 */
 	c->k_ms = cube_root((u64)(c->origin - cwnd) * 2500000000ULL);
 }
 
-/* W_cubic(t), in segments. */
+/* W_cubic(t) in segments. */
 static __always_inline u32 w_cubic(const struct curve *c, u64 t_us)
 {
 	u64 t = t_us / 1000;
@@ -95,12 +95,12 @@ CONG_AVOID(sk, ack, acked)
 	if (!c->epoch_us)
 		begin_epoch(c, cwnd, now_us(tp));
 
-	/* Where cwnd is to be an RTT from now: a segment more for `every` so many acknowledged. */
+	/* The target is W_cubic one RTT from now: cwnd += 1 for every `every` segments acknowledged. */
 	target = w_cubic(c, now_us(tp) - c->epoch_us + m->base_rtt);
 	target = min(target, cwnd + cwnd / 2);
 	every = target > cwnd ? cwnd / (target - cwnd) : 100 * cwnd;
 	if (!c->w_max)
-		every = min(every, 20U); /* nothing is known yet: don't stand still */
+		every = min(every, 20U); /* W_max is unknown: grow by 5 % */
 
 	c->est_rest += (ALPHA << 10) * (u64)acked / cwnd;
 	c->w_est += c->est_rest >> 20;
@@ -123,7 +123,7 @@ SSTHRESH(sk)
 	return max((u32)((u64)cwnd * BETA / 1024), 2U);
 }
 
-/* The curve goes on as if nothing had been (section 4.9). */
+/* Spurious congestion event: restore the curve (section 4.9). */
 UNDO_CWND(sk)
 {
 	struct cubic *m = PRIVATE(sk, struct cubic);
@@ -137,7 +137,7 @@ SET_STATE(sk, state)
 	struct cubic *m = PRIVATE(sk, struct cubic);
 
 	if (state == TCP_CA_Loss) {
-		/* After a timeout all that was known is old. */
+		/* A timeout makes earlier measurements obsolete. */
 		m->curve.epoch_us = 0;
 		m->curve.w_max = 0;
 	}
@@ -148,7 +148,7 @@ CWND_EVENT(sk, event)
 	struct cubic *m = PRIVATE(sk, struct cubic);
 	u64 now = now_us(tcp_sk(sk));
 
-	/* Time without anything to send does not count: shift the curve by it (section 5.8). */
+	/* Idle time does not count: shift the epoch by it (section 5.8). */
 	if (event == CA_EVENT_TX_START && m->curve.epoch_us && m->left_us)
 		m->curve.epoch_us = min(m->curve.epoch_us + (now - m->left_us), now);
 }

@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: MIT
  *
- * DCTCP: cuts in proportion to the share of ECN-marked packets; needs marking, data centres only.
+ * DCTCP: reduces cwnd in proportion to the share of ECN-marked packets; for data centres only.
  *
- * RFC 8257, Data Center TCP, sections 3.3 to 3.5. The sender, once an RTT, with g = 1/16:
+ * RFC 8257, Data Center TCP, sections 3.3 to 3.5. The sender, once per RTT, with g = 1/16:
  *	M        = segments acknowledged with a mark / segments acknowledged
  *	alpha    = (1 - g) alpha + g M
- *	mark     ssthresh = cwnd * (1 - alpha/2), once an RTT
+ *	mark     ssthresh = cwnd * (1 - alpha/2), at most once per RTT
  *	loss     ssthresh = cwnd / 2
- * The receiver tells exactly which segments were marked (section 3.2): whenever marks begin or end, it
- * acknowledges at once all that came before, with the old state of the echo.
+ * The receiver reports exactly which segments were marked (section 3.2): when the CE state changes, it
+ * first acknowledges all earlier segments with the old state.
  *
- * Both ends must use it, and ECN is agreed as the connection opens. Without ECN nothing is ever marked,
- * and it is Reno.
+ * Both ends must use DCTCP, and ECN is negotiated in the handshake. Without ECN nothing is marked, and
+ * it behaves as Reno.
  */
 #include "ccplay_cc.h"
 
-#define ONE 1024 /* alpha, and g with it, are of 1024 */
+#define ONE 1024 /* alpha = 1 */
 #define G_SHIFT 4
 #define DEMAND_CWR 4 /* TCP_ECN_DEMAND_CWR: acknowledgements carry the echo, ECE */
 
 struct dctcp {
 	u32 alpha;
 	u32 round_end;
-	u32 delivered; /* by the beginning of the round */
-	u32 delivered_ce; /* and those with marks */
-	u32 ce; /* receiver: whether the last segment was marked */
-	u32 received; /* receiver: up to where that was true */
+	u32 delivered; /* segments delivered before this round */
+	u32 delivered_ce; /* those of them with CE */
+	u32 ce; /* receiver: whether the last segment had CE */
+	u32 received; /* receiver: rcv_nxt after that segment */
 };
 
 SHOWN("dctcp_alpha");
@@ -37,7 +37,7 @@ INIT(sk)
 	struct dctcp *d = PRIVATE(sk, struct dctcp);
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	/* The first mark finds a window that is far too large: halve it. */
+	/* At the first mark slow start has overshot: halve cwnd. */
 	d->alpha = ONE;
 	d->round_end = tp->snd_nxt;
 	d->delivered = tp->delivered;
@@ -61,7 +61,7 @@ IN_ACK_EVENT(sk, flags)
 	if (!all)
 		return;
 	share = min((u64)marked * ONE / all, (u64)ONE);
-	/* Rounded so that it does come down to 0. */
+	/* At least 1, so that alpha reaches 0. */
 	d->alpha -= min(max(d->alpha >> G_SHIFT, 1U), d->alpha);
 	d->alpha = min(d->alpha + (share >> G_SHIFT), (u32)ONE);
 	SHOW(sk, d->alpha);
@@ -72,7 +72,7 @@ CONG_AVOID(sk, ack, acked)
 	reno_cong_avoid(sk, acked);
 }
 
-/* SSTHRESH takes everything for a mark; a loss halves. */
+/* SSTHRESH treats every event as a mark; a loss halves cwnd. */
 static __always_inline void halve(struct tcp_sock *tp)
 {
 	tp->snd_ssthresh = max(tp->snd_cwnd / 2, 2U);
@@ -92,7 +92,7 @@ SSTHRESH(sk)
 	return max((u32)(cwnd - (u64)cwnd * d->alpha / (2 * ONE)), 2U);
 }
 
-/* The receiver's acknowledgements carry the echo, or do not. */
+/* Set or clear ECE in the receiver's acknowledgements. */
 static __always_inline void echo(struct tcp_sock *tp, u32 marked)
 {
 	tp->ecn_flags = marked ? tp->ecn_flags | DEMAND_CWR : tp->ecn_flags & ~DEMAND_CWR;
@@ -110,7 +110,7 @@ CWND_EVENT(sk, event)
 	if (event != CA_EVENT_ECN_IS_CE && event != CA_EVENT_ECN_NO_CE)
 		return;
 	if (marked != d->ce) {
-		/* What waits for a delayed ACK goes out with the old state. */
+		/* Segments that await a delayed ACK are acknowledged with the old state. */
 		if (icsk->icsk_ack.pending & ICSK_ACK_TIMER) {
 			echo(tp, d->ce);
 			bpf_tcp_send_ack(tp, d->received);

@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: MIT
  *
- * HighSpeed TCP: grows more and cuts less the larger the window is.
+ * HighSpeed TCP: the larger cwnd is, the faster it grows and the less a loss reduces it.
  *
- * RFC 3649, section 5. Up to W = 38 segments it is Reno; from there to W_1 = 83000 its response function
- * is a straight line on logarithmic scales, and with w for cwnd:
+ * RFC 3649, section 5. Up to W = 38 segments it behaves as Reno. From there to W_1 = 83000 its response
+ * function is a straight line on logarithmic scales, with w for cwnd:
  *	p(w) = 0.078 / w^1.2
  *	b(w) = (0.1 - 0.5) (log w - log W) / (log W_1 - log W) + 0.5
  *	a(w) = w^2 * p(w) * 2 b(w) / (2 - b(w))
- *	avoidance	cwnd += a(w) an RTT
+ *	avoidance	cwnd += a(w) per RTT
  *	loss		ssthresh = (1 - b(w)) cwnd
- * For example a(118) = 2, b(118) = 0.44; a(1058) = 8, b(1058) = 0.33. The RFC (appendix B) and Linux have
- * a table of these; here they are worked out, with logarithms to base 2.
+ * For example a(118) = 2, b(118) = 0.44; a(1058) = 8, b(1058) = 0.33. The RFC (appendix B) and Linux use
+ * a table; here both are computed, with logarithms to base 2.
  */
 #include "ccplay_cc.h"
 
 #define W 38
-#define LOG_W 5374 /* log2(38), of 1024 */
-#define LOG_SPAN 11360 /* log2(83000 / 38), of 1024 */
+#define LOG_W 5374 /* log2(38) * 1024 */
+#define LOG_SPAN 11360 /* log2(83000 / 38) * 1024 */
 
 struct highspeed {
-	u32 rest; /* of grow() */
+	u32 rest; /* fraction of a segment, see grow() */
 };
 
 SHOWN("highspeed_a_1000 highspeed_b_1024");
 
-/* log2(x), in 1024th; between powers of 2, log2(1 + f) = f + 0.344 f (1 - f), within 0.01. */
+/* log2(x) * 1024. Between powers of 2, log2(1 + f) = f + 0.344 f (1 - f), within 0.01. */
 static __always_inline u32 log_2(u32 x)
 {
 	u32 whole = 0, part;
@@ -37,7 +37,7 @@ static __always_inline u32 log_2(u32 x)
 	return (whole << 10) + part + (352 * (part * (1024 - part) >> 10) >> 10);
 }
 
-/* 2^x, both in 1024th; between whole numbers, 2^f = 1 + f - 0.344 f (1 - f), within 0.01. */
+/* 2^x, both times 1024. Between whole numbers, 2^f = 1 + f - 0.344 f (1 - f), within 0.01. */
 static __always_inline u64 power_of_2(u32 x)
 {
 	u32 part = x & 1023;
@@ -45,7 +45,7 @@ static __always_inline u64 power_of_2(u32 x)
 	return (u64)(1024 + part - (352 * (part * (1024 - part) >> 10) >> 10)) << (x >> 10 & 31);
 }
 
-/* b(w), of 1024. */
+/* b(w) * 1024. */
 static __always_inline u32 b_of(u32 w)
 {
 	u32 more;
@@ -56,7 +56,7 @@ static __always_inline u32 b_of(u32 w)
 	return more < 410 ? 512 - more : 102;
 }
 
-/* a(w), in thousandths of a segment: 0.156 w^0.8 b / (2 - b). */
+/* a(w) in thousandths of a segment: 0.156 w^0.8 b / (2 - b). */
 static __always_inline u64 a_of(u32 w)
 {
 	u32 b;

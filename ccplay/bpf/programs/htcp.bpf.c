@@ -1,41 +1,41 @@
 /* SPDX-License-Identifier: MIT
  *
- * H-TCP: grows faster the longer ago the last loss is; for long fast paths.
+ * H-TCP: the longer ago the last loss, the faster cwnd grows; for fast long-distance paths.
  *
  * Leith, Shorten, H-TCP: TCP for High-speed and Long-distance Networks, PFLDnet 2004. With D the seconds
  * since the last loss and D_L = 1 s:
  *	alpha(D) = 1						D <= D_L
  *	         = 1 + 10 (D - D_L) + ((D - D_L) / 2)^2		else
- *	avoidance	cwnd += 2 (1 - beta) max(alpha(D) * RTT_min / 100 ms, 1) an RTT
+ *	avoidance	cwnd += 2 (1 - beta) max(alpha(D) * RTT_min / 100 ms, 1) per RTT
  *	loss		ssthresh = beta * cwnd
- * beta is RTT_min / RTT_max, which empties the queue and no more, between 0.5 and 0.8; it is 0.5 where the
- * throughput has changed by more than a fifth between two losses, for then the path has changed.
+ * beta = RTT_min / RTT_max, which just empties the queue, limited to 0.5 to 0.8. If throughput changed by
+ * more than a fifth between two losses, the path has changed and beta = 0.5.
  *
- * RTT_min / 100 ms, kept between 1/10 and 2, lets flows of different RTTs grow alike by the clock: Linux'
- * module has it so (use_rtt_scaling). Before the first loss D counts from the beginning.
+ * RTT_min / 100 ms, limited to 0.1 to 2, makes flows with different RTTs grow equally per second, as in the
+ * Linux module (use_rtt_scaling). Before the first loss D counts from the start of the connection.
  */
 #include "ccplay_cc.h"
 
 #define DL_US 1000000ULL
-#define RTT_US 100000 /* of a flow that grows by alpha as it is */
+#define RTT_US 100000 /* the RTT at which alpha is not scaled */
 #define RTT_MIN_US 10000U
 #define RTT_MAX_US 200000U
 #define BETA_MIN 500 /* thousandths */
 #define BETA_MAX 800
 
 struct loss {
-	u64 us; /* when it was */
-	u64 rate; /* delivered since the one before, segments a 1000 s; 0: not known */
-	u32 delivered; /* by then */
+	u64 us; /* its time */
+	u64 rate; /* delivery rate since the loss before, segments per 1000 s; 0: unknown */
+	u32 delivered; /* segments delivered by then */
 };
 
 struct htcp {
 	struct loss last;
-	struct loss before; /* the one before: the last may turn out to be none */
+	struct loss before; /* restored if the last one proves spurious */
 	u32 rtt_min;
 	u32 rtt_max;
-	u32 beta; /* 0: not known yet */
-	u32 rest; /* of grow() */
+	u32 beta; /* 0: unknown */
+	u32 rest; /* fraction of a segment, see grow() */
 };
 
 SHOWN("htcp_alpha_1000 htcp_beta_1000 htcp_rtt_min_us htcp_rtt_max_us");
@@ -48,7 +48,7 @@ INIT(sk)
 	h->last.delivered = tcp_sk(sk)->delivered;
 }
 
-/* max(alpha(D) * RTT_min / 100 ms, 1), in thousandths. */
+/* max(alpha(D) * RTT_min / 100 ms, 1) in thousandths. */
 static __always_inline u64 alpha(const struct htcp *h, u64 now)
 {
 	u64 d = now - h->last.us;
@@ -65,7 +65,7 @@ PKTS_ACKED(sk, sample)
 	if (sample->rtt_us <= 0)
 		return;
 	h->rtt_min = least(h->rtt_min, sample->rtt_us);
-	/* What an RTT is while segments are being repaired says nothing of the queue. */
+	/* RTT samples during recovery do not reflect the queue. */
 	if (inet_csk(sk)->icsk_ca_state == TCP_CA_Open)
 		h->rtt_max = max(h->rtt_max, (u32)sample->rtt_us);
 }
@@ -100,7 +100,7 @@ SSTHRESH(sk)
 	h->last.us = now_us(tp);
 	h->last.rate = rate;
 	h->last.delivered = tp->delivered;
-	/* A path may become shorter: let the largest RTT be forgotten little by little. */
+	/* The path may have become shorter: let RTT_max decay. */
 	if (h->rtt_max > h->rtt_min)
 		h->rtt_max = h->rtt_min + (u64)(h->rtt_max - h->rtt_min) * 95 / 100;
 	return max((u32)((u64)tp->snd_cwnd * h->beta / 1000), 2U);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Hybla: scales growth by the RTT, so that satellite paths grow like short ones.
+ * Hybla: scales growth by the RTT, so that cwnd grows as fast on satellite paths as on short ones.
  *
  * Caini, Firrincieli, TCP Hybla: a TCP Enhancement for Heterogeneous Networks, International Journal of
- * Satellite Communications and Networking 22, 2004, equation 10. A path of RTT grows as fast in
- * segments a second as Reno would on one of RTT0 = 25 ms. With rho = RTT / RTT0, at least 1, each ACK:
+ * Satellite Communications and Networking 22, 2004, equation 10. The rate grows as fast as Reno's on a
+ * path with RTT0 = 25 ms. With rho = RTT / RTT0, at least 1, on each ACK:
  *	slow start	cwnd += 2^rho - 1
- *	avoidance	cwnd += rho^2 / cwnd, which is rho^2 an RTT
- * Loss: Reno's half. RTT is the least seen, as in Linux, so that the connection's own queue does not
- * speed it up. Here rho is 16 at the most (400 ms), slow start stops at ssthresh exactly, and what the
- * paper has besides, a first window and ssthresh of rho times as much, and pacing, is left out.
+ *	avoidance	cwnd += rho^2 / cwnd, which is rho^2 per RTT
+ * A loss halves cwnd, as in Reno. RTT is the minimum seen, as in Linux, so that the connection's own
+ * queue does not accelerate it. Here rho is at most 16 (400 ms) and slow start ends exactly at ssthresh.
+ * The paper's initial window and ssthresh, rho times larger, and its pacing are omitted.
  */
 #include "ccplay_cc.h"
 
@@ -18,12 +18,12 @@
 
 struct hybla {
 	u32 base_rtt;
-	u32 rest; /* of grow() */
+	u32 rest; /* fraction of a segment, see grow() */
 };
 
 SHOWN("hybla_rho_1000 hybla_base_rtt_us");
 
-/* rho, in thousandths. */
+/* rho in thousandths. */
 static __always_inline u64 rho(const struct hybla *h)
 {
 	u64 ratio = (u64)h->base_rtt * 1000 / RTT0_US;
@@ -31,7 +31,7 @@ static __always_inline u64 rho(const struct hybla *h)
 	return max(min(ratio, MOST * 1000ULL), 1000ULL);
 }
 
-/* 2^x in thousandths, of x in thousandths: a straight line between whole numbers, 6 % off at most. */
+/* 2^x, both in thousandths; linear between whole numbers, at most 6 % too high. */
 static __always_inline u64 power_of_2(u64 x)
 {
 	return (1000 + x % 1000) << (x / 1000 & 31);

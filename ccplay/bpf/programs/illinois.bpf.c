@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * Illinois: Reno whose growth and cut follow the queueing delay: loss decides when, delay how much.
+ * Illinois: Reno with growth and reduction set by queueing delay: loss decides when, delay how much.
  *
  * Liu, Basar, Srikant, TCP-Illinois: A Loss and Delay-Based Congestion Control Algorithm for High-Speed
- * Networks, VALUETOOLS 2006. With da the mean queueing delay of the last RTT and dm the greatest ever:
+ * Networks, VALUETOOLS 2006. With da the mean queueing delay of the last RTT and dm the maximum so far:
  *	alpha = 10					da <= d1 = 0.01 dm
  *	      = k1 / (k2 + da)				else: from 10 at d1 down to 0.3 at dm
  *	beta  = 1/8					da <= d2 = 0.1 dm
- *	      = 1/2					da >= d3 = 0.8 dm; a straight line between
- *	avoidance	cwnd += alpha an RTT
+ *	      = 1/2					da >= d3 = 0.8 dm; linear in between
+ *	avoidance	cwnd += alpha per RTT
  *	loss		ssthresh = (1 - beta) cwnd
- * Below 15 segments, or before there is any delay to compare with, it is Reno. alpha returns to 10 only
- * when the delay was below d1 for 5 RTTs. A timeout makes it forget both, as in Linux.
+ * Below 15 segments, or while no queueing delay has been measured, it behaves as Reno. alpha returns to 10
+ * only after 5 RTTs with a delay below d1. A timeout resets alpha and beta, as in Linux.
  */
 #include "ccplay_cc.h"
 
@@ -23,17 +23,17 @@
 #define THETA 5
 
 struct illinois {
-	u64 sum; /* of this round's RTTs */
+	u64 sum; /* of the RTT samples of this round */
 	u32 samples;
 	u32 round_end;
 	u32 base_rtt;
 	u32 most_rtt;
-	u32 low; /* rounds in a row with hardly any delay */
-	u32 alpha; /* 0: nothing is known yet */
+	u32 low; /* consecutive rounds with a delay below d1 */
+	u32 alpha; /* 0: unknown */
 	u32 beta;
 	u32 da;
 	u32 dm;
-	u32 rest; /* of grow() */
+	u32 rest; /* fraction of a segment, see grow() */
 };
 
 SHOWN("illinois_alpha_1000 illinois_beta_1000 illinois_da_us illinois_dm_us");

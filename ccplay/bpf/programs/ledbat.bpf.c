@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * LEDBAT: low priority: holds its own queueing delay at 60 ms and yields to whatever adds to that.
+ * LEDBAT: background traffic: keeps queueing delay at 60 ms and yields to flows that add to it.
  *
- * RFC 6817, Low Extra Delay Background Transport, section 2.4.2. On each ACK, with base the least delay
- * of the last minutes and current the least of the last few samples:
+ * RFC 6817, Low Extra Delay Background Transport, section 2.4.2. On each ACK, with base the minimum delay
+ * of the last minutes and current the minimum of the last few samples:
  *	queuing_delay = current - base
  *	off_target    = (TARGET - queuing_delay) / TARGET
- *	cwnd         += GAIN * off_target * acked / cwnd,  so by 1 segment an RTT at the most
- * Loss: Reno's half. TARGET is 100 ms at the most; 60 ms is what LEDBAT++ and Windows take, and like
- * LEDBAT++ (Balasubramanian et al., draft-irtf-iccrg-ledbat-plus-plus) this ends slow start at 3/4 of
- * TARGET, falls by a half an RTT at the most, and measures the RTT, for the kernel gives an algorithm
- * no one-way delay: a queue on the way back counts, too. Linux's own low-priority algorithm, `lp`, is
- * another one (TCP-LP).
+ *	cwnd         += GAIN * off_target * acked / cwnd,  at most 1 segment per RTT
+ * A loss halves cwnd, as in Reno. The RFC limits TARGET to 100 ms; LEDBAT++ and Windows use 60 ms. As in
+ * LEDBAT++ (Balasubramanian et al., draft-irtf-iccrg-ledbat-plus-plus), slow start ends at 3/4 of TARGET,
+ * cwnd falls by at most half per RTT, and the delay is the RTT: the kernel provides no one-way delay to an
+ * algorithm, so a queue on the return path counts too. Linux's low-priority algorithm, `lp`, is a different
+ * one (TCP-LP).
  *
- * A window that is not used does not grow, in place of the RFC's max_allowed_cwnd. Who comes second
- * takes the first one's queue for part of the path, and puts its own on top (section 4.4).
+ * A cwnd that is not used does not grow; this replaces the RFC's max_allowed_cwnd. A latecomer takes the
+ * queue of an earlier flow for part of the path and adds its own (section 4.4).
  */
 #include "ccplay_cc.h"
 
@@ -25,18 +25,18 @@
 #define MINUTE_US 60000000ULL
 
 struct ledbat {
-	u64 minute_us; /* when this minute began */
-	u32 base[MINUTES]; /* the least RTT of each minute */
+	u64 minute_us; /* start of this minute */
+	u32 base[MINUTES]; /* minimum RTT of each minute */
 	u32 current[SAMPLES];
 	u32 minute;
 	u32 sample;
-	u32 rest_up; /* of grow() */
-	u32 rest_down; /* of shrink() */
+	u32 rest_up; /* fraction of a segment, see grow() */
+	u32 rest_down; /* the same of shrink() */
 };
 
 SHOWN("ledbat_base_us ledbat_queuing_us");
 
-/* slots[at] = value: the verifier takes an index only where it is a constant. */
+/* slots[at] = value: the verifier accepts only constant indices here. */
 #define PUT(slots, at, value)                                                  \
 	for (u32 slot = 0; slot < sizeof(slots) / sizeof((slots)[0]); slot++) \
 		if (slot == (at))                                              \
@@ -79,7 +79,7 @@ static __always_inline u32 queuing_delay(const struct ledbat *l, u32 base)
 	return current > base ? current - base : 0;
 }
 
-/* grow() the other way round, to 2 segments at the least. */
+/* The inverse of grow(); cwnd stays at 2 segments or more. */
 static __always_inline void shrink(struct tcp_sock *tp, u32 *rest, u64 amount, u32 acked)
 {
 	u64 total = *rest + amount * 1000000 * acked / tp->snd_cwnd;
@@ -95,7 +95,7 @@ CONG_AVOID(sk, ack, acked)
 	struct ledbat *l = PRIVATE(sk, struct ledbat);
 	struct tcp_sock *tp = tcp_sk(sk);
 	u32 base = base_delay(l), delay = queuing_delay(l, base);
-	u64 off; /* GAIN * off_target, in thousandths; BPF divides without signs only */
+	u64 off; /* GAIN * |off_target| in thousandths; BPF has no signed division */
 
 	SHOW(sk, base, delay);
 	if (in_slow_start(tp) && delay >= TARGET_US * 3 / 4)

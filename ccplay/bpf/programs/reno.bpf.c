@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT
  *
- * NewReno: additive increase, multiplicative decrease; what all others are measured against.
+ * NewReno: additive increase, multiplicative decrease; the standard for all others.
  *
  * RFC 5681, TCP Congestion Control, section 3.1:
- *	slow start		cwnd += 1 for every segment acknowledged: doubles every RTT
- *	congestion avoidance	cwnd += 1/cwnd for every segment acknowledged: 1 more every RTT
+ *	slow start		cwnd += 1 per segment acknowledged: doubles each RTT
+ *	congestion avoidance	cwnd += 1/cwnd per segment acknowledged: 1 per RTT
  *	loss			ssthresh = cwnd/2
- * The "New" of NewReno is how lost segments are repaired (RFC 6582). In Linux that is TCP's own work
- * for every algorithm, with SACK, RACK and PRR, and nothing of it is to be seen here.
+ * "New" refers to loss recovery (RFC 6582). Linux implements recovery in TCP itself for every algorithm,
+ * with SACK, RACK and PRR, so none of it appears here.
  *
- * As in Linux, segments are counted, not ACKs, so that delayed ACKs slow nothing down (RFC 3465); and
- * the half is that of cwnd, where the RFC has it of what is under way, which is less where the
- * application has too little to send.
+ * As in Linux, growth counts segments, not ACKs, so that delayed ACKs do not slow it down (RFC 3465), and
+ * ssthresh is half of cwnd. The RFC takes half of the data in flight, which is less if the application
+ * sends too little.
  *
- * With a queue of B packets in front of a path that holds P packets, cwnd is a sawtooth from
- * (P + B)/2 to P + B; each tooth lasts (P + B)/2 RTTs.
+ * With a queue of B packets and a path that holds P packets, cwnd is a sawtooth from (P + B)/2 to P + B;
+ * each tooth lasts (P + B)/2 RTTs.
  */
 #include "ccplay_cc.h"
 
-/* How many of the segments that it takes for one more of cwnd have been acknowledged. */
+/* Segments acknowledged since cwnd last grew, and the number that makes it grow by one. */
 SHOWN("reno_acked_segments reno_needed_segments");
 
 SSTHRESH(sk)

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * Scalable TCP: one segment more every 100 acknowledged, minus an eighth on loss, at any window.
+ * Scalable TCP: one segment per 100 acknowledged, an eighth less on loss, whatever the window.
  *
  * Kelly, Scalable TCP: Improving Performance in Highspeed Wide Area Networks, ACM CCR 33(2), 2003:
- *	ACK   cwnd += a		a = 0.01, which is 1 % an RTT
+ *	ACK   cwnd += a		a = 0.01, which is 1 % per RTT
  *	loss  cwnd -= b * cwnd	b = 1/8
- * The time from a loss back to the old window is -log(1 - b) / log(1 + a) = 13.4 RTTs, whatever the
- * window. Below 16 segments, the paper's legacy window, it is Reno; up to 100 it grows like Reno, as
- * 1/cwnd is more than a.
+ * Recovery from a loss takes -log(1 - b) / log(1 + a) = 13.4 RTTs, whatever the window. Below 16 segments,
+ * the paper's legacy window, it behaves as Reno. Up to 100 it grows as Reno does, since 1/cwnd exceeds a.
  */
 #include "ccplay_cc.h"
 
 #define ACKS 100 /* 1 / a */
 #define LEGACY_WINDOW 16
 
-/* How many of the segments that it takes for one more of cwnd have been acknowledged. */
+/* Segments acknowledged since cwnd last grew, and the number that makes it grow by one. */
 SHOWN("scalable_acked_segments scalable_needed_segments");
 
 CONG_AVOID(sk, ack, acked)

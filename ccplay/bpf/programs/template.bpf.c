@@ -1,41 +1,41 @@
 /* SPDX-License-Identifier: MIT
  *
- * NAME_HERE: say in one sentence what is different about it.
+ * NAME_HERE: describe in one sentence what is different about it.
  *
  * A congestion control decides how many segments may be in flight: the congestion window, cwnd.
- * Linux calls the operations below, and this file says what they do. As it stands it is Reno:
+ * Linux calls the operations below; this file defines what they do. Unchanged, it is Reno:
  *	slow start		cwnd += 1 for every segment acknowledged
- *	congestion avoidance	cwnd += INCREASE an RTT
+ *	congestion avoidance	cwnd += INCREASE per RTT
  *	loss			ssthresh = cwnd * KEPT
  * Change one thing, save, and watch the effect:
  *	ccplay algorithm check NAME_HERE.bpf.c
- *	ccplay --algorithm NAME_HERE.bpf.c	and choose it for a flow
+ *	ccplay --algorithm NAME_HERE.bpf.c	then choose it for a flow
  *
- * It is compiled by clang to BPF and checked by the kernel before it may run: no endless loops, no
- * invalid pointers, no floating point. It can make a connection slow, but it can't crash anything.
- * ccplay_cc.h has every operation and helper; `ccplay algorithm list` says where it and the others are.
+ * clang compiles it to BPF, and the kernel verifies it before it runs: no endless loops, no invalid
+ * pointers, no floating point. It can make a connection slow, but it can't crash anything. ccplay_cc.h has
+ * every operation and helper; `ccplay algorithm list` shows where it and the other algorithms are.
  */
 #include "ccplay_cc.h"
 
-#define INCREASE 1 /* segments an RTT */
-#define KEPT 512 /* of 1024: what a loss leaves of cwnd */
+#define INCREASE 1 /* segments per RTT */
+#define KEPT 512 /* share of cwnd that a loss leaves, times 1024 */
 
-/* What is kept of each connection, 104 bytes at most; all zero when it begins. */
+/* State of a connection, at most 104 bytes; initially zero. */
 struct mine {
-	u32 base_rtt; /* the least RTT seen, in microseconds */
+	u32 base_rtt; /* minimum RTT in microseconds */
 };
 
-/* Values to be sampled beside cwnd and drawn (key v), with their units; SHOW says what they are. */
+/* Variables sampled with cwnd and plotted (key v), with their units; SHOW sets their values. */
 SHOWN("my_base_rtt_us");
 
-/* Segments were acknowledged: let cwnd grow. Not called while losses are repaired. An algorithm that paces
- * by a rate of its own, as BBR does, has CONG_CONTROL in place of this.
+/* Segments were acknowledged: let cwnd grow. Not called during loss recovery. An algorithm with its own
+ * pacing rate, such as BBR, defines CONG_CONTROL instead.
  */
 CONG_AVOID(sk, ack, acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	/* Where the application has too little to send, cwnd must stay. */
+	/* If the application sends too little, cwnd must not grow. */
 	if (!cwnd_limited(tp))
 		return;
 	if (in_slow_start(tp)) {
@@ -43,13 +43,13 @@ CONG_AVOID(sk, ack, acked)
 		if (!acked)
 			return;
 	}
-	/* One segment more for so many acknowledged: a whole window of them is an RTT. To set cwnd
-	 * outright, call set_cwnd(tp, cwnd).
+	/* cwnd += 1 for this many segments acknowledged; an RTT acknowledges cwnd of them. To set cwnd
+	 * directly, call set_cwnd(tp, cwnd).
 	 */
 	tcp_cong_avoid_ai(tp, max(tp->snd_cwnd / INCREASE, 1U), acked);
 }
 
-/* A loss, or an ECN mark: return the window to fall to. TCP repairs what was lost. */
+/* A loss or an ECN mark: return the new ssthresh. TCP retransmits what was lost. */
 SSTHRESH(sk)
 {
 	u32 cwnd = tcp_sk(sk)->snd_cwnd;
@@ -57,13 +57,13 @@ SSTHRESH(sk)
 	return max(cwnd * KEPT / 1024, 2U);
 }
 
-/* It was no loss after all: return the window to go back to. */
+/* The loss was spurious: return the cwnd to restore. */
 UNDO_CWND(sk)
 {
 	return reno_undo_cwnd(sk);
 }
 
-/* An RTT was measured. An algorithm that heeds delay compares it with base_rtt in CONG_AVOID. */
+/* An RTT was measured. Delay-based algorithms compare it with base_rtt in CONG_AVOID. */
 PKTS_ACKED(sk, sample)
 {
 	struct mine *m = PRIVATE(sk, struct mine);
@@ -73,7 +73,7 @@ PKTS_ACKED(sk, sample)
 	SHOW(sk, m->base_rtt);
 }
 
-/* What the kernel is to call when. Operations that you add have to be named here too. */
+/* The operations that the kernel calls. Name those that you add here too. */
 CONGESTION_CONTROL algorithm = {
 	.cong_avoid = (void *)cc_cong_avoid,
 	.ssthresh = (void *)cc_ssthresh,

@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: MIT
  *
- * Vegas: keeps 2 to 4 segments in the queue, by RTT alone; yields to whatever fills it.
+ * Vegas: keeps 2 to 4 segments in the queue, judged by RTT alone; yields to flows that fill it.
  *
  * Brakmo, Peterson, TCP Vegas: End to End Congestion Avoidance on a Global Internet, IEEE JSAC 13(8),
- * 1995, section 3. Once an RTT, with BaseRTT the least RTT ever seen and RTT that of this round:
- *	Diff = cwnd / BaseRTT - cwnd / RTT, times BaseRTT: the segments that wait in the queue
- *	avoidance:  Diff < alpha  cwnd += 1;   Diff > beta  cwnd -= 1;   between: stays
- *	slow start: doubles every other RTT, and ends when Diff > gamma
- * alpha = 2, beta = 4, gamma = 1 segments. Loss: Reno's half.
+ * 1995, section 3. Once per RTT, with BaseRTT the minimum RTT and RTT that of this round:
+ *	Diff = (cwnd / BaseRTT - cwnd / RTT) * BaseRTT: the segments in the queue
+ *	avoidance:  Diff < alpha  cwnd += 1;   Diff > beta  cwnd -= 1;   else unchanged
+ *	slow start: doubles every other RTT; ends when Diff > gamma
+ * alpha = 2, beta = 4, gamma = 1 segments. A loss halves cwnd, as in Reno.
  *
- * As in Linux RTT is the least of the round, so that delayed ACKs don't count as a queue, and after
- * slow start cwnd is what the path holds, and 1. The paper takes the mean, and an eighth off cwnd.
- * A path that becomes longer looks like a queue that never goes: BaseRTT is not found anew.
+ * As in Linux, RTT is the minimum of the round, so that delayed ACKs do not count as a queue, and slow
+ * start ends with cwnd at what the path holds plus 1. The paper takes the mean, and reduces cwnd by an
+ * eighth. If the path becomes longer, Vegas takes the difference for a queue: BaseRTT only falls.
  */
 #include "ccplay_cc.h"
 
 #define ALPHA 2
 #define BETA 4
 #define GAMMA 1
-#define ENOUGH 3 /* RTTs in a round; fewer may all be of delayed ACKs */
+#define ENOUGH 3 /* RTT samples in a round; fewer may all come from delayed ACKs */
 
 struct vegas {
 	u32 base_rtt;
 	u32 round_rtt;
 	u32 round_end;
 	u32 samples;
-	u32 holds; /* slow start: whether cwnd stays in this round */
+	u32 holds; /* slow start: whether cwnd is held in this round */
 };
 
-/* As the kernel's module calls them, so that the two can be compared. */
+/* The kernel module's names, so that the two can be compared. */
 SHOWN("vegas_minrtt_us vegas_rtt_us vegas_queued_segments");
 
 PKTS_ACKED(sk, sample)
@@ -59,7 +59,7 @@ CONG_AVOID(sk, ack, acked)
 	} else if (in_slow_start(tp)) {
 		v->holds = !v->holds;
 		if (diff > GAMMA) {
-			/* Down to what the path holds, and on by avoidance. */
+			/* Reduce to what the path holds; congestion avoidance follows. */
 			set_cwnd(tp, max(cwnd - diff + 1, 2U));
 			tp->snd_ssthresh = max(min(tp->snd_ssthresh, tp->snd_cwnd - 1), 2U);
 		}
@@ -84,7 +84,7 @@ UNDO_CWND(sk)
 	return reno_undo_cwnd(sk);
 }
 
-/* What was measured before a pause or a loss says nothing of the round that begins after it. */
+/* Samples from before a pause or a loss do not apply to the round after it. */
 static __always_inline void begin_round(struct vegas *v)
 {
 	v->round_end = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Veno: Reno with Vegas' estimate of the queue, to tell random loss from congestion; for wireless.
+ * Veno: Reno that separates random loss from congestion by Vegas' estimate of the queue; for wireless.
  *
  * Fu, Liew, TCP Veno: TCP Enhancement for Transmission over Wireless Access Networks, IEEE JSAC 21(2),
  * 2003, with N = cwnd * (RTT - BaseRTT) / RTT the segments in the queue and beta = 3:
- *	growth	N < beta: cwnd += 1 an RTT;    else: cwnd += 1 every other RTT
+ *	growth	N < beta: cwnd += 1 per RTT;    else: cwnd += 1 every other RTT
  *	loss	N < beta: random, ssthresh = 4/5 cwnd;    else: congestion, ssthresh = 1/2 cwnd
  */
 #include "ccplay_cc.h"
@@ -13,8 +13,8 @@
 
 struct veno {
 	u32 base_rtt;
-	u32 rtt; /* the least of this round */
-	u32 last_rtt; /* and of the last */
+	u32 rtt; /* minimum of this round */
+	u32 last_rtt; /* minimum of the last round */
 	u32 round_end;
 };
 
@@ -48,7 +48,7 @@ CONG_AVOID(sk, ack, acked)
 	acked = slow_start(tp, acked);
 	if (!acked)
 		return;
-	/* Twice as many acknowledged for a segment more is half as fast. */
+	/* One segment per 2 cwnd acknowledged is half of Reno's growth. */
 	tcp_cong_avoid_ai(tp, backlog(tp, v) < BETA ? tp->snd_cwnd : 2 * tp->snd_cwnd, acked);
 }
 

@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: MIT
  *
- * Westwood+: Reno that falls, on loss, to the bandwidth measured once an RTT; for wireless links.
+ * Westwood+: Reno, but a loss sets cwnd by the bandwidth measured once per RTT; for wireless links.
  *
  * Grieco, Mascolo, Performance Evaluation and Comparison of Westwood+, New Reno and Vegas TCP Congestion
- * Control, ACM CCR 34(2), 2004. What is acknowledged in an RTT, of 50 ms at least, is one sample, so
- * that ACKs may come bunched (see westwood.bpf.c); a filter of weight 7/8 smooths the samples:
+ * Control, ACM CCR 34(2), 2004. Segments acknowledged in an RTT, at least 50 ms, make one sample,
+ * so that compressed ACKs do no harm (see westwood.bpf.c). A filter of weight 7/8 smooths the samples:
  *	b_k = d_k / D_k				d_k segments in the round of length D_k
  *	B_k = 7/8 * B_(k-1) + 1/8 * b_k
- * Loss:
- *	ssthresh = B * RTT_min			what the path holds without a queue; cwnd at the most
- * The kernel's module `westwood` is this one, with a second filter of the same kind behind the first.
+ * On loss:
+ *	ssthresh = B * RTT_min			what the path holds without a queue; at most cwnd
+ * The kernel's module `westwood` is this algorithm with a second filter of the same kind after the first.
  */
 #include "ccplay_cc.h"
 
 #define SHORTEST_ROUND_US 50000
 
 struct westwood {
-	u64 estimate; /* B, segments a second, times 256 */
-	u64 round_us; /* when this round began */
-	u32 round_delivered; /* and how much had been delivered by then */
+	u64 estimate; /* B in segments per second, times 256 */
+	u64 round_us; /* start of this round */
+	u32 round_delivered; /* segments delivered before it */
 	u32 rtt_min;
 };
 
 SHOWN("westwood_bandwidth_bps westwood_rtt_min_us westwood_holds_segments");
 
-/* B * RTT_min, in segments. */
+/* B * RTT_min in segments. */
 static __always_inline u32 holds(const struct westwood *w)
 {
 	return (w->estimate * w->rtt_min / 1000000) >> 8;

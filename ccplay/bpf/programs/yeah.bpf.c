@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * YeAH: scalable while the queue is short, Reno once it grows; clears the queue before it overflows.
+ * YeAH: Scalable TCP while the queue is short, Reno once it grows; drains the queue in advance.
  *
- * Baiocchi, Castellani, Vacirca, YeAH-TCP: Yet Another Highspeed TCP, PFLDnet 2007. Once an RTT, with
- * RTT_q = RTT - RTT_base, the least of the round:
+ * Baiocchi, Castellani, Vacirca, YeAH-TCP: Yet Another Highspeed TCP, PFLDnet 2007. Once per RTT, with
+ * RTT_q = RTT - RTT_base, the minimum of the round:
  *	Q = RTT_q * cwnd / RTT		segments in the queue
- *	L = RTT_q / RTT_base		how congested the path is
- *	fast mode: Q < Q_max = 80 and L < 1/8	cwnd += 0.01 an ACK, as Scalable TCP
- *	slow mode: else				cwnd += 1 an RTT, as Reno; and where Q > Q_max, cwnd -= Q
- *		(precautionary decongestion), by a half at the most, and never below reno, the window
- *		that Reno would have
- * Loss: where slow mode has lasted for less than 16 RTTs, nobody greedy competes, and ssthresh loses what
- * is queued, at least an eighth and at most a half; else the half, as Reno.
+ *	L = RTT_q / RTT_base		level of congestion
+ *	fast mode: Q < Q_max = 80 and L < 1/8	cwnd += 0.01 per ACK, as in Scalable TCP
+ *	slow mode: else				cwnd += 1 per RTT, as in Reno; if Q > Q_max, cwnd -= Q
+ *		(precautionary decongestion), by at most half, and never below Reno's window
+ * On loss: if slow mode has lasted fewer than 16 RTTs, no Reno flow competes, and cwnd is reduced by Q, at
+ * least an eighth and at most half; else by half, as in Reno.
  */
 #include "ccplay_cc.h"
 
@@ -26,9 +25,9 @@ struct yeah {
 	u32 rtt;
 	u32 round_end;
 	u32 queue; /* Q of the last round */
-	u32 slow; /* rounds in a row in slow mode */
-	u32 fast; /* rounds in a row in fast mode */
-	u32 reno; /* what Reno would have */
+	u32 slow; /* consecutive rounds in slow mode */
+	u32 fast; /* consecutive rounds in fast mode */
+	u32 reno; /* estimate of Reno's window */
 };
 
 SHOWN("yeah_queued_segments yeah_base_rtt_us yeah_slow_rounds");
@@ -43,7 +42,7 @@ PKTS_ACKED(sk, sample)
 	y->rtt = least(y->rtt, sample->rtt_us);
 }
 
-/* Once a round: which mode, and whether the queue is to be cleared. */
+/* Once per round: choose the mode; drain the queue if necessary. */
 static __always_inline void judge(struct tcp_sock *tp, struct yeah *y)
 {
 	u32 cwnd = tp->snd_cwnd;
@@ -62,7 +61,7 @@ static __always_inline void judge(struct tcp_sock *tp, struct yeah *y)
 	} else {
 		y->fast++;
 		if (y->fast > ZETA) {
-			/* Nobody competes any more. */
+			/* No Reno flow competes any more. */
 			y->reno = 2;
 			y->fast = 0;
 		}

@@ -1,7 +1,7 @@
 """Variables of a kernel congestion control, reported beside ``tcp_info``.
 
-Attributes of an inet_diag answer, include/uapi/linux/inet_diag.h; which of the three comes is the
-algorithm's choice, and asking for Vegas' brings any of them (``get_info`` in net/ipv4/tcp_*.c).
+Attributes of an inet_diag answer, include/uapi/linux/inet_diag.h. The algorithm chooses one of the
+three (``get_info`` in net/ipv4/tcp_*.c); a request for that of Vegas returns any of them.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 ASKED = 1 << (3 - 1)
-"""What asks for them: ``idiag_ext`` has eight bits, and that of ``INET_DIAG_VEGASINFO`` is one."""
+"""Bit of ``INET_DIAG_VEGASINFO`` in ``idiag_ext``, which requests these attributes."""
 
-TELLING = frozenset(
+REPORTING = frozenset(
     (b"bbr", b"bbr2", b"bbr3", b"dctcp", b"vegas", b"nv", b"yeah", b"illinois", b"westwood")
 )
-"""Linux' own algorithms that have a ``get_info``; BPF programs can't."""
+"""Algorithms of Linux with a ``get_info``; BPF programs can't have one."""
 
 _ATTRIBUTE = struct.Struct("=HH")
 _UNKNOWN_RTT = 0x7FFFFFFF
-"""Where Vegas and its like have measured none yet."""
+"""The value before Vegas has measured an RTT."""
 _UNBEGUN = 0
-"""What BBR never says: a socket was read between getting its algorithm and that one's start."""
+"""A value that BBR never reports: the socket was read before the algorithm had started."""
 
 
 class _Field(NamedTuple):
@@ -53,7 +53,7 @@ _FIELDS: dict[tuple[int, str], tuple[_Field, ...]] = {
         _Field("bbr_cwnd_gain", unknown=(_UNBEGUN,)),
     ),
 }
-"""By attribute, INET_DIAG_VEGASINFO, DCTCPINFO, BBRINFO, and its ``struct`` code: its numbers."""
+"""Fields of INET_DIAG_VEGASINFO, DCTCPINFO and BBRINFO, by attribute and ``struct`` code."""
 
 _LAYOUTS = {kind: (struct.Struct(f"=4x{code}"), fields) for (kind, code), fields in _FIELDS.items()}
 _BY_NAME = {field.name: field for fields in _FIELDS.values() for field in fields}
@@ -63,7 +63,7 @@ _HEADS = {_ATTRIBUTE.pack(layout.size, kind): kind for kind, (layout, _) in _LAY
 def places(head: bytes) -> list[tuple[str, str, int]]:
     """Return the variables of an attribute by its first four bytes: name, ``struct`` code, offset.
 
-    Nothing for an attribute that we don't know.
+    The list is empty for an unknown attribute.
     """
     if head not in _HEADS:
         return []
@@ -75,26 +75,27 @@ def places(head: bytes) -> list[tuple[str, str, int]]:
 
 
 def in_units(name: str, counts: Sequence[int]) -> list[int | None]:
-    """Return a variable of several sockets, as the kernel has it, in the units of ``Sweep.own``."""
+    """Convert a variable of several sockets from the kernel's unit to that of ``Sweep.own``."""
     return _values(_BY_NAME[name], counts)
 
 
-def columns(told: Sequence[bytes]) -> dict[str, list[int | None]]:
+def columns(attributes: Sequence[bytes]) -> dict[str, list[int | None]]:
     """Return the variables of several sockets by name, each as one list over them.
 
-    Of each socket: the attributes behind ``INET_DIAG_CONG``. None: it has no such variable.
+    ``attributes`` has those after ``INET_DIAG_CONG`` of each socket. None: the socket has no such
+    variable.
     """
     members: dict[bytes, list[int]] = {}
-    told = [each if not each or each[:4] in _HEADS else _plain(each) for each in told]
-    for at, each in enumerate(told):
+    known = [each if not each or each[:4] in _HEADS else _plain(each) for each in attributes]
+    for at, each in enumerate(known):
         if each:
             members.setdefault(each[:4], []).append(at)
     found: dict[str, list[int | None]] = {}
     for head, those in members.items():
         layout, fields = _LAYOUTS[_HEADS[head]]
-        rows = layout.iter_unpack(b"".join([told[at][: layout.size] for at in those]))
+        rows = layout.iter_unpack(b"".join([known[at][: layout.size] for at in those]))
         for field, counts in zip(fields, zip(*rows, strict=True), strict=True):
-            found[field.name] = _spread(_values(field, counts), those, len(told))
+            found[field.name] = _spread(_values(field, counts), those, len(known))
     return found
 
 
@@ -114,7 +115,7 @@ def _spread(values: list[int | None], places: Sequence[int], size: int) -> list[
 
 
 def _plain(attributes: bytes) -> bytes:
-    """Return the one that we know, where others stand before it or it is longer; else nothing."""
+    """Return the known attribute, at its known length; empty if there is none."""
     at = 0
     while at + 4 <= len(attributes):
         size, kind = _ATTRIBUTE.unpack_from(attributes, at)

@@ -1,4 +1,4 @@
-"""A TCP connection that is to be read, and what was read of it last."""
+"""A TCP connection to be read, and its last reading."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from ccplay.lab.probe.tcp_info import PLACES
 
 
 class Holder(Protocol):
-    """What has read many connections at once, and knows each by its row."""
+    """Holds the readings of many connections, by row."""
 
     def info(self, row: int) -> bytes:
         """Return the ``tcp_info`` of a connection."""
 
     def own(self, row: int) -> bytes:
-        """Return the attributes with what the algorithm of a connection reports of itself."""
+        """Return the attributes with the variables of a connection's algorithm."""
 
 
 def port_key(sport: int, dport: int) -> bytes:
-    """Return what identifies a connection within a host: the ports as the kernel writes them."""
+    """Return the key of a connection within a host: its ports in network byte order."""
     return struct.pack("!HH", sport, dport)
 
 
 class _Decoded(dict[bytes, str]):
-    """Text of bytes that come again and again."""
+    """Names decoded once."""
 
     def __missing__(self, name: bytes) -> str:
         text = self[name] = library.spoken(name.decode())
@@ -36,7 +36,7 @@ _CC_NAMES = _Decoded()
 
 
 class Connection:
-    """A connection that is to be read: the first one seen with its ports."""
+    """A connection to be read: the first one seen with its ports."""
 
     __slots__ = ("_group", "_row", "cc", "cookie", "key", "lone_info", "lone_own", "name")
 
@@ -44,44 +44,44 @@ class Connection:
         self.name = name
         self.key = port_key(sport, dport)
         self.cookie: int | None = None
-        """The kernel's own name of the socket, once it has been seen."""
+        """The kernel's identifier of the socket; None until the socket was seen."""
         self.cc = b""
         self.lone_info = self.lone_own = b""
-        """``info`` and ``own`` as they were read of this connection by itself."""
+        """``info`` and ``own`` if this connection was read alone."""
         self._group: Holder | None = None
         self._row = 0
 
     @property
     def algorithm(self) -> str:
-        """The congestion control that it used when it was read last, as people call it."""
+        """Display name of the congestion control at the last reading."""
         return _CC_NAMES[self.cc]
 
     def meets(self, cookie: int) -> bool:
-        """Say whether the socket with ``cookie`` is the one; the first one is."""
+        """Return whether the socket with ``cookie`` is this connection; the first one is."""
         if self.cookie is None:
             self.cookie = cookie
         return self.cookie == cookie
 
     @property
     def info(self) -> bytes:
-        """The ``tcp_info`` that was read last; empty before the connection is open."""
+        """``tcp_info`` of the last reading; empty until the connection is open."""
         return self.lone_info if self._group is None else self._group.info(self._row)
 
     @property
     def own(self) -> bytes:
-        """Attributes with what the algorithm reports of itself; empty where it reports nothing."""
+        """Attributes with the algorithm's variables; empty if it has none."""
         return self.lone_own if self._group is None else self._group.own(self._row)
 
     def move(self, group: Holder, row: int) -> None:
-        """Leave it to ``group`` from now on to know what was read."""
+        """Let ``group`` hold the readings from now on."""
         self._group, self._row = group, row
 
     def settle(self) -> None:
-        """Keep what the group knows, and be read by itself again."""
+        """Copy the reading of the group, and be read alone again."""
         self.lone_info, self.lone_own, self._group = self.info, self.own, None
 
     def field(self, name: str) -> int:
-        """Return a field of ``tcp_info`` as read last: one of ``tcp_info.PLACES``."""
+        """Return a field of the last ``tcp_info``: one of ``tcp_info.PLACES``."""
         code, offset = PLACES[name]
         value: int = struct.unpack_from("=" + code, self.info, offset)[0]
         return value

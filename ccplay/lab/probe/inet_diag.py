@@ -1,9 +1,9 @@
 """``struct tcp_info`` of every wanted TCP socket of one namespace, by one dump of the kernel.
 
 Protocol: sock_diag(7), include/uapi/linux/inet_diag.h; ``tcp_info``: include/uapi/linux/tcp.h.
-Speed comes from never unpacking a socket by itself: its ``tcp_info`` is cut out at offsets that
-were learnt from the first message and are checked in every later one, and ``columns`` then reads
-each field of all sockets at once. Where there are many sockets a ``Plan`` cuts nothing out either.
+For speed no socket is unpacked alone: its ``tcp_info`` is sliced at offsets learnt from the first
+message and checked in each later one, and ``columns`` reads each field of all sockets at once. With
+many sockets a ``Plan`` avoids the slices, too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NETLINK_SOCK_DIAG = 4
 _SOCK_DIAG_BY_FAMILY = 20
 
 _STATES = 1 << 1 | 1 << 4 | 1 << 8 | 1 << 9 | 1 << 11
-"""ESTABLISHED, FIN_WAIT1, CLOSE_WAIT, LAST_ACK, CLOSING: those with data to be acknowledged."""
+"""ESTABLISHED, FIN_WAIT1, CLOSE_WAIT, LAST_ACK, CLOSING: states with unacknowledged data."""
 
 
 def _request(more: int = 0) -> bytes:
@@ -64,15 +64,15 @@ class DiagSocket:
         dumps.dont_hang(self._socket)
         self._layout = FIRST
         self._own = False
-        """Whether to ask what algorithms say of themselves: one of the last dump did so."""
+        """Whether to request variables of algorithms: the last dump had an algorithm with some."""
         self.plan: Plan | None = None
-        """What the last dump followed, or was made to be followed by the next one."""
+        """The plan of the dumps, if they are alike."""
         self._sizes: list[int] = []
 
     def dump(self, wanted: Mapping[bytes, Connection]) -> list[Connection]:
-        """Read the wanted connections, by ``key``; return those that are there.
+        """Read the wanted connections, by ``key``; return those that exist.
 
-        Where ``wanted`` is another one than before, call ``forget`` first. Raises ``OSError``.
+        Call ``forget`` first if ``wanted`` has changed. Raises ``OSError``.
         """
         self._socket.send(_REQUEST_OWN if self._own else _REQUEST)
         if self.plan is None:
@@ -84,13 +84,13 @@ class DiagSocket:
         return self._walk(datagrams, wanted)
 
     def forget(self) -> None:
-        """Look at each socket by itself in the next dump."""
+        """Unpack each socket separately in the next dump."""
         if self.plan is not None:
             self.plan.end()
         self.plan, self._sizes = None, []
 
     def _receive(self, sizes: Sequence[int]) -> list[bytes]:
-        """Return datagrams of these sizes, the last one perhaps of another."""
+        """Receive datagrams of these sizes; stop after the first of another size."""
         receive, datagrams = self._socket.recv, list[bytes]()
         for size in sizes:
             datagrams.append(data := receive(1 << 16))
@@ -99,7 +99,7 @@ class DiagSocket:
         return datagrams
 
     def _walk(self, datagrams: list[bytes], wanted: Mapping[bytes, Connection]) -> list[Connection]:
-        """Look at each message of a dump whose first ``datagrams`` were received already."""
+        """Unpack each message of a dump; ``datagrams`` are those already received."""
         found: list[Connection] = []
         going = True
         for data in datagrams:
@@ -108,7 +108,7 @@ class DiagSocket:
             datagrams.append(data := self._socket.recv(1 << 16))
             going = self._take(data, wanted, found)
         asked = self._own
-        self._own = not algorithm_info.TELLING.isdisjoint([each.cc for each in found])
+        self._own = not algorithm_info.REPORTING.isdisjoint([each.cc for each in found])
         if len(found) >= LEAST:
             self._foresee(datagrams, wanted, asked=asked)
         return found
@@ -116,7 +116,7 @@ class DiagSocket:
     def _foresee(
         self, datagrams: Sequence[bytes], wanted: Mapping[bytes, Connection], *, asked: bool
     ) -> None:
-        """Make a plan of a dump where it looks like the one before."""
+        """Make a plan if the dump looks like the one before."""
         before, self._sizes = self._sizes, [len(each) for each in datagrams]
         if self._sizes == before and asked == self._own and dumps.ends(datagrams[-1]):
             self.plan = Plan(datagrams, wanted, own=asked)

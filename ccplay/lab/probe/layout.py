@@ -1,4 +1,4 @@
-"""Where an answer of inet_diag has what we read: learnt from one message, checked in the others.
+"""Offsets in an answer of inet_diag, learnt from one message and checked in the others.
 
 Protocol: sock_diag(7), include/uapi/linux/inet_diag.h.
 """
@@ -13,43 +13,43 @@ from ccplay.lab.probe.tcp_info import INFO_SIZE
 INET_DIAG_INFO, INET_DIAG_CONG = 2, 4
 
 ATTRIBUTES = 16 + 72
-"""Where attributes begin: after ``nlmsghdr`` and ``inet_diag_msg``."""
+"""Offset of the attributes: after ``nlmsghdr`` and ``inet_diag_msg``."""
 
 PORTS, COOKIE = 16 + 4, 16 + 44
-"""Where ``inet_diag_sockid`` has the ports and the cookie, counted from the message's beginning."""
+"""Offsets of the ports and the cookie of ``inet_diag_sockid`` in a message."""
 
 HEADER = struct.Struct("=IH")
 _ATTRIBUTE = struct.Struct("=HH")
 
 
 class Layout:
-    """Where a message has its ``INET_DIAG_INFO`` and, after it, its ``INET_DIAG_CONG``."""
+    """Offsets of ``INET_DIAG_INFO`` and, after it, ``INET_DIAG_CONG`` in a message."""
 
     __slots__ = ("header", "info", "size", "unpack")
 
     def __init__(self, info: int, info_size: int, name: int) -> None:
-        """``info`` and ``name`` are where the two payloads begin, counted from the message's."""
+        """``info`` and ``name`` are the offsets of the two payloads in the message."""
         self.info = info
         self.header = INET_DIAG_INFO << 16 | (info_size + 4)
-        """What stands in front of ``info``: length and type, read as one number."""
+        """Length and type before ``info``, read as one number."""
         self.size = name
-        """What ``unpack`` reads; the name of the congestion control comes next."""
+        """Bytes that ``unpack`` reads; the name of the congestion control follows."""
         self.unpack = struct.Struct(
             f"=IH{PORTS - 6}x4s{COOKIE - PORTS - 4}xQ{info - 4 - COOKIE - 8}xI"
             f"{INFO_SIZE}s{name - 4 - info - INFO_SIZE}xHH"
         ).unpack_from
-        """Gives length and type of the message, ports, cookie, ``header``, ``tcp_info``, and the
-        header of ``INET_DIAG_CONG``: length and type."""
+        """Returns length and type of the message, ports, cookie, ``header``, ``tcp_info``, and
+        length and type of ``INET_DIAG_CONG``."""
 
 
 FIRST = Layout(ATTRIBUTES + 4, INFO_SIZE, ATTRIBUTES + 4 + INFO_SIZE + 4)
-"""What is tried before any message has been seen."""
+"""Layout assumed before the first message."""
 
 
 def learn(data: bytes, position: int, length: int) -> Layout:
-    """Find the attributes of one message by walking them.
+    """Return the layout of one message by walking its attributes.
 
-    Raises ``OSError`` where the kernel does not report what we need (before Linux 4.19).
+    Raises ``OSError`` if the kernel reports too little (before Linux 4.19).
     """
     payloads: dict[int, tuple[int, int]] = {}
     at = ATTRIBUTES

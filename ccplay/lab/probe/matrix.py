@@ -1,4 +1,4 @@
-"""Messages of one length, one behind the other: each field of all of them read at once."""
+"""Messages of equal length in a row: a field of all of them is read at once."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class Matrix:
         self.length = length
 
     def column(self, code: str, at: int) -> tuple[memoryview, ...]:
-        """Return the numbers that stand at byte ``at`` of each row.
+        """Return the numbers at byte ``at`` of each row.
 
-        One view has them all, or one those of the even rows and another those of the odd ones:
-        a view holds numbers of eight bytes only at equal distances of whole numbers.
+        It is one view of all rows, or two, of the even and of the odd rows, if a row's length is no
+        multiple of the number's size: a view can only step by whole numbers.
         """
         size = _SIZES[code]
         if self.length % size == 0:
@@ -37,7 +37,7 @@ class Matrix:
 
 
 def _every(data: memoryview, code: str, size: int, at: int, step: int) -> memoryview:
-    """Return the number at byte ``at`` and each that is a multiple of ``step`` bytes later."""
+    """Return the number at byte ``at`` and those at every further ``step`` bytes."""
     skew = at % size
     whole = data[skew : skew + (len(data) - skew) // size * size]
     return whole.cast(code)[at // size :: step // size]  # type: ignore[call-overload,no-any-return]

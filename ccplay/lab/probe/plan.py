@@ -1,10 +1,10 @@
-"""A dump that looks like the one before: many sockets are read without looking at each.
+"""Reads many sockets at once from a dump that looks like the one before.
 
 The kernel lists the sockets of a namespace in the order of its hash table, so the next dump has
 the same messages at the same places unless a socket opened, closed or changed its algorithm. A
-``Plan`` remembers the places; ``follow`` compares the cookies at those places, which name a socket
-for as long as the machine runs, and the headers of the attributes, each for all sockets at once.
-What a field of all sockets is, is read only where it differs from the last sweep's.
+``Plan`` remembers the places. ``follow`` compares the cookies at those places, which identify a
+socket until the machine reboots, and the headers of the attributes, for all sockets at once. A
+field is unpacked only if it differs from that of the last sweep.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from ccplay.lab.probe.matrix import Matrix, numbers
 from ccplay.lab.probe.tcp_info import FIELDS, INFO_SIZE, in_units
 
 LEAST = 64
-"""A dump with fewer messages is read faster one by one."""
+"""Least number of messages for a plan; fewer are read faster one by one."""
 
 Column: TypeAlias = list[int | None]
-"""A field of several sockets; None where it is not known."""
+"""A field of several sockets; None if unknown."""
 
 Units: TypeAlias = Callable[[str, list[int]], Column]
 
@@ -33,13 +33,13 @@ class Group:
     """Wanted sockets whose messages have one length and the same attributes at the same places."""
 
     def __init__(self, layout: Layout, length: int, rest: int, *, own: bool) -> None:
-        """``rest`` is where the name of the algorithm has ended.
+        """``rest`` is the offset after the algorithm's name.
 
-        ``own`` is whether what comes then was asked for: what the algorithm reports of itself.
+        ``own`` is whether the algorithm's variables, which follow it, were requested.
         """
         self.connections: list[Connection] = []
         self.spans: list[slice] = []
-        """Where their messages are in the dump."""
+        """Places of their messages in the dump."""
         self.length = length
         self._info = layout.info
         self._own = rest if own else length
@@ -51,7 +51,7 @@ class Group:
         self._columns: dict[str, Column] = {}
 
     def begin(self, data: memoryview) -> None:
-        """Take the messages that the plan is made of."""
+        """Start with the messages that the plan was made from."""
         self._matrix = Matrix(data, self.length)
         if self._own < self.length:
             found = algorithm_info.places(self._matrix.row(0, self._own, self._own + 4))
@@ -62,11 +62,11 @@ class Group:
             connection.move(self, row)
 
     def meets(self, matrix: Matrix) -> bool:
-        """Say whether the messages of another dump are of the same sockets."""
+        """Return whether another dump has the same sockets."""
         return all(matrix.column("I", at) == self._matrix.column("I", at) for at in self._fixed)
 
     def take(self, matrix: Matrix) -> None:
-        """Let ``matrix`` be what was read last."""
+        """Make ``matrix`` the last reading."""
         self._matrix = matrix
 
     def info(self, row: int) -> bytes:
@@ -74,11 +74,11 @@ class Group:
         return self._matrix.row(row, self._info, self._info + INFO_SIZE)
 
     def own(self, row: int) -> bytes:
-        """Return the attributes with what the algorithm of a connection reports of itself."""
+        """Return the attributes with the variables of a connection's algorithm."""
         return self._matrix.row(row, self._own, self.length)
 
     def sweep(self) -> tuple[dict[str, Column], dict[str, Column]]:
-        """Return ``FIELDS`` and what algorithms report, by name, in the units of a ``Sweep``."""
+        """Return ``FIELDS`` and the algorithms' variables by name, in the units of a ``Sweep``."""
         fields = {name: self._column(name, code, at, in_units) for name, code, at in self._fields}
         change = algorithm_info.in_units
         own = {name: self._column(name, code, at, change) for name, code, at in self._variables}
@@ -88,7 +88,7 @@ class Group:
         return fields, own
 
     def _column(self, name: str, code: str, at: int, change: Units) -> Column:
-        """Return a column, made anew only where it differs from that of the last sweep."""
+        """Return a column; it is unpacked only if it differs from that of the last sweep."""
         column = self._matrix.column(code, at)
         if name not in self._columns or column != self._swept.column(code, at):
             self._columns[name] = change(name, numbers(column))
@@ -96,19 +96,19 @@ class Group:
 
 
 class Plan:
-    """Where the messages of a dump are, and whose they are."""
+    """Places of the messages in a dump, and their connections."""
 
     def __init__(
         self, datagrams: Sequence[bytes], wanted: Mapping[bytes, Connection], *, own: bool
     ) -> None:
-        """``datagrams`` are a whole dump that was read just now, the last of them its end.
+        """``datagrams`` are a whole dump, read just now; the last one is its end.
 
-        ``own`` is whether algorithms were asked what they report of themselves.
+        ``own`` is whether the algorithms' variables were requested.
         """
         self.sizes = [len(each) for each in datagrams]
         self.groups: list[Group] = []
         self._others: list[slice] = []
-        """Where the cookies of sockets are that are not wanted."""
+        """Places of the cookies of sockets that are not wanted."""
         data = b"".join(datagrams[:-1])
         self._sort(data, wanted, own=own)
         self._cookies = [data[each] for each in self._others]
@@ -119,7 +119,7 @@ class Plan:
             group.begin(self._messages(data, group))
 
     def follow(self, datagrams: Sequence[bytes]) -> bool:
-        """Take another dump if it has the same sockets at the same places; return whether."""
+        """Read another dump; return False if its sockets or places differ."""
         if [len(each) for each in datagrams] != self.sizes or not ends(datagrams[-1]):
             return False
         data = b"".join(datagrams[:-1])
@@ -134,19 +134,19 @@ class Plan:
         return True
 
     def end(self) -> None:
-        """Leave with each connection what was read last."""
+        """Store the last reading in each connection."""
         for each in self.found:
             each.settle()
 
     def sweep(self) -> tuple[dict[str, Column], dict[str, Column]]:
-        """Return ``FIELDS`` and what algorithms report, of ``found``, in the units of a ``Sweep``.
+        """Return ``FIELDS`` and the algorithms' variables of ``found`` in the units of a ``Sweep``.
 
-        Whoever receives the columns must not change them: an equal one is returned again.
+        The caller must not modify the columns: an unchanged one is returned again.
         """
         return joined([(len(each.connections), *each.sweep()) for each in self.groups])
 
     def _messages(self, data: bytes, group: Group) -> memoryview:
-        """Return those of a group, one behind the other."""
+        """Return the messages of a group in a row."""
         if len(group.spans) * group.length == len(data):
             return memoryview(data)
         return memoryview(b"".join([data[each] for each in group.spans]))
@@ -183,9 +183,9 @@ def _number(data: bytes) -> int:
 def joined(
     parts: Sequence[tuple[int, Mapping[str, Column], Mapping[str, Column]]],
 ) -> tuple[dict[str, Column], dict[str, Column]]:
-    """Put the columns of several groups one behind the other; of each its size comes first.
+    """Join the columns of several groups, each given as its size, fields and variables.
 
-    What algorithms report is None in the groups that don't have it.
+    A variable is None in the groups that don't have it.
     """
     if len(parts) == 1:
         return {**parts[0][1]}, {**parts[0][2]}

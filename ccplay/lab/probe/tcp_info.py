@@ -1,4 +1,4 @@
-"""``struct tcp_info``: which of its fields are read, and their units in ``TcpSamples``.
+"""``struct tcp_info``: the fields that are read, and their units in ``TcpSamples``.
 
 Source: include/uapi/linux/tcp.h.
 """
@@ -30,7 +30,7 @@ FIELDS: tuple[tuple[str, str, int], ...] = (
     ("delivered_ce", "I", 196),
     ("bytes_sent", "Q", 200),
 )
-"""What is read of ``tcp_info``: our name, ``struct`` code, offset in it (Linux 4.19 and later)."""
+"""Fields read of ``tcp_info``: our name, ``struct`` code, offset (Linux 4.19 and later)."""
 
 PLACES = {name: (code, offset) for name, code, offset in FIELDS} | {
     "segs_in": ("I", 140),
@@ -38,21 +38,21 @@ PLACES = {name: (code, offset) for name, code, offset in FIELDS} | {
 }
 
 INFO_SIZE = 208
-"""How much of ``tcp_info`` that is; kernels may have more of it."""
+"""Bytes read of ``tcp_info``; newer kernels have more."""
 
 OPTIONS, OPTION_ECN = 5, 8
-"""Where ``tcp_info`` has ``tcpi_options``, and ``TCPI_OPT_ECN``."""
+"""Offset of ``tcpi_options``, and its bit ``TCPI_OPT_ECN``."""
 
 UNKNOWN_RTT = (1 << 32) - 1
-"""``~0``: no RTT has been measured yet."""
+"""Minimum RTT before the first measurement: ``~0``."""
 
 _MOST_RATE = 1 << 50
-"""Bytes per second. ``~0`` is a socket that nothing limits; an algorithm may set what is as
-meaningless, and no reader takes it."""
+"""Bytes per second; greater rates are meaningless. ``~0`` means no limit, and an algorithm may set
+any value."""
 
 
 def in_units(name: str, counts: list[int]) -> list[int | None]:
-    """Return a field of several sockets, as the kernel has it, in the units of ``TcpSamples``."""
+    """Convert a field of several sockets from the kernel's unit to that of ``TcpSamples``."""
     change = _UNITS.get(name)
     return cast("list[int | None]", counts) if change is None else change(counts)
 
@@ -78,4 +78,4 @@ _UNITS: Mapping[str, Callable[[list[int]], list[int | None]]] = {
     "pacing_rate": _rates,
     "delivery_rate": _rates,
 }
-"""Fields whose counts are changed; the others are reported as the kernel has them."""
+"""Fields that need conversion; the others have the kernel's unit."""

@@ -1,7 +1,7 @@
 """The tracer: the kernel's records of each segment, from a ring buffer filled by BPF.
 
-Its programs are attached through descriptors of ours, so all of it ends with the process that holds
-them. The ring: Documentation/bpf/ringbuf.rst.
+Its programs are attached through file descriptors, so the kernel removes them with the process. The
+ring: Documentation/bpf/ringbuf.rst.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ PROBE, STATE_SET = "tcp_probe", "tcp_cong_state_set"
 """The tracepoints, and the programs that run at them."""
 
 _FIRST_KERNEL = (5, 12)
-"""With the cookies of sockets for programs at tracepoints."""
+"""The first kernel that gives sockets' cookies to programs at tracepoints."""
 
 _RING_BYTES = 1 << 20
-"""Room for 21,845 records: at 50 sweeps a second that makes a million a second."""
+"""Room for 21,845 records, a million per second at 50 sweeps per second."""
 
 _BTF_HEADER = struct.Struct("=HBBIIIII")
-"""``struct btf_header``: its own size, then where types and names are and how long."""
+"""``struct btf_header``: its size, then offset and length of types and names."""
 
 _RECORD = struct.Struct("=I4xQQIIIIIHBx")
-"""A header of the ring's, then ``struct told``."""
+"""The ring's header, then ``struct record``."""
 
 _BUSY = 1 << 31
-"""In the header of a record that another CPU still writes."""
+"""Bit in the header of a record that another CPU is still writing."""
 
 _SENDER = struct.Struct("=II")
 
 _WORD = struct.Struct("Q")
-"""As the machine has it, so that it is read and written in one piece."""
+"""In native byte order and size, so that it is read and written atomically."""
 
 Sender: TypeAlias = tuple[int, int]
 """Key of a traced connection: inode of the network namespace, and port."""
 
 
-class Told(NamedTuple):
-    """A record: ``struct told``, after its header."""
+class Record(NamedTuple):
+    """A record: ``struct record``, after its header."""
 
     header: int
     ns: int
@@ -58,14 +58,14 @@ class Told(NamedTuple):
     snd_wnd: int
     srtt_us: int
     segs_in: int
-    """Segments that have come so far, those included that wait for the socket."""
+    """Segments received so far, including those in the socket's backlog."""
     segments: int
-    """That have come as one; 0 where only the state changes."""
+    """Segments merged into this one; 0 for a change of state."""
     ca_state: int
 
 
 def lack_of(tracepoint: str) -> Lack | None:
-    """Return what a tracepoint is missing; None where it should work."""
+    """Return what a tracepoint lacks on this kernel; None if it should work."""
     if (missing := lack(_FIRST_KERNEL)) is not None:
         return missing
     if tracepoint not in _there():
@@ -75,9 +75,9 @@ def lack_of(tracepoint: str) -> Lack | None:
 
 @cache
 def _there() -> set[str]:
-    """Return which of the tracepoints the kernel's types have, by the names in them.
+    """Return which of the tracepoints this kernel has, by the names in its types (BTF).
 
-    Those stand at the end of some megabytes, of which the kernel hands out 4 kB at a time.
+    Only the names are read: they follow megabytes of types, and the kernel returns 4 kB per read.
     """
     with BTF.open("rb", buffering=0) as file:
         _, _, _, size, *_, names_at, _ = _BTF_HEADER.unpack(file.read(_BTF_HEADER.size))
@@ -87,16 +87,16 @@ def _there() -> set[str]:
 
 
 class Tracer:
-    """The programs at work. Where there are no senders, all they do is look that up."""
+    """The loaded and attached programs. Without senders they cost one lookup per segment."""
 
     def __init__(self) -> None:
-        """Build, load and attach them; blocks for a second where they are not built yet.
+        """Build, load and attach the programs; the first build blocks for a second.
 
         Raises ``UnsupportedError``, ``LoadError`` and the errors of building.
         """
         if (missing := lack_of(PROBE)) is not None:
             raise UnsupportedError(f"{missing.reason}; {missing.remedy}")
-        # ctypes, libbpf and clang take their time, and most labs trace nothing.
+        # Imports of ctypes and libbpf are slow, and most labs trace nothing.
         from ccplay.bpf import libbpf  # noqa: PLC0415
         from ccplay.bpf.build import build  # noqa: PLC0415
         from ccplay.bpf.objects import Programs  # noqa: PLC0415
@@ -109,7 +109,7 @@ class Tracer:
             ring, page = self._programs.map("ring"), mmap.PAGESIZE
             try:
                 self._ours = mmap.mmap(ring, page)
-                # The kernel's page, then the ring twice, so that what was written is in one piece.
+                # The kernel's page, then the ring mapped twice, so that records never wrap.
                 size = page + 2 * _RING_BYTES
                 self._theirs = mmap.mmap(ring, size, prot=mmap.PROT_READ, offset=page)
             except OSError as error:
@@ -121,9 +121,9 @@ class Tracer:
         self._senders: set[Sender] = set()
 
     def listen(self, senders: set[Sender]) -> None:
-        """Tell of these senders from now on, and of no others.
+        """Trace these senders from now on, and no others.
 
-        Raises ``LoadError`` where there are too many.
+        Raises ``LoadError`` if there are too many.
         """
         for each in senders - self._senders:
             self._programs.put(self._table, _SENDER.pack(*each), b"\1")
@@ -131,8 +131,8 @@ class Tracer:
             self._programs.remove(self._table, _SENDER.pack(*each))
         self._senders = set(senders)
 
-    def drain(self) -> list[Told]:
-        """Take out all that has been written since, in its order."""
+    def drain(self) -> list[Record]:
+        """Remove and return the records written since the last call, in order."""
         (consumed,), (produced,) = _WORD.unpack_from(self._ours), _WORD.unpack_from(self._theirs)
         begin = mmap.PAGESIZE + consumed % _RING_BYTES
         data = self._theirs[begin : begin + produced - consumed]
@@ -141,12 +141,12 @@ class Tracer:
         return found
 
     def close(self) -> None:
-        """Take everything away."""
+        """Detach and unload the programs."""
         self._undo.close()
 
 
-def complete(data: bytes) -> list[Told]:
-    """Return the records of a ring up to the first one that is still being written."""
-    found = list(map(Told._make, _RECORD.iter_unpack(data)))
+def complete(data: bytes) -> list[Record]:
+    """Return the records up to the first that is still being written."""
+    found = list(map(Record._make, _RECORD.iter_unpack(data)))
     busy = (at for at, each in enumerate(found) if each.header & _BUSY)
     return found[: next(busy, len(found))]

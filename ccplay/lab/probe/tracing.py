@@ -13,7 +13,7 @@ from itertools import pairwise
 from ccplay.errors import CcplayError, CommandError, UnsupportedError
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.probe.connection import Connection
-from ccplay.lab.probe.tracer import Sender, Told, Tracer
+from ccplay.lab.probe.tracer import Record, Sender, Tracer
 from ccplay.model.base import Event
 from ccplay.model.events import TraceEnded, TraceLost, TraceStarted
 from ccplay.model.samples import CaStateChanged, TraceSamples
@@ -23,35 +23,36 @@ from ccplay.stream import sweep_codec
 _LINGER_S = 1.0
 """Seconds to wait for the last ACKs of a flow that has ended."""
 
-_TELL_MISSING_S = 1.0
+_REPORT_MISSING_S = 1.0
+"""Seconds between reports of missed segments."""
 
 
 @dataclass(slots=True)
 class SegmentCount:
     """Segments of a connection that the trace reported, and those it missed.
 
-    The kernel's count of segments is ahead of ours by those that wait for the socket, and now and
-    then none waits. So the smallest lead of an interval, less that of the first interval, is the
-    number missed. What was missed before the first record or after the last is unknown.
+    The kernel's count of segments leads ours by those in the socket's backlog, which is empty now
+    and then. So the smallest lead of an interval, minus that of the first interval, is the number
+    missed. Segments missed before the first record or after the last are unknown.
     """
 
-    told: int = 0
+    reported: int = 0
     ca_state: int | None = None
     """The last one reported."""
     ahead: int | None = None
-    """The least of the newest records."""
+    """Least lead of the newest records."""
     least: int | None = None
-    """Of all records since ``missing`` was asked."""
+    """Least lead since the last call of ``missing``."""
     before: int | None = None
-    """Of the first while: what had come before the trace."""
+    """Least lead of the first interval: segments from before the trace."""
     missed: int = 0
 
-    def take(self, records: list[Told]) -> None:
-        """Count what has come."""
+    def take(self, records: list[Record]) -> None:
+        """Count the segments of new records."""
         ahead = []
         for each in records:
-            self.told += each.segments
-            ahead.append(each.segs_in - self.told)
+            self.reported += each.segments
+            ahead.append(each.segs_in - self.reported)
         if ahead:
             self.ahead = min(ahead)
             self.least = self.ahead if self.least is None else min(self.least, self.ahead)
@@ -75,20 +76,20 @@ class _Trace:
     flow: str
     senders: frozenset[Sender]
     connections: list[Connection] = field(default_factory=list)
-    """Empty before it is known which are its own."""
+    """Empty until the flow's connections are known."""
     counts: dict[str, SegmentCount] = field(default_factory=lambda: defaultdict(SegmentCount))
     """By the connection's name."""
     until: float = 0.0
-    """When it ends unless the flow still runs."""
+    """Lab time at which it ends unless the flow is running."""
 
     @property
     def known(self) -> bool:
-        """Whether all its connections are, by their cookies."""
+        """Whether the cookies of all its connections are known."""
         return bool(self.connections) and all(each.cookie for each in self.connections)
 
 
 class Tracing:
-    """All traces of a lab. The kernel keeps nothing of them once the tracer is closed."""
+    """All traces of a lab. Closing the tracer removes everything from the kernel."""
 
     def __init__(
         self,
@@ -97,29 +98,29 @@ class Tracing:
         emit: Callable[[Event], None],
         clock: Callable[[], float],
     ) -> None:
-        """Begin with none: ``connections`` gives those of a flow, ``runs`` says whether it does."""
+        """Start empty; ``connections`` returns those of a flow, ``runs`` whether it runs."""
         self._connections, self._runs = connections, runs
         self._emit, self._clock = emit, clock
         self._epoch_us = round((time.monotonic() - clock()) * 1e6)
         self._traces: dict[str, _Trace] = {}
         self._tracer: Tracer | None = None
-        # By cookie, what has come before it was known whose it is.
-        self._told: dict[int, list[Told]] = {}
-        self._missing_told = 0.0
+        # By cookie, records of connections whose flow is not known yet.
+        self._unclaimed: dict[int, list[Record]] = {}
+        self._missing_reported_at = 0.0
 
     async def prepare(self) -> None:
-        """Get ready, so that the first ACK of a flow that starts is not missed."""
-        # Where it can't be, that is said when a trace is wanted.
+        """Load the tracer, so that the first ACK of a new flow is not missed."""
+        # An error is reported when a trace is requested.
         with contextlib.suppress(CcplayError):
             await self._ready()
 
     async def start(self, flow: str, namespace: Namespace, sports: range) -> None:
-        """Begin to trace a flow that sends from these ports of a node; it need not be open yet.
+        """Trace a flow that sends from these ports of a node; it need not be open yet.
 
         Raises ``CommandError`` and ``UnsupportedError``.
         """
         if flow in self._traces:
-            raise CommandError(f"flow {flow} is traced already")
+            raise CommandError(f"flow {flow} is already traced")
         trace = _Trace(flow, frozenset((namespace.number, sport) for sport in sports))
         try:
             tracer = await self._ready()
@@ -130,7 +131,7 @@ class Tracing:
         self._emit(TraceStarted(t=self._clock(), flow=flow))
 
     def stop(self, flow: str) -> None:
-        """End a trace. Raises ``CommandError`` where there is none."""
+        """End a trace. Raises ``CommandError`` if there is none."""
         if flow not in self._traces:
             there = ", ".join(self._traces) or "none"
             raise CommandError(f"flow {flow!r} is not traced; traced: {there}")
@@ -139,7 +140,7 @@ class Tracing:
             self._end(self._traces[flow])
 
     def collect(self) -> None:
-        """Tell all that has come since; costs nothing where no flow is traced."""
+        """Report all new records; costs nothing if no flow is traced."""
         if not self._traces or self._tracer is None:
             return
         now = self._clock()
@@ -148,18 +149,18 @@ class Tracing:
                 trace.until = now + _LINGER_S
         over = [each for each in self._traces.values() if now > each.until]
         for record in self._tracer.drain():
-            self._told.setdefault(record.cookie, []).append(record)
+            self._unclaimed.setdefault(record.cookie, []).append(record)
         for trace in self._traces.values():
             trace.connections = trace.connections or self._connections(trace.flow)
             for connection in trace.connections:
-                self._tell(trace, connection)
+                self._report(trace, connection)
         if all(trace.known for trace in self._traces.values()):
-            # What is left came of a trace that has just ended.
-            self._told.clear()
-        if now >= self._missing_told + _TELL_MISSING_S:
-            self._missing_told = now
+            # The rest belongs to traces that have just ended.
+            self._unclaimed.clear()
+        if now >= self._missing_reported_at + _REPORT_MISSING_S:
+            self._missing_reported_at = now
             for trace in self._traces.values():
-                self._tell_missing(trace, at_the_end=False)
+                self._report_missing(trace, at_the_end=False)
         for trace in over:
             self._end(trace)
 
@@ -174,7 +175,7 @@ class Tracing:
 
     async def _ready(self) -> Tracer:
         if self._tracer is None:
-            # It takes some 0.1 s, a second where it has to be built, and sweeps must go on.
+            # Loading takes 0.1 s, building a second, and sweeps must continue.
             self._tracer = await asyncio.to_thread(Tracer)
         return self._tracer
 
@@ -185,14 +186,14 @@ class Tracing:
         del self._traces[trace.flow]
         if self._tracer is not None:
             self._tracer.listen(self._senders())
-        self._tell_missing(trace, at_the_end=True)
-        told = sum(each.told for each in trace.counts.values())
-        self._emit(TraceEnded(t=self._clock(), flow=trace.flow, segments=told))
+        self._report_missing(trace, at_the_end=True)
+        segments = sum(each.reported for each in trace.counts.values())
+        self._emit(TraceEnded(t=self._clock(), flow=trace.flow, segments=segments))
 
-    def _tell(self, trace: _Trace, connection: Connection) -> None:
-        """Tell what has come of a connection."""
+    def _report(self, trace: _Trace, connection: Connection) -> None:
+        """Report the new records of a connection."""
         name = connection.name
-        records = self._told.pop(connection.cookie, []) if connection.cookie else []
+        records = self._unclaimed.pop(connection.cookie, []) if connection.cookie else []
         segments = [each for each in records if each.segments]
         for at in range(0, len(segments), sweep_codec.LONGEST):
             self._emit(samples(name, segments[at : at + sweep_codec.LONGEST], self._epoch_us))
@@ -204,14 +205,14 @@ class Tracing:
                 t = (each.ns // 1000 - self._epoch_us) / 1e6
                 self._emit(CaStateChanged(t=t, flow=name, ca_state=each.ca_state))
 
-    def _tell_missing(self, trace: _Trace, *, at_the_end: bool) -> None:
+    def _report_missing(self, trace: _Trace, *, at_the_end: bool) -> None:
         counts = trace.counts.values()
         if missed := sum(each.missing(at_the_end=at_the_end) for each in counts):
             self._emit(TraceLost(t=self._clock(), segments=missed))
 
 
-def samples(name: str, segments: Sequence[Told], epoch_us: int) -> TraceSamples:
-    """Return what was told of a connection at some segments; moments count from ``epoch_us``."""
+def samples(name: str, segments: Sequence[Record], epoch_us: int) -> TraceSamples:
+    """Return the samples of a connection at its segments; times count from ``epoch_us``."""
     us = [each.ns // 1000 - epoch_us for each in segments]
     thresholds = [each.ssthresh for each in segments]
     return TraceSamples(

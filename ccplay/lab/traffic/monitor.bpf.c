@@ -1,33 +1,32 @@
 /* SPDX-License-Identifier: MIT
  *
- * Measures how long each packet of a flow takes from the one host's IP to the other's.
+ * Measures the one-way delay of each packet of a flow, from IP in one host to IP in the other.
  *
- * Two programs for netfilter hooks. LOCAL_OUT in the sending host is where IP takes a packet over
- * from TCP or UDP, before the host's own queue, before segmentation offload cuts it and before
- * fragments are made of it. LOCAL_IN in the receiving host is where IP hands it on, when it has been
- * held back by every delay and put together from its fragments. In between lies the path
+ * Two programs at netfilter hooks. LOCAL_OUT, in the sending host, is passed when TCP or UDP hands a packet
+ * to IP: before the host's queue, segmentation offload and fragmentation. LOCAL_IN, in the receiving host,
+ * is passed after all delays and reassembly, when IP delivers the packet:
  *	delay = time at LOCAL_IN - time at LOCAL_OUT
- * and as both hosts are namespaces of one kernel, both times are of one clock.
+ * Both hosts are namespaces of one kernel and share its clock.
  *
- * What tells the packets of a connection apart is IP's identification: Linux counts it for each
- * connected socket, by one a packet, or by one a segment where a packet is to be cut. So a segment
- * sent again is another packet, and the delay is that of the copy that came. The number has 16 bits
- * and comes again 65,536 packets later: no lab has so many of a flow under way.
+ * The IP identification distinguishes the packets of a connection: Linux increments it per connected
+ * socket by 1 for each packet, or for each segment of a packet to be segmented. So a retransmission is
+ * another packet, and the delay is that of the copy that arrived. The 16-bit number recurs after 65,536
+ * packets; no lab has so many packets of one flow in flight.
  *
- * A packet keeps its serial number too. What has not come in although a later one has is lost; what
- * is still under way is neither.
+ * Packets also have a serial number. A packet is lost if a later one has arrived and it has not; packets in
+ * flight are neither lost nor received.
  */
-#define BPF_NO_PRESERVE_ACCESS_INDEX /* It is built for the kernel that runs it. */
+#define BPF_NO_PRESERVE_ACCESS_INDEX /* built for the running kernel */
 #include "vmlinux.h"
 
 #define SEC(name) __attribute__((section(name), used))
 #define inline inline __attribute__((always_inline))
 
-/* As the kernel asks before it lends its functions. */
+/* Required by the kernel for the use of its functions. */
 char _license[] SEC("license") = "Dual MIT/GPL";
 
 #define LET_ON 1 /* NF_ACCEPT */
-#define LEAST_PAYLOAD 16 /* bytes: what has less is a handshake or an acknowledgement */
+#define LEAST_PAYLOAD 16 /* bytes; handshakes and acknowledgements have less */
 #define MOST_FLOWS 1024
 #define MOST_UNDER_WAY (1 << 17) /* 1 Gbit/s of full frames for 1.5 s */
 
@@ -39,22 +38,22 @@ static long (*probe_read_kernel)(void *to, u32 size, const void *from) = (void *
 static long (*loop)(u32 times, void *step, void *context, u64 flags) = (void *)181;
 
 struct flow {
-	u16 sport, dport; /* in the network's order */
+	u16 sport, dport; /* in network byte order */
 	u32 protocol;
 };
 
 struct account {
-	u64 sent; /* packets, each segment of a long one counted */
-	u64 reached; /* how many had been sent with the newest that came in */
+	u64 sent; /* packets on the wire: each segment counts */
+	u64 reached; /* the greatest serial number that arrived */
 	u64 received; /* packets */
 	u64 bytes; /* of their payload */
 	u64 timed; /* packets whose delay is known */
-	u64 delays; /* the sum of those, in us */
+	u64 delays; /* sum of their delays in us */
 	u64 least;
 	u64 greatest;
 };
 
-/* The lab puts a flow in before it has packets, and reads what has become of it. */
+/* The lab adds a flow before its first packet, and reads the counters. */
 struct {
 	int (*type)[BPF_MAP_TYPE_HASH];
 	struct flow *key;
@@ -70,10 +69,10 @@ struct packet {
 
 struct departure {
 	u64 at_us;
-	u64 serial; /* counted from 1 */
+	u64 serial; /* from 1 */
 };
 
-/* Those that are lost stay until the room is needed. */
+/* Lost packets stay until their place is needed (LRU). */
 struct {
 	int (*type)[BPF_MAP_TYPE_LRU_HASH];
 	struct packet *key;
@@ -81,7 +80,7 @@ struct {
 	int (*max_entries)[MOST_UNDER_WAY];
 } under_way SEC(".maps");
 
-/* What a hook finds. */
+/* A packet at a hook. */
 struct passing {
 	struct account *account;
 	struct packet packet; /* its first segment */
@@ -177,7 +176,7 @@ int received(struct bpf_nf_ctx *context)
 
 	if (!is_watched(context->skb, &passing))
 		return LET_ON;
-	/* Packets of a flow come one after the other, so nobody else writes here. */
+	/* The packets of a flow arrive in sequence, so this needs no atomic operation. */
 	passing.account->received += passing.segments;
 	passing.account->bytes += passing.payload;
 	loop(passing.segments, arrive, &passing, 0);

@@ -262,9 +262,9 @@ def _algorithms(runs: Iterable[CaseResult]) -> dict[str, str]:
 
 
 def _roles(cases: Sequence[CaseStatistics]) -> tuple[Axis, str, list[str]]:
-    """Choose the horizontal axis, the one that distinguishes lines, and those of the panels.
+    """Choose the horizontal axis, the axis that distinguishes lines, and the axes of the panels.
 
-    The horizontal one is the axis of numbers with the most values, or else the longest.
+    The horizontal one is the numeric axis with the most values, or else the longest axis.
     """
     known = [axis for axis in axes(cases) if len(axis.values) > 1] or axes(cases)[:1]
     numeric = [each for each in known if each.numbers and len(each.values) >= LEAST_POINTS]

@@ -35,7 +35,7 @@ class Curve:
 
     @property
     def top(self) -> float:
-        """The greatest value, 0 where there is none."""
+        """The greatest value; 0 if there is none."""
         return max((y for y in self.y if y == y), default=0.0)
 
     @property

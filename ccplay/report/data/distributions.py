@@ -41,7 +41,7 @@ class Distribution:
 
 
 def distribution(values: Sequence[float]) -> Distribution | None:
-    """Return the distribution of values, None where there are none; both extremes are kept."""
+    """Return the distribution of values; None if there are none. Both extremes are kept."""
     if not values:
         return None
     ordered = sorted(values)

@@ -26,7 +26,7 @@ class _Sink(Protocol):
         """Take some rows."""
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write the remaining rows."""
 
     def abandon(self) -> None:
         """Write nothing more; has no effect after ``close``."""
@@ -121,7 +121,7 @@ class _Csv:
         self._writer.writerows(zip(*columns, strict=True))
 
     def close(self) -> None:
-        """Write what is left; the file is closed by who opened it."""
+        """Write the remaining rows; the caller closes the file."""
         self._file.flush()
 
     def abandon(self) -> None:
@@ -141,7 +141,7 @@ def _parquet(file: BinaryIO, schema: Schema) -> _Sink:
 
 
 def _pyarrow() -> tuple[Any, Any]:
-    """Return pyarrow and its Parquet. Raises ``UsageError`` where it is not installed."""
+    """Return pyarrow and its Parquet module. Raises ``UsageError`` if it is not installed."""
     try:
         import pyarrow  # noqa: ICN001, PLC0415 - CSV must work without it
         from pyarrow import parquet  # noqa: PLC0415
@@ -169,7 +169,7 @@ class _Parquet:
             self._flush()
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write the remaining rows."""
         self._flush()
         self._writer.close()
 

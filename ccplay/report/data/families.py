@@ -21,7 +21,7 @@ def by_family(
 
 
 def family_of(case: CaseStatistics) -> str:
-    """Return the name of a case without its point in the matrix; empty where that is all of it."""
+    """Return the name of a case without its point in the matrix; empty if nothing else is left."""
     if not case.parameters:
         return ""
     # The words of a point are its last ones: ``CASE, delay 50 ms, limit 10``.

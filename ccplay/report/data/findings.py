@@ -46,7 +46,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What others published of a metric without saying of which point of a family."""
+    """Published values of a metric for a whole family of cases."""
 
     family: str
     figure: str
@@ -64,7 +64,7 @@ class Column:
 
     @property
     def unit_name(self) -> str:
-        """The unit, or what is counted."""
+        """The unit, or the things counted."""
         return self.unit.name or self.words.counts
 
     def ours(self, found: Finding | None) -> str:
@@ -80,7 +80,7 @@ class Column:
         return self.unit.write(found.statistic.sd)
 
     def theirs(self, found: Finding | Reading | None) -> str:
-        """Write what was published: one value, or the least and the greatest."""
+        """Write published values: a single one, or the least and the greatest."""
         if found is None or not found.published:
             return ""
         low, high = (self.unit.write(each(found.published)) for each in (min, max))
@@ -141,7 +141,7 @@ def columns(found: Iterable[Finding]) -> list[Column]:
 
 
 def citations(result: Result) -> list[str]:
-    """Return the sources of published values, with their cases where there are several."""
+    """Return the sources of published values; of several, each with its cases."""
     found = sources(result.statistics)
     if len(found) == 1:
         return list(found)

@@ -43,7 +43,7 @@ class Edge:
     a: str
     b: str
     labels: tuple[str, ...]
-    """One for both directions, or one each where they differ; none where the note has it."""
+    """One for both directions, or one each if they differ; none if the note states it."""
     queues: Mapping[str, str]
     """By the sending node the discipline where waiting packets are observed."""
 
@@ -130,7 +130,7 @@ def _queue(way: Link, links: Mapping[str, LinkChanged]) -> str:
 
 
 def _summed_up(edges: list[Edge]) -> tuple[list[Edge], str]:
-    """Take the label that most links share from them, where there are many, into a note."""
+    """Move the label that most links share into a note."""
     if len(edges) <= _MOST_LABELS:
         return edges, ""
     plain = [each for each in edges if not each.queues]
@@ -161,7 +161,7 @@ def _neighbours(names: Sequence[str], ways: Sequence[Link]) -> dict[str, list[st
 
 
 def _chain(routers: Sequence[str], near: _Near) -> list[str]:
-    """Return the routers from one end to the other; empty where they form no chain."""
+    """Return the routers from one end to the other; empty if they form no chain."""
     inner = {name: [each for each in near[name] if each in routers] for name in routers}
     ends = [name for name in routers if len(inner[name]) <= 1]
     if not ends or any(len(others) > 2 for others in inner.values()):

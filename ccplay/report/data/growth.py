@@ -34,7 +34,7 @@ def families(material: Material, by_run: Mapping[str, Curve]) -> dict[str, dict[
     """Return the lines of each family of cases, by the case's point in the matrix.
 
     ``by_run`` are the lines of all runs by their names in files; of each case one run stands for
-    all. A family of one has nothing to compare.
+    all. A family of one case is left out.
     """
     found: dict[str, dict[str, Curve]] = {}
     for case in material.result.statistics:

@@ -124,7 +124,7 @@ def combined(parts: Sequence[Material]) -> Material:
 
 
 def _numbered(names: Sequence[str]) -> list[str]:
-    """Return names of which no two are the same."""
+    """Return unique names."""
     found: list[str] = []
     for name in names:
         same = sum(each.partition(" #")[0] == name for each in found)
@@ -176,7 +176,7 @@ def slug(text: str) -> str:
 
 
 CASES = "case"
-"""The axis of what the file itself names: names, even where they look like numbers."""
+"""The axis of cases that the file names; the names are text even if they look like numbers."""
 
 # --- the matrix ---------------------------------------------------------------------------------
 
@@ -190,7 +190,7 @@ class Axis:
 
     @property
     def numbers(self) -> tuple[dict[Parameter, float], str] | None:
-        """Each value as a number, and their unit; None where they are not all of one unit."""
+        """Each value as a number, and their unit; None if they have no common unit."""
         found = {value: number(value) for value in self.values}
         if self.name == CASES:
             return None

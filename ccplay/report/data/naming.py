@@ -73,7 +73,7 @@ class Words:
     subject: str
     """``flow 1``, ``ping p1``, ``queue r → h2``; empty for metrics of the whole run."""
     counts: str
-    """What it counts where it has no unit of its own: ``packets``; else empty."""
+    """The things that a metric without a unit counts, such as ``packets``; else empty."""
     kind: str
     """The same for metrics that belong into one chart: ``flows.goodput_bps``."""
     name: str

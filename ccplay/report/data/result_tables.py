@@ -20,7 +20,7 @@ _BUSY_PACKETS = 2
 def result_tables(runs: Sequence[CaseResult]) -> list[tuple[Table, Rows]]:
     """Return the tables of runs with their rows; empty ones are left out.
 
-    Connections come first, then the queues that they met, then all other traffic.
+    Connections come first, then their queues, then other traffic.
     """
     found: dict[Table, Rows] = {}
     for connection in (True, False):

@@ -1,4 +1,4 @@
-"""The tables of an export: their columns, with units in the names, and what they hold."""
+"""The tables of an export: their columns, with units in the names, and their content."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Batch: TypeAlias = dict[str, Sequence[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A table: its columns and what they hold, in their order."""
+    """A table: its columns in order, and their content."""
 
     name: str
     columns: Mapping[str, Cells]

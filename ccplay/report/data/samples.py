@@ -107,7 +107,7 @@ def _read(run: Run, tables: Sequence[str]) -> Iterator[tuple[str, Batch]]:
 
 
 def _rows(event: object, start: float, state: LabState) -> dict[str, Batch]:
-    """Return the rows that an event is, by their tables; nothing where it is none.
+    """Return the rows of an event by table; empty if it has none.
 
     ``state`` is what it led to.
     """
@@ -140,7 +140,7 @@ def _rows(event: object, start: float, state: LabState) -> dict[str, Batch]:
 
 
 def _of_traffic(event: object, columns: Mapping[str, tuple[str, Cells]]) -> Batch:
-    """Return what an event tells of traffic: a row, or as many as its lists have items."""
+    """Return the rows of an event about traffic: one, or one per item of its lists."""
     cells = {column: getattr(event, field) for field, (column, _) in columns.items()}
     lists = [cell for cell in cells.values() if isinstance(cell, list)]
     rows = min(map(len, lists)) if lists else 1

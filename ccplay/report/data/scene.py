@@ -15,7 +15,7 @@ from ccplay.state.lab_state import Flow, LabState, Ping, Queue
 from ccplay.state.udp import Udp
 
 _SOME = 4
-"""Packets; a queue that never had as many is not drawn."""
+"""Packets; a queue that never held this many is not drawn."""
 _CLOSING_S = 1.0
 _LEAST_S = 0.1
 
@@ -111,7 +111,7 @@ def _marks(state: LabState, start: float) -> list[tuple[float, str]]:
 
 
 def _queues(state: LabState) -> list[Queue]:
-    """Return the queues to draw; of a link with classes those of the classes, not their sum."""
+    """Return the queues to draw; a link with classes has one per class instead of their sum."""
     names = list(state.hello.network.observed) if state.hello else []
     busy = []
     for name, queue in state.queues.items():

@@ -39,7 +39,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def of_run(build: Build, steps: Iterable[tuple[float, str | None, AnyCommand]]) -> Settings:
-    """Return the settings of a network and of what was done in it.
+    """Return the settings of a network and of its timeline.
 
     A step is its moment in seconds, what it counts from (None: from the start) and its command.
     """

@@ -98,7 +98,7 @@ _MEMBERS = tuple(name for name in CaseResult.__struct_fields__ if name in _LISTS
 
 
 def _findings(result: Result) -> list[dict[str, Cell]]:
-    """Return a row a metric of a case; what was published of a whole family has one of its own."""
+    """Return a row per metric of a case; values published for a whole family have their own row."""
     ours: list[dict[str, Cell]] = [
         {
             "case": each.case.name,

@@ -19,17 +19,17 @@ Stretch: TypeAlias = tuple[float, float]
 """A time, from when to when."""
 
 _HOLD_S = 0.1
-"""Where no ACK comes for longer, samples know better: a timer may change cwnd too;"""
+"""Seconds without an ACK after which samples replace the trace: a timer may change cwnd too;"""
 _HOLD_STATE_S = 1.0
-"""but of the state every change is told."""
+"""every change of the state is traced."""
 _RTTS, _MOST_RTTS = 2, 10
-"""What is shown before and after a reduction; and of it, where it takes long."""
+"""Seconds shown before and after a reduction."""
 
 
 def line(
     flow: Flow, name: str, *, factor: float = 1.0, start: float = 0.0, columns: int = COLUMNS
 ) -> Curve:
-    """Return a series of a flow as ``curve`` does: ACK by ACK where it was traced."""
+    """Return a series of a flow as ``curve`` does, ACK by ACK while it was traced."""
     most = credible(name)
     sampled = curve(flow.series[name], factor=factor, start=start, columns=columns, most=most)
     if flow.trace is None or name not in flow.trace.series:
@@ -44,7 +44,7 @@ def line(
 
 
 def states(flow: Flow, *, start: float = 0.0) -> list[tuple[float, float, int]]:
-    """Return a flow's states as ``state_spans`` does: exact where it was traced."""
+    """Return a flow's states as ``state_spans`` does, exact while it was traced."""
     sampled = state_spans(flow.series["ca_state"], start=start)
     if flow.trace is None:
         return sampled
@@ -84,7 +84,7 @@ def within(series: Series, stretch: Stretch, *, start: float = 0.0, most: float 
 
 
 def _stretches(trace: Trace, hold_s: float, start: float) -> list[Stretch]:
-    """Return the times in which ACKs came one soon after the other."""
+    """Return the periods without long gaps between ACKs."""
     moments = trace.moments.moments(trace.moments.first, trace.moments.end)
     breaks = [n + 1 for n, (a, b) in enumerate(pairwise(moments)) if b - a > hold_s]
     edges = pairwise([0, *breaks, len(moments)])

@@ -59,7 +59,7 @@ def verdicts(runs: Sequence[CaseResult]) -> list[Verdict]:
 
 
 def run_name(run: CaseResult) -> str:
-    """Return a run's name: its case, its repeat, and which attempt where there were others."""
+    """Return a run's name: its case, its repeat and, after a repetition, its attempt."""
     again = f", attempt {run.attempt}" if run.attempt > 1 else ""
     return f"{run.name}, run {run.repeat}{again}"
 

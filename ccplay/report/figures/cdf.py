@@ -33,7 +33,7 @@ def draw(
     *,
     ordered: bool,
 ) -> Figure:
-    """Return one panel or several side by side, a line for each name; ``labels`` are the axes'.
+    """Return one or several panels side by side, with a line per name; ``labels`` are the axes'.
 
     ``ordered`` draws the names as steps of a scale; else each has its colour in all figures, as
     one of ``cases`` where they are those.

@@ -35,7 +35,7 @@ _DECADE = 10
 _VALUE_IN = 0.3
 """What is kept free behind the longest bar for its value,"""
 _OURS_IN = 0.22
-"""and for saying that it is ours, where published ones stand before it."""
+"""and of the mark for our value if published ones precede it."""
 _ERROR: dict[str, Any] = {
     "elinewidth": 0.8,
     "capsize": 2.2,
@@ -63,7 +63,7 @@ def hues(chart: Chart, inks: Inks) -> dict[str, Ink]:
 
 
 def scale(count: int) -> list[Ink]:
-    """Return so many inks from dark to light: an order that print keeps."""
+    """Return ``count`` inks from dark to light, an order that survives printing."""
     colours = [
         mpl.colors.to_hex(mpl.colormaps["viridis"](0.06 + 0.72 * i / max(count - 1, 1)))
         for i in range(count)
@@ -235,7 +235,7 @@ def _aside(line: Line, lines: Sequence[Line], at: Parameter) -> float:
 
 
 def _written(axes: Axes, chart: Chart, marks: Sequence[Mark], at: Sequence[float]) -> None:
-    """Write single measurements behind their bars, and behind what was published of them."""
+    """Write single measurements after their bars and published values."""
     for mark, y in zip(marks, at, strict=True):
         right = max(mark.statistic.mean, *mark.published, 0.0) / chart.unit.scale
         value = chart.unit.write(mark.statistic.mean)

@@ -95,14 +95,14 @@ def frame(
 
 
 def panels_across(panels: int, *, sideways: bool = False) -> int:
-    """Return how many panels stand side by side: four as a square, but for those of short names."""
+    """Return the panels per row: four form a square, unless their names are short."""
     if panels == _FOUR:
         return _FOUR if sideways else 2
     return min(panels, 3)
 
 
 def draw_common(axes: Axes, chart: Chart, line: Line, colour: str, *, upright: bool) -> None:
-    """Draw a line across all of a line's marks for what was published of them together."""
+    """Draw a line across the marks that one published value applies to."""
     for value in line.published:
         (axes.axhline if upright else axes.axvline)(
             value / chart.unit.scale, color=colour, zorder=3, **_COMMON

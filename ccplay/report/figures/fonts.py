@@ -31,7 +31,7 @@ _FAMILY_NAMES = (1, 4, 16)
 
 @lru_cache(maxsize=1)
 def cut() -> Path:
-    """Return a folder with the font's weights, for ``use``; it goes when this process ends."""
+    """Return a folder with the font's weights, for ``use``; this process removes it at its end."""
     folder = Path(tempfile.mkdtemp(prefix="ccplay-font-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     for weight in WEIGHTS:

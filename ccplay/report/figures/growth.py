@@ -1,4 +1,4 @@
-"""Acknowledged segments over time, a line a case, each with its name where it ends."""
+"""Acknowledged segments over time: a line per case, labelled at its end."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _top(middle: float, members: Sequence[int], least: float) -> float:
 def _name(
     axes: Axes, name: str, ink: style.Ink, where: tuple[tuple[float, float], float, float]
 ) -> None:
-    """Lead from where a line ends to its name, which stands at a height of its own."""
+    """Draw a leader from a line's end to its label, whose height differs."""
     (right, end), place, width_in = where
     turn, tip = 1 + _LEADER_IN / width_in, 1 + (_LEADER_IN + _SAMPLE_IN) / width_in
     across = axes.transAxes

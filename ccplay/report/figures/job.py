@@ -48,7 +48,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """What came of it."""
+    """The result of a job."""
 
     slug: str
     svg: str
@@ -56,7 +56,7 @@ class Drawn:
     files: list[str]
     distributions: dict[str, Distribution]
     growth: Curve | None
-    """Of its only flow; None where it had several."""
+    """Of its only flow; None if it had several."""
     events: list[Entry]
     start: float
     """Where in the stream the figures' axis has its 0."""

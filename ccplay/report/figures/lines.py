@@ -138,9 +138,9 @@ def _reported(ground: Ground, series: Series, factor: float, colour: str) -> boo
 
 
 def _theory(ground: Ground) -> list[Artist]:
-    """Draw what a flow's algorithm has in theory, over what was measured.
+    """Draw the theory of a flow's algorithm over the measured line.
 
-    It gets no room of its own: a curve far above would press what was measured flat.
+    The axis ignores it: a curve far above would flatten the measured line.
     """
     part = ground.part
     if part.plot.name != "cwnd" or len(part.flows) != 1 or len(part.flows[0]) != 1:
@@ -280,7 +280,7 @@ def of_flow(streams: Sequence[Flow], line: Line) -> bool:
 
 
 def _settings(ground: Ground) -> None:
-    """Draw settings across; one that may be far above what was measured only where it is near."""
+    """Draw settings as horizontal lines; some of them only near the measured values."""
     factor = ground.part.factor(ground.part.lines[-1])
     start, end = ground.start, ground.start + ground.part.scene.span_s
     scopes = ground.part.scene.scopes(ground.part.link)

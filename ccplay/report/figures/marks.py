@@ -16,11 +16,11 @@ ROW_IN = 0.125
 _ROWS = 10
 _GAP_IN = 0.08
 _OVER_IN = 0.12
-"""A label may stand out of the axes so far."""
+"""Inches by which a label may extend beyond the axes."""
 _LONGEST = 60
 _SAME_S = 0.1
 _APART = 250
-"""Number of vertical lines in a figure that can still be told apart."""
+"""Most vertical lines in a figure that remain distinguishable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Label:
     text: str
     row: int
     flipped: bool = False
-    """Whether it stands left of its moment."""
+    """Whether the label is left of its moment."""
 
 
 def place(moments: Sequence[tuple[float, str]], span_s: float, width_in: float) -> list[Label]:
@@ -69,7 +69,7 @@ def _one_a_moment(moments: Sequence[tuple[float, str]]) -> list[tuple[float, str
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """Where a label would stand, in inches: from ``left`` to ``right``, its moment at ``stem``."""
+    """A place for a label in inches: from ``left`` to ``right``, with its moment at ``stem``."""
 
     left: float
     right: float
@@ -111,7 +111,7 @@ def _rows(
 
 
 def _sides(t: float, text: str, span_s: float, width_in: float) -> list[_Span]:
-    """Return where a label may stand: right of its moment first, left of it."""
+    """Return the places for a label: first right of its moment, then left of it."""
     right, left = (_span(Label(t, text, 0, each), (span_s, width_in)) for each in (False, True))
     found = [right] if right.right <= width_in + _OVER_IN else []
     return [*found, left] if left.left > -_OVER_IN else found

@@ -26,7 +26,7 @@ class Panel:
     window: tuple[float, float] | None = None
     """A time axis of its own, in seconds; None: that of the run."""
     counts: bool = False
-    """Whether it shows whole things, of which there is no half."""
+    """Whether its values are whole numbers."""
 
     @property
     def slug(self) -> str:
@@ -41,7 +41,7 @@ def name_of(streams: Sequence[Flow]) -> str:
 
 
 def short_label(streams: Sequence[Flow]) -> str:
-    """Say what it is without its algorithms: ``flow 1``."""
+    """Return its name without algorithms: ``flow 1``."""
     return f"{streams[0].kind} {name_of(streams)}"
 
 

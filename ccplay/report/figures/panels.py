@@ -26,9 +26,9 @@ Drawing: TypeAlias = Callable[[Axes, Part], list[Artist]]
 
 
 def panels(scene: Scene, inks: Inks, names: Collection[str] = ()) -> list[Panel]:
-    """Return the panels that this run has something for, from top to bottom.
+    """Return the panels for which this run has data, from top to bottom.
 
-    They are those of the plots that reports draw unasked, and of those of these names.
+    They are those of the plots that reports always draw, and of the named ones.
     """
     found: list[Panel] = []
     for plot in reported(names):

@@ -38,7 +38,7 @@ class Part:
 
     @property
     def unit(self) -> str:
-        """The unit of its value axis; empty where there is none."""
+        """The unit of its value axis; empty if it has none."""
         return self.lines[-1].variable.axis(self.peak)[0]
 
     @property
@@ -49,7 +49,7 @@ class Part:
 
     @property
     def crowded(self) -> bool:
-        """Whether nobody can follow every line."""
+        """Whether there are too many lines to follow each."""
         return len(self.flows) > MANY
 
     def factor(self, line: Line) -> float:

@@ -19,9 +19,9 @@ from ccplay.report.figures.part import Part
 from ccplay.state.lab_state import Flow
 
 BINS = 200
-"""Intervals of transfer and throughput: at most so many across the figure,"""
+"""Most intervals of transfer and throughput across the figure,"""
 FINE_BINS = 600
-"""and of the finer throughput so many."""
+"""and of the finer throughput."""
 _SHORT_S = 5.0
 """Shorter runs are cut into tenths of a second, not seconds."""
 _WIDTHS = (

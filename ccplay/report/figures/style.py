@@ -142,7 +142,7 @@ class Inks:
 
 
 def case_inks(names: Iterable[str]) -> dict[str, Ink]:
-    """Return an ink for each case: four times as many as there are colours can be told apart."""
+    """Return an ink for each case; four times as many as there are colours are distinguishable."""
     return {
         name: Ink(CASES[i % len(CASES)], DASHES[i % len(DASHES)], MARKERS[i % len(MARKERS)])
         for i, name in enumerate(names)
@@ -166,7 +166,7 @@ def text_width_in(text: str, points: float = SMALL, weight: str = "normal") -> f
 
 
 def legend_columns(labels: Sequence[str], room_in: float) -> int:
-    """Return in how many columns a legend fits into a width: all in a row where they do."""
+    """Return the number of columns with which a legend fits into a width: one row if possible."""
     widths = [text_width_in(label) + _HANDLE_IN for label in labels]
     for rows in range(1, len(widths) + 1):
         columns = -(-len(widths) // rows)

@@ -75,7 +75,7 @@ def _terse(tag: re.Match[str]) -> str:
 
 
 def _together(markers: re.Match[str]) -> str:
-    """Give markers that stand side by side and look alike their look once."""
+    """Style adjacent markers of equal appearance once."""
     return f"<g{markers[1]}>{markers[0].replace(markers[1], '')}</g>"
 
 

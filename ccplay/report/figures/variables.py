@@ -16,7 +16,7 @@ _MOST = 6
 
 
 def told(scene: Scene, inks: Inks) -> list[Panel]:
-    """Return a panel for each variable that changed; of too many, as many of each algorithm."""
+    """Return a panel per variable that changed; of too many, equally many per algorithm."""
     every = dict.fromkeys(name for own in _owners(scene) for name in own)
     ranges = {name: _ranges(scene, name) for name in every}
     names = [

@@ -72,7 +72,7 @@ def _length(edge: Edge) -> float:
 
 
 def _lines(label: str) -> list[str]:
-    """Break a label where it lists things: two a line."""
+    """Break a label that lists things into lines of two."""
     parts = label.split(", ")
     return [", ".join(parts[start : start + 2]) for start in range(0, len(parts), 2)]
 
@@ -105,7 +105,7 @@ def _line(edge: Edge, at: dict[str, tuple[float, float]]) -> str:
 
 
 def _said(edge: Edge, at: dict[str, tuple[float, float]]) -> Iterator[str]:
-    """Write what a link does, and draw its queues; on a slanting link, both stand on the line."""
+    """Write the settings of a link and draw its queues; on a slanting link both are on the line."""
     (x, y), (u, v) = at[edge.a], at[edge.b]
     level = y == v
     lines = [line for label in edge.labels for line in _lines(label)]

@@ -118,7 +118,7 @@ _CDF = {
 def _panels(
     cases: Sequence[CaseStatistics], by_case: dict[str, Distribution]
 ) -> tuple[list[tuple[str, dict[str, Distribution]]], bool]:
-    """Deal cases to panels where they are many: one panel for each value of the shortest axis."""
+    """Distribute many cases over panels: one for each value of the shortest axis."""
     known = [axis for axis in axes(cases) if len(axis.values) > 1]
     if len(cases) <= _MOST_LINES or len(known) < 2:
         return [("", {case.name: by_case[case.name] for case in cases})], False

@@ -34,7 +34,7 @@ class _Entry:
 
     family: str
     cases: list[tuple[str, str]]
-    """Each with where it stands on the page."""
+    """Each with its anchor on the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Picture:
     svg: str
     files: list[str]
     width: str = "column"
-    """``column``, ``page`` where it is as wide as the page, ``lead`` where all hangs on it."""
+    """``column``; ``page`` if it is as wide as the page; ``lead`` if it is the main figure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ DRAWING = "network.svg"
 
 
 def _drawn(case: str, shown: Shown) -> dict[str, object] | None:
-    """Return the drawing of the network of a case; None where there is none."""
+    """Return the drawing of a case's network; None if there is none."""
     if not shown.network:
         return None
     text = f"The network of the case {case}, when it stood"
@@ -179,7 +179,7 @@ def _summary(material: Material, hello: Hello | None) -> str:
 
 
 def _anchors(cases: Sequence[CaseStatistics]) -> list[str]:
-    """Return where each case stands on the page; names that look alike are numbered."""
+    """Return each case's anchor on the page; equal ones are numbered."""
     found: list[str] = []
     for case in cases:
         name = f"case-{slug(case.name)}"

@@ -1,4 +1,4 @@
-"""Tables of runs on a report's page: those of results, and the health of each run's lab."""
+"""Tables of runs on a report's page: results, and the health of each run's lab."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def _cell(column: Column, found: Finding | None) -> Cell:
 
 
 def notes(result: Result) -> list[str]:
-    """Return why ours may differ from what was published, each reason once a figure."""
+    """Return the reasons why our values may differ from published ones, each once per figure."""
     told: dict[tuple[str, str], list[str]] = {}
     for each in findings(result):
         for note in each.notes:

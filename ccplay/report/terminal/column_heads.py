@@ -1,4 +1,4 @@
-"""Tables for a terminal whose columns share heads: a group, and a unit, stands once over all."""
+"""Tables for a terminal whose columns share heads: a group or unit is written once over all."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _RULE = "─"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What stands below one head."""
+    """The columns below one head."""
 
     head: str
     """Its words, a line each."""
@@ -38,7 +38,7 @@ class _Span:
 def deal(
     labels: Sequence[Column], metrics: Sequence[Column], width: int, indent: int
 ) -> list[list[Column]]:
-    """Deal metrics to as many tables as it takes for each to fit beside the labels."""
+    """Split metrics into tables so that each fits beside the labels."""
     room = width - indent - sum(each + GAP for each in _widths(labels))
     tables: list[list[Column]] = [[]]
     for metric in metrics:
@@ -113,7 +113,7 @@ def _room(span: _Span, widths: Sequence[int]) -> int:
 
 
 def _broken(name: str, room: int) -> list[str]:
-    """Return a group's name in a line, or broken at its dots where it is wider than its metrics."""
+    """Return a group's name in a line; it is broken at its dots if wider than its metrics."""
     if cell_len(name) <= room:
         return [name]
     *words, last = name.split(".")
@@ -137,7 +137,7 @@ def _heads(columns: Sequence[Column], widths: Sequence[int]) -> list[list[str]]:
 
 
 def _groups(columns: Sequence[Column], widths: Sequence[int]) -> list[list[str]]:
-    """Return lines with each group's name, and where it has several columns a rule over them."""
+    """Return lines with each group's name, and a rule over groups of several columns."""
     spans = list(_spans(columns, lambda each: each.group))
     named = [_broken(span.text, _room(span, widths)) for span in spans]
     deepest = max((len(lines) for lines in named if any(lines)), default=0)

@@ -21,7 +21,7 @@ _UNKNOWN = "–"
 _CLEAR = "*"
 _COUNT = Unit(1.0, "")
 _WIDE = 100
-"""Cells from which on columns stand apart by more than one."""
+"""Width in cells from which on columns are separated by more than one cell."""
 
 _SHARES = ("loss", "utilisation")
 """What is a share of 1 in a result, and is read as a percentage."""
@@ -118,7 +118,7 @@ def _table(metrics: Sequence[Difference], gap: int, *, repeated: bool) -> Table:
 
 
 def _by_subject(metrics: Iterable[Difference]) -> list[tuple[str, list[Difference]]]:
-    """Group metrics by what they are of, those of the whole run first."""
+    """Group metrics by subject; metrics of the whole run come first."""
     groups: dict[tuple[str, str], list[Difference]] = {("", ""): []}
     for each in metrics:
         name = words(each.figure).name
@@ -152,14 +152,14 @@ def _unit(metric: str, means: Sequence[float]) -> Unit:
 
 
 def _mean(value: Statistic | None, found: Unit | None) -> str:
-    """Write a value, a count where there is no unit."""
+    """Write a value; without a unit it is a count."""
     if value is None:
         return _UNKNOWN
     return found.write_statistic(value) if found else f"{value.mean:.0f}"
 
 
 def _difference(each: Difference, found: Unit, decimals: int) -> str:
-    """Write a difference as precisely as what it is the difference of."""
+    """Write a difference with the precision of its values."""
     if each.difference is None:
         return _UNKNOWN
     if each.low is None or each.high is None or each.low == each.high:

@@ -78,7 +78,7 @@ class Printer(io.TextIOBase):
         self._changed.notify_all()
 
     def _write_out(self) -> None:
-        """Write what comes until the end, or until nothing can be written any more."""
+        """Write the queued text until the end, or until writing fails."""
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._waiting or self._ending)
@@ -99,7 +99,7 @@ class Printer(io.TextIOBase):
                 self._changed.notify_all()
 
     def _write_whole(self, data: bytes) -> None:
-        """Write to the descriptor itself: a stream would hold its lock while nobody reads."""
+        """Write to the descriptor itself: a stream would hold its lock while the reader stalls."""
         rest = memoryview(data)
         while rest:
             with contextlib.suppress(BlockingIOError):

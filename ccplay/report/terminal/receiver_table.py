@@ -16,7 +16,7 @@ _OFTEN_S = 0.1
 
 
 class ReceiverLines:
-    """The lines of a receiver: call after every event and at the end; each line comes once."""
+    """The lines of a receiver: call after every event and at the end; no line is repeated."""
 
     def __init__(self) -> None:
         self._flows: tuple[str, ...] = ()

@@ -30,7 +30,7 @@ class _CaseRow:
 
     case: CaseStatistics
     published: list[PublishedResult] | None = None
-    """None for what was measured."""
+    """None for measured values."""
 
 
 def in_families(result: Result) -> list[CaseStatistics]:
@@ -73,7 +73,7 @@ def _family(cases: Sequence[CaseStatistics], result: Result, width: int) -> Rend
 
 
 def _rows(cases: Sequence[CaseStatistics]) -> Iterator[_CaseRow]:
-    """Yield the lines of a table; what was published of all stands once below them."""
+    """Yield the lines of a table; values published for all rows follow once."""
     for case in cases:
         yield _CaseRow(case)
         if published := published_of(case, cases):
@@ -109,13 +109,13 @@ def _metric(metric: str, cases: Sequence[CaseStatistics], rows: Sequence[_CaseRo
 
 
 def _head(name: str, fitting: Unit) -> str:
-    """Return a metric's own name, word below word, without the unit that stands under it."""
+    """Return a metric's name, one word per line, without its unit."""
     ending = next((each for each in _SUFFIXES if fitting.name and name.endswith(each)), "")
     return name.removesuffix(ending).replace("_", "\n")
 
 
 def _cell(metric: str, row: _CaseRow, fitting: Unit) -> str:
-    """Write what was measured; or what others did, one value or the least and the greatest."""
+    """Write measured values, or published ones: a single value, or the least and the greatest."""
     if row.published is not None:
         theirs = values(row.published, metric)
         ends = dict.fromkeys(fitting.write(each(theirs)) for each in (min, max) if theirs)
@@ -175,9 +175,9 @@ def _closing(cases: Sequence[CaseStatistics], result: Result) -> list[Renderable
 def check_lines(
     runs: Sequence[CaseResult], cases: Sequence[CaseStatistics] = ()
 ) -> list[tuple[str, str]]:
-    """Return a line and its style for every expectation: in how many runs it held, and why.
+    """Return a line and its style for every expectation: the runs in which it held, and its reason.
 
-    One that is not of all ``cases`` says of which.
+    An expectation of some ``cases`` only names them.
     """
     return [
         line

@@ -22,7 +22,7 @@ class SetPath(str):
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _SHOWN = 20
 _MOST = 100
-"""Most mistakes collected; further ones would help nobody."""
+"""Most mistakes collected; more would not help."""
 
 
 class Mistakes:

@@ -1,4 +1,4 @@
-"""Captures in a scenario: those of its steps, and those of the command line."""
+"""Captures in a scenario: from its steps and from the command line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ccplay.scenario.values import Case, Scenario, Step
 
 MOST_CAPTURES = 16
 LARGEST_CAPTURE = 100_000_000
-"""A bound, because a file may come from a stranger and a capture fills the reader's disk."""
+"""A limit: a stranger's file must not fill the reader's disk."""
 
 
 def captured(scenario: Scenario, links: Sequence[str]) -> Scenario:

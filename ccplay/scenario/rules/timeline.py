@@ -161,7 +161,7 @@ def _check_waits(drafts: list[Draft], traffic: dict[str, Draft], mistakes: Mista
 
 
 def _waits_for_itself(draft: Draft, traffic: dict[str, Draft], comes: set[str]) -> bool:
-    """Whether a step waits in a circle; ``comes`` collects the traffic that does not."""
+    """Return whether steps wait for each other in a circle; ``comes`` collects other traffic."""
     seen: set[str] = set()
     step: Draft | None = draft
     while step is not None and step.after is not None and step.after not in comes:
