@@ -70,6 +70,8 @@ class Software:
         """By link what its queues dropped that have ended."""
         self._histograms: dict[int, list[int]] = {}
         """By link the sojourn times in queues that have ended; see ``histogram``."""
+        self._removing: dict[int, asyncio.Task[None]] = {}
+        """By link the removal of its rules."""
         self._generation = 0
         self._lateness: tuple[float, float] | None = None
         self._closing = False
@@ -130,6 +132,8 @@ class Software:
             return
         if self._process is None:
             await self._start()
+        if (removing := self._removing.pop(at.number, None)) is not None:
+            await removing
         news = await self._ask(order)
         self._generation += 1
         slot = self._board.slot(at.number - 1)
@@ -145,6 +149,8 @@ class Software:
     async def end(self, at: Egress) -> Reading | None:
         """Give what waits to the kernel's queue, in order, and return the last counters.
 
+        Later packets pass to it as they come, and soon no longer this way.
+
         Raises ``LabError``.
         """
         if at.number not in self._links:
@@ -156,13 +162,21 @@ class Software:
         self._dropped[at.number] = self.dropped(at.number)
         self._histograms[at.number] = self._sojourns(at.number)
         del self._links[at.number]
-        await rules.remove(at.namespace, at.interface, at.number)
-        self._send(Order(queue=at.number, do="close"))
+        # Packets pass already: nobody has to wait for the rules to go.
+        self._removing[at.number] = asyncio.create_task(self._remove(at))
         return last
+
+    async def _remove(self, at: Egress) -> None:
+        try:
+            await rules.remove(at.namespace, at.interface, at.number)
+        except LabError as error:
+            self._tell("warning", f"link {at.link}: {error}", spoils=True)
+        self._send(Order(queue=at.number, do="close"))
 
     async def close(self) -> None:
         """End the process."""
         self._closing = True
+        await asyncio.gather(*self._removing.values())
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()

@@ -45,17 +45,19 @@ async def remove(namespace: Namespace, interface: str, queue: int) -> None:
 
 
 async def _restore(namespace: Namespace, lines: str) -> None:
-    running = await asyncio.create_subprocess_exec(
-        "nsenter",
-        f"--net={namespace.path}",
-        *_argv(),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    _, said = await running.communicate(lines.encode())
+    # Started in the namespace, it need not be entered by a program first.
+    with namespace.entered():
+        running = subprocess.Popen(  # noqa: ASYNC220 - to start it takes a millisecond
+            _argv(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        )
+    _, said = await asyncio.to_thread(running.communicate, lines)
     if running.returncode:
-        text = said.decode(errors="replace").strip().partition("\n")[0]
+        text = said.strip().partition("\n")[0]
         raise LabError(f"node {namespace.name}: {_PROGRAM}: {text}")
 
 
