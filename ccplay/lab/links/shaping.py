@@ -182,9 +182,6 @@ class Shaper:
             return None
         return lambda: own.read(at.arrival.number)
 
-    def _chosen(self, qdisc: Qdisc) -> Qdisc:
-        return chosen(qdisc, software=self._software is not None)
-
     def queue_of_class(self, link: Link, name: str, qdisc: Qdisc) -> LinkChanged:
         """Replace the queue of one of a link's classes, and return the new state.
 
@@ -245,7 +242,9 @@ class Shaper:
         if shared and not (interface.rate if setting.rate is None else setting.rate):
             raise CommandError(f"link {link.name} has no rate for classes to share")
         if setting.qdisc is not None:
-            setting = msgspec.structs.replace(setting, qdisc=self._chosen(setting.qdisc))
+            setting = msgspec.structs.replace(
+                setting, qdisc=chosen(setting.qdisc, software=self._software is not None)
+            )
         in_software.check(interface, setting)
         if setting.classes:
             check_classes(link.name, setting.classes)
@@ -260,7 +259,7 @@ class Shaper:
 
     def _of_class(self, link: Link, qdisc: Qdisc) -> Qdisc:
         """Return the queue of a class, which is always the kernel's. Raises ``CommandError``."""
-        found = self._chosen(qdisc)
+        found = chosen(qdisc, software=self._software is not None)
         if is_software(found.kind):
             raise CommandError(
                 f"link {link.name}: {found.kind} is a discipline in software, which has a link "
