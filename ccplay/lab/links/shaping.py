@@ -242,9 +242,8 @@ class Shaper:
         if shared and not (interface.rate if setting.rate is None else setting.rate):
             raise CommandError(f"link {link.name} has no rate for classes to share")
         if setting.qdisc is not None:
-            setting = msgspec.structs.replace(
-                setting, qdisc=chosen(setting.qdisc, software=self._software is not None)
-            )
+            qdisc = chosen(setting.qdisc, software=self._software is not None)
+            setting = msgspec.structs.replace(setting, qdisc=qdisc)
         in_software.check(interface, setting)
         if setting.classes:
             check_classes(link.name, setting.classes)
