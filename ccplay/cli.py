@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import importlib
 import os
 import sys
 from difflib import get_close_matches
@@ -11,23 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from ccplay import __version__
-from ccplay.commands import (
-    algorithm,
-    compare,
-    config,
-    doctor,
-    export,
-    guest,
-    lab,
-    listing,
-    play,
-    replay,
-    report,
-    run,
-    schema,
-    script,
-    sessions,
-)
 from ccplay.errors import CcplayError, UsageError
 from ccplay.visible import tell
 
@@ -139,13 +123,14 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parse(words: list[str]) -> argparse.Namespace:
-    arguments, rest = _parser().parse_known_args(words)
+    arguments, rest = _parser(words[0]).parse_known_args(words)
     if rest:
         arguments.parser.refuse(rest)
     return arguments
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(chosen: str) -> argparse.ArgumentParser:
+    """Return the parser of all commands, of which only the chosen one has its arguments."""
     parser = _Parser(
         prog="ccplay",
         description="See TCP congestion control work: a live playground on real Linux stacks.",
@@ -154,31 +139,34 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"ccplay {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for name, (command, text) in _COMMANDS.items():
+    for name, text in _COMMANDS.items():
         description = text[0].upper() + text[1:] + "."
         subparser = commands.add_parser(name, help=text, description=description)
         subparser.set_defaults(parser=subparser)
-        command.add(subparser)
+        if name == chosen:
+            module = _MODULES.get(name, name)
+            importlib.import_module(f"ccplay.commands.{module}").add(subparser)
     return parser
 
 
 _COMMANDS = {
-    "play": (play, "open a scenario live (the default)"),
-    "run": (run, "run a scenario without a screen and print its result"),
-    "list": (listing, "list the scenarios that come with ccplay and those in the current folder"),
-    "replay": (replay, "show a recording on the screen, at any speed"),
-    "sessions": (
-        sessions,
-        "list the last sessions of the screen, which are recorded automatically",
-    ),
-    "report": (report, "write a page with figures and tables about finished runs"),
-    "export": (export, "write the samples of recorded runs as tidy CSV or Parquet"),
-    "compare": (compare, "show two recordings on the same axes, or compare two experiments"),
-    "script": (script, "turn a recorded session into a scenario"),
-    "algorithm": (algorithm, "write, check and list congestion controls as BPF programs"),
-    "schema": (schema, "print the JSON Schema of scenario files, for editors"),
-    "config": (config, "print your preferences and where their file is"),
-    "doctor": (doctor, "report whether a lab can run here and what this kernel supports"),
-    "guest": (guest, "install a full kernel for --guest: needs QEMU, downloads some 100 MB"),
-    "lab": (lab, "run a bare lab: commands on stdin, events on stdout, one JSON object a line"),
+    "play": "open a scenario live (the default)",
+    "run": "run a scenario without a screen and print its result",
+    "list": "list the scenarios that come with ccplay and those in the current folder",
+    "replay": "show a recording on the screen, at any speed",
+    "sessions": "list the last sessions of the screen, which are recorded automatically",
+    "report": "write a page with figures and tables about finished runs",
+    "export": "write the samples of recorded runs as tidy CSV or Parquet",
+    "compare": "show two recordings on the same axes, or compare two experiments",
+    "script": "turn a recorded session into a scenario",
+    "algorithm": "write, check and list congestion controls as BPF programs",
+    "schema": "print the JSON Schema of scenario files, for editors",
+    "config": "print your preferences and where their file is",
+    "doctor": "report whether a lab can run here and what this kernel supports",
+    "guest": "install a full kernel for --guest: needs QEMU, downloads some 100 MB",
+    "lab": "run a bare lab: commands on stdin, events on stdout, one JSON object a line",
 }
+"""What each command does."""
+
+_MODULES = {"list": "listing"}
+"""Modules of commands that are called otherwise: only that of the chosen one is imported."""

@@ -20,6 +20,8 @@ SECTIONS = (
     ("monitors", "One-way delay and loss of single flows"),
     ("delay_engines", "Delay, jitter and loss"),
     ("tracepoints", "Traces of every ACK"),
+    ("mptcp", "Flows over several paths"),
+    ("schedulers", "Schedulers of MPTCP"),
     ("tools", "Programs"),
 )
 """Fields of ``Capabilities`` and the headings over them."""

@@ -16,20 +16,26 @@ import time
 from pathlib import Path
 from typing import IO
 
-LABS_PER_CPU = 2
-"""Labs at a time and CPU: each needs about a quarter of one."""
+from tests import costs
+
+LABS_PER_CPU = 2.5
+"""Labs at a time and CPU: each needs about a quarter of one, and waits in between."""
 
 _IDLE = 19
 """The nice value of what is to run in the gaps only, see sched(7)."""
 
 
 class Pass:
-    """One run of pytest: its name, whether it passed, and the line that it ended with."""
+    """One run of pytest: its name, the line that it ended with, and what it cost."""
 
     def __init__(self, name: str, *arguments: str, nice: int = 0, quiet: bool = False) -> None:
         """Start it; ``quiet`` holds its output back until ``end``."""
         self.name = name
         self.last = ""
+        self.cpu_s = 0.0
+        """Seconds of the processors, with all that it started; known at its end."""
+        self.wall_s = 0.0
+        self._began = time.monotonic()
         self._held: list[str] | None = [] if quiet else None
         cache = f"cache_dir=.pytest_cache/{name.replace(' ', '-')}"
         argv = [sys.executable, "-m", "pytest", "-o", cache, *arguments]
@@ -48,13 +54,16 @@ class Pass:
                 print(line, end="", flush=True)
             else:
                 self._held.append(line)
+        _, status, used = os.wait4(self._process.pid, 0)
+        self._process.returncode = os.waitstatus_to_exitcode(status)
+        self.cpu_s = used.ru_utime + used.ru_stime
+        self.wall_s = time.monotonic() - self._began
 
     def end(self) -> bool:
         """Wait for its end, print what was held back, and return whether all passed."""
         self._reader.join()
-        code = self._process.wait()
         print("".join(self._held or ()), end="", flush=True)
-        return code == 0
+        return self._process.returncode == 0
 
 
 def main() -> int:
@@ -63,13 +72,14 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         again = Path(folder) / "again"
         failed = [Path(folder) / name for name in ("labs", "screens and units")]
+        spent = [Path(folder) / name for name in ("labs.json", "screens.json", "again.json")]
         labs = [*("-n", str(round(cpus * LABS_PER_CPU))), "--dist", "loadgroup"]
         passes = [
-            Pass("labs", "tests/lab", *labs, "--again", str(failed[0])),
+            Pass("labs", "tests/lab", *labs, *_results(failed[0], spent[0])),
             Pass(
                 "screens and units",
-                *("tests/unit", "tests/ui", "-n", str(cpus), "--dist", "loadfile"),
-                *("--again", str(failed[1])),
+                *("tests/unit", "tests/ui", "-n", str(cpus), "--dist", "worksteal"),
+                *_results(failed[1], spent[1]),
                 nice=_IDLE,
                 quiet=True,
             ),
@@ -77,15 +87,22 @@ def main() -> int:
         passed = [each.end() for each in passes]
         again.write_text("".join(file.read_text() for file in failed if file.exists()))
         if again.read_text():
-            every = ("tests/unit", "tests/ui", "tests/lab")
+            every = ("tests/unit", "tests/ui", "tests/lab", "--costs", str(spent[2]))
             passes.append(Pass("again alone", *every, "--only", str(again)))
             passed.append(passes[-1].end())
+        print("\nthe costliest tests, with the fixtures that they were the first or last to use:")
+        print(*costs.costliest(costs.read(spent)), sep="\n")
     width = max(len(each.name) for each in passes)
     for each, good in zip(passes, passed, strict=True):
-        print(f"{each.name:{width}}  {'passed' if good else 'FAILED'}: {each.last}")
+        cost = f"{each.wall_s / 60:4.1f} minutes, {each.cpu_s:4.0f} s of CPU"
+        print(f"{each.name:{width}}  {cost}  {'passed' if good else 'FAILED'}: {each.last}")
     took = f"{(time.monotonic() - began) / 60:.1f} minutes"
     print(f"all tests passed in {took}" if all(passed) else f"tests FAILED, after {took}")
     return 0 if all(passed) else 1
+
+
+def _results(failed: Path, spent: Path) -> list[str]:
+    return ["--again", str(failed), "--costs", str(spent)]
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """What holds for all tests, and the two passes of ``python -m tests``."""
 
+import gc
 import os
+import re
 import signal
 import tempfile
 from collections.abc import Generator
@@ -9,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.costs import Costs
 from tests.lab import trust
 
 # The same examples on every machine, however slow it is.
@@ -16,6 +19,10 @@ settings.register_profile(
     "anywhere", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("anywhere")
+
+# What modules and thousands of tests are made of stays to the end: to look through it for garbage
+# again and again took a quarter of the time. pytest collects all that remains at the end.
+gc.set_threshold(50_000, 20, 20)
 
 # A shell starts jobs in the background with SIGINT ignored, and every program here inherits that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -26,6 +33,11 @@ os.environ |= {f"XDG_{name}_HOME": f"{_own.name}/{name.lower()}" for name in ("S
 _again: set[str] = set()
 """The tests that failed beside others."""
 
+_GROUP = re.compile(r"@[\w-]+$")
+"""What xdist adds to the names of grouped tests; parameters end in a bracket."""
+
+_costs = Costs()
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("ccplay")
@@ -34,6 +46,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=Path,
         metavar="FILE",
         help="tests run side by side: write those that fail to FILE, one a line",
+    )
+    group.addoption(
+        "--costs", type=Path, metavar="FILE", help="write what each test cost to FILE, as JSON"
     )
     group.addoption(
         "--only", type=Path, metavar="FILE", help="run exactly the tests that FILE names"
@@ -57,12 +72,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item.nodeid in wanted]
 
 
+def pytest_runtest_logstart() -> None:
+    _costs.lap()
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Judge no test by a failure beside others: note it, to be tried again alone."""
     report = yield
+    # xdist sends every attribute of a report to the process that prints it.
+    report.__dict__["cpu_s"] = _costs.lap()
     if trust.side_by_side and report.failed:
         report.outcome = "skipped"
         report.longrepr = (str(item.path), 0, trust.AGAIN_ALONE)
@@ -70,15 +96,19 @@ def pytest_runtest_makereport(
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    name = _GROUP.sub("", report.nodeid)
+    _costs.add(name, getattr(report, "cpu_s", 0.0), report.duration)
     if report.skipped and isinstance(report.longrepr, tuple):
         _, _, reason = report.longrepr
         if reason.endswith(trust.AGAIN_ALONE):
-            # xdist adds "@" and the group to the names of grouped tests.
-            _again.add(report.nodeid.partition("@")[0])
+            _again.add(name)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Write the names where the tests are reported: not in a worker, which has only its share."""
-    file = session.config.getoption("again")
-    if file is not None and not hasattr(session.config, "workerinput"):
+    if hasattr(session.config, "workerinput"):
+        return
+    if (file := session.config.getoption("again")) is not None:
         file.write_text("".join(f"{name}\n" for name in sorted(_again)))
+    if (file := session.config.getoption("costs")) is not None:
+        _costs.write(file)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ccplay.state.lab_state import LabState, Ping
 
@@ -35,27 +35,43 @@ def _round_trips(state: LabState) -> Iterator[tuple[str, float, float, float]]:
     if state.hello is None:
         return
     network = state.hello.network
-    seen: dict[tuple[str, str], tuple[str, float]] = {}
-    for name, src, dst, least in _least_rtts(state):
-        if (src, dst) not in seen or least < seen[src, dst][1]:
-            seen[src, dst] = (name, least)
-    for (src, dst), (name, least) in seen.items():
-        links = [link.name for link in network.round_trip(src, dst)]
-        if links and (base := _base_us(state, links)) is not None:
-            yield name, least, base, sum(_shortest_wait_us(state, link) for link in links)
+    seen: dict[tuple[str, ...], tuple[str, float, float]] = {}
+    for name, (src, dst), taken, least in _least_rtts(state):
+        there = taken or [link.name for link in network.path(src, dst)]
+        # Which of several paths ACKs take is not known: they may wait in the fullest.
+        backs = [[link.name for link in path] for path in network.paths(dst, src)]
+        if not there or not backs:
+            continue
+        links = (*there, *backs[0])
+        if links not in seen or least < seen[links][1]:
+            waits = [sum(_shortest_wait_us(state, link) for link in path) for path in backs]
+            slack = sum(_shortest_wait_us(state, link) for link in there) + max(waits)
+            seen[links] = (name, least, slack)
+    for links, (name, least, slack) in seen.items():
+        if (base := _base_us(state, links)) is not None:
+            yield name, least, base, slack
 
 
-def _least_rtts(state: LabState) -> Iterator[tuple[str, str, str, float]]:
+def _least_rtts(
+    state: LabState,
+) -> Iterator[tuple[str, tuple[str, str], list[str], float]]:
+    """Yield name, hosts, the links of a known path from the sender, and the least RTT in us.
+
+    Of what took several paths none is known to be that of the least RTT.
+    """
     for flow in state.flows.values():
+        if flow.mptcp or len(flow.paths) > 1:
+            continue
         # The kernel's minimum never grows but over five minutes; the newest is the least.
         if least := flow.series["min_rtt_us"].last:
-            yield f"flow {flow.name}", flow.src, flow.dst, least
+            taken = flow.paths[0].links if flow.paths else []
+            yield f"{flow.kind} {flow.name}", (flow.src, flow.dst), taken, least
     for ping in state.of(Ping).values():
         if (extremes := ping.rtt_us.extremes(ping.rtt_us.first, ping.rtt_us.end)) is not None:
-            yield f"ping {ping.name}", ping.src, ping.dst, extremes[0]
+            yield f"ping {ping.name}", (ping.src, ping.dst), [], extremes[0]
 
 
-def _base_us(state: LabState, links: list[str]) -> float | None:
+def _base_us(state: LabState, links: Sequence[str]) -> float | None:
     """Return the sum of the links' delays; None if they vary or changed."""
     base = 0.0
     for link in links:

@@ -67,7 +67,11 @@ def _transfers(state: LabState) -> Iterator[_Transfer]:
     streams: dict[str, list[Flow]] = {}
     ways: dict[tuple[str, str], tuple[list[str], int]] = {}
     for flow in state.flows.values():
-        if flow.kind == "flow":
+        if flow.mptcp or flow.kind == "download":
+            continue
+        if flow.paths or flow.kind == "subflow":
+            yield from _over_one_path(state, flow)
+        else:
             streams.setdefault(flow.parent, []).append(flow)
     for name, members in streams.items():
         first = state.flows.get(name)
@@ -87,6 +91,23 @@ def _transfers(state: LabState) -> Iterator[_Transfer]:
             tuple(links),
             _payload_share(mtu, first.mss),
         )
+
+
+def _over_one_path(state: LabState, flow: Flow) -> Iterator[_Transfer]:
+    """Yield what a connection carried over the one path that it took; nothing if it took several.
+
+    A stranger's recording may have any connection without a path.
+    """
+    assert state.hello is not None  # noqa: S101 - ``_transfers`` has looked
+    ways = state.hello.network.paths(flow.src, flow.dst)
+    if flow.paths:
+        links = flow.paths[0].links
+    else:
+        links = [link.name for link in ways[0]] if len(ways) == 1 else []
+    if links and len(flow.paths) < 2:
+        share = _payload_share(_mtu(state, links), flow.mss)
+        end = state.now if flow.ended is None else flow.ended
+        yield _Transfer(flow.name, flow.started, end, 8.0 * flow.acked, tuple(links), share)
 
 
 def _mtu(state: LabState, links: Sequence[str]) -> int:

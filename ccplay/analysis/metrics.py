@@ -14,7 +14,9 @@ from ccplay.analysis.results import CaseResult, Check
 from ccplay.errors import ScenarioError
 from ccplay.model.quoting import did_you_mean, quote
 from ccplay.model.traffic import TRAFFIC, started_by
+from ccplay.model.traffic_commands import StartFlow
 from ccplay.scenario.values import Case, Expectation, Scenario
+from ccplay.state.subflows import Subflow
 
 NO_METRICS = frozenset(
     ("name", "parameters", "repeat", "attempt", "checks", "health", "t", "streams", "started_s")
@@ -66,6 +68,8 @@ def measurable(case: Case) -> list[str]:
         kind = started_by(step.command)
         if kind is not None and (name := kind.name_of(step.command)) is not None:
             names[kind.group].append(name)
+        if isinstance(step.command, StartFlow) and step.command.mptcp:
+            metrics += _of_subflows(step.command)
     for group, members in names.items():
         for name in members:
             metrics += [f"{group}.{name}.{field}" for field in _fields(_MEMBERS[group])]
@@ -73,6 +77,13 @@ def measurable(case: Case) -> list[str]:
         metrics += ["checkpoint.elapsed_s", "checkpoint.ratio"]
         metrics += [f"checkpoint.bytes.{name}" for name in names["flows"]]
     return metrics
+
+
+def _of_subflows(command: StartFlow) -> Iterator[str]:
+    """Yield the metrics of the subflows that a flow over MPTCP begins with."""
+    for number in range(1, command.subflows + 1):
+        for field in _fields(Subflow):
+            yield f"flows.{command.flow}.subflows.{command.flow}/{number}.{field}"
 
 
 def _check(expected: Expectation, value: float | None) -> Check:

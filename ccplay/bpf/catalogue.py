@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ccplay.assets import algorithms
 from ccplay.bpf.loaded import library
-from ccplay.bpf.support import lack, program
+from ccplay.bpf.support import Lack, lack, program
 from ccplay.model.values import Feature
 
 _HEADER = re.compile(r"/\*(.*?)\*/", re.DOTALL)
@@ -18,7 +18,17 @@ def offers() -> Iterator[Feature]:
     """Yield every algorithm of ccplay and of the user, available or not."""
     missing = lack()
     for name, path in (algorithms() | library.custom).items():
-        yield program(name, summary(path), missing)
+        yield program(name, summary(path), missing or _LACKS.get(name, lambda: None)())
+
+
+def _lack_of_mptcp() -> Lack | None:
+    if Path("/proc/sys/net/mptcp").exists():
+        return None
+    return Lack("it couples subflows of MPTCP, which this kernel lacks", "one with CONFIG_MPTCP")
+
+
+_LACKS: dict[str, Callable[[], Lack | None]] = {"lia.bpf": _lack_of_mptcp}
+"""What single algorithms need besides what all do."""
 
 
 def summary(path: Path) -> str:

@@ -55,5 +55,6 @@ def run(arguments: argparse.Namespace) -> int:
         title=case.title,
         sinks=sinks,
         script=script,
+        idle=script.idle,
     )
     return show(session, arguments, unsaved=unsaved)

@@ -22,6 +22,7 @@ from ccplay.lab.queues import qdiscs
 from ccplay.lab.queues.marker import lack_of_marking
 from ccplay.lab.software import rules
 from ccplay.lab.traffic import congestion
+from ccplay.lab.traffic.mptcp import support as mptcp
 from ccplay.model.algorithms import CATALOGUE
 from ccplay.model.disciplines import DISCIPLINES, MOST_RATE, is_software
 from ccplay.model.disciplines import SUFFIX as PY
@@ -67,6 +68,8 @@ def discover() -> Capabilities:
         markers=[program("threshold", _MARKER, lack_of_marking())],
         monitors=[program("packets", _MONITOR, lack())],
         tracepoints=[program(*each, lack_of(each[0])) for each in _TRACEPOINTS.items()],
+        mptcp=[mptcp.connections()],
+        schedulers=list(mptcp.schedulers()),
         cpus=len(os.sched_getaffinity(0)),
         python=sys.version.partition(" ")[0],
     )

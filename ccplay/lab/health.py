@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Iterable, Mapping
 
 from ccplay.model.events import Health
 
@@ -49,7 +50,6 @@ class Timekeeper:
         elapsed = t - self._since if self._since is not None else 0.0
         spent = {name: seconds - self._times.get(name, 0.0) for name, seconds in times.items()}
         total = sum(spent.values())
-        idle = spent["idle"] + spent.get("iowait", 0.0)
         health = Health(
             t=t,
             ticks=len(self._late_us),
@@ -58,7 +58,7 @@ class Timekeeper:
             late_p99_us=_percentile(self._late_us, 99),
             sweep_p50_us=_percentile(self._took_us, 50),
             lab_cpu=max(0.0, (cpu - self._cpu) / elapsed) if elapsed > 0 else 0.0,
-            host_cpu=min(1.0, max(0.0, 1 - idle / total)) if total > 0 else 0.0,
+            host_cpu=busy_share(spent, os.getpriority(os.PRIO_PROCESS, 0)),
             steal=spent.get("steal", 0.0) / total if total > 0 else 0.0,
             delay_late_p50_us=delay_late_us[0] if delay_late_us else None,
             delay_late_p99_us=delay_late_us[1] if delay_late_us else None,
@@ -77,6 +77,19 @@ class Timekeeper:
                 used = psutil.Process(pid).cpu_times()
                 seconds += used.user + used.system
         return seconds
+
+
+def busy_share(spent: Mapping[str, float], nice: int) -> float:
+    """Return the share of all cores, 0 to 1, that a process of this nice value has to share.
+
+    ``spent`` is seconds by the names of proc_stat(5). What programs of a lower priority use
+    counts as free: they give way.
+    """
+    free = ("idle", "iowait") if nice > 0 else ("idle", "iowait", "nice")
+    total = sum(spent.values())
+    if total <= 0:
+        return 0.0
+    return min(1.0, max(0.0, 1 - sum(spent.get(name, 0.0) for name in free) / total))
 
 
 def _machine_seconds() -> dict[str, float]:

@@ -44,6 +44,11 @@ LONGEST_NAME = 200
 Name: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[^/\s]+$", max_length=LONGEST_NAME)]
 """Name of traffic; ``/`` separates a flow from the number of its stream."""
 
+ConnectionName: TypeAlias = Annotated[
+    str, msgspec.Meta(pattern=r"^[^/\s]+(/[0-9]+)?$", max_length=LONGEST_NAME + 10)
+]
+"""Name of a connection: that of its traffic, or with the number of a stream or subflow: ``1/2``."""
+
 Variable: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*$", max_length=40)]
 """Name of an algorithm's variable, with a unit suffix."""
 

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, TypeAlias
 
 import msgspec
 
-from ccplay.model.base import FEW, Count, Duration, Event, Moment, Name, WallTime
+from ccplay.model.base import FEW, ConnectionName, Count, Duration, Event, Moment, WallTime
 from ccplay.model.commands import AnyCommand, Build
 from ccplay.model.network import Network
 from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TraceSamples
@@ -81,7 +81,7 @@ class FlowPath(Event, frozen=True):
     comes between hosts that have one path only.
     """
 
-    flow: Name
+    flow: ConnectionName
     """The connection: ``flow/2`` is stream 2."""
     links: Annotated[list[str], FEW]
     """Names of the links from its sender to its receiver; empty where there is no path now."""
@@ -212,7 +212,7 @@ class Health(Event, frozen=True):
     lab_cpu: float
     """CPU of the lab process and its delay line, in cores."""
     host_cpu: float
-    """Share of all cores in use, 0 to 1."""
+    """Share of all cores in use, 0 to 1; what programs of a lower priority use is not counted."""
     steal: float
     """Share of all cores taken by the hypervisor, 0 to 1."""
     delay_late_p50_us: float | None = None

@@ -139,7 +139,11 @@ class TrafficKind:
 
 
 def _of_flow(command: StartFlow) -> str:
-    return f"{command.cc or 'default'}{' with ECN' if command.ecn else ''}"
+    over = ""
+    if command.mptcp:
+        over = f" over MPTCP, {command.path_manager} of {command.subflows}"
+        over += f", scheduler {command.scheduler}" if command.scheduler else ""
+    return f"{command.cc or 'default'}{' with ECN' if command.ecn else ''}{over}"
 
 
 def _of_short_flows(command: StartShortFlows) -> str:

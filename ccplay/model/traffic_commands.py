@@ -19,6 +19,9 @@ from ccplay.model.quantities import (
 )
 from ccplay.model.texts import NAME, choice
 
+PATH_MANAGERS = ("ndiffports", "fullmesh")
+"""How the subflows of an MPTCP connection are chosen; the first is the default."""
+
 _UDP = Field(NAME, "The name of the cross traffic")
 _SHORT_FLOWS = Field(NAME, "The name of the short flows", key="short-flows")
 
@@ -51,6 +54,43 @@ class StartFlow(Command, frozen=True):
     ] = False
     """Some algorithms ask for it by themselves (RFC 3168)."""
     monitor: Annotated[bool, settings.MONITOR] = False
+    mptcp: Annotated[
+        bool, Field(FLAG, "Use Multipath TCP: one connection of several subflows (RFC 8684)")
+    ] = False
+    subflows: Annotated[
+        int, Field(*(WHOLE, "Subflows of a flow over MPTCP, 2 by default", 1, 8))
+    ] = 2
+    path_manager: Annotated[
+        str,
+        Field(
+            choice("path manager", PATH_MANAGERS),
+            "How MPTCP gets subflows: ndiffports varies the source port, fullmesh the addresses",
+            key="path-manager",
+        ),
+    ] = PATH_MANAGERS[0]
+    scheduler: Annotated[
+        str | None,
+        Field(NAME, "Which of Linux' MPTCP schedulers shares the data between subflows"),
+    ] = None
+    """One of the sysctl ``net.mptcp.available_schedulers``; None is the host's default."""
+
+
+def conflict(command: StartFlow) -> tuple[str, str]:
+    """Return a field of a flow that does not go with what it has for MPTCP, and why.
+
+    Both are empty where all goes together.
+    """
+    if command.mptcp:
+        if command.streams > 1:
+            return "streams", "a flow over mptcp has one stream: give it more subflows"
+        if command.monitor:
+            return "monitor", "packets of a flow over mptcp can't be monitored"
+        return "", ""
+    plain = StartFlow()
+    for name in ("subflows", "path_manager", "scheduler"):
+        if getattr(command, name) != getattr(plain, name):
+            return name, "only a flow with mptcp = true has it"
+    return "", ""
 
 
 class StopFlow(Command, frozen=True):

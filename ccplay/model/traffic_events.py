@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
-from ccplay.model.base import MANY, Count, Duration, Event, Name
+from ccplay.model.base import MANY, ConnectionName, Count, Duration, Event, Name
 from ccplay.model.values import Monitored
 
 
@@ -23,6 +23,28 @@ class FlowStarted(Event, frozen=True):
     """At most as many as iperf3 can have."""
     ecn: bool = False
     """Both ends have agreed on ECN: packets are marked rather than dropped where a queue can."""
+    mptcp: bool = False
+    """It is one MPTCP connection: ``flow`` samples as a whole, and its subflows by their names."""
+
+
+class SubflowStarted(Event, frozen=True):
+    """A subflow of an MPTCP connection is open; it samples under its own name."""
+
+    flow: Name
+    subflow: ConnectionName
+    """The flow, and a number in the order in which they were planned: ``1/2``."""
+    src: str
+    """IPv4 address."""
+    dst: str
+    sport: int
+    """The source port; the receiver's is the flow's."""
+
+
+class SubflowEnded(Event, frozen=True):
+    """A subflow is gone while its flow continues: the kernel gave it up, or was asked to."""
+
+    flow: Name
+    subflow: ConnectionName
 
 
 class FlowEnded(Event, frozen=True):
@@ -167,6 +189,8 @@ class ShortFlowsEnded(Event, frozen=True):
 
 TrafficEvent: TypeAlias = (
     FlowStarted
+    | SubflowStarted
+    | SubflowEnded
     | FlowEnded
     | DownloadStarted
     | DownloadProgress

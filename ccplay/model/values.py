@@ -122,6 +122,10 @@ class Capabilities(Value, frozen=True):
     """What follows packets from host to host."""
     tracepoints: Annotated[list[Feature], FEW] = []
     """What tells of every acknowledgement of a flow."""
+    mptcp: Annotated[list[Feature], FEW] = []
+    """What gives flows several paths; empty where the lab did not say."""
+    schedulers: Annotated[list[Feature], FEW] = []
+    """What shares the data of an MPTCP connection between its subflows."""
     cpus: int = 0
     """How many the lab may use; 0 where it did not say."""
     python: str = ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ccplay.analysis import fairness
 from ccplay.model.variables import Variable
 from ccplay.plots.plot import Scope
@@ -16,9 +18,14 @@ def growth(series: Series, t: float, over_s: float, least_s: float = 0.0) -> flo
     At its start it is the mean of what there is; None where that is less than ``least_s``.
     """
     timeline = series.timeline
-    tick = timeline.before_or_at(t)
+    return _grown(series, timeline.at_or_after(t - over_s), timeline.before_or_at(t), least_s)
+
+
+def _grown(series: Series, since: int, tick: int, least_s: float = 0.0) -> float | None:
+    """Return the growth between two ticks, per second."""
+    timeline = series.timeline
     first = max(series.first, timeline.first)
-    since = max(timeline.at_or_after(t - over_s), first)
+    since = max(since, first)
     if not first <= since < tick < series.end:
         return None
     now, before = series.at(tick), series.at(since)
@@ -42,6 +49,20 @@ def value_at(series: Series, variable: Variable, t: float) -> float | None:
     # As of the sample: between two of them nothing is known to have changed.
     found = growth(series, timeline.time(tick), variable.rate.over_s)
     return None if found is None else found * per_second(variable)
+
+
+def values_at(series: Sequence[Series], variable: Variable, t: float) -> list[float | None]:
+    """Return the same for several series that share their moments."""
+    if not series:
+        return []
+    timeline = series[0].timeline
+    tick = timeline.before_or_at(t)
+    if variable.rate is None or tick < timeline.first:
+        return [each.at(tick) for each in series]
+    since = timeline.at_or_after(timeline.time(tick) - variable.rate.over_s)
+    factor = per_second(variable)
+    found = (_grown(each, since, tick) for each in series)
+    return [None if value is None else value * factor for value in found]
 
 
 def jain(scope: Scope) -> float | None:

@@ -12,6 +12,7 @@ from typing import Protocol, cast
 from ccplay.errors import CcplayError, CommandError
 from ccplay.model.commands import AnyCommand, StartTogether
 from ccplay.model.events import AnyEvent, Failed, Log
+from ccplay.model.samples import Sweep
 from ccplay.model.traffic_commands import StartTraffic
 from ccplay.model.wording import describe
 from ccplay.session.archive import SessionRecorder
@@ -22,6 +23,12 @@ from ccplay.state.lab_state import LabState
 from ccplay.stream.sinks import Sink
 from ccplay.stream.sources import Source
 from ccplay.stream.wire import UnknownEvent
+
+_IDLE_S = 0.5
+"""Seconds after a frame for which sweeps may wait; a timeline that is idle is so for longer."""
+
+_TURNS = 5
+"""Turns of the event loop from when a pipe may be read until its events are in the state."""
 
 
 class Timed(Protocol):
@@ -42,10 +49,19 @@ class Session:
         sinks: Sequence[Sink] = (),
         script: Timed | None = None,
         glimpse: Callable[[], LabState | None] | None = None,
+        idle: Callable[[LabState], bool] | None = None,
     ) -> None:
-        """Hold ``source``; ``glimpse`` returns a state to show until that much is read."""
-        self.state = LabState()
-        """The state of everything read, or a glimpse until more has been read."""
+        """Hold ``source``; ``glimpse`` returns a state to show until that much is read.
+
+        ``idle`` returns whether what arrives may wait for the screen's next frame; without it
+        nothing waits.
+        """
+        self._whole = LabState()
+        self._shown = self._whole
+        self._swept: list[Sweep] = []
+        """Sweeps that wait until somebody looks at the state, to be folded together."""
+        self._idle_until = 0.0
+        """Moment before which no step of the timeline can be due, as of the last frame."""
         self.title = title
         self.failure: CcplayError | None = None
         """The error that ended the source."""
@@ -53,8 +69,8 @@ class Session:
         """Whether the source has ended: no more events will come."""
         self.known_from = 0.0
         """The moment before which a glimpse has no samples."""
-        self._whole = self.state
         self._glimpse = glimpse
+        self._idle = idle
         self._source = source
         self._sinks = list(sinks)
         archives = (sink for sink in self._sinks if isinstance(sink, SessionRecorder))
@@ -63,6 +79,18 @@ class Session:
         self._by_hand = ByHand()
         self._outbox = Outbox()
         self._history = History()
+
+    @property
+    def state(self) -> LabState:
+        """The state of everything read, or a glimpse until more has been read."""
+        if self._swept:
+            self._fold()
+        return self._shown
+
+    def _fold(self) -> None:
+        swept, self._swept = self._swept, []
+        if swept:
+            self._whole.apply_sweeps(swept)
 
     @property
     def error(self) -> str | None:
@@ -95,9 +123,9 @@ class Session:
             await self._look_ahead()
             async for event in self._source.events():
                 self._take(self._outbox.match(event), apart=answers_apart(event))
-                if self.state is not self._whole and self._whole.now > self.state.now:
+                if self._shown is not self._whole and self._whole.now > self._shown.now:
                     self._show_whole()
-                if self._script is not None:
+                if self._script is not None and not self._swept:
                     self.play(self._script.due(self.state))
         except CcplayError as error:
             self.failure = error
@@ -105,6 +133,17 @@ class Session:
             self._show_whole()
             self.done = True
             await self.close()
+
+    async def read_on(self) -> None:
+        """Process what has arrived until now: a frame is about to be drawn."""
+        if self._idle is None or not self.live:
+            return
+        state = self.state
+        waits = state.ready_at is not None and not self.unanswered and self._idle(state)
+        self._idle_until = state.now + _IDLE_S if waits else 0.0
+        self._source.read_on(then_wait=waits)
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
 
     def send(self, command: AnyCommand) -> None:
         """Send a command to the lab; the outcome arrives as ``Applied`` or ``Failed``.
@@ -129,6 +168,7 @@ class Session:
         ``CommandError`` with the reason where nothing can be undone.
         """
         self._require_lab()
+        self._fold()
         change = self._history.undo(self._whole)
         self._by_hand.forget(change.asked)
         said = f"undo: {change.inverse.text}"
@@ -173,19 +213,24 @@ class Session:
     async def _look_ahead(self) -> None:
         seen = await asyncio.to_thread(self._glimpse) if self._glimpse else None
         if seen is not None and seen.sweeps.end:
-            self.state, self.known_from = seen, seen.sweeps.time(0)
+            self._shown, self.known_from = seen, seen.sweeps.time(0)
 
     def _show_whole(self) -> None:
-        self.state, self.known_from = self._whole, 0.0
+        self._fold()
+        self._shown, self.known_from = self._whole, 0.0
 
     def _take(self, event: AnyEvent | UnknownEvent, *, apart: bool = False) -> None:
-        self._whole.apply(event)
-        if not apart:
-            self._history.answer(event, self._whole)
-        if isinstance(event, Failed) and event.command is not None:
-            self._by_hand.forget(event.command)
+        if isinstance(event, Sweep) and event.t < self._idle_until:
+            self._swept.append(event)
+        else:
+            self._fold()
+            self._whole.apply(event)
+            if not apart:
+                self._history.answer(event, self._whole)
+            if isinstance(event, Failed) and event.command is not None:
+                self._by_hand.forget(event.command)
         # A recording begins with Hello; before it there is only the progress of a booting guest.
-        if self._sinks and self.state.hello is not None:
+        if self._sinks and self._shown.hello is not None:
             self._pour(event)
 
     def play(self, due: list[DueStep]) -> None:
@@ -213,6 +258,7 @@ class Session:
         by_hand: bool = False,
         undoes: Change | None = None,
     ) -> None:
+        self._fold()
         self._outbox.note(step)
         self._history.send(command, self._whole, by_hand=by_hand, undoes=undoes)
         self._source.send(command)

@@ -113,6 +113,15 @@ class Script:
         moments = (self._moment(step, state) for step in self._waiting)
         return min((moment for moment in moments if moment is not None), default=None)
 
+    def idle(self, state: LabState) -> bool:
+        """Return whether no step can be due within the next second, whatever happens."""
+        if not self._waiting:
+            return True
+        moments = [self._moment(step, state) for step in self._waiting]
+        # Each may have to be prepared, and what follows another's end may come at any time.
+        lead = _LEAD_S + _LEAD_EACH_S * len(moments) + 1.0
+        return all(moment is not None and moment > state.now + lead for moment in moments)
+
     def finished(self, state: LabState) -> bool:
         """Whether all steps are done and all traffic that was to end has ended."""
         return not self._waiting and all(ended_at(state, name) is not None for name in self._ending)

@@ -1,4 +1,4 @@
-"""Sampled TCP connections: the streams of flows, and downloads."""
+"""Sampled TCP connections: the streams of flows, their subflows over MPTCP, and downloads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ from dataclasses import dataclass, field
 
 from ccplay.model.events import FlowPath, Misbehaved, TraceEnded, TraceLost, TraceStarted
 from ccplay.model.samples import CaStateChanged, TraceSamples
-from ccplay.model.traffic_events import DownloadStarted, FlowEnded, FlowStarted
+from ccplay.model.traffic_events import (
+    DownloadStarted,
+    FlowEnded,
+    FlowStarted,
+    SubflowEnded,
+    SubflowStarted,
+)
 from ccplay.model.values import Monitored
 from ccplay.model.variables import FLOW_VARIABLES, kept
 from ccplay.model.wording import one_way
@@ -20,14 +26,17 @@ FLOW_SERIES = kept(FLOW_VARIABLES)
 
 @dataclass(slots=True)
 class Flow:
-    """A sampled TCP connection: a stream of a flow, or a download."""
+    """A sampled TCP connection: a stream of a flow, a subflow, or a download.
+
+    A flow over MPTCP is one with the sums of its subflows, which stand beside it.
+    """
 
     name: str
     src: str
     dst: str
     cc: str
     kind: str
-    """``flow`` or ``download``."""
+    """``flow``, ``subflow`` or ``download``."""
     started: float
     series: dict[str, Series]
     mss: int = 0
@@ -54,10 +63,16 @@ class Flow:
     """Which of several paths it took, oldest first; none if there was one path only."""
     misbehaved: list[Misbehaved] = field(default_factory=list)
     """Moments at which an algorithm began to misbehave, and stopped, oldest first."""
+    mptcp: bool = False
+    """Whether it is an MPTCP connection, with ``subflows``."""
+    subflows: list[Flow] = field(default_factory=list)
+    """Those that have opened, oldest first; they are in ``flows`` of the state too."""
+    ends: tuple[str, str] = ("", "")
+    """IPv4 addresses of a subflow, the sender's first; empty for all others."""
 
     @property
     def parent(self) -> str:
-        """The flow that this stream belongs to: ``1`` for ``1/2`` and for itself."""
+        """The flow of this stream or subflow: ``1`` for ``1/2`` and for itself."""
         return self.name.partition("/")[0]
 
     @property
@@ -93,9 +108,9 @@ class Connections(TrafficState):
         super().__init__()
         self.sweeps = Timeline()
         self.flows: dict[str, Flow] = {}
-        """Every sampled connection: streams ``1``, ``1/2`` … of flows, and those of downloads."""
+        """Every sampled connection: streams ``1``, ``1/2`` … of flows, subflows, and downloads."""
         self.streams: dict[str, dict[str, Flow]] = {}
-        """Connections by the name of their flow or download, then by their own."""
+        """Connections by the name of their flow or download, then by their own; no subflows."""
         self.places: dict[str, int] = {}
         """Number of each connection, from 0, in the order of ``flows``."""
         self.traced: set[str] = set()
@@ -105,12 +120,23 @@ class Connections(TrafficState):
 
     def open(self, name: str, kind: str, event: FlowStarted | DownloadStarted) -> Flow:
         """Add a connection that opens."""
-        series = {each: Series(self.sweeps) for each in FLOW_SERIES}
-        flow = Flow(name, event.src, event.dst, event.cc, kind, event.t, series)
-        if event.cc:
-            flow.cc_changes.append((event.t, event.cc))
-        self.flows[name] = flow
+        flow = self._open(name, kind, (event.src, event.dst), event.cc, event.t)
         self.streams.setdefault(flow.parent, {})[name] = flow
+        return flow
+
+    def open_subflow(self, flow: Flow, event: SubflowStarted) -> None:
+        """Add a subflow that opens."""
+        hosts = flow.src, flow.dst
+        subflow = self._open(event.subflow, "subflow", hosts, flow.cc, event.t)
+        subflow.ends = event.src, event.dst
+        flow.subflows.append(subflow)
+
+    def _open(self, name: str, kind: str, hosts: tuple[str, str], cc: str, t: float) -> Flow:
+        series = {each: Series(self.sweeps) for each in FLOW_SERIES}
+        flow = Flow(name, *hosts, cc, kind, t, series)
+        if cc:
+            flow.cc_changes.append((t, cc))
+        self.flows[name] = flow
         self.places.setdefault(name, len(self.places))
         return flow
 
@@ -128,9 +154,31 @@ def _flow_started(state: Connections, event: FlowStarted) -> None:
     for stream in range(1, event.streams + 1):
         name = event.flow if stream == 1 else f"{event.flow}/{stream}"
         flow = state.open(name, "flow", event)
-        flow.ecn = event.ecn
+        flow.ecn, flow.mptcp = event.ecn, event.mptcp
         if stream == 1:
             state.add(flow)
+
+
+def _subflow_started(state: Connections, event: SubflowStarted) -> None:
+    flow = state.flows.get(event.flow)
+    # A stranger's recording may call anything a subflow.
+    if flow is None or not flow.mptcp or event.subflow in state.flows:
+        return
+    state.open_subflow(flow, event)
+    state.write(event.t, "traffic", f"subflow {event.subflow} opens: {event.src} → {event.dst}")
+
+
+def _subflow_ended(state: Connections, event: SubflowEnded) -> None:
+    subflow = state.flows.get(event.subflow)
+    if subflow is not None and subflow.kind == "subflow" and subflow.running:
+        _end_subflow(subflow, event.t)
+        state.write(event.t, "warning", f"subflow {event.subflow} is gone")
+
+
+def _end_subflow(subflow: Flow, t: float) -> None:
+    subflow.ended, subflow.bytes = t, subflow.acked
+    subflow.duration_s = t - subflow.started
+    subflow.retransmits = round(subflow.series["total_retrans"].newest or 0)
 
 
 def _flow_ended(state: Connections, event: FlowEnded) -> None:
@@ -138,6 +186,9 @@ def _flow_ended(state: Connections, event: FlowEnded) -> None:
         if flow.running:
             flow.ended, flow.error = event.t, event.error
     if (first := state.flows.get(event.flow)) is not None:
+        for each in first.subflows:
+            if each.running:
+                _end_subflow(each, event.t)
         first.bytes, first.duration_s = event.bytes, event.duration_s
         first.retransmits = event.retransmits
         first.sent = max(event.sent, first.sent)
@@ -159,13 +210,16 @@ def _flow_path(state: Connections, event: FlowPath) -> None:
     if flow is None:
         return
     way = " → ".join(nodes_of(event))
+    who = f"{flow.kind} {event.flow}"
     if not event.links:
-        text = f"flow {event.flow} has no path: every way from {flow.src} to {flow.dst} is down"
+        text = f"{who} has no path: every way from {flow.src} to {flow.dst} is down"
+        if flow.kind == "subflow":
+            text = f"{who} has no path: a cable of its addresses is down; the kernel keeps trying"
         state.write(event.t, "warning", text)
     elif flow.paths:
-        state.write(event.t, "traffic", f"flow {event.flow} now takes {way}")
+        state.write(event.t, "traffic", f"{who} now takes {way}")
     else:
-        state.write(event.t, "traffic", f"flow {event.flow} takes {way}")
+        state.write(event.t, "traffic", f"{who} takes {way}")
     flow.paths.append(event)
 
 
@@ -210,6 +264,8 @@ def _ca_state_changed(state: Connections, event: CaStateChanged) -> None:
 
 HANDLERS: Handlers = {
     FlowStarted: _flow_started,
+    SubflowStarted: _subflow_started,
+    SubflowEnded: _subflow_ended,
     FlowEnded: _flow_ended,
     FlowPath: _flow_path,
     Misbehaved: _misbehaved,

@@ -22,6 +22,7 @@ from ccplay.state.connections import Flow, nodes_of
 from ccplay.state.percentiles import percentile
 from ccplay.state.rounding import delays, mean, milliseconds, percentiles_ms, rate_bps
 from ccplay.state.samples import Sampled
+from ccplay.state.subflows import SUBFLOWS, Subflow, subflow_result
 
 
 class Switch(msgspec.Struct, frozen=True):
@@ -121,6 +122,10 @@ class FlowResult(msgspec.Struct, frozen=True, kw_only=True):
     """Share of packets that did not arrive."""
     routes: list[Route] = []
     """The paths that each stream took, if there were several to take."""
+    mptcp: bool = False
+    """It was one MPTCP connection; its goodput is that of the connection, over all subflows."""
+    subflows: list[Subflow] = []
+    """Those that opened, in their order."""
     error: str | None
     """Why it died, if it was not stopped."""
 
@@ -167,6 +172,7 @@ TABLES = (
             Column("least RTT", ("min_rtt_ms",), MILLISECONDS, brief=()),
         ),
     ),
+    SUBFLOWS,
     MONITORED,
     Table(
         "Paths, of several",
@@ -233,9 +239,11 @@ def result(state: Sampled, flow: Flow) -> FlowResult:
         misbehaved=[each for stream in streams for each in _misbehaved(stream)],
         routes=[
             Route(round(path.t, 3), stream.name, list(nodes_of(path)))
-            for stream in streams
+            for stream in (*streams, *first.subflows)
             for path in stream.paths
         ],
+        mptcp=first.mptcp,
+        subflows=[subflow_result(state, first, each) for each in first.subflows],
         error=first.error,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ccplay.model.base import Event
@@ -30,6 +30,7 @@ from ccplay.model.events import (
     Log,
     Ready,
 )
+from ccplay.model.samples import Sweep
 from ccplay.model.traffic_commands import StopTraffic
 from ccplay.model.wording import describe
 from ccplay.state import race, samples
@@ -60,6 +61,8 @@ class LabState(Sampled):
 
     def __init__(self) -> None:
         super().__init__()
+        self.events = 0
+        """Number of events applied; while it stays, so does all that was derived from the state."""
         self.phase = "starting"
         """``starting``, ``building``, ``ready`` or ``ended``."""
         self.ready_at: float | None = None
@@ -86,10 +89,20 @@ class LabState(Sampled):
 
     def apply(self, event: object) -> None:
         """Apply one event; one of an unknown kind changes nothing."""
+        self.events += 1
         for handler in _HANDLERS.get(type(event), ()):
             handler(self, event)
         if isinstance(event, Event) and type(event) in _HANDLERS and event.t > self.now:
             self.now = event.t
+
+    def apply_sweeps(self, sweeps: Sequence[Sweep]) -> None:
+        """Apply sweeps between which nothing else happened: the same as one by one, but faster."""
+        if race.runs(self):
+            for each in sweeps:
+                self.apply(each)
+            return
+        self.events += len(sweeps)
+        samples.fold(self, sweeps)
 
     def link_at(self, link: str, t: float) -> LinkChanged | None:
         """Return the setting of a direction of a link at ``t``; None before it was built."""

@@ -54,14 +54,14 @@ def _applied(state: Racing, event: Applied) -> None:
 
 
 def _sweep(state: Racing, event: Sweep) -> None:
-    if _runs(state) and event.tcp is not None:
+    if runs(state) and event.tcp is not None:
         acked = dict(zip(event.tcp.flow, event.tcp.bytes_acked, strict=True))
         _look(state, event.t, state.sizes, acked)
 
 
 def _sweeps(state: Racing, event: Sweeps) -> None:
     """Find the sweep of a block; only a block at whose end a flow is done is read in full."""
-    if not _runs(state) or event.tcp is None or "bytes_acked" not in event.tcp.fields:
+    if not runs(state) or event.tcp is None or "bytes_acked" not in event.tcp.fields:
         return
     rows = dict(zip(event.tcp.flow, event.tcp.fields["bytes_acked"], strict=True))
     streams = [each for name in state.sizes for each in state.streams.get(name, ()) if each in rows]
@@ -94,7 +94,8 @@ def _flow_ended(state: Racing, event: FlowEnded) -> None:
         _look(state, event.t, [event.flow], {}, {event.flow: event.bytes})
 
 
-def _runs(state: Racing) -> bool:
+def runs(state: Racing) -> bool:
+    """Say whether each sweep may be the one at which the first flow is done."""
     return bool(state.sizes) and state.finish is None
 
 

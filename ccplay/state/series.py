@@ -6,6 +6,7 @@ import math
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from typing import cast
 
 MISSING = math.nan
 """Placeholder of an unknown value; plots leave a gap there."""
@@ -113,6 +114,19 @@ class Series:
         if tick != self._first + len(values):
             self._skip_to(tick)
         values.frombytes(floats)
+        if len(values) > self.timeline.limit:
+            self._forget()
+
+    def extend_counts(self, tick: int, counts: Sequence[float | None]) -> None:
+        """Set the values from ``tick`` on, each at the next one."""
+        values = self._values
+        if tick != self._first + len(values):
+            self._skip_to(tick)
+        try:
+            values.fromlist(cast("list[float]", [*counts]))
+        except TypeError:
+            # Unknown values; nothing was added.
+            values.extend(MISSING if each is None else each for each in counts)
         if len(values) > self.timeline.limit:
             self._forget()
 

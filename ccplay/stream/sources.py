@@ -15,8 +15,9 @@ from ccplay.errors import ROOT_REMEDY, LabError, RecordingError, WireError
 from ccplay.files.reading import open_regular
 from ccplay.model.commands import Build, Order
 from ccplay.model.events import AnyEvent, Building, Ended
-from ccplay.stream import wire
+from ccplay.stream import pipe, wire
 from ccplay.stream.limits import RecordingLimits
+from ccplay.stream.pipe import Gate
 from ccplay.stream.wire import UnknownEvent
 
 _KILLED = "unshare: sigprocmask"
@@ -25,7 +26,6 @@ _KILLED = "unshare: sigprocmask"
 _REFUSED = "unshare: unshare failed"
 """Message of unshare(1) when it may not make namespaces."""
 
-_CHUNK = 1 << 16
 _LONGEST_WORDS = 2_000
 """Bytes kept of a line of text."""
 _TURN_S = 0.01
@@ -54,6 +54,9 @@ class Source(Protocol):
     def send(self, command: Order) -> None:
         """Pass a command on, without waiting; its outcome comes as an event."""
 
+    def read_on(self, *, then_wait: bool) -> None:
+        """Read what has arrived; with ``then_wait`` what follows may wait for the next call."""
+
     async def close(self) -> None:
         """End the source in an orderly way."""
 
@@ -79,6 +82,7 @@ class LabSource:
         self._transport: asyncio.SubprocessTransport | None = None
         self._last_words: deque[str] = deque(maxlen=12)
         self._closing = False
+        self._gate = Gate()
         self._ending: asyncio.Task[None] | None = None
 
     @property
@@ -118,14 +122,16 @@ class LabSource:
         finally:
             # The lab's end shows only once one reader has read all of its output.
             await lines.aclose()
-            ending, dropping = self._end(process), asyncio.create_task(_drop(process))
+            ending, dropping = self._end(process), asyncio.create_task(pipe.drop(process.stdout))
             await ending
             await dropping
             talk.cancel()
 
     async def _heard(self, process: Process) -> AsyncGenerator[bytes | Building]:
         """Yield the lines of stdout; before the first, each second, the progress of booting."""
-        lines, begun = _lines(process.stdout, wire.LONGEST_LINE), time.monotonic()
+        gate = None if self._transport is None else (self._gate, self._transport)
+        lines = pipe.lines(process.stdout, wire.LONGEST_LINE, gate=gate)
+        begun = time.monotonic()
         first = asyncio.ensure_future(anext(lines, None))
         try:
             while self._boots and not (await asyncio.wait({first}, timeout=_BEAT_S))[0]:
@@ -145,7 +151,7 @@ class LabSource:
         try:
             # As ``create_subprocess_exec`` does it, which keeps what closes the pipes to itself.
             self._transport, protocol = await loop.subprocess_exec(
-                lambda: SubprocessStreamProtocol(limit=_CHUNK, loop=loop),
+                lambda: SubprocessStreamProtocol(limit=pipe.CHUNK, loop=loop),
                 *self._argv,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
@@ -166,8 +172,13 @@ class LabSource:
         with contextlib.suppress(ConnectionError):
             self._process.stdin.write(wire.encode(command))
 
+    def read_on(self, *, then_wait: bool) -> None:
+        """Read what has arrived, and with ``then_wait`` nothing more for up to a quarter second."""
+        self._gate.open(then_wait=then_wait)
+
     async def close(self) -> None:
         """End the lab in order, or by force if that takes too long."""
+        self.read_on(then_wait=False)
         self._closing = True
         if self._process is not None:
             # A caller that waits may be cancelled, but not the end itself.
@@ -194,7 +205,7 @@ class LabSource:
             asyncio.get_running_loop().call_later(_LAST_S, self._transport.close)
 
     async def _listen_to_stderr(self, process: Process) -> None:
-        async for line in _lines(process.stderr, _LONGEST_WORDS, last=True):
+        async for line in pipe.lines(process.stderr, _LONGEST_WORDS, last=True):
             words = _text(line).rstrip()
             if words == wire.GUEST_RUNS:
                 self._boots = "the virtual machine is running, the lab is starting in it"
@@ -219,30 +230,6 @@ class LabSource:
 
 def _text(line: bytes) -> str:
     return line[:_LONGEST_WORDS].decode(errors="replace")
-
-
-async def _lines(
-    stream: asyncio.StreamReader | None, longest: int, *, last: bool = False
-) -> AsyncIterator[bytes]:
-    """Yield lines, each cut to its ``longest`` bytes, and the ``last`` one without an end or not.
-
-    The other side may be an untrusted machine: an endless line takes no more memory.
-    """
-    rest = bytearray()
-    while stream is not None and (chunk := await stream.read(_CHUNK)):
-        first, *others = chunk.split(b"\n")
-        rest += first[: max(longest - len(rest), 0)]
-        for other in others:
-            yield bytes(rest)
-            rest = bytearray(other[:longest])
-    if last and rest:
-        yield bytes(rest)
-
-
-async def _drop(process: Process) -> None:
-    """Read stdout to its end and discard it."""
-    while process.stdout is not None and await process.stdout.read(_CHUNK):
-        pass
 
 
 def check_recording(path: Path) -> None:
@@ -306,6 +293,9 @@ class ReplaySource:
 
     def send(self, command: Order) -> None:
         """Do nothing: a recording takes no commands."""
+
+    def read_on(self, *, then_wait: bool) -> None:
+        """Do nothing: a recording is read as fast as it can be."""
 
     async def close(self) -> None:
         """Nothing is held open."""

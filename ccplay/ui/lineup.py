@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from ccplay.state.lab_state import Flow, Traffic
-from ccplay.ui.view import View, goodput
+from ccplay.ui.view import View, goodput, goodputs
 
 CROWD = 4
 """Number of flows from which on the selected one stands out and the others are dimmed."""
@@ -38,13 +38,21 @@ class Group:
 
 def listed(view: View) -> list[Flow]:
     """Return the flows of the table in its order: those that run, and those that ended just now."""
+    listing = view.listing
+    key = ("listed", listing.text, listing.column, listing.reverse)
+    return view.known.once(view.state, view.t, key, lambda: _listed(view))
+
+
+def _listed(view: View) -> list[Flow]:
     flows = [each for each in view.listed() if matches(view, each)]
     if not (column := view.listing.column):
         return flows[::-1] if view.listing.reverse else flows
     known: list[tuple[float | str, Flow]] = []
     unknown: list[Flow] = []
-    for each in flows:
-        value = _KEYS[column](view, each)
+    values: Iterable[float | str | None] = (_KEYS[column](view, each) for each in flows)
+    if column == "goodput":
+        values = goodputs(flows, view.tick)
+    for each, value in zip(flows, values, strict=True):
         if value is None:
             unknown.append(each)
         else:
@@ -68,14 +76,19 @@ def matches(view: View, each: Traffic) -> bool:
 
 def in_window(view: View) -> list[Flow]:
     """Return the flows that the window shows anything of and the filter leaves, as they started."""
-    head = view.playhead
-    return [
-        each
-        for each in view.state.flows.values()
-        if each.started < head.until
-        and (each.ended is None or each.ended > head.left)
-        and matches(view, each)
-    ]
+    left, until = view.playhead.left, view.playhead.until
+    return view.known.once(
+        view.state,
+        view.t,
+        ("in window", left, until, view.listing.text),
+        lambda: [
+            each
+            for each in view.state.flows.values()
+            if each.started < until
+            and (each.ended is None or each.ended > left)
+            and matches(view, each)
+        ],
+    )
 
 
 def drawn(view: View) -> list[Flow]:
@@ -84,6 +97,8 @@ def drawn(view: View) -> list[Flow]:
     chosen = [each for each in flows if each.name == view.selected]
     if view.listing.alone and chosen:
         return chosen
+    if len(flows) > MOST and not view.listing.grouped:
+        flows = flows[:MOST]
     rest = [each for each in flows if each.name != view.selected]
     return [*(rest if view.listing.grouped else rest[: MOST - len(chosen)]), *chosen]
 
@@ -92,9 +107,10 @@ def groups(view: View, flows: Iterable[Flow]) -> list[Group]:
     """Return flows by the algorithm that each has at the moment shown.
 
     Groups are in the order of the flows, and flows within a group in that in which they started.
+    Subflows are left out: their flow has their sums.
     """
     found: dict[str, list[Flow]] = {}
-    for each in flows:
+    for each in whole(flows):
         found.setdefault(view.state.cc_at(each, view.t), []).append(each)
     return [
         Group(cc, tuple(sorted(members, key=lambda flow: view.number(flow.name))))
@@ -102,12 +118,29 @@ def groups(view: View, flows: Iterable[Flow]) -> list[Group]:
     ]
 
 
+def whole(flows: Iterable[Flow]) -> list[Flow]:
+    """Return flows without the subflows of MPTCP, so that nothing is counted twice."""
+    return [each for each in flows if each.kind != "subflow"]
+
+
 def path(view: View, flow: Flow) -> str:
-    """Return source, direction and destination as the network is drawn: ``s1 ← d1`` runs back."""
+    """Return source, direction and destination as the network is drawn: ``s1 ← d1`` runs back.
+
+    Of a subflow it is what tells its path from those of the others: ``via spine2``.
+    """
+    if flow.kind == "subflow" and (own := _own_nodes(view, flow)):
+        return f"via {', '.join(own)}"
     senders = view.network.senders if view.network else []
     if flow.dst in senders and flow.src not in senders:
         return view.glyphs.translate(f"{flow.dst} ← {flow.src}")
     return view.glyphs.translate(f"{flow.src} → {flow.dst}")
+
+
+def _own_nodes(view: View, flow: Flow) -> list[str]:
+    """Return the nodes of a subflow's path that not every other subflow's has too."""
+    every = [set(each.via) for each in view.state.flows[flow.parent].subflows if each.via]
+    common = set.intersection(*every) if len(every) > 1 else set()
+    return [node for node in flow.via[1:-1] if node not in common]
 
 
 _KEYS: Mapping[str, Key] = {

@@ -39,9 +39,9 @@ from ccplay.ui.actions.look import LookActions
 from ccplay.ui.actions.playback import PlaybackActions
 from ccplay.ui.actions.saving import SavingActions
 from ccplay.ui.actions.undoing import UndoActions
-from ccplay.ui.cells.compositor import SheetCompositor
 from ccplay.ui.cells.painter import Painter
 from ccplay.ui.cells.sheet import Row, Sheet
+from ccplay.ui.known import Known
 from ccplay.ui.marks import Marks
 from ccplay.ui.panels import banner, flows, footer, header, log, network, receiver, ribbon
 from ccplay.ui.playhead import WINDOW_S, Playhead
@@ -58,6 +58,10 @@ _WIDE = 112
 
 _NUMBERS_HZ = 4.0
 """Shortest time between changes of numbers, so that they can be read."""
+
+_SLOW_S = 0.4
+"""Seconds on the clock that a dot of a plot stands for from which on plots change with the numbers:
+nobody sees it grow."""
 
 _SHEETS = ("header", "banner", "network", "flows", "ribbon", "events", "footer", "too-small")
 
@@ -87,7 +91,6 @@ class MainScreen(
         plots: Band | None = None,
     ) -> None:
         super().__init__()
-        self._compositor = SheetCompositor()
         self.session = session
         self.lab_words = lab_words
         self.ghosts = Ghosts(session.state)
@@ -101,6 +104,7 @@ class MainScreen(
         self._sheets = {name: Sheet(id=name) for name in _SHEETS}
         self._bands = {name: Horizontal(id=name) for name in ("top", "bottom")}
         self.plots = plots or Band(id="plots")
+        self._known = Known()
         self._drawn_at = 0.0
         self._numbers_at = 0.0
         self._told = 0
@@ -129,7 +133,7 @@ class MainScreen(
         self.playhead.scrub(0, self.playhead.t)
         self.playhead.running = True
         self._drawn_at = self.clock()
-        self.set_interval(1 / self._fps, self.draw)
+        self.set_interval(1 / self._fps, self._tick)
         if self._first_ghost is not None:
             self.lay(self._first_ghost)
 
@@ -158,9 +162,14 @@ class MainScreen(
 
     def on_sheet_emptied(self) -> None:
         """Redraw a part whose size has changed."""
+        self.emptied = False
         self.redraw()
 
     # --- drawing ----------------------------------------------------------------------------
+
+    async def _tick(self) -> None:
+        await self.session.read_on()
+        self.draw()
 
     def draw(self) -> None:
         """Advance the playhead and draw the changes."""
@@ -180,12 +189,20 @@ class MainScreen(
             self._show("header", lambda width, _: header.rows(self.view, width))
             self.paint()
             return
-        if self._choose() or now - self._numbers_at >= 1 / _NUMBERS_HZ - 0.5 / self._fps:
+        numbers = self._choose() or now - self._numbers_at >= 1 / _NUMBERS_HZ - 0.5 / self._fps
+        if numbers:
             self._numbers_at = now
             self._draw_numbers(self.view)
-        self._draw_plots(self.view)
+        if numbers or self._dot_s() < _SLOW_S:
+            self._draw_plots(self.view)
         self.paint()
         self._tell()
+
+    def _dot_s(self) -> float:
+        """Return the seconds on the clock that a dot of the plots stands for."""
+        head = self.playhead
+        passes = head.speed if head.recorded else 1.0
+        return head.width / self.plots.columns / 2 / passes
 
     def _has_other_height(self) -> bool:
         """Say whether the table needs another height; one that lost few lines keeps its rows."""

@@ -49,6 +49,7 @@ def kept(view: View) -> str | None:
 
 def stop(traffic: Traffic) -> StopTraffic:
     """Return the command that stops it."""
-    # Each stream of a flow is in the table.
+    # Each stream and subflow of a flow is in the table.
     name = traffic.parent if isinstance(traffic, Flow) else traffic.name
-    return KINDS[traffic.kind].stopping(name)
+    kind = "flow" if traffic.kind == "subflow" else traffic.kind
+    return KINDS[kind].stopping(name)

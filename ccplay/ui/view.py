@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ccplay.analysis.theory import Theory
 from ccplay.model.events import LinkChanged
 from ccplay.model.network import Network
 from ccplay.model.traffic import KINDS, TRAFFIC
-from ccplay.plots.derived import value_at
+from ccplay.plots.derived import value_at, values_at
 from ccplay.plots.table import GOODPUT
 from ccplay.session.session import Session
 from ccplay.state.lab_state import Entry, Flow, LabState, Ping, Queue, Traffic
 from ccplay.ui import keymap
 from ccplay.ui.cells.glyphs import Glyphs
 from ccplay.ui.keymap import Keymap
+from ccplay.ui.known import Known
 from ccplay.ui.listing import Listing
 from ccplay.ui.playhead import Playhead
 from ccplay.ui.plots.ghosts import Ghost
@@ -55,6 +57,8 @@ class View:
     """Whether the terminal shows no colours."""
     keys: Keymap = keymap.DEFAULT
     """Which keys do what."""
+    known: Known = field(default_factory=Known, repr=False, compare=False)
+    """What was derived from the state at this moment; views may share it."""
 
     @property
     def state(self) -> LabState:
@@ -150,11 +154,13 @@ class View:
 
     def running(self) -> list[Flow]:
         """Return the flows, downloads included, that run at the moment shown."""
-        return [each for each in self.state.flows.values() if _runs(each, self.t)]
+        state, t = self.state, self.t
+        return self.known.once(state, t, "running", lambda: _flows(state, t))
 
     def listed(self) -> list[Flow]:
         """Return the flows that run, and those that have just ended."""
-        return [each for each in self.state.flows.values() if _runs(each, self.t, LINGER_S)]
+        state, t = self.state, self.t
+        return self.known.once(state, t, "listed", lambda: _flows(state, t, LINGER_S))
 
     def pings(self) -> list[Ping]:
         """Return the pings that run or have just ended."""
@@ -209,6 +215,23 @@ def goodput(flow: Flow, tick: int) -> float | None:
     if not acked.first <= tick < acked.end:
         return None
     return value_at(acked, GOODPUT.variable, acked.timeline.time(tick))
+
+
+def goodputs(flows: Sequence[Flow], tick: int) -> list[float | None]:
+    """Return the same of many flows, whose series share their moments."""
+    series = [flow.series["bytes_acked"] for flow in flows]
+    if not series:
+        return []
+    timeline = series[0].timeline
+    if not timeline.first <= tick < timeline.end:
+        return [None] * len(series)
+    found = values_at(series, GOODPUT.variable, timeline.time(tick))
+    there = (each.first <= tick < each.end for each in series)
+    return [value if known else None for value, known in zip(found, there, strict=True)]
+
+
+def _flows(state: LabState, t: float, linger_s: float = 0.0) -> list[Flow]:
+    return [each for each in state.flows.values() if _runs(each, t, linger_s)]
 
 
 def _runs(each: Traffic, t: float, linger_s: float = 0.0) -> bool:

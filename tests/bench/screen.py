@@ -27,11 +27,14 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
+from ccplay.model.commands import Build
 from ccplay.stream import wire
-from tests.ui.synthetic import SyntheticSource, stream
+from ccplay.stream.sources import LabSource, Source
+from tests.ui.synthetic import stream
 
 SIZE = (120, 40)
 FLOWS = 8
+HZ = 50.0
 MEASURED_S = 20.0
 PAINTS = 9
 
@@ -190,35 +193,41 @@ def run(console: Console) -> None:
 # --- the programs that are measured -----------------------------------------------------------
 
 
-def play(ghost: Path | None = None) -> None:
+def play(flows: int, hz: float, ghost: Path | None = None) -> None:
     """Run the real screen on a made-up live session."""
     from ccplay.session.session import Session
+    from ccplay.session.timeline import Script
     from ccplay.ui.app import CcplayApp
 
     # As the program does until its first paint.
     gc.disable()
-    events = stream(flows=FLOWS, pairs=FLOWS, seconds=120.0)
-    session = Session(SyntheticSource(events, live=True, paced=True), title="bench")
+    session = Session(_source(flows, hz), title="bench", idle=Script([]).idle)
     CcplayApp(session, ghost=ghost).run()
 
 
-def haunted() -> None:
+def _source(flows: int, hz: float) -> Source:
+    """Return a lab that is made up, behind a pipe as any."""
+    player = [sys.executable, "-m", "tests.bench._player", str(flows), str(hz), "120"]
+    return LabSource(player, Build())
+
+
+def haunted(flows: int, hz: float) -> None:
     """Run the same with a session of as many flows under it."""
     with tempfile.NamedTemporaryFile(suffix=".ccplay") as file:
-        for event in stream(flows=FLOWS, pairs=FLOWS, seconds=90.0):
+        for event in stream(flows=flows, pairs=flows, hz=hz, seconds=90.0):
             file.write(wire.encode(event))
         file.flush()
-        play(Path(file.name))
+        play(flows, hz, Path(file.name))
 
 
-def sparkline() -> None:
+def sparkline(flows: int, hz: float) -> None:
     """Draw the same three series, of the first flow only, with Textual's own widget."""
     from textual.app import App, ComposeResult
     from textual.widgets import Label, Sparkline
 
     from ccplay.session.session import Session
 
-    session = Session(SyntheticSource(stream(flows=FLOWS, pairs=FLOWS), live=True, paced=True))
+    session = Session(_source(flows, hz))
 
     class Peer(App[None]):
         CSS = "Sparkline { height: 1fr; }"
@@ -248,11 +257,15 @@ def sparkline() -> None:
     asyncio.run(Peer().run_async())
 
 
+PROGRAMS = {"ccplay": play, "haunted": haunted, "sparkline": sparkline}
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("program", choices=("ccplay", "haunted", "sparkline", "table"))
-    program = parser.parse_args().program
-    if program == "table":
+    parser.add_argument("program", choices=(*PROGRAMS, "table"))
+    parser.add_argument("flows", type=int, nargs="?", default=FLOWS)
+    parser.add_argument("hz", type=float, nargs="?", default=HZ)
+    arguments = parser.parse_args()
+    if arguments.program == "table":
         run(Console())
     else:
-        {"ccplay": play, "haunted": haunted, "sparkline": sparkline}[program]()
+        PROGRAMS[arguments.program](arguments.flows, arguments.hz)

@@ -18,13 +18,16 @@ CWR, RECOVERY, LOSS = 2, 3, 4
 """Congestion states, ``enum tcp_ca_state``: a mark, a loss, a timeout."""
 
 
-def compiled(source: Path, header: Path, folder: Path) -> ctypes.CDLL:
-    """Build a source against the folder of its header, into ``folder``."""
+def compiled(source: Path, header: Path, folder: Path, shim: Path = SHIM) -> ctypes.CDLL:
+    """Build a source against the folder of its header, into ``folder``.
+
+    ``shim`` includes it, and ``native.c`` where it has more to call.
+    """
     library = folder / f"{source.stem}.so"
     types = _vmlinux_header(_types()).parent
     options = ("-w", "-O2", "-std=gnu11", "-shared", "-fPIC", f'-DSOURCE="{source}"')
     subprocess.run(
-        ["clang", *options, f"-I{types}", f"-I{header}", "-o", str(library), str(SHIM)], check=True
+        ["clang", *options, f"-I{types}", f"-I{header}", "-o", str(library), str(shim)], check=True
     )
     return ctypes.CDLL(str(library))
 

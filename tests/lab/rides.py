@@ -22,6 +22,7 @@ from ccplay.state.lab_state import Flow, LabState
 from ccplay.state.series import Series, Timeline
 from ccplay.stream.sources import LabSource
 from ccplay.stream.wire import UnknownEvent
+from tests.lab import trust
 from tests.lab.conftest import RunningLab
 from tests.lab.trust import note, starved
 
@@ -230,16 +231,34 @@ Wanted: TypeAlias = Mapping[str, tuple[str, Path, float]]
 async def rides(wanted: Wanted, at_once: int = 4, argv: Sequence[str] = ()) -> Ridden:
     """Run several, some side by side, each in a lab of its own.
 
-    Those that the machine had too little for are run once more, with fewer side by side.
+    Those that the machine had too little for are run once more, with fewer side by side; beside
+    other tests they are not, as a test that fails there is tried again alone.
     """
-    found = Ridden(await _side_by_side(wanted, at_once, argv))
-    if at_once > 1 and (again := {name: wanted[name] for name in found.starved()}):
-        found |= await _side_by_side(again, max(1, at_once // 3), argv)
+    found = Ridden(wanted)
+    found.update(await _side_by_side(wanted, at_once, argv))
+    if trust.side_by_side or at_once == 1:
+        return found
+    if again := {name: wanted[name] for name in found.starved()}:
+        found.update(await _side_by_side(again, max(1, at_once // 3), argv))
     return found
 
 
 class Ridden(dict[str, Ride]):
     """Rides by name; who takes one is judged by how well its lab kept time, see ``physical``."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        """Run one of ``wanted`` when it is taken, unless it was added before.
+
+        If the machine had too little for it, it is run once more.
+        """
+        super().__init__()
+        self._wanted = wanted
+
+    def __missing__(self, name: str) -> Ride:
+        self[name] = found = asyncio.run(ride(*self._wanted[name]))
+        if starved(found.health):
+            self[name] = found = asyncio.run(ride(*self._wanted[name]))
+        return found
 
     def __getitem__(self, name: str) -> Ride:
         ride = super().__getitem__(name)
@@ -258,9 +277,11 @@ async def _side_by_side(wanted: Wanted, at_once: int, argv: Sequence[str]) -> di
         async with turn:
             return await ride(cc, path, seconds, argv)
 
-    done = await asyncio.gather(*(one(*each) for each in wanted.values()), return_exceptions=True)
+    # The longest first, or all would wait for one that was begun last.
+    names = sorted(wanted, key=lambda name: -wanted[name][2])
+    done = await asyncio.gather(*(one(*wanted[name]) for name in names), return_exceptions=True)
     for each in done:
         if isinstance(each, BaseException):
             # Not before all labs have ended in order.
             raise each
-    return {name: each for name, each in zip(wanted, done, strict=True) if isinstance(each, Ride)}
+    return {name: each for name, each in zip(names, done, strict=True) if isinstance(each, Ride)}

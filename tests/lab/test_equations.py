@@ -15,7 +15,7 @@ import pytest
 
 from ccplay.assets import ALGORITHMS, algorithms
 from ccplay.bpf.support import lack
-from tests.lab.native import CWR, LOSS, Connection, compiled
+from tests.lab.native import CWR, LOSS, SHIM, Connection, compiled
 
 _missing = lack()
 pytestmark = [
@@ -45,6 +45,8 @@ GROWTH = {
     # RFC 5681.
     "reno": dict.fromkeys((20, 100, 1000, 10_000), 1.0),
     "template": dict.fromkeys((20, 100, 1000, 10_000), 1.0),
+    # RFC 6356: a connection without subflows is a TCP connection.
+    "lia": dict.fromkeys((20, 100, 1000, 10_000), 1.0),
     # RFC 8257, section 3.4: as any other TCP.
     "dctcp": dict.fromkeys((20, 1000, 10_000), 1.0),
     "westwood": dict.fromkeys((20, 1000, 10_000), 1.0),
@@ -89,6 +91,7 @@ def test_growth_is_the_same_however_much_an_ack_acknowledges(
     [
         ("reno", 0.5),
         ("template", 0.5),
+        ("lia", 0.5),
         ("vegas", 0.5),
         ("hybla", 0.5),
         ("ledbat", 0.5),
@@ -441,3 +444,40 @@ def test_a_window_that_an_algorithm_has_not_written_is_left_to_be_seen(tmp_path:
     connection.set(snd_ssthresh=0x81104110)
     connection.round_trip()
     assert connection.ssthresh == 0x81104110
+
+
+class _Subflow(ctypes.Structure):
+    _fields_ = (("cwnd", ctypes.c_uint32), ("rtt_us", ctypes.c_uint32), ("seen", ctypes.c_uint64))
+
+
+@pytest.mark.parametrize(
+    "subflows",
+    [
+        [(20, 100_000)],
+        [(100, 50_000)] * 4,
+        [(10, 10_000), (300, 200_000)],
+        [(1000, 500), (5, 900_000), (40, 40_000)],
+        [(1 << 20, 100), (1 << 20, 10_000_000)],
+    ],
+)
+def test_lia_takes_what_one_connection_would(
+    tmp_path: Path, subflows: list[tuple[int, int]]
+) -> None:
+    """RFC 6356, section 3: segments for one more of cwnd. One not seen for 2 s does not count."""
+    shim = tmp_path / "shim.c"
+    shim.write_text(
+        f'#include "{SHIM}"\n'
+        "u32 needed_by(struct connection *c, u64 now, u32 *total)"
+        "{ return needed(c, now, total); }\n"
+    )
+    lia = compiled(ALGORITHMS / "lia.bpf.c", ALGORITHMS, tmp_path, shim).needed_by
+    lia.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p]
+    lia.restype = ctypes.c_uint32
+    now, total = 10_000_000, ctypes.c_uint32()
+    gone = _Subflow(7, 1, now - 2_000_001)
+    known = (_Subflow * 8)(*(_Subflow(*each, now) for each in subflows), gone)
+    rates = sum(cwnd / rtt for cwnd, rtt in subflows)
+    wanted = rates**2 / max(cwnd / rtt**2 for cwnd, rtt in subflows)
+    found = lia(ctypes.byref(known), now, ctypes.byref(total))
+    assert found == pytest.approx(min(wanted, 1 << 25), rel=0.02, abs=1)
+    assert total.value == sum(cwnd for cwnd, _ in subflows)

@@ -55,8 +55,14 @@ MARKING = ("codel", "fq_codel", "cake", "choke", "red", "pie", "fq_pie", "fq")
 def missing() -> dict[str, str]:
     """Why each kind or engine is not to be had here; empty where it is."""
     found, _ = call("tests.lab.traffic_cases:survey")
-    features = [*found["qdiscs"], *found["delay_engines"]]
-    return {each["name"]: each.get("reason", "") for each in features}
+    features = {each["name"]: each for each in (*found["qdiscs"], *found["delay_engines"])}
+    return {
+        # Where the kernel has none of a kind, that of software takes its name.
+        name: "only in software"
+        if each.get("summary") == features.get(f"{name}.py", {}).get("summary", "")
+        else each.get("reason", "")
+        for name, each in features.items()
+    }
 
 
 @pytest.fixture(scope="module")

@@ -42,6 +42,8 @@ def capabilities(*, full: bool) -> Capabilities:
         tools=[],
         markers=[_feature("threshold", "marks in front of any discipline", full)],
         monitors=[_feature("packets", "one-way delay and loss of a flow's packets", full)],
+        mptcp=[_feature("mptcp", "flows over several paths", full)],
+        schedulers=[_feature(each, "", full) for each in ("default", "burst")],
     )
 
 

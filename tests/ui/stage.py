@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from rich.segment import Segment
+from rich.style import Style
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
+from textual.geometry import Size
 from textual.screen import Screen
-from textual.widgets import Static
+from textual.strip import Strip
+from textual.widget import Widget
 
 from ccplay.assets import assets
 from ccplay.model.commands import AnyCommand, Order
@@ -47,6 +51,29 @@ class NoPlots:
         return ()
 
 
+class Dots(Widget):
+    """Lines of dots to lie under a dialog, drawn as a ``Static`` does, which takes long to wrap."""
+
+    DEFAULT_CSS = "Dots { height: auto; }"
+
+    def get_content_height(self, _container: Size, _viewport: Size, width: int) -> int:
+        return 60 * len(_rows(width))
+
+    def render_line(self, y: int) -> Strip:
+        rows = _rows(self.size.width)
+        dots = rows[y % len(rows)]
+        gap = " " * (self.size.width - len(dots))
+        background = Style(bgcolor=self.rich_style.bgcolor)
+        return Strip([Segment(dots, self.rich_style), Segment(gap, background)], self.size.width)
+
+
+def _rows(width: int) -> list[str]:
+    """Return a line of a hundred dots as it wraps, which takes the blank before a break away."""
+    each = max(1, width // 2)
+    *broken, last = ["· " * min(each, 100 - at) for at in range(0, 100, each)]
+    return [*map(str.rstrip, broken), last]
+
+
 class Backdrop(Screen[None]):
     """Has keys, and a lab."""
 
@@ -74,7 +101,7 @@ class Backdrop(Screen[None]):
         self.view = None
 
     def compose(self) -> ComposeResult:
-        yield Static("\n".join("· " * 100 for _ in range(60)))
+        yield Dots()
 
     def ask(self, command: AnyCommand) -> None:
         self.session.send(command)

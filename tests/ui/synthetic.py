@@ -116,9 +116,15 @@ class Sender:
 
 
 def stream(
-    *, pairs: int = 2, flows: int = 2, seconds: float = 40.0, hz: float = 50.0, busy: bool = True
+    *,
+    pairs: int = 2,
+    flows: int = 2,
+    seconds: float = 40.0,
+    hz: float = 50.0,
+    busy: bool = True,
+    apart_s: float = 2.5,
 ) -> Iterator[AnyEvent]:
-    """Yield a whole session."""
+    """Yield a whole session, whose flows start ``apart_s`` one after the other."""
     yield hello(pairs, hz)
     for step in range(1, 5):
         yield Building(t=0.02 * step, step=f"link {step}", done=step, total=4)
@@ -133,7 +139,7 @@ def stream(
     yield PingStarted(t=0.4, ping="p1", src="s1", dst="d1", interval_s=0.2)
     algorithms = ("cubic", "reno", "bbr")
     senders = [
-        Sender(str(n + 1), algorithms[n % 2], 1.0 + 2.5 * n, before=10.0) for n in range(flows)
+        Sender(str(n + 1), algorithms[n % 2], 1.0 + apart_s * n, before=10.0) for n in range(flows)
     ]
     yield from _run(senders, pairs, seconds, hz)
 
@@ -266,6 +272,9 @@ class SyntheticSource:
     def send(self, command: Order) -> None:
         """Remember the command."""
         self.sent.append(command)
+
+    def read_on(self, *, then_wait: bool) -> None:
+        """Do nothing: nothing waits."""
 
     async def close(self) -> None:
         """Nothing is held open."""

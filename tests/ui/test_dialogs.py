@@ -32,6 +32,7 @@ from ccplay.ui.dialogs import (
 )
 from ccplay.ui.dialogs.fields import Field
 from ccplay.ui.dialogs.menu import Menu
+from ccplay.ui.dialogs.mptcp import MptcpRows
 from tests.ui.hand_made import REASON, REMEDY, lab
 from tests.ui.stage import Stage
 
@@ -175,7 +176,7 @@ async def test_every_key_counts_where_it_was_pressed(
 @pytest.mark.parametrize(
     ("dialog", "tabs", "expected"),
     [
-        (FlowDialog, 7, StartFlow(src="s2", dst="d2", monitor=True)),
+        (FlowDialog, 9, StartFlow(src="s2", dst="d2", monitor=True)),
         (UdpDialog, 0, StartUdp(src="s1", dst="d1", monitor=True)),
         (UdpDialog, 5, StartUdp(src="s1", dst="d1")),
     ],
@@ -191,6 +192,45 @@ async def test_traffic_is_monitored_where_that_can_be(
         await pilot.press("enter")
         await pilot.pause()
         assert app.answers == [expected]
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ("right", StartFlow(src="s2", dst="d2", mptcp=True)),
+        ("right right", StartFlow(src="s2", dst="d2", mptcp=True, subflows=4)),
+        (
+            "left tab b",
+            StartFlow(
+                src="s2",
+                dst="d2",
+                mptcp=True,
+                subflows=8,
+                path_manager="fullmesh",
+                scheduler="burst",
+            ),
+        ),
+        ("tab b", StartFlow(src="s2", dst="d2")),
+    ],
+)
+async def test_a_flow_takes_several_paths_where_the_kernel_has_mptcp(
+    keys: str, expected: StartFlow
+) -> None:
+    app = Stage(lab(full=True), FlowDialog)
+    async with app.run_test() as pilot:
+        await pilot.press(*["tab"] * 7, *keys.split(), "enter")
+        await pilot.pause()
+        assert app.answers == [expected]
+
+
+async def test_a_kernel_without_mptcp_says_so_in_the_flow_dialog() -> None:
+    app = Stage(lab(), FlowDialog)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        (row,) = app.screen.query(MptcpRows)
+        (note,) = row.query(".note")
+        assert REASON in str(note.render())
+        assert REMEDY in str(note.render())
 
 
 @pytest.mark.parametrize(
@@ -275,7 +315,7 @@ async def test_bad_input_says_why_and_stays() -> None:
         (DownloadDialog, "0 B", "must be from 1 B to 1000 GB, not 0 B"),
         (
             LinkDialog,
-            " ".join("9" * 400) + " M b i t / s",
+            " ".join("9" * 320) + " M b i t / s",
             f'"{"9" * 57}..." is not a rate such as "10 Mbit/s"',
         ),
         (LinkDialog, "9 k b i t / s", "must be from 100 kbit/s to 1 Gbit/s, not 9 kbit/s"),

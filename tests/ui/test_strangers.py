@@ -20,7 +20,7 @@ WIDER = 20
 async def draw(app: CcplayApp, state: LabState) -> None:
     """Draw a state as a replay would, at some moments and widths, with both bottom panels."""
     main = app.main
-    main.session.state = state
+    main.session._shown = state
     for share in SHARES:
         main.playhead.jump(share * state.now, state.now)
         main.redraw()

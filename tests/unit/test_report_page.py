@@ -67,6 +67,14 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return writing.write(material(result), tmp_path_factory.mktemp("many") / "report", quiet)
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the page that the command line makes of a recording."""
+    out = tmp_path_factory.mktemp("whole") / "report"
+    assert main(["report", str(PLAYGROUND), "--to", str(out)]) == 0
+    return out / "index.html"
+
+
 def test_a_hostile_title_is_shown_and_not_obeyed(hostile: Path) -> None:
     text, tags = read(hostile)
     assert "script" not in tags.names
@@ -85,14 +93,10 @@ def test_the_page_asks_for_nothing_from_elsewhere(hostile: Path) -> None:
     assert "@import" not in text
 
 
-def test_a_recording_yields_a_whole_report(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_recording_yields_a_whole_report(whole: Path) -> None:
     """One run: page, figures in three formats, tables in three, all of them linked or listed."""
-    out = tmp_path / "report"
-    assert main(["report", str(PLAYGROUND), "--out", str(out)]) == 0
-    assert capsys.readouterr().out.strip() == str(out / "index.html")
-    text, tags = read(out / "index.html")
+    out = whole.parent
+    text, tags = read(whole)
     for link in {value for name, value in tags.attributes if name == "href"}:
         if link.startswith(("figures/", "tables/")):
             assert (out / link).is_file(), link
@@ -153,9 +157,10 @@ def test_a_symlink_is_not_followed(tmp_path: Path) -> None:
         writing.write(material(experiment()), tmp_path / "report", quiet)
 
 
-def test_two_recordings_are_two_cases(tmp_path: Path) -> None:
+def test_two_recordings_are_two_cases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "report"
     assert main(["report", str(PLAYGROUND), str(PLAYGROUND), "--out", str(out)]) == 0
+    assert capsys.readouterr().out.strip() == str(out / "index.html")
     rows = json.loads((out / "tables" / "flows.json").read_text())
     assert [row["case"] for row in rows] == ["playground"] * 2 + ["playground #2"] * 2
 
@@ -224,12 +229,11 @@ def test_a_reason_that_several_cases_share_is_told_once() -> None:
     assert note.startswith("reno <b> and 1 more, ")
 
 
-def test_the_page_draws_the_network(tmp_path: Path) -> None:
-    assert main(["report", str(PLAYGROUND), "--to", str(tmp_path / "report")]) == 0
-    text = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+def test_the_page_draws_the_network(whole: Path) -> None:
+    text = whole.read_text(encoding="utf-8")
     figure = text.partition('<figure class="network">')[2].partition("</figure>")[0]
     assert "pfifo 100 pkt" in figure
     assert 'role="img" aria-label="The network of the case playground, when it stood"' in figure
-    drawn = ET.parse(tmp_path / "report" / "figures" / "network.svg").getroot()
+    drawn = ET.parse(whole.parent / "figures" / "network.svg").getroot()
     assert drawn.tag.endswith("svg")
     assert '<a href="figures/network.svg">' in figure

@@ -140,3 +140,24 @@ def test_what_starts_with_the_network_is_in_the_first_command_and_not_asked_for_
     assert commands(Script(steps), started(build=build)) == [Mark(text="a"), StartFlow(flow="2")]
     # A lab of 0.1 keeps nothing of it.
     assert commands(Script(steps), started(build=Build())) == [each.command for each in steps]
+
+
+def test_a_script_is_idle_while_no_step_can_be_due_soon() -> None:
+    script, state = (
+        Script([Step(10.0, StartFlow(cc="cubic")), Step(20.0, Mark(text="a"))]),
+        LabState(),
+    )
+    assert not script.idle(state)
+    state.apply(Ready(t=0.0))
+    assert script.idle(at(state, 5.0))
+    assert not script.idle(at(state, 9.0))
+    assert len(commands(script, at(state, 10.0))) == 1
+    assert script.idle(at(state, 11.0))
+    assert len(commands(script, at(state, 20.0))) == 1
+    assert script.idle(at(state, 20.1))
+
+
+def test_a_script_with_a_step_after_an_end_is_never_idle() -> None:
+    state = LabState()
+    state.apply(Ready(t=0.0))
+    assert not Script([Step(50.0, Mark(text="a"), after="p1")]).idle(state)

@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import pytest
+from msgspec.structs import replace
+
 from ccplay.model.commands import ChangeMark, Mark, RemoveMark, SetCongestionControl
 from ccplay.model.events import Applied, Failed, LinkChanged, Ready
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
@@ -16,7 +19,9 @@ from ccplay.model.traffic_events import (
 )
 from ccplay.model.values import LinkSetting
 from ccplay.state.lab_state import Download, LabState, Ping
+from ccplay.state.series import Series
 from ccplay.stream.wire import UnknownEvent
+from tests.ui.synthetic import stream
 
 
 def tcp(flow: str, *, cc: str = "reno", cwnd: int = 10) -> TcpSamples:
@@ -191,3 +196,53 @@ def test_a_mark_that_is_removed_leaves_a_line_of_the_log_and_no_mark() -> None:
     state.apply(Applied(t=11.0, command=Mark(text="again", name="m1")))
     state.apply(Applied(t=12.0, command=ChangeMark(name="m1", at=2.0)))
     assert [(e.t, e.text) for e in state.log if e.is_mark] == [(2.0, "again")]
+
+
+@pytest.mark.parametrize("together", [2, 7, 50])
+def test_sweeps_folded_together_are_as_one_by_one(together: int) -> None:
+    """Flows start and end, switch their algorithm, lose values and variables in between."""
+    events = [*stream(pairs=3, flows=3, seconds=12.0)]
+    for at, event in enumerate(events):
+        if isinstance(event, Sweep) and event.tcp is not None and at % 5 == 0:
+            tcp = event.tcp
+            ssthresh = [None, *tcp.ssthresh[1:]]
+            cc = [("bbr" if at % 3 else "reno"), *tcp.cc[1:]]
+            own: dict[str, list[int | None]] = {"bbr_bw_bps": [at, *[None] * (len(cc) - 1)]}
+            events[at] = replace(event, tcp=replace(tcp, ssthresh=ssthresh, cc=cc), own=own)
+    one, many = LabState(), LabState()
+    swept: list[Sweep] = []
+    for event in events:
+        one.apply(event)
+        if isinstance(event, Sweep):
+            swept.append(event)
+        if swept and (not isinstance(event, Sweep) or len(swept) == together):
+            many.apply_sweeps(swept)
+            swept = []
+        if not isinstance(event, Sweep):
+            many.apply(event)
+    if swept:
+        many.apply_sweeps(swept)
+    assert (one.now, one.events) == (many.now, many.events)
+    assert [*map(one.sweeps.time, range(one.sweeps.end))] == [
+        *map(many.sweeps.time, range(many.sweeps.end))
+    ]
+    for name, flow in one.flows.items():
+        other = many.flows[name]
+        assert (flow.cc_changes, flow.acked, flow.mss, flow.sent) == (
+            other.cc_changes,
+            other.acked,
+            other.mss,
+            other.sent,
+        )
+        for mine, theirs in ((flow.series, other.series), (flow.own, other.own)):
+            assert {key: (each.first, _held(each)) for key, each in mine.items()} == {
+                key: (each.first, _held(each)) for key, each in theirs.items()
+            }
+    for link, queue in one.queues.items():
+        assert {key: _held(each) for key, each in queue.series.items()} == {
+            key: _held(each) for key, each in many.queues[link].series.items()
+        }
+
+
+def _held(series: Series) -> list[float | None]:
+    return [series.at(tick) for tick in range(series.first, series.end)]

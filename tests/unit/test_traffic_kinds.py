@@ -15,6 +15,7 @@ from ccplay.state.flow_result import Route
 from ccplay.state.kinds import KEPT, TrafficResults
 from ccplay.state.lab_state import LabState
 from ccplay.state.short_flows import SizeClass
+from ccplay.state.subflows import Subflow
 from ccplay.state.udp import UdpResult
 from tests.unit import test_monitored, test_short_flows, test_summary
 
@@ -41,7 +42,21 @@ def runs() -> list[CaseResult]:
         lost=None,
     )
     route = Route(1.0, "1", ["h1", "leaf1", "spine1", "leaf2", "h2"])
-    routed = msgspec.structs.replace(found[0].flows[0], routes=[route])
+    subflow = Subflow(
+        id="1/2",
+        src="10.0.0.1",
+        dst="10.0.1.1",
+        cc="reno",
+        started_s=0.0,
+        duration_s=1.0,
+        goodput_bps=8.0,
+        bytes=1,
+        retransmits=0,
+        cwnd_p50=1.0,
+        srtt_p50_ms=None,
+        min_rtt_ms=None,
+    )
+    routed = msgspec.structs.replace(found[0].flows[0], routes=[route], subflows=[subflow])
     first = msgspec.structs.replace(
         found[0], interfaces=[counted], flows=[routed, *found[0].flows[1:]]
     )

@@ -194,19 +194,28 @@ class Routing:
     # --- paths ------------------------------------------------------------------------------
 
     def path(
-        self, ends: tuple[str, str], ports: tuple[int, int], protocol: int = socket.IPPROTO_TCP
+        self,
+        ends: tuple[str, str],
+        ports: tuple[int, int],
+        protocol: int = socket.IPPROTO_TCP,
+        addresses: tuple[str, str] | None = None,
     ) -> list[Link]:
         """Return the links that the packets of a connection take, from one host to the other.
 
         The kernel is asked wherever a node has several next hops. Empty where there is no path.
+        ``addresses`` are those of the connection where hosts have several; one whose cable is down
+        can't be reached, whatever other links its host has.
         """
         src, dst = ends
         network, taken, node = self._remaining, list[Link](), src
-        addresses = self.network.address(src), self.network.address(dst)
+        if addresses is None:
+            addresses = self.network.address(src), self.network.address(dst)
+        elif not {link.address for link in network.links}.issuperset(addresses):
+            return []
         while node != dst:
             hops = network.next_hops(node, dst)
-            if len(hops) > 1 and taken:
-                arrival = self._index(network.opposite(taken[-1]))
+            if len(hops) > 1:
+                arrival = self._index(network.opposite(taken[-1])) if taken else 0
                 request = requests.lookup(addresses, arrival, protocol, *ports)
                 index = requests.interface_of(self._socket(node).ask(request))
                 hops = [link for link in hops if self._index(link) == index]

@@ -12,6 +12,7 @@ from ccplay.lab.network.netns import Namespace
 from ccplay.lab.probe.algorithm_info import columns as own_columns
 from ccplay.lab.probe.connection import Connection
 from ccplay.lab.probe.inet_diag import DiagSocket, columns
+from ccplay.lab.probe.joint import Joint
 from ccplay.lab.probe.plan import Column, Plan, joined
 from ccplay.lab.probe.tcp_info import OPTION_ECN, OPTIONS, UNKNOWN_RTT, in_units
 from ccplay.lab.queues.link_queues import LinkQueues, Row
@@ -96,17 +97,27 @@ class Probe:
         if (queues := self._links.get(link)) is not None:
             queues.software = read
 
-    def track(self, name: str, namespace: str, *, sport: int, dport: int) -> None:
+    def track(self, name: str, namespace: str, *, sport: int, dport: int) -> Connection:
         """Sample the connection with these ports, seen from the node that sends, as ``name``.
 
         The first connection with the ports keeps the name; a later one does not get it.
         """
-        if namespace not in self._hosts:
-            self._hosts[namespace] = _Host(DiagSocket(self._namespaces[namespace].socket))
-        host, connection = self._hosts[namespace], Connection(name, sport, dport)
+        host, connection = self._host(namespace), Connection(name, sport, dport)
         host.socket.forget()
         host.wanted[connection.key] = connection
         self._where[name] = (host, connection)
+        return connection
+
+    def join(self, joint: Joint, namespace: str) -> None:
+        """Sample what several tracked connections of a node have together, by its name."""
+        host = self._host(namespace)
+        host.joints.append(joint)
+        self._where[joint.name] = (host, joint)
+
+    def _host(self, namespace: str) -> _Host:
+        if namespace not in self._hosts:
+            self._hosts[namespace] = _Host(DiagSocket(self._namespaces[namespace].socket))
+        return self._hosts[namespace]
 
     def tell_delay(self, name: str, delay_us: Callable[[], int | None]) -> None:
         """Sample what ``delay_us`` tells of the tracked ``name`` beside what its algorithm says."""
@@ -117,6 +128,9 @@ class Probe:
         self._delays.pop(name, None)
         if (found := self._where.pop(name, None)) is not None:
             host, connection = found
+            if isinstance(connection, Joint):
+                host.joints.remove(connection)
+                return
             host.socket.forget()
             if host.wanted.get(connection.key) is connection:
                 del host.wanted[connection.key]
@@ -142,7 +156,11 @@ class Probe:
 
     def connections(self, name: str) -> list[Connection]:
         """Return what is tracked of a flow or download, stream by stream."""
-        return [each for _, each in self._where.values() if each.name.partition("/")[0] == name]
+        return [
+            each
+            for _, each in self._where.values()
+            if each.name.partition("/")[0] == name and not isinstance(each, Joint)
+        ]
 
     def refresh(self, name: str) -> None:
         """Read the node of the tracked ``name`` now, so that ``counters`` are of this moment."""
@@ -170,6 +188,7 @@ class Probe:
                     alone += found
                 else:
                     plans.append(plan)
+                alone += [each for each in host.joints if each.info]
         samples, own = self._samples(alone, plans)
         qdisc, queue_own = self._qdisc_samples()
         sweep = Sweep(t=t, tcp=samples, qdisc=qdisc, own=own, queue_own=queue_own)
@@ -203,6 +222,8 @@ class Probe:
     def _read(self, host: _Host) -> list[Connection]:
         begun = self._clock()
         found = host.socket.dump(host.wanted)
+        for joint in host.joints:
+            joint.read()
         host.read_at = self._clock()
         host.took_s = host.read_at - begun
         return found
@@ -245,10 +266,11 @@ class Probe:
 
 @dataclass(slots=True)
 class _Host:
-    """A node with connections to read, by their key."""
+    """A node with connections to read, by their key, and what some of them have together."""
 
     socket: DiagSocket
     wanted: dict[bytes, Connection] = field(default_factory=dict)
+    joints: list[Joint] = field(default_factory=list)
     read_at: float = 0.0
     took_s: float = 0.0
 

@@ -48,7 +48,8 @@ class Bypass:
 
     def __init__(self, network: Network, namespace: Callable[[str], Namespace]) -> None:
         self._network, self._namespace = network, namespace
-        self._links = {link.src: link for link in network.links}
+        # The first of a host, which has its own address.
+        self._links = {link.src: link for link in reversed(network.links)}
         self._ends: dict[tuple[str, str], _End] = {}
         self._open: set[int] = set()
 

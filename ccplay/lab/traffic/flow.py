@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from ccplay.assets import SUFFIX
@@ -15,7 +15,7 @@ from ccplay.lab.probe.probe import Counters, Probe
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.bypass import Bypass
 from ccplay.lab.traffic.gate import Entry
-from ccplay.lab.traffic.iperf import BEFORE_DATA
+from ccplay.lab.traffic.iperf import BEFORE_DATA, client_argv, server_argv
 from ccplay.lab.traffic.moments import (
     CLOSE_S,
     Reading,
@@ -48,6 +48,9 @@ _NOTHING = Counters(cc="", bytes_acked=0, total_retrans=0)
 
 class Flow:
     """A running flow. It ends by its limits, by ``stop`` or because a program dies."""
+
+    hold, program = BEFORE_DATA, "iperf3"
+    """Where the sender waits for its start, and the name of the programs."""
 
     def __init__(
         self,
@@ -89,7 +92,7 @@ class Flow:
         self._monitored: Monitored | None = None
         self._next_cc: str | None = None
         self._programs: list[Program] = []
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: list[asyncio.Task[None] | asyncio.Task[int]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._looking: asyncio.TimerHandle | None = None
 
@@ -110,22 +113,15 @@ class Flow:
 
         Raises ``LabError`` with iperf3's own message if it does not start.
         """
-        server = await Program.start(receiver, self._server_argv())
+        receiving, sending = self._commands(address)
+        server = await Program.start(receiver, receiving, self.program)
         self._programs.append(server)
         if not await server.says("listening"):
             await server.stop()
-            raise LabError(f"flow {self.name}: iperf3 server: {server.last_words()}")
+            raise LabError(f"flow {self.name}: {self.program} server: {server.last_words()}")
         server.ignore_output()
-        for stream, sport in zip(self.streams, self.sports, strict=True):
-            self._probe.track(stream, self.src, sport=sport, dport=self.port)
-        if self.watched is not None:
-            for number, stream in enumerate(self.streams):
-                self._probe.tell_delay(stream, partial(self.watched.delay_us, number))
-        # Without a bypass it starts some round trips later.
-        with contextlib.suppress(UnsupportedError):
-            self._bypass.open(self.src, self.dst, self.port)
-        argv = self._client_argv(address)
-        client, self._started = await entry.start(sender, argv, BEFORE_DATA)
+        self._track()
+        client, self._started = await entry.start(sender, sending, self.hold, self.program)
         self._read = Reading(self._started, 0)
         client.ignore_output()
         self._programs.append(client)
@@ -136,6 +132,23 @@ class Flow:
         """Leave nothing of a start that failed."""
         for program in self._programs:
             program.kill()
+        self._untrack()
+
+    def connections(self) -> Iterable[tuple[str, int, tuple[str, str] | None]]:
+        """Return name and source port of each connection; its addresses if not the hosts' own."""
+        return [(*each, None) for each in zip(self.streams, self.sports, strict=True)]
+
+    def _track(self) -> None:
+        for stream, sport in zip(self.streams, self.sports, strict=True):
+            self._probe.track(stream, self.src, sport=sport, dport=self.port)
+        if self.watched is not None:
+            for number, stream in enumerate(self.streams):
+                self._probe.tell_delay(stream, partial(self.watched.delay_us, number))
+        # Without a bypass it starts some round trips later.
+        with contextlib.suppress(UnsupportedError):
+            self._bypass.open(self.src, self.dst, self.port)
+
+    def _untrack(self) -> None:
         for stream in self.streams:
             self._probe.untrack(stream)
 
@@ -177,7 +190,7 @@ class Flow:
         if not self._told and self._has_its_algorithm(known[0].cc):
             self._tell_start(known[0])
         if any(each.bytes_acked > _FIRST_WORDS for each in known) and not self._is_near:
-            self._end_bypass()
+            self._bypass.close(self.src, self.dst, self.port)
             self._settled = self._told
         limit = self._command.bytes
         if limit is not None and now.acked >= limit:
@@ -214,7 +227,7 @@ class Flow:
             congestion.require(cc)
             self._next_cc = cc
         else:
-            ports = [(sport, self.port) for sport in self.sports]
+            ports = [(sport, self.port) for sport in self.sports[: len(self.streams)]]
             congestion.switch(self._programs[-1].pid, ports, cc)
 
     async def stop(self) -> None:
@@ -243,10 +256,7 @@ class Flow:
             self._tell_start(counters[0])
         self._stopped, self._come_to = moment, counters
         self._monitored = self.watched.so_far() if self.watched else None
-        self._tasks.append(asyncio.create_task(self._stop_client()))
-
-    async def _stop_client(self) -> None:
-        await self._programs[-1].stop()
+        self._tasks.append(asyncio.create_task(self._programs[-1].stop()))
 
     def _tell_start(self, counters: Counters) -> None:
         assert self._opened is not None  # noqa: S101
@@ -261,6 +271,7 @@ class Flow:
                 port=self.port,
                 streams=len(self.streams),
                 ecn=counters.ecn,
+                mptcp=self._command.mptcp,
             )
         )
         if self._command.ecn and not counters.ecn:
@@ -287,9 +298,6 @@ class Flow:
     def _counters(self) -> list[Counters]:
         return [self._probe.counters(stream) or _NOTHING for stream in self.streams]
 
-    def _end_bypass(self) -> None:
-        self._bypass.close(self.src, self.dst, self.port)
-
     def _tell(self, level: str, text: str) -> None:
         self._emit(Log(t=self._clock(), level=level, text=text))
 
@@ -306,15 +314,14 @@ class Flow:
         # The reset that follows discards what is still in the sender's buffer.
         server.kill()
         await server.wait()
-        self._end_bypass()
+        self._bypass.close(self.src, self.dst, self.port)
         for timer in (self._timer, self._looking):
             if timer is not None:
                 timer.cancel()
         end = self._stopped if self._stopped is not None else self._clock()
         counters = self._come_to or self._counters()
         acked = sum(each.bytes_acked for each in counters)
-        for stream in self.streams:
-            self._probe.untrack(stream)
+        self._untrack()
         if self.watched is not None:
             self._monitored = self._monitored or self.watched.so_far()
             self.watched.end()
@@ -332,14 +339,8 @@ class Flow:
         )
         self.ended.set()
 
-    def _server_argv(self) -> list[str]:
-        return ["iperf3", "-s", "-1", "-p", str(self.port), "-i", "0", "--forceflush"]
-
-    def _client_argv(self, address: str) -> list[str]:
-        # No -n: iperf3 ends once it has written so many bytes, and drops those not yet sent.
-        cc = self._command.cc
-        return [
-            *("iperf3", "-c", address, "-p", str(self.port), "-t", "0", "-i", "0"),
-            *("--cport", str(self.sports[0]), "-P", str(len(self.streams))),
-            *(("-C", congestion.require(cc)) if cc else ()),
-        ]
+    def _commands(self, address: str) -> tuple[list[str], list[str]]:
+        """Return those of receiver and sender."""
+        cc = congestion.require(self._command.cc) if self._command.cc else ""
+        ports = self.port, self.sports[0]
+        return server_argv(self.port), client_argv(address, ports, len(self.streams), cc)

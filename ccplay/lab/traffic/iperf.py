@@ -42,3 +42,23 @@ async def stops_in_time() -> bool:
         said, _ = await process.communicate()
         _looks = looks_after_each_packet(said.decode(errors="replace"))
     return _looks
+
+
+def server_argv(port: int) -> list[str]:
+    """Return the command of a receiver that ends with its first transfer."""
+    return ["iperf3", "-s", "-1", "-p", str(port), "-i", "0", "--forceflush"]
+
+
+def client_argv(address: str, ports: tuple[int, int], streams: int, cc: str) -> list[str]:
+    """Return the command of a sender over TCP that never ends.
+
+    ``ports`` are the receiver's and the first that it sends from; ``cc`` is empty for the host's
+    default.
+    """
+    # No -n: iperf3 ends once it has written so many bytes, and drops those not yet sent.
+    port, sport = map(str, ports)
+    return [
+        *("iperf3", "-c", address, "-p", port, "-t", "0", "-i", "0"),
+        *("--cport", sport, "-P", str(streams)),
+        *(("-C", cc) if cc else ()),
+    ]

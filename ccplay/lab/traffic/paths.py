@@ -35,7 +35,7 @@ class PathFinder:
     def forget(self, name: str) -> None:
         """Let a flow go that has ended."""
         if (flow := self._flows.pop(name, None)) is not None:
-            for stream in flow.streams:
+            for stream, *_ in flow.connections():
                 self._known.pop(stream, None)
 
     def look(self) -> None:
@@ -45,9 +45,11 @@ class PathFinder:
 
     def _find(self, flow: Flow) -> None:
         only = [[link.name for link in path] for path in self._network.paths(flow.src, flow.dst)]
-        for stream, sport in zip(flow.streams, flow.sports, strict=True):
+        for stream, sport, addresses in flow.connections():
             try:
-                path = self._routing.path((flow.src, flow.dst), (sport, flow.port))
+                path = self._routing.path(
+                    (flow.src, flow.dst), (sport, flow.port), addresses=addresses
+                )
             except OSError as error:
                 text = f"flow {stream}: its path is not known: {error.strerror}"
                 self._emit(Log(t=self._clock(), level="warning", text=text))

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Protocol
 
 from ccplay.lab.links.filters import Packets
 from ccplay.lab.network.netns import Namespace
+from ccplay.lab.network.routing import Routing
 from ccplay.lab.probe.probe import Probe
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.bypass import Bypass
 from ccplay.lab.traffic.download import WebServer
 from ccplay.lab.traffic.monitor import Stream
 from ccplay.lab.traffic.monitoring import Monitoring, Watched
+from ccplay.lab.traffic.mptcp.path_manager import Ends
 from ccplay.lab.traffic.ports import Ports
 from ccplay.model.base import Event
 from ccplay.model.events import Log
@@ -74,8 +76,13 @@ class Site:
         network: Network,
         *,
         classifier: Classifier | None,
+        routing: Routing | None = None,
     ) -> None:
-        """``classifier`` is told about packets before they are sent."""
+        """``classifier`` is told about packets before they are sent.
+
+        ``routing`` knows their paths; None where nothing does.
+        """
+        self._routing = routing
         self.namespace, self.probe, self.emit, self.clock = namespace, probe, emit, clock
         self.network = network
         self.ports = Ports()
@@ -89,6 +96,18 @@ class Site:
     def address(self, host: str) -> str:
         """Return a host's IP address."""
         return self.network.address(host)
+
+    def path(self, src: str, dst: str, ends: Ends) -> list[str]:
+        """Return the links that packets of a TCP connection take; empty where that is not known."""
+        if self._routing is None or not self._routing.knows_paths:
+            return []
+        # Where a cable is down a node may have no route.
+        with suppress(OSError):
+            found = self._routing.path(
+                (src, dst), (ends.sport, ends.dport), addresses=(ends.src, ends.dst)
+            )
+            return [link.name for link in found]
+        return []
 
     def choose_cc(self, src: str, cc: str | None) -> str:
         """Return the algorithm that ``cc`` selects; None is the default of the sending host.

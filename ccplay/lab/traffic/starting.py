@@ -21,6 +21,8 @@ from ccplay.lab.traffic.flow import Flow
 from ccplay.lab.traffic.gate import Entry
 from ccplay.lab.traffic.holding import Hold
 from ccplay.lab.traffic.monitor import Stream
+from ccplay.lab.traffic.mptcp import support
+from ccplay.lab.traffic.mptcp.flow import MptcpFlow
 from ccplay.lab.traffic.pair import Pair
 from ccplay.lab.traffic.ping import Ping
 from ccplay.lab.traffic.site import Runner, Site
@@ -54,7 +56,12 @@ async def _flow(command: StartFlow, site: Site, entry: Entry) -> tuple[StartFlow
             ecn.ask_no_more(site.namespace(src), flow.port)
         site.emit(event)
 
-    flow = Flow(command, site.ports, site.probe, emit, site.clock, bypass=site.bypass)
+    support.require(command)
+    flow: Flow
+    if command.mptcp:
+        flow = MptcpFlow(command, site, emit)
+    else:
+        flow = Flow(command, site.ports, site.probe, emit, site.clock, bypass=site.bypass)
     if command.ecn:
         ecn.ask_for_ecn(site.namespace(src), flow.port)
     if command.monitor:

@@ -22,7 +22,7 @@ from ccplay.model.fields import check
 from ccplay.model.network import Network
 from ccplay.model.traffic import TRAFFIC, TrafficKind, started_by, stopped_by
 from ccplay.model.traffic_commands import StartTraffic, StopTraffic
-from ccplay.model.traffic_events import FlowEnded, FlowStarted
+from ccplay.model.traffic_events import FlowEnded, FlowStarted, SubflowStarted
 
 S = TypeVar("S", bound=StartTraffic)
 
@@ -59,7 +59,9 @@ class Traffic:
             else None
         )
         self._probe, self._emit, self._network = probe, emit, network
-        self._site = Site(namespace, probe, self._tell, clock, network, classifier=classifier)
+        self._site = Site(
+            namespace, probe, self._tell, clock, network, classifier=classifier, routing=routing
+        )
         self._runners: dict[str, Runner] = {}
         self._starting: dict[str, asyncio.Task[tuple[Any, Runner]]] = {}
         self._kinds: dict[str, TrafficKind] = {}
@@ -181,7 +183,7 @@ class Traffic:
         self._emit(event)
         if self._paths is None:
             return
-        if isinstance(event, FlowStarted):
+        if isinstance(event, FlowStarted | SubflowStarted):
             flow = self._runners.get(event.flow)
             if isinstance(flow, Flow):
                 self._paths.follow(flow)

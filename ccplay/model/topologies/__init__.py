@@ -18,6 +18,7 @@ from ccplay.model.topologies import (
     leaf_spine,
     linear,
     loopless,
+    multihomed,
     parking_lot,
     star,
     super_spine,
@@ -35,6 +36,7 @@ TOPOLOGIES: dict[str, TopologyKind] = {
         super_spine.KIND,
         fat_tree.KIND,
         loopless.KIND,
+        multihomed.KIND,
     )
 }
 """Every topology by name: the table that scenarios, schema, lab and screen read."""

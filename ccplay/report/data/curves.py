@@ -290,8 +290,11 @@ def settings(changes: Sequence[tuple[float, float | None]], start: float, end: f
     return line
 
 
-def flow_groups(state: LabState, kinds: Sequence[str] = ("flow", "download")) -> list[list[Flow]]:
-    """Return flows, each as its parallel streams, in the order of their start."""
+_KINDS = ("flow", "subflow", "download")
+
+
+def flow_groups(state: LabState, kinds: Sequence[str] = _KINDS) -> list[list[Flow]]:
+    """Return flows, each as its parallel streams, and subflows, in the order of their start."""
     groups: dict[str, list[Flow]] = {}
     for flow in state.flows.values():
         if flow.kind in kinds:

@@ -98,6 +98,8 @@ def words(metric: str) -> Words:
     if group not in _GROUPS or not name:
         return Words(_quantity(metric), "", "", metric, "")
     subject = f"{_GROUPS[group]} {name.replace('->', ' → ')}"
+    if group == "flows" and "." in name and (within := name.partition(".subflows."))[2]:
+        subject, name = f"subflow {within[2]}", within[2]
     quantity = _OWN[group].get(field) or _quantity(field)
     if "queue" in quantity:
         # "queue length of queue r → h2" would say it twice.

@@ -94,9 +94,19 @@ def scene(state: LabState, known: Checkpoint | None = None) -> Scene:
 
 
 def _in_order(groups: list[list[Flow]]) -> list[list[Flow]]:
-    """Sort flows by name and put downloads last: in all figures of a report alike."""
+    """Sort flows by name, subflows behind their flow, downloads last: in all figures alike."""
     names = in_order({streams[0].name for streams in groups})
-    return sorted(groups, key=lambda s: (s[0].kind != "flow", names.index(s[0].name)))
+
+    def place(streams: list[Flow]) -> tuple[bool, int, int, int]:
+        first = streams[0]
+        return (
+            first.kind == "download",
+            names.index(first.parent if first.kind == "subflow" else first.name),
+            first.kind == "subflow",
+            names.index(first.name),
+        )
+
+    return sorted(groups, key=place)
 
 
 def _marks(state: LabState, start: float) -> list[tuple[float, str]]:

@@ -147,7 +147,7 @@ def _theory(ground: Ground) -> list[Artist]:
         return []
     [[flow]] = part.flows
     handles: list[Artist] = []
-    if flow.kind == "flow":
+    if flow.kind != "download" and not flow.mptcp:
         for name, line in curves.theory(flow, start=ground.start).items():
             handles += ground.axes.plot(
                 line.t, line.y, color=style.INK, linestyle=(0, (3, 2)), linewidth=0.6, label=name

@@ -90,7 +90,7 @@ def _by_queue(plot: Plot, scene: Scene, inks: Inks) -> list[Panel]:
 def _by_flow(plot: Plot, scene: Scene, inks: Inks) -> list[Panel]:
     """Return a panel for each flow, and one for all downloads; too many flows share one."""
     flows = [each for each in scene.flows if lines.of_flow(each, plot.lines[-1])]
-    long = [each for each in flows if each[0].kind == "flow"]
+    long = [each for each in flows if each[0].kind != "download"]
     short = [each for each in flows if each[0].kind == "download"]
     groups = [[each] for each in long] + ([short] if short else [])
     if len(groups) > MANY:
@@ -98,8 +98,8 @@ def _by_flow(plot: Plot, scene: Scene, inks: Inks) -> list[Panel]:
     top = max((_top(plot, each) for each in long), default=0.0)
     found = []
     for group in groups:
-        name = plot.name if len(groups) == 1 else f"{plot.name}-{group[0][0].parent}"
-        shared = top if group[0][0].kind == "flow" else 0.0
+        name = plot.name if len(groups) == 1 else f"{plot.name}-{group[0][0].name}"
+        shared = top if group[0][0].kind != "download" else 0.0
         found.append(_panel(Part(plot, scene, inks, group, top=shared), name, _title(group)))
     return found
 
@@ -116,4 +116,4 @@ def _title(group: list[list[Flow]]) -> str:
     if len(group) == 1:
         return flow_label(group[0])
     kind = "download" if all(each[0].kind == "download" for each in group) else "flow"
-    return f"{kind}s " + ", ".join(each[0].parent for each in group)
+    return f"{kind}s " + ", ".join(each[0].name for each in group)

@@ -168,11 +168,17 @@ def _jobs(
 
 
 def flow_names(results: Sequence[CaseResult]) -> tuple[str, ...]:
-    """Return all flows and downloads of a report in one order, so that each keeps its colour."""
+    """Return all flows, subflows and downloads in one order, so that each keeps its colour."""
     flows = {flow.id for result in results for flow in result.flows}
+    subflows = {each.id for result in results for flow in result.flows for each in flow.subflows}
     downloads = {each.id for result in results for each in result.downloads}
     pings = {each.id for result in results for each in result.pings}
-    return (*in_order(flows), *in_order(downloads - flows), *in_order(pings - flows - downloads))
+    return (
+        *in_order(flows),
+        *in_order(subflows),
+        *in_order(downloads - flows),
+        *in_order(pings - flows - downloads),
+    )
 
 
 def _picture(overview: Overview, saved: Saved) -> Picture:

@@ -28,6 +28,8 @@ def check_against(scenario: Scenario, capabilities: Capabilities) -> None:
                 "classifier": capabilities.classifiers,
                 "ECN marker": capabilities.markers,
                 "congestion control": capabilities.congestion_controls,
+                "protocol": capabilities.mptcp,
+                "MPTCP scheduler": capabilities.schedulers,
             }[what]
             if (problem := _problem(what, name, features)) is not None:
                 prefix = f"case {quote(case.name)}: " if len(scenario.cases) > 1 else ""
@@ -61,6 +63,10 @@ def _wanted(case: Case) -> Iterator[tuple[str, str, str]]:
             yield "ECN marker", "threshold", f"links.{link}.mark"
         yield from _wanted_by_classes(setting.classes or [], f"links.{link}.classes")
     for step in case.timeline:
+        if isinstance(step.command, StartFlow) and step.command.mptcp:
+            yield "protocol", "mptcp", step.place
+            if step.command.scheduler is not None:
+                yield "MPTCP scheduler", step.command.scheduler, step.place
         match step.command:
             case SetQdisc():
                 yield "queue discipline", step.command.qdisc.kind, step.place

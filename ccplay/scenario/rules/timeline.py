@@ -19,6 +19,7 @@ from ccplay.model.fields import fields_of
 from ccplay.model.network import Network
 from ccplay.model.quoting import did_you_mean, quote
 from ccplay.model.traffic import KINDS, TRAFFIC, TrafficKind, started_by, stopped_by
+from ccplay.model.traffic_commands import StartFlow, conflict
 from ccplay.scenario.fields.network import host_problem, is_observed, link_problem
 from ccplay.scenario.fields.timeline import Draft
 from ccplay.scenario.file.mistakes import Mistakes, spell
@@ -100,6 +101,10 @@ def _check_places(draft: Draft, network: Network, mistakes: Mistakes) -> None:
     link = getattr(command, "link", None)
     if link is not None and (problem := link_problem(network, link)):
         mistakes.add(draft.at("link"), problem)
+    if isinstance(command, StartFlow):
+        field, why = conflict(command)
+        if field:
+            mistakes.add(draft.at(field), why)
     if isinstance(command, SetLink):
         if command == SetLink(link=command.link):
             *most, last = (each.key for name, each in fields_of(SetLink).items() if name != "link")

@@ -8,6 +8,7 @@ from textual.screen import Screen
 
 from ccplay.session.session import Session
 from ccplay.ui.appearance import Appearance, appearance
+from ccplay.ui.known import Known
 from ccplay.ui.listing import Listing
 from ccplay.ui.marks import Marks
 from ccplay.ui.playhead import Playhead
@@ -40,6 +41,8 @@ class Actions(Screen[None]):
     """Notice of a command sent to the live lab while an earlier moment is shown."""
     lab_words: Sequence[str] = ()
     """The command line's options about the lab, with which the same lab can be started again."""
+    _known: Known
+    """What views derive from the state."""
 
     @property
     def appearance(self) -> Appearance:
@@ -65,6 +68,7 @@ class Actions(Screen[None]):
             stroke=self.appearance.stroke,
             keys=self.appearance.keymap,
             colourless=self.appearance.no_color,
+            known=self._known,
         )
 
     def redraw(self) -> None:

@@ -6,50 +6,48 @@ cells out of them. A sheet knows its cells: where nothing lies over it they are 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
 from rich.color import ColorType
 from rich.console import COLOR_SYSTEMS, Console
-from textual._compositor import ChopsUpdate, Compositor, CompositorUpdate
+from textual._compositor import Compositor, CompositorUpdate
 from textual.filter import ANSIToTruecolor, LineFilter
 from textual.geometry import Region
 from textual.widget import Widget
 
 from ccplay.ui.cells.diff_writer import Pen
-from ccplay.ui.cells.sheet import Run, Sheet
+from ccplay.ui.cells.sheet import Run, Sheet, Span
 
-Span: TypeAlias = tuple[int, int, int]
-"""Line, first column and one past the last, of the screen."""
+Piece: TypeAlias = tuple[int, int, Sheet, Sequence[Run]]
+"""Line and column of the first of some cells on the screen, their sheet, and the cells."""
 
 
 class _Stretch(NamedTuple):
-    """Cells of one line of the screen that belong to one widget."""
+    """Cells of one line of the screen that belong to one sheet."""
 
     start: int
     end: int
     sheet: Sheet | None
-    """None where the cells are of no sheet, or of one that is not drawn as it is."""
-    x: int
-    """Where the sheet begins on the screen."""
-    y: int
+    """None where the cells are of no sheet."""
 
 
 class CellsUpdate(CompositorUpdate):
     """Changed cells, by their place on the screen."""
 
-    def __init__(self, pieces: Sequence[tuple[int, int, Sheet, Sequence[Run]]]) -> None:
-        """Of each piece: column and line of its first cell, the sheet, and the cells."""
+    def __init__(self, pieces: Sequence[Piece]) -> None:
+        """Hold ``pieces``, from the top to the bottom and from left to right."""
         self._pieces = pieces
 
     def render_segments(self, console: Console) -> str:
         """Return the bytes for the terminal."""
         pen = Pen(COLOR_SYSTEMS[console.color_system or "truecolor"])
         pen.colourless = console.color_system is None
-        for x, y, sheet, cells in self._pieces:
+        for y, x, sheet, cells in self._pieces:
             pen.move(x, y)
-            pen.write(sheet.strip(cells))
+            pen.write_cells(cells, sheet.base)
         return pen.finish()
 
 
@@ -62,57 +60,63 @@ class SheetCompositor(Compositor):
         self._owned: object = None
         """The widgets and places that ``_owners`` was made of."""
 
-    def render_partial_update(self) -> ChopsUpdate | None:
-        """Return the changed cells; as Textual does where they are not of sheets alone."""
-        spans = list(self._regions_to_spans(self._dirty_regions))
-        pieces = self._pieces(spans) if spans else None
-        if pieces is None:
-            return super().render_partial_update()
-        self._dirty_regions.clear()
-        # Whoever shows it asks for no more than ``render_segments``.
-        return CellsUpdate(pieces)  # type: ignore[return-value]
+    def pieces(self, changed: Mapping[Sheet, Iterable[Span]]) -> list[Piece] | None:
+        """Return the changed cells that can be seen: nothing lies over them.
 
-    def _pieces(self, spans: Sequence[Span]) -> list[tuple[int, int, Sheet, Sequence[Run]]] | None:
-        if self._owned is not self.visible_widgets:
-            self._owned = self.visible_widgets
+        None where a sheet appears otherwise than its cells are, or has no place of its size yet.
+        """
+        visible = self.visible_widgets
+        if self._owned is not visible:
+            self._owned = visible
             self._owners = self._find_owners()
-        found: list[tuple[int, int, Sheet, Sequence[Run]]] = []
-        plain: dict[Sheet, bool] = {}
-        for y, x1, x2 in spans:
-            if y >= len(self._owners):
+        found: list[Piece] = []
+        for sheet, spans in changed.items():
+            if sheet not in visible:
+                continue
+            region, _ = visible[sheet]
+            if region.size != (sheet.width, sheet.height) or not is_plain(sheet):
                 return None
-            for start, end, sheet, x, top in self._owners[y]:
-                if start >= x2 or end <= x1:
+            left, top = region.offset
+            for y, x1, x2 in _joined(spans):
+                if not 0 <= y + top < len(self._owners):
                     continue
-                if sheet is None or not plain.setdefault(sheet, is_plain(sheet)):
-                    return None
-                first, last = max(start, x1), min(end, x2)
-                cells = sheet.cells(y - top, first - x, last - x)
-                if len(cells) != last - first:
-                    # It has another size by now, and is about to be drawn anew.
-                    return None
-                found.append((first, y, sheet, cells))
+                for start, end, owner in self._owners[y + top]:
+                    first, last = max(start, x1 + left), min(end, x2 + left)
+                    if owner is sheet and first < last:
+                        cells = sheet.cells(y, first - left, last - left)
+                        found.append((y + top, first, sheet, cells))
+        found.sort(key=itemgetter(0, 1))
         return found
 
     def _find_owners(self) -> list[list[_Stretch]]:
         """Return for each line of the screen whose its cells are, from left to right."""
         width, height = self.size
-        nobody = (None, 0, 0)
-        lines: list[list[tuple[Sheet | None, int, int]]] = [[nobody] * width for _ in range(height)]
+        lines: list[list[Sheet | None]] = [[None] * width for _ in range(height)]
         # They come from the top to the bottom, so that what lies above is written last.
         for widget, (region, clip) in reversed(self.visible_widgets.items()):
             seen = region.intersection(clip).intersection(Region(0, 0, width, height))
-            owner = (widget, region.x, region.y) if isinstance(widget, Sheet) else nobody
+            owner = widget if isinstance(widget, Sheet) else None
             for line in lines[seen.y : seen.bottom]:
                 line[seen.x : seen.right] = [owner] * seen.width
         return [_stretches(line) for line in lines]
 
 
-def _stretches(line: Sequence[tuple[Sheet | None, int, int]]) -> list[_Stretch]:
+def _joined(spans: Iterable[Span]) -> list[Span]:
+    """Return spans in order, those that touch as one."""
+    found: list[Span] = []
+    for y, start, end in sorted(spans):
+        if found and found[-1][0] == y and start <= found[-1][2]:
+            found[-1] = (y, found[-1][1], max(end, found[-1][2]))
+        else:
+            found.append((y, start, end))
+    return found
+
+
+def _stretches(line: Sequence[Sheet | None]) -> list[_Stretch]:
     found, start = [], 0
     for owner, cells in groupby(line):
         end = start + len(list(cells))
-        found.append(_Stretch(start, end, *owner))
+        found.append(_Stretch(start, end, owner))
         start = end
     return found
 
@@ -122,8 +126,7 @@ def is_plain(sheet: Sheet) -> bool:
     base = sheet.base
     colours = (base.color, base.bgcolor)
     return (
-        sheet.size == sheet.outer_size
-        and all(each is not None and each.type is ColorType.TRUECOLOR for each in colours)
+        all(each is not None and each.type is ColorType.TRUECOLOR for each in colours)
         and all(map(_does_nothing, sheet.get_line_filters()))
         and _is_opaque(sheet)
     )

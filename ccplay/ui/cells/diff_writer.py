@@ -7,6 +7,7 @@ bytes, which makes a demonstration over SSH usable.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from rich.color import ColorSystem
@@ -14,6 +15,8 @@ from rich.console import COLOR_SYSTEMS, Console
 from rich.style import Style
 from textual._compositor import ChopsUpdate, CompositorUpdate
 from textual.strip import Strip
+
+from ccplay.ui.cells.sheet import Run, runs_of, style_of
 
 _RESET = "\x1b[0m"
 _ATTRIBUTES = (
@@ -78,6 +81,14 @@ class Pen:
         if self._at is not None:
             self._at = (self._at[0] + strip.cell_length, self._at[1])
 
+    def write_cells(self, cells: Sequence[Run], base: Style) -> None:
+        """Write cells whose inks lie on the style ``base``, and end behind them."""
+        for text, ink in runs_of(cells):
+            self._switch(_codes_of(ink, base, self._system))
+            self._out.append(text)
+        if self._at is not None:
+            self._at = (self._at[0] + len(cells), self._at[1])
+
     def _switch(self, codes: tuple[str, str, str]) -> None:
         if self.colourless:
             codes = (codes[0], "", "")
@@ -111,3 +122,9 @@ def _codes(style: Style, system: ColorSystem) -> tuple[str, str, str]:
         if background
         else "",
     )
+
+
+@lru_cache(maxsize=1024)
+def _codes_of(ink: str, base: Style, system: ColorSystem) -> tuple[str, str, str]:
+    """Return the same of an ink on a style."""
+    return _codes(style_of(ink, base), system)

@@ -2,23 +2,63 @@
 
 from __future__ import annotations
 
-from textual.screen import Screen
-from textual.widget import Widget
+from collections.abc import Iterable
+from typing import cast
+
+from rich.console import RenderableType
+from textual.geometry import Region
+
+from ccplay.ui.cells.compositor import CellsUpdate, SheetCompositor
+from ccplay.ui.cells.sheet import Sheet, Span, Surface
 
 
-class Painter(Screen[None]):
+class Painter(Surface):
     """A screen of sheets that writes what changed as soon as it has filled them.
 
-    By Textual's messages each sheet would be written later, and at twice the cost.
+    By Textual's messages each sheet would be written later, and at several times the cost.
     """
 
-    def changed(self, sheet: Widget) -> None:
-        """Remember a sheet that is to be written."""
-        # For one that has no place yet, Textual would arrange all and not know what had moved.
-        if sheet in self._compositor.visible_widgets:
-            self._dirty_widgets.add(sheet)
+    def __init__(self) -> None:
+        super().__init__()
+        self._sheet_compositor = self._compositor = SheetCompositor()
+        self._changed: dict[Sheet, list[Span]] = {}
+
+    def changed(self, sheet: Sheet, spans: Iterable[Span]) -> None:
+        """Remember cells of a sheet that are to be written."""
+        self._changed.setdefault(sheet, []).extend(spans)
 
     def paint(self) -> None:
         """Write what changed; where the layout did too, all is written anew in a moment."""
+        changed, self._changed = self._changed, {}
+        if not changed:
+            return
+        pieces = None if self._textual_draws() else self._sheet_compositor.pieces(changed)
+        if pieces is not None:
+            # The app asks for no more than ``render_segments``.
+            self.app._display(self, cast("RenderableType", CellsUpdate(pieces)))
+            return
+        for sheet, spans in changed.items():
+            # For one that has no place yet, Textual would arrange all and not know what had moved.
+            if sheet in self._compositor.visible_widgets:
+                sheet._set_dirty(*(Region(x, y, end - x, 1) for y, x, end in spans))
+                self._dirty_widgets.add(sheet)
         if self._dirty_widgets and not self._layout_required:
             self._on_timer_update()
+
+    def _compositor_refresh(self) -> None:
+        # Empty sheets are not worth a frame: they are filled in a moment.
+        if not (self.emptied and self.is_current):
+            super()._compositor_refresh()
+
+    def _textual_draws(self) -> bool:
+        """Say whether anything waits that Textual itself has to draw, or nothing may be drawn."""
+        return bool(
+            self._dirty_widgets
+            or self._compositor._dirty_regions
+            or self._layout_required
+            or self._scroll_required
+            or self._repaint_required
+            or self._recompose_required
+            or self.app._batch_count
+            or not self.is_current
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -12,19 +12,32 @@ from rich.style import Style
 from textual import events
 from textual.geometry import Region
 from textual.message import Message
+from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
-
-from ccplay.ui.cells.painter import Painter
 
 Run: TypeAlias = tuple[str, str]
 """Text and its ink: ``#rrggbb``, ``bold #rrggbb``, or empty for the theme's foreground."""
 
 Row: TypeAlias = Sequence[Run]
 
+Span: TypeAlias = tuple[int, int, int]
+"""Line, first column and one past the last."""
+
 _BLANK: Run = (" ", "")
 _JOIN = 4
 """Cells between changes that are written as one, because moving the cursor costs as much."""
+
+
+class Surface(Screen[None]):
+    """A screen that writes the cells of its sheets itself."""
+
+    emptied = True
+    """Whether a sheet is empty, as at the start and with a new size; who fills it resets this."""
+
+    def changed(self, sheet: Sheet, spans: Iterable[Span]) -> None:
+        """Remember cells of a sheet that are to be written."""
+        raise NotImplementedError
 
 
 class Sheet(Widget):
@@ -47,6 +60,8 @@ class Sheet(Widget):
         self._cells: list[list[Run]] = []
         self._strips: dict[int, Strip] = {}
         self._base: Style | None = None
+        self._surface: Screen[object] | None = None
+        self._renders_anew = False
 
     def notify_style_update(self) -> None:
         """Discard everything drawn in the colours of another theme."""
@@ -103,27 +118,38 @@ class Sheet(Widget):
 
     def repaint(self, changed: Mapping[int, Sequence[int]]) -> None:
         """Have cells written anew: of each line those in some columns, from left to right."""
-        regions = []
+        spans: list[Span] = []
         for y, columns in changed.items():
             self._strips.pop(y, None)
             start = last = columns[0]
             for x in columns[1:]:
                 if x - last > _JOIN:
-                    regions.append(Region(start, y, last + 1 - start, 1))
+                    spans.append((y, start, last + 1))
                     start = x
                 last = x
-            regions.append(Region(start, y, last + 1 - start, 1))
-        if not regions:
-            return
-        if isinstance(screen := self.screen, Painter):
-            self._set_dirty(*regions)
-            screen.changed(self)
+            spans.append((y, start, last + 1))
+        if spans:
+            self._write(spans)
+
+    def rewrite(self) -> None:
+        """Have all cells written anew."""
+        self._strips.clear()
+        self._write([(y, 0, self.width) for y in range(self.height)])
+
+    def _write(self, spans: Sequence[Span]) -> None:
+        if self._surface is None:
+            self._surface = self.screen
+        if isinstance(self._surface, Surface):
+            self._renders_anew = True
+            self._surface.changed(self, spans)
         else:
-            self.refresh(*regions)
+            self.refresh(*(Region(x, y, end - x, 1) for y, x, end in spans))
 
     def on_resize(self, event: events.Resize) -> None:
         """Begin with blank cells."""
         self.blank(event.size.width, event.size.height)
+        if isinstance(self.screen, Surface):
+            self.screen.emptied = True
         self.post_message(self.Emptied())
 
     def blank(self, width: int, height: int) -> None:
@@ -132,8 +158,15 @@ class Sheet(Widget):
         self.width, self.height = width, height
         self._rows = [() for _ in range(height)]
         self._cells = [[_BLANK] * width for _ in range(height)]
-        self._strips.clear()
-        self.refresh()
+        self.rewrite()
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Return lines as Textual has them, for a screen that it draws."""
+        if self._renders_anew:
+            # What was written past Textual it does not know.
+            self._renders_anew = False
+            self._styles_cache.clear()
+        return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
         """Return one line."""
@@ -146,17 +179,21 @@ class Sheet(Widget):
     def strip(self, cells: Sequence[Run]) -> Strip:
         """Return cells as Textual has them."""
         base = self.base
-        segments: list[Segment] = []
-        text, ink = "", None
-        for char, colour in cells:
-            # A space looks alike in every ink that has no background.
-            if colour != ink and (char != " " or " on " in colour or " on " in (ink or "")):
-                if text:
-                    segments.append(Segment(text, style_of(ink or "", base)))
-                text, ink = "", colour
-            text += char
-        segments.append(Segment(text, style_of(ink or "", base)))
+        segments = [Segment(text, style_of(ink, base)) for text, ink in runs_of(cells)]
         return Strip(segments, len(cells))
+
+
+def runs_of(cells: Iterable[Run]) -> Iterator[Run]:
+    """Yield cells as runs of one ink."""
+    text, ink = "", None
+    for char, colour in cells:
+        # A space looks alike in every ink that has no background.
+        if colour != ink and (char != " " or " on " in colour or " on " in (ink or "")):
+            if text:
+                yield text, ink or ""
+            text, ink = "", colour
+        text += char
+    yield text, ink or ""
 
 
 @lru_cache(maxsize=1024)

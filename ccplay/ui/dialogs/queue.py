@@ -35,8 +35,11 @@ class QueueDialog(Dialog):
         super().__init__(state, selected_flow)
         self.link = Steps(link_choices(self.network), self.glyphs)
         now = self._now()
-        self.menu = Menu(self._items(), self.glyphs, current=self._key(now))
-        self.forms = {kind: _Form(kind, self._start(kind, now), self) for kind in DISCIPLINES}
+        items = self._items()
+        self.menu = Menu(items, self.glyphs, current=self._key(now))
+        # A parameter is six widgets: with the forms of all kinds it takes thrice as long to open.
+        here = [item.key for item in items if not item.missing]
+        self.forms = {kind: _Form(kind, self._start(kind, now), self) for kind in here}
 
     def controls(self) -> Iterable[Widget]:
         """Which link, which kind, and the parameters of the kind under the highlight."""
@@ -54,7 +57,7 @@ class QueueDialog(Dialog):
     def chosen(self, menu: Menu) -> None:
         """Show the parameters of this kind."""
         for kind, form in self.forms.items():
-            form.display = kind == _plain(menu.item.key) and not menu.item.missing
+            form.display = kind == menu.item.key
 
     def on_steps_stepped(self, event: Steps.Stepped) -> None:
         """Show what stands before the other link."""
@@ -62,14 +65,13 @@ class QueueDialog(Dialog):
         if event.steps is self.link:
             now = self._now()
             self.menu.mark_current(self._key(now))
-            if now and (plain := _plain(now.kind)) in self.forms:
-                self.forms[plain].fill(self._start(plain, now))
+            if now and (kind := self._key(now)) in self.forms:
+                self.forms[kind].fill(self._start(kind, now))
 
     def command(self) -> SetQdisc:
         """Return the replacement."""
         kind = available(self.menu)
-        plain = _plain(kind)
-        options = self.forms[plain].options() if plain in self.forms else {}
+        options = self.forms[kind].options()
         return SetQdisc(link=self.link.value, qdisc=validate(Qdisc(kind=kind, options=options)))
 
     def _items(self) -> list[Item]:
@@ -94,9 +96,9 @@ class QueueDialog(Dialog):
         rate = setting_now(self.state, self.network, self.link.value).rate
         # Some can't do without a rate: start from the link's own. Of choke's and red's the kernel
         # tells nothing afterwards.
-        needs_rate = kind in ("tbf", "choke", "red")
+        needs_rate = _plain(kind) in ("tbf", "choke", "red")
         needed = {"rate": rate, "bandwidth": rate} if rate and needs_rate else {}
-        same = now is not None and _plain(now.kind) == kind
+        same = now is not None and self._key(now) == kind
         return {**needed, **(now.options if now is not None and same else {})}
 
 
@@ -109,7 +111,7 @@ class _Form(Vertical):
     """The parameters of one kind."""
 
     def __init__(self, kind: str, values: dict[str, Option], dialog: QueueDialog) -> None:
-        parameters = DISCIPLINES[kind].parameters
+        parameters = DISCIPLINES[_plain(kind)].parameters
         self.parameters = {each.name: each for each in parameters}
         self.fields = {
             each.name: entry(each, dialog.glyphs, _text(each, values)) for each in parameters

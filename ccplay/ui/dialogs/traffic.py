@@ -13,6 +13,7 @@ from ccplay.ui.dialogs.base import available
 from ccplay.ui.dialogs.fields import LabelledRow, Steps, entries, typed
 from ccplay.ui.dialogs.hosts import next_sender
 from ccplay.ui.dialogs.menu import Item, Menu, feature_items
+from ccplay.ui.dialogs.mptcp import MptcpRows
 from ccplay.ui.dialogs.path import MonitorRow, PathDialog
 
 _ECN = (("", "as the algorithm decides"), ("yes", "requested: marks instead of losses"))
@@ -32,6 +33,7 @@ class FlowDialog(PathDialog):
         self.menu = Menu(self._items(), self.glyphs)
         self.entries = entries(StartFlow, self.glyphs)
         self.ecn = Steps(_ECN, self.glyphs)
+        self.mptcp = MptcpRows(self.capabilities, self.glyphs)
         self.monitor = MonitorRow(self.capabilities, self.glyphs)
 
     def controls(self) -> Iterable[Widget]:
@@ -43,6 +45,7 @@ class FlowDialog(PathDialog):
             LabelledRow("to", self.sink),
             *(each for name, each in self.entries.items() if name != "flow"),
             LabelledRow("ECN", self.ecn),
+            self.mptcp,
             self.monitor,
             self.entries["flow"],
         )
@@ -61,6 +64,7 @@ class FlowDialog(PathDialog):
             cc=available(self.menu) or None,
             ecn=bool(self.ecn.value),
             monitor=self.monitor.chosen,
+            **self.mptcp.chosen,
         )
 
     def _items(self) -> list[Item]:

@@ -141,7 +141,9 @@ def _columns(view: View, width: int) -> Columns:
     names = [each.name for each in (*flows, *ghosts, *view.others())]
     algorithms = [view.state.cc_at(flow, view.t) for flow in flows if flow.kind == "flow"]
     algorithms += [ghost_plots.flow_cc(view, flow) or flow.kind for flow in ghosts]
-    paths = () if view.listing.grouped else [lineup.path(view, flow) for flow in flows]
+    # Of many flows most have the ends of another.
+    ends = {} if view.listing.grouped else {(flow.src, flow.dst): flow for flow in flows}
+    paths = [lineup.path(view, flow) for flow in ends.values()]
     return columns(width, names, algorithms, paths)
 
 

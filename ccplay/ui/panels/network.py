@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from ccplay.model.network import Link, Network
 from ccplay.model.wording import describe_link
+from ccplay.state.lab_state import Flow
 from ccplay.ui.cells.sheet import Row, Run, fit, whole_items
 from ccplay.ui.panels import queues
 from ccplay.ui.panels.occupancy import gauge, occupancy
@@ -131,10 +132,11 @@ def _branch(view: View, line: int, ends: tuple[int, int, int], host: bool, right
 
 def _host(view: View, name: str, width: int, *, right: bool) -> list[Run]:
     """Return a host's name and the glyphs of its traffic, as many as fit."""
+    by_host = view.known.once(view.state, view.t, "by host", lambda: _by_host(view))
+    # Only those that may have room.
     marks: list[Run] = [
         (view.flow_glyph(flow.name), f"bold {view.flow_ink(flow.name)}")
-        for flow in view.running()
-        if name in (flow.src, flow.dst)
+        for flow in by_host.get(name, [])[:width]
     ]
     text = fit(name, min(len(name), width - 2))
     room = width - len(text) - 2
@@ -145,6 +147,15 @@ def _host(view: View, name: str, width: int, *, right: bool) -> list[Run]:
     if right:
         return [(f" {text} ", ink), *marks, blank]
     return [blank, *marks, (f" {text} ", ink)]
+
+
+def _by_host(view: View) -> dict[str, list[Flow]]:
+    """Return the flows that run from or to each host."""
+    found: dict[str, list[Flow]] = {}
+    for flow in view.running():
+        for name in {flow.src, flow.dst}:
+            found.setdefault(name, []).append(flow)
+    return found
 
 
 def _around(network: Network, link: Link) -> tuple[str, str, bool]:

@@ -89,7 +89,9 @@ def _row(
 
 
 def _links(view: View, network: Network, flow: Flow) -> list[str]:
-    """Return the links that a flow crosses at the moment shown."""
+    """Return the links that a flow crosses at the moment shown; of MPTCP, its subflows do."""
+    if flow.mptcp:
+        return []
     path = _path_at(flow, view.t)
     if path is not None:
         return path.links

@@ -154,7 +154,8 @@ class Offscreen:
         screen = self._app.screen
         while True:
             await self._pilot.pause(0)
-            if not (screen._dirty_widgets or any(map(_is_unsettled, self._parts()))):
+            waits = screen._dirty_widgets or self._app.main.emptied
+            if not (waits or any(map(_is_unsettled, self._parts()))):
                 return
 
     def _parts(self) -> Iterator[Any]:

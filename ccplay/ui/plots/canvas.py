@@ -169,8 +169,7 @@ class Canvas(Sheet):
                 self.put(x, line + 1, cell)
         self.show_row(self.height - 1, axes.time_axis(picture, self.columns))
         self._ticks = frozenset(map(self._line_of, self.scale.ticks()))
-        self.refresh()
-        self._strips.clear()
+        self.rewrite()
 
     def _line_of(self, value: float) -> int:
         """Return the line of the area, from the top, in which a value lies."""

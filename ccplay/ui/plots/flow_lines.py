@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ccplay.analysis.trust import credible
 from ccplay.model.variables import Variable
-from ccplay.plots.derived import per_second
+from ccplay.plots.derived import per_second, values_at
 from ccplay.plots.plot import Line
 from ccplay.state.lab_state import Flow
 from ccplay.ui import lineup
@@ -58,6 +58,8 @@ def traces(view: View, line: Line, factor: float) -> list[Trace]:
     stacks = view.listing.stacked and line.adds_up
     if view.listing.grouped:
         return _group_traces(view, lineup.groups(view, flows), line, factor, stacks=stacks)
+    if stacks:
+        flows = lineup.whole(flows)
     # In a stack nothing hides what lies below.
     crowd = not stacks and len(flows) >= lineup.CROWD
     found: list[Trace] = []
@@ -90,11 +92,21 @@ def _group_traces(
 
 def flow_values(view: View, variable: Variable) -> list[tuple[Flow, float]]:
     """Return the value of each running flow that has one, the selected first, in its unit."""
-    found = (
-        (flow, at(series_of(flow, variable), variable, view.t, 1.0))
-        for flow in sorted(view.running(), key=lambda flow: flow.name != view.selected)
+    return view.known.once(
+        view.state,
+        view.t,
+        ("values", variable.name, variable.series, view.selected),
+        lambda: _flow_values(view, variable),
     )
-    return [(flow, value) for flow, value in found if value is not None]
+
+
+def _flow_values(view: View, variable: Variable) -> list[tuple[Flow, float]]:
+    found = [(flow, series_of(flow, variable)) for flow in view.running()]
+    known = [(flow, series) for flow, series in found if series is not None]
+    known.sort(key=lambda pair: pair[0].name != view.selected)
+    values = values_at([series for _, series in known], variable, view.t)
+    pairs = zip(known, values, strict=True)
+    return [(flow, value) for (flow, _), value in pairs if value is not None]
 
 
 def runs(view: View, variable: Variable, factor: float) -> list[Run]:

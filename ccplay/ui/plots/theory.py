@@ -22,7 +22,7 @@ class Overlay:
 
     def of(self, flow: Flow | None) -> Theory | None:
         """Return the theory of a flow as far as it is measured; None if it is off."""
-        if not self.shown or flow is None:
+        if not self.shown or flow is None or flow.mptcp:
             return None
         theory = self._theories.get(flow.name)
         if theory is None or theory.flow is not flow:
@@ -59,6 +59,8 @@ def lack(view: View) -> str:
     flow = view.state.flows.get(view.selected or "")
     if flow is None:
         return "No flow is selected: select one with ↑↓ to see theory."
+    if flow.mptcp:
+        return f"Theory is of one cwnd: select a subflow of flow {flow.name} with ↑↓."
     cc = view.state.cc_at(flow, view.t)
     if cc.startswith("bbr"):
         return f"Flow {flow.name} runs BBR, which follows neither W(t) nor Reno's line."

@@ -1,0 +1,125 @@
+"""A long-lived transfer over Multipath TCP (RFC 8684), by a program of ccplay."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+from ccplay.errors import CcplayError, UnsupportedError
+from ccplay.lab.network.netns import Namespace
+from ccplay.lab.traffic import congestion
+from ccplay.lab.traffic.flow import Flow
+from ccplay.lab.traffic.gate import Entry
+from ccplay.lab.traffic.holding import Hold
+from ccplay.lab.traffic.mptcp.choice import CANDIDATES, choose
+from ccplay.lab.traffic.mptcp.path_manager import Ends, PathManager
+from ccplay.lab.traffic.mptcp.subflows import Subflows
+from ccplay.lab.traffic.site import Site
+from ccplay.model.base import Event
+from ccplay.model.network import Network
+from ccplay.model.traffic_commands import StartFlow
+
+_SCRIPT = Path(__file__).with_name("transfer.py")
+
+_MOST = 8
+"""Subflows of a connection (``MPTCP_PM_ADDR_MAX``)."""
+
+
+class MptcpFlow(Flow):
+    """A running flow over several paths: one connection with several subflows."""
+
+    hold = Hold("connect")
+    program = _SCRIPT.stem
+
+    def __init__(self, command: StartFlow, site: Site, emit: Callable[[Event], None]) -> None:
+        """``command`` has all its names and is within bounds."""
+        super().__init__(command, site.ports, site.probe, emit, site.clock, bypass=site.bypass)
+        # All of which none is any other traffic's; the subflows send from some of them.
+        self.sports = site.ports.senders(CANDIDATES)
+        self._ends = self._choose(site)
+        self._cc = command.cc
+        self._undo = ExitStack()
+
+    async def start(
+        self, receiver: Namespace, address: str, sender: Namespace, entry: Entry
+    ) -> None:
+        """Start both programs; ``FlowStarted`` comes once the first subflow is open.
+
+        Raises ``LabError`` where a program does not start, ``UnsupportedError`` where the kernel
+        has no MPTCP.
+        """
+        try:
+            accepting = PathManager(receiver)
+            self._undo.callback(accepting.close)
+            accepting.accept(_MOST)
+            self._subflows = Subflows(
+                self.name,
+                sender,
+                self._probe,
+                emit=self._emit,
+                clock=self._clock,
+                on_open=self._align,
+            )
+            self._undo.callback(self._subflows.close)
+            self._undo.callback(self._subflows.untrack)
+        except OSError as error:
+            raise UnsupportedError(f"flow {self.name}: no MPTCP: {error.strerror}") from error
+        await super().start(receiver, address, sender, entry)
+
+    def watch(self) -> None:
+        """Process a sweep: subflows may have come or gone."""
+        super().watch()
+        if self._told and not self._over:
+            self._subflows.look()
+
+    def connections(self) -> Iterable[tuple[str, int, tuple[str, str] | None]]:
+        """Return name, source port and addresses of each open subflow."""
+        return [(name, ends.sport, (ends.src, ends.dst)) for name, ends in self._subflows.open]
+
+    def switch(self, cc: str) -> None:
+        """Change the congestion control of all subflows, and of those to come."""
+        super().switch(cc)
+        self._cc = cc
+
+    def _align(self) -> None:
+        """Give a new subflow the connection's algorithm: by itself it has that of its route."""
+        if self._cc is not None:
+            with suppress(CcplayError):
+                ports = [(self.sports[0], self.port)]
+                congestion.switch(self._programs[-1].pid, ports, self._cc)
+
+    def _track(self) -> None:
+        self._subflows.track(self._ends)
+
+    def _untrack(self) -> None:
+        self._undo.close()
+
+    def _choose(self, site: Site) -> list[Ends]:
+        command, network = self._command, site.network
+        addresses = _addresses(network, self.src), _addresses(network, self.dst)
+        return choose(
+            command.path_manager,
+            addresses,
+            (self.sports, self.port),
+            command.subflows,
+            lambda ends: site.path(self.src, self.dst, ends),
+        )
+
+    def _commands(self, address: str) -> tuple[list[str], list[str]]:
+        command = self._command
+        cc = congestion.require(command.cc) if command.cc else "-"
+        ports = str(self.port), str(self.sports[0])
+        sending = ["send", address, *ports, cc, command.scheduler or "-"]
+        return [*_PYTHON, "receive", ports[0]], [*_PYTHON, *sending]
+
+
+def _addresses(network: Network, host: str) -> list[str]:
+    """Return the addresses of a host's links, its own first."""
+    every = (link.address for link in network.links if link.src == host)
+    return list(dict.fromkeys([network.address(host), *every]))
+
+
+# -I: nothing from the environment; -S: no site-packages, which take time to find.
+_PYTHON = [sys.executable, "-I", "-S", str(_SCRIPT)]

@@ -1,0 +1,129 @@
+"""Requests to the path manager of MPTCP by generic netlink: open subflows, and accept them.
+
+Protocol: Documentation/netlink/specs/mptcp_pm.yaml, include/uapi/linux/mptcp_pm.h.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ccplay.lab.network import dumps
+from ccplay.lab.network.netns import Namespace
+
+_NETLINK_GENERIC = 16
+_HEADER = struct.Struct("=IHHII")
+_GENERIC = struct.Struct("=BBxx")
+_ATTRIBUTE = struct.Struct("=HH")
+_REQUEST_ACK = 0x1 | 0x4
+_ERROR = 2
+_NESTED = 0x8000
+
+_CONTROLLER, _GET_FAMILY = 0x10, 3
+_FAMILY_ID, _FAMILY_NAME, _GROUPS = 1, 2, 7
+_GROUP_NAME, _GROUP_ID = 1, 2
+_SOL_NETLINK, _ADD_MEMBERSHIP = 270, 1
+_EVENTS = b"mptcp_pm_events\0"
+_NAME, _VERSION = b"mptcp_pm\0", 1
+
+_SET_LIMITS, _SUBFLOW_CREATE = 5, 10
+_ADDR, _RCV_ADD_ADDRS, _SUBFLOWS, _TOKEN, _ADDR_REMOTE = 1, 2, 3, 4, 6
+_FAMILY, _ID, _ADDR4, _PORT = 1, 2, 3, 5
+
+
+class Ends(NamedTuple):
+    """Addresses and ports of a subflow, as its sender has them."""
+
+    src: str
+    sport: int
+    dst: str
+    dport: int
+
+
+class PathManager:
+    """The path manager of one namespace. Every method raises ``OSError`` where it refuses."""
+
+    def __init__(self, namespace: Namespace) -> None:
+        self._socket = namespace.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_GENERIC)
+        dumps.dont_hang(self._socket)
+        self._sequence = 0
+        name = _attribute(_FAMILY_NAME, _NAME)
+        answer = self._transact(_CONTROLLER, 0x1, _GET_FAMILY, 1, name)
+        self._about = dict(walk(answer[_HEADER.size + _GENERIC.size :]))
+        (self._family,) = struct.unpack_from("=H", self._about[_FAMILY_ID])
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+
+    def create(self, token: int, local_id: int, ends: Ends) -> None:
+        """Ask the connection with ``token`` to open a subflow; ``local_id`` is its address's.
+
+        The connection must be under the path manager in userspace, and fully established.
+        """
+        self._ask(
+            _SUBFLOW_CREATE,
+            _address(_ADDR, ends.src, identifier=local_id, port=ends.sport),
+            _attribute(_TOKEN, struct.pack("=I", token)),
+            _address(_ADDR_REMOTE, ends.dst, port=ends.dport),
+        )
+
+    def accept(self, subflows: int) -> None:
+        """Let connections to this host have so many subflows besides the first, until ``close``.
+
+        The path manager in the kernel accepts them up to its limit, the one in userspace while
+        somebody receives its events, and each connection has the one that its host has as it opens.
+        """
+        number = struct.pack("=I", subflows)
+        self._ask(_SET_LIMITS, _attribute(_RCV_ADD_ADDRS, number), _attribute(_SUBFLOWS, number))
+        for _, group in walk(self._about.get(_GROUPS, b"")):
+            about = dict(walk(group))
+            if about.get(_GROUP_NAME) == _EVENTS:
+                (identifier,) = struct.unpack_from("=I", about[_GROUP_ID])
+                self._socket.setsockopt(_SOL_NETLINK, _ADD_MEMBERSHIP, identifier)
+
+    def _ask(self, command: int, *attributes: bytes) -> None:
+        self._transact(self._family, _REQUEST_ACK, command, _VERSION, *attributes)
+
+    def _transact(self, kind: int, flags: int, command: int, version: int, *parts: bytes) -> bytes:
+        self._sequence += 1
+        body = _GENERIC.pack(command, version) + b"".join(parts)
+        length = _HEADER.size + len(body)
+        self._socket.send(_HEADER.pack(length, kind, flags, self._sequence, 0) + body)
+        while True:
+            answer = self._socket.recv(1 << 16)
+            _, answered, _, sequence, _ = _HEADER.unpack_from(answer)
+            if sequence != self._sequence:
+                continue
+            if answered == _ERROR and (number := -struct.unpack_from("=i", answer, 16)[0]):
+                raise OSError(number, os.strerror(number))
+            return answer
+
+
+def _address(kind: int, address: str, *, identifier: int | None = None, port: int = 0) -> bytes:
+    parts = [
+        _attribute(_FAMILY, struct.pack("=H", socket.AF_INET)),
+        _attribute(_ADDR4, socket.inet_aton(address)),
+    ]
+    if identifier is not None:
+        parts.append(_attribute(_ID, bytes([identifier])))
+    if port:
+        # In the byte order of the host, unlike everywhere else.
+        parts.append(_attribute(_PORT, struct.pack("=H", port)))
+    return _attribute(kind | _NESTED, b"".join(parts))
+
+
+def walk(attributes: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the type and payload of each attribute."""
+    at = 0
+    while at + 4 <= len(attributes):
+        length, kind = _ATTRIBUTE.unpack_from(attributes, at)
+        yield kind & 0x3FFF, attributes[at + 4 : at + length]
+        at += max((length + 3) & ~3, 4)
+
+
+def _attribute(kind: int, value: bytes) -> bytes:
+    return _ATTRIBUTE.pack(4 + len(value), kind) + value + bytes(-len(value) % 4)

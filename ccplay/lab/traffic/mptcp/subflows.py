@@ -1,0 +1,175 @@
+"""The subflows of one MPTCP connection: chosen, opened, found, and opened again when they are lost.
+
+The kernel's userspace path manager leaves it to a program which subflows a connection has; here
+that is the lab. A subflow is opened as soon as the kernel allows it, once the connection's first
+data has been acknowledged. The kernel keeps one whose path is down and tries it at every
+retransmission timeout; one that it gave up is opened again under the next number.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ccplay.lab.network.netns import Namespace
+from ccplay.lab.probe.connection import Connection
+from ccplay.lab.probe.joint import Joint
+from ccplay.lab.probe.probe import Probe
+from ccplay.lab.traffic.mptcp.path_manager import Ends, PathManager
+from ccplay.lab.traffic.mptcp.sockets import MptcpSockets, Subflow
+from ccplay.model.base import Event
+from ccplay.model.events import Log
+from ccplay.model.traffic_events import SubflowEnded, SubflowStarted
+
+_LOOK_S = 0.1
+"""Seconds between two looks at subflows that are all open."""
+_TRY_S, _LONGEST_TRY_S = 0.5, 16.0
+"""Seconds between two attempts to open a subflow: each time one is lost twice as many."""
+_PATIENCE_S = 3.0
+"""Seconds after which a connection without MPTCP is reported: its SYN may have been lost once."""
+
+
+@dataclass(slots=True)
+class _Wanted:
+    """A subflow that the connection is to have."""
+
+    ends: Ends
+    name: str
+    connection: Connection
+    open: bool = False
+    tried_at: float = float("-inf")
+    again_s: float = _TRY_S
+    """Seconds until the next attempt."""
+
+
+class Subflows:
+    """The subflows of a connection that one host sends on; ``close`` gives its sockets back."""
+
+    def __init__(
+        self,
+        flow: str,
+        namespace: Namespace,
+        probe: Probe,
+        *,
+        emit: Callable[[Event], None],
+        clock: Callable[[], float],
+        on_open: Callable[[], None],
+    ) -> None:
+        """``namespace`` is that of the node which sends. Raises ``OSError`` without MPTCP.
+
+        ``on_open`` is called when a subflow has opened, before that is reported.
+        """
+        self._on_open = on_open
+        self._flow, self._src = flow, namespace.name
+        self._sockets = MptcpSockets(namespace.socket)
+        self._manager = PathManager(namespace)
+        self._probe, self._emit, self._clock = probe, emit, clock
+        self.joint = Joint(flow, self._acknowledged)
+        self._token: int | None = None
+        self._began = clock()
+        self._looked = float("-inf")
+        self._numbers = 0
+        self._wanted: list[_Wanted] = []
+        self._warned = False
+
+    def track(self, ends: Sequence[Ends]) -> None:
+        """Sample the connection and its subflows; the first one is what the sender connects."""
+        self._probe.join(self.joint, self._src)
+        self._wanted = [self._want(each) for each in ends]
+
+    def untrack(self) -> None:
+        """Sample none of them any more."""
+        self._probe.untrack(self._flow)
+        for each in self._wanted:
+            self._probe.untrack(each.name)
+        self._wanted.clear()
+
+    def close(self) -> None:
+        """Close the sockets."""
+        self._sockets.close()
+        self._manager.close()
+
+    @property
+    def open(self) -> list[tuple[str, Ends]]:
+        """Name, addresses and ports of the subflows that are open."""
+        return [(each.name, each.ends) for each in self._wanted if each.open]
+
+    def look(self) -> None:
+        """Note which have opened and which are gone, and open those that are missing."""
+        now = self._clock()
+        if now < self._looked + _LOOK_S and all(each.open for each in self._wanted):
+            return
+        self._looked = now
+        try:
+            found = {each.ends: each for each in self._sockets.subflows()}
+        except OSError as error:
+            self._tell(f"flow {self._flow}: its subflows can't be read: {error.strerror}")
+            return
+        if self._token is None:
+            self._find_token(found, now)
+            return
+        for place, each in enumerate(self._wanted):
+            there = found.get(each.ends)
+            if there is not None and there.token != self._token:
+                there = None
+            if there is not None and there.established and not each.open:
+                self._opened(each, there)
+            elif there is None and each.open:
+                self._wanted[place] = self._lost(each)
+            elif there is None and now >= each.tried_at + each.again_s:
+                each.tried_at = now
+                self._create(place, each)
+
+    def _find_token(self, found: dict[Ends, Subflow], now: float) -> None:
+        first = found.get(self._wanted[0].ends)
+        if first is not None and first.established and first.token:
+            self._token = first.token
+            self._opened(self._wanted[0], first)
+        elif (
+            now > self._began + _PATIENCE_S and not self._warned and self._wanted[0].connection.info
+        ):
+            self._warned = True
+            self._tell(f"flow {self._flow} fell back to TCP: it has no subflows")
+
+    def _want(self, ends: Ends) -> _Wanted:
+        self._numbers += 1
+        name = f"{self._flow}/{self._numbers}"
+        connection = self._probe.track(name, self._src, sport=ends.sport, dport=ends.dport)
+        self.joint.add(connection)
+        return _Wanted(ends, name, connection)
+
+    def _opened(self, each: _Wanted, there: Subflow) -> None:
+        each.open = True
+        self._on_open()
+        self._emit(
+            SubflowStarted(
+                t=self._clock(),
+                flow=self._flow,
+                subflow=each.name,
+                src=there.ends.src,
+                dst=there.ends.dst,
+                sport=there.ends.sport,
+            )
+        )
+
+    def _lost(self, each: _Wanted) -> _Wanted:
+        """Report the end of a subflow, and return the one that is to take its place."""
+        self.joint.remove(each.connection)
+        self._probe.untrack(each.name)
+        self._emit(SubflowEnded(t=self._clock(), flow=self._flow, subflow=each.name))
+        next_one = self._want(each.ends)
+        next_one.tried_at, next_one.again_s = self._clock(), min(2 * each.again_s, _LONGEST_TRY_S)
+        return next_one
+
+    def _create(self, place: int, each: _Wanted) -> None:
+        """Ask for a subflow; the kernel refuses until the connection is fully established."""
+        assert self._token is not None  # noqa: S101 - nothing is asked for before
+        with contextlib.suppress(OSError):
+            self._manager.create(self._token, place, each.ends)
+
+    def _acknowledged(self) -> int | None:
+        return None if self._token is None else self._sockets.acknowledged(self._token)
+
+    def _tell(self, text: str) -> None:
+        self._emit(Log(t=self._clock(), level="warning", text=text))

@@ -1,0 +1,77 @@
+"""Whether this kernel has Multipath TCP, found by trying, and which schedulers it has."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+from ccplay.errors import CommandError, UnsupportedError
+from ccplay.model.traffic_commands import StartFlow, conflict
+from ccplay.model.values import Feature
+
+IPPROTO_MPTCP = 262
+"""Number of the protocol, which Python's ``socket`` does not name everywhere."""
+
+_SYSCTLS = Path("/proc/sys/net/mptcp")
+_SUMMARY = "flows over several paths: one connection of several subflows (RFC 8684)"
+_SCHEDULERS = {
+    "default": "the subflow that is expected to deliver first",
+}
+"""What each of Linux' own does, in a line."""
+
+
+def connections() -> Feature:
+    """Return whether flows can use MPTCP; try it in the namespace of the caller."""
+    reason, remedy = _lack()
+    return Feature(
+        name="mptcp", available=not reason, summary=_SUMMARY, reason=reason, remedy=remedy
+    )
+
+
+def _lack() -> tuple[str, str]:
+    """Return why there is no MPTCP, and what to do about it; both empty where there is."""
+    try:
+        socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP).close()
+    except OSError as error:
+        if error.errno in (errno.EPROTONOSUPPORT, errno.EINVAL):
+            return "this kernel has no MPTCP", "a kernel with CONFIG_MPTCP has it (Linux 5.19)"
+        if error.errno == errno.ENOPROTOOPT:
+            return "MPTCP is switched off", "sysctl net.mptcp.enabled=1"
+        return error.strerror or str(error), "allow sockets of the protocol MPTCP"
+    if not any((_SYSCTLS / name).exists() for name in ("path_manager", "pm_type")):
+        reason = "this kernel does not let programs manage the paths of MPTCP"
+        return reason, "Linux 5.19 or newer does"
+    return "", ""
+
+
+def schedulers() -> Iterator[Feature]:
+    """Yield the schedulers of this kernel; none where it has no MPTCP."""
+    if not connections().available:
+        return
+    try:
+        found = (_SYSCTLS / "available_schedulers").read_text(encoding="ascii").split()
+    except OSError:
+        # It came with Linux 6.10; until then the sysctl of the one in use was all there was.
+        found = ["default"]
+    for name in found:
+        yield Feature(name=name, available=True, summary=_SCHEDULERS.get(name, "not part of Linux"))
+
+
+def require(command: StartFlow) -> None:
+    """Raise ``UnsupportedError`` or ``CommandError`` where a flow can't use MPTCP as it asks to."""
+    what = f"flow {command.flow}"
+    if any(problem := conflict(command)):
+        raise CommandError(f"{what}: {': '.join(problem)}")
+    if not command.mptcp:
+        return
+    feature = connections()
+    if not feature.available:
+        raise UnsupportedError(f"{what}: no mptcp: {feature.reason}; {feature.remedy}")
+    names = [each.name for each in schedulers()]
+    if command.scheduler is not None and command.scheduler not in names:
+        there = ", ".join(names)
+        raise UnsupportedError(
+            f"{what}: scheduler {command.scheduler!r} is not in this kernel (has: {there})"
+        )

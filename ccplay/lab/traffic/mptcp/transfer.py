@@ -1,0 +1,73 @@
+"""A transfer over Multipath TCP: one process receives, one sends for as long as it lives.
+
+Processes of their own in hosts' namespaces, which import nothing of ccplay: ``python transfer.py
+receive PORT``, or ``send ADDRESS PORT SPORT CC SCHEDULER``; ``-`` for what the host has by default.
+The receiver writes ``listening`` once it does. Who manages the paths is decided for a connection as
+its socket is made, so the sender first hands its host's to the lab: the userspace path manager.
+The receiver's stays with the kernel, which accepts subflows up to its limit.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+
+_MPTCP = 262
+"""``IPPROTO_MPTCP``."""
+
+_BLOCK = 1 << 17
+_SYSCTLS = Path("/proc/sys/net/mptcp")
+"""Those of the namespace that the process is in."""
+
+
+def _receive(port: int) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, _MPTCP) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("", port))
+        listener.listen()
+        print("listening", flush=True)
+        connection, _ = listener.accept()
+        room = bytearray(_BLOCK)
+        while connection.recv_into(room):
+            pass
+
+
+def _send(address: str, port: int, sport: int, cc: str, scheduler: str) -> None:
+    if scheduler != "-":
+        (_SYSCTLS / "scheduler").write_text(scheduler, encoding="ascii")
+    if (newer := _SYSCTLS / "path_manager").exists():
+        newer.write_text("userspace", encoding="ascii")
+    else:
+        (_SYSCTLS / "pm_type").write_text("1", encoding="ascii")
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, _MPTCP) as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        connection.bind(("", sport))
+        connection.connect((address, port))
+        if cc != "-":
+            # While it connects, what its route has takes the place of any other.
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cc.encode())
+        block = bytes(_BLOCK)
+        while True:
+            connection.send(block)
+
+
+def main() -> None:
+    """Receive or send. Ends with a message on stderr where the kernel refuses."""
+    role, *words = sys.argv[1:]
+    # At once, and also where whoever started it ignores the signal.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        if role == "receive":
+            _receive(int(words[0]))
+        else:
+            address, port, sport, cc, scheduler = words
+            _send(address, int(port), int(sport), cc, scheduler)
+    except OSError as error:
+        sys.exit(error.strerror or os.strerror(error.errno or 0))
+
+
+if __name__ == "__main__":
+    main()

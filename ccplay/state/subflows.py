@@ -1,0 +1,99 @@
+"""The result of a subflow of an MPTCP connection, and its columns of tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ccplay.state.columns import (
+    MILLISECONDS,
+    RATE,
+    SECONDS,
+    SEGMENTS,
+    SIZE,
+    Column,
+    Table,
+)
+from ccplay.state.connections import Flow, nodes_of
+from ccplay.state.percentiles import percentile
+from ccplay.state.rounding import milliseconds, percentiles_ms, rate_bps
+from ccplay.state.samples import Sampled
+
+
+class Subflow(msgspec.Struct, frozen=True, kw_only=True):
+    """A subflow of an MPTCP connection, which is a TCP connection of its own."""
+
+    id: str
+    src: str
+    """IPv4 address."""
+    dst: str
+    cc: str
+    started_s: float
+    """Seconds since the start of the stream."""
+    duration_s: float
+    goodput_bps: float | None
+    """Payload acknowledged, in bits, over ``duration_s``; data sent again by another subflow
+    counts for each, so the sum may exceed the flow's."""
+    bytes: int
+    retransmits: int
+    """Segments."""
+    cwnd_p50: float | None
+    """Segments."""
+    srtt_p50_ms: float | None
+    min_rtt_ms: float | None
+    nodes: list[str] = []
+    """Those of its newest path, where there are several; both hosts included."""
+    ended: bool = False
+    """It was gone before the flow ended."""
+
+    @property
+    def path(self) -> str:
+        """The nodes in words, or else the addresses."""
+        return " → ".join(self.nodes or (self.src, self.dst))
+
+
+def _subflows(result: Any) -> list[Subflow]:
+    return list(result.subflows)
+
+
+SUBFLOWS = Table(
+    "Subflows",
+    (
+        Column("subflow", ("id",)),
+        Column("algorithm", ("cc",), short="cc"),
+        Column("path", ("path",), brief=()),
+        Column("goodput", ("goodput_bps",), RATE),
+        Column("payload", ("bytes",), SIZE, short="bytes"),
+        Column("time", ("duration_s",), SECONDS),
+        Column("retransmits", ("retransmits",), SEGMENTS, short="retr"),
+        Column("median cwnd", ("cwnd_p50",), SEGMENTS, short="cwnd p50"),
+        Column("median srtt", ("srtt_p50_ms",), MILLISECONDS, short="srtt p50"),
+    ),
+    _subflows,
+)
+"""The subflows of all flows over MPTCP."""
+
+
+def subflow_result(state: Sampled, flow: Flow, subflow: Flow) -> Subflow:
+    """Return what a subflow has measured until now, or until its flow's last byte."""
+    end = flow.started + flow.duration_s if flow.ended is not None else state.now
+    gone = subflow.ended is not None and (flow.ended is None or subflow.ended < flow.ended)
+    duration = max((subflow.ended if gone and subflow.ended else end) - subflow.started, 0.0)
+    least = [each for each in subflow.series["min_rtt_us"].all() if each > 0]
+    return Subflow(
+        id=subflow.name,
+        src=subflow.ends[0],
+        dst=subflow.ends[1],
+        cc=subflow.cc,
+        started_s=round(subflow.started, 3),
+        duration_s=round(duration, 3),
+        goodput_bps=rate_bps(subflow.acked, duration),
+        bytes=subflow.acked,
+        retransmits=round(subflow.series["total_retrans"].newest or 0),
+        cwnd_p50=percentile(list(subflow.series["cwnd"].all()), 50),
+        srtt_p50_ms=percentiles_ms(list(subflow.series["srtt_us"].all()), 50)[0],
+        min_rtt_ms=milliseconds(min(least, default=None)),
+        nodes=list(nodes_of(subflow.paths[-1])) if subflow.paths else [],
+        ended=gone,
+    )

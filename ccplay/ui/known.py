@@ -1,0 +1,32 @@
+"""What panels and plots derive from the state, kept while state and moment stay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
+
+from ccplay.state.lab_state import LabState
+
+T = TypeVar("T")
+
+
+class Known:
+    """Results by their keys, all of one state at one moment."""
+
+    def __init__(self) -> None:
+        self._at: tuple[int, int, float] | None = None
+        self._found: dict[Hashable, Any] = {}
+
+    def once(self, state: LabState, t: float, key: Hashable, derive: Callable[[], T]) -> T:
+        """Return what ``derive`` does, called once while ``state`` and the moment ``t`` stay.
+
+        Whatever else it depends on is in ``key``. Nobody may change what is returned.
+        """
+        at = (id(state), state.events, t)
+        if at != self._at:
+            self._at = at
+            self._found.clear()
+        if key not in self._found:
+            self._found[key] = derive()
+        found: T = self._found[key]
+        return found

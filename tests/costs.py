@@ -1,0 +1,68 @@
+"""What tests cost: seconds of the processors, of the test's own process and of all that it started.
+
+A test that starts a fixture of its module or its group pays for all who share it.
+"""
+
+from __future__ import annotations
+
+import resource
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+_NAME = 120
+"""Characters of a test's name to print: parameters may be long."""
+
+
+@dataclass
+class Cost:
+    """What one test cost, from its first fixture to the end of its last."""
+
+    cpu_s: float = 0.0
+    """Seconds of the processors, user's and system's; of processes, when they have ended."""
+    wall_s: float = 0.0
+    """Seconds on the clock."""
+
+
+class Costs:
+    """The costs of tests by name; those of a worker reach it with the tests' reports."""
+
+    def __init__(self) -> None:
+        self._tests: defaultdict[str, Cost] = defaultdict(Cost)
+        self._spent_s = 0.0
+
+    def lap(self) -> float:
+        """Return what this process and its ended children have spent since the last call."""
+        both = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+        before, self._spent_s = self._spent_s, sum(each.ru_utime + each.ru_stime for each in both)
+        return self._spent_s - before
+
+    def add(self, name: str, cpu_s: float, wall_s: float) -> None:
+        """Add one phase of a test: its fixtures, itself, or the end of its fixtures."""
+        cost = self._tests[name]
+        cost.cpu_s += cpu_s
+        cost.wall_s += wall_s
+
+    def write(self, file: Path) -> None:
+        """Write them as JSON."""
+        file.write_bytes(msgspec.json.encode(self._tests))
+
+
+def read(files: Iterable[Path]) -> dict[str, Cost]:
+    """Read what ``Costs.write`` wrote; files that do not exist add nothing."""
+    every: dict[str, Cost] = {}
+    for file in files:
+        if file.exists():
+            every |= msgspec.json.decode(file.read_bytes(), type=dict[str, Cost])
+    return every
+
+
+def costliest(tests: dict[str, Cost], count: int = 10) -> list[str]:
+    """Return a line for each of the costliest tests, by seconds of the processors."""
+    ranked = sorted(tests.items(), key=lambda item: item[1].cpu_s, reverse=True)[:count]
+    return [
+        f"{cost.cpu_s:7.1f} s of CPU  {cost.wall_s:6.1f} s  {name[:_NAME]}" for name, cost in ranked
+    ]

@@ -1,0 +1,46 @@
+"""What tests of MPTCP do inside their namespaces; each returns plain JSON."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import msgspec
+
+from ccplay.errors import CcplayError
+from ccplay.lab import capabilities
+from ccplay.lab.network import building
+from ccplay.lab.network.netns import write_sysctls
+from ccplay.lab.probe.probe import Probe
+from ccplay.lab.traffic.traffic import Traffic
+from ccplay.model.base import Event
+from ccplay.model.network import Topology
+from ccplay.model.topologies import plan
+from ccplay.model.traffic_commands import StartFlow
+
+
+async def switched_off() -> Any:
+    """Switch MPTCP off in the lab's namespace; return what is reported, and a flow's refusal."""
+    write_sysctls({"net.mptcp.enabled": 0})
+    (feature,) = capabilities.discover().mptcp
+    return msgspec.to_builtins(feature), await _refusal(StartFlow(mptcp=True))
+
+
+async def unknown_scheduler() -> str:
+    """Return why a flow with a scheduler that no kernel has does not start."""
+    return await _refusal(StartFlow(mptcp=True, scheduler="nobody"))
+
+
+async def _refusal(command: StartFlow) -> str:
+    built = building.build(plan(Topology(kind="dumbbell", pairs=1)), lambda *_: None)
+    probe, events = Probe(built.namespaces, []), list[Event]()
+    traffic = Traffic(built.namespace, probe, events.append, time.monotonic, built.network)
+    try:
+        await traffic.start(command)
+    except CcplayError as error:
+        return str(error)
+    finally:
+        await traffic.close()
+        probe.close()
+        built.close()
+    return ""

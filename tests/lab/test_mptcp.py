@@ -1,0 +1,131 @@
+"""Flows over several paths: goodput, subflows by name, paths that go and come, refusals."""
+
+from __future__ import annotations
+
+import pytest
+
+from ccplay.lab.traffic.mptcp import support
+from ccplay.model.commands import Build, SetCongestionControl, SetLink
+from ccplay.model.network import Topology
+from ccplay.model.traffic_commands import StartFlow, StopFlow
+from ccplay.model.values import LinkSetting, Qdisc
+from ccplay.state.lab_state import Flow, LabState
+from tests.lab.conftest import RunningLab, running
+from tests.lab.namespaced import call
+from tests.lab.trust import physical
+
+CASES = "tests.lab.mptcp_cases"
+
+ONE_BPS = 10e6 * 1428 / 1514
+"""Payload of a link of 10 Mbit/s: 1428 bytes of a frame, for MPTCP's option has 20."""
+
+QUEUE = Qdisc(kind="pfifo", options={"limit": 50})
+CORE = LinkSetting(rate=10_000_000, delay_us=2_000, qdisc=QUEUE)
+EDGE = LinkSetting(rate=100_000_000, delay_us=500)
+FABRIC = Build(
+    topology=Topology(kind="leaf-spine", parameters={"leaves": 2, "spines": 2, "hosts": 1}),
+    links={"core": CORE, "edge": EDGE},
+)
+MULTIHOMED = Build(topology=Topology(kind="multihomed"), links={"bottleneck": CORE})
+
+
+@pytest.fixture(autouse=True)
+def _needs_mptcp() -> None:
+    feature = support.connections()
+    if not feature.available:
+        pytest.skip(f"{feature.reason}: {feature.remedy}")
+
+
+def goodput_bps(state: LabState, flow: Flow, start: float, end: float) -> float:
+    """Return the payload acknowledged between two moments, in bits per second."""
+    acked, sweeps = flow.series["bytes_acked"], state.sweeps
+    first, last = sweeps.before_or_at(start), sweeps.before_or_at(end)
+    grown = (acked.latest(last) or 0) - (acked.latest(first) or 0)
+    return grown * 8 / (sweeps.time(last) - sweeps.time(first))
+
+
+async def open_subflows(lab: RunningLab, flow: StartFlow, count: int = 2) -> list[Flow]:
+    lab.send(flow)
+    name = flow.flow or "1"
+    await lab.until(lambda state: name in state.flows and len(state.flows[name].subflows) == count)
+    return lab.state.flows[name].subflows
+
+
+@physical
+@pytest.mark.parametrize("manager", ["ndiffports", "fullmesh"])
+async def test_two_disjoint_paths_carry_twice_the_payload_of_one(manager: str) -> None:
+    """Of twice what framing leaves of one: 90 %, for losses and for data that goes twice."""
+    build = FABRIC if manager == "ndiffports" else MULTIHOMED
+    flow = StartFlow(flow="m", mptcp=True, path_manager=manager, cc="reno")
+    async with running(build) as lab:
+        one, other = await open_subflows(lab, flow)
+        assert [each.name for each in (one, other)] == ["m/1", "m/2"]
+        await lab.until(lambda _: (one.cc, other.cc) == ("reno", "reno"))
+        await lab.until(lambda _: bool(one.via and other.via))
+        assert not set(one.via[1:-1]) & set(other.via[1:-1]) - {"leaf1", "leaf2"}
+        await lab.run_for(3)
+        start = lab.state.now
+        await lab.run_for(5)
+        end, state = lab.state.now, lab.state
+        whole = goodput_bps(state, state.flows["m"], start, end)
+        assert 1.8 * ONE_BPS <= whole <= 2.03 * ONE_BPS
+        for each in (one, other):
+            assert 0.85 * ONE_BPS <= goodput_bps(state, each, start, end) <= 1.03 * ONE_BPS
+        # The connection has what its subflows have, read in the same sweep.
+        tick = state.sweeps.end - 1
+        parts = [each.series["cwnd"].at(tick) or 0 for each in (one, other)]
+        assert state.flows["m"].series["cwnd"].at(tick) == sum(parts)
+
+
+async def test_a_connection_outlives_a_path_and_uses_it_again() -> None:
+    """The kernel sends over the other one at once, and returns by a retransmission timeout."""
+    async with running(MULTIHOMED) as lab:
+        flow = StartFlow(flow="1", mptcp=True, path_manager="fullmesh", cc="reno")
+        one, other = await open_subflows(lab, flow)
+        await lab.until(lambda _: other.acked > 500_000)
+        lab.send(SetLink(link="r2-h2", down=True))
+        await lab.until(lambda _: len(other.paths) == 2)
+        assert not other.paths[-1].links
+        assert one.via == ("h1", "r1", "h2")
+        before, whole = one.acked, lab.state.flows["1"]
+        sent = whole.acked
+        await lab.until(lambda _: one.acked > before + 1_000_000)
+        assert whole.acked > sent + 500_000
+        stood = other.acked
+        lab.send(SetLink(link="r2-h2", down=False))
+        await lab.until(lambda _: other.acked > stood + 500_000)
+        assert other.via == ("h1", "r2", "h2")
+        assert whole.running
+        assert other.running, "the kernel kept the subflow"
+    assert not [each for each in lab.state.log if each.kind == "error"]
+
+
+async def test_hosts_send_and_receive_at_once_and_flows_are_switched_and_end() -> None:
+    """A host whose paths the lab manages accepts subflows all the same."""
+    async with running(FABRIC) as lab:
+        await open_subflows(lab, StartFlow(flow="there", src="h1", dst="h2", mptcp=True))
+        back = StartFlow(flow="back", src="h2", dst="h1", mptcp=True, bytes=1_000_000)
+        await open_subflows(lab, back)
+        lab.send(SetCongestionControl(flow="there", cc="reno"))
+        there = lab.state.flows["there"]
+        await lab.until(lambda _: all(each.cc == "reno" for each in (there, *there.subflows)))
+        await lab.until(lambda state: state.flows["back"].ended is not None)
+        assert lab.state.flows["back"].bytes == 1_000_000
+        assert all(not each.running for each in lab.state.flows["back"].subflows)
+        lab.send(StopFlow(flow="there"))
+        await lab.until(lambda _: not there.running)
+    assert not [each for each in lab.state.log if each.kind in ("error", "warning")]
+
+
+@pytest.mark.parametrize("rootless", [False, True], ids=["root", "rootless"])
+def test_where_it_is_switched_off_the_lab_says_so_and_refuses(rootless: bool) -> None:
+    feature, refusal = call(f"{CASES}:switched_off", rootless=rootless)
+    assert (feature["available"], feature["reason"]) == (False, "MPTCP is switched off")
+    assert feature["remedy"] == "sysctl net.mptcp.enabled=1"
+    assert refusal == "flow 1: no mptcp: MPTCP is switched off; sysctl net.mptcp.enabled=1"
+
+
+def test_a_scheduler_that_the_kernel_lacks_is_refused_with_those_it_has() -> None:
+    assert "scheduler 'nobody' is not in this kernel (has: default" in call(
+        f"{CASES}:unknown_scheduler"
+    )

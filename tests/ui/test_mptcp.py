@@ -1,0 +1,60 @@
+"""A flow over several paths on the screen: the connection and its subflows, each counted once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from ccplay.model.events import AnyEvent
+from ccplay.model.samples import Sweep
+from ccplay.model.traffic_commands import StopFlow
+from ccplay.model.traffic_events import FlowEnded, FlowStarted, SubflowStarted
+from ccplay.ui import lineup, selection
+from tests.ui.synthetic import stream
+from tests.ui.test_main import live, playing, until
+from tests.ui.view import text_of
+
+
+def events() -> Iterator[AnyEvent]:
+    """Yield a session of three flows as one flow and its two subflows."""
+    names = {"1": "1", "2": "1/1", "3": "1/2"}
+    for event in stream(pairs=3, flows=3, seconds=20):
+        if isinstance(event, FlowStarted) and event.flow != "1":
+            yield SubflowStarted(
+                t=event.t,
+                flow="1",
+                subflow=names[event.flow],
+                src="10.0.0.1",
+                dst="10.0.1.1",
+                sport=10_000,
+            )
+        elif isinstance(event, FlowStarted):
+            yield replace(event, mptcp=True)
+        elif isinstance(event, Sweep) and event.tcp is not None:
+            tcp = replace(event.tcp, flow=[names[each] for each in event.tcp.flow])
+            yield replace(event, tcp=tcp)
+        elif not isinstance(event, FlowEnded) or event.flow == "1":
+            yield event
+
+
+async def test_subflows_have_rows_and_lines_and_their_flow_is_what_keys_stop() -> None:
+    source = live(events())
+    async with playing(source, (120, 40)) as (app, pilot):
+        await until(pilot, lambda: "1/2" in text_of(app, "flows"))
+        rows = text_of(app, "flows").splitlines()
+        assert [row.split()[1] for row in rows if "1/" in row] == ["1/1", "1/2"]
+        await pilot.press("down", "down")
+        await until(pilot, lambda: app.main.selected == "1/2")
+        chosen = selection.selection(app.main.view)
+        assert chosen is not None
+        assert selection.stop(chosen) == StopFlow(flow="1")
+
+
+async def test_a_group_counts_the_connection_and_not_its_subflows_again() -> None:
+    async with playing(live(events()), (120, 40)) as (app, pilot):
+        await until(pilot, lambda: "1/2" in text_of(app, "flows"))
+        view = app.main.view
+        assert [each.name for each in lineup.drawn(view)][-1] == "1"
+        (group,) = lineup.groups(view, lineup.drawn(view))
+        assert [each.name for each in group.flows] == ["1"]
