@@ -186,7 +186,7 @@ DISCIPLINES: dict[str, Discipline] = {
         ),
         Discipline(
             "fq",
-            "a fair queue for each flow, sent at the flow's own pace",
+            "a fair queue for each flow; the kernel's also keeps the pace that TCP set",
             (
                 parameter("limit", PACKETS, "most packets that wait", 10_000, low=1),
                 parameter("flow_limit", PACKETS, "most packets of a flow", 100, low=1),
