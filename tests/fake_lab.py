@@ -129,9 +129,6 @@ class FakeLab:
     def tell(self, event: AnyEvent | None) -> None:
         self._events.put_nowait(event)
 
-    def read_on(self, *, then_wait: bool) -> None:
-        pass
-
     async def close(self) -> None:
         self.tell(None)
 

@@ -21,7 +21,7 @@ from ccplay.session.history import Change, History
 from ccplay.session.manual_overrides import ByHand
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sinks import Sink
-from ccplay.stream.sources import Source
+from ccplay.stream.sources import LabSource, Source
 from ccplay.stream.wire import UnknownEvent
 
 _IDLE_S = 0.5
@@ -136,7 +136,7 @@ class Session:
 
     async def read_on(self) -> None:
         """Process what has arrived until now: a frame is about to be drawn."""
-        if self._idle is None or not self.live:
+        if self._idle is None or not self.live or not isinstance(self._source, LabSource):
             return
         state = self.state
         waits = state.ready_at is not None and not self.unanswered and self._idle(state)

@@ -54,9 +54,6 @@ class Source(Protocol):
     def send(self, command: Order) -> None:
         """Pass a command on, without waiting; its outcome comes as an event."""
 
-    def read_on(self, *, then_wait: bool) -> None:
-        """Read what has arrived; with ``then_wait`` what follows may wait for the next call."""
-
     async def close(self) -> None:
         """End the source in an orderly way."""
 
@@ -293,9 +290,6 @@ class ReplaySource:
 
     def send(self, command: Order) -> None:
         """Do nothing: a recording takes no commands."""
-
-    def read_on(self, *, then_wait: bool) -> None:
-        """Do nothing: a recording is read as fast as it can be."""
 
     async def close(self) -> None:
         """Nothing is held open."""

@@ -273,8 +273,5 @@ class SyntheticSource:
         """Remember the command."""
         self.sent.append(command)
 
-    def read_on(self, *, then_wait: bool) -> None:
-        """Do nothing: nothing waits."""
-
     async def close(self) -> None:
         """Nothing is held open."""
