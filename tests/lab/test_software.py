@@ -156,6 +156,15 @@ async def test_what_cannot_be_is_refused_with_the_reason() -> None:
         )
         shared = [TrafficClass(name="all", share=1.0, qdisc=Qdisc(kind="red.py"))]
         assert "a link for itself" in await ask(lab, seen, SetClasses(link="r->h2", classes=shared))
+        # From the kernel's queue, too, and another one works afterwards.
+        filtering = Qdisc(kind="cake.py", options={"ack_filter": True})
+        for qdisc, refusal in (
+            (Qdisc(kind="pfifo"), ""),
+            (filtering, "filters no ACKs"),
+            (Qdisc(kind="codel.py"), ""),
+        ):
+            assert refusal in await ask(lab, seen, SetQdisc(link="r->h2", qdisc=qdisc))
+        assert isinstance(seen.answers[-1], Applied)
         # After all of this it is as it was.
         setting = lab.state.links["r->h2"][-1].setting
         assert setting.qdisc is not None

@@ -134,7 +134,12 @@ class Software:
             await self._start()
         if (removing := self._removing.pop(at.number, None)) is not None:
             await removing
-        news = await self._ask(order)
+        try:
+            news = await self._ask(order)
+        except BaseException:
+            # It may be open with a discipline that refuses its parameters.
+            self._send(Order(queue=at.number, do="close"))
+            raise
         self._generation += 1
         slot = self._board.slot(at.number - 1)
         link = _Link(at, order, qdisc.kind, news.statistics, slot, self._generation)
