@@ -31,7 +31,7 @@ class Costs:
     """The costs of tests by name; those of a worker reach it with the tests' reports."""
 
     def __init__(self) -> None:
-        self._tests: defaultdict[str, Cost] = defaultdict(Cost)
+        self.tests: defaultdict[str, Cost] = defaultdict(Cost)
         self._spent_s = 0.0
 
     def lap(self) -> float:
@@ -42,22 +42,24 @@ class Costs:
 
     def add(self, name: str, cpu_s: float, wall_s: float) -> None:
         """Add one phase of a test: its fixtures, itself, or the end of its fixtures."""
-        cost = self._tests[name]
+        cost = self.tests[name]
         cost.cpu_s += cpu_s
         cost.wall_s += wall_s
 
     def write(self, file: Path) -> None:
         """Write them as JSON."""
-        file.write_bytes(msgspec.json.encode(self._tests))
+        file.write_bytes(msgspec.json.encode(self.tests))
 
 
 def read(files: Iterable[Path]) -> dict[str, Cost]:
-    """Read what ``Costs.write`` wrote; files that do not exist add nothing."""
-    every: dict[str, Cost] = {}
+    """Read what ``Costs.write`` wrote, added up; files that do not exist add nothing."""
+    every = Costs()
     for file in files:
         if file.exists():
-            every |= msgspec.json.decode(file.read_bytes(), type=dict[str, Cost])
-    return every
+            found = msgspec.json.decode(file.read_bytes(), type=dict[str, Cost])
+            for name, cost in found.items():
+                every.add(name, cost.cpu_s, cost.wall_s)
+    return every.tests
 
 
 def costliest(tests: dict[str, Cost], count: int = 10) -> list[str]:

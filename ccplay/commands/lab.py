@@ -6,7 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
-from ccplay.errors import CcplayError, LabError
+from ccplay.errors import CcplayError, LabError, UsageError
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -20,6 +20,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--algorithm", action="append", default=[], type=Path, metavar="FILE", help="see play"
     )
+    parser.add_argument("--custom", type=Path, metavar="FILE", help="see play; needs --topo")
+    parser.add_argument(
+        "--topo",
+        metavar="NAME[,ARGS]",
+        help="print the network of a Mininet file as JSON, and build none",
+    )
     parser.set_defaults(run=run)
 
 
@@ -29,7 +35,11 @@ def run(arguments: argparse.Namespace) -> int:
 
     if (refusal := launch.refusal()) is not None:
         raise LabError(f"a lab can't start here, because it needs its own namespaces: {refusal}")
+    if arguments.topo is None and arguments.custom is not None:
+        raise UsageError("--custom needs --topo NAME[,ARGS]: which of the file's topos")
     argv = launch.inner_argv(arguments.captures, arguments.machine, arguments.algorithm)
+    if arguments.topo is not None:
+        argv = launch.inner_topology_argv(arguments.custom, arguments.topo)
     try:
         os.execvp(argv[0], argv)  # noqa: S606 - no shell is the point
     except OSError as error:

@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ccplay.commands import networks
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -21,10 +23,11 @@ def add_scenario(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "scenario",
         nargs="?",
-        default=DEFAULT_SCENARIO,
         metavar="SCENARIO",
-        help=f"a file, or the name of one that comes with ccplay (default {DEFAULT_SCENARIO})",
+        help="a file, or the name of one that comes with ccplay (default "
+        f"{DEFAULT_SCENARIO}; with a network of your own, some flows over it)",
     )
+    networks.add(parser)
     parser.add_argument(
         "--case",
         action="append",
@@ -68,7 +71,17 @@ def load_scenario(arguments: argparse.Namespace) -> Scenario:
 
     own = _algorithms(arguments)
     admit(own)
-    loaded = load(find(arguments.scenario), arguments.settings)
+    own_network = networks.chosen(arguments)
+    if own_network is not None:
+        settings = [f"topology={own_network}", *arguments.settings]
+    else:
+        settings = arguments.settings
+    if own_network is not None and arguments.scenario is None:
+        from ccplay.scenario.trial import trial
+
+        loaded = trial(own_network, arguments.settings)
+    else:
+        loaded = load(find(arguments.scenario or DEFAULT_SCENARIO), settings)
     loaded = driven(loaded, own)
     return captured(loaded, arguments.capture) if arguments.capture else loaded
 

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ccplay.commands import options
 from ccplay.commands.run import run as run_headless
 from ccplay.commands.screen import has_terminal, show
 from ccplay.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from ccplay.model.commands import Build
+    from ccplay.scenario.values import Scenario
+    from ccplay.session.session import Session
+    from ccplay.session.unsaved import Unsaved
+    from ccplay.stream.sources import Source
 
 _GRACE_S = 1.5
 """Seconds until a closed screen kills its lab; screen and lab end within two seconds."""
@@ -34,27 +44,39 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.ghost:
             raise UsageError("--ghost needs a terminal")
         return run_headless(arguments)
+    scenario = options.load_scenario(arguments)
+    opener = options.lab_opener(arguments, grace_s=_GRACE_S)
+    session, unsaved = _opened(scenario, arguments, opener, arguments.record)
+    return show(
+        session,
+        arguments,
+        unsaved=unsaved,
+        again=lambda other: _opened(other, arguments, opener, None),
+    )
+
+
+def _opened(
+    scenario: Scenario,
+    arguments: argparse.Namespace,
+    opener: Callable[[Build], Source],
+    record: Path | None,
+) -> tuple[Session, Unsaved | None]:
+    """Start a session, with what leaving it would lose where it is recorded nowhere."""
     from ccplay.session.archive import SessionRecorder
     from ccplay.session.session import Session
     from ccplay.session.timeline import Script
     from ccplay.session.unsaved import Unsaved
     from ccplay.stream.sinks import Recorder, Sink
 
-    case = options.load_scenario(arguments).case(*arguments.case)
+    case = scenario.case(*([] if scenario.text else arguments.case))
     script = Script(case.timeline)
-    build = script.foretold(case.build)
-    sinks: list[Sink] = [Recorder(arguments.record, case.title)] if arguments.record else []
+    sinks: list[Sink] = [Recorder(record, case.title)] if record else []
     unsaved = None
     if not arguments.no_record:
-        sinks.append(SessionRecorder(Path(arguments.scenario).stem, case.title))
+        sinks.append(SessionRecorder(scenario.path.stem, case.title))
     elif not sinks:
         unsaved = Unsaved(case.title)
         sinks.append(unsaved)
-    session = Session(
-        options.lab_opener(arguments, grace_s=_GRACE_S)(build),
-        title=case.title,
-        sinks=sinks,
-        script=script,
-        idle=script.idle,
-    )
-    return show(session, arguments, unsaved=unsaved)
+    source = opener(script.foretold(case.build))
+    session = Session(source, title=case.title, sinks=sinks, script=script, idle=script.idle)
+    return session, unsaved

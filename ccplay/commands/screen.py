@@ -14,8 +14,13 @@ from ccplay.errors import CcplayError
 from ccplay.visible import tell
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ccplay.scenario.values import Scenario
     from ccplay.session.session import Session
     from ccplay.session.unsaved import Unsaved
+
+    Again = Callable[[Scenario], tuple[Session, Unsaved | None]]
 
 
 def has_terminal() -> bool:
@@ -23,10 +28,17 @@ def has_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def show(session: Session, arguments: argparse.Namespace, *, unsaved: Unsaved | None = None) -> int:
+def show(
+    session: Session,
+    arguments: argparse.Namespace,
+    *,
+    unsaved: Unsaved | None = None,
+    again: Again | None = None,
+) -> int:
     """Show the screen until the user leaves it; return the exit code.
 
-    ``unsaved`` is the recording of a session that is in no file. Raises ``RecordingError`` for an
+    ``unsaved`` is the recording of a session that is in no file; ``again`` starts the session of
+    another scenario, which a user may ask for. Raises ``RecordingError`` for an
     unreadable ghost and, after the user has left, the error that ended the session.
     """
     from ccplay.stream.sources import check_recording
@@ -34,12 +46,33 @@ def show(session: Session, arguments: argparse.Namespace, *, unsaved: Unsaved | 
     ghost = getattr(arguments, "ghost", None)
     if ghost:
         check_recording(ghost)
-    return behind_front(lambda: _show(session, arguments, ghost, unsaved))
+    return behind_front(lambda: _show_each(session, arguments, ghost, unsaved, again))
+
+
+def _show_each(
+    session: Session,
+    arguments: argparse.Namespace,
+    ghost: Path | None,
+    unsaved: Unsaved | None,
+    again: Again | None,
+) -> int:
+    """Show a session, and then those of other scenarios that the user asks for."""
+    while True:
+        code, wanted = _show(session, arguments, ghost, unsaved, starts=again is not None)
+        if wanted is None or again is None:
+            return code
+        ghost = None
+        session, unsaved = again(wanted)
 
 
 def _show(
-    session: Session, arguments: argparse.Namespace, ghost: Path | None, unsaved: Unsaved | None
-) -> int:
+    session: Session,
+    arguments: argparse.Namespace,
+    ghost: Path | None,
+    unsaved: Unsaved | None,
+    *,
+    starts: bool,
+) -> tuple[int, Scenario | None]:
     # What is imported and built is kept, and searching it for garbage takes a tenth of the time to
     # the first paint. After that the app turns it on again.
     gc.disable()
@@ -60,6 +93,7 @@ def _show(
         ghost=ghost,
         lab_words=options.lab_words(arguments),
         unsaved=unsaved,
+        starts=starts,
     )
     app.run()
     try:
@@ -67,14 +101,14 @@ def _show(
     except CcplayError as error:
         tell(f"ccplay: {error}")
     if app.return_code:
-        return app.return_code
+        return app.return_code, None
     if session.archived is not None:
         tell("this session is recorded: ccplay replay last shows it again")
     if unsaved is not None and unsaved.path is not None:
         tell(f"the recording is in {unsaved.path}")
-    if session.failure is not None:
+    if session.failure is not None and app.wanted is None:
         raise session.failure
-    return 0
+    return 0, app.wanted
 
 
 def can_draw(terminal: TextIO) -> bool:

@@ -163,7 +163,7 @@ class Store:
 def _as_run(scenario: Scenario) -> bytes:
     """Return the scenario file, with every ``--set`` as a comment at the top."""
     try:
-        text = scenario.path.read_bytes()
+        text = scenario.text.encode() if scenario.text else scenario.path.read_bytes()
     except OSError as error:
         raise RecordingError(f"{scenario.path}: {error.strerror}") from None
     said = "".join(f"# as run: --set {wire.printable(each)}\n" for each in scenario.settings)

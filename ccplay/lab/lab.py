@@ -137,8 +137,8 @@ class Lab:
             self._stack.push_async_callback(software.close)
         built = building.build(self.network, self._progress, self._build.seed)
         self._built: BuiltNetwork = built
-        if built.lacking:
-            self._tell("warning", built.lacking)
+        for text in filter(None, (*self._build.topology.remarks, built.lacking)):
+            self._tell("warning", text)
         self._shaper = self._stack.enter_context(Shaper(built, engine, self.clock, software))
         for done, (link, setting) in enumerate(settings):
             self._progress(f"shaping {link.name}", done, len(settings))

@@ -23,6 +23,25 @@ MOST_PATHS = 64
 """The most equal-cost paths between two hosts that ``Network.paths`` returns."""
 
 
+_LONGEST_INTERFACE = 15
+"""Characters; ``IFNAMSIZ`` of include/uapi/linux/if.h is one more."""
+
+
+class Written(Value, frozen=True):
+    """A network written out node by node, in a scenario or by a Mininet file."""
+
+    hosts: Annotated[list[str], FEW] = []
+    routers: Annotated[list[str], FEW] = []
+    cables: Annotated[list[tuple[str, str]], FEW] = []
+    """The two nodes that each of them joins."""
+    observed: Annotated[list[str], FEW] = []
+    """Directed links whose queue is observed; where it names none, every egress of a router."""
+    name: str = ""
+    """What people call it; empty: described by its numbers of nodes."""
+    remarks: Annotated[list[str], FEW] = []
+    """What of its source has no effect here, in lines that the lab reports as warnings."""
+
+
 class Topology(Value, frozen=True):
     """Which network to build: the name of a generator of ``topologies``, and its parameters."""
 
@@ -31,6 +50,13 @@ class Topology(Value, frozen=True):
     """The parameter ``pairs`` of a dumbbell; a field of its own, as in recordings of 0.1."""
     parameters: dict[str, int] = {}
     """All other parameters by name; a missing one has its generator's default."""
+    written: Written | None = None
+    """Nodes and cables of the kind ``written``."""
+
+    @property
+    def remarks(self) -> list[str]:
+        """What of its source has no effect here, in lines."""
+        return self.written.remarks if self.written is not None else []
 
     def parameter(self, name: str, default: int) -> int:
         """Return the value of a parameter."""
@@ -142,9 +168,10 @@ class Network(Value, frozen=True, dict=True):
             return [self._links[each] for each in self.groups[name] if each in self._links]
         if name in self._links:
             return [self._links[name]]
-        one, _, other = name.partition("-")
-        if (there := self._links.get(f"{one}->{other}")) is not None:
-            return [there, self.opposite(there)]
+        # Names of nodes may have dashes, too.
+        for dash in (place for place, letter in enumerate(name) if letter == "-"):
+            if (there := self._links.get(f"{name[:dash]}->{name[dash + 1 :]}")) is not None:
+                return [there, self.opposite(there)]
         raise CommandError(f"no link {name!r}; links: {', '.join(self.link_names)}")
 
     @cached_property
@@ -285,7 +312,7 @@ def assemble(
     for number, ends in enumerate(cables):
         high, low = divmod(number, 256)
         for host, (src, dst) in enumerate((ends, ends[::-1]), start=1):
-            interface, address = f"{src}-eth{ports[src]}", f"10.{high}.{low}.{host}"
+            interface, address = _interface(src, ports[src]), f"10.{high}.{low}.{host}"
             ports[src] += 1
             addresses.setdefault(src, address)
             link = Link(
@@ -307,3 +334,9 @@ def assemble(
             for name, members in (groups or {}).items()
         },
     )
+
+
+def _interface(node: str, port: int) -> str:
+    """Return the name of an interface; it is short where the node's would make it too long."""
+    name = f"{node}-eth{port}"
+    return name if len(name) <= _LONGEST_INTERFACE else f"eth{port}"

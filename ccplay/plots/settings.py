@@ -31,7 +31,8 @@ def counts_bytes(qdisc: Qdisc | None) -> bool:
 
 def limits(scope: Scope) -> Changes:
     """Return a queue's limit at each change, in bytes or in packets."""
-    return tuple((t, _limit(qdisc, scope)) for t, _, qdisc in qdiscs(scope.state, scope.link))
+    every = qdiscs(scope.state, scope.link)
+    return tuple((t, _limit(qdisc, _frame(setting), scope)) for t, setting, qdisc in every)
 
 
 def thresholds(scope: Scope) -> Changes:
@@ -81,7 +82,7 @@ def _frame(setting: LinkSetting) -> int:
     return FRAME_BYTES if setting.mtu is None else setting.mtu + _HEADER_BYTES
 
 
-def _limit(qdisc: Qdisc | None, scope: Scope) -> float | None:
+def _limit(qdisc: Qdisc | None, frame: int, scope: Scope) -> float | None:
     if qdisc is None:
         return None
     limit, in_bytes = qdisc.options.get("limit"), limit_unit(qdisc.kind) == "bytes"
@@ -91,4 +92,4 @@ def _limit(qdisc: Qdisc | None, scope: Scope) -> float | None:
         return float(limit)
     if not scope.converts:
         return None
-    return limit / FRAME_BYTES if in_bytes else float(limit * FRAME_BYTES)
+    return limit / frame if in_bytes else float(limit * frame)

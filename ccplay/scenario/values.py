@@ -109,6 +109,8 @@ class Scenario:
     cases: tuple[Case, ...]
     settings: tuple[str, ...] = ()
     """Settings of the command line, each ``PATH=VALUE``."""
+    text: str = ""
+    """The scenario itself, of one that is in no file."""
 
     @property
     def name(self) -> str:

@@ -54,8 +54,8 @@ def write(state: LabState, *, title: str = "", until: float | None = None) -> st
     steps = [step(each, ready_at) for each in done]
     head = "\n".join(
         [
-            f"title = {_toml(write_line(printable(title)) if title.strip() else 'A session')}",
-            f"duration = {_toml(write_seconds(duration_s))}",
+            f"title = {toml(write_line(printable(title)) if title.strip() else 'A session')}",
+            f"duration = {toml(write_seconds(duration_s))}",
             "",
             *network(build),
             "\n",
@@ -151,21 +151,40 @@ def _guess(state: LabState, topology: Topology, ready_at: float) -> Build:
 
 def network(build: Build) -> Iterator[str]:
     """Yield the lines of a scenario file that make a network."""
-    kind = build.topology.kind
-    topology: dict[str, Plain] = {"kind": kind}
-    for each in TOPOLOGIES[kind].parameters if kind in TOPOLOGIES else ():
-        if each.name == "pairs" or each.name in build.topology.parameters:
-            topology[each.name] = build.topology.parameter(each.name, each.default)
-    yield f"topology = {_toml(topology)}"
+    yield from _topology(build.topology)
     for link, setting in build.links.items():
         yield f"{spell(('links', link))} = {_link(setting)}"
     for host, cc in build.congestion_controls.items():
-        yield f"{spell(('hosts', host, 'cc'))} = {_toml(cc)}"
+        yield f"{spell(('hosts', host, 'cc'))} = {toml(cc)}"
     default = Build()
     if build.sample_hz != default.sample_hz:
-        yield f"sampling = {_toml(write_frequency(build.sample_hz))}"
+        yield f"sampling = {toml(write_frequency(build.sample_hz))}"
     if build.seed != default.seed:
         yield f"seed = {build.seed}"
+
+
+def _topology(topology: Topology) -> Iterator[str]:
+    if (written := topology.written) is not None:
+        yield 'topology.kind = "written"'
+        if written.name:
+            yield f"topology.name = {toml(written.name)}"
+        if written.remarks:
+            yield f"topology.remarks = {toml([*written.remarks])}"
+        yield f"topology.hosts = {toml([*written.hosts])}"
+        yield f"topology.routers = {toml([*written.routers])}"
+        yield "topology.links = ["
+        for ends in written.cables:
+            yield f"  {{ ends = {toml([*ends])} }},"
+        yield "]"
+        if written.observed:
+            yield f"topology.observed = {toml([*written.observed])}"
+        return
+    said: dict[str, Plain] = {"kind": topology.kind}
+    known = TOPOLOGIES[topology.kind].parameters if topology.kind in TOPOLOGIES else ()
+    for each in known:
+        if each.name == "pairs" or each.name in topology.parameters:
+            said[each.name] = topology.parameter(each.name, each.default)
+    yield f"topology = {toml(said)}"
 
 
 def _link(setting: LinkSetting) -> str:
@@ -177,10 +196,10 @@ def _link(setting: LinkSetting) -> str:
     if setting.qdisc is not None:
         said["queue"] = write_qdisc(setting.qdisc)
     if setting.classes is None:
-        return _toml(said)
+        return toml(said)
     # An inline table must be on one line, but a list in it may span several.
-    listed = "".join(f"  {_toml(each)},\n" for each in write_classes(setting.classes))
-    before = _toml(said).removesuffix("}").rstrip()
+    listed = "".join(f"  {toml(each)},\n" for each in write_classes(setting.classes))
+    before = toml(said).removesuffix("}").rstrip()
     return f"{before}{', ' if said else ' '}classes = [\n{listed}] }}"
 
 
@@ -200,7 +219,7 @@ def _timeline(
     for number, each in enumerate(steps):
         gap = " " * (width - len(str(each["at"])))
         rest = {key: value for key, value in each.items() if key != "at"}
-        line = f"{{ at = {_toml(each['at'])},{gap} {_toml(rest).removeprefix('{ ')},"
+        line = f"{{ at = {toml(each['at'])},{gap} {toml(rest).removeprefix('{ ')},"
         if number in refused:
             yield f"  # {printable(refused[number])}:"
             line = f"# {line}"
@@ -259,10 +278,11 @@ def _origin(hello: Hello, own: Sequence[str]) -> Iterator[str]:
     yield ""
 
 
-def _toml(value: Plain) -> str:
+def toml(value: Plain) -> str:
+    """Return a value as TOML in one line."""
     if isinstance(value, dict):
-        pairs = (f"{spell((key,))} = {_toml(each)}" for key, each in value.items())
+        pairs = (f"{spell((key,))} = {toml(each)}" for key, each in value.items())
         return f"{{ {', '.join(pairs)} }}"
     if isinstance(value, list):
-        return f"[{', '.join(_toml(each) for each in value)}]"
+        return f"[{', '.join(toml(each) for each in value)}]"
     return tomlkit.item(value).as_string()

@@ -23,6 +23,8 @@ ROOTLESS = ("--user", "--map-root-user")
 # -P keeps the current directory, which may hold a stranger's files, off the import path.
 _PYTHON = (sys.executable, "-P", "-m")
 
+_SSH = ("ssh", "-T", "-o", "BatchMode=yes", "--")
+
 
 def lab_argv(
     host: str | None = None, captures: Path | None = None, algorithms: Sequence[Path] = ()
@@ -39,12 +41,41 @@ def lab_argv(
         place = ["--captures", str(captures)] if captures else []
         place += [word for path in algorithms for word in ("--algorithm", str(path))]
         said = shlex.join(["ccplay", "lab", *place, "--machine", host])
-        return ["ssh", "-T", "-o", "BatchMode=yes", "--", host, said]
-    if os.geteuid() == 0 or (refusal := rootless_refusal()) is None:
-        return inner_argv(captures, algorithms=algorithms)
+        return [*_SSH, host, said]
+    return _in_namespaces(_server(captures, "", algorithms))
+
+
+def topology_argv(host: str | None, file: Path | None, topo: str) -> list[str]:
+    """Return the command that prints the network of a Mininet file: ``lab.network.mininet_file``.
+
+    ``file`` belongs to ``host``, where there is one; None: Mininet's own topologies. Raises
+    ``LabError`` as ``lab_argv`` does.
+    """
+    if host is not None:
+        words = ["--custom", str(file)] if file else []
+        return [*_SSH, host, shlex.join(["ccplay", "lab", *words, "--topo", topo])]
+    return _in_namespaces(_mininet(file, topo))
+
+
+def inner_topology_argv(file: Path | None, topo: str) -> list[str]:
+    """Return the command that ``ccplay lab --topo`` becomes."""
+    user = () if os.geteuid() == 0 else ROOTLESS
+    return [*UNSHARE, *user, *_PYTHON, *_mininet(file, topo)]
+
+
+def _mininet(file: Path | None, topo: str) -> list[str]:
+    return ["ccplay.lab.network.mininet_file", str(file.absolute()) if file else "", topo]
+
+
+def _in_namespaces(module: Sequence[str]) -> list[str]:
+    """Return the command that runs a Python module in namespaces of its own on this machine."""
+    if os.geteuid() == 0:
+        return [*UNSHARE, *_PYTHON, *module]
+    if (refusal := rootless_refusal()) is None:
+        return [*UNSHARE, *ROOTLESS, *_PYTHON, *module]
     if shutil.which("sudo") is None:
         raise LabError(f"a lab needs root here: {refusal}")
-    return ["sudo", "-n", *UNSHARE, *_PYTHON, *_server(captures, "", algorithms)]
+    return ["sudo", "-n", *UNSHARE, *_PYTHON, *module]
 
 
 def guest_argv(

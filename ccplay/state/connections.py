@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ccplay.model.events import FlowPath, Misbehaved, TraceEnded, TraceLost, TraceStarted
+from ccplay.model.events import Applied, FlowPath, Misbehaved, TraceEnded, TraceLost, TraceStarted
 from ccplay.model.samples import CaStateChanged, TraceSamples
+from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.traffic_events import (
     DownloadStarted,
     FlowEnded,
@@ -112,7 +113,7 @@ class Connections(TrafficState):
         self.streams: dict[str, dict[str, Flow]] = {}
         """Connections by the name of their flow or download, then by their own; no subflows."""
         self.places: dict[str, int] = {}
-        """Number of each connection, from 0, in the order of ``flows``."""
+        """Number of each connection, from 0, in the order in which they were asked for."""
         self.traced: set[str] = set()
         """Flows and downloads that are being traced."""
         self.untold = 0
@@ -262,7 +263,14 @@ def _ca_state_changed(state: Connections, event: CaStateChanged) -> None:
         flow.trace.change(event)
 
 
+def _applied(state: Connections, event: Applied) -> None:
+    # Of flows that start together any may open first; their colours are as they were asked for.
+    if isinstance(event.command, StartFlow) and event.command.flow is not None:
+        state.places.setdefault(event.command.flow, len(state.places))
+
+
 HANDLERS: Handlers = {
+    Applied: _applied,
     FlowStarted: _flow_started,
     SubflowStarted: _subflow_started,
     SubflowEnded: _subflow_ended,

@@ -16,6 +16,7 @@ from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
 from ccplay.errors import UsageError
+from ccplay.scenario.values import Scenario
 from ccplay.session.session import Session
 from ccplay.session.unsaved import Unsaved
 from ccplay.state.lab_state import Entry
@@ -59,16 +60,21 @@ class CcplayApp(App[int]):
         ghost: Path | None = None,
         lab_words: Sequence[str] = (),
         unsaved: Unsaved | None = None,
+        starts: bool = False,
     ) -> None:
         """Prepare to show ``session`` over the recording ``ghost``; ``look`` names a theme.
 
         ``look`` and ``ascii`` win over ``preferences``; ``looks`` are the themes where they are
         loaded already. ``unsaved`` is what leaving would lose, so that ctrl+q asks first.
+        ``starts`` offers to leave for another network, which is then in ``wanted``.
         Raises ``UsageError``.
         """
         super().__init__(driver_class=Terminal)
         self.session = session
         self._unsaved = unsaved
+        self.starts = starts
+        self.wanted: Scenario | None = None
+        """What to start once this session has ended."""
         mine = preferences or Preferences()
         self.glyphs: Glyphs = ASCII if ascii or mine.glyphs == "ascii" else UNICODE
         self.looks = dict(looks or load_looks())
@@ -137,6 +143,14 @@ class CcplayApp(App[int]):
     def _asked_to_leave(self, leaves: bool | None) -> None:
         if leaves:
             self.exit()
+        else:
+            self.wanted = None
+
+    async def start(self, scenario: Scenario | None) -> None:
+        """Leave for another network, asked first as by ``quit``; None changes nothing."""
+        if scenario is not None:
+            self.wanted = scenario
+            await self.action_quit()
 
     def on_mount(self) -> None:
         """Start processing the session's events."""
@@ -178,7 +192,7 @@ class CcplayApp(App[int]):
 
     def _choices(self) -> dict[str, object]:
         # Values of algorithms are there only with the algorithm.
-        plots = tuple(name for name in self.main.plots.chosen if name in PANES)
+        plots = tuple(name for name in self.main.plots.picked if name in PANES)
         return {
             "theme": self.look.name,
             "glyphs": self.glyphs.name,

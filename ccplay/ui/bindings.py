@@ -63,6 +63,8 @@ MAIN: list[BindingType] = [
     Binding("D", "reverse", "Reverse the order", id="reverse"),
     Binding("slash", "filter", "Filter flows", id="filter", priority=True),
     Binding("b", "other_queue", "Next observed queue", id="way-back"),
+    Binding("ctrl+n", "new_network", "New network…", id="network", priority=True),
+    Binding("N", "map", "Network drawn large, or plots", id="map"),
     Binding("v", "variable(1)", "Variables of algorithms", id="variable", tooltip=_VALUES),
     Binding("V", "variable(-1)", id="variable-before"),
     Binding("L", "logarithm", "Logarithmic value axes", id="logarithm", tooltip=_LOGARITHM),

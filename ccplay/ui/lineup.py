@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ccplay.state.lab_state import Flow, Traffic
 from ccplay.ui.view import View, goodput, goodputs
 
-CROWD = 4
+_CROWD = 4
 """Number of flows from which on the selected one stands out and the others are dimmed."""
 
 MOST = 40
@@ -45,6 +45,8 @@ def listed(view: View) -> list[Flow]:
 
 def _listed(view: View) -> list[Flow]:
     flows = [each for each in view.listed() if matches(view, each)]
+    # Subflows stand below their flow, whatever started in between.
+    flows.sort(key=lambda each: view.number(each.parent if each.kind == "subflow" else each.name))
     if not (column := view.listing.column):
         return flows[::-1] if view.listing.reverse else flows
     known: list[tuple[float | str, Flow]] = []
@@ -101,6 +103,15 @@ def drawn(view: View) -> list[Flow]:
         flows = flows[:MOST]
     rest = [each for each in flows if each.name != view.selected]
     return [*(rest if view.listing.grouped else rest[: MOST - len(chosen)]), *chosen]
+
+
+def crowded(view: View, flows: Iterable[Flow]) -> bool:
+    """Say whether these are so many that the selected one has to stand out.
+
+    Downloads that are over do not count: they are short.
+    """
+    runs = {each.name for each in view.running()}
+    return sum(each.kind == "flow" or each.name in runs for each in flows) >= _CROWD
 
 
 def groups(view: View, flows: Iterable[Flow]) -> list[Group]:

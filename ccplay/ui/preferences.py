@@ -37,8 +37,8 @@ class Preferences:
     glyphs: GlyphsName = "unicode"
     stroke: themes.StrokeName | None = None
     """How thick lines are; None is as the theme has it."""
-    plots: tuple[str, ...] = PLOTS_SHOWN
-    """From left to right; what has no room at the right is not shown."""
+    plots: tuple[str, ...] = ()
+    """From left to right; what has no room is not shown. Empty: as the screen's width suggests."""
     large: str = NONE
     """The plot that has the whole band to itself, or ``NONE``."""
     keys: Mapping[str, str] = field(default_factory=dict)
@@ -167,12 +167,12 @@ _SETTINGS: dict[str, Callable[[object, Collection[str]], object]] = {
 
 def written(preferences: Preferences) -> str:
     """Return preferences as a file has them, with every key."""
-    keymap = Keymap(preferences.keys)
+    keymap, plots = Keymap(preferences.keys), preferences.plots or PLOTS_SHOWN
     lines = [
         f"theme = {quote(preferences.theme)}",
         f"glyphs = {quote(preferences.glyphs)}",
         f"stroke = {quote(preferences.stroke)}" if preferences.stroke else '# stroke = "bold"',
-        f"plots = [{', '.join(map(quote, preferences.plots))}]",
+        f"{'' if preferences.plots else '# '}plots = [{', '.join(map(quote, plots))}]",
         f"large = {quote(preferences.large)}",
         "",
         "[keys]",

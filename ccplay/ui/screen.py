@@ -29,7 +29,6 @@ from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.widgets._toast import ToastRack
 
-from ccplay.model.network import Network
 from ccplay.session.session import Session
 from ccplay.state.lab_state import LabState
 from ccplay.ui import bindings, selection
@@ -38,12 +37,13 @@ from ccplay.ui.actions.listing import ListingActions
 from ccplay.ui.actions.look import LookActions
 from ccplay.ui.actions.playback import PlaybackActions
 from ccplay.ui.actions.saving import SavingActions
+from ccplay.ui.actions.starting import StartingActions
 from ccplay.ui.actions.undoing import UndoActions
 from ccplay.ui.cells.painter import Painter
 from ccplay.ui.cells.sheet import Row, Sheet
 from ccplay.ui.known import Known
 from ccplay.ui.marks import Marks
-from ccplay.ui.panels import banner, flows, footer, header, log, network, receiver, ribbon
+from ccplay.ui.panels import banner, drawing, flows, footer, header, log, network, receiver, ribbon
 from ccplay.ui.playhead import WINDOW_S, Playhead
 from ccplay.ui.plots.band import Band
 from ccplay.ui.plots.ghosts import Choice, Ghosts
@@ -56,6 +56,9 @@ LEAST = (80, 24)
 _WIDE = 112
 """Cells of a screen from which on the table has units, and toasts stand over the ribbon alone."""
 
+_TALL = 34
+"""Lines of a screen from which on a drawing of the network leaves room for table and events."""
+
 _NUMBERS_HZ = 4.0
 """Shortest time between changes of numbers, so that they can be read."""
 
@@ -63,7 +66,7 @@ _SLOW_S = 0.4
 """Seconds on the clock that a dot of a plot stands for from which on plots change with the numbers:
 nobody sees it grow."""
 
-_SHEETS = ("header", "banner", "network", "flows", "ribbon", "events", "footer", "too-small")
+_SHEETS = ("header", "banner", "network", "flows", "map", "ribbon", "events", "footer", "too-small")
 
 _SPARE_LINES = 2
 """Number of lines that the table may have too many: plots that change height are drawn anew."""
@@ -72,7 +75,14 @@ LIVE_ONLY = ("dialog", "mark", "stop", "capture", "trace")
 
 
 class MainScreen(
-    PlaybackActions, LabActions, LookActions, ListingActions, SavingActions, UndoActions, Painter
+    PlaybackActions,
+    LabActions,
+    LookActions,
+    ListingActions,
+    SavingActions,
+    StartingActions,
+    UndoActions,
+    Painter,
 ):
     """Draws the session at the playhead; asks for commands and never assumes their success."""
 
@@ -109,8 +119,9 @@ class MainScreen(
         self._numbers_at = 0.0
         self._told = 0
         self._ribbon = ribbon.Ribbon()
+        self._drawing = drawing.Drawing()
         self._lines = 0
-        self._laid_out: tuple[Network | None, str | None] = (None, None)
+        self._laid_out: tuple[object, ...] = ()
         self._state = session.state
         self.marks = Marks(self)
 
@@ -122,6 +133,7 @@ class MainScreen(
             yield self._sheets["network"]
             yield self._sheets["flows"]
         yield self.plots
+        yield self._sheets["map"]
         with self._bands["bottom"]:
             yield self._sheets["ribbon"]
             yield self._sheets["events"]
@@ -146,19 +158,23 @@ class MainScreen(
         self.set_class(width < LEAST[0] or height < LEAST[1], "-small")
         table = 38 if width < _WIDE else min(58 + max(width - 140, 0) // 2, 72)
         # The table comes before the plots, which still have most of the screen.
-        drawing = min((height - 4) // 4, network.height(self.view))
+        around = min((height - 4) // 4, network.height(self.view))
         listing = min((height - 4) * 2 // 5, self._lines)
-        self._bands["top"].styles.height = max(drawing, listing, 5)
+        # A drawing of the network needs all rows of a small terminal.
+        cramped = self.shows_map and height < _TALL
+        self._bands["top"].styles.height = 5 if cramped else max(around, listing, 5)
+        self._bands["bottom"].display = not cramped
         self._bands["bottom"].styles.height = max(min((height - 6) // 4, 12), 4)
         self._sheets["flows"].styles.width = table
         self._sheets["network"].styles.width = width - table
-        third = width // 3
         self.plots.lay_out(width)
+        # The time axes of plot and ribbon are one.
+        below = self.plots.first_width or width // 3
         for toasts in self.query(ToastRack):
             toasts.styles.max_height = self._bands["bottom"].styles.height
-            toasts.styles.max_width = third if width >= _WIDE else width
-        self._sheets["ribbon"].styles.width = third
-        self._sheets["events"].styles.width = width - third
+            toasts.styles.max_width = below if width >= _WIDE else width
+        self._sheets["ribbon"].styles.width = below
+        self._sheets["events"].styles.width = width - below
 
     def on_sheet_emptied(self) -> None:
         """Redraw a part whose size has changed."""
@@ -180,16 +196,14 @@ class MainScreen(
             return
         if self.session.state is not self._state:
             self._take_over(self.session.state)
-        shown = (self.view.network, self.view.link)
-        if self._has_other_height() or shown != self._laid_out:
-            self._laid_out = shown
-            self.lay_out(*self.size)
+        due = now - self._numbers_at >= 1 / _NUMBERS_HZ - 0.5 / self._fps
+        self._keep_up(tables=due)
         if self.view.unread:
             # There is nothing to draw at that moment, and reading alone is faster.
             self._show("header", lambda width, _: header.rows(self.view, width))
             self.paint()
             return
-        numbers = self._choose() or now - self._numbers_at >= 1 / _NUMBERS_HZ - 0.5 / self._fps
+        numbers = self._choose() or due
         if numbers:
             self._numbers_at = now
             self._draw_numbers(self.view)
@@ -198,21 +212,32 @@ class MainScreen(
         self.paint()
         self._tell()
 
+    def _keep_up(self, *, tables: bool) -> None:
+        """Place the parts anew where what they show needs it.
+
+        A table that lost few lines keeps its rows; its lines are counted only with ``tables``.
+        """
+        before = self._lines
+        shown = (self.view.network, self.view.link, self.plots.shown)
+        lines = flows.height(self.view) if tables else before
+        if shown == self._laid_out and before - _SPARE_LINES <= lines <= before:
+            return
+        self._laid_out, self._lines = shown, lines
+        self.lay_out(*self.size)
+
+    def seek(self, playhead: Playhead) -> None:
+        """Draw what another playhead shows, as if nothing had been drawn before."""
+        self.playhead, self.selected, self._lines = playhead, None, 0
+        self._keep_up(tables=True)
+        for sheet in self.query(Sheet):
+            sheet.blank(sheet.width, sheet.height)
+        self.redraw()
+
     def _dot_s(self) -> float:
         """Return the seconds on the clock that a dot of the plots stands for."""
         head = self.playhead
         passes = head.speed if head.recorded else 1.0
         return head.width / self.plots.columns / 2 / passes
-
-    def _has_other_height(self) -> bool:
-        """Say whether the table needs another height; one that lost few lines keeps its rows."""
-        if self.clock() - self._numbers_at < 1 / _NUMBERS_HZ - 0.5 / self._fps:
-            return False
-        before, lines = self._lines, flows.height(self.view)
-        if before - _SPARE_LINES <= lines <= before:
-            return False
-        self._lines = lines
-        return True
 
     def _take_over(self, state: LabState) -> None:
         """Draw from another state: the whole recording replaces the glimpse."""
@@ -229,7 +254,7 @@ class MainScreen(
             self.paint()
 
     def _draw_plots(self, view: View) -> None:
-        if not self.has_class("-small"):
+        if not self.has_class("-small") and not self.shows_map:
             self.plots.draw(view)
 
     def _draw_numbers(self, view: View) -> None:
@@ -247,10 +272,13 @@ class MainScreen(
         self._show("banner", lambda *_: said)
         self._show("network", lambda width, height: network.rows(view, width, height))
         self._show("flows", lambda width, height: flows.rows(view, width, height))
+        if self.shows_map:
+            self._show("map", lambda width, height: self._drawing.rows(view, width, height))
         self._show("ribbon", lambda width, height: self._ribbon.rows(view, width, height))
         self._show("events", lambda width, height: bottom(view, width, height))
         self._show("footer", lambda width, _: footer.rows(view, width))
-        self.plots.draw_titles(view)
+        if not self.shows_map:
+            self.plots.draw_titles(view)
 
     def _show(self, name: str, rows: Callable[[int, int], list[Row]]) -> None:
         sheet = self._sheets[name]
@@ -282,6 +310,8 @@ class MainScreen(
             return action == "select_flow"
         if action in LIVE_ONLY:
             return self.session.live
+        if action == "new_network":
+            return self.can_start()
         if action in ("put_mark", "leave_mark"):
             return self.marks.carried is not None
         if action == "show_all":

@@ -1,4 +1,4 @@
-"""What a lab's start and its end cost, against bare Mininet with the same nodes and links.
+"""What a lab's start, its memory and its end cost, against bare Mininet with the same nodes.
 
 Ours counts from the spawn of ``ccplay lab`` to the first sweep: routed, shaped, delayed, sampled.
 Mininet's counts from the spawn of a Python that imports it, makes nodes and links, and starts them.
@@ -15,6 +15,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Generator, Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.table import Table
@@ -38,6 +40,9 @@ NETWORKS = {
     "linear": Topology(kind="linear"),
     "dumbbell, 2 pairs": Topology(pairs=2),
     "dumbbell, 4 pairs": Topology(pairs=4),
+    "leaf-spine": Topology(kind="leaf-spine"),
+    "super-spine": Topology(kind="super-spine"),
+    "loopless": Topology(kind="loopless"),
     "fat tree, k = 4": Topology(kind="fat-tree"),
 }
 
@@ -56,49 +61,60 @@ PHASES = {
 """What begins when, in this order."""
 
 
+class Cost(NamedTuple):
+    """Of one lab, or of one network of Mininet."""
+
+    start: float
+    """Seconds from its spawn until it is up,"""
+    stop: float
+    """and from asking it to end until nothing is left."""
+    memory: float
+    """Bytes of all its processes."""
+
+
 async def run(console: Console) -> None:
     """Measure and print."""
-    starts, stops = await _starts_and_stops()
+    starts, sizes, stops = await _starts_and_stops()
     console.print(starts)
+    console.print(sizes)
     console.print(await _phases())
     console.print(_python())
     console.print(stops)
 
 
-async def _starts_and_stops() -> tuple[Table, Table]:
+async def _starts_and_stops() -> tuple[Table, Table, Table]:
     heads = ("", "ccplay ms", "Mininet ms", "ratio")
     starts = table("lab start, to the first sweep", "no slower than bare Mininet", heads)
+    sizes = table("memory of all processes (PSS)", "", ("", "ccplay MB", "Mininet MB", "ratio"))
     stops = table("lab stop, to nothing left", "under 50 ms", heads)
     for name, network in NETWORKS.items():
-        own, closed, killed, peer, stopped = [], [], [], [], []
+        ours, killed, theirs = list[Cost](), list[float](), list[Cost]()
         for _ in range(ROUNDS):
-            start, stop = await _lab(network, kill=False)
-            own.append(start)
-            closed.append(stop)
-            killed.append((await _lab(network, kill=True))[1])
-            start, stop = _mininet(network)
-            peer.append(start)
-            stopped.append(stop)
-        starts.add_row(name, *_compared(own, peer))
+            ours.append(await _lab(network, kill=False))
+            killed.append((await _lab(network, kill=True)).stop)
+            theirs.append(_mininet(network))
+        closed, stopped = [each.stop for each in ours], [each.stop for each in theirs]
+        start = [each.start for each in ours], [each.start for each in theirs]
+        starts.add_row(name, *_compared(*start))
+        size = [each.memory for each in ours], [each.memory for each in theirs]
+        sizes.add_row(name, *_compared(*size, 1e-6))
         if name == BUSY:
             rounds = [await _lab(network, kill=False, commands=TRAFFIC) for _ in range(ROUNDS)]
-            busy = [stop for _, stop in rounds]
+            busy = [each.stop for each in rounds]
             stops.add_row(f"{name}: busy, stdin closed", *_compared(busy, stopped))
         stops.add_row(f"{name}: stdin closed", *_compared(closed, stopped))
         stops.add_row(f"{name}: SIGKILL", *_compared(killed, stopped))
-    return starts, stops
+    return starts, sizes, stops
 
 
-def _compared(own: list[float], peer: list[float]) -> tuple[str, str, str]:
+def _compared(own: list[float], peer: list[float], scale: float = 1e3) -> tuple[str, str, str]:
     ours, theirs = Spread.of(own), Spread.of(peer)
     ratio = theirs.median / ours.median
-    return ours.scaled(1e3), theirs.scaled(1e3), f"{ratio:.2f}x"
+    return ours.scaled(scale), theirs.scaled(scale), f"{ratio:.2f}x"
 
 
-async def _lab(
-    network: Topology, *, kill: bool, commands: Sequence[AnyCommand] = ()
-) -> tuple[float, float]:
-    """Return the seconds that a lab took to start and to be gone, busy with ``commands``."""
+async def _lab(network: Topology, *, kill: bool, commands: Sequence[AnyCommand] = ()) -> Cost:
+    """Return what a lab cost that was busy with ``commands``."""
     lab = LabSource(launch.lab_argv(), Build(topology=network))
     begun = time.monotonic()
     events = lab.events()
@@ -112,6 +128,7 @@ async def _lab(
     while running < len(commands):
         running += isinstance(await anext(events), FlowStarted | PingStarted)
     assert lab.pid is not None
+    memory = _memory(family(lab.pid))
     with _watched(family(lab.pid)) as processes:
         begun = time.monotonic()
         if kill:
@@ -121,11 +138,22 @@ async def _lab(
         _wait_for(processes)
         stopped = time.monotonic() - begun
     await lab.close()
-    return started, stopped
+    return Cost(started, stopped, memory)
 
 
-def _mininet(network: Topology) -> tuple[float, float]:
-    """Return the seconds that bare Mininet took to start and to be gone."""
+def _memory(pids: Iterable[int]) -> float:
+    """Return the bytes of processes; of what several share, each has its part."""
+    total = 0
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+                if line.startswith("Pss:"):
+                    total += int(line.split()[1]) * 1024
+    return float(total)
+
+
+def _mininet(network: Topology) -> Cost:
+    """Return what bare Mininet cost."""
     plan = topologies.plan(network)
     cables = [f"{link.src}-{link.dst}" for link, _ in plan.cables]
     user = () if os.geteuid() == 0 else launch.ROOTLESS
@@ -137,10 +165,11 @@ def _mininet(network: Topology) -> tuple[float, float]:
         assert process.stdout is not None
         assert process.stdout.readline() == b"up\n"
         started = time.monotonic() - begun
+        memory = _memory(family(process.pid))
         begun = time.monotonic()
         process.stdin.close()
         process.wait()
-        return started, time.monotonic() - begun
+        return Cost(started, time.monotonic() - begun, memory)
 
 
 @contextlib.contextmanager

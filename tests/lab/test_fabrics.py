@@ -7,7 +7,7 @@ import pytest
 from ccplay.model.commands import Build, SetLink
 from ccplay.model.network import Topology
 from ccplay.model.traffic_commands import StartFlow
-from ccplay.model.values import LinkSetting
+from ccplay.model.values import LinkSetting, Qdisc
 from tests.lab.conftest import running
 from tests.lab.namespaced import call
 
@@ -112,3 +112,22 @@ async def test_a_flow_moves_to_another_path_and_back_and_its_queue_is_kept() -> 
         assert flow.running
         assert flow.via == first
     assert not [each for each in lab.state.log if each.kind == "error"]
+
+
+async def test_drops_are_counted_by_interface() -> None:
+    """A router has several: each has its own count, and those that dropped nothing have none."""
+    queue = Qdisc(kind="pfifo", options={"limit": 10})
+    build = Build(
+        topology=Topology(kind="star", parameters={"hosts": 3}),
+        links={"bottleneck": LinkSetting(rate=2_000_000, qdisc=queue)},
+    )
+    async with running(build) as lab:
+        lab.send(StartFlow(flow="1", src="h1", dst="h2"))
+        queues = lab.state.queues
+        await lab.until(lambda _: (queues["r->h2"].series["drops"].newest or 0) > 3)
+    counted = lab.state.interfaces
+    assert counted is not None
+    dropped = dict(zip(counted.link, counted.dropped, strict=True))
+    # More may have been dropped after the last sweep.
+    assert dropped.pop("r->h2") >= (queues["r->h2"].series["drops"].newest or 0) > 3
+    assert set(dropped.values()) == {0}

@@ -3,7 +3,7 @@
 import pytest
 
 from ccplay.assets import algorithms
-from ccplay.ui.panels.columns import columns
+from ccplay.ui.panels.columns import columns, marked
 
 NARROW, WIDE = 38, 58
 """The table at 80 and at 120 columns."""
@@ -47,3 +47,23 @@ def test_every_name_is_whole_on_a_narrow_screen(cc: str, name: str) -> None:
     cells = columns(NARROW, [name], ["reno", cc])
     assert cells.cc > len(cc)
     assert cells.numbers("9999", "999", "9.99M", "").split() == ["9999", "999", "9.99M"]
+
+
+@pytest.mark.parametrize(("width", "rate"), [(NARROW, "rate"), (WIDE, "goodput")])
+@pytest.mark.parametrize("word", ["flow", "cc", "cwnd", "rtt", "rate", "retr"])
+@pytest.mark.parametrize("name", ["1", "p12"])
+def test_the_sign_of_sorting_touches_its_own_word_alone(
+    width: int, rate: str, word: str, name: str
+) -> None:
+    cells = columns(width, [name], ["reno"])
+    numbers = cells.numbers("cwnd", "rtt", rate, "retr")
+    head = f" {'flow':<{cells.indent - 1}}{'cc':<{cells.cc}}{numbers}"
+    title = rate if word == "rate" else word
+    written = "".join(marked(head, title, "v"))
+    assert len(written) == len(head)
+    assert written.split() == [f"v{each}" if each == title else each for each in head.split()]
+
+
+def test_a_head_without_the_word_stays_as_it_is() -> None:
+    assert marked(" flow cc", "path", "v") == (" flow cc", "", "")
+    assert marked(" flow cc", "", "v") == (" flow cc", "", "")

@@ -70,10 +70,10 @@ async def test_drops_of_minutes_are_bars_and_their_greatest_is_given() -> None:
 
 async def test_the_ribbon_shows_how_much_of_the_time_a_flow_recovers() -> None:
     """Minutes of CUBIC do not look like recovery throughout, as they would by the worst state."""
-    async with playing(minutes(), start_at=SECONDS) as (app, _):
-        widen(app, 120.0)
+    async with playing(minutes(), start_at=SECONDS, size=(200, 55)) as (app, _):
+        widen(app, 200.0)
         rows = text_of(app, "ribbon").splitlines()
-        assert "time in rec" in rows[0]
+        assert rows[0].startswith("time in")
         flow, series = rows[1], app.session.state.flows["1"].series["ca_state"]
         cells = flow[GUTTER:].strip()
         assert set(cells) & set("▂▃▄")
@@ -151,7 +151,7 @@ async def test_a_dim_trace_is_fainter_and_its_mark_is_not_bold() -> None:
             plot.draw(Picture(left=0.0, width=10.0, until=10.0, traces=(line,), inks=inks))
             area = [cell for row in plot._cells[1:-1] for cell in row[GUTTER:] if cell[0] != " "]
             used = {ink for char, ink in area if char != "┄"}
-            assert used == ({"#730000"} if dim else {"#ff0000", "bold #ff0000"})
+            assert used == ({"#990000"} if dim else {"#ff0000", "bold #ff0000"})
 
 
 @pytest.mark.parametrize("size", [(120, 40), (80, 24)])

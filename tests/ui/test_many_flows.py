@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ccplay.model.traffic_events import DownloadEnded, DownloadStarted
+from ccplay.ui import lineup
 from ccplay.ui.cells.sheet import Sheet
 from tests.ui.synthetic import stream
 from tests.ui.test_main import live, playing, until
@@ -11,9 +13,9 @@ from tests.ui.view import text_of
 async def test_keys_change_what_is_seen() -> None:
     async with playing(live(stream(pairs=5, flows=5, seconds=20))) as (app, pilot):
         await pilot.press("d", "d")
-        await until(pilot, lambda: "cc↑" in text_of(app, "flows"))
+        await until(pilot, lambda: "↑cc" in text_of(app, "flows"))
         await pilot.press("D")
-        await until(pilot, lambda: "cc↓" in text_of(app, "flows"))
+        await until(pilot, lambda: "↓cc" in text_of(app, "flows"))
         await pilot.press("G")
         await until(pilot, lambda: "mean" in text_of(app, "flows"))
         await pilot.press("G", "o")
@@ -55,3 +57,41 @@ async def test_nothing_to_stack_is_reported() -> None:
     async with playing(live()) as (app, pilot):
         await pilot.press("T")
         await until(pilot, lambda: any("adds up" in each.message for each in app._notifications))
+
+
+async def test_the_ribbon_shows_what_the_table_lists() -> None:
+    """Flows that the filter leaves; groups, by the share of time that their flows recover."""
+    async with playing(live(stream(pairs=5, flows=5, seconds=20))) as (app, pilot):
+        await pilot.press("slash", *"cubic", "enter")
+        rows = text_of(app, "ribbon").splitlines()
+        assert [row[:4].strip() for row in rows[1:] if row.strip()] == ["▲3", "○5"]
+        await pilot.press("escape", "G")
+        await until(pilot, lambda: "▂Disorder ░CWR" in text_of(app, "ribbon"))
+        rows = text_of(app, "ribbon").splitlines()
+        assert [row[:4] for row in rows[1:] if row.strip()] == ["●re…", "▲cu…"]
+
+
+async def test_the_ribbon_lies_under_the_first_plot() -> None:
+    """Whatever the number of plots: their time axes are one."""
+    async with playing(live(stream(seconds=20)), (200, 55)) as (app, pilot):
+        first, below = (app.main.query_one(f"#{name}", Sheet) for name in ("cwnd", "ribbon"))
+        assert app.main.plots.shown == ("cwnd", "queue", "rtt", "throughput")
+        assert (first.width, below.width) == (50, 50)
+        app.main.plots.toggle("throughput")
+        await until(pilot, lambda: below.width == first.width == 66)
+
+
+async def test_downloads_that_are_over_make_no_crowd() -> None:
+    events = [*stream(pairs=5, flows=3, seconds=20)]
+    for name, t in (("w1", 12.0), ("w2", 14.0)):
+        at = next(n for n, each in enumerate(events) if each.t >= t)
+        events.insert(at, DownloadStarted(t=t, download=name, src="s4", dst="d4", bytes=9))
+        at = next(n for n, each in enumerate(events) if each.t >= t + 1)
+        events.insert(at, DownloadEnded(t=t + 1, download=name, bytes=9, duration_s=1.0))
+    async with playing(live(iter(events))) as (app, _):
+        view = app.main.view
+        flows = lineup.drawn(view)
+        assert len(flows) == 5
+        assert not lineup.crowded(view, flows)
+        view.playhead.t = 12.5
+        assert lineup.crowded(view, flows)

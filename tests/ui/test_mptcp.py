@@ -17,10 +17,10 @@ from tests.ui.view import text_of
 
 
 def events() -> Iterator[AnyEvent]:
-    """Yield a session of three flows as one flow and its two subflows."""
-    names = {"1": "1", "2": "1/1", "3": "1/2"}
-    for event in stream(pairs=3, flows=3, seconds=20):
-        if isinstance(event, FlowStarted) and event.flow != "1":
+    """Yield a session of four flows as one, its two subflows, and a TCP flow between them."""
+    names = {"1": "1", "2": "1/1", "3": "3", "4": "1/2"}
+    for event in stream(pairs=4, flows=4, seconds=20):
+        if isinstance(event, FlowStarted) and event.flow in ("2", "4"):
             yield SubflowStarted(
                 t=event.t,
                 flow="1",
@@ -30,11 +30,11 @@ def events() -> Iterator[AnyEvent]:
                 sport=10_000,
             )
         elif isinstance(event, FlowStarted):
-            yield replace(event, mptcp=True)
+            yield replace(event, mptcp=event.flow == "1", cc="cubic")
         elif isinstance(event, Sweep) and event.tcp is not None:
             tcp = replace(event.tcp, flow=[names[each] for each in event.tcp.flow])
             yield replace(event, tcp=tcp)
-        elif not isinstance(event, FlowEnded) or event.flow == "1":
+        elif not isinstance(event, FlowEnded) or event.flow in ("1", "3"):
             yield event
 
 
@@ -43,6 +43,8 @@ async def test_subflows_have_rows_and_lines_and_their_flow_is_what_keys_stop() -
     async with playing(source, (120, 40)) as (app, pilot):
         await until(pilot, lambda: "1/2" in text_of(app, "flows"))
         rows = text_of(app, "flows").splitlines()
+        names = [each.name for each in lineup.listed(app.main.view)]
+        assert names == ["1", "1/1", "1/2", "3"]
         assert [row.split()[1] for row in rows if "1/" in row] == ["1/1", "1/2"]
         await pilot.press("down", "down")
         await until(pilot, lambda: app.main.selected == "1/2")
@@ -56,5 +58,5 @@ async def test_a_group_counts_the_connection_and_not_its_subflows_again() -> Non
         await until(pilot, lambda: "1/2" in text_of(app, "flows"))
         view = app.main.view
         assert [each.name for each in lineup.drawn(view)][-1] == "1"
-        (group,) = lineup.groups(view, lineup.drawn(view))
-        assert [each.name for each in group.flows] == ["1"]
+        groups = lineup.groups(view, lineup.drawn(view))
+        assert sorted(each.name for group in groups for each in group.flows) == ["1", "3"]

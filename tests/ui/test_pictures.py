@@ -13,6 +13,8 @@ import pytest
 from PIL import Image
 
 from ccplay.cli import main
+from ccplay.stream import wire
+from ccplay.ui.cells.sheet import Sheet
 from ccplay.ui.pictures.cast import write_cast
 from ccplay.ui.pictures.cells import Frame, frame_of
 from ccplay.ui.pictures.offscreen import FPS, Setting, offscreen
@@ -80,7 +82,7 @@ async def test_a_picture_of_a_dialog_has_what_lies_under_it_faded() -> None:
         frame = frame_of(app)
     text, faded = "\n".join(frame.lines), cells(frame)
     assert "Congestion control" in text
-    assert "congestion window (cwnd)" in text
+    assert "congestion window" in text
     assert faded[0, 8][0] == plain[0, 8][0] == "c"
     assert faded[0, 8][1] != plain[0, 8][1]
 
@@ -256,3 +258,21 @@ async def test_a_ghost_lies_under_a_picture() -> None:
             await shown.show(12.0)
             frames.append(shown.frame)
     assert frames[0] != frames[1]
+
+
+async def test_a_picture_has_a_table_as_high_as_its_moment_needs(tmp_path: Path) -> None:
+    """All eight flows, though one runs at the moment that was drawn before."""
+    path = tmp_path / "many.ccplay"
+    with path.open("wb") as file:
+        file.writelines(wire.encode(each) for each in stream(pairs=8, flows=8, seconds=25.0))
+    async with offscreen(path, "many", Setting()) as shown:
+        for t, lines in ((2.0, 2), (24.0, 9)):
+            await shown.show(t)
+            table = shown._app.main.query_one("#flows", Sheet)
+            text = table_text(table)
+            assert "more" not in text
+            assert sum(bool(each.strip()) for each in text.splitlines()) == lines + 1
+
+
+def table_text(sheet: Sheet) -> str:
+    return "\n".join("".join(char for char, _ in row) for row in sheet._cells)

@@ -14,7 +14,7 @@ from ccplay.ui.help import HelpScreen
 from ccplay.ui.plots.canvas import Canvas
 from ccplay.ui.preferences import Preferences
 from tests.ui.synthetic import SyntheticSource, stream
-from tests.ui.test_main import live, playing
+from tests.ui.test_main import live, playing, until
 from tests.ui.view import text_of
 
 BLOCKS = set("▘▝▀▖▌▞▛▗▚▐▜▄▙▟█")
@@ -73,6 +73,27 @@ async def test_plots_and_theme_are_as_preferred_and_options_win() -> None:
         assert shown(app) == ["rtt", "throughput"]
         assert app.look.name == "amber"
         assert app.glyphs.name == "ascii"
+
+
+@pytest.mark.parametrize("plots", [(), ("rtt",)])
+async def test_a_wide_screen_shows_goodput_too_unless_others_were_chosen(
+    plots: tuple[str, ...],
+) -> None:
+    mine = Preferences(plots=plots)
+    async with playing(live(), (160, 40), preferences=mine) as (app, pilot):
+        if plots:
+            assert shown(app) == ["rtt"]
+            return
+        assert shown(app) == ["cwnd", "queue", "rtt", "throughput"]
+        await pilot.resize_terminal(159, 40)
+        await until(pilot, lambda: shown(app) == ["cwnd", "queue", "rtt"])
+        assert app.changed_choices() == {}
+        await pilot.resize_terminal(160, 40)
+        await until(pilot, lambda: len(shown(app)) == 4)
+        app.main.plots.toggle("throughput")
+        assert app.changed_choices() == {"plots": ("cwnd", "queue", "rtt")}
+        app.main.plots.toggle("throughput")
+        assert app.changed_choices() == {}
 
 
 async def test_a_number_enlarges_a_plot_and_shares_the_band_again() -> None:

@@ -117,7 +117,8 @@ async def test_full_events_show_what_comes_while_they_are_open() -> None:
 
 async def test_at_120_columns_words_are_written_out() -> None:
     async with playing(live()) as (app, _):
-        assert "congestion window (cwnd)" in text_of(app, "cwnd")
+        assert "congestion window" in text_of(app, "cwnd").splitlines()[0]
+        assert "cwnd" in text_of(app, "flows").splitlines()[0]
         for state in ("Open", "Disorder", "CWR", "Recovery", "Loss"):
             assert state in text_of(app, "ribbon")
         assert "seg" in text_of(app, "cwnd").splitlines()[-1]
@@ -146,3 +147,32 @@ def test_items_are_dropped_whole() -> None:
 def test_what_is_cut_ends_in_an_ellipsis() -> None:
     row = spread([("a long title", "")], [("87", "")], 12)
     assert "".join(text for text, _ in row) == "a long t… 87"
+
+
+async def test_the_title_of_cwnd_leaves_room_for_ssthresh_at_120_columns() -> None:
+    """With the words in full, which stand elsewhere at 80: the table heads a column "cwnd"."""
+    async with playing(live(stream(seconds=20))) as (app, pilot):
+        title = text_of(app, "cwnd").splitlines()[0]
+        series = app.session.state.flows["1"].series["ssthresh"]
+        value = f"{series.at(app.main.view.tick):.0f}"
+        assert title.startswith("congestion window ")
+        assert title.rstrip().endswith((f" ssthresh {value}", f" ┄ {value}"))
+        await pilot.resize_terminal(200, 55)
+        await until(pilot, lambda: f"ssthresh {value}" in text_of(app, "cwnd").splitlines()[0])
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: text_of(app, "cwnd").startswith("cwnd "))
+
+
+async def test_the_title_of_rtt_has_the_base_before_other_flows() -> None:
+    """Whether a queue stands can't be seen without it."""
+    async with playing(live(stream(pairs=8, flows=8, seconds=30)), (80, 24)) as (app, _):
+        title = text_of(app, "rtt").splitlines()[0].split()
+        assert title[:4] == ["RTT", "ms", "●", title[3]]
+        assert title[4:6] == ["base", "20"]
+
+
+async def test_the_most_needed_keys_are_in_the_footer() -> None:
+    for width in (120, 200):
+        async with playing(live(), (width, 40)) as (app, _):
+            assert "z undo" in text_of(app, "footer")
+            assert "? help" in text_of(app, "footer")

@@ -42,6 +42,8 @@ def extreme(kind: inspect.Type, *, largest: bool, number: int = 0) -> Any:
             )
         case inspect.ListType(item_type=item):
             return [extreme(item, largest=True, number=n) for n in range(2)] if largest else []
+        case inspect.TupleType(item_types=items):
+            return tuple(extreme(each, largest=largest) for each in items)
         case inspect.DictType(key_type=key, value_type=value):
             if not largest:
                 return {}

@@ -33,3 +33,15 @@ def test_a_bold_column_fills_quarters_where_thick_dots_are() -> None:
     cells = [(" ", "")] * 3
     column.cover(cells)
     assert "".join(char for char, _ in cells) == "▘\u2801▄"
+
+
+def test_what_a_bold_cell_hides_does_not_give_it_its_colour() -> None:
+    bold, normal = Column(1, bold=True), Column(1)
+    for column in (bold, normal):
+        column.dot(0, 0x01, "#ff0000", thick=True)
+        column.dot(0, 0x80, "#00ff00")
+    cells: list[tuple[str, str]] = [("", "")]
+    bold.cover(cells)
+    assert cells == [("▘", "#ff0000")]
+    normal.cover(cells)
+    assert cells[0][1] == "#00ff00"

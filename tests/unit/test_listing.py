@@ -176,5 +176,5 @@ def test_a_path_has_a_column_where_all_are_whole() -> None:
 def test_a_flow_that_runs_back_points_left(state: LabState) -> None:
     view, flow = seen(state), state.flows["1"]
     assert lineup.path(view, flow) == "s1 → d1"
-    back: Any = SimpleNamespace(src=flow.dst, dst=flow.src)
+    back: Any = SimpleNamespace(kind="flow", src=flow.dst, dst=flow.src)
     assert lineup.path(view, back) == "s1 ← d1"

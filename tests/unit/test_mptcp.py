@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from ccplay.analysis.accuracy import delay_off
 from ccplay.analysis.framing import above_framing
 from ccplay.analysis.metrics import measurable, metrics_of
 from ccplay.analysis.summary import summarise
@@ -243,6 +244,23 @@ def test_two_links_carry_more_than_one_and_neither_more_than_its_rate() -> None:
     assert above_framing(state) is None
     state.links["leaf1->spine2"] = [link("leaf1->spine2", 1_000_000)]
     assert (above_framing(state) or "").startswith("flow 1/2 had 1.2")
+
+
+def test_each_subflow_s_least_rtt_is_compared_with_the_path_that_it_took() -> None:
+    """Over spine 1 it takes 8 ms there and back, over spine 2 there 104 ms; back by either."""
+    state = session()
+    for each in NETWORK.links:
+        delay_us = 50_000 if each.dst == "spine2" or each.src == "spine2" else 1_000
+        setting = LinkSetting(rate=100_000_000, delay_us=delay_us)
+        state.links[each.name] = [replace(link(each.name, 1), setting=setting)]
+    now = sweep(9.5, {"1": 1, "1/1": 1, "1/2": 1})
+    assert now.tcp is not None
+    now.tcp.min_rtt_us[:] = [57_000, 8_000, 106_000]
+    state.apply(now)
+    assert delay_off(state) is None
+    now.tcp.min_rtt_us[:] = [57_000, 8_000, 60_000]
+    state.apply(replace(now, t=9.6))
+    assert (delay_off(state) or "").startswith("the least RTT of subflow 1/2 was 60.0 ms")
 
 
 # --- scenarios and kernels ----------------------------------------------------------------------

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from ccplay.errors import UsageError
-from ccplay.model.events import Applied
+from ccplay.model.events import Applied, LinkChanged
 from ccplay.model.traffic_commands import StopUdp
 from ccplay.model.traffic_events import FlowStarted, UdpEnded, UdpSample, UdpStarted
-from ccplay.model.values import Monitored
+from ccplay.model.values import LinkSetting, Monitored, Qdisc
 from ccplay.model.variables import VARIABLES, Rate, Variable, combine
 from ccplay.plots import table
 from ccplay.plots.derived import growth, value_at
 from ccplay.plots.plot import Line, Plot, Scope
-from ccplay.plots.settings import sent_rates
+from ccplay.plots.settings import limits, sent_rates
 from ccplay.plots.table import PLOTS, reported
 from ccplay.report.data import curves
 from ccplay.report.data.curves import cross_traffic
@@ -100,6 +100,21 @@ def test_a_plot_that_nobody_has_is_refused_with_those_on_request() -> None:
         "unacked",
         *unasked[1:],
     ]
+
+
+@pytest.mark.parametrize(("mtu", "frame"), [(None, 1514), (400, 414)])
+def test_a_limit_is_converted_by_full_frames_of_its_link(mtu: int | None, frame: int) -> None:
+    state = LabState()
+    for t, kind, limit in ((1.0, "pfifo", 100), (2.0, "bfifo", 30_000)):
+        setting = LinkSetting(mtu=mtu, qdisc=Qdisc(kind=kind, options={"limit": limit}))
+        state.apply(
+            LinkChanged(t=t, link="a->b", setting=setting, offloads=False, delay_engine="netem")
+        )
+    scope = Scope(state, "a->b", in_bytes=True)
+    assert limits(scope) == ((1.0, None), (2.0, 30_000.0))
+    assert limits(replace(scope, converts=True)) == ((1.0, 100.0 * frame), (2.0, 30_000.0))
+    packets = replace(scope, in_bytes=False, converts=True)
+    assert limits(packets) == ((1.0, 100.0), (2.0, 30_000 / frame))
 
 
 # --- cross traffic ------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from ccplay.model.commands import ChangeMark, Mark, RemoveMark, SetCongestionControl
 from ccplay.model.events import Applied, Failed, LinkChanged, Ready
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
-from ccplay.model.traffic_commands import StopUdp
+from ccplay.model.traffic_commands import StartFlow, StopUdp
 from ccplay.model.traffic_events import (
     DownloadEnded,
     DownloadStarted,
@@ -196,6 +196,17 @@ def test_a_mark_that_is_removed_leaves_a_line_of_the_log_and_no_mark() -> None:
     state.apply(Applied(t=11.0, command=Mark(text="again", name="m1")))
     state.apply(Applied(t=12.0, command=ChangeMark(name="m1", at=2.0)))
     assert [(e.t, e.text) for e in state.log if e.is_mark] == [(2.0, "again")]
+
+
+def test_flows_that_start_together_have_the_places_that_were_asked_for() -> None:
+    """Whichever opens first: colours are the same in every run."""
+    asked = [
+        Applied(t=1.0, command=StartFlow(flow=name, src="s1", dst="d1")) for name in ("1", "2", "3")
+    ]
+    second = FlowStarted(t=1.1, flow="2", src="s1", dst="d1", cc="cubic", port=5202, streams=2)
+    other = FlowStarted(t=1.2, flow="9", src="s1", dst="d1", cc="cubic", port=5209)
+    state = folded(*asked, second, START, other)
+    assert state.places == {"1": 0, "2": 1, "3": 2, "2/2": 3, "9": 4}
 
 
 @pytest.mark.parametrize("together", [2, 7, 50])

@@ -130,9 +130,11 @@ def test_a_counter_that_did_not_grow_has_no_line() -> None:
     assert bars.lines == []
 
 
-def test_a_greatest_count_of_four_digits_leaves_its_sign_out() -> None:
-    bars, picture = counted([1234])
-    assert bars.label(picture, 0, 4)[0] == "1234"
+def test_a_greatest_count_of_four_digits_keeps_its_sign() -> None:
+    """Without it, it would look like a value of the axis below."""
+    for count, label in {1234: " ×1k", 12345: "×12k", 123_456: "×.1M", 1_200_000: " ×1M"}.items():
+        bars, picture = counted([count])
+        assert bars.label(picture, 0, 4)[0] == label
 
 
 @pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=lambda each: each.name)

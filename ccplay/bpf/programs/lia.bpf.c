@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * LIA: couples the subflows of an MPTCP connection, so that all together take no more than one TCP would.
+ * LIA: couples the subflows of an MPTCP connection: together they take what one TCP flow would.
  *
  * RFC 6356, Coupled Congestion Control for Multipath Transport Protocols, section 3. Slow start and what
  * a loss does are Reno's. In congestion avoidance each segment acknowledged on subflow i grows cwnd_i by

@@ -61,7 +61,7 @@ class Egress:
         """The discipline in software in front of the kernel's queue, if there is one."""
         self.touched = False
         self._routes = routes
-        self._index = index
+        self.index = index
         self._handles = itertools.cycle(_HANDLES)
         self._leaf = self._new_leaf(TC_H_ROOT)
         self._priorities: dict[tuple[str, str], int] = {}
@@ -112,7 +112,7 @@ class Egress:
         if self.marker is None:
             if not self.mark or image is None:
                 return
-            self.marker = Marker(image, namespace, self._index)
+            self.marker = Marker(image, namespace, self.index)
         self.marker.threshold = self.mark * self._frame or None
 
     @property
@@ -125,9 +125,9 @@ class Egress:
         """Bytes of a full packet on the wire."""
         return (self.mtu or _MTU) + _ETHERNET_HEADER
 
-    def dropped(self) -> int:
-        """Return the packets dropped by its queues since it has a rate or queue."""
-        return interfaces.dropped(self._routes).get(self._index, 0)
+    def dropped(self) -> dict[int, int]:
+        """Return what its node's queues have dropped, by index of the interface."""
+        return interfaces.dropped(self._routes)
 
     def switch_offloads(self, built: BuiltNetwork, *, on: bool) -> None:
         """Turn the sending interface's offloads on or off; each interface sends on one link."""
@@ -143,17 +143,17 @@ class Egress:
 
     def open_passage(self) -> None:
         """Let packets that have waited pass the link's rate and its queue in the kernel."""
-        self._routes.request(htb.add_passage(self._index), "a class for packets that have waited")
+        self._routes.request(htb.add_passage(self.index), "a class for packets that have waited")
         handle = next(self._handles) << 16
-        qdiscs.attach(self._routes, self._index, PASSAGE, handle, _PASSAGE_QDISC)
+        qdiscs.attach(self._routes, self.index, PASSAGE, handle, _PASSAGE_QDISC)
 
     def close_passage(self) -> None:
         """Undo ``open_passage``."""
-        self._routes.request(htb.remove_passage(self._index), "remove a class")
+        self._routes.request(htb.remove_passage(self.index), "remove a class")
 
     def kernel_backlog(self) -> int:
         """Return the bytes that wait in the kernel's queue."""
-        return qdiscs.backlog(self._routes, self._index, self._leaf.parent)
+        return qdiscs.backlog(self._routes, self.index, self._leaf.parent)
 
     # --- one queue --------------------------------------------------------------------------
 
@@ -162,10 +162,10 @@ class Egress:
             is_new = not self.rate
             if is_new:
                 if self._leaf.asked is not None:
-                    qdiscs.remove(self._routes, self._index, TC_H_ROOT)
+                    qdiscs.remove(self._routes, self.index, TC_H_ROOT)
                 qdisc = qdisc or self._leaf.asked or _DEFAULT_QDISC
                 self._leaf = self._new_leaf(htb.CLASS)
-            htb.set_rate(self._routes, self._index, rate, new=is_new)
+            htb.set_rate(self._routes, self.index, rate, new=is_new)
             self.rate = self._read_rate(htb.CLASS, rate)
             if self.classes:
                 self._set_shares()
@@ -174,17 +174,17 @@ class Egress:
 
     def _unshape(self, qdisc: Qdisc | None) -> None:
         """Remove the rate, and the queue unless a new one is given."""
-        qdiscs.remove(self._routes, self._index, TC_H_ROOT)
+        qdiscs.remove(self._routes, self.index, TC_H_ROOT)
         self.rate, self._leaf = 0, self._new_leaf(TC_H_ROOT)
         if qdisc is not None:
             self._leaf.put(qdisc)
 
     def _new_leaf(self, parent: int) -> Leaf:
-        return Leaf(self._routes, self._index, parent, self._handles)
+        return Leaf(self._routes, self.index, parent, self._handles)
 
     def _read_rate(self, handle: int, asked: int) -> int:
         """Return the rate of a class. Raises ``LabError`` if it is not the requested one."""
-        held = htb.read_rates(self._routes, self._index).get(handle, 0)
+        held = htb.read_rates(self._routes, self.index).get(handle, 0)
         if abs(held - asked) > 8:
             raise LabError(
                 f"link {self.link.name}: {format_rate(asked)} became {format_rate(held)}"
@@ -203,7 +203,7 @@ class Egress:
         try:
             # Filters first: they have no effect until their classes exist.
             rest = self.classes[-1].leaf.parent
-            requests = filters.lead(self._index, filters.LAST_PRIORITY, None, rest)
+            requests = filters.lead(self.index, filters.LAST_PRIORITY, None, rest)
             filters.carry_out(self._routes, requests)
             for packets in running:
                 self.admit(packets)
@@ -216,15 +216,15 @@ class Egress:
 
     def _set_shares(self) -> None:
         shares = {each.leaf.parent: each.asked.share for each in self.classes}
-        htb.set_shares(self._routes, self._index, self.rate, shares)
+        htb.set_shares(self._routes, self.index, self.rate, shares)
         for each in self.classes:
             each.rate = self._read_rate(each.leaf.parent, round(self.rate * each.asked.share))
 
     def _unshare(self) -> None:
         """Replace the classes by one queue."""
-        there = htb.read_rates(self._routes, self._index).keys() - {htb.CLASS}
-        gone = [filters.leave(self._index, each) for each in self._filters_there()]
-        self._routes.request([*gone, *htb.removals(self._index, there)], "remove classes")
+        there = htb.read_rates(self._routes, self.index).keys() - {htb.CLASS}
+        gone = [filters.leave(self.index, each) for each in self._filters_there()]
+        self._routes.request([*gone, *htb.removals(self.index, there)], "remove classes")
         self.classes = []
         self._priorities = {}
         own = self._leaf.asked
@@ -232,7 +232,7 @@ class Egress:
         self._leaf.put(own or _DEFAULT_QDISC)
 
     def _filters_there(self) -> set[int]:
-        return filters.priorities(self._routes, self._index)
+        return filters.priorities(self._routes, self.index)
 
     def admit(self, packets: Packets) -> None:
         """Direct traffic into its class, if there are classes."""
@@ -243,11 +243,11 @@ class Egress:
             return
         taken = self._priorities.values()
         priority = next(each for each in itertools.count(1) if each not in taken)
-        requests = filters.lead(self._index, priority, packets, chosen.leaf.parent)
+        requests = filters.lead(self.index, priority, packets, chosen.leaf.parent)
         filters.carry_out(self._routes, requests)
         self._priorities[packets.kind, packets.name] = priority
 
     def dismiss(self, kind: str, name: str) -> None:
         """Remove the filters of traffic."""
         if (priority := self._priorities.pop((kind, name), None)) is not None:
-            filters.carry_out(self._routes, [filters.leave(self._index, priority)])
+            filters.carry_out(self._routes, [filters.leave(self.index, priority)])

@@ -88,17 +88,22 @@ class Shaper:
         """Read the counters of every interface. Raises ``LabError`` or ``OSError``."""
         rows, sojourn_us = [], dict[str, list[float]]()
         now = self._carried()
-        for name, each in self._interfaces.items():
-            lost = await self._engine.lost(each.arrival)
+        arrivals = [each.arrival for each in self._interfaces.values()]
+        losses = await asyncio.gather(*(self._engine.lost(each) for each in arrivals))
+        drops: dict[str, dict[int, int]] = {}
+        for (name, each), lost in zip(self._interfaces.items(), losses, strict=True):
             node, interface = each.link.src, each.link.interface
             since = zip(now[node][interface], self._before[node][interface], strict=True)
             counted = [after - before for after, before in since]
-            drops = each.dropped()
+            # One question to the kernel counts for all interfaces of a node.
+            if node not in drops:
+                drops[node] = each.dropped()
+            dropped = drops[node].get(each.index, 0)
             if self._software is not None:
-                drops += self._software.dropped(each.arrival.number)
+                dropped += self._software.dropped(each.arrival.number)
                 if times := self._software.sojourn_us(each.arrival.number):
                     sojourn_us[name] = times
-            rows.append((interface, node, name, *counted, drops, lost))
+            rows.append((interface, node, name, *counted, dropped, lost))
         names = InterfaceCounters.COLUMNS
         columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
         return InterfaceCounters(t=self._clock(), sojourn_us=sojourn_us, **columns)

@@ -10,14 +10,13 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from types import ModuleType
 from typing import Any
 
 import msgspec
 
 from ccplay.errors import CommandError, LabError
 from ccplay.lab.network import requests
-from ccplay.lab.network.import_stubs import in_place_of
+from ccplay.lab.network.import_stubs import distutils, in_place_of
 from ccplay.lab.network.netns import Namespace, write_sysctls
 from ccplay.lab.network.reachability import prove
 from ccplay.lab.network.routing import Routing, mac
@@ -121,7 +120,7 @@ def build(
 
 def _start_mininet(network: Network) -> Any:
     """Have Mininet create the nodes and record the links."""
-    with in_place_of(_distutils()):
+    with in_place_of(distutils()):
         from mininet import link, net, node  # noqa: PLC0415 - only labs pay for it
 
     class LabNode(node.Node):  # type: ignore[misc]
@@ -184,16 +183,6 @@ def _start_mininet(network: Network) -> Any:
     for there, back in network.cables:
         mininet.addLink(there.src, there.dst, intfName1=there.interface, intfName2=back.interface)
     return mininet
-
-
-def _distutils() -> dict[str, ModuleType]:
-    """Replace distutils, which Python 3.12 lacks and setuptools makes slow.
-
-    Mininet takes one class from it, to compare versions of Open vSwitch, which no lab has.
-    """
-    version = ModuleType("distutils.version")
-    version.StrictVersion = str  # type: ignore[attr-defined]
-    return {"distutils": ModuleType("distutils"), "distutils.version": version}
 
 
 def _cables(network: Network, namespaces: dict[str, Namespace]) -> Iterable[bytes]:

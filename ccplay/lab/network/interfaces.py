@@ -6,16 +6,28 @@ import fcntl
 import socket
 import struct
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
+from ccplay.lab.network.dumps import REQUEST
 from ccplay.lab.network.netlink import RTM_GETQDISC, TC_H_ROOT
 from ccplay.lab.network.netns import Namespace
-from ccplay.lab.network.rtnl import RouteSocket, traffic_control
+from ccplay.lab.network.rtnl import RouteSocket
 
 Carried: TypeAlias = dict[str, tuple[int, int, int, int]]
 """By interface the packets and bytes that it sent and received."""
 
 _SIOCGIFFLAGS, _IFF_UP = 0x8913, 1
+
+_HEADER = 16
+"""Bytes of ``struct nlmsghdr``."""
+_TCMSG = struct.Struct("=4xi4xI4x")
+"""Index and parent in ``struct tcmsg``."""
+_ATTRIBUTE = struct.Struct("=HH")
+_TCA_STATS = 3
+_DROPS = struct.Struct("=12xI")
+"""``drops`` in ``struct tc_stats``, after bytes and packets."""
+_QDISCS = struct.pack("=IHHII20x", _HEADER + 20, RTM_GETQDISC, REQUEST, 0, 0)
+"""A request for all queue disciplines of a namespace."""
 
 
 def is_up(namespace: Namespace, interface: str) -> bool:
@@ -40,14 +52,25 @@ def carried(namespace: Namespace) -> Carried:
 
 
 def dropped(routes: RouteSocket) -> dict[int, int]:
-    """Return the packets dropped by an interface's root queue and all below it, by index."""
+    """Return the packets dropped by an interface's root queue and all below it, by index.
+
+    Of all interfaces of a node at once, and without a decoder: a network may have a hundred.
+    """
     found = {}
-    for answer in routes.dump(traffic_control(RTM_GETQDISC, 0, 0, ())):
-        if answer["parent"] == TC_H_ROOT:
-            found[int(answer["index"])] = _drops(answer)
+    for answer in routes.dumped(_QDISCS):
+        index, parent = _TCMSG.unpack_from(answer, _HEADER)
+        if parent == TC_H_ROOT:
+            found[index] = _drops(answer)
     return found
 
 
-def _drops(answer: Any) -> int:
-    counted = answer.get_attr("TCA_STATS")
-    return 0 if counted is None else int(counted["drop"])
+def _drops(answer: bytes) -> int:
+    """Return the drops of a queue discipline: ``struct tc_stats`` in its attribute."""
+    start = _HEADER + _TCMSG.size
+    while start + _ATTRIBUTE.size <= len(answer):
+        length, kind = _ATTRIBUTE.unpack_from(answer, start)
+        if kind == _TCA_STATS:
+            (drops,) = _DROPS.unpack_from(answer, start + _ATTRIBUTE.size)
+            return int(drops)
+        start += max((length + 3) & ~3, _ATTRIBUTE.size)
+    return 0

@@ -97,12 +97,19 @@ class RouteSocket:
 
     def dump(self, message: nlmsg) -> list[Any]:
         """Return the replies to a dump request, decoded as the request's own class."""
-        self._sequence += 1
-        message["header"]["sequence_number"] = self._sequence
         message["header"]["flags"] = REQUEST | DUMP
-        message.encode()
-        self._socket.send(bytes(message.data))
         answers: list[Any] = []
+        for data in self.dumped(message):
+            answer = type(message)(data)
+            answer.decode()
+            answers.append(answer)
+        return answers
+
+    def dumped(self, message: nlmsg | bytes) -> list[bytes]:
+        """Return the replies to a dump request as they are, each with its header."""
+        self._sequence += 1
+        self._socket.send(_numbered(message, self._sequence))
+        answers: list[bytes] = []
         while True:
             data = self._socket.recv(1 << 17)
             for kind, start, end in _split(data):
@@ -111,9 +118,7 @@ class RouteSocket:
                 if kind == _ERROR:
                     number = -struct.unpack_from("=i", data, start + 16)[0]
                     raise NetlinkError(number, f"dump: {os.strerror(number)}")
-                answer = type(message)(data[start:end])
-                answer.decode()
-                answers.append(answer)
+                answers.append(data[start:end])
 
     def _acknowledgement(self, first: int) -> int:
         """Wait for one acknowledgement of a request from ``first`` on and return its errno."""

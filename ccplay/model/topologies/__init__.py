@@ -22,6 +22,7 @@ from ccplay.model.topologies import (
     parking_lot,
     star,
     super_spine,
+    written,
 )
 from ccplay.model.topologies.kind import TopologyKind, counted, goes_without_saying, value
 
@@ -37,6 +38,7 @@ TOPOLOGIES: dict[str, TopologyKind] = {
         fat_tree.KIND,
         loopless.KIND,
         multihomed.KIND,
+        written.KIND,
     )
 }
 """Every topology by name: the table that scenarios, schema, lab and screen read."""
@@ -52,6 +54,11 @@ def parameters() -> Iterable[Field]:
         highs = [each.high for each in same if each.high is not None]
         meaning = "; ".join(dict.fromkeys(each.meaning for each in same))
         yield replace(same[0], low=min(lows), high=max(highs), meaning=meaning)
+
+
+def generated() -> Iterable[TopologyKind]:
+    """Yield the topologies that numbers alone describe."""
+    return (kind for kind in TOPOLOGIES.values() if kind is not written.KIND)
 
 
 def plan(topology: Topology) -> Network:
@@ -74,6 +81,8 @@ def describe_topology(topology: Topology) -> str:
     kind = TOPOLOGIES.get(topology.kind)
     if kind is None:
         return topology.kind
+    if topology.written is not None:
+        return written.describe(topology.written)
     counts = [(each, topology.parameter(each.name, each.default)) for each in kind.parameters]
     said = [counted(*each) for each in counts if not goes_without_saying(*each)]
     return ", ".join([kind.name, *said])

@@ -8,22 +8,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from ccplay.model.events import LinkChanged
+from ccplay.model.layout import layout
 from ccplay.model.network import Link, Network
 from ccplay.model.wording import describe_link, describe_qdisc
+from ccplay.plots.utilisation import fill, utilisation
+from ccplay.state.lab_state import LabState
 
 MOST_NODES = 64
 """Number of nodes beyond which a drawing is illegible."""
 
 _MOST_LABELS = 8
 """Number of links that are labelled; with more, the most common setting is given once, below."""
-_SWEEPS = 8
-"""Rounds of ordering a row; after some of them nothing moves any more."""
-
-_Near = Mapping[str, Sequence[str]]
-"""By node those that it has a link with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +44,20 @@ class Edge:
     """One for both directions, or one each if they differ; none if the note states it."""
     queues: Mapping[str, str]
     """By the sending node the discipline where waiting packets are observed."""
+    busy: float | None = None
+    """Mean share of its rate that the busier direction sent; None where it is not observed."""
+    filled: Mapping[str, float] = field(default_factory=dict)
+    """By the sending node the greatest length of its queue, as a share of the limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a direction of a link carried over a run."""
+
+    busy: float | None
+    """Mean share of its rate; None where it is not observed."""
+    filled: float | None
+    """Greatest length of its queue, as a share of the limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,25 +68,56 @@ class Graph:
     edges: list[Edge]
     note: str
     """Settings of all links without a label; empty for none."""
+    paths: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """By flow the nodes that its packets crossed, at the end of the run."""
 
 
-def graph(network: Network, links: Mapping[str, LinkChanged]) -> Graph | None:
+def loads(state: LabState, start: float) -> dict[str, Load]:
+    """Return what each observed direction carried since ``start``."""
+    first, end = state.sweeps.before_or_at(start) + 1, state.sweeps.end
+    network = state.hello.network if state.hello is not None else None
+    return {
+        link: Load(utilisation(state, link, start, state.now), fill(state, link, first, end))
+        for link in (network.observed if network is not None else ())
+    }
+
+
+def paths(state: LabState) -> dict[str, list[str]]:
+    """Return the nodes that the packets of each flow crossed, the last ones where they changed."""
+    network = state.hello.network if state.hello is not None else None
+    found: dict[str, list[str]] = {}
+    for name, flow in state.flows.items() if network is not None else ():
+        links = flow.paths[-1].links if flow.paths else []
+        if not flow.paths and network is not None:
+            links = [link.name for link in network.path(flow.src, flow.dst)]
+        ends = [link.partition("->") for link in links]
+        if ends:
+            found[name] = [ends[0][0], *(dst for _, _, dst in ends)]
+    return found
+
+
+def graph(
+    network: Network,
+    links: Mapping[str, LinkChanged],
+    carried: Mapping[str, Load] | None = None,
+    crossed: Mapping[str, Sequence[str]] | None = None,
+) -> Graph | None:
     """Return a network as a graph; None for one that is too large, or none at all.
 
-    ``links`` is what each direction does, by its name.
+    ``links`` is what each direction does, by its name, ``carried`` what it carried; ``crossed`` is
+    what ``paths`` returns.
     """
     hosts = {node.name: node.role for node in network.nodes if node.role != "router"}
     names = list(dict.fromkeys(node.name for node in network.nodes))
     ways = [each for each in network.links if {each.src, each.dst} <= set(names)]
     if not 0 < len(names) <= MOST_NODES:
         return None
-    near = _neighbours(names, ways)
-    chain = _chain([name for name in names if name not in hosts], near)
-    places = _along(chain, hosts, near) if chain else _stacked(hosts, near)
+    places = layout(network).places
     edges = _edges(ways, network.bottlenecks, links, places)
-    return Graph(
-        [Vertex(name, name not in hosts, *places[name]) for name in names], *_summed_up(edges)
-    )
+    edges, note = _summed_up([_loaded(each, carried or {}) for each in edges])
+    vertices = [Vertex(name, name not in hosts, *places[name]) for name in names]
+    known = {flow: nodes for flow, nodes in (crossed or {}).items() if set(nodes) <= set(names)}
+    return Graph(vertices, edges, note, known)
 
 
 # --- links ----------------------------------------------------------------------------------------
@@ -99,6 +142,18 @@ def _edges(
         )
         for (a, b), both in pairs.items()
     ]
+
+
+def _loaded(edge: Edge, carried: Mapping[str, Load]) -> Edge:
+    """Return an edge with what it carried."""
+    found = {
+        a: load
+        for a, b in ((edge.a, edge.b), (edge.b, edge.a))
+        if (load := carried.get(f"{a}->{b}")) is not None
+    }
+    shares = [load.busy for load in found.values() if load.busy is not None]
+    filled = {a: load.filled for a, load in found.items() if load.filled is not None}
+    return replace(edge, busy=max(shares, default=None), filled=filled)
 
 
 def _labels(
@@ -139,90 +194,11 @@ def _summed_up(edges: list[Edge]) -> tuple[list[Edge], str]:
     # In a fabric every link has a queue: what most of them are is given once, too.
     alike = queues.most_common(1)[0][0] if queues.total() > _MOST_LABELS else None
     rest = [
-        Edge(
-            each.a,
-            each.b,
-            () if each.labels == labels else each.labels,
-            {node: "" if text == alike else text for node, text in each.queues.items()},
+        replace(
+            each,
+            labels=() if each.labels == labels else each.labels,
+            queues={node: "" if text == alike else text for node, text in each.queues.items()},
         )
         for each in edges
     ]
     return rest, "; ".join(filter(None, [*labels, alike]))
-
-
-# --- places ---------------------------------------------------------------------------------------
-
-
-def _neighbours(names: Sequence[str], ways: Sequence[Link]) -> dict[str, list[str]]:
-    near: dict[str, dict[str, None]] = {name: {} for name in names}
-    for way in ways:
-        near[way.src][way.dst] = near[way.dst][way.src] = None
-    return {name: list(others) for name, others in near.items()}
-
-
-def _chain(routers: Sequence[str], near: _Near) -> list[str]:
-    """Return the routers from one end to the other; empty if they form no chain."""
-    inner = {name: [each for each in near[name] if each in routers] for name in routers}
-    ends = [name for name in routers if len(inner[name]) <= 1]
-    if not ends or any(len(others) > 2 for others in inner.values()):
-        return []
-    found = [ends[0]]
-    while further := [each for each in inner[found[-1]] if each not in found]:
-        found.append(further[0])
-    return found if len(found) == len(routers) else []
-
-
-def _along(
-    chain: Sequence[str], hosts: Mapping[str, str], near: _Near
-) -> dict[str, tuple[float, float]]:
-    """Put routers side by side, senders to the left of theirs, all other hosts to the right."""
-    if any(hosts.get(each) == "sender" for each in near[chain[-1]]) and not any(
-        hosts.get(each) == "sender" for each in near[chain[0]]
-    ):
-        chain = chain[::-1]
-    places = {name: (float(number), 0.0) for number, name in enumerate(chain)}
-    sides: dict[tuple[int, int], list[str]] = {}
-    for host, role in hosts.items():
-        at = next((chain.index(each) for each in near[host] if each in places), 0)
-        sides.setdefault((at, -1 if role == "sender" else 1), []).append(host)
-    for (at, side), members in sides.items():
-        # Within the chain there is no room beside a router, but above and below it.
-        ends = (side < 0 and at == 0) or (side > 0 and at == len(chain) - 1)
-        for row, name in enumerate(members):
-            y = row - (len(members) - 1) / 2 if ends else -side * (row + 1.5)
-            places[name] = (at + (side if ends else side * 0.5), y)
-    return places
-
-
-def _stacked(hosts: Mapping[str, str], near: _Near) -> dict[str, tuple[float, float]]:
-    """Put hosts into the bottom row, and routers above by their distance from the next host."""
-    levels = dict.fromkeys(hosts, 0)
-    queue = list(hosts)
-    for name in queue:
-        for other in near[name]:
-            if other not in levels:
-                levels[other] = levels[name] + 1
-                queue.append(other)
-    rows: list[list[str]] = [[] for _ in range(max(levels.values(), default=0) + 1)]
-    for name in near:
-        rows[levels.get(name, len(rows) - 1)].append(name)
-    across = {name: _centred(index, row) for row in rows for index, name in enumerate(row)}
-    for _ in range(_SWEEPS):
-        for row in rows[1:]:
-            row.sort(key=lambda name: _mean([across[each] for each in near[name]]))
-            across |= {name: _centred(index, row) for index, name in enumerate(row)}
-    widest = max(len(row) for row in rows)
-    top = len(rows) - 1
-    return {
-        name: (across[name] * widest / max(len(row), 1), float(top - level))
-        for level, row in enumerate(rows)
-        for name in row
-    }
-
-
-def _centred(index: int, row: Sequence[str]) -> float:
-    return index - (len(row) - 1) / 2
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else 0.0

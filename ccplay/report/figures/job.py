@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -12,6 +12,7 @@ from ccplay.analysis.checkpoint import Checkpoint
 from ccplay.model.events import Hello, LinkChanged
 from ccplay.report.data.curves import Curve
 from ccplay.report.data.distributions import Distribution, distributions
+from ccplay.report.data.graph import Load, loads, paths
 from ccplay.report.data.growth import growth
 from ccplay.report.data.scene import Scene, scene
 from ccplay.report.figures import fonts, run
@@ -63,6 +64,10 @@ class Drawn:
     hello: Hello | None
     links: dict[str, LinkChanged]
     """What each direction of a link did when the network stood."""
+    loads: dict[str, Load] = field(default_factory=dict)
+    """What each observed direction carried."""
+    paths: dict[str, list[str]] = field(default_factory=dict)
+    """By flow the nodes that its packets crossed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +117,8 @@ def draw(job: Job) -> Drawn:
             for link in state.links
             if (found := state.link_at(link, shown.start)) is not None
         },
+        loads=loads(state, shown.start),
+        paths=paths(state),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from xml.sax.saxutils import escape
 
+from ccplay.plots.utilisation import BUSY, IDLE
 from ccplay.report.data.graph import Edge, Graph, Vertex
 
 _LETTER = 6.7
@@ -23,6 +24,13 @@ _NODE = 28
 """How high a node is."""
 _BOX = (30, 14)
 """The sign of an observed queue."""
+_MOST_PATHS = 16
+_LIT = "#1f6fb8"
+"""The path that is pointed at."""
+_LIGHTS = (
+    ".flow{cursor:pointer}.flow polyline{pointer-events:none}"
+    ".flow:hover polyline,.flow:focus polyline{opacity:.55}"
+)
 _INK, _MUTED, _LINK, _QUEUE, _SOFT = "#1a1a1a", "#5a5a5a", "#8a8a8a", "#3d4f61", "#c9d3dc"
 
 
@@ -37,6 +45,9 @@ def draw(graph: Graph) -> str:
     note = f"All links without a label: {graph.note}" if graph.note else ""
     right = max(right, left + _LETTER * len(note) + 2 * _MARGIN)
     bottom += 2 * _LINE if note else 0
+    legend = _legend(graph)
+    right = max(right, left + _LETTER * max(map(len, legend), default=0) + 2 * _MARGIN)
+    bottom += _LINE * (len(legend) + 1) if legend else 0
     at = {v.name: (x - left, y - top) for v, x, y in zip(graph.vertices, xs, ys, strict=True)}
     parts = [
         *(_line(edge, at) for edge in graph.edges),
@@ -44,7 +55,9 @@ def draw(graph: Graph) -> str:
         *(part for vertex in graph.vertices for part in _vertex(vertex, *at[vertex.name])),
     ]
     if note:
-        parts.append(_text(_MARGIN, bottom - top - _LINE, note, _MUTED, anchor="start"))
+        below = bottom - top - _LINE * (len(legend) + 2 if legend else 1)
+        parts.append(_text(_MARGIN, below, note, _MUTED, anchor="start"))
+    parts += _explained(graph, legend, at, bottom - top)
     width, height = round(right - left), round(bottom - top)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
@@ -97,11 +110,64 @@ def _vertex(vertex: Vertex, x: float, y: float) -> Iterator[str]:
 
 def _line(edge: Edge, at: dict[str, tuple[float, float]]) -> str:
     (x, y), (u, v) = at[edge.a], at[edge.b]
+    colour, width = _QUEUE if edge.queues else _LINK, 2.6 if edge.queues else 1.4
+    more, title = "", ""
+    if edge.busy is not None:
+        colour, width, more = _stroke(edge.busy)
+        said = [f"{edge.a} - {edge.b}: {edge.busy:.0%} busy"]
+        said += [f"queue of {node} up to {share:.0%} full" for node, share in edge.filled.items()]
+        title = f"<title>{escape(', '.join(said))}</title>"
     return (
         f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{u:.1f}" y2="{v:.1f}" '
-        f'stroke="{_QUEUE if edge.queues else _LINK}" '
-        f'stroke-width="{2.6 if edge.queues else 1.4}"/>'
+        f'stroke="{colour}" stroke-width="{width}"{more}>{title}</line>'
     )
+
+
+def _stroke(busy: float) -> tuple[str, float, str]:
+    """Return colour, width and dashes of a line: as on the screen, by how busy the link was."""
+    if busy < IDLE:
+        return _LINK, 1.4, ' stroke-dasharray="2 4"'
+    if busy < 0.5:
+        return "#2e8b57", 2.0, ""
+    return ("#c8741a", 3.0, "") if busy < BUSY else ("#b8302a", 4.4, "")
+
+
+def _legend(graph: Graph) -> list[str]:
+    """Return what explains the lines and queues, where any carried something."""
+    if all(edge.busy is None for edge in graph.edges):
+        return []
+    lines = [
+        "Lines: what routers send, as a mean share of the rate: thick from 80 %, dashed below 2 %.",
+        "Boxes: a queue, filled as far as it ever was.",
+    ]
+    shown = list(graph.paths)[:_MOST_PATHS]
+    if shown:
+        more = f" and {len(graph.paths) - len(shown)} more" if len(graph.paths) > len(shown) else ""
+        lines.append(f"Path of flow: {'  '.join(shown)}{more}")
+    return lines
+
+
+def _explained(
+    graph: Graph, legend: list[str], at: dict[str, tuple[float, float]], bottom: float
+) -> Iterator[str]:
+    """Write the legend; the name of a flow lights its path while it is pointed at."""
+    for number, line in enumerate(legend):
+        y = bottom - _LINE * (len(legend) - number) + 4
+        if not line.startswith("Path of flow"):
+            yield _text(_MARGIN, y, line, _MUTED, anchor="start")
+            continue
+        head = "Path of flow: "
+        yield _text(_MARGIN, y, head, _MUTED, anchor="start")
+        x = _MARGIN + _LETTER * len(head)
+        yield f"<style>{_LIGHTS}</style>"
+        for flow in list(graph.paths)[:_MOST_PATHS]:
+            points = " ".join(f"{at[n][0]:.1f},{at[n][1]:.1f}" for n in graph.paths[flow])
+            yield (
+                f'<g class="flow" tabindex="0"><polyline points="{points}" fill="none" '
+                f'stroke="{_LIT}" stroke-width="9" stroke-linejoin="round" opacity="0"/>'
+                f"{_text(x, y, flow, _LIT, bold=True, anchor='start')}</g>"
+            )
+            x += _LETTER * (len(flow) + 2)
 
 
 def _said(edge: Edge, at: dict[str, tuple[float, float]]) -> Iterator[str]:
@@ -117,7 +183,7 @@ def _said(edge: Edge, at: dict[str, tuple[float, float]]) -> Iterator[str]:
         yield _text((x + u) / 2, top + number * _LINE, line, _MUTED)
     for sender, text in edge.queues.items():
         box = _beside(at[sender], at[edge.b if sender == edge.a else edge.a])
-        yield from _observed(*box)
+        yield from _observed(*box, edge.filled.get(sender, 0.75))
         if not level:
             yield _text(box[0] + _BOX[0] / 2 + 4, box[1] + 4, text, _QUEUE, anchor="start")
     for number, text in enumerate(dict.fromkeys(edge.queues.values()) if level else ()):
@@ -131,8 +197,8 @@ def _beside(sender: tuple[float, float], other: tuple[float, float]) -> tuple[fl
     return sender[0] + dx * share, sender[1] + dy * share
 
 
-def _observed(x: float, y: float) -> Iterator[str]:
-    """Draw a queue: a box, and packets in it."""
+def _observed(x: float, y: float, share: float) -> Iterator[str]:
+    """Draw a queue: a box, and packets in it, as far as it was filled."""
     wide, high = _BOX
     left, top = x - wide / 2, y - high / 2
     yield (
@@ -142,7 +208,7 @@ def _observed(x: float, y: float) -> Iterator[str]:
     for slot in range(4):
         yield (
             f'<rect x="{left + 3 + slot * 6.4:.1f}" y="{top + 3:.1f}" width="4.6" '
-            f'height="{high - 6}" fill="{_SOFT if slot == 0 else _QUEUE}"/>'
+            f'height="{high - 6}" fill="{_QUEUE if 4 - slot <= round(share * 4) else _SOFT}"/>'
         )
 
 

@@ -188,7 +188,8 @@ def _picture(overview: Overview, saved: Saved) -> Picture:
 
 def _shown(drawn: Drawn) -> Shown:
     events = [(max(each.t - drawn.start, 0.0), each.text) for each in drawn.events]
-    found = graph(drawn.hello.network, drawn.links) if drawn.hello else None
+    hello = drawn.hello
+    found = graph(hello.network, drawn.links, drawn.loads, drawn.paths) if hello else None
     network = network_drawing.draw(found) if found else ""
     return Shown(drawn.svg, drawn.files, events, drawn.hello, drawn.links, network)
 

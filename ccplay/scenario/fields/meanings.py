@@ -6,7 +6,7 @@ from ccplay.model.traffic import TRAFFIC
 
 FILE = {
     "title": "One line, for people",
-    "topology": "What to build: h1 - r - h2, or pairs of hosts around two routers",
+    "topology": "What to build: a kind of network with its numbers, or nodes and links by name",
     "links": "Settings of links by name: bottleneck, h1-r (both directions), h1->r (one)",
     "hosts": "By name: h1, h2, or s1, d1, s2 …",
     "timeline": "The steps, each with its moment",
@@ -26,6 +26,18 @@ STEP = {
 }
 
 LINK = {"classes": STEP["classes"], "queue": "The queue in front of the link"}
+
+WRITTEN = {
+    "kind": "Nodes and links written out one by one",
+    "hosts": "Names of hosts; those of the first half send to those of the second by default",
+    "routers": "Names of routers, which forward packets",
+    "links": "Which two nodes each link joins, and what both its directions do",
+    "ends": "The two nodes that the link joins",
+    "observed": 'Directions whose queue is observed, such as "r1->r2", in the order of the screen; '
+    "by default of links with a rate, where routers send",
+    "name": "What people call the network",
+    "remarks": "Lines that the lab reports as warnings",
+}
 
 CLASS = {
     "traffic": f"Names of traffic, or all of a kind: {', '.join(kind.plural for kind in TRAFFIC)}",

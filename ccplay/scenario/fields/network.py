@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from ccplay.errors import CommandError
 from ccplay.model.commands import Build
 from ccplay.model.fields import Field, fields_of
@@ -9,17 +11,16 @@ from ccplay.model.network import Network, Topology
 from ccplay.model.quantities import WHOLE
 from ccplay.model.quoting import did_you_mean, quote
 from ccplay.model.texts import ALGORITHM, choice
-from ccplay.model.topologies import TOPOLOGIES, plan
+from ccplay.model.topologies import TOPOLOGIES, generated, plan
 from ccplay.model.values import LinkSetting
-from ccplay.scenario.fields.classes import read_classes
-from ccplay.scenario.fields.queues import read_qdisc
+from ccplay.scenario.fields.links import read_link
+from ccplay.scenario.fields.written import KEYS, read_written
 from ccplay.scenario.file.tree import Node, Reader
 
 SEED = Field(
     *(WHOLE, "Seed of random loss, delay variation and jitter of starts; each repeat adds one"),
     *(0, 2**31 - 1),
 )
-_KEYS = (*(each.key for each in fields_of(LinkSetting).values()), "queue", "classes")
 _KIND = choice("topology", TOPOLOGIES)
 
 
@@ -55,16 +56,17 @@ def is_observed(network: Network, link: str) -> bool:
 def read_build(case: dict[str, Node], reader: Reader) -> tuple[Build, Network | None]:
     """Read the network to build; None if the topology is a mistake."""
     before = reader.mistakes.count
-    topology = _topology(case.get("topology"), reader)
+    topology, links = _topology(case.get("topology"), reader)
     network = None
     if reader.mistakes.count == before:
         try:
             network = plan(topology)
         except CommandError as error:
             reader.mistakes.add(("topology",), str(error))
-    links = {}
     for link, node in reader.table(case.get("links")).items():
-        links[link] = _link(node, reader)
+        setting = read_link(node, reader)
+        # What the link has in a written topology stays where this does not change it.
+        links[link] = _merged(links.pop(link, None), setting)
         if network is not None:
             _check_link(network, link, links[link], node, reader)
     hosts = {}
@@ -81,6 +83,11 @@ def read_build(case: dict[str, Node], reader: Reader) -> tuple[Build, Network | 
         sample_hz=reader.value(case.get("sampling"), fields_of(Build)["sample_hz"].read, 50.0),
         seed=reader.value(case.get("seed"), SEED.read, 1),
     ), network
+
+
+def _merged(below: LinkSetting | None, above: LinkSetting) -> LinkSetting:
+    said = {name: getattr(above, name) for name in LinkSetting.__struct_fields__}
+    return replace(below or above, **{k: v for k, v in said.items() if v is not None})
 
 
 def _check_link(
@@ -102,11 +109,13 @@ def _check_link(
         reader.mistakes.add((*node.place, "mark"), "no queue forms: give the link a rate")
 
 
-def _topology(node: Node | None, reader: Reader) -> Topology:
-    having: dict[str, list[str]] = {}
-    for each in TOPOLOGIES.values():
+def _topology(node: Node | None, reader: Reader) -> tuple[Topology, dict[str, LinkSetting]]:
+    """Return the topology, and the settings that its own links have."""
+    having: dict[str, list[str]] = {key: ["written"] for key in KEYS}
+    for each in generated():
         for parameter in each.parameters:
-            having.setdefault(parameter.name, []).append(each.name)
+            # A star has a number of hosts, a written network has their names.
+            having[parameter.name] = [*having.get(parameter.name, ()), each.name]
     table = reader.table(node, ("kind", *having))
     default = Topology()
     kind = TOPOLOGIES[reader.value(table.get("kind"), _KIND.read, default.kind)]
@@ -114,27 +123,12 @@ def _topology(node: Node | None, reader: Reader) -> Topology:
         if kind.name not in having[name]:
             text = f"only a {' or '.join(map(quote, having[name]))} has {name}"
             reader.mistakes.add(table[name].place, text)
+    if node is not None and kind.name == "written":
+        return read_written(node, table, reader)
     values = {
         each.name: reader.value(table[each.name], each.read, each.default)
         for each in kind.parameters
         if each.name in table
     }
     pairs = values.pop("pairs", default.pairs)
-    return Topology(kind=kind.name, pairs=pairs, parameters=values)
-
-
-def _link(node: Node, reader: Reader) -> LinkSetting:
-    table = reader.table(node, _KEYS)
-    queue = table.get("queue")
-    values = {
-        name: reader.value(table.get(field.key), field.read, None)
-        for name, field in fields_of(LinkSetting).items()
-    }
-    setting = LinkSetting(
-        **values,
-        qdisc=read_qdisc(queue.place, reader.table(queue), reader) if queue else None,
-        classes=read_classes(table.get("classes"), reader),
-    )
-    if setting.jitter_us and setting.delay_us is not None and setting.jitter_us > setting.delay_us:
-        reader.mistakes.add(table["jitter"].place, "can't be more than the delay that it varies")
-    return setting
+    return Topology(kind=kind.name, pairs=pairs, parameters=values), {}

@@ -31,16 +31,15 @@ from ccplay.model.quantities import (
     Shape,
 )
 from ccplay.model.texts import ALGORITHM, LINE, NAME, PROSE
-from ccplay.model.topologies import TOPOLOGIES, parameters, plan
+from ccplay.model.topologies import generated, parameters, plan
+from ccplay.model.topologies.written import MOST_HOSTS, MOST_LINKS, MOST_ROUTERS, NODE_PATTERN
 from ccplay.model.values import LinkSetting, TrafficClass
 from ccplay.scenario import matrix
 from ccplay.scenario.cases import CASE_KEYS, MOST_CASES, VALUES
-from ccplay.scenario.fields import classes, evidence, meanings
+from ccplay.scenario.fields import classes, evidence, meanings, written
 from ccplay.scenario.fields.timeline import ACTIONS, AT, MOST_STEPS
 from ccplay.units import PATTERNS
 
-_HOST = "[a-z]+[0-9]+"
-"""Names of hosts and routers in topologies, except the one router of ``linear``."""
 _SCALAR: Shape = {"type": ["string", "number", "boolean"]}
 
 
@@ -116,9 +115,9 @@ def _case_keys() -> dict[str, Shape]:
     tables = {
         "topology": ref("topology"),
         "links": _by_name(
-            rf"^({BOTTLENECK}|{'|'.join(_groups())}|({_HOST}|r)->?({_HOST}|r))$", ref("link")
+            rf"^({BOTTLENECK}|{'|'.join(_groups())}|{NODE_PATTERN}->?{NODE_PATTERN})$", ref("link")
         ),
-        "hosts": _by_name(rf"^{_HOST}$", ref("host")),
+        "hosts": _by_name(rf"^{NODE_PATTERN}$", ref("host")),
         "timeline": _list(ref("step"), maxItems=MOST_STEPS),
         "figures": _list(ref("figure"), uniqueItems=True, maxItems=evidence.MOST_FIGURES),
         "expect": _list(ref("expectation"), maxItems=evidence.MOST_FIGURES),
@@ -134,14 +133,11 @@ def _by_name(pattern: str, each: Shape) -> Shape:
 
 def _groups() -> list[str]:
     """Return the names of groups of links that topologies have."""
-    networks = (plan(Topology(kind=kind)) for kind in TOPOLOGIES)
+    networks = (plan(Topology(kind=kind.name)) for kind in generated())
     return list(dict.fromkeys(name for network in networks for name in network.groups))
 
 
 def _definitions() -> dict[str, Shape]:
-    topology = {"kind": {"enum": list(TOPOLOGIES)}}
-    topology |= _described(parameters())
-    said = {"kind": "; ".join(f"{each.name} is {each.summary}" for each in TOPOLOGIES.values())}
     link = _described(fields_of(LinkSetting).values())
     link |= {"queue": ref("queue"), "classes": ref("classes")}
     taker = _described(fields_of(TrafficClass).values())
@@ -150,7 +146,7 @@ def _definitions() -> dict[str, Shape]:
     named = {each.name: each.shape for each in _NAMED}
     return named | {
         "tolerance": {"type": ["number", "string"], **tolerance},
-        "topology": table(topology, said),
+        "topology": {"anyOf": [_topology(), _written()]},
         "host": table(_described([settings.CC]), {}),
         "link": table(link, meanings.LINK),
         "queue": {"anyOf": [_queue(each) for each in DISCIPLINES.values()] + [_changed_queue()]},
@@ -163,6 +159,39 @@ def _definitions() -> dict[str, Shape]:
         "published": _published(),
         "axis": _axis(),
     }
+
+
+def _topology() -> Shape:
+    """Return a topology that numbers describe."""
+    kinds = [*generated()]
+    said = {"kind": "; ".join(f"{each.name} is {each.summary}" for each in kinds)}
+    kind: Shape = {"enum": [each.name for each in kinds]}
+    return table({"kind": kind, **_described(parameters())}, said)
+
+
+def _written() -> Shape:
+    """Return a topology whose nodes and links are written out."""
+    name: Shape = {"type": "string", "pattern": f"^{NODE_PATTERN}$"}
+    link = _described(fields_of(LinkSetting).values())
+    link |= {"queue": ref("queue"), "classes": ref("classes")}
+    ends = _list(name, minItems=2, maxItems=2)
+    known: dict[str, Shape] = {
+        "hosts": _list(name, minItems=2, maxItems=MOST_HOSTS),
+        "routers": _list(name, maxItems=MOST_ROUTERS),
+        "links": _list(
+            table({"ends": ends, **link}, {**meanings.LINK, **meanings.WRITTEN}, ("ends",)),
+            maxItems=MOST_LINKS,
+        ),
+        "observed": _list({"type": "string"}),
+        "name": ref("line"),
+        "remarks": _list(ref("line")),
+    }
+    kind: Shape = {"const": "written"}
+    return table(
+        {"kind": kind, **{key: known[key] for key in written.KEYS}},
+        meanings.WRITTEN,
+        ("kind", "hosts", "links"),
+    )
 
 
 # --- queues and steps -----------------------------------------------------------------------

@@ -71,6 +71,10 @@ class Actions(Screen[None]):
             known=self._known,
         )
 
+    def lay_out(self, width: int, height: int) -> None:
+        """Place every part on a terminal of ``width`` by ``height`` cells."""
+        raise NotImplementedError
+
     def redraw(self) -> None:
         """Draw at once."""
         raise NotImplementedError

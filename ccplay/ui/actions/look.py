@@ -22,6 +22,9 @@ class LookActions(Actions):
     shows_receiver: bool = False
     """Whether the receiver's table replaces the events."""
 
+    shows_map: bool = False
+    """Whether the network is drawn in place of the plots."""
+
     def action_select_flow(self, steps: int) -> None:
         """Select the next in the table, or the one before."""
         self.selected = selection.beside(self.view, steps)
@@ -60,7 +63,17 @@ class LookActions(Actions):
 
     def action_enlarge(self, place: int) -> None:
         """Give the band of plots to the one in this place, or show all of them again."""
+        if self.shows_map:
+            self.action_map()
+            return
         self.plots.enlarge(place)
+        self.redraw()
+
+    def action_map(self) -> None:
+        """Draw the network in place of the plots, or show the plots again."""
+        self.shows_map = not self.shows_map
+        self.set_class(self.shows_map, "-map")
+        self.lay_out(*self.size)
         self.redraw()
 
     def action_theory(self) -> None:

@@ -79,3 +79,20 @@ def columns(
     if path > room - retr - cc:
         path = 0
     return Columns(width, name, cc, cwnd, rtt, rate, retr, path, tight)
+
+
+def marked(head: str, word: str, sign: str) -> tuple[str, str, str]:
+    """Return a head of the table as what precedes a word, the word after a sign, and what follows.
+
+    The sign takes the blank before the word and touches no other one. Nothing is marked where the
+    head lacks the word.
+    """
+    at = head.find(word) if word else -1
+    if at < 1:
+        return head, "", ""
+    before, behind = head[: at - 1], head[at + len(word) :]
+    if before and not before.endswith(" "):
+        # The word before moves into its own blank.
+        last = before.split()[-1]
+        before = f"{before.removesuffix(last)[:-1]}{last} "
+    return before, sign + word, behind

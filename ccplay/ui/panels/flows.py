@@ -11,7 +11,7 @@ from ccplay.state.lab_state import Download, Flow
 from ccplay.ui import lineup
 from ccplay.ui.cells.sheet import Row, Run, first_fitting, fit, whole_items
 from ccplay.ui.panels import datagrams, group_rows
-from ccplay.ui.panels.columns import WRONG, Columns, columns
+from ccplay.ui.panels.columns import WRONG, Columns, columns, marked
 from ccplay.ui.plots import ghost_plots
 from ccplay.ui.plots.scale import short
 from ccplay.ui.selection import selection
@@ -150,24 +150,16 @@ def _columns(view: View, width: int) -> Columns:
 def _head(view: View, cells: Columns) -> list[Run]:
     """Return the title of each column; the first begins above the glyphs."""
     name = "flows" if view.listing.grouped and cells.name > len("flow") - 1 else "flow"
-    numbers = cells.numbers(
-        _titled(view, "cwnd", "cwnd", cells.cwnd),
-        _titled(view, "rtt", "rtt", cells.rtt),
-        _titled(view, "goodput", "goodput" if cells.wide else "rate", cells.rate),
-        _titled(view, "retr", "retr", cells.retr),
+    numbers = cells.numbers("cwnd", "rtt", "goodput" if cells.wide else "rate", "retr")
+    path = f" {'path':<{cells.path}}"[: cells.path]
+    text = f" {name:<{cells.indent - 1}}{'cc':<{cells.cc}}{numbers}{path}"
+    muted = view.ink("muted")
+    word = {"flow": name, "goodput": "goodput" if cells.wide else "rate"}.get(
+        view.listing.column, view.listing.column
     )
-    cc = f"{_titled(view, 'cc', 'cc', cells.cc):<{cells.cc}}"
-    path = f" {_titled(view, 'path', 'path', cells.path):<{cells.path}}"[: cells.path]
-    text = f" {_titled(view, 'flow', name, cells.indent - 1):<{cells.indent - 1}}"
-    return [(f"{text}{cc}{numbers}{path}", view.ink("muted"))]
-
-
-def _titled(view: View, column: str, word: str, width: int) -> str:
-    """Return the title of a column, marked where the table is sorted by it."""
-    if view.listing.column != column:
-        return word
     sign = view.glyphs.translate("↓" if view.listing.descending else "↑")
-    return f"{word[: width - 1]}{sign}"
+    before, title, behind = marked(text, word, sign)
+    return [(before, muted), (title, f"bold {view.ink('text')}"), (behind, muted)]
 
 
 def _flow(view: View, flow: Flow, cells: Columns) -> list[Run]:

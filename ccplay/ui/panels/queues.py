@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from ccplay.model.events import FlowPath
+from ccplay.model.layout import chained
 from ccplay.model.network import Network
 from ccplay.state.connections import nodes_of
 from ccplay.state.lab_state import Flow
@@ -26,8 +27,8 @@ _MARKS = 8
 
 
 def stands_for(network: Network) -> bool:
-    """Return whether the table stands in place of a drawing: links form tiers."""
-    return bool(network.groups)
+    """Return whether the table stands in place of a drawing: links form tiers, or paths fork."""
+    return bool(network.groups) or not chained(network)
 
 
 def rows(view: View, network: Network, width: int, height: int) -> list[Row]:
@@ -35,7 +36,7 @@ def rows(view: View, network: Network, width: int, height: int) -> list[Row]:
     running = view.running()
     crossing: dict[str, list[Flow]] = {}
     for flow in running:
-        for link in _links(view, network, flow):
+        for link in links_of(view, network, flow):
             crossing.setdefault(link, []).append(flow)
     lengths = {link: occupancy(view, link) for link in network.observed}
     fullest = sorted(lengths, key=lambda link: -lengths[link][1])
@@ -45,17 +46,27 @@ def rows(view: View, network: Network, width: int, height: int) -> list[Row]:
         kept[-1] = view.link
     name = max((len(link) for link in lengths), default=0)
     return [
-        _title(view, running, width),
+        title(view, width),
         *(_row(view, link, lengths[link], (name, width), crossing.get(link, [])) for link in kept),
     ][:height]
 
 
-def _title(view: View, running: list[Flow], width: int) -> Row:
-    """Return the path of the selected flow, or of the first one, as far as it is known."""
-    flow = view.state.flows.get(view.selected or "") or next(iter(running), None)
+def shown_flow(view: View) -> Flow | None:
+    """Return the flow whose path is shown: the selected one, or the first that runs."""
+    return view.state.flows.get(view.selected or "") or next(iter(view.running()), None)
+
+
+def title(view: View, width: int) -> Row:
+    """Return the path of the shown flow, as far as it is known."""
+    flow = shown_flow(view)
     path = _path_at(flow, view.t) if flow is not None else None
     if flow is None or path is None:
-        return [(fit(" queues, fullest first", width), view.ink("muted"))]
+        return [
+            (
+                fit(f" queues, fullest first; {view.key('map')} draws the network", width),
+                view.ink("muted"),
+            )
+        ]
     arrow = view.glyphs.translate(" → ")
     text = arrow.join(nodes_of(path)) or "no path: down"
     mark = (f" {view.flow_glyph(flow.name)} ", f"bold {view.flow_ink(flow.name)}")
@@ -88,7 +99,7 @@ def _row(
     ]
 
 
-def _links(view: View, network: Network, flow: Flow) -> list[str]:
+def links_of(view: View, network: Network, flow: Flow) -> list[str]:
     """Return the links that a flow crosses at the moment shown; of MPTCP, its subflows do."""
     if flow.mptcp:
         return []

@@ -1,20 +1,23 @@
 """The ribbon: each flow's congestion state over time, aligned under the cwnd plot.
 
-A short column shows the worst state within it. In a long one nearly every flow has lost something:
-there the height is the share of time out of Open, the colour the state that most of it was.
+A short column shows the worst state within it. In a long one nearly every flow has lost something,
+and so has one of a group: there the height is the share of time out of Open, the colour the state
+that most of it was.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from ccplay.model.wording import CA_STATES
 from ccplay.state.lab_state import Flow
 from ccplay.state.series import Series
 from ccplay.state.trace import Trace
-from ccplay.ui.cells.sheet import Row, Run, first_fitting, fit
+from ccplay.ui import lineup
+from ccplay.ui.cells.sheet import Row, Run, fit
 from ccplay.ui.plots.axes import GUTTER
 from ccplay.ui.plots.strokes import is_long
 from ccplay.ui.view import View
@@ -25,13 +28,10 @@ _HOLD = 3.5
 _CWR, _LOSS = 2, 4
 """Numbers of two states."""
 
-_RECOVERY = (" share of time in recovery ", " time in rec ", " in rec ")
-"""What bars of long columns show."""
+_TIMES = ("share of time in  ", "time in  ")
+"""What bars of long columns show, before the names of the states."""
 
 _SHORT = ("opn", "dis", "CWR", "rec", "loss")
-_NAMES_WIDTH = sum(len(word) + 2 for word in CA_STATES) - 1
-"""Cells that the kernel's names of the states take."""
-
 _HEADS = ("congestion state  ", "state  ")
 
 
@@ -39,9 +39,8 @@ def title(view: View, width: int, *, long: bool = False) -> list[Run]:
     """Return the legend, of columns that are ``long`` or not."""
     if long:
         return _long_title(view, width)
-    words = CA_STATES if width >= _NAMES_WIDTH else _SHORT
-    needed = sum(len(word) + 2 for word in words)
-    head = next((each for each in _HEADS if len(each) + needed - 1 <= width), "")
+    words = CA_STATES if width >= _needed(CA_STATES) else _SHORT
+    head = next((each for each in _HEADS if len(each) + _needed(words) <= width), "")
     row: list[Run] = [(head, f"bold {view.ink('text')}")]
     for state, word in enumerate(words):
         row.append((view.glyphs.ribbon[state], view.look.ca_states[state]))
@@ -50,35 +49,40 @@ def title(view: View, width: int, *, long: bool = False) -> list[Run]:
 
 
 def _long_title(view: View, width: int) -> list[Run]:
-    glyphs, states, muted = view.glyphs, view.look.ca_states, view.ink("muted")
-    row: list[Run] = [("state  " if width >= 36 else "", f"bold {view.ink('text')}")]
-    wide = width >= 58
-    bars = glyphs.bars[1], glyphs.bars[len(glyphs.bars) // 2], glyphs.bars[-1]
-    row += [
-        ("".join(bars), states[3]),
-        (first_fitting(width - 21, *_RECOVERY), muted),
-        *(((bars[0], states[1]), ("disorder ", muted)) if wide else ()),
-        (glyphs.reduced[0], states[2]),
-        ("cwr ", muted),
-        (glyphs.timeout, states[_LOSS]),
-        ("loss", muted),
-    ]
+    glyphs, states = view.glyphs, view.look.ca_states
+    bars = glyphs.bars
+    signs = glyphs.ribbon[0], bars[1], glyphs.reduced[0], bars[len(bars) // 2], glyphs.timeout
+    # One more: the title of the events stands beside it.
+    words = next(
+        (each for each in (CA_STATES, _SHORT) if _needed(each) < width),
+        _SHORT,
+    )
+    head = next((each for each in _TIMES if len(each) + _needed(words) < width), "")
+    row: list[Run] = [(head, f"bold {view.ink('text')}")]
+    for sign, word, ink in zip(signs, words, states, strict=True):
+        row += [(sign, ink), (f"{word} ", view.ink("muted"))]
     return row
+
+
+def _needed(words: Sequence[str]) -> int:
+    """Return how many cells the names of states take, each after its sign."""
+    return sum(len(word) + 2 for word in words) - 1
 
 
 class Ribbon:
     """Caches complete columns: a live ribbon costs one column a frame."""
 
     def __init__(self) -> None:
-        self._page: tuple[float, float, int] | None = None
+        self._page: tuple[float, float, int, bool] | None = None
         self._until = 0.0
-        self._known: dict[str, list[Run]] = {}
+        self._known: dict[tuple[str, ...], list[Run]] = {}
+        """The cells of a row, by the names of its flows."""
 
     def rows(self, view: View, width: int, height: int) -> list[Row]:
         """Return the legend and a row for each flow: its state in each column."""
         head = view.playhead
         columns = max(width - GUTTER - 1, 1)
-        page = (head.left, head.width, columns)
+        page = (head.left, head.width, columns, view.listing.grouped)
         if page != self._page or head.until < self._until:
             self._page = page
             self._known.clear()
@@ -86,47 +90,71 @@ class Ribbon:
         if view.unread:
             # Values missing in these columns may yet be read.
             self._page = None
-        flows = [
-            each
-            for each in view.state.flows.values()
-            if each.started < head.until and (each.ended is None or each.ended > head.left)
-        ]
+        found = _listed(view)
         # The selected flow always fits.
-        flows.sort(key=lambda flow: (flow.name != view.selected, view.number(flow.name)))
-        flows = sorted(flows[: height - 1], key=lambda flow: view.number(flow.name))
-        long = is_long(head.width / columns)
-        return [title(view, width, long=long), *(self._row(view, flow, columns) for flow in flows)]
+        found.sort(key=lambda row: (not row.chosen, row.number))
+        found = sorted(found[: height - 1], key=lambda row: row.number)
+        long = view.listing.grouped or is_long(head.width / columns)
+        rows = (self._row(view, each, columns, long=long) for each in found)
+        return [title(view, width, long=long), *rows]
 
-    def _row(self, view: View, flow: Flow, columns: int) -> list[Run]:
-        known = self._known.setdefault(flow.name, [])
+    def _row(self, view: View, row: _Listed, columns: int, *, long: bool) -> list[Run]:
+        known = self._known.setdefault(tuple(flow.name for flow in row.flows), [])
         # The last column was not complete when it was drawn.
         del known[-1:]
-        if is_long(view.playhead.width / columns):
-            known += _long(view, flow, columns, len(known))
+        [flow, *_] = row.flows
+        if long:
+            known += _long(view, row.flows, columns, len(known))
         else:
             known += [_worst(view, state) for state in states(view, flow, columns, len(known))]
-        label = f"{view.flow_glyph(flow.name)}{flow.name}"
-        row: list[Run] = [(f"{fit(label, GUTTER - 1)} ", f"bold {view.flow_ink(flow.name)}")]
-        return [*row, *known]
+        label = f"{view.flow_glyph(flow.name)}{row.word}"
+        head = fit(label, GUTTER - 1, view.glyphs.ellipsis)
+        return [(f"{head} ", f"bold {view.flow_ink(flow.name)}"), *known]
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """What has a row: a flow, or the flows of one algorithm."""
+
+    word: str
+    flows: tuple[Flow, ...]
+    number: int
+    chosen: bool
+
+
+def _listed(view: View) -> list[_Listed]:
+    """Return the flows in the window that the filter leaves, or their groups."""
+    flows, number = lineup.in_window(view), view.number
+    if not view.listing.grouped:
+        return [
+            _Listed(each.name, (each,), number(each.name), each.name == view.selected)
+            for each in flows
+        ]
+    return [
+        _Listed(each.cc, each.flows, number(each.first), each.chosen(view) == view.selected)
+        for each in lineup.groups(view, flows)
+    ]
 
 
 def _worst(view: View, state: int | None) -> Run:
     return (" ", "") if state is None else (view.glyphs.ribbon[state], view.look.ca_states[state])
 
 
-def _shares(view: View, series: Series, start: int, end: int) -> Run:
-    """Return the cell of a long column, by the shares of time in each state."""
+def _shares(view: View, every: Sequence[Series], start: int, end: int) -> Run:
+    """Return the cell of a long column, by the mean shares of time in each state."""
     inks, glyphs = view.look.ca_states, view.glyphs
     # The worst state is exact, however rare it is.
-    found = series.extremes(start, end)
-    if found is None:
+    found = [spans for series in every if (spans := series.extremes(start, end)) is not None]
+    if not found:
         return " ", ""
-    worst = int(found[1])
+    worst = int(max(span[1] for span in found))
     if worst >= _LOSS:
         return glyphs.timeout, f"bold {inks[_LOSS]}"
     if not worst:
         return glyphs.ribbon[0], inks[0]
-    shares = series.shares(start, end, worst + 1) or (1.0,) + (0.0,) * worst
+    known = [parts for series in every if (parts := series.shares(start, end, worst + 1))]
+    shares = [sum(parts) / len(known) for parts in zip(*known, strict=True)]
+    shares = shares or [1.0, *[0.0] * worst]
     most = max(range(1, worst + 1), key=lambda state: (shares[state], state))
     # The least bar is higher than the line of Open: colour is not the only cue.
     steps = glyphs.reduced if most == _CWR else glyphs.bars[1:]
@@ -134,11 +162,11 @@ def _shares(view: View, series: Series, start: int, end: int) -> Run:
     return steps[max(height, 1) - 1], inks[most]
 
 
-def _long(view: View, flow: Flow, columns: int, first: int) -> list[Run]:
+def _long(view: View, flows: Sequence[Flow], columns: int, first: int) -> list[Run]:
     """Return the cells of long columns from ``first`` to the newest."""
-    series = flow.series["ca_state"]
-    _, ticks = _edges(view, series, columns, first)
-    return [_shares(view, series, *pair) for pair in pairwise(ticks)]
+    every = [flow.series["ca_state"] for flow in flows]
+    _, ticks = _edges(view, every[0], columns, first)
+    return [_shares(view, every, *pair) for pair in pairwise(ticks)]
 
 
 def _edges(view: View, series: Series, columns: int, first: int) -> tuple[list[float], list[int]]:

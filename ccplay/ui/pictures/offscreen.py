@@ -115,11 +115,7 @@ class Offscreen:
         head = Playhead(recorded=True, t=t, width=setting.window, speed=setting.speed)
         head.scrub(0, t)
         head.running = True
-        main.playhead, main.selected = head, None
-        for sheet in main.query(Sheet):
-            # Axes depend on what was shown before, but a picture may not.
-            sheet.blank(sheet.width, sheet.height)
-        main.redraw()
+        main.seek(head)
         await self._settle()
 
     async def play(self, start: float, end: float) -> AsyncIterator[tuple[float, str]]:
@@ -166,7 +162,8 @@ def _is_unsettled(part: Widget) -> bool:
     """Whether a part waits for its place, which a caption may change, or to be drawn."""
     if part._layout_required or part._repaint_required:
         return True
-    return isinstance(part, Sheet) and (part.width, part.height) != part.size
+    # One that is hidden keeps the size that it had.
+    return isinstance(part, Sheet) and part.display and (part.width, part.height) != part.size
 
 
 @asynccontextmanager

@@ -12,7 +12,15 @@ from textual.widget import Widget
 from ccplay.ui.plots import own_values
 from ccplay.ui.plots.canvas import Canvas
 from ccplay.ui.plots.subjects import adds_up
-from ccplay.ui.plots.table import DEFAULT, PANES, plot_at, room, toggled
+from ccplay.ui.plots.table import (
+    DEFAULT,
+    PANES,
+    WIDE_DEFAULT,
+    plot_at,
+    room,
+    toggled,
+    unasked,
+)
 from ccplay.ui.plots.titles import title_row
 from ccplay.ui.view import View
 
@@ -24,13 +32,17 @@ class Band(Horizontal):
         self,
         *,
         id: str,  # noqa: A002
-        chosen: tuple[str, ...] = DEFAULT,
+        chosen: tuple[str, ...] = (),
         large: str = "",
     ) -> None:
-        """``chosen`` names plots from left to right, ``large`` the one that is shown alone."""
+        """``chosen`` names plots from left to right, ``large`` the one that is shown alone.
+
+        Where none is chosen, it depends on the width of the screen.
+        """
         super().__init__(id=id)
-        self.chosen = chosen
-        """Names from left to right; plots without room at the right are not shown."""
+        self.picked = chosen
+        """The plots that a person has chosen; empty where nobody has."""
+        self._began_unasked = not chosen
         self._large = large
         """The plot that has the band to itself; empty where they share it."""
         self.logarithmic = False
@@ -40,7 +52,13 @@ class Band(Horizontal):
         self._room = len(DEFAULT)
         self._screen_width = 0
         # A removed plot is only hidden, so that it can return quickly.
-        self._canvases = {name: Canvas(id=name) for name in dict.fromkeys((*chosen, large)) if name}
+        names = dict.fromkeys((*(chosen or WIDE_DEFAULT), large))
+        self._canvases = {name: Canvas(id=name) for name in names if name}
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """Names from left to right; plots without room at the right are not shown."""
+        return self.picked or unasked(self._screen_width)
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -52,9 +70,17 @@ class Band(Horizontal):
         """Cells of the time axis of the first plot."""
         return self._canvases[self.shown[0]].columns
 
+    @property
+    def first_width(self) -> int:
+        """Cells of the first plot of several; 0 where one has the band to itself."""
+        count = len(self.shown)
+        return self._screen_width // count if count > 1 else 0
+
     def compose(self) -> ComposeResult:
-        """Make the canvases."""
-        yield from self._canvases.values()
+        """Make the canvases; those without a place have no size before they get one."""
+        for name, canvas in self._canvases.items():
+            canvas.display = name in self.shown
+            yield canvas
 
     def lay_out(self, width: int) -> None:
         """Divide a screen of ``width`` cells evenly."""
@@ -79,7 +105,9 @@ class Band(Horizontal):
     def toggle(self, name: str) -> None:
         """Show a plot, replacing the last if there is no room, or hide it."""
         self._large = ""
-        self.chosen = toggled(self.chosen, name, self._room)
+        self.picked = toggled(self.chosen, name, self._room)
+        if self._began_unasked and self.picked == unasked(self._screen_width):
+            self.picked = ()
         if name not in self._canvases:
             # Names of variables belong to their algorithms.
             canvas = Canvas(id=name if name in PANES else f"own-{name}")

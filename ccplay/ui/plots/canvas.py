@@ -37,7 +37,10 @@ _STEADY_S = 10.0
 """Seconds before the newest moment whose values the axis has room for, however short the window."""
 
 _FAINT = 0.55
-"""Share of the way to the background at which the inks of bands and dim traces lie."""
+"""Share of the way to the background at which the inks of bands lie."""
+
+_DIM = 0.4
+"""The same of traces that stand back: a reader must still know whose they are."""
 
 
 class Canvas(Sheet):
@@ -221,7 +224,7 @@ class Canvas(Sheet):
                 continue
             pen = stroke.trace.pen
             if pen.dim:
-                pen = replace(pen, ink=_faint(pen.ink, picture.inks.ground))
+                pen = replace(pen, ink=_faint(pen.ink, picture.inks.ground, _DIM))
             column = under if pen.under else over
             band = stroke.bands[here]
             if any(band):
@@ -292,6 +295,6 @@ def _peak(picture: Picture, drawn: Sequence[Stroke], start: float) -> float:
     )
 
 
-def _faint(ink: str, ground: str) -> str:
+def _faint(ink: str, ground: str, share: float = _FAINT) -> str:
     """Return an ink that stands back; where there are no colours, the ink itself."""
-    return mixed(ink, ground, _FAINT) if ink and ground else ink
+    return mixed(ink, ground, share) if ink and ground else ink

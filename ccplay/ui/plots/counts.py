@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from ccplay.ui.cells.sheet import Run
 from ccplay.ui.plots.picture import Picture
-from ccplay.ui.plots.scale import short
 
 
 class Bars:
@@ -43,8 +42,8 @@ class Bars:
     def label(self, picture: Picture, line: int, width: int) -> Run:
         """Return the greatest growth, which a full bar stands for, with the counter's sign."""
         pen = picture.counts[self.lines[line]].pen
-        text = short(self.greatest(line))
-        return (f"{pen.mark}{text}" if len(text) < width else text).rjust(width), pen.ink
+        # Without its sign it would look like a value of the axis below.
+        return f"{pen.mark}{_brief(self.greatest(line))}".rjust(width), pen.ink
 
     def cell(self, picture: Picture, line: int, x: int) -> Run | None:
         """Return the bar of a column; None where the counter did not grow."""
@@ -54,3 +53,12 @@ class Bars:
         bars = picture.glyphs.bars
         height = math.ceil(grown / self.greatest(line) * len(bars) - 1e-9)
         return bars[max(height, 1) - 1], f"bold {picture.counts[at].pen.ink}"
+
+
+def _brief(count: float) -> str:
+    """Write a count in at most three characters: ``87``, ``4k``, ``.3M``."""
+    if count < 1e3:
+        return f"{count:.0f}"
+    if count < 99.5e3:
+        return f"{count / 1e3:.0f}k"
+    return f"{count / 1e6:.1f}M".removeprefix("0") if count < 950e3 else f"{count / 1e6:.0f}M"

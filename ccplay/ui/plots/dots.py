@@ -36,10 +36,13 @@ class Column:
         return not self._signs[line] and (x - pen.lane) % 4 == 0
 
     def dot(self, line: int, bit: int, ink: str, *, thick: bool = False) -> None:
-        """Add a dot to a braille cell; the last one gives it its colour."""
+        """Add a dot to a braille cell; the last one that is seen gives it its colour."""
         self._bits[line] |= bit
         if thick:
             self._thick[line] |= bit
+        if self._bold and self._thick[line] and not thick and not self._signs[line]:
+            # A solid quarter hides it.
+            return
         self._signs[line] = ""
         self._inks[line] = ink
         self.lines.add(line)

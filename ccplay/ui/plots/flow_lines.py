@@ -61,7 +61,7 @@ def traces(view: View, line: Line, factor: float) -> list[Trace]:
     if stacks:
         flows = lineup.whole(flows)
     # In a stack nothing hides what lies below.
-    crowd = not stacks and len(flows) >= lineup.CROWD
+    crowd = not stacks and lineup.crowded(view, flows)
     found: list[Trace] = []
     for flow in flows:
         pen = flow_pen(view, flow.name, dim=crowd and flow.name != view.selected)
@@ -118,7 +118,7 @@ def runs(view: View, variable: Variable, factor: float) -> list[Run]:
     chosen, rest = flows[:1], flows[1:]
     if chosen and chosen[0].name != view.selected:
         chosen, rest = [], flows
-    if len(flows) >= lineup.CROWD:
+    if lineup.crowded(view, flows):
         rest.sort(key=lambda flow: known[flow.name], reverse=True)
     else:
         rest.reverse()

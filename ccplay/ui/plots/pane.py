@@ -19,6 +19,9 @@ from ccplay.ui.view import View
 
 SHORT_UNITS = {"segments": "seg", "packets": "pkt"}
 
+_NEAR = {"packets": 100, "bytes": 150_000}
+"""How far above three times all that a queue ever held a limit is near, by the queue's unit."""
+
 
 @dataclass(frozen=True, slots=True)
 class Addition:
@@ -117,7 +120,7 @@ class Pane:
 
     def _companions(self, view: View) -> list[Trace]:
         flows = lineup.drawn(view) if self.plot.companions and not view.listing.grouped else []
-        few = len(flows) < lineup.CROWD
+        few = not lineup.crowded(view, flows)
         shown = [flow for flow in flows if few or flow.name == view.selected]
         found = (
             flow_trace(
@@ -143,6 +146,7 @@ class Pane:
             link=view.link or "",
             ends=view.ends,
             in_bytes=self._in_bytes(view),
+            converts=True,
             t=view.t,
             values=values,
         )
@@ -168,11 +172,12 @@ class Pane:
         self, view: View, setting: Setting, changes: tuple[tuple[float, float | None], ...]
     ) -> float:
         """Return 0 for a setting that would press the plot flat: far above all that ever was."""
-        if not setting.near or self._in_bytes(view) or view.queue is None:
+        if not setting.near or view.queue is None:
             return 1.0
-        found = view.queue.series[self.plot.variable.series].extremes(0, view.tick + 1)
-        near = max(value or 0 for _, value in changes) <= 3 * max(found or (0, 0)) + 100
-        return float(near)
+        [line, *_] = self.lines(view)
+        found = view.queue.series[line.variable.series].extremes(0, view.tick + 1)
+        most = (3 * max(found or (0, 0)) + _NEAR[line.variable.unit]) * self.factor(line)
+        return float(max(value or 0 for _, value in changes) <= most)
 
     def _counts(self, view: View) -> tuple[CountTrace, ...]:
         if view.queue is None:

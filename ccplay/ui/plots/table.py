@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ccplay.plots.table import PLOTS, RTT
+from ccplay.plots.table import CWND, GOODPUT, PLOTS, QUEUE, RTT
 from ccplay.ui.plots import own_values
 from ccplay.ui.plots.pane import Pane
 from ccplay.ui.view import View
@@ -10,11 +10,17 @@ from ccplay.ui.view import View
 PANES: dict[str, Pane] = {name: Pane(plot) for name, plot in PLOTS.items() if plot.on_screen}
 """By their names; values of algorithms and queues come on top, see ``own_values``."""
 
-DEFAULT = ("cwnd", "queue", "rtt")
-"""Shown from the beginning, from left to right."""
+DEFAULT = (CWND.name, QUEUE.name, RTT.name)
+"""Shown where nobody has chosen any, from left to right."""
+
+WIDE_DEFAULT = (*DEFAULT, GOODPUT.name)
+"""The same where there is room for it: who has most, and since when."""
 
 LEAST_WIDTH = 26
 """Cells that a plot needs for its axis and its title."""
+
+_WIDE = 160
+"""Cells of a screen from which on four plots have as many each as three on 120."""
 
 
 def plot_at(view: View, name: str) -> Pane:
@@ -27,6 +33,11 @@ def plot_at(view: View, name: str) -> Pane:
 def room(width: int) -> int:
     """Return how many plots stand side by side on a screen of ``width`` cells."""
     return max(width // LEAST_WIDTH, 1)
+
+
+def unasked(width: int) -> tuple[str, ...]:
+    """Return the plots of a screen of ``width`` cells whose user has chosen none."""
+    return WIDE_DEFAULT if width >= _WIDE else DEFAULT
 
 
 def toggled(chosen: tuple[str, ...], name: str, room: int) -> tuple[str, ...]:

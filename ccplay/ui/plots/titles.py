@@ -21,7 +21,7 @@ _PER_ACK = " per ACK"
 _FULL = 60
 """Cells of a title from which on one in full leaves room for the unit and the values."""
 
-_ROOMY = 44
+_ROOMY = 54
 """Cells of a title from which on a plot names the seconds that a rate is the mean of."""
 
 
@@ -32,12 +32,16 @@ def title_row(pane: Pane, view: View, width: int) -> tuple[Row, Row]:
     if pane.plot.full and width >= _FULL:
         title = pane.plot.full
     elif pane.plot.full and width >= WIDE and not (left_out or _is_full(view, unit)):
-        # The corner of the axes has the unit, too.
-        title, unit = pane.plot.full, ""
+        # The corner of the axes has the unit, too, and the table the abbreviation.
+        title, unit = pane.plot.full.partition(" (")[0], ""
     left: list[Run] = [(title, f"bold {view.ink('text')}"), (unit, view.ink("muted"))]
     if left_out:
         left.append((f" {left_out}", view.ink("mark")))
-    return left, _fitting(_numbers(pane, view, width), width - length(left) - 1)
+    room = width - length(left) - 1
+    numbers = _numbers(pane, view, width, in_words=width >= WIDE)
+    if width >= WIDE and sum(map(length, numbers)) > room:
+        numbers = _numbers(pane, view, width, in_words=False)
+    return left, _fitting(numbers, room)
 
 
 def _is_full(view: View, unit: str) -> bool:
@@ -55,10 +59,10 @@ def _left_out(pane: Pane, view: View, width: int) -> str:
     return f"{drawn} of {known} flows" if width >= WIDE else f"{drawn}/{known}"
 
 
-def _numbers(pane: Pane, view: View, width: int) -> list[Sequence[Run]]:
+def _numbers(pane: Pane, view: View, width: int, *, in_words: bool) -> list[Sequence[Run]]:
     """Return the values at the moment shown, the most wanted first.
 
-    A part is what is dropped from its end on where there is no room.
+    A part is what is dropped from its end on where there is no room. ``in_words`` names companions.
     """
     values: list[Run] = []
     rest: list[Sequence[Run]] = []
@@ -76,10 +80,11 @@ def _numbers(pane: Pane, view: View, width: int) -> list[Sequence[Run]]:
         _counted(pane, view, width),
         values[:1],
         *([each] for each in added),
+        # Without it nobody knows whether an RTT is long.
+        *([each] for each in _in_force(pane, view)),
         values[1:],
         *rest,
-        _companion_values(pane, view, width),
-        *([each] for each in _in_force(pane, view)),
+        _companion_values(pane, view, in_words=in_words),
     ]
 
 
@@ -107,7 +112,7 @@ def _summaries(pane: Pane, view: View, width: int) -> list[Run]:
     return runs
 
 
-def _companion_values(pane: Pane, view: View, width: int) -> list[Run]:
+def _companion_values(pane: Pane, view: View, *, in_words: bool) -> list[Run]:
     """Return what the selected flow has of them."""
     runs: list[Run] = []
     flow = view.state.flows.get(view.selected or "")
@@ -116,9 +121,10 @@ def _companion_values(pane: Pane, view: View, width: int) -> list[Run]:
     for line in pane.plot.companions:
         series = series_of(flow, line.variable)
         if series is not None and (value := series.at(view.tick)) is not None:
-            word = f"{line.variable.words} " if width >= WIDE else view.glyphs.dotted
+            # As the values of flows: a mark, a blank, and the value. ".2" would be a fifth.
+            word = line.variable.words if in_words else view.glyphs.dotted
             text = write(line.variable, value * pane.factor(line))
-            runs.append((f" {word}{text}", view.ink(line.ink)))
+            runs.append((f" {word} {text}", view.ink(line.ink)))
     return runs
 
 
@@ -141,7 +147,7 @@ def _unit(pane: Pane, view: View, width: int) -> str:
     variable = pane.lines(view)[-1].variable
     unit, _ = variable.axis(pane.peak)
     # What else there is to show needs the room.
-    crowded = variable.subject == "flow" and len(lineup.drawn(view)) >= lineup.CROWD
+    crowded = variable.subject == "flow" and lineup.crowded(view, lineup.drawn(view))
     if (view.ghost or crowded) and width < NARROW:
         unit = SHORT_UNITS.get(unit, unit)
     if view.theory and pane.plot.name in ADDITIONS:

@@ -20,7 +20,7 @@ Manner: TypeAlias = Literal["line", "area", "layer", "dotted", "dots", "sparse",
 line of every other dot, ``dashed`` one in every other cell, and over other traces in every fourth,
 so that they still show; ``signs`` are cells with the pen's mark."""
 
-LONG_S = 0.8
+LONG_S = 0.25
 """Seconds of half a cell from which on it holds too much for a line from its least to its greatest
 value: a sawtooth would be a solid block. There its median is drawn."""
 

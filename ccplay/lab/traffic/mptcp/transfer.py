@@ -35,13 +35,17 @@ def _receive(port: int) -> None:
             pass
 
 
+def _set(name: str, value: str) -> None:
+    (_SYSCTLS / name).write_text(value, encoding="ascii")
+
+
 def _send(address: str, port: int, sport: int, cc: str, scheduler: str) -> None:
     if scheduler != "-":
-        (_SYSCTLS / "scheduler").write_text(scheduler, encoding="ascii")
-    if (newer := _SYSCTLS / "path_manager").exists():
-        newer.write_text("userspace", encoding="ascii")
+        _set("scheduler", scheduler)
+    if (_SYSCTLS / "path_manager").exists():
+        _set("path_manager", "userspace")
     else:
-        (_SYSCTLS / "pm_type").write_text("1", encoding="ascii")
+        _set("pm_type", "1")
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, _MPTCP) as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         connection.bind(("", sport))

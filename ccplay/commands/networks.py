@@ -1,0 +1,114 @@
+"""Networks named on the command line: a topology with its numbers, or one of a Mininet file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ccplay.errors import CcplayError, LabError, ScenarioError, UsageError
+
+if TYPE_CHECKING:
+    from typing import Any
+
+_PATIENCE_S = 30.0
+"""Seconds that a Mininet file may take."""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add what chooses a network."""
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument(
+        "--topology",
+        type=_topology,
+        metavar="KIND[,NAME=N]",
+        help="the network in place of the scenario's, such as fat-tree or leaf-spine,spines=4",
+    )
+    chosen.add_argument(
+        "--topo",
+        metavar="NAME[,ARGS]",
+        help="the network in place of the scenario's: one of topos of --custom, or Mininet's own "
+        "minimal, single, linear, tree, torus",
+    )
+    parser.add_argument(
+        "--custom",
+        type=Path,
+        metavar="FILE",
+        help="a Mininet file with topos = {...}, on the lab's machine; it is code, and runs with "
+        "the lab's rights",
+    )
+
+
+def chosen(arguments: argparse.Namespace) -> str | None:
+    """Return the network of the command line as TOML, a value of ``topology``.
+
+    None where it names none. Raises ``CcplayError``.
+    """
+    if arguments.custom is not None and arguments.topo is None:
+        raise UsageError("--custom needs --topo NAME[,ARGS]: which of the file's topos")
+    if arguments.topo is None:
+        topology: str | None = arguments.topology
+        return topology
+    from ccplay.scenario.writing import toml
+
+    return toml(_mininet(arguments.host, arguments.custom, arguments.topo))
+
+
+def _topology(text: str) -> str:
+    """Read ``leaf-spine,spines=4``, or ``leaf-spine,4,4``. Raises ``ArgumentTypeError``."""
+    from ccplay.model.quoting import did_you_mean, quote
+    from ccplay.model.topologies import generated
+
+    name, *words = text.split(",")
+    kinds = {kind.name: kind for kind in generated()}
+    if name not in kinds:
+        raise argparse.ArgumentTypeError(f"no topology {quote(name)}{did_you_mean(name, kinds)}")
+    known = {each.name: each for each in kinds[name].parameters}
+    unnamed = iter(known)
+    said: dict[str, Any] = {}
+    for word in words:
+        key, equals, value = word.rpartition("=")
+        key = key if equals else next(unnamed, "")
+        if key not in known:
+            what = f"takes no {quote(key)}" if equals else f"takes no more than {len(known)}"
+            names = did_you_mean(key, known)
+            raise argparse.ArgumentTypeError(f"{name} {what}{names}")
+        try:
+            said[key] = known[key].parse(value)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(f"{name}: {key}: {error}") from None
+    pairs = [f"kind = {json.dumps(name)}", *(f"{key} = {number}" for key, number in said.items())]
+    return f"{{ {', '.join(pairs)} }}"
+
+
+def _mininet(host: str | None, file: Path | None, topo: str) -> dict[str, Any]:
+    """Run a Mininet file in namespaces of a lab, and return its network. Raises ``CcplayError``."""
+    from ccplay.scenario.bounded import LARGEST_FILE
+    from ccplay.session import launch
+
+    argv = launch.topology_argv(host, file, topo)
+    launch.ask_for_privilege(argv)
+    what = str(file) if file else f"topo {topo}"
+    try:
+        done = subprocess.run(
+            argv,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            timeout=_PATIENCE_S,
+        )
+    except subprocess.TimeoutExpired:
+        raise UsageError(f"{what} did not end within {_PATIENCE_S:g} s") from None
+    except OSError as error:
+        raise LabError(f"{argv[0]}: {error.strerror}") from None
+    try:
+        said = json.loads(done.stdout[: LARGEST_FILE + 1])
+    except ValueError:
+        raise CcplayError(f"{what} ended without a network (exit code {done.returncode})") from None
+    if not isinstance(said, dict):
+        raise CcplayError(f"{what}: an answer that is no network")
+    if "error" in said:
+        raise ScenarioError(str(said["error"]))
+    return said

@@ -1,0 +1,209 @@
+"""Runs a Mininet file and prints the network that one of its ``topos`` makes, as JSON.
+
+``python -m ccplay.lab.network.mininet_file FILE TOPO``: FILE follows the conventions of
+``mn --custom`` and may be empty for Mininet's own topologies; TOPO is ``NAME[,ARGUMENT …]``. A
+Python file can do whatever its user can, so this is a process of its own within namespaces of a
+lab. What leaves it is data: ``hosts``, ``routers``, ``links`` and ``remarks`` as in a scenario's
+``topology``, or ``error``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import traceback
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ccplay.lab.network.import_stubs import distutils, in_place_of
+from ccplay.model.quoting import did_you_mean, quote
+
+QUEUE = 1000
+"""Packets that may wait for a link with a rate: as Mininet's without ``max_queue_size``."""
+
+_SILENT = frozenset({"node1", "node2", "port1", "port2", "cls", "use_htb", "isSwitch", "dpid"})
+"""Options that say nothing about a network of routers, or what ccplay does anyway."""
+
+_UNITS = {
+    **dict.fromkeys(("s", "sec", "secs"), 1e6),
+    **dict.fromkeys(("ms", "msec", "msecs"), 1e3),
+    **dict.fromkeys(("us", "usec", "usecs", ""), 1.0),
+}
+"""Units of time of tc(8), in microseconds."""
+_TIME = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([a-z]*)\s*")
+
+
+class RefusedError(Exception):
+    """A file that makes no network, with the reason."""
+
+
+def main() -> int:
+    """Print the network of the file and topology that the command line names."""
+    file, topo = sys.argv[1:3]
+    # What the file itself prints is no part of the answer.
+    answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    try:
+        with in_place_of(distutils()):
+            said: Mapping[str, Any] = describe(*_made(file, topo))
+    except RefusedError as error:
+        said = {"error": str(error)}
+    json.dump(said, answer)
+    answer.close()
+    return 0
+
+
+# --- the file -------------------------------------------------------------------------------
+
+
+def _made(file: str, asked: str) -> tuple[Any, str]:
+    """Return the ``Topo`` that was asked for, and its name for people."""
+    name, *words = asked.split(",")
+    plain = [_number(word) for word in words if "=" not in word]
+    named = {key: _number(value) for key, _, value in (w.partition("=") for w in words if "=" in w)}
+    topos = _topos_of(file) if file else _mininet_s()
+    where = Path(file).name if file else "Mininet"
+    if name not in topos:
+        known = did_you_mean(name, map(str, topos))
+        raise RefusedError(f"{where}: topos has no {quote(name)}{known}")
+    topo = _run(file, lambda: topos[name](*plain, **named), f"{where}: {asked}: ")
+    if not all(hasattr(topo, each) for each in ("hosts", "switches", "links", "nodeInfo")):
+        raise RefusedError(
+            f"{where}: {name} makes a {type(topo).__name__}, not a mininet.topo.Topo"
+        )
+    return topo, f"{asked} of {where}"
+
+
+def _mininet_s() -> dict[str, Any]:
+    """Return what ``mn --topo`` offers without a file."""
+    from mininet import topo, topolib  # noqa: PLC0415 - the stubs come first
+
+    return {
+        "minimal": topo.MinimalTopo,
+        "linear": topo.LinearTopo,
+        "reversed": topo.SingleSwitchReversedTopo,
+        "single": topo.SingleSwitchTopo,
+        "tree": topolib.TreeTopo,
+        "torus": topolib.TorusTopo,
+    }
+
+
+def _topos_of(file: str) -> dict[str, Any]:
+    """Run a file and return its ``topos``."""
+    path = Path(file)
+    try:
+        source = path.read_bytes()
+    except OSError as error:
+        raise RefusedError(f"{file}: {error.strerror}") from None
+    space: dict[str, Any] = {"__name__": path.stem, "__file__": file, "__builtins__": __builtins__}
+    # mn(1) runs it the same way, so nothing below `if __name__ == "__main__"` runs.
+    _run(file, lambda: exec(compile(source, file, "exec"), space))  # noqa: S102 - its user asked
+    topos = space.get("topos")
+    if not isinstance(topos, dict) or not topos:
+        raise RefusedError(f'{path.name}: has no topos, such as topos = {{"mytopo": MyTopo}}')
+    return topos
+
+
+def _run(file: str, what: Any, before: str = "") -> Any:
+    """Return what a function of the file returns, or raise where it fails in one line."""
+    try:
+        return what()
+    except SyntaxError as error:
+        raise RefusedError(f"{Path(file).name}:{error.lineno}: {error.msg}") from None
+    except RefusedError:
+        raise
+    except BaseException as error:  # noqa: BLE001 - it is the user's file
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if file and frame.filename == file]
+        place = f"{Path(file).name}:{lines[-1]}: " if lines else before
+        text = str(error).strip().partition("\n")[0]
+        raise RefusedError(f"{place}{type(error).__name__}{f': {text}' if text else ''}") from None
+
+
+def _number(word: str) -> Any:
+    """Return an argument as mn(1) passes it: a whole number, a number, or text."""
+    for kind in (int, float):
+        try:
+            return kind(word)
+        except ValueError:
+            continue
+    return word
+
+
+# --- the network ----------------------------------------------------------------------------
+
+
+def describe(topo: Any, name: str) -> dict[str, Any]:
+    """Return a ``Topo`` in the words of a scenario. Raises ``RefusedError``."""
+    unused: dict[str, list[str]] = {}
+    links = [
+        {"ends": [str(a), str(b)], **_link(f"{a}-{b}", options, unused)}
+        for a, b, options in _run("", lambda: topo.links(sort=True, withInfo=True))
+    ]
+    routers = [str(each) for each in topo.switches()]
+    hosts: list[str] = []
+    for each in map(str, topo.hosts()):
+        options = topo.nodeInfo(each)
+        several = sum(each in link["ends"] for link in links) > 1
+        # Such as LinuxRouter of Mininet's examples: a class that forwards.
+        (routers if several and options.get("cls") else hosts).append(each)
+    for each in [*hosts, *routers]:
+        for option in topo.nodeInfo(each).keys() - _SILENT:
+            unused.setdefault(option, []).append(each)
+    remarks = [f"{_listed(where)}: {option} has no effect" for option, where in unused.items()]
+    return {
+        "kind": "written",
+        "name": name[:200],
+        **({"remarks": remarks} if remarks else {}),
+        "hosts": hosts,
+        "routers": routers,
+        "links": links,
+    }
+
+
+def _link(name: str, options: Mapping[str, Any], unused: dict[str, list[str]]) -> dict[str, Any]:
+    """Return what a link does, from the options of Mininet's TCLink."""
+    said: dict[str, Any] = {}
+    known = {key: value for key, value in options.items() if value is not None}
+    if "bw" in known:
+        said["rate"] = f"{_amount(name, 'bw', known['bw']):.12g} Mbit/s"
+    for key in ("delay", "jitter"):
+        if key in known:
+            said[key] = f"{_microseconds(name, key, known[key]):.12g} us"
+    if "loss" in known:
+        said["loss"] = f"{_amount(name, 'loss', known['loss']):.12g} %"
+    if "bw" in known:
+        size = _amount(name, "max_queue_size", known.get("max_queue_size", QUEUE))
+        said["queue"] = {"kind": "pfifo", "limit": int(size)}
+    elif "max_queue_size" in known:
+        unused.setdefault("max_queue_size without bw", []).append(name)
+    for option in known.keys() - _SILENT - {"bw", "delay", "jitter", "loss", "max_queue_size"}:
+        unused.setdefault(option, []).append(name)
+    return said
+
+
+def _amount(link: str, option: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise RefusedError(f"link {link}: {option} is a number, not {quote(value)}") from None
+
+
+def _microseconds(link: str, option: str, value: Any) -> float:
+    """Read a time of tc(8): ``5ms``, or a number of microseconds."""
+    found = _TIME.fullmatch(str(value))
+    if found is None or found[2] not in _UNITS:
+        raise RefusedError(f"link {link}: {option} is a time such as '5ms', not {quote(value)}")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def _listed(names: Iterable[str]) -> str:
+    first, *others = names
+    return first if not others else f"{first} and {len(others)} other{'s'[: len(others) > 1]}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,50 @@
+"""How busy a link is, and how full its queue, for drawings of networks."""
+
+from __future__ import annotations
+
+from ccplay.plots.settings import counts_bytes
+from ccplay.state.lab_state import LabState
+
+IDLE, BUSY = 0.02, 0.8
+"""Shares of a link's rate: it is idle below the first, and busy from the second on."""
+
+BUILDING = 0.1
+"""Share of its limit from which on a queue builds."""
+
+
+def utilisation(state: LabState, link: str, start: float, end: float) -> float | None:
+    """Return what left on a link between two moments as a share of its rate.
+
+    None where it is not observed, or has no rate.
+    """
+    queue, setting = state.queues.get(link), state.link_at(link, end)
+    rate = setting.setting.rate if setting is not None else None
+    if queue is None or not rate:
+        return None
+    carried = queue.series["bytes"]
+    first = max(state.sweeps.before_or_at(start), carried.first)
+    last = min(state.sweeps.before_or_at(end), carried.end - 1)
+    if last <= first:
+        return None
+    before, after = carried.at(first), carried.at(last)
+    took = state.sweeps.time(last) - state.sweeps.time(first)
+    if before is None or after is None or took <= 0:
+        return None
+    return max(after - before, 0.0) * 8 / took / rate
+
+
+def fill(state: LabState, link: str, start: int, end: int) -> float | None:
+    """Return the greatest length of a queue at ticks ``start`` to ``end`` (not included).
+
+    It is a share of the queue's limit; None where either is not known.
+    """
+    queue = state.queues.get(link)
+    if queue is None or end <= start or start < 0:
+        return None
+    setting = state.link_at(link, state.sweeps.time(end - 1))
+    qdisc = setting.setting.qdisc if setting is not None else None
+    limit = qdisc.options.get("limit") if qdisc is not None else None
+    if isinstance(limit, bool) or not isinstance(limit, int | float) or limit <= 0:
+        return None
+    found = queue.series["backlog" if counts_bytes(qdisc) else "qlen"].extremes(start, end)
+    return None if found is None else min(found[1] / limit, 1.0)

@@ -1,0 +1,34 @@
+"""The key that leaves for another network."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Protocol, cast
+
+from ccplay.scenario.values import Scenario
+from ccplay.ui.actions.base import Actions
+
+
+class _Leaving(Protocol):
+    """The part of the app that starts sessions."""
+
+    starts: bool
+
+    def start(self, scenario: Scenario | None) -> Awaitable[None]:
+        """Leave for another network."""
+
+
+class StartingActions(Actions):
+    """What starts another lab."""
+
+    def can_start(self) -> bool:
+        """Return whether this screen can start another lab: a replay has none."""
+        return bool(getattr(self.app, "starts", False))
+
+    def action_new_network(self) -> None:
+        """Ask for a network, then end this lab and start one of that network."""
+        from ccplay.ui.dialogs.network import NetworkDialog  # noqa: PLC0415 - first paint shall not wait for it
+
+        hello = self.session.state.hello
+        topology = hello.network.topology if hello is not None else None
+        self.app.push_screen(NetworkDialog(topology), cast("_Leaving", self.app).start)

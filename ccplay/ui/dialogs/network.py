@@ -1,0 +1,136 @@
+"""The dialog that asks for another network, in place of the one that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+from textual.containers import Vertical
+from textual.widget import Widget
+from textual.widgets import Static
+
+from ccplay.errors import ScenarioError
+from ccplay.model.disciplines import DISCIPLINES
+from ccplay.model.fields import fields_of
+from ccplay.model.network import BOTTLENECK, Topology
+from ccplay.model.quoting import MisfitError
+from ccplay.model.topologies import generated, plan
+from ccplay.model.topologies.kind import TopologyKind, value
+from ccplay.model.values import LinkSetting
+from ccplay.scenario.trial import trial
+from ccplay.scenario.values import Scenario
+from ccplay.scenario.writing import toml
+from ccplay.ui.cells.glyphs import Glyphs
+from ccplay.ui.dialogs.base import Question
+from ccplay.ui.dialogs.fields import Field, LabelledRow, Steps, entry
+
+_LINK = fields_of(LinkSetting)
+_USUAL = {BOTTLENECK: "10 Mbit/s, 10 ms, 100", "edge": "10 Mbit/s, 1 ms, 100"}
+"""Rate, delay and packets of the queue, by what the links are called; others as ``edge``."""
+
+
+class NetworkDialog(Question[Scenario]):
+    """Ask for a topology, its numbers, and what the links of each tier do."""
+
+    DEFAULT_CSS = """
+    NetworkDialog LabelledRow, NetworkDialog .kind { height: auto; }
+    NetworkDialog .note { height: auto; color: $text-muted; margin-top: 1; }
+    """
+
+    HEADING = "New network"
+    START = "Steps"
+    VERB = "start"
+
+    def __init__(self, topology: Topology | None) -> None:
+        """Offer the topology that runs first, where it is one of numbers."""
+        super().__init__()
+        self._kinds = {kind.name: kind for kind in generated()}
+        current = topology.kind if topology is not None else None
+        self.kind = Steps([(name, name) for name in self._kinds], self.glyphs, current=current)
+        self._summary = Static(classes="detail", markup=False)
+        self._forms = {
+            name: _Form(kind, topology if name == current else None, self.glyphs)
+            for name, kind in self._kinds.items()
+        }
+        self._show()
+
+    def controls(self) -> Iterable[Widget]:
+        """Put the kind first, then its numbers and its tiers."""
+        said = (
+            "A tier's links have a rate, a delay and a queue of so many packets. This lab ends; in "
+            "the new one a flow starts from each of the first hosts to its peer."
+        )
+        return (
+            LabelledRow("kind", self.kind),
+            self._summary,
+            *self._forms.values(),
+            Static(said, classes="note", markup=False),
+        )
+
+    def on_steps_stepped(self, event: Steps.Stepped) -> None:
+        """Show the fields of the other kind."""
+        event.stop()
+        self._show()
+
+    def _show(self) -> None:
+        self._summary.update(self.glyphs.translate(self._kinds[self.kind.value].summary))
+        for name, form in self._forms.items():
+            form.display = name == self.kind.value
+
+    def command(self) -> Scenario:
+        """Return the scenario that tries the network. Raises ``ValueError``."""
+        form = self._forms[self.kind.value]
+        try:
+            return trial(form.topology(), form.settings())
+        except ScenarioError as error:
+            raise ValueError(error.lines[-1].partition(": ")[2]) from None
+
+
+class _Form(Vertical):
+    """The numbers and tiers of one kind of topology."""
+
+    def __init__(self, kind: TopologyKind, topology: Topology | None, glyphs: Glyphs) -> None:
+        self._kind = kind
+        now = topology or Topology(kind=kind.name)
+        self.numbers = {
+            each.name: entry(replace(each, hint=each.bounds), glyphs, str(value(each, now)))
+            for each in kind.parameters
+        }
+        groups = plan(Topology(kind=kind.name)).groups or (BOTTLENECK,)
+        self.tiers = {
+            name: Field(
+                name,
+                _USUAL.get(name, _USUAL["edge"]),
+                _read_link,
+                glyphs,
+                meaning="rate, delay, packets",
+            )
+            for name in groups
+        }
+        super().__init__(*self.numbers.values(), *self.tiers.values(), classes="kind")
+
+    def topology(self) -> str:
+        """Return the topology in TOML. Raises ``ValueError``."""
+        numbers = {name: field.value for name, field in self.numbers.items()}
+        said = {name: number for name, number in numbers.items() if number is not None}
+        return toml({"kind": self._kind.name, **said})
+
+    def settings(self) -> list[str]:
+        """Return the settings of links, as ``--set`` has them. Raises ``ValueError``."""
+        return [f"links.{name}={field.value}" for name, field in self.tiers.items()]
+
+
+def _read_link(text: str) -> str:
+    """Read rate, delay and packets, and return them in TOML. Raises ``ValueError``."""
+    parts = [each.strip() for each in text.split(",")]
+    if len(parts) != 3:
+        raise MisfitError("a rate, a delay and a number of packets, such as 10 Mbit/s, 5 ms, 50")
+    rate, delay = _LINK["rate"], _LINK["delay_us"]
+    limit = DISCIPLINES["pfifo"].parameter("limit")
+    return toml(
+        {
+            "rate": rate.write(rate.parse(parts[0])),
+            "delay": delay.write(delay.parse(parts[1])),
+            "queue": {"kind": "pfifo", "limit": int(limit.parse(parts[2]))},
+        }
+    )

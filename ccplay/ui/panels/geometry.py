@@ -1,0 +1,215 @@
+"""Where a drawing of a network has what: names of nodes, ends of links, dots of lines.
+
+Tiers are rows, hosts the lowest. A node sends on its links at ports: those that lead down stand
+below its name, those that lead up above it. Lines join ports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from ccplay.model.layout import layout
+from ccplay.model.network import Network
+
+Cell: TypeAlias = tuple[int, int]
+"""Column and row."""
+
+_LEAST_BAND = 3
+"""Rows between two tiers: ports at both ends, and lines."""
+
+_BITS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
+"""Of a braille cell, by column, from the top."""
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """Where a node sends on a link."""
+
+    link: str
+    x: int
+    y: int
+    wide: bool
+    """Whether the next cell is free, too."""
+
+
+@dataclass(slots=True)
+class Strand:
+    """The line of a cable: which dots of which cells it has, by its weight."""
+
+    links: tuple[str, ...]
+    """Both directions."""
+    level: bool = False
+    """Whether it joins neighbours of one row."""
+    sparse: dict[Cell, int] = field(default_factory=dict)
+    thin: dict[Cell, int] = field(default_factory=dict)
+    thick: dict[Cell, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """A drawing without its colours."""
+
+    names: Mapping[str, tuple[int, int]]
+    """By node the column and row of its name's first letter."""
+    ports: Sequence[Port]
+    strands: Sequence[Strand]
+    marks: int
+    """The row below the hosts."""
+
+
+def geometry(network: Network, width: int, height: int) -> Geometry | None:
+    """Return the drawing of a network in so many cells; None where it has no room.
+
+    Nor has one whose rows have links between nodes that are not neighbours.
+    """
+    if not {end for link in network.links for end in (link.src, link.dst)} <= {
+        node.name for node in network.nodes
+    }:
+        return None
+    tiers = [list(row) for row in layout(network).tiers]
+    bands = len(tiers) - 1
+    spare = height - len(tiers) - 1
+    if bands < 1 or spare < bands * _LEAST_BAND - 1:
+        return None
+    centres = {
+        name: (place + 0.5) * width / len(row) for row in tiers for place, name in enumerate(row)
+    }
+    if any(len(name) + 1 > width / len(row) for row in tiers for name in row):
+        return None
+    high = _bands(network, tiers, centres, spare)
+    rows = [sum(high[:tier]) + tier for tier in range(len(tiers))]
+    names = {
+        name: (int(centres[name] - len(name) / 2), rows[tier])
+        for tier, row in enumerate(tiers)
+        for name in row
+    }
+    found = _Drawing(network, tiers, names, centres, width)
+    if not found.draw():
+        return None
+    return Geometry(names, found.ports, found.strands, rows[-1] + 1)
+
+
+def _bands(
+    network: Network,
+    tiers: Sequence[Sequence[str]],
+    centres: Mapping[str, float],
+    spare: int,
+) -> list[int]:
+    """Divide rows among the gaps between tiers: more where lines lead far to the side."""
+    # Hosts have no ports of their own: the lowest band needs a row less.
+    high = [_LEAST_BAND] * (len(tiers) - 2) + [_LEAST_BAND - 1]
+    tier = {name: at for at, row in enumerate(tiers) for name in row}
+    wide = [1.0] * len(high)
+    for there, _ in network.cables:
+        band = min(tier[there.src], tier[there.dst])
+        if band < len(wide):
+            wide[band] = max(wide[band], abs(centres[there.src] - centres[there.dst]))
+    for _ in range(spare - sum(high)):
+        flattest = max(range(len(high)), key=lambda band: wide[band] / high[band] ** 2)
+        high[flattest] += 1
+    return high
+
+
+class _Drawing:
+    """Ports and lines of placed nodes."""
+
+    def __init__(
+        self,
+        network: Network,
+        tiers: Sequence[Sequence[str]],
+        names: Mapping[str, tuple[int, int]],
+        centres: Mapping[str, float],
+        width: int,
+    ) -> None:
+        self._network = network
+        self._tier = {name: at for at, row in enumerate(tiers) for name in row}
+        self._place = {name: at for row in tiers for at, name in enumerate(row)}
+        self._room = {name: width / len(row) for row in tiers for name in row}
+        self._names = names
+        self._centres = centres
+        self._lowest = len(tiers) - 1
+        self.ports: list[Port] = []
+        self.strands: list[Strand] = []
+
+    def draw(self) -> bool:
+        """Place every port, and draw every line; return whether all have room."""
+        at: dict[tuple[str, str], Cell] = {}
+        for node in self._names:
+            for down in (True, False):
+                if not self._place_ports(node, at, down=down):
+                    return False
+        return all(
+            self._level(there.src, there.dst)
+            if self._tier[there.src] == self._tier[there.dst]
+            else self._slant(there.src, there.dst, at)
+            for there, _ in self._network.cables
+        )
+
+    def _place_ports(self, node: str, at: dict[tuple[str, str], Cell], *, down: bool) -> bool:
+        tier, (_, y) = self._tier[node], self._names[node]
+        others = sorted(
+            (
+                link.dst
+                for link in self._network.links
+                if link.src == node and (self._tier[link.dst] - tier) * (1 if down else -1) > 0
+            ),
+            key=lambda other: self._centres[other],
+        )
+        if len(others) > self._room[node]:
+            return False
+        step = 2 if 2 * len(others) <= self._room[node] else 1
+        first = self._centres[node] - step * len(others) / 2
+        for number, other in enumerate(others):
+            row = y if tier == self._lowest else y + (1 if down else -1)
+            cell = at[node, other] = (int(first + number * step), row)
+            if tier != self._lowest:
+                self.ports.append(Port(f"{node}->{other}", *cell, step > 1))
+        return True
+
+    def _slant(self, a: str, b: str, at: Mapping[tuple[str, str], Cell]) -> bool:
+        """Draw the line between two tiers."""
+        if abs(self._tier[a] - self._tier[b]) != 1:
+            return False
+        high, low = sorted((a, b), key=lambda name: self._tier[name])
+        (x, y), (u, v) = at[high, low], at[low, high]
+        strand = Strand((f"{a}->{b}", f"{b}->{a}"))
+        self.strands.append(strand)
+        start, end = (2 * x + 1, 4 * (y + 1)), (2 * u + 1, 4 * v - 1)
+        steps = max(abs(end[0] - start[0]), end[1] - start[1], 1)
+        flat = abs(end[0] - start[0]) > end[1] - start[1]
+        for step in range(steps + 1):
+            dot = (
+                round(start[0] + (end[0] - start[0]) * step / steps),
+                round(start[1] + (end[1] - start[1]) * step / steps),
+            )
+            _put(strand.thin, dot)
+            _put(strand.thick, dot)
+            beside = (dot[0], min(dot[1] + 1, end[1])) if flat else (dot[0] - 1, dot[1])
+            _put(strand.thick, beside)
+            if step % 3 == 0:
+                _put(strand.sparse, dot)
+        return True
+
+    def _level(self, a: str, b: str) -> bool:
+        """Draw the line between neighbours of a row, with a port at both ends."""
+        left, right = sorted((a, b), key=lambda name: self._place[name])
+        if self._place[right] != self._place[left] + 1:
+            return False
+        start = self._names[left][0] + len(left) + 1
+        end, y = self._names[right][0] - 2, self._names[left][1]
+        if end - start < 3:
+            return False
+        strand = Strand((f"{a}->{b}", f"{b}->{a}"), level=True)
+        strand.thin = {(x, y): 0 for x in range(start + 2, end - 1)}
+        self.strands.append(strand)
+        if self._tier[left] != self._lowest:
+            self.ports.append(Port(f"{left}->{right}", start, y, wide=True))
+            self.ports.append(Port(f"{right}->{left}", end, y, wide=False))
+        return True
+
+
+def _put(cells: dict[Cell, int], dot: Cell) -> None:
+    cell = (dot[0] // 2, dot[1] // 4)
+    cells[cell] = cells.get(cell, 0) | _BITS[dot[0] % 2][dot[1] % 4]
