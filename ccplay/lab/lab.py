@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
@@ -218,7 +218,7 @@ class Lab:
     async def _sweep_forever(self) -> None:
         """Sweep at regular intervals; a late sweep never delays those after it."""
         period = 1 / self._build.sample_hz
-        keeper, drain = Timekeeper(self._own_processes), DrainMeter()
+        keeper, drain = Timekeeper(lambda: [os.getpid(), *self._shaper.processes]), DrainMeter()
         due = self.clock()
         report_due = due + 1.0
         while True:
@@ -250,9 +250,6 @@ class Lab:
             self._emit(await self._shaper.count())
         except (LabError, OSError) as error:
             self._tell("warning", f"the interfaces' counters can't be read: {error}")
-
-    def _own_processes(self) -> Iterable[int]:
-        return [os.getpid(), *self._shaper.processes]
 
     # --- commands ---------------------------------------------------------------------------
 
@@ -339,9 +336,8 @@ class Lab:
             await self._set_links(command.link, LinkSetting(qdisc=command.qdisc))
             return
         for link in links:
-            self._tell_change(
-                self._shaper.queue_of_class(link, command.traffic_class, command.qdisc)
-            )
+            queue = self._shaper.queue_of_class(link, command.traffic_class, command.qdisc)
+            self._tell_change(queue)
 
     def _tell_change(self, changed: LinkChanged) -> None:
         self._name_queues(changed.link)
