@@ -45,6 +45,10 @@ class QueueResult(msgspec.Struct, frozen=True, kw_only=True):
     """Queueing delay: backlog over rate."""
     delay_p95_ms: float | None = None
     delay_p99_ms: float | None = None
+    sojourn_p50_ms: float | None = None
+    """Sojourn time of each packet in a discipline in software, to some 6 %."""
+    sojourn_p95_ms: float | None = None
+    sojourn_p99_ms: float | None = None
     utilisation: float | None = None
     """Share of the link's rate that was used."""
     drops: int
@@ -83,6 +87,13 @@ QUEUES = Table(
         Column(
             "delay",
             ("delay_p50_ms", "delay_p95_ms", "delay_p99_ms"),
+            MILLISECONDS,
+            ("p50", "p95", "p99"),
+            brief=(),
+        ),
+        Column(
+            "sojourn",
+            ("sojourn_p50_ms", "sojourn_p95_ms", "sojourn_p99_ms"),
             MILLISECONDS,
             ("p50", "p95", "p99"),
             brief=(),

@@ -96,6 +96,8 @@ def _queue(state: LabState, queue: Queue) -> QueueResult:
     marks = queue.series["ecn_marks"].newest
     delays = queueing_delays_us(state, queue)
     delay_p50, delay_p95, delay_p99 = percentiles_ms(delays, 50, 95, 99)
+    told = state.interfaces.sojourn_us.get(queue.link, []) if state.interfaces else []
+    sojourn = [round(each / 1e3, 4) for each in told] if len(told) > 2 else [None] * 3
     return QueueResult(
         link=queue.link,
         kind=kinds[0],
@@ -110,6 +112,9 @@ def _queue(state: LabState, queue: Queue) -> QueueResult:
         delay_p50_ms=delay_p50,
         delay_p95_ms=delay_p95,
         delay_p99_ms=delay_p99,
+        sojourn_p50_ms=sojourn[0],
+        sojourn_p95_ms=sojourn[1],
+        sojourn_p99_ms=sojourn[2],
         utilisation=utilisation(state, queue),
         loss=loss(queue),
         drops=round(queue.series["drops"].newest or 0),

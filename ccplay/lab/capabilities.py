@@ -20,11 +20,14 @@ from ccplay.lab.links import filters
 from ccplay.lab.probe.tracer import PROBE, STATE_SET, lack_of
 from ccplay.lab.queues import qdiscs
 from ccplay.lab.queues.marker import lack_of_marking
+from ccplay.lab.software import rules
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.mptcp import support as mptcp
 from ccplay.model.algorithms import CATALOGUE
-from ccplay.model.disciplines import DISCIPLINES
+from ccplay.model.disciplines import DISCIPLINES, MOST_RATE, is_software
+from ccplay.model.disciplines import SUFFIX as PY
 from ccplay.model.values import Capabilities, Feature
+from ccplay.units import format_rate
 
 _TOOLS = (
     # name, package of Debian and Ubuntu, purpose, whether a lab needs it
@@ -34,9 +37,10 @@ _TOOLS = (
     ("mnexec", "mininet", "starts Mininet's nodes", True),
     ("nsenter", "util-linux", "starts programs in a node", True),
     ("unshare", "util-linux", "starts labs", True),
-    ("iptables-legacy", "iptables", "directs packets into the delay line", False),
+    ("iptables-legacy", "iptables", "directs packets into the delay line and disciplines", False),
 )
 
+_IN_SOFTWARE = f"in software, up to {format_rate(MOST_RATE)}"
 _MARKER = "marks packets of ECN flows above a queue's threshold (a link's mark)"
 _MONITOR = "one-way delay and loss of a flow's packets (its monitor)"
 _TRACEPOINTS = {
@@ -51,12 +55,14 @@ def discover() -> Capabilities:
     # Programs that are asked answer while the kernel is.
     version = _ask_iperf3()
     capture_tools.begin_trial()
+    software = rules.begin_trial()
+    engines = [try_netem(), try_delay_line()]
     return Capabilities(
         kernel=os.uname().release,
         privilege="root" if root else "rootless",
         congestion_controls=list(_congestion_controls(root=root)),
-        qdiscs=list(_qdiscs()),
-        delay_engines=[try_netem(), try_delay_line()],
+        qdiscs=list(_qdiscs(*rules.refusal(software, engines[-1]))),
+        delay_engines=engines,
         tools=[*_tools(version), *_capture_programs()],
         classifiers=[_u32()],
         markers=[program("threshold", _MARKER, lack_of_marking())],
@@ -109,16 +115,39 @@ def _congestion_controls(*, root: bool) -> Iterator[Feature]:
     yield from programs.values()
 
 
-def _qdiscs() -> Iterator[Feature]:
-    for name, reason in qdiscs.available(DISCIPLINES).items():
+def _qdiscs(reason: str, remedy: str) -> Iterator[Feature]:
+    """Yield the kernel's disciplines, and ccplay's own, which ``reason`` may keep from working."""
+    in_kernel = [each.kind for each in DISCIPLINES.values() if each.in_kernel]
+    refusals = qdiscs.available(in_kernel)
+    for name, known in DISCIPLINES.items():
+        absence = refusals.get(name, "ccplay's own only")
+        available, summary = not absence, known.summary
+        if absence and known.software and not reason:
+            available, absence, summary = True, "", f"{_IN_SOFTWARE}: {summary}"
+        elif not known.in_kernel:
+            absence = reason
         yield Feature(
             name=name,
-            available=not reason,
-            summary=DISCIPLINES[name].summary,
-            reason=reason,
-            remedy=_qdisc_remedy(name) if reason else "",
+            available=available,
+            summary=summary,
+            reason=absence,
+            remedy=(_qdisc_remedy(name) if known.in_kernel else remedy) if absence else "",
             required=name in ("pfifo", "bfifo"),
         )
+    for known in DISCIPLINES.values():
+        if known.software:
+            yield Feature(
+                name=f"{known.kind}{PY}",
+                available=not reason,
+                summary=f"{_IN_SOFTWARE}: {known.summary}",
+                reason=reason,
+                remedy=remedy,
+            )
+
+
+def has_software(capabilities: Capabilities) -> bool:
+    """Return whether disciplines in software work here."""
+    return any(each.available and is_software(each.name) for each in capabilities.qdiscs)
 
 
 def _qdisc_remedy(kind: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
@@ -17,7 +17,7 @@ from ccplay.lab import capabilities
 from ccplay.lab.capture.captures import Captures, Place
 from ccplay.lab.delay.process import LineProcess
 from ccplay.lab.health import Timekeeper
-from ccplay.lab.links.planned import planned
+from ccplay.lab.links.planned import planned, requested
 from ccplay.lab.links.shaping import Shaper, delay_engine
 from ccplay.lab.marks import Marks
 from ccplay.lab.network import building
@@ -26,6 +26,8 @@ from ccplay.lab.probe.probe import Probe
 from ccplay.lab.probe.tracing import Tracing
 from ccplay.lab.queues.rate_accuracy import DrainMeter
 from ccplay.lab.reloading import Reloader
+from ccplay.lab.software.board import Board
+from ccplay.lab.software.client import Software
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.misbehaviour import Watchdog
 from ccplay.lab.traffic.together import HANDSHAKES_S, LONGEST_S, Together, start_at
@@ -73,12 +75,16 @@ class Lab:
         events_dropped: Callable[[], int],
         place: Place | None = None,
         forked: LineProcess | None = None,
+        *,
+        disciplines: tuple[LineProcess, Board] | None = None,
     ) -> None:
         """``clock`` returns seconds since the start of the stream; ``emit`` receives every event.
 
-        ``place`` is where captures are written, ``forked`` a delay line that waits for orders.
+        ``place`` is where captures are written, ``forked`` a delay line that waits for orders,
+        ``disciplines`` a process for those in software with its memory.
         """
         self._forked = forked
+        self._disciplines = disciplines or (None, None)
         self._place = place or Place()
         self.clock = clock
         self._emit = emit
@@ -127,11 +133,15 @@ class Lab:
         self._stack.push_async_callback(engine.close)
         self._stack.callback(library.close)
         await engine.prepare()
+        software = None
+        if capabilities.has_software(self.capabilities):
+            software = Software(self._tell, self._build.seed, *self._disciplines)
+            self._stack.push_async_callback(software.close)
         built = building.build(self.network, self._progress, self._build.seed)
         self._built: BuiltNetwork = built
         for text in filter(None, (*self._build.topology.remarks, built.lacking)):
             self._tell("warning", text)
-        self._shaper = self._stack.enter_context(Shaper(built, engine, self.clock))
+        self._shaper = self._stack.enter_context(Shaper(built, engine, self.clock, software))
         for done, (link, setting) in enumerate(settings):
             self._progress(f"shaping {link.name}", done, len(settings))
             for changed in await self._shaper.apply(link, setting):
@@ -208,7 +218,7 @@ class Lab:
     async def _sweep_forever(self) -> None:
         """Sweep at regular intervals; a late sweep never delays those after it."""
         period = 1 / self._build.sample_hz
-        keeper, drain = Timekeeper(self._own_processes), DrainMeter()
+        keeper, drain = Timekeeper(lambda: [os.getpid(), *self._shaper.processes]), DrainMeter()
         due = self.clock()
         report_due = due + 1.0
         while True:
@@ -240,9 +250,6 @@ class Lab:
             self._emit(await self._shaper.count())
         except (LabError, OSError) as error:
             self._tell("warning", f"the interfaces' counters can't be read: {error}")
-
-    def _own_processes(self) -> Iterable[int]:
-        return [os.getpid(), *self._shaper.processes]
 
     # --- commands ---------------------------------------------------------------------------
 
@@ -291,7 +298,7 @@ class Lab:
             case SetClasses():
                 await self._set_links(command.link, LinkSetting(classes=command.classes))
             case SetLink():
-                await self._set_links(command.link, _setting(command))
+                await self._set_links(command.link, requested(command))
 
     async def _set_congestion_control(self, command: SetCongestionControl) -> None:
         if (command.flow is None) == (command.host is None):
@@ -329,9 +336,8 @@ class Lab:
             await self._set_links(command.link, LinkSetting(qdisc=command.qdisc))
             return
         for link in links:
-            self._tell_change(
-                self._shaper.queue_of_class(link, command.traffic_class, command.qdisc)
-            )
+            queue = self._shaper.queue_of_class(link, command.traffic_class, command.qdisc)
+            self._tell_change(queue)
 
     def _tell_change(self, changed: LinkChanged) -> None:
         self._name_queues(changed.link)
@@ -341,9 +347,4 @@ class Lab:
         """Update the probe's list of the queues of a link and of their counter of marks."""
         self._probe.name_classes(link, self._shaper.classes(link))
         self._probe.count_marks(link, self._shaper.marks(link))
-
-
-def _setting(command: SetLink) -> LinkSetting:
-    changed = {name: getattr(command, name) for name in SetLink.__struct_fields__}
-    del changed["link"]
-    return LinkSetting(**changed)
+        self._probe.read_software(link, self._shaper.software(link))

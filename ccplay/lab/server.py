@@ -21,6 +21,8 @@ from ccplay.errors import CcplayError, LabError
 from ccplay.lab.capture.captures import Place
 from ccplay.lab.delay.process import LineProcess, fork
 from ccplay.lab.lab import Lab
+from ccplay.lab.software import client as software
+from ccplay.lab.software.board import Board
 from ccplay.model.base import Event
 from ccplay.model.commands import AnyCommand, Build, StartTogether
 from ccplay.model.events import Applied, Ended, Failed, Hello
@@ -47,7 +49,8 @@ def main() -> None:
         make_run_private()
         # Before there are threads, sockets and signal handlers, of which it would have copies.
         forked = fork()
-        code = asyncio.run(_serve(Place(Path(directory), machine), forked))
+        disciplines = software.fork()
+        code = asyncio.run(_serve(Place(Path(directory), machine), forked, disciplines))
     except CcplayError as error:
         print(f"{wire.LAB_SAYS}{error}", file=sys.stderr)
     except Exception:  # noqa: BLE001 - its words would be lost where Python waits for the thread
@@ -56,7 +59,7 @@ def main() -> None:
     os._exit(code)
 
 
-async def _serve(place: Place, forked: LineProcess) -> int:
+async def _serve(place: Place, forked: LineProcess, disciplines: tuple[LineProcess, Board]) -> int:
     outlet = Outlet()
     await outlet.open()
     start = time.monotonic()
@@ -69,6 +72,7 @@ async def _serve(place: Place, forked: LineProcess) -> int:
             lambda: outlet.dropped,
             place,
             forked,
+            disciplines=disciplines,
         )
         await lab.survey(build)
         outlet.put(

@@ -8,46 +8,46 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import msgspec
-
 from ccplay.model.base import Option
-from ccplay.model.fields import Field
-from ccplay.model.quantities import (
-    COUNT,
-    PACKETS,
-    QUEUE_SIZE,
-    RATE,
-    SWITCH,
-    TIME_US,
-    WHOLE_SECONDS,
-    Quantity,
-)
+from ccplay.model.discipline import Discipline, codel, fair, parameter, pie
+from ccplay.model.quantities import COUNT, PACKETS, QUEUE_SIZE, RATE, SWITCH, TIME_US, WHOLE_SECONDS
 from ccplay.model.quoting import did_you_mean, quote
 from ccplay.model.texts import choice
 from ccplay.model.values import Qdisc
 
+SUFFIX = ".py"
+"""Ending of the kinds of ccplay's own disciplines, whether or not the kernel has them too."""
 
-class Discipline(msgspec.Struct, frozen=True):
-    """A queue discipline."""
+MOST_RATE = 100_000_000
+"""Bits per second of full packets up to which a discipline in software keeps up."""
 
-    kind: str
-    summary: str
-    """Its effect on packets, in one line."""
-    parameters: tuple[Field, ...]
 
-    @property
-    def names(self) -> list[str]:
-        """Names of its parameters."""
-        return [each.name for each in self.parameters]
+def described(kind: str) -> Discipline | None:
+    """Return the discipline of a kind, ``codel`` or ``codel.py``; None: there is none."""
+    found = DISCIPLINES.get(kind.removesuffix(SUFFIX))
+    return None if found is None or (is_software(kind) and not found.software) else found
 
-    def parameter(self, name: str) -> Field:
-        """Return a parameter by name. Raises ``ValueError`` for an unknown one."""
-        for parameter in self.parameters:
-            if parameter.name == name:
-                return parameter
-        raise ValueError(
-            f"{self.kind} has no parameter {quote(name)}{did_you_mean(name, self.names)}"
+
+def is_software(kind: str) -> bool:
+    """Return whether a kind asks for ccplay's own discipline and not for the kernel's."""
+    return kind.endswith(SUFFIX)
+
+
+def kinds() -> list[str]:
+    """Return all kinds: those that kernels have first, then ccplay's own."""
+    own = [f"{each.kind}{SUFFIX}" for each in DISCIPLINES.values() if each.software]
+    return [*DISCIPLINES, *own]
+
+
+def complete(kind: str, options: Mapping[str, Option]) -> dict[str, Option | None]:
+    """Return every parameter of a kind: those in ``options``, and the defaults of the others."""
+    defaults = {each.name: each.default for each in DISCIPLINES[kind].parameters}
+    filled: dict[str, Option | None] = {**defaults, **options}
+    if "min" in filled:
+        filled["min"], filled["max"] = thresholds(
+            {name: value for name, value in filled.items() if value is not None}
         )
+    return filled
 
 
 def validate(qdisc: Qdisc) -> Qdisc:
@@ -56,24 +56,22 @@ def validate(qdisc: Qdisc) -> Qdisc:
     A value may be text as people write it (``"5 ms"``). Raises ``ValueError`` for an unknown kind
     or parameter and for a value that does not fit, with what was probably meant.
     """
-    discipline = DISCIPLINES.get(qdisc.kind)
+    discipline = described(qdisc.kind)
     if discipline is None:
-        meant = did_you_mean(qdisc.kind, DISCIPLINES)
+        meant = did_you_mean(qdisc.kind, kinds() if is_software(qdisc.kind) else DISCIPLINES)
         raise ValueError(f"unknown queue discipline {quote(qdisc.kind)}{meant}")
     options: dict[str, Option] = {}
     for name, value in qdisc.options.items():
-        parameter = discipline.parameter(name)
+        known = discipline.parameter(name)
         try:
-            options[name] = (
-                parameter.parse(value) if isinstance(value, str) else parameter.check(value)
-            )
+            options[name] = known.parse(value) if isinstance(value, str) else known.check(value)
         except ValueError as error:
             raise ValueError(f"{qdisc.kind}: {name}: {error}") from None
-    for parameter in discipline.parameters:
-        if parameter.required and parameter.name not in options:
-            if parameter.default is None:
-                raise ValueError(f"{qdisc.kind} needs {parameter.name}: {parameter.meaning}")
-            options[parameter.name] = parameter.default
+    for each in discipline.parameters:
+        if each.required and each.name not in options:
+            if each.default is None:
+                raise ValueError(f"{qdisc.kind} needs {each.name}: {each.meaning}")
+            options[each.name] = each.default
     if "min" in discipline.names:
         try:
             thresholds(options)
@@ -97,106 +95,60 @@ def thresholds(options: Mapping[str, Option]) -> tuple[int, int]:
     return least, most
 
 
-def _parameter(
-    name: str,
-    quantity: Quantity,
-    meaning: str,
-    default: Option | None = None,
-    *,
-    low: int = 0,
-    high: int = 2**31 - 1,
-    required: bool = False,
-    unset: str = "computed",
-) -> Field:
-    """Return a parameter; ``default`` is None if the kernel computes it.
-
-    The kernel refuses a request without a ``required`` one.
-    """
-    bounded = quantity.type is int
-    return Field(
-        *(quantity, meaning, low if bounded else None, high if bounded else None),
-        *(default, required),
-        key=name,
-        unset=unset,
-        name=name,
-    )
-
-
-def _codel(limit: int, *, ecn: bool) -> tuple[Field, ...]:
-    return (
-        _parameter("limit", PACKETS, "most packets that wait", limit, low=1),
-        _parameter("target", TIME_US, "acceptable standing delay", 5_000, low=1),
-        _parameter("interval", TIME_US, "and for how long: about the worst RTT", 100_000, low=1),
-        _parameter("ecn", SWITCH, "mark ECN packets instead of dropping", ecn),
-        _parameter(
-            "ce_threshold", TIME_US, "mark packets that waited longer", None, low=1, unset="off"
-        ),
-    )
-
-
-def _pie(limit: int) -> tuple[Field, ...]:
-    return (
-        _parameter("limit", PACKETS, "most packets that wait", limit, low=1),
-        _parameter("target", TIME_US, "acceptable standing delay", 15_000, low=1),
-        _parameter("alpha", COUNT, "weight of the delay's distance", 2, high=32),
-        _parameter("beta", COUNT, "weight of the delay's change", 20, high=32),
-        _parameter("ecn", SWITCH, "mark ECN packets instead of dropping", default=False),
-    )
-
-
 DISCIPLINES: dict[str, Discipline] = {
     each.kind: each
     for each in (
         Discipline(
             "pfifo",
             "first in, first out; drops at the tail beyond a limit in packets",
-            (_parameter("limit", PACKETS, "most packets that wait", 100, low=1, required=True),),
+            (parameter("limit", PACKETS, "most packets that wait", 100, low=1, required=True),),
+            software=False,
         ),
         Discipline(
             "bfifo",
             "first in, first out; drops at the tail beyond a limit in bytes",
             (
-                _parameter(
+                parameter(
                     "limit", QUEUE_SIZE, "most bytes that wait", 150_000, low=1514, required=True
                 ),
             ),
+            software=False,
         ),
         Discipline(
             "tbf",
             "token bucket: holds a rate, lets a burst through",
             (
-                _parameter("rate", RATE, "rate of tokens", None, low=8_000, required=True),
-                _parameter(
+                parameter("rate", RATE, "rate of tokens", None, low=8_000, required=True),
+                parameter(
                     "burst", QUEUE_SIZE, "size of the bucket", 15_000, low=1514, required=True
                 ),
-                _parameter(
+                parameter(
                     "limit", QUEUE_SIZE, "most bytes that wait", 150_000, low=1514, required=True
                 ),
             ),
+            software=False,
         ),
         Discipline(
             "codel",
             "controls the time that packets wait, not their number (RFC 8289)",
-            _codel(1000, ecn=False),
+            codel(1000, ecn=False),
         ),
         Discipline(
             "fq_codel",
             "a fair queue for each flow, CoDel on each (RFC 8290)",
             (
-                *_codel(10_240, ecn=True),
-                _parameter("flows", COUNT, "how many queues", 1024, low=1, high=65_536),
-                _parameter("quantum", QUEUE_SIZE, "bytes a queue sends in turn", 1514, low=256),
-                _parameter("memory_limit", QUEUE_SIZE, "most memory that packets take", 33_554_432),
+                *codel(10_240, ecn=True),
+                *fair(),
             ),
         ),
         Discipline(
             "red",
             "drops early and at random as the average queue grows (Floyd, Jacobson 1993)",
             (
-                _parameter(
+                parameter(
                     "limit", QUEUE_SIZE, "most bytes that wait", 150_000, low=15_140, required=True
                 ),
-                _parameter(
+                parameter(
                     "min",
                     QUEUE_SIZE,
                     "average queue where drops start",
@@ -204,7 +156,7 @@ DISCIPLINES: dict[str, Discipline] = {
                     low=1514,
                     unset="max / 3",
                 ),
-                _parameter(
+                parameter(
                     "max",
                     QUEUE_SIZE,
                     "average queue where all drop",
@@ -212,36 +164,34 @@ DISCIPLINES: dict[str, Discipline] = {
                     low=3028,
                     unset="limit / 4",
                 ),
-                _parameter(
+                parameter(
                     "bandwidth", RATE, "the link's rate", 10_000_000, low=8_000, required=True
                 ),
-                _parameter("ecn", SWITCH, "mark ECN packets instead of dropping", default=False),
-                _parameter("adaptive", SWITCH, "adapt the drop probability", default=False),
+                parameter("ecn", SWITCH, "mark ECN packets instead of dropping", default=False),
+                parameter("adaptive", SWITCH, "adapt the drop probability", default=False),
             ),
         ),
         Discipline(
             "pie",
             "drops at random so that the queueing delay stays at a target (RFC 8033)",
-            _pie(1000),
+            pie(1000),
         ),
         Discipline(
             "fq_pie",
             "a fair queue for each flow, PIE on each",
             (
-                *_pie(10_240),
-                _parameter("flows", COUNT, "how many queues", 1024, low=1, high=65_536),
-                _parameter("quantum", QUEUE_SIZE, "bytes a queue sends in turn", 1514, low=256),
-                _parameter("memory_limit", QUEUE_SIZE, "most memory that packets take", 33_554_432),
+                *pie(10_240),
+                *fair(),
             ),
         ),
         Discipline(
             "fq",
-            "a fair queue for each flow, sent at the flow's own pace",
+            "a fair queue for each flow; the kernel's also keeps the pace that TCP set",
             (
-                _parameter("limit", PACKETS, "most packets that wait", 10_000, low=1),
-                _parameter("flow_limit", PACKETS, "most packets of a flow", 100, low=1),
-                _parameter("quantum", QUEUE_SIZE, "bytes a flow sends in turn", 3028, low=256),
-                _parameter(
+                parameter("limit", PACKETS, "most packets that wait", 10_000, low=1),
+                parameter("flow_limit", PACKETS, "most packets of a flow", 100, low=1),
+                parameter("quantum", QUEUE_SIZE, "bytes a flow sends in turn", 3028, low=256),
+                parameter(
                     "ce_threshold", TIME_US, "mark packets that waited longer", None, unset="off"
                 ),
             ),
@@ -250,7 +200,7 @@ DISCIPLINES: dict[str, Discipline] = {
             "cake",
             "shaper, fair queues and CoDel in one, for home links",
             (
-                _parameter(
+                parameter(
                     "bandwidth",
                     RATE,
                     "shape to this rate too",
@@ -258,8 +208,8 @@ DISCIPLINES: dict[str, Discipline] = {
                     low=8_000,
                     unset="unlimited",
                 ),
-                _parameter("rtt", TIME_US, "RTT that it is tuned for", 100_000, low=100),
-                _parameter(
+                parameter("rtt", TIME_US, "RTT that it is tuned for", 100_000, low=100),
+                parameter(
                     "flow_mode",
                     choice(
                         "flow_mode",
@@ -276,7 +226,7 @@ DISCIPLINES: dict[str, Discipline] = {
                     "fairness between hosts, flows or both",
                     "triple-isolate",
                 ),
-                _parameter(
+                parameter(
                     "diffserv_mode",
                     choice(
                         "diffserv_mode",
@@ -285,20 +235,18 @@ DISCIPLINES: dict[str, Discipline] = {
                     "classes of priority",
                     "diffserv3",
                 ),
-                _parameter(
-                    "ack_filter", SWITCH, "drop ACKs that later ones replace", default=False
-                ),
-                _parameter("memlimit", QUEUE_SIZE, "most memory that packets take", None, low=1514),
+                parameter("ack_filter", SWITCH, "drop ACKs that later ones replace", default=False),
+                parameter("memlimit", QUEUE_SIZE, "most memory that packets take", None, low=1514),
             ),
         ),
         Discipline(
             "sfq",
             "stochastic fair queueing: flows hashed to queues served in turn",
             (
-                _parameter("limit", PACKETS, "most packets that wait", 127, low=2, high=65_536),
-                _parameter("flows", COUNT, "how many queues", 127, low=1, high=65_408),
-                _parameter("quantum", QUEUE_SIZE, "bytes a queue sends in turn", 1514, low=256),
-                _parameter(
+                parameter("limit", PACKETS, "most packets that wait", 127, low=2, high=65_536),
+                parameter("flows", COUNT, "how many queues", 127, low=1, high=65_408),
+                parameter("quantum", QUEUE_SIZE, "bytes a queue sends in turn", 1514, low=256),
+                parameter(
                     "perturb",
                     WHOLE_SECONDS,
                     "time between changes of the hash; 0: never",
@@ -311,7 +259,7 @@ DISCIPLINES: dict[str, Discipline] = {
             "choke",
             "RED that penalises flows that fill the queue, without state",
             (
-                _parameter(
+                parameter(
                     "limit",
                     PACKETS,
                     "most packets that wait",
@@ -320,11 +268,47 @@ DISCIPLINES: dict[str, Discipline] = {
                     high=131_071,
                     required=True,
                 ),
-                _parameter("bandwidth", RATE, "the link's rate", None, low=8_000, required=True),
-                _parameter("min", PACKETS, "average queue where drops start", None, low=1),
-                _parameter("max", PACKETS, "average queue where all drop", None, low=2),
-                _parameter("ecn", SWITCH, "mark ECN packets instead of dropping", default=False),
+                parameter("bandwidth", RATE, "the link's rate", None, low=8_000, required=True),
+                parameter("min", PACKETS, "average queue where drops start", None, low=1),
+                parameter("max", PACKETS, "average queue where all drop", None, low=2),
+                parameter("ecn", SWITCH, "mark ECN packets instead of dropping", default=False),
             ),
+        ),
+        Discipline(
+            "dualpi2",
+            "a queue for L4S flows beside a classic one, marks and drops coupled (RFC 9332)",
+            (
+                parameter("limit", PACKETS, "most packets that wait", 10_000, low=1),
+                parameter("target", TIME_US, "delay of the classic queue", 15_000, low=1),
+                parameter("tupdate", TIME_US, "time between two computations", 16_000, low=1_000),
+                parameter("max_rtt", TIME_US, "longest RTT of its flows", 100_000, low=1_000),
+                parameter(
+                    "step_thresh", TIME_US, "mark L4S packets that waited longer", 1_000, low=1
+                ),
+                parameter(
+                    "coupling_factor", COUNT, "L4S marks for a classic one", 2, low=1, high=16
+                ),
+                parameter(
+                    "classic_protection", COUNT, "percent of the link for classic", 10, high=100
+                ),
+            ),
+            in_kernel=False,
+        ),
+        Discipline(
+            "prio",
+            "strict priority between three bands, by the type of service",
+            (parameter("limit", PACKETS, "most packets that wait in a band", 1000, low=1),),
+            in_kernel=False,
+        ),
+        Discipline(
+            "drr",
+            "deficit round robin: flows hashed to queues with equal shares in bytes",
+            (
+                parameter("limit", PACKETS, "most packets that wait", 1000, low=1),
+                parameter("flows", COUNT, "how many queues", 1024, low=1, high=65_536),
+                parameter("quantum", QUEUE_SIZE, "bytes a queue sends in turn", 1514, low=256),
+            ),
+            in_kernel=False,
         ),
     )
 }

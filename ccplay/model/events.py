@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, ClassVar, TypeAlias
 
 import msgspec
 
-from ccplay.model.base import FEW, ConnectionName, Count, Event, Moment, WallTime
+from ccplay.model.base import FEW, ConnectionName, Count, Duration, Event, Moment, WallTime
 from ccplay.model.commands import AnyCommand, Build
 from ccplay.model.network import Network
 from ccplay.model.samples import CaStateChanged, Sweep, Sweeps, TraceSamples
@@ -109,6 +109,17 @@ class InterfaceCounters(Event, frozen=True):
     """Packets dropped by its queue, which do not count as sent."""
     lost: list[Count | None]
     """Sent packets that its link lost on purpose; None if the kernel does not count them."""
+    sojourn_us: dict[str, list[Duration]] = {}
+    """By link the median, 95th and 99th percentile and the greatest of its packets' sojourn times.
+
+    Only where they waited in a discipline in software, and of those alone.
+    """
+
+    COLUMNS: ClassVar[tuple[str, ...]] = (
+        *("interface", "node", "link", "sent", "sent_bytes"),
+        *("received", "received_bytes", "dropped", "lost"),
+    )
+    """Fields with a value for each interface."""
 
 
 class CaptureStarted(Event, frozen=True):

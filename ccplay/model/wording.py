@@ -20,7 +20,7 @@ from ccplay.model.commands import (
     TraceFlow,
     UntraceFlow,
 )
-from ccplay.model.disciplines import DISCIPLINES
+from ccplay.model.disciplines import described
 from ccplay.model.fields import Field
 from ccplay.model.traffic import started_by, stopped_by
 from ccplay.model.traffic_commands import StartTraffic, StopTraffic
@@ -58,7 +58,8 @@ def limit_unit(kind: str) -> str:
 
 
 def _parameters(kind: str) -> tuple[Field, ...]:
-    return DISCIPLINES[kind].parameters if kind in DISCIPLINES else ()
+    found = described(kind)
+    return () if found is None else found.parameters
 
 
 def describe_classes(classes: list[TrafficClass]) -> str:

@@ -61,8 +61,8 @@ class LabState(Sampled):
 
     def __init__(self) -> None:
         super().__init__()
-        self.events = 0
-        """Number of events applied; while it stays, so does all that was derived from the state."""
+        self.version = 0
+        """Grows with every change; while it stays, so does all that is derived from the state."""
         self.phase = "starting"
         """``starting``, ``building``, ``ready`` or ``ended``."""
         self.ready_at: float | None = None
@@ -89,7 +89,7 @@ class LabState(Sampled):
 
     def apply(self, event: object) -> None:
         """Apply one event; one of an unknown kind changes nothing."""
-        self.events += 1
+        self.version += 1
         for handler in _HANDLERS.get(type(event), ()):
             handler(self, event)
         if isinstance(event, Event) and type(event) in _HANDLERS and event.t > self.now:
@@ -101,7 +101,7 @@ class LabState(Sampled):
             for each in sweeps:
                 self.apply(each)
             return
-        self.events += len(sweeps)
+        self.version += len(sweeps)
         samples.fold(self, sweeps)
 
     def link_at(self, link: str, t: float) -> LinkChanged | None:

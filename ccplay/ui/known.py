@@ -22,7 +22,7 @@ class Known:
 
         Whatever else it depends on is in ``key``. Nobody may change what is returned.
         """
-        at = (id(state), state.events, t)
+        at = (id(state), state.version, t)
         if at != self._at:
             self._at = at
             self._found.clear()

@@ -102,7 +102,7 @@ def _flows(state: LabState) -> Iterator[Entry]:
 
 def _queues(state: LabState) -> Iterator[Entry]:
     assert state.hello is not None  # noqa: S101 - entries() has looked
-    kinds = {each.name for each in state.hello.capabilities.qdiscs if each.available}
+    kinds = {each.name: each.summary for each in state.hello.capabilities.qdiscs if each.available}
     sizes: list[Qdisc] = [Qdisc(kind="pfifo", options={"limit": packets}) for packets in PACKETS]
     plain = [Qdisc(kind=kind) for kind in DISCIPLINES if kind not in ("pfifo", "tbf", "choke")]
     for qdisc in (*sizes, *plain):
@@ -110,8 +110,8 @@ def _queues(state: LabState) -> Iterator[Entry]:
             filled = validate(qdisc)
             limit = f" {qdisc.options['limit']}" if qdisc.options else ""
             text = f"queue: {qdisc.kind}{limit}"
-            summary = DISCIPLINES[qdisc.kind].summary
-            yield Entry(text, f"{describe_qdisc(filled)}: {summary}", SetQdisc(qdisc=filled))
+            said = f"{describe_qdisc(filled)}: {kinds[qdisc.kind]}"
+            yield Entry(text, said, SetQdisc(qdisc=filled))
 
 
 def _links() -> Iterator[Entry]:

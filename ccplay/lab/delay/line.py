@@ -296,23 +296,23 @@ class DelayLine:
 
 def main() -> None:
     """Run the delay line until stdin ends."""
-    _introduce()
-    _ask_for_priority()
+    introduce(NAME)
+    ask_for_priority()
     # No cycles arise here, and garbage collection would delay packets.
     gc.disable()
     with contextlib.suppress(KeyboardInterrupt, BrokenPipeError):
         DelayLine().run()
 
 
-def _introduce() -> None:
+def introduce(name: bytes) -> None:
     """Die with the parent; and bear a name in ps(1) and top(1), for a fork has the lab's."""
     set_parent_death_signal, set_name = 1, 15
     libc = ctypes.CDLL(None)
     libc.prctl(set_parent_death_signal, signal.SIGKILL, 0, 0, 0)
-    libc.prctl(set_name, NAME, 0, 0, 0)
+    libc.prctl(set_name, name, 0, 0, 0)
 
 
-def _ask_for_priority() -> None:
+def ask_for_priority() -> None:
     """Run with real-time priority if allowed, else with a higher priority, else as started."""
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))

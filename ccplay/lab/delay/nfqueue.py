@@ -43,7 +43,8 @@ _VERDICT_MESSAGE = struct.Struct("=IHHIIBBHHHII")
 class PacketQueue:
     """Netfilter queue ``number`` of a namespace; rules with ``-j NFQUEUE`` feed it."""
 
-    def __init__(self, namespace: Namespace, number: int) -> None:
+    def __init__(self, namespace: Namespace, number: int, copied: int = 0) -> None:
+        """Bind it; ``copied`` bytes of each packet come with its number."""
         self._socket = namespace.socket(
             socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, _NETLINK_NETFILTER
         )
@@ -59,7 +60,7 @@ class PacketQueue:
         self.stamp = 0.0
         flags = _FAIL_OPEN | _GSO
         self._configure(_CFG_COMMAND, _BIND)
-        self._configure(_CFG_PARAMETERS, _COPY_META)
+        self._configure(_CFG_PARAMETERS, struct.pack("!IB", copied, 2) if copied else _COPY_META)
         self._configure(_CFG_MAX_LENGTH, struct.pack("!I", _MAX_LENGTH))
         self._configure(_CFG_FLAGS, struct.pack("!I", flags), _CFG_MASK)
 

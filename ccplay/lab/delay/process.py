@@ -1,4 +1,6 @@
-"""The delay line's process and the two pipes to it: forked from the lab, or started anew.
+"""A process that handles packets and the two pipes to it: forked from the lab, or started anew.
+
+It is the delay line unless another one is named.
 
 What a lab forks before it does anything else has no imports left to wait for. Later on it has
 threads and sockets that a fork would share, so one that died is replaced by a new interpreter.
@@ -11,13 +13,13 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from ccplay.lab.delay import line
 
 
 class LineProcess:
-    """A running delay line. ``connect`` first, then ``send`` and ``news``."""
+    """A running process. ``connect`` first, then ``send`` and ``news``."""
 
     def __init__(self, pid: int, orders: int, news: int) -> None:
         """``orders`` and ``news`` are our ends of its stdin and stdout."""
@@ -65,8 +67,8 @@ class LineProcess:
         self.wait()
 
 
-def fork() -> LineProcess:
-    """Fork a delay line from a process that has neither threads nor an event loop yet."""
+def fork(main: Callable[[], None] = line.main) -> LineProcess:
+    """Fork a process that runs ``main`` from one that has neither threads nor an event loop yet."""
     (orders, ours), (theirs, news) = os.pipe(), os.pipe()
     if pid := os.fork():
         os.close(orders)
@@ -77,7 +79,7 @@ def fork() -> LineProcess:
         os.dup2(orders, 0)
         os.dup2(news, 1)
         os.closerange(3, max(orders, ours, theirs, news) + 1)
-        line.main()
+        main()
         code = 0
     except BaseException:  # noqa: BLE001 - nothing of the lab's may run on in here
         traceback.print_exc()
@@ -85,15 +87,23 @@ def fork() -> LineProcess:
         os._exit(code)
 
 
-def start() -> LineProcess:
-    """Start a delay line of its own interpreter."""
+def start(module: str = line.__name__, shared: int | None = None) -> LineProcess:
+    """Start a process of its own interpreter that runs ``module``.
+
+    A descriptor ``shared`` is 3 there.
+    """
+    shares = [] if shared is None else [(os.POSIX_SPAWN_DUP2, shared, 3)]
     (orders, ours), (theirs, news) = os.pipe(), os.pipe()
     try:
         pid = os.posix_spawn(
             sys.executable,
-            [sys.executable, "-P", "-m", line.__name__],
+            [sys.executable, "-P", "-m", module],
             os.environ,
-            file_actions=[(os.POSIX_SPAWN_DUP2, orders, 0), (os.POSIX_SPAWN_DUP2, news, 1)],
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, orders, 0),
+                (os.POSIX_SPAWN_DUP2, news, 1),
+                *shares,
+            ],
         )
     finally:
         os.close(orders)

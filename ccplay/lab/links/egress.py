@@ -18,11 +18,14 @@ from ccplay.lab.network.rtnl import RouteSocket
 from ccplay.lab.queues import qdiscs
 from ccplay.lab.queues.leaf import Leaf
 from ccplay.lab.queues.marker import Marker
+from ccplay.lab.queues.reading import PASSAGE
+from ccplay.lab.software.client import Egress as SoftwareEgress
 from ccplay.model.network import Link
 from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
 from ccplay.units import format_rate
 
 _DEFAULT_QDISC = Qdisc(kind="pfifo", options={"limit": 100})
+_PASSAGE_QDISC = Qdisc(kind="pfifo", options={"limit": 10_000})
 _HANDLES = range(0x10, 0xFFFF)
 _MTU, _ETHERNET_HEADER = 1500, 14
 
@@ -30,8 +33,17 @@ _MTU, _ETHERNET_HEADER = 1500, 14
 class Egress:
     """The sending end of a link and its settings."""
 
-    def __init__(self, link: Link, arrival: Arrival, routes: RouteSocket, index: int) -> None:
+    def __init__(
+        self,
+        link: Link,
+        namespace: Namespace,
+        arrival: Arrival,
+        routes: RouteSocket,
+        index: int,
+    ) -> None:
+        """``namespace`` is that of the sending node."""
         self.link = link
+        self._namespace = namespace
         self.arrival = arrival
         self.path = Impairment()
         self.rate = 0
@@ -45,6 +57,8 @@ class Egress:
         """Classes of the link; if there are any, each has a queue and the link itself has none."""
         self.down: bool | None = None
         """Whether its cable is down; None as long as nobody has taken it down."""
+        self.software: Qdisc | None = None
+        """The discipline in software in front of the kernel's queue, if there is one."""
         self.touched = False
         self._routes = routes
         self.index = index
@@ -55,7 +69,7 @@ class Egress:
     @property
     def qdisc(self) -> Qdisc | None:
         """The queue in front of the link, if it has no classes."""
-        return None if self.classes else self._leaf.qdisc
+        return None if self.classes else self.software or self._leaf.qdisc
 
     def queue_of_class(self, name: str | None) -> Leaf:
         """Return the place of a class's queue; None is the link's own queue, without classes.
@@ -118,6 +132,28 @@ class Egress:
     def switch_offloads(self, built: BuiltNetwork, *, on: bool) -> None:
         """Turn the sending interface's offloads on or off; each interface sends on one link."""
         offloads.switch(built.namespace(self.link.src), self.link.interface, on=on)
+
+    # --- in front of a discipline in software -----------------------------------------------
+
+    @property
+    def place(self) -> SoftwareEgress:
+        """The link, as ``Software`` is asked about it."""
+        link, arrival = self.link, self.arrival
+        return SoftwareEgress(arrival.number, link.name, self._namespace, link.interface)
+
+    def open_passage(self) -> None:
+        """Let packets that have waited pass the link's rate and its queue in the kernel."""
+        self._routes.request(htb.add_passage(self.index), "a class for packets that have waited")
+        handle = next(self._handles) << 16
+        qdiscs.attach(self._routes, self.index, PASSAGE, handle, _PASSAGE_QDISC)
+
+    def close_passage(self) -> None:
+        """Undo ``open_passage``."""
+        self._routes.request(htb.remove_passage(self.index), "remove a class")
+
+    def kernel_backlog(self) -> int:
+        """Return the bytes that wait in the kernel's queue."""
+        return qdiscs.backlog(self._routes, self.index, self._leaf.parent)
 
     # --- one queue --------------------------------------------------------------------------
 

@@ -19,10 +19,14 @@ from ccplay.lab.network.netlink import (
     sched_htb,
 )
 from ccplay.lab.network.rtnl import CREATE, REPLACE, RouteSocket, traffic_control
+from ccplay.lab.queues.reading import PASSAGE
 from ccplay.units import format_rate
 
 ROOT = 0x1_0000
 CLASS = 0x1_0001
+
+_PASSAGE_RATE = 10_000_000_000
+"""Bits per second of the class ``PASSAGE``: no more than a formality."""
 
 _FRAME = 1514
 _BURST_S = 0.001
@@ -48,6 +52,17 @@ def set_rate(routes: RouteSocket, index: int, rate: int, *, new: bool) -> None:
     # One class needs no quantum, but without one the kernel derives it and warns.
     requests.append(_class(index, ROOT, CLASS, rate=rate, ceil=rate, quantum=_FRAME))
     routes.request(requests, f"HTB with {format_rate(rate)}")
+
+
+def add_passage(index: int) -> list[Any]:
+    """Return the requests that create the class ``PASSAGE``."""
+    rate = _PASSAGE_RATE
+    return [_class(index, ROOT, PASSAGE, rate=rate, ceil=rate, quantum=_FRAME)]
+
+
+def remove_passage(index: int) -> list[Any]:
+    """Return the requests that remove the class ``PASSAGE`` with its queue."""
+    return [traffic_control(RTM_DELTCLASS, 0, index, (), parent=ROOT, handle=PASSAGE)]
 
 
 def set_shares(routes: RouteSocket, index: int, rate: int, shares: Mapping[int, float]) -> None:

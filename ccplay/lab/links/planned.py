@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ccplay.errors import CommandError
+from ccplay.model.commands import SetLink
 from ccplay.model.network import Link, Network
 from ccplay.model.values import LinkSetting, Qdisc
 
@@ -38,3 +39,15 @@ def merge(before: LinkSetting, said: LinkSetting) -> LinkSetting:
         if (value := getattr(said, name)) is not None
     }
     return LinkSetting(**fields)
+
+
+def requested(command: SetLink) -> LinkSetting:
+    """Return what a command sets of a link."""
+    return LinkSetting(
+        rate=command.rate,
+        delay_us=command.delay_us,
+        jitter_us=command.jitter_us,
+        loss=command.loss,
+        mark=command.mark,
+        down=command.down,
+    )

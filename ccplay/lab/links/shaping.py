@@ -15,6 +15,7 @@ from ccplay.lab.delay.client import LineDelay
 from ccplay.lab.delay.engines import Arrival, DelayEngine, Tell
 from ccplay.lab.delay.netem import NetemDelay
 from ccplay.lab.delay.process import LineProcess
+from ccplay.lab.links import in_software
 from ccplay.lab.links.classes import check_classes
 from ccplay.lab.links.egress import Egress
 from ccplay.lab.links.filters import Packets
@@ -22,7 +23,11 @@ from ccplay.lab.links.mtu import set_mtu
 from ccplay.lab.network.building import BuiltNetwork
 from ccplay.lab.network.interfaces import Carried, carried
 from ccplay.lab.network.rtnl import NetlinkError, RouteSocket
-from ccplay.lab.queues import marker, qdiscs
+from ccplay.lab.queues import marker
+from ccplay.lab.queues.choosing import chosen
+from ccplay.lab.queues.reading import Reading
+from ccplay.lab.software.client import Software
+from ccplay.model.disciplines import is_software
 from ccplay.model.events import InterfaceCounters, LinkChanged
 from ccplay.model.fields import check
 from ccplay.model.network import Link
@@ -30,9 +35,6 @@ from ccplay.model.values import LinkSetting, Qdisc
 
 OFFLOADS_ABOVE = 200_000_000
 """Bits per second; above it one core can't carry every frame through the path."""
-
-_taken: set[bytes] = set()
-"""Queues, as JSON, that have been tried: a network has the same one on many links."""
 
 
 def delay_engine(
@@ -57,11 +59,13 @@ class Shaper:
         built: BuiltNetwork,
         engine: DelayEngine,
         clock: Callable[[], float],
+        software: Software | None = None,
     ) -> None:
-        """Keep ``engine``, which the caller closes."""
+        """Keep ``engine`` and ``software``, which the caller closes; None: there can be none."""
         self._built = built
         self._clock = clock
         self._engine = engine
+        self._software = software
         self._interfaces: dict[str, Egress] = {}
         self._running: dict[tuple[str, str], Packets] = {}
         self._before: dict[str, Carried] = {}
@@ -72,7 +76,8 @@ class Shaper:
     @property
     def processes(self) -> list[int]:
         """Processes whose CPU time counts as the lab's."""
-        return list(self._engine.processes)
+        own = () if self._software is None else self._software.processes
+        return [*self._engine.processes, *own]
 
     @property
     def rates(self) -> dict[str, int]:
@@ -81,7 +86,7 @@ class Shaper:
 
     async def count(self) -> InterfaceCounters:
         """Read the counters of every interface. Raises ``LabError`` or ``OSError``."""
-        rows = []
+        rows, sojourn_us = [], dict[str, list[float]]()
         now = self._carried()
         arrivals = [each.arrival for each in self._interfaces.values()]
         losses = await asyncio.gather(*(self._engine.lost(each) for each in arrivals))
@@ -94,10 +99,14 @@ class Shaper:
             if node not in drops:
                 drops[node] = each.dropped()
             dropped = drops[node].get(each.index, 0)
+            if self._software is not None:
+                dropped += self._software.dropped(each.arrival.number)
+                if times := self._software.sojourn_us(each.arrival.number):
+                    sojourn_us[name] = times
             rows.append((interface, node, name, *counted, dropped, lost))
-        names = [each for each in InterfaceCounters.__struct_fields__ if each != "t"]
-        columns = [list(column) for column in zip(*rows, strict=True)]
-        return InterfaceCounters(t=self._clock(), **dict(zip(names, columns, strict=True)))
+        names = InterfaceCounters.COLUMNS
+        columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+        return InterfaceCounters(t=self._clock(), sojourn_us=sojourn_us, **columns)
 
     def _carried(self) -> dict[str, Carried]:
         return {name: carried(each) for name, each in self._built.namespaces.items()}
@@ -105,9 +114,11 @@ class Shaper:
     def stats(self) -> tuple[float, float] | None:
         """Return the lateness of released packets: median and 99th percentile, microseconds.
 
-        None if the kernel delays packets, or none was delayed recently.
+        Those of the delay line or of disciplines in software, whichever are later. None if the
+        kernel does both, or no packet waited recently.
         """
-        return self._engine.lateness()
+        own = None if self._software is None else self._software.lateness()
+        return max((each for each in (self._engine.lateness(), own) if each), default=None)
 
     def __enter__(self) -> Self:
         """Take over the interfaces and turn their offloads off."""
@@ -122,7 +133,7 @@ class Shaper:
                     self._built.receiving_interface(link),
                 )
                 index = namespace.interface_index(link.interface)
-                self._interfaces[link.name] = Egress(link, arrival, routes, index)
+                self._interfaces[link.name] = Egress(link, namespace, arrival, routes, index)
             self._switch_offloads(on=False)
             self._before = self._carried()
         except BaseException:
@@ -153,7 +164,7 @@ class Shaper:
         setting = self._check(link, setting)
         image = await asyncio.to_thread(marker.program) if setting.mark else None
         try:
-            interface.shape(setting, self._running.values())
+            await in_software.shape(self._software, interface, setting, self._running.values())
         except NetlinkError as error:
             raise LabError(f"link {link.name}: {error}") from error
         wanted = interface.path.changed(setting)
@@ -169,13 +180,20 @@ class Shaper:
             affected += self._set_down(interface, down=setting.down)
         return [self._describe(each) for each in affected]
 
+    def software(self, link: str) -> Callable[[], Reading | None] | None:
+        """Return what reads a link's queue in software; None where it has none."""
+        own, at = self._software, self._interfaces[link]
+        if own is None or at.software is None:
+            return None
+        return lambda: own.read(at.arrival.number)
+
     def queue_of_class(self, link: Link, name: str, qdisc: Qdisc) -> LinkChanged:
         """Replace the queue of one of a link's classes, and return the new state.
 
         Raises ``CommandError`` or ``UnsupportedError`` before anything changes.
         """
         interface = self._interfaces[link.name]
-        qdisc = _tried(qdisc)
+        qdisc = self._of_class(link, qdisc)
         try:
             interface.queue_of_class(name).put(qdisc)
         except NetlinkError as error:
@@ -229,17 +247,29 @@ class Shaper:
         if shared and not (interface.rate if setting.rate is None else setting.rate):
             raise CommandError(f"link {link.name} has no rate for classes to share")
         if setting.qdisc is not None:
-            setting = msgspec.structs.replace(setting, qdisc=_tried(setting.qdisc))
+            qdisc = chosen(setting.qdisc, software=self._software is not None)
+            setting = msgspec.structs.replace(setting, qdisc=qdisc)
+        in_software.check(interface, setting)
         if setting.classes:
             check_classes(link.name, setting.classes)
             tried = [
                 each
                 if each.qdisc is None
-                else msgspec.structs.replace(each, qdisc=_tried(each.qdisc))
+                else msgspec.structs.replace(each, qdisc=self._of_class(link, each.qdisc))
                 for each in setting.classes
             ]
             setting = msgspec.structs.replace(setting, classes=tried)
         return setting
+
+    def _of_class(self, link: Link, qdisc: Qdisc) -> Qdisc:
+        """Return the queue of a class, which is always the kernel's. Raises ``CommandError``."""
+        found = chosen(qdisc, software=self._software is not None)
+        if is_software(found.kind):
+            raise CommandError(
+                f"link {link.name}: {found.kind} is a discipline in software, which has a link "
+                "for itself: choose a queue of the kernel's for a class"
+            )
+        return found
 
     def _check_mark(self, interface: Egress, setting: LinkSetting) -> None:
         if not (interface.rate if setting.rate is None else setting.rate):
@@ -300,13 +330,3 @@ class Shaper:
             offloads=self._offloads,
             delay_engine=self._engine.name if path else "none",
         )
-
-
-def _tried(qdisc: Qdisc) -> Qdisc:
-    """Return a queue validated and tried; what the kernel has taken once it takes again."""
-    qdisc = qdiscs.validate(qdisc)
-    image = msgspec.json.encode(qdisc)
-    if image not in _taken:
-        qdiscs.rehearse(qdisc)
-        _taken.add(image)
-    return qdisc

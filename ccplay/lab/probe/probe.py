@@ -16,6 +16,7 @@ from ccplay.lab.probe.joint import Joint
 from ccplay.lab.probe.plan import Column, Plan, joined
 from ccplay.lab.probe.tcp_info import OPTION_ECN, OPTIONS, UNKNOWN_RTT, in_units
 from ccplay.lab.queues.link_queues import LinkQueues, Row
+from ccplay.lab.queues.reading import Reading
 from ccplay.lab.queues.statistics import QdiscSocket
 from ccplay.model.samples import QdiscSamples, Sweep, TcpSamples
 
@@ -87,6 +88,14 @@ class Probe:
         """
         if (queues := self._links.get(link)) is not None:
             queues.marks = marks
+
+    def read_software(self, link: str, read: Callable[[], Reading | None] | None) -> None:
+        """Sample the discipline in software in front of a link's queue; None: there is none.
+
+        Nothing happens where the link is not sampled.
+        """
+        if (queues := self._links.get(link)) is not None:
+            queues.software = read
 
     def track(self, name: str, namespace: str, *, sport: int, dport: int) -> Connection:
         """Sample the connection with these ports, seen from the node that sends, as ``name``.

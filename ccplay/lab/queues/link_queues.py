@@ -6,10 +6,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 from ccplay.lab.queues.counter_totals import Monotonic
+from ccplay.lab.queues.reading import PASSAGE, Reading
 from ccplay.lab.queues.statistics import QdiscCounters
 
 Row: TypeAlias = tuple[str, str, int, int, int, int | None, int, int, int, int]
 """The fields of ``QdiscSamples`` in their order."""
+
+_PASSAGE, _SOFTWARE = "passage", "software"
+"""Names of the counters of packets that have waited in software, and of the queue there."""
 
 _OWN = ""
 """Handle of the link's own queue, which belongs to no class."""
@@ -23,15 +27,17 @@ class LinkQueues:
         """Classes by handle; empty if the link has one queue."""
         self.marks: Callable[[], int] | None = None
         """Returns the packets marked by the link itself, in front of its queues; only grows."""
+        self.software: Callable[[], Reading | None] | None = None
+        """Reads the discipline in software in front of the link; None: there is none."""
+        self._read: Reading | None = None
+        self._before: Reading | None = None
         self._link = link
         self._counters: dict[str, Monotonic] = {}
 
     def rows(self, found: Mapping[int, QdiscCounters]) -> list[Row]:
         """Return the rows of a reading; the link's own comes first."""
         if not self.names:
-            now = next(iter(found.values()))
-            self._count(_OWN, now)
-            return [self._own_row(now.kind, (now,))]
+            return [self._row_of_one(found)]
         named = [(name, found[each]) for each, name in self.names.items() if each in found]
         if not named:
             return []
@@ -48,9 +54,40 @@ class LinkQueues:
         Disciplines of classes are not added up: the link's own row is empty.
         """
         if not self.names:
-            return [next(iter(found.values())).own]
+            read = self._read
+            return [_kernels(found).own if read is None else self._statistics(read)]
         named = [found[each].own for each in self.names if each in found]
         return [{}, *named] if named else []
+
+    def _row_of_one(self, found: Mapping[int, QdiscCounters]) -> Row:
+        """Return the row of a link with one queue: the kernel's, with one in software before it.
+
+        What has waited in software passes a queue of its own in the kernel, where it is counted as
+        sent.
+        """
+        kernels = _kernels(found)
+        self._count(_OWN, kernels)
+        readings = [kernels]
+        if (passage := found.get(PASSAGE)) is not None and passage is not kernels:
+            self._count(_PASSAGE, passage)
+            readings.append(passage)
+        self._read = self.software() if self.software is not None else None
+        if self._read is None:
+            return self._own_row(kernels.kind, readings)
+        software = _counters(self._read)
+        self._count(_SOFTWARE, software)
+        return self._own_row(software.kind, [*readings, software])
+
+    def _statistics(self, read: Reading) -> Mapping[str, int]:
+        """Return what a discipline in software reports, with the mean sojourn since the last."""
+        before, self._before = self._before, read
+        if before is None or before.generation != read.generation:
+            return read.statistics
+        packets = read.counts.packets - before.counts.packets
+        if packets <= 0:
+            return read.statistics
+        waited = (read.counts.sojourn_us - before.counts.sojourn_us) // packets
+        return {**read.statistics, "queue_sojourn_us": waited}
 
     def _own_row(self, kind: str, readings: Iterable[QdiscCounters]) -> Row:
         marks = None if self.marks is None else self.marks()
@@ -62,6 +99,28 @@ class LinkQueues:
             counter = self._counters[name] = Monotonic()
         counter.add(now)
         return counter
+
+
+def _kernels(found: Mapping[int, QdiscCounters]) -> QdiscCounters:
+    """Return the queue of a link without classes: not the one that others have waited before."""
+    return next(now for each, now in found.items() if each != PASSAGE or len(found) == 1)
+
+
+def _counters(read: Reading) -> QdiscCounters:
+    """Return a discipline in software as a queue that has sent nothing itself."""
+    counts = read.counts
+    return QdiscCounters(
+        handle=read.generation,
+        kind=read.kind,
+        bytes=0,
+        packets=0,
+        qlen=counts.qlen,
+        backlog=counts.backlog,
+        drops=counts.drops,
+        requeues=0,
+        overlimits=0,
+        ecn_marks=counts.marks,
+    )
 
 
 def _row(

@@ -130,6 +130,15 @@ def find(routes: RouteSocket, index: int, parent: int) -> tuple[str | None, Any]
     return None, None
 
 
+def backlog(routes: RouteSocket, index: int, parent: int) -> int:
+    """Return the bytes that wait in the discipline under ``parent``; 0 where none is."""
+    for answer in routes.dump(traffic_control(RTM_GETQDISC, 0, index, ())):
+        if answer["index"] == index and answer["parent"] == parent:
+            counted = answer.get_attr("TCA_STATS")
+            return 0 if counted is None else int(counted["backlog"])
+    return 0
+
+
 def rehearse(qdisc: Qdisc) -> None:
     """Try a validated ``qdisc`` on the loopback of the caller's namespace.
 

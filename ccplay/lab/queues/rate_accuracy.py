@@ -20,7 +20,7 @@ _LATEST_S = 0.002
 _SURPLUS = 1.25
 """Factor of what an interval can drain that must wait at its start, so that it never runs empty."""
 
-_OWN_RATE = ("tbf", "cake")
+_OWN_RATE = ("tbf", "cake", "cake.py")
 """Disciplines with a rate of their own, which may be lower than the link's."""
 
 

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from ccplay.lab.network import dumps
+from ccplay.lab.queues.reading import PASSAGE
 
 _NETLINK_ROUTE = 0
 _RTM_NEWQDISC, _RTM_GETQDISC = 36, 38
@@ -111,7 +112,7 @@ class QdiscSocket:
         while self._take(self._socket.recv(1 << 16), interfaces, roots, found):
             pass
         for interface, queues in found.items():
-            if len(queues) > 1:
+            if len(queues.keys() - {PASSAGE}) > 1:
                 self._take_classes(interface, queues)
         return found
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from ccplay.model.base import Option
-from ccplay.model.disciplines import DISCIPLINES, validate
+from ccplay.model.disciplines import described, kinds, validate
 from ccplay.model.quantities import Plain
 from ccplay.model.texts import choice
 from ccplay.model.values import Qdisc
 from ccplay.scenario.file.mistakes import Place
 from ccplay.scenario.file.tree import Node, Reader, unknown_key
 
-_KIND = choice("queue discipline", DISCIPLINES)
+_KIND = choice("queue discipline", kinds())
 
 
 def read_qdisc(place: Place, table: dict[str, Node], reader: Reader) -> Qdisc | None:
@@ -19,16 +19,17 @@ def read_qdisc(place: Place, table: dict[str, Node], reader: Reader) -> Qdisc | 
         reader.mistakes.add(place, 'kind is missing: which queue, such as "pfifo"')
         return None
     kind = reader.value(table["kind"], _KIND.read, "")
-    if not kind:
+    discipline = described(kind) if kind else None
+    if discipline is None:
         return None
     before = reader.mistakes.count
-    known = [parameter.name for parameter in DISCIPLINES[kind].parameters]
+    known = discipline.names
     options: dict[str, Option] = {}
     for name, node in table.items():
         if name == "kind":
             continue
         if name in known:
-            options[name] = reader.value(node, DISCIPLINES[kind].parameter(name).read, 0)
+            options[name] = reader.value(node, discipline.parameter(name).read, 0)
         else:
             reader.mistakes.add(node.place, f"{kind}: {unknown_key(name, known)}")
     if reader.mistakes.count > before:
@@ -40,8 +41,8 @@ def read_qdisc(place: Place, table: dict[str, Node], reader: Reader) -> Qdisc | 
 
 def write_qdisc(qdisc: Qdisc) -> dict[str, Plain]:
     """Write a queue discipline: its kind and the parameters that were given."""
-    known = DISCIPLINES[qdisc.kind].parameters if qdisc.kind in DISCIPLINES else ()
-    parameters = {each.name: each for each in known}
+    known = described(qdisc.kind)
+    parameters = {} if known is None else {each.name: each for each in known.parameters}
     said: dict[str, Plain] = {"kind": qdisc.kind}
     for name, value in qdisc.options.items():
         parameter = parameters.get(name)

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from ccplay.model import settings
 from ccplay.model.base import Command
 from ccplay.model.commands import SetClasses, SetCongestionControl, SetLink, SetQdisc
-from ccplay.model.disciplines import DISCIPLINES, Discipline
+from ccplay.model.discipline import Discipline
+from ccplay.model.disciplines import DISCIPLINES, SUFFIX
 from ccplay.model.fields import Field, fields_of
 from ccplay.model.network import BOTTLENECK, Topology
 from ccplay.model.quantities import (
@@ -198,7 +199,10 @@ def _written() -> Shape:
 
 def _queue(discipline: Discipline, **more: Shape) -> Shape:
     """Return a queue of this kind; ``more`` are other keys of its table."""
-    properties = {"kind": {"const": discipline.kind, "description": discipline.summary}}
+    names: Shape = {"const": discipline.kind}
+    if discipline.software:
+        names = {"enum": [discipline.kind, discipline.kind + SUFFIX]}
+    properties = {"kind": {**names, "description": discipline.summary}}
     for parameter in discipline.parameters:
         default = parameter.default
         shown = "" if default is None else f" (default {parameter.show(default)})"

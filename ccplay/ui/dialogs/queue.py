@@ -10,7 +10,7 @@ from textual.widgets import Static
 
 from ccplay.model.base import Option
 from ccplay.model.commands import SetQdisc
-from ccplay.model.disciplines import DISCIPLINES, validate
+from ccplay.model.disciplines import DISCIPLINES, SUFFIX, is_software, validate
 from ccplay.model.fields import Field
 from ccplay.model.values import Qdisc
 from ccplay.state.lab_state import LabState
@@ -36,7 +36,7 @@ class QueueDialog(Dialog):
         self.link = Steps(link_choices(self.network), self.glyphs)
         now = self._now()
         items = self._items()
-        self.menu = Menu(items, self.glyphs, current=now.kind if now else None)
+        self.menu = Menu(items, self.glyphs, current=self._key(now))
         # A parameter is six widgets: with the forms of all kinds it takes thrice as long to open.
         here = [item.key for item in items if not item.missing]
         self.forms = {kind: _Form(kind, self._start(kind, now), self) for kind in here}
@@ -64,9 +64,9 @@ class QueueDialog(Dialog):
         event.stop()
         if event.steps is self.link:
             now = self._now()
-            self.menu.mark_current(now.kind if now else None)
-            if now and now.kind in self.forms:
-                self.forms[now.kind].fill(self._start(now.kind, now))
+            self.menu.mark_current(self._key(now))
+            if now and (kind := self._key(now)) in self.forms:
+                self.forms[kind].fill(self._start(kind, now))
 
     def command(self) -> SetQdisc:
         """Return the replacement."""
@@ -75,11 +75,19 @@ class QueueDialog(Dialog):
         return SetQdisc(link=self.link.value, qdisc=validate(Qdisc(kind=kind, options=options)))
 
     def _items(self) -> list[Item]:
+        """Return the lines; where a kind is ccplay's own anyway, its other name is left out."""
+        summaries = {each.name: each.summary for each in self.capabilities.qdiscs}
         return [
             item
             for item in feature_items(self.capabilities.qdiscs)
-            if item.missing or item.key in DISCIPLINES
+            if (item.missing or _plain(item.key) in DISCIPLINES)
+            and not (is_software(item.key) and summaries.get(_plain(item.key)) == item.summary)
         ]
+
+    def _key(self, now: Qdisc | None) -> str | None:
+        """Return the key of the line for a queue."""
+        keys = [item.key for item in self._items()]
+        return None if now is None else now.kind if now.kind in keys else _plain(now.kind)
 
     def _now(self) -> Qdisc | None:
         return setting_now(self.state, self.network, self.link.value).qdisc
@@ -88,16 +96,22 @@ class QueueDialog(Dialog):
         rate = setting_now(self.state, self.network, self.link.value).rate
         # Some can't do without a rate: start from the link's own. Of choke's and red's the kernel
         # tells nothing afterwards.
-        needs_rate = kind in ("tbf", "choke", "red")
+        needs_rate = _plain(kind) in ("tbf", "choke", "red")
         needed = {"rate": rate, "bandwidth": rate} if rate and needs_rate else {}
-        return {**needed, **(now.options if now is not None and now.kind == kind else {})}
+        same = now is not None and self._key(now) == kind
+        return {**needed, **(now.options if now is not None and same else {})}
+
+
+def _plain(kind: str) -> str:
+    """Return the name that a kind has in the kernel."""
+    return kind.removesuffix(SUFFIX)
 
 
 class _Form(Vertical):
     """The parameters of one kind."""
 
     def __init__(self, kind: str, values: dict[str, Option], dialog: QueueDialog) -> None:
-        parameters = DISCIPLINES[kind].parameters
+        parameters = DISCIPLINES[_plain(kind)].parameters
         self.parameters = {each.name: each for each in parameters}
         self.fields = {
             each.name: entry(each, dialog.glyphs, _text(each, values)) for each in parameters

@@ -1,0 +1,1 @@
+"""Queue disciplines in software, one file each, written to be read beside its source. No I/O."""

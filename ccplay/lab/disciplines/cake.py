@@ -1,0 +1,217 @@
+"""CAKE: shaper, tins, fair queues for hosts and flows, and COBALT; tc-cake(8), sch_cake.c.
+
+Høiland-Jørgensen, Täht, Morton, "Piece of CAKE: A Comprehensive Queue Management Solution for Home
+Gateways", LANMAN 2018.
+
+    bandwidth        the link is shaped to this rate, which is its own rate at most
+    tins             by their code point packets are in one of several tins, with a share each
+    queues           in a tin each flow has a queue, served by deficit round robin (``rounds.py``)
+    hosts            a flow's quantum is divided by the flows that its host has active:
+                     quantum = quantum / max(flows of the source, flows of the destination)
+    COBALT           on each queue (``cobalt.py``), target rtt / 20, interval rtt
+
+Left out: filtering ACKs, the framing of other link layers, NAT lookup, autorate ingress, and the
+tins of diffserv8 and precedence. Flows never share a queue, where the kernel has 1024 queues a tin
+with eight ways to avoid it. Tins share the link by weight also where it is shaped, where the kernel
+limits the higher ones' priority to their share of the bandwidth.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ccplay.lab.disciplines.base import MTU, Discipline, Options, Packet
+from ccplay.lab.disciplines.cobalt import DROP, SEND, Cobalt, frame_s, target_of
+from ccplay.lab.disciplines.rounds import Rounds, Turn
+
+_BULK, _BEST_EFFORT, _VIDEO, _VOICE = 1 / 16, 1.0, 1 / 2, 1 / 4
+"""Weights of tins; ``cake_config_diffserv4``."""
+
+_CS1, _LE = 8, 1
+_HIGHEST = frozenset((4, 44, 46, 48, 56))
+"""Code points of voice: 4 was "minimise delay", VA, EF, CS6, CS7; ``diffserv3``."""
+_VIDEOS = frozenset((2, 16, 18, 20, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40))
+"""Code points of video: CS2 to CS5 and AF2x to AF4x; ``diffserv4``."""
+
+_TINS: dict[str, tuple[tuple[str, float], ...]] = {
+    "besteffort": (("best_effort", _BEST_EFFORT),),
+    "diffserv3": (("bulk", _BULK), ("best_effort", _BEST_EFFORT), ("voice", _VOICE)),
+    "diffserv4": (
+        ("bulk", _BULK),
+        ("best_effort", _BEST_EFFORT),
+        ("video", _VIDEO),
+        ("voice", _VOICE),
+    ),
+}
+"""Names and weights of tins by ``diffserv_mode``."""
+
+_LEAST_MEMORY = 4 << 20
+"""Bytes of packets for which there is room at any rate; ``cake_reconfigure``."""
+
+
+class Flow(Turn):
+    """The queue of one flow, or of a host where flows don't count."""
+
+    __slots__ = ("control", "destination", "key", "source")
+
+    def __init__(self, key: int, packet: Packet) -> None:
+        super().__init__()
+        self.key = key
+        self.source, self.destination = packet.source, packet.destination
+        self.control = Cobalt()
+
+
+class Tin:
+    """The flows of one class of service."""
+
+    def __init__(self, name: str, weight: float) -> None:
+        self.name = name
+        self.weight = weight
+        self.flows: dict[int, Flow] = {}
+        self.rounds: Rounds[Flow] = Rounds()
+        self.sources: Counter[int] = Counter()
+        """Flows with packets, by their source."""
+        self.destinations: Counter[int] = Counter()
+        self.backlog = 0
+        self.deficit = 0.0
+
+
+class CAKE(Discipline):
+    """Tins of queues of hosts and flows."""
+
+    def __init__(self, options: Options, seed: int = 0) -> None:
+        self.tins: list[Tin] = []
+        super().__init__(options, seed)
+
+    def configure(self, options: Options) -> None:
+        """Take the parameters, those of tc-cake(8).
+
+        Raises ``ValueError`` for one that is left out.
+        """
+        mode = options.word("diffserv_mode")
+        if mode not in _TINS:
+            known = ", ".join(_TINS)
+            raise ValueError(f"cake.py has no diffserv_mode {mode} (it has: {known})")
+        if options.flag("ack_filter"):
+            raise ValueError("cake.py filters no ACKs: leave ack_filter off")
+        self.flow_mode = options.word("flow_mode")
+        self.bandwidth = options.count("bandwidth") or None
+        self.interval = options.seconds("rtt")
+        self.mtu_s = frame_s(self.bandwidth)
+        self.target = target_of(self.interval, self.mtu_s)
+        room = int((self.bandwidth or 0) / 8 * self.interval * 4)
+        self.memory = options.count("memlimit") or max(_LEAST_MEMORY, room)
+        if [tin.name for tin in self.tins] != [name for name, _ in _TINS[mode]]:
+            self.tins = [Tin(name, share) for name, share in _TINS[mode]]
+
+    @property
+    def rate(self) -> int | None:
+        """Bits per second to which it shapes."""
+        return self.bandwidth
+
+    def enqueue(self, packet: Packet, now: float) -> None:
+        """Append the packet to its flow's queue; where there is no room the longest loses."""
+        tin = self.tins[self._tin(packet.dscp)]
+        key = self._key(packet)
+        flow = tin.flows.get(key)
+        if flow is None:
+            flow = tin.flows[key] = Flow(key, packet)
+            tin.sources[packet.source] += 1
+            tin.destinations[packet.destination] += 1
+        flow.queue.push(packet)
+        tin.backlog += packet.length
+        tin.rounds.begin(flow, MTU * self._share(tin, flow))
+        if self.backlog + packet.length > self.memory:
+            self._make_room(now)
+
+    def _tin(self, dscp: int) -> int:
+        if len(self.tins) == 1:
+            return 0
+        if dscp in (_CS1, _LE):
+            return 0
+        if dscp in _HIGHEST:
+            return len(self.tins) - 1
+        return 2 if len(self.tins) == 4 and dscp in _VIDEOS else 1
+
+    def _key(self, packet: Packet) -> int:
+        """Return what has a queue of its own."""
+        match self.flow_mode:
+            case "srchost":
+                return packet.source
+            case "dsthost":
+                return packet.destination
+            case "hosts":
+                return packet.source << 32 | packet.destination
+        return packet.flow
+
+    def _share(self, tin: Tin, flow: Flow) -> float:
+        """Return the part of a quantum that a flow gets beside others of its hosts."""
+        loads = [1]
+        if self.flow_mode in ("dual-srchost", "triple-isolate"):
+            loads.append(tin.sources[flow.source])
+        if self.flow_mode in ("dual-dsthost", "triple-isolate"):
+            loads.append(tin.destinations[flow.destination])
+        return 1 / max(loads)
+
+    def _make_room(self, now: float) -> None:
+        """Drop the oldest packet of the longest queue; ``cake_drop``."""
+        tin = max(self.tins, key=lambda each: each.backlog)
+        flow = tin.rounds.longest()
+        packet = flow.queue.pop()
+        if packet is not None:
+            tin.backlog -= packet.length
+            flow.control.overflowed(now, self.interval, self.target)
+            self.drop(packet, "memory")
+
+    def dequeue(self, now: float) -> Packet | None:
+        """Send from the tin, and in it from the queue, whose turn it is."""
+        while any(tin.backlog for tin in self.tins):
+            for tin in self.tins:
+                if tin.backlog and tin.deficit > 0:
+                    packet = self._from(tin, now)
+                    if packet is not None:
+                        tin.deficit -= packet.length
+                        return packet
+            for tin in self.tins:
+                if not tin.backlog:
+                    tin.deficit = 0.0
+                elif tin.deficit <= 0:
+                    tin.deficit += MTU * 16 * tin.weight
+        return None
+
+    def _from(self, tin: Tin, now: float) -> Packet | None:
+        limits = self.target, self.interval, self.mtu_s
+
+        def pull(flow: Flow) -> Packet | None:
+            while (packet := flow.queue.pop()) is not None:
+                tin.backlog -= packet.length
+                decision = flow.control.decide(packet, now, limits, self)
+                # The last packet of a queue is always sent.
+                if decision == SEND or not flow.queue:
+                    return packet
+                if decision != DROP and self.mark(packet):
+                    return packet
+                flow.credits -= packet.length
+                self.drop(packet, "cobalt")
+            flow.control.emptied(now, self.interval, self.target)
+            return None
+
+        def retire(flow: Flow) -> None:
+            del tin.flows[flow.key]
+            for hosts, host in (
+                (tin.sources, flow.source),
+                (tin.destinations, flow.destination),
+            ):
+                hosts[host] -= 1
+                if not hosts[host]:
+                    del hosts[host]
+
+        return tin.rounds.next(MTU, pull, lambda flow: self._share(tin, flow), retire)
+
+    def statistics(self) -> dict[str, int]:
+        """Return the bytes and the flows in each tin."""
+        told = {}
+        for tin in self.tins:
+            told[f"cake_{tin.name}_bytes"] = tin.backlog
+            told[f"cake_{tin.name}_flows"] = len(tin.flows)
+        return told

@@ -1,0 +1,76 @@
+"""FQ-PIE: a fair queue for each flow with PIE on each; sch_fq_pie.c, tc-fq_pie(8).
+
+Queues and their turns are those of FQ-CoDel (``rounds.py``). Each queue has a probability of its
+own (``pie.py``), computed every 15 ms from the delay of the queue's own packets. So a flow that
+fills its queue is dropped from, and one that sends little is not.
+"""
+
+from __future__ import annotations
+
+from ccplay.lab.disciplines.base import Options, Packet, spread
+from ccplay.lab.disciplines.pie import Probability, ProportionalIntegral
+from ccplay.lab.disciplines.rounds import Rounds, Turn
+
+
+class Flow(Turn):
+    """The queue of one flow, or of several with one hash, with its probability."""
+
+    __slots__ = ("control",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.control = Probability()
+
+
+class FQPIE(ProportionalIntegral):
+    """A PIE queue for each flow, those of new flows first."""
+
+    def __init__(self, options: Options, seed: int = 0) -> None:
+        self.flows: dict[int, Flow] = {}
+        self.rounds: Rounds[Flow] = Rounds()
+        self.perturbation = seed
+        super().__init__(options, seed)
+
+    def configure(self, options: Options) -> None:
+        """Take the parameters, those of tc-fq_pie(8)."""
+        super().configure(options)
+        self.queues = options.count("flows")
+        self.quantum = options.count("quantum")
+        self.memory_limit = options.count("memory_limit")
+
+    def enqueue(self, packet: Packet, now: float) -> None:
+        """Append the packet to its flow's queue unless it is dropped early."""
+        place = spread(packet.flow, self.perturbation, self.queues)
+        flow = self.flows.get(place)
+        if flow is None:
+            flow = self.flows[place] = Flow()
+        if self.backlog + packet.length > self.memory_limit:
+            self.drop(packet, "memory")
+        elif self.accepts(packet, flow.control, flow.queue):
+            flow.queue.push(packet)
+            self.rounds.begin(flow, self.quantum)
+
+    def dequeue(self, now: float) -> Packet | None:
+        """Send from the queue whose turn it is."""
+
+        def pull(flow: Flow) -> Packet | None:
+            packet = flow.queue.pop()
+            if packet is not None:
+                flow.control.departed(packet, now, flow.queue.bytes)
+            return packet
+
+        return self.rounds.next(self.quantum, pull)
+
+    def update(self, now: float) -> None:
+        """Compute the probability of each queue anew."""
+        for flow in self.flows.values():
+            flow.control.update(self.target, self.alpha, self.beta)
+
+    def statistics(self) -> dict[str, int]:
+        """Return the numbers of queues in both lists, and the highest probability of any."""
+        highest = max((flow.control.p for flow in self.flows.values()), default=0.0)
+        return {
+            "fq_pie_new_flows": len(self.rounds.new),
+            "fq_pie_old_flows": len(self.rounds.old),
+            "fq_pie_prob_1000000": round(highest * 1e6),
+        }

@@ -1,0 +1,39 @@
+"""Which disciplines there are in software, by the names of their kernel's counterparts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+
+from ccplay.lab.disciplines.base import Discipline, Options
+from ccplay.model.base import Option
+from ccplay.model.disciplines import complete
+
+CLASSES: Mapping[str, str] = {
+    "codel": "CoDel",
+    "fq_codel": "FQCoDel",
+    "red": "RED",
+    "pie": "PIE",
+    "fq_pie": "FQPIE",
+    "fq": "FQ",
+    "cake": "CAKE",
+    "sfq": "SFQ",
+    "choke": "CHOKe",
+    "dualpi2": "DualPI2",
+    "prio": "Prio",
+    "drr": "DRR",
+}
+"""Class by kind; it stands in the module of that name."""
+
+
+def made(kind: str, options: Mapping[str, Option], seed: int) -> Discipline:
+    """Return a discipline of a kind of ``CLASSES`` with validated options."""
+    # A lab needs one or two of them.
+    module = import_module(f"{__package__}.{kind}")
+    found: type[Discipline] = getattr(module, CLASSES[kind])
+    return found(options_of(kind, options), seed)
+
+
+def options_of(kind: str, options: Mapping[str, Option]) -> Options:
+    """Return all parameters of a kind: those given, and defaults for the others."""
+    return Options(complete(kind, options))

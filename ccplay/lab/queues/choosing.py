@@ -1,0 +1,72 @@
+"""Which discipline a request means: the kernel's, or ccplay's own where the kernel has none."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ccplay.errors import CommandError, UnsupportedError
+from ccplay.lab.queues import qdiscs
+from ccplay.model.disciplines import DISCIPLINES, MOST_RATE, SUFFIX, is_software
+from ccplay.model.values import Qdisc
+from ccplay.units import format_rate
+
+_taken: set[bytes] = set()
+"""Queues, as JSON, that have been tried: a network has the same one on many links."""
+_lacking: set[str] = set()
+"""Kinds that have been tried, and that this kernel lacks."""
+
+
+def chosen(qdisc: Qdisc, *, software: bool) -> Qdisc:
+    """Return a queue validated and tried; its kind ends with ``SUFFIX`` where it is ccplay's own.
+
+    ``software`` is whether there can be one. Raises ``CommandError`` or ``UnsupportedError``.
+    """
+    qdisc = qdiscs.validate(qdisc)
+    if is_software(qdisc.kind):
+        if not software:
+            raise UnsupportedError(
+                f"queue discipline {qdisc.kind!r} needs netfilter queues: see ccplay doctor"
+            )
+        return qdisc
+    known = DISCIPLINES[qdisc.kind]
+    own = msgspec.structs.replace(qdisc, kind=qdisc.kind + SUFFIX)
+    if software and known.software and (not known.in_kernel or qdisc.kind in _lacking):
+        return own
+    try:
+        _try(qdisc)
+    except UnsupportedError:
+        if not (software and known.software):
+            raise
+        _lacking.add(qdisc.kind)
+        return own
+    return qdisc
+
+
+def _try(qdisc: Qdisc) -> None:
+    """Try a queue on the lab's own loopback device; what was taken once is taken again."""
+    if not DISCIPLINES[qdisc.kind].in_kernel:
+        raise UnsupportedError(
+            f"queue discipline {qdisc.kind!r} is ccplay's own, and needs netfilter queues: "
+            "see ccplay doctor"
+        )
+    image = msgspec.json.encode(qdisc)
+    if image not in _taken:
+        qdiscs.rehearse(qdisc)
+        _taken.add(image)
+
+
+def check_software(link: str, qdisc: Qdisc, rate: int, mark: int) -> None:
+    """Raise ``CommandError`` if a link can't have a discipline in software, with the reason."""
+    if not rate:
+        raise CommandError(f"link {link} has no rate, at which {qdisc.kind} could send")
+    if rate > MOST_RATE:
+        raise CommandError(
+            f"link {link}: {qdisc.kind} is a discipline in software, which carries up to "
+            f"{format_rate(MOST_RATE)}, not {format_rate(rate)}: choose a lower rate, "
+            "or a queue of the kernel's"
+        )
+    if mark:
+        raise CommandError(
+            f"link {link}: its mark threshold counts the kernel's queue, and packets wait in "
+            f"{qdisc.kind}: set mark to 0 first"
+        )

@@ -1,0 +1,93 @@
+"""Memory that the lab shares with the process of disciplines: their counters at any moment.
+
+Each queue has a slot of 64-bit numbers there. The process writes a slot whenever packets have
+moved, and the lab reads it in a sweep, without a message. A slot's version is odd while it is being
+written, so whoever reads sees numbers of one moment.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+from collections.abc import Sequence
+
+from ccplay.lab.queues.reading import Counts
+from ccplay.lab.software import histogram
+
+SLOTS = 256
+"""Most queues of a lab."""
+
+MOST_STATISTICS = 24
+"""Most numbers that a discipline reports."""
+
+_COUNTS = 10
+_WORDS = 256
+"""Of a slot: version, counters, statistics, histogram of sojourn times."""
+_STATISTICS_AT, _HISTOGRAM_AT = _COUNTS, _COUNTS + MOST_STATISTICS
+_TRIES = 100
+
+
+_COUNTERS = struct.Struct(f"={len(Counts._fields)}Q")
+
+
+class Board:
+    """The shared memory; ``descriptor`` is its file, for a process that is started anew."""
+
+    def __init__(self, descriptor: int | None = None) -> None:
+        """Map a descriptor, or memory of its own."""
+        size = SLOTS * _WORDS * 8
+        if descriptor is None:
+            descriptor = os.memfd_create("queues")
+            os.ftruncate(descriptor, size)
+        self.descriptor = descriptor
+        self._words = memoryview(mmap.mmap(descriptor, size)).cast("Q")
+
+    def slot(self, number: int) -> Slot:
+        """Return the slot of a queue. Raises ``IndexError`` beyond the last."""
+        if not 0 <= number < SLOTS:
+            raise IndexError(f"there is room for the counters of {SLOTS} links")
+        return Slot(self._words[number * _WORDS : (number + 1) * _WORDS])
+
+
+class Slot:
+    """The numbers of one queue."""
+
+    __slots__ = ("_bytes", "_words")
+
+    def __init__(self, words: memoryview) -> None:
+        self._words = words
+        self._bytes = words.cast("B")
+
+    def clear(self) -> None:
+        """Begin anew."""
+        for place in range(len(self._words)):
+            self._words[place] = 0
+
+    def write(self, counts: Sequence[int], statistics: Sequence[int]) -> None:
+        """Write everything but the histogram; no number is negative."""
+        words, told = self._words, len(statistics)
+        words[0] += 1
+        _COUNTERS.pack_into(self._bytes, 8, *counts)
+        if told:
+            struct.pack_into(f"={told}Q", self._bytes, _STATISTICS_AT * 8, *statistics)
+        words[0] += 1
+
+    def count_sojourn(self, sojourn_us: int) -> None:
+        """Count a packet in the histogram."""
+        self._words[_HISTOGRAM_AT + histogram.place(sojourn_us)] += 1
+
+    def read(self, statistics: int) -> tuple[Counts, list[int]]:
+        """Return the counters and this many statistics, all of one moment."""
+        words = self._words
+        for _ in range(_TRIES):
+            version = words[0]
+            counts = Counts(*words[1 : 1 + len(Counts._fields)])
+            told = words[_STATISTICS_AT : _STATISTICS_AT + statistics].tolist()
+            if version % 2 == 0 and words[0] == version:
+                break
+        return counts, told
+
+    def histogram(self) -> list[int]:
+        """Return the numbers of packets by the places of ``histogram``."""
+        return self._words[_HISTOGRAM_AT : _HISTOGRAM_AT + histogram.PLACES].tolist()

@@ -1,0 +1,117 @@
+"""A netfilter queue that copies the beginning of each packet, enough for a discipline.
+
+Flows are told apart as the kernel's flow dissector does (net/core/flow_dissector.c): by addresses,
+protocol and ports; by the identifier of a ping; by addresses alone where a packet is a fragment.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from zlib import crc32
+
+from ccplay.lab.delay.nfqueue import PacketQueue
+from ccplay.lab.disciplines.base import Packet
+from ccplay.lab.network.netns import Namespace
+
+_PACKET = 3
+"""Subsystem of a message with a packet."""
+
+_PAYLOAD = 10
+"""``NFQA_PAYLOAD``."""
+
+_COPIED = 40
+"""Bytes copied of a packet: its IP header without options, and the ports."""
+
+_ETHERNET_HEADER = 14
+"""Bytes that a frame has beside its IP packet; those of its checksum are never in a skb."""
+
+_IPV4 = struct.Struct("!BBHxxHxBxxII")
+"""Version and length, type of service, total length, fragment, protocol, addresses; RFC 791."""
+
+_NO_OPTIONS, _FRAGMENT, _ICMP = 0x45, 0x3FFF, 1
+
+_MOST_VERDICTS = 1000
+"""Verdicts in one datagram, which a socket's buffer limits."""
+
+_MARKED_VERDICT = struct.Struct("=IHHIIBBHHHIIHHI")
+_VERDICT, _VERDICT_HEADER, _MARK = 3 << 8 | 1, 2, 3
+_DROP, _ACCEPT = 0, 1
+
+
+class HeaderQueue(PacketQueue):
+    """Netfilter queue ``number`` of a namespace, with headers; nothing leaves it by itself."""
+
+    def __init__(self, namespace: Namespace, number: int) -> None:
+        super().__init__(namespace, number, _COPIED)
+        self._payload_at = 32
+        self._verdicts: list[bytes] = []
+
+    def receive(self) -> Packet | None:
+        """Return the next packet; None if there is none yet."""
+        buffer = self._buffer
+        try:
+            length = self._socket.recv_into(buffer)
+            # Errors are of packets that the kernel has dropped meanwhile: an interface went down.
+            while buffer[5] != _PACKET:
+                length = self._socket.recv_into(buffer)
+        except BlockingIOError:
+            return None
+        at = self._payload_at
+        if at + 4 > length or buffer[at + 2] != _PAYLOAD or buffer[at + 3]:
+            at = self._payload_at = self._find(length)
+        number = int.from_bytes(buffer[24:28], "big")
+        return parsed(buffer, at + 4, number)
+
+    def _find(self, length: int) -> int:
+        """Return where the payload's attribute begins in messages like this one."""
+        at = 20
+        while at + 4 <= length:
+            size, kind = struct.unpack_from("=HH", self._buffer, at)
+            if kind == _PAYLOAD:
+                return at
+            at += (size + 3) & ~3
+        return 32
+
+    def send_on(self, packet: int, mark: int) -> None:
+        """Release a packet at the next ``flush``, with a firewall mark."""
+        self._verdicts.append(self._verdict(_ACCEPT, packet, mark))
+
+    def discard(self, packet: int) -> None:
+        """Drop a packet at the next ``flush``."""
+        self._verdicts.append(self._verdict(_DROP, packet, 0))
+
+    def flush(self) -> None:
+        """Carry out what was decided, in order."""
+        verdicts, self._verdicts = self._verdicts, []
+        for begin in range(0, len(verdicts), _MOST_VERDICTS):
+            self._socket.send(b"".join(verdicts[begin : begin + _MOST_VERDICTS]))
+
+    def _verdict(self, verdict: int, packet: int, mark: int) -> bytes:
+        return _MARKED_VERDICT.pack(
+            *(40, _VERDICT, 1, 0, 0, 0, 0, self._queue),
+            *(12, _VERDICT_HEADER, socket.htonl(verdict), socket.htonl(packet)),
+            *(8, _MARK, socket.htonl(mark)),
+        )
+
+
+def parsed(data: bytes | bytearray, at: int, number: int) -> Packet:
+    """Return the packet whose IP header begins at ``at``; a strange one is of no flow."""
+    if len(data) < at + 28 or data[at] >> 4 != 4:
+        return Packet(_ETHERNET_HEADER, number=number)
+    version, tos, length, fragment, protocol, source, destination = _IPV4.unpack_from(data, at)
+    if version != _NO_OPTIONS or fragment & _FRAGMENT:
+        flow = crc32(data[at + 12 : at + 20], protocol)
+    elif protocol == _ICMP:
+        flow = crc32(data[at + 24 : at + 26], crc32(data[at + 12 : at + 20], protocol))
+    else:
+        flow = crc32(data[at + 12 : at + 24], protocol)
+    return Packet(
+        length + _ETHERNET_HEADER,
+        flow,
+        tos & 3,
+        number=number,
+        source=source,
+        destination=destination,
+        dscp=tos >> 2,
+    )

@@ -1,0 +1,94 @@
+"""Firewall rules that lead a link's packets into its queue, and out of it past the link's rate.
+
+In the table mangle, iptables-extensions(8). FORWARD and OUTPUT come before POSTROUTING, so a packet
+that was sent from the queue still passes the rules that act on its firewall mark: one sets CE, one
+leads what has waited already into a class without a rate. What bypasses the queue, because the
+process has died, has no mark, and waits at the link's rate in the kernel's queue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+
+from ccplay.assets import find_tool
+from ccplay.errors import LabError
+from ccplay.lab.network.netns import Namespace
+from ccplay.lab.queues.reading import PASSAGE
+from ccplay.lab.software.serving import MARKED, PACED
+from ccplay.model.values import Feature
+
+_PROGRAM = "iptables-legacy-restore"
+
+
+def _lines(verb: str, interface: str, queue: int) -> str:
+    major, minor = PASSAGE >> 16, PASSAGE & 0xFFFF
+    waiting = f"-o {interface} -j NFQUEUE --queue-num {queue} --queue-bypass"
+    leaving = f"POSTROUTING -o {interface} -m mark"
+    rules = (
+        f"{leaving} --mark {MARKED}/{MARKED} -j TOS --set-tos 0x03/0x03",
+        f"{leaving} --mark {PACED}/{PACED} -j CLASSIFY --set-class {major:x}:{minor:x}",
+        f"FORWARD {waiting}",
+        f"OUTPUT {waiting}",
+    )
+    return "\n".join(["*mangle", *(f"{verb} {each}" for each in rules), "COMMIT", ""])
+
+
+async def add(namespace: Namespace, interface: str, queue: int) -> None:
+    """Lead packets that leave through an interface into a netfilter queue. Raises ``LabError``."""
+    await _restore(namespace, _lines("-A", interface, queue))
+
+
+async def remove(namespace: Namespace, interface: str, queue: int) -> None:
+    """Remove the rules of ``add``; packets that wait stay. Raises ``LabError``."""
+    await _restore(namespace, _lines("-D", interface, queue))
+
+
+async def _restore(namespace: Namespace, lines: str) -> None:
+    # Started in the namespace, it need not be entered by a program first.
+    with namespace.entered():
+        running = subprocess.Popen(  # noqa: ASYNC220 - to start it takes a millisecond
+            _argv(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        )
+    _, said = await asyncio.to_thread(running.communicate, lines)
+    if running.returncode:
+        text = said.strip().partition("\n")[0]
+        raise LabError(f"node {namespace.name}: {_PROGRAM}: {text}")
+
+
+def _argv() -> list[str]:
+    return [find_tool(_PROGRAM) or _PROGRAM, "-w", "--noflush"]
+
+
+def begin_trial() -> subprocess.Popen[str] | None:
+    """Start to try the rules on the lab's own loopback device; None without the program."""
+    if find_tool(_PROGRAM) is None:
+        return None
+    pipe = subprocess.PIPE
+    trial = subprocess.Popen(_argv(), stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+    assert trial.stdin is not None  # noqa: S101 - it is a pipe
+    trial.stdin.write(_lines("-A", "lo", 1) + _lines("-D", "lo", 1))
+    trial.stdin.close()
+    return trial
+
+
+def refusal(trial: subprocess.Popen[str] | None, queues: Feature) -> tuple[str, str]:
+    """Return why disciplines in software can't work here, and what to do; empty if they can.
+
+    ``queues`` is what was found out about netfilter queues, which the delay line needs too.
+    """
+    if trial is None:
+        return "iptables-legacy is not installed", "apt install iptables"
+    said = trial.stderr.read() if trial.stderr is not None else ""
+    code = trial.wait()
+    if not queues.available:
+        return queues.reason, queues.remedy
+    if code:
+        reason = said.strip().partition("\n")[0]
+        return reason, "as root: modprobe -a iptable_mangle xt_NFQUEUE xt_mark xt_DSCP xt_CLASSIFY"
+    return "", ""

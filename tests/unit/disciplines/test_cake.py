@@ -1,0 +1,99 @@
+"""CAKE: fairness of hosts, tins, COBALT, and what ours refuses."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from ccplay.lab.disciplines.cake import CAKE
+from ccplay.lab.disciplines.cobalt import target_of
+from tests.unit.disciplines.traces import arrive, discipline, drain, packet
+
+
+def shares(mode: str, load: dict[tuple[int, int, int], int]) -> Counter[int]:
+    """Return packets sent by source host; ``load`` has packets by flow, source, destination."""
+    queue = discipline("cake", flow_mode=mode)
+    for (flow, source, destination), count in load.items():
+        arrive(
+            queue,
+            (packet(flow=flow, source=source, destination=destination) for _ in range(count)),
+        )
+    sent = Counter[int]()
+    for _ in range(300):
+        out = queue.depart(0.0)
+        assert out is not None
+        sent[out.source] += 1
+    return sent
+
+
+FIVE_TO_ONE = {
+    **{(flow, 1, 9): 200 for flow in range(5)},
+    (10, 2, 8): 200,
+}
+"""Host 1 has five flows, host 2 one."""
+
+
+@pytest.mark.parametrize(
+    ("mode", "share"),
+    [
+        ("flows", 5 / 6),
+        ("triple-isolate", 1 / 2),
+        ("dual-srchost", 1 / 2),
+        ("dual-dsthost", 1 / 2),
+        ("hosts", 1 / 2),
+        ("srchost", 1 / 2),
+    ],
+)
+def test_hosts_share_as_the_mode_has_it(mode: str, share: float) -> None:
+    """With one flow in five of a host, flows alone would give it five sixths."""
+    sent = shares(mode, FIVE_TO_ONE)
+    assert sent[1] / sent.total() == pytest.approx(share, abs=0.06)
+
+
+def test_voice_goes_before_bulk_by_its_weight() -> None:
+    queue = discipline("cake", diffserv_mode="diffserv3")
+    assert isinstance(queue, CAKE)
+    arrive(queue, (packet(flow=1, dscp=8) for _ in range(300)))
+    arrive(queue, (packet(flow=2) for _ in range(300)))
+    sent = Counter(each.flow for _, each in drain(queue, 0.001, 0.3).sent)
+    assert sent[1] / sent.total() == pytest.approx(1 / 17, abs=0.03)
+    arrive(queue, [packet(98, flow=3, dscp=46)])
+    assert 3 in [each.flow for _, each in drain(queue, 0.001, 0.33, 0.3).sent]
+    assert queue.statistics()["cake_bulk_flows"] == 1
+
+
+def test_cobalt_drops_from_a_standing_queue_only() -> None:
+    queue = discipline("cake", diffserv_mode="besteffort")
+    arrive(queue, (packet(flow=1) for _ in range(2000)))
+    dropped = []
+    for step in range(1000):
+        if step % 10 == 0:
+            dropped += arrive(queue, [packet(98, flow=2)], step / 1e3)
+        queue.depart(step / 1e3)
+    assert len(dropped) > 10
+    assert {each.flow for each in dropped} == {1}
+
+
+def test_the_target_is_a_twentieth_of_the_rtt() -> None:
+    queue = discipline("cake", rtt=40_000)
+    assert isinstance(queue, CAKE)
+    assert queue.target == pytest.approx(0.002)
+    assert target_of(0.1, 0.012) == pytest.approx(0.018)
+
+
+def test_the_longest_queue_loses_when_memory_is_short() -> None:
+    queue = discipline("cake", memlimit=15_140)
+    gone = arrive(queue, [packet(flow=1, number=n) for n in range(10)] + [packet(flow=2)])
+    assert [each.number for each in gone] == [0]
+
+
+def test_it_shapes_to_its_bandwidth() -> None:
+    assert discipline("cake", bandwidth=5_000_000).rate == 5_000_000
+    assert discipline("cake").rate is None
+
+
+@pytest.mark.parametrize("option", [{"ack_filter": True}, {"diffserv_mode": "diffserv8"}])
+def test_what_it_leaves_out_is_refused(option: dict[str, bool | str]) -> None:
+    with pytest.raises(ValueError, match=r"cake\.py"):
+        discipline("cake", **option)

@@ -1,0 +1,122 @@
+"""FQ, SFQ, DRR and PRIO: order of service, shares in bytes, and who loses when there is no room."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from ccplay.lab.disciplines.base import ECT_0
+from ccplay.lab.disciplines.drr import DRR
+from ccplay.lab.disciplines.sfq import SFQ
+from tests.unit.disciplines.test_fq_codel import apart
+from tests.unit.disciplines.traces import arrive, discipline, drain, order, packet
+
+
+def test_fq_lets_a_new_flow_go_first() -> None:
+    queue = discipline("fq")
+    arrive(queue, (packet(flow=1) for _ in range(100)))
+    drain(queue, 1.0, 20.0)
+    arrive(queue, [packet(98, flow=2)], 0.021)
+    out = queue.depart(0.021)
+    assert out is not None
+    assert out.flow == 2
+
+
+def test_fq_bounds_each_flow_by_itself() -> None:
+    queue = discipline("fq", flow_limit=10)
+    assert len(arrive(queue, (packet(flow=1) for _ in range(15)))) == 5
+    assert arrive(queue, [packet(flow=2)]) == []
+    assert queue.drops == {"flow_limit": 5}
+
+
+def test_fq_marks_what_waited_longer_than_its_threshold() -> None:
+    queue = discipline("fq", ce_threshold=1500)
+    arrive(queue, (packet(ecn=ECT_0) for _ in range(4)))
+    assert [at for at, _ in drain(queue, 1.0, 3.0).marked] == [2.0, 3.0]
+
+
+def test_fq_forgets_flows_that_have_nothing() -> None:
+    queue = discipline("fq")
+    for flow in range(1000):
+        arrive(queue, [packet(flow=flow)])
+        queue.depart(0.0)
+        queue.depart(0.0)
+    assert queue.statistics() == {"fq_new_flows": 0, "fq_old_flows": 0}
+
+
+@pytest.mark.parametrize("kind", ["fq", "sfq", "drr", "fq_codel", "fq_pie", "cake"])
+def test_two_flows_share_bytes_whatever_their_packets(kind: str) -> None:
+    """Of 300 kB that leave, half are of each: frames of 1500 bytes, and of 500."""
+    long, short = apart(2, 127)
+    queue = discipline(kind, limit=1000) if kind != "cake" else discipline(kind)
+    arrive(queue, [packet(1500, flow=long) for _ in range(100)])
+    arrive(queue, [packet(500, flow=short) for _ in range(100)])
+    sent = Counter[int]()
+    while sum(sent.values()) < 90_000:
+        out = queue.depart(0.0)
+        assert out is not None
+        sent[out.flow] += out.length
+    assert sent[long] == pytest.approx(sent[short], abs=16_000)
+
+
+def test_sfq_drops_the_last_of_the_longest() -> None:
+    fat, thin = apart(2, 127)
+    queue = discipline("sfq", limit=10)
+    arrive(queue, [packet(flow=thin, number=50)])
+    gone = arrive(queue, (packet(flow=fat, number=n) for n in range(12)))
+    assert [each.number for each in gone] == [9, 10, 11]
+    assert queue.qlen == 10
+
+
+def test_sfq_keeps_what_waits_when_the_hash_changes() -> None:
+    queue = discipline("sfq", limit=100, perturb=10)
+    assert isinstance(queue, SFQ)
+    for n in range(20):
+        arrive(queue, [packet(flow=n % 4, number=n)], n / 1000)
+    before = queue.perturbation
+    queue.advance(0.02)
+    queue.advance(11.0)
+    assert queue.perturbation != before
+    numbers: dict[int, list[int]] = {}
+    while (out := queue.depart(11.0)) is not None:
+        numbers.setdefault(out.flow, []).append(out.number)
+    assert sum(len(each) for each in numbers.values()) == 20
+    assert all(each == sorted(each) for each in numbers.values())
+
+
+def test_drr_counts_deficits_as_in_the_paper() -> None:
+    """Quantum 500: packets of 200 go two at a turn, then three with what was left over."""
+    a, b = apart(2, 1024)
+    queue = discipline("drr", quantum=500)
+    assert isinstance(queue, DRR)
+    arrive(queue, [*(packet(200, flow=a) for _ in range(6)), packet(750, flow=b)])
+    # a: 500 -> 2 packets, 100 left. b: 500 < 750. a: 600 -> 3. b: 1000 -> sends, then empty.
+    assert order(queue) == [a, a, a, a, a, b, a]
+
+
+def test_drr_takes_room_from_the_longest() -> None:
+    fat, thin = apart(2, 1024)
+    queue = discipline("drr", limit=5)
+    gone = arrive(queue, [*(packet(flow=fat, number=n) for n in range(5)), packet(flow=thin)])
+    assert [each.number for each in gone] == [4]
+
+
+def test_prio_sends_the_highest_band_whatever_waits() -> None:
+    queue = discipline("prio")
+    minimise_delay, maximise_throughput = 0x10 >> 2, 0x08 >> 2
+    arrive(
+        queue,
+        [
+            *(packet(flow=2, dscp=maximise_throughput) for _ in range(2)),
+            *(packet(flow=1) for _ in range(2)),
+            packet(flow=0, dscp=minimise_delay),
+        ],
+    )
+    assert queue.statistics()["prio_band_2_packets"] == 2
+    assert order(queue) == [0, 1, 1, 2, 2]
+
+
+def test_prio_bounds_each_band() -> None:
+    queue = discipline("prio", limit=2)
+    assert len(arrive(queue, [packet(), packet(), packet(), packet(dscp=4)])) == 1

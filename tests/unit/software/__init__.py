@@ -1,0 +1,1 @@
+"""What runs disciplines in software, without a queue of the kernel's."""

@@ -1,0 +1,191 @@
+"""A queue in software: its virtual clock, what it carries over, and what it falls back to."""
+
+from __future__ import annotations
+
+import pytest
+
+from ccplay.lab.delay.line import Lateness
+from ccplay.lab.disciplines import table
+from ccplay.lab.disciplines.base import CE, ECT_0, Discipline, Packet
+from ccplay.lab.disciplines.fifo import FirstInFirstOut
+from ccplay.lab.software.board import Board
+from ccplay.lab.software.serving import MARKED, PACED, Served
+
+RATE = 12_112_000
+"""Bits per second at which a full frame takes 1 ms."""
+
+
+class Queue:
+    """Packets that have come, and what was decided on each."""
+
+    def __init__(self) -> None:
+        self.coming: list[Packet] = []
+        self.sent: list[tuple[int, int]] = []
+        self.dropped: list[int] = []
+
+    def fileno(self) -> int:
+        return -1
+
+    def close(self) -> None:
+        pass
+
+    def receive(self) -> Packet | None:
+        return self.coming.pop(0) if self.coming else None
+
+    def send_on(self, packet: int, mark: int) -> None:
+        self.sent.append((packet, mark))
+
+    def discard(self, packet: int) -> None:
+        self.dropped.append(packet)
+
+    def flush(self) -> None:
+        pass
+
+
+class Link:
+    """A served queue whose clock a test moves."""
+
+    def __init__(self, kind: str = "codel", **options: int | bool) -> None:
+        self.queue = Queue()
+        self.slot = Board().slot(0)
+        self.served = Served(self.queue, self.slot)
+        self.served.change(kind, options, RATE, 1, 0.0)
+        self.lateness = Lateness()
+        self.number = 0
+
+    def come(self, count: int, now: float, ecn: int = 0, length: int = 1514) -> None:
+        for _ in range(count):
+            self.number += 1
+            self.queue.coming.append(Packet(length, ecn=ecn, number=self.number))
+        while self.served.read(now):
+            pass
+        self.served.send(now, self.lateness)
+
+    def at(self, now: float) -> list[int]:
+        """Let it be ``now``, and return which packets were sent for it."""
+        before = len(self.queue.sent)
+        self.served.send(now, self.lateness)
+        return [number for number, _ in self.queue.sent[before:]]
+
+
+def test_packets_leave_at_the_rate() -> None:
+    link = Link()
+    link.served.begin(0.0)
+    link.come(4, 1.0)
+    assert link.queue.sent == [(1, PACED)]
+    assert link.served.wake == pytest.approx(1.001)
+    assert link.at(1.0009) == []
+    assert link.at(1.0011) == [2]
+    # Late by 0.1 ms, and yet the third is due when it would have been.
+    assert link.served.wake == pytest.approx(1.002)
+    assert link.at(1.0032) == [3, 4]
+    assert link.served.wake == 0.0
+
+
+def test_a_link_that_was_idle_owes_nothing() -> None:
+    link = Link()
+    link.served.begin(0.0)
+    link.come(1, 1.0)
+    link.come(3, 5.0)
+    assert [number for number, _ in link.queue.sent] == [1, 2]
+    assert link.served.wake == pytest.approx(5.001)
+
+
+def test_a_packet_waits_while_the_one_before_is_on_the_wire() -> None:
+    link = Link()
+    link.served.begin(0.0)
+    link.come(1, 1.0)
+    link.come(1, 1.0004)
+    assert len(link.queue.sent) == 1
+    assert link.served.wake == pytest.approx(1.001)
+
+
+def test_nothing_leaves_before_the_kernel_has_sent_what_it_holds() -> None:
+    link = Link()
+    link.come(2, 1.0)
+    assert link.served.wake == 0.0
+    link.served.begin(1.050)
+    assert link.at(1.049) == []
+    assert link.at(1.050) == [1]
+
+
+def test_marks_go_with_the_packet() -> None:
+    link = Link(ecn=True, ce_threshold=1)
+    link.served.begin(0.0)
+    link.come(3, 1.0, ecn=ECT_0)
+    link.at(1.01)
+    assert link.queue.sent == [(1, PACED), (2, PACED | MARKED), (3, PACED | MARKED)]
+
+
+def test_another_discipline_inherits_what_waits_and_how_long_it_has() -> None:
+    link = Link()
+    link.served.begin(0.0)
+    link.come(10, 1.0)
+    link.served.change("fq_codel", {}, RATE, 1, 1.0005)
+    assert link.at(1.002) == [2, 3]
+    link.served.publish()
+    counts, _ = link.slot.read(0)
+    assert (counts.qlen, counts.backlog, counts.drops) == (7, 7 * 1514, 0)
+    assert counts.sojourn_us == 4000
+
+
+def test_passing_on_keeps_the_order_and_loses_nothing() -> None:
+    link = Link("fq_codel")
+    link.served.begin(0.0)
+    link.come(5, 1.0, ecn=CE)
+    link.served.pass_on()
+    assert link.queue.sent[1:] == [(number, MARKED) for number in (2, 3, 4, 5)]
+    link.come(1, 1.0001)
+    assert link.queue.sent[-1] == (6, 0)
+    assert link.queue.dropped == []
+
+
+def test_drops_reach_the_queue_and_the_counters() -> None:
+    link = Link(limit=3)
+    link.served.begin(2.0)
+    link.come(5, 1.0)
+    assert link.queue.dropped == [4, 5]
+    link.served.publish()
+    assert link.slot.read(0)[0].drops == 2
+
+
+class _Failing(FirstInFirstOut):
+    """A discipline that fails after a while."""
+
+    def dequeue(self, now: float) -> Packet | None:
+        if self.qlen < 5:
+            raise ZeroDivisionError("count is 0")
+        return super().dequeue(now)
+
+
+class _Keeping(FirstInFirstOut):
+    """A discipline that never empties its queue."""
+
+    def dequeue(self, now: float) -> Packet | None:
+        return super().dequeue(now) if self.qlen > 3 else None
+
+
+@pytest.fixture(params=[_Failing, _Keeping])
+def faulty(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A kind that is at fault."""
+    found: type[Discipline] = request.param
+
+    def made(kind: str, options: object, seed: int) -> Discipline:
+        return found(table.options_of("codel", {}), seed)
+
+    monkeypatch.setattr("ccplay.lab.software.serving.made", made)
+    return found.__name__
+
+
+def test_a_fifo_takes_the_place_of_one_that_fails(faulty: str) -> None:
+    """Everything that waited leaves in order; the message has file and line."""
+    link = Link("codel")
+    link.served.begin(0.0)
+    link.come(10, 1.0)
+    for step in range(1, 20):
+        link.at(1.0 + step / 1000)
+    assert [number for number, _ in link.queue.sent] == list(range(1, 11))
+    assert link.queue.dropped == []
+    expected = "count is 0" if faulty == "_Failing" else "3 packets wait"
+    assert expected in link.served.fault
+    assert "line " in link.served.fault
