@@ -32,6 +32,8 @@ async def test_a_fourth_plot_stands_beside_the_others_and_goes_again() -> None:
     source = SyntheticSource(stream(flows=2, pairs=2, seconds=20.0))
     async with playing(source, start_at=20.0, size=(160, 40)) as (app, pilot):
         band = app.main.plots
+        # A screen as wide as this begins with it.
+        band.toggle("throughput")
         offers = {text: (what, run) for text, what, run in band.offers(app.main.view)}
         what, run = offers["plot: goodput"]
         assert what.startswith("next to the others")

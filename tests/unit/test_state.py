@@ -233,7 +233,7 @@ def test_sweeps_folded_together_are_as_one_by_one(together: int) -> None:
             many.apply(event)
     if swept:
         many.apply_sweeps(swept)
-    assert (one.now, one.events) == (many.now, many.events)
+    assert (one.now, one.version) == (many.now, many.version)
     assert [*map(one.sweeps.time, range(one.sweeps.end))] == [
         *map(many.sweeps.time, range(many.sweeps.end))
     ]
