@@ -255,6 +255,7 @@ class MainScreen(
     def redraw(self) -> None:
         """Draw at once, numbers too: a key was pressed."""
         if self.is_current and self.is_mounted:
+            self._keep_up(tables=True)
             self._choose()
             self._numbers_at = self.clock()
             self._draw_numbers(self.view)
