@@ -116,6 +116,8 @@ RANGES = {
     "illinois_dm_us": RTT,
     "ledbat_base_us": BASE,
     "ledbat_queuing_us": RTT,
+    "lia_needed_segments": WINDOW,
+    "lia_total_segments": WINDOW,
     "reno_acked_segments": WINDOW,
     "reno_needed_segments": WINDOW,
     "scalable_acked_segments": WINDOW,

@@ -183,7 +183,7 @@ async def test_every_size_works(size: tuple[int, int]) -> None:
         await pilot.resize_terminal(120, 40)
         await pilot.pause()
         app.main.redraw()
-        assert "cwnd" in text_of(app, "cwnd")
+        assert "congestion window" in text_of(app, "cwnd")
         await pilot.resize_terminal(*size)
         await pilot.pause()
 

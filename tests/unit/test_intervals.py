@@ -81,3 +81,9 @@ def test_its_line_has_no_delay_where_nobody_measures_one() -> None:
     state = session()
     lines = state.of(Udp)["u1"].lines(3.5)
     assert lines[0] == "UDP 640 of 800 kbit/s, 20 % lost"
+
+
+def test_a_recording_of_years_has_no_intervals() -> None:
+    """A stranger's recording may name any moment; the memory is the reader's."""
+    assert moved(session(), 0.0, 99_999.0, 1.0)
+    assert moved(session(), 0.0, 1e9, 1.0) == []

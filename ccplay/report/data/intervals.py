@@ -17,6 +17,10 @@ INTERVAL_S = 1.0
 """That of reports, and of an export that asks for no other."""
 
 
+MOST_INTERVALS = 100_000
+"""Most intervals of a run, a day of seconds: a stranger's recording must not fill the memory."""
+
+
 @dataclass(frozen=True, slots=True)
 class Moved:
     """What some traffic moved."""
@@ -33,9 +37,11 @@ class Moved:
 def moved(state: LabState, start: float, end: float, interval_s: float) -> list[Moved]:
     """Return what traffic moved between two moments of a session, in the order of its start.
 
-    Intervals count from ``start``; the last one may go beyond ``end``. Between two samples bytes
-    are shared out evenly.
+    Intervals count from ``start``; the last one may extend beyond ``end``. Between two samples
+    bytes are distributed evenly. Empty for more than ``MOST_INTERVALS``.
     """
+    if end - start > MOST_INTERVALS * interval_s:
+        return []
     edges, acked = bins(start, end, interval_s), VARIABLES["flow"]["bytes_acked"]
     found = []
     for streams in flow_groups(state):
