@@ -21,6 +21,17 @@ _WINDOWS = (0.1, 21600.0)
 """Seconds: what the keys ``+`` and ``-`` lead to."""
 
 
+def add_window(parser: argparse.ArgumentParser) -> None:
+    """Add the time span of the plots."""
+    parser.add_argument(
+        "--window",
+        type=window,
+        default=30.0,
+        metavar="SECONDS",
+        help="seconds that the plots show, such as 10s (default 30)",
+    )
+
+
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options for files."""
     files = parser.add_argument_group("files, drawn without a terminal")

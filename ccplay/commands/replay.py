@@ -32,13 +32,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="T",
         help="start at T: 90 (seconds), or 1:30",
     )
-    parser.add_argument(
-        "--window",
-        type=offscreen.window,
-        default=30.0,
-        metavar="SECONDS",
-        help="seconds that the plots show, such as 10s (default 30)",
-    )
+    offscreen.add_window(parser)
     options.add_screen(parser)
     options.add_ghost(parser)
     options.add_share(parser)

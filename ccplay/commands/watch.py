@@ -49,13 +49,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="read and write no files: no pictures, recordings, preferences, no suspending",
     )
-    parser.add_argument(
-        "--window",
-        type=offscreen.window,
-        default=30.0,
-        metavar="SECONDS",
-        help="seconds that the plots show, such as 10s (default 30)",
-    )
+    offscreen.add_window(parser)
     options.add_screen(parser)
     parser.set_defaults(run=run)
 
