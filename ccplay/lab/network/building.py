@@ -118,10 +118,17 @@ def build(
     return BuiltNetwork(network, namespaces, routing, lacking, mininet)
 
 
-def _start_mininet(network: Network) -> Any:
-    """Have Mininet create the nodes and record the links."""
+def import_mininet() -> tuple[Any, Any, Any]:
+    """Return Mininet's modules ``link``, ``net`` and ``node``."""
     with in_place_of(distutils()):
         from mininet import link, net, node  # noqa: PLC0415 - only labs pay for it
+
+        return link, net, node
+
+
+def _start_mininet(network: Network) -> Any:
+    """Have Mininet create the nodes and record the links."""
+    link, net, node = import_mininet()
 
     class LabNode(node.Node):  # type: ignore[misc]
         """A namespace held open by ``cat`` rather than by an interactive shell."""
