@@ -21,9 +21,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-# With the imports that a lab spares itself left out.
-from ccplay.lab.__main__ import main as serve
+# First: it leaves out imports that a lab does without.
+import ccplay.lab.__main__  # noqa: F401
 from ccplay.lab.network.building import import_mininet
+from ccplay.lab.server import main as serve
 
 DOOR = 3
 """Descriptor of the socket."""

@@ -126,12 +126,12 @@ class _News(asyncio.Protocol):
         if b"\n" in self._said and not self.started.done():
             self.started.set_result(int(self._said))
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - its name, too
         """Take in its end; if it did not report that of the lab, both were killed."""
         if not self.started.done():
             self.started.set_exception(ChildProcessError("no lab was forked"))
-        _, *code = self._said.split() or [b""]
-        self.ended.set_result(int(code[0]) if code else -signal.SIGKILL)
+        _, *codes = self._said.split() or [b""]
+        self.ended.set_result(int(codes[0]) if codes else -signal.SIGKILL)
 
 
 class _Forked:
@@ -171,12 +171,12 @@ async def _forked(stdin: FileIO, stdout: FileIO, stderr: FileIO, news: FileIO) -
     """Wait until a lab runs behind these pipes. Raises ``OSError`` if none does."""
     loop = asyncio.get_running_loop()
     orders, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, stdin)
-    outputs = [await _reader(each) for each in (stdout, stderr)]
+    output, errors = await _reader(stdout), await _reader(stderr)
     _, heard = await loop.connect_read_pipe(_News, news)
     try:
-        return _Forked(orders, *outputs, heard, await heard.started)
+        return _Forked(orders, output, errors, heard, await heard.started)
     except OSError:
-        for each in (orders, *(transport for transport, _ in outputs)):
+        for each in (orders, output[0], errors[0]):
             each.close()
         raise
 

@@ -20,10 +20,9 @@ from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.session import launch
 from ccplay.state.lab_state import Flow, LabState
 from ccplay.state.series import Series, Timeline
-from ccplay.stream.sources import LabSource
 from ccplay.stream.wire import UnknownEvent
 from tests.lab import trust
-from tests.lab.conftest import RunningLab
+from tests.lab.conftest import RunningLab, forked
 from tests.lab.trust import note, starved
 
 PACKET_BITS = 1514 * 8
@@ -212,7 +211,7 @@ async def ride(cc: str, path: Path, seconds: float, argv: Sequence[str] = ()) ->
         congestion_controls={} if path.mark is None else {"h1": cc, "h2": cc},
     )
     taken = Ride(path)
-    lab = RunningLab(LabSource(argv or launch.lab_argv(), build), taken)
+    lab = RunningLab(forked(argv or launch.lab_argv(), build), taken)
     try:
         await lab.until(lambda state: state.phase == "ready", _STARTED_S)
         lab.send(StartFlow(cc=cc))
