@@ -124,7 +124,7 @@ class _News(asyncio.Protocol):
         """Take in what it writes."""
         self._said += data
         if b"\n" in self._said and not self.started.done():
-            self.started.set_result(int(self._said))
+            self.started.set_result(int(self._said.split()[0]))
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - its name, too
         """Take in its end; if it did not report that of the lab, both were killed."""

@@ -11,11 +11,11 @@ from typing import TypeAlias
 
 from ccplay.analysis.theory import Theory
 from ccplay.analysis.trust import HealthResult, judge
-from ccplay.model.commands import Build
+from ccplay.model.commands import Build, SetCongestionControl
 from ccplay.model.events import AnyEvent
 from ccplay.model.network import Topology
 from ccplay.model.samples import Sweep
-from ccplay.model.traffic_commands import StartFlow
+from ccplay.model.traffic_commands import StartFlow, StopFlow
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.session import launch
 from ccplay.state.lab_state import Flow, LabState
@@ -199,28 +199,66 @@ def gained(samples: list[Sample]) -> float:
     return (last.cwnd - first.cwnd) / rtts
 
 
+@dataclass
+class Taking:
+    """The sink of a lab whose flows ride one after another."""
+
+    ride: Ride
+
+    def put(self, event: AnyEvent | UnknownEvent) -> None:
+        self.ride.put(event)
+
+    def close(self) -> None:
+        pass
+
+
 async def ride(cc: str, path: Path, seconds: float, argv: Sequence[str] = ()) -> Ride:
     """Let one flow have the path to itself for so long.
 
     ``argv`` starts the lab, where not as usual.
     """
+    (found,) = await ride_in_turn((cc,), path, seconds, argv)
+    return found
+
+
+async def ride_in_turn(
+    ccs: Sequence[str], path: Path, seconds: float, argv: Sequence[str] = ()
+) -> list[Ride]:
+    """Let one flow after another have the path to itself, each once the queue is empty again.
+
+    Nothing is handed on from one to the next: nodes keep no metrics of connections, see tcp(7).
+    """
+    marks = path.mark is not None
     build = Build(
         topology=Topology(kind="linear"),
         links=path.links,
         sample_hz=100.0,
-        congestion_controls={} if path.mark is None else {"h1": cc, "h2": cc},
+        congestion_controls={"h1": ccs[0], "h2": ccs[0]} if marks else {},
     )
-    taken = Ride(path)
-    lab = RunningLab(forked(argv or launch.lab_argv(), build), taken)
+    taking = Taking(Ride(path))
+    lab = RunningLab(forked(argv or launch.lab_argv(), build), taking)
+    done = []
     try:
         await lab.until(lambda state: state.phase == "ready", _STARTED_S)
-        lab.send(StartFlow(cc=cc))
-        await lab.until(lambda _: len(taken.samples) > 0, _STARTED_S)
-        await lab.run_for(seconds)
+        for number, cc in enumerate(ccs, 1):
+            taking.ride = taken = Ride(path)
+            if marks and number > 1:
+                lab.send(*(SetCongestionControl(cc=cc, host=host) for host in ("h1", "h2")))
+            lab.send(StartFlow(flow=str(number), cc=cc))
+            await lab.until(lambda _, taken=taken: len(taken.samples) > 0, _STARTED_S)
+            await lab.run_for(seconds)
+            done.append(taken)
+            if number < len(ccs):
+                # What comes until the next one has begun belongs to none.
+                taking.ride = Ride(path)
+                lab.send(StopFlow(flow=str(number)))
+                await lab.until(lambda state, name=str(number): state.flows[name].ended, _STARTED_S)
+                await lab.swept()
     finally:
         await lab.close()
-    taken.health = judge(lab.state)
-    return taken
+    for each in done:
+        each.health = judge(lab.state)
+    return done
 
 
 Wanted: TypeAlias = Mapping[str, tuple[str, Path, float]]
