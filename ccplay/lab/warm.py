@@ -17,6 +17,7 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -41,8 +42,11 @@ _NOSUID, _NODEV, _NOEXEC, _RECURSIVE, _PRIVATE = 2, 4, 8, 1 << 14, 1 << 18
 _DEATH_SIGNAL = 1
 
 
-def main() -> None:
-    """Fork labs until the socket is closed, and wait for those that are running."""
+def main(serve: Callable[[], None] = serve) -> None:
+    """Fork labs until the socket is closed, and wait for those that are running.
+
+    ``serve`` is what a fork becomes.
+    """
     import_mininet()
     for name in _LATER:
         importlib.import_module(name)
@@ -53,7 +57,7 @@ def main() -> None:
         if not request:
             break
         if os.fork() == 0:
-            _become_lab(json.loads(request), descriptors)
+            _become(serve, json.loads(request), descriptors)
         for each in descriptors:
             os.close(each)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -68,7 +72,7 @@ def _reap(_number: int, _frame: FrameType | None) -> None:
             pass
 
 
-def _become_lab(request: dict[str, Any], descriptors: list[int]) -> NoReturn:
+def _become(serve: Callable[[], None], request: dict[str, Any], descriptors: list[int]) -> NoReturn:
     """Do what unshare(1) and the start of a Python would have done."""
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)

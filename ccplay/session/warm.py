@@ -10,15 +10,12 @@ import os
 import select
 import signal
 import socket
-import sys
 from collections.abc import Sequence
 from io import FileIO
 
 from ccplay.session import launch
 from ccplay.stream import pipe
 from ccplay.stream.programs import Program, spawn
-
-_MODULE = "ccplay.lab.warm"
 
 _DOOR = 3
 """Descriptor of the socket in the warm process."""
@@ -30,7 +27,9 @@ _LAST_MS = 1000
 class WarmLabs:
     """Starts labs: the first as usual, all others as forks of one process."""
 
-    def __init__(self) -> None:
+    def __init__(self, argv: Sequence[str] = (*launch.PYTHON, "ccplay.lab.warm")) -> None:
+        """``argv`` starts the warm process."""
+        self._argv = argv
         self._labs = 0
         self._door: socket.socket | None = None
         self._process = 0
@@ -46,7 +45,7 @@ class WarmLabs:
         if self._labs > 1 and (lab := launch.words_of(argv)) is not None:
             # An environment too long for a message, or a warm process that has died.
             with contextlib.suppress(OSError):
-                return await self._fork(*lab)
+                return await self.fork(*lab)
         return await spawn(argv)
 
     def close(self) -> None:
@@ -63,29 +62,11 @@ class WarmLabs:
                 os.waitpid(self._process, 0)
         os.close(ended)
 
-    def _warm(self) -> socket.socket:
-        """Return the socket to the warm process, which is started if there is none."""
-        if self._door is None:
-            self._door, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            with theirs:
-                self._process = os.posix_spawn(
-                    sys.executable,
-                    [*launch.PYTHON, _MODULE],
-                    os.environ,
-                    file_actions=[
-                        (os.POSIX_SPAWN_DUP2, theirs.fileno(), _DOOR),
-                        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDWR, 0),
-                        (os.POSIX_SPAWN_DUP2, 0, 1),
-                        # A lab that it can't start is spawned, and reports the reason.
-                        (os.POSIX_SPAWN_DUP2, 0, 2),
-                    ],
-                    setpgroup=0,
-                )
-            atexit.register(self.close)
-        return self._door
+    async def fork(self, user: bool, words: Sequence[str]) -> Program:
+        """Fork one with these arguments; with ``user``, in a user namespace, too.
 
-    async def _fork(self, user: bool, words: Sequence[str]) -> Program:
-        """Ask for a lab. Raises ``OSError``, also if it can't make its namespaces."""
+        Raises ``OSError``, also if it can't make its namespaces.
+        """
         request = {"user": user, "arguments": list(words), "environment": dict(os.environ)}
         orders, output, errors, news = (_pipe() for _ in range(4))
         theirs = [orders[0], output[1], errors[1], news[1]]
@@ -105,6 +86,27 @@ class WarmLabs:
             for each in theirs:
                 each.close()
         return await _forked(*ours)
+
+    def _warm(self) -> socket.socket:
+        """Return the socket to the warm process, which is started if there is none."""
+        if self._door is None:
+            self._door, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with theirs:
+                self._process = os.posix_spawn(
+                    self._argv[0],
+                    self._argv,
+                    os.environ,
+                    file_actions=[
+                        (os.POSIX_SPAWN_DUP2, theirs.fileno(), _DOOR),
+                        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDWR, 0),
+                        (os.POSIX_SPAWN_DUP2, 0, 1),
+                        # A lab that it can't start is spawned, and reports the reason.
+                        (os.POSIX_SPAWN_DUP2, 0, 2),
+                    ],
+                    setpgroup=0,
+                )
+            atexit.register(self.close)
+        return self._door
 
 
 def _pipe() -> tuple[FileIO, FileIO]:
