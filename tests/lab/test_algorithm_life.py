@@ -25,7 +25,8 @@ from ccplay.model.network import Topology
 from ccplay.model.traffic_commands import StartDownload, StartFlow
 from ccplay.session import launch
 from ccplay.state.lab_state import LabState
-from tests.lab.conftest import RunningLab, forked, running
+from ccplay.stream.sources import LabSource
+from tests.lab.conftest import RunningLab, running
 from tests.lab.namespaced import call
 from tests.lab.test_leaks import nothing_left
 
@@ -82,7 +83,7 @@ async def gone(path: Path, within_s: float = 60.0) -> bool:
 
 async def start(path: Path, flow: str = "1") -> RunningLab:
     """Start a lab with traffic under the algorithm of a file."""
-    lab = RunningLab(forked(launch.lab_argv(algorithms=[path]), LINEAR))
+    lab = RunningLab(LabSource(launch.lab_argv(algorithms=[path]), LINEAR))
     await lab.until(lambda state: state.phase == "ready")
     lab.send(StartFlow(flow=flow, cc=called(path)))
     await lab.until(lambda state: flow in state.flows and state.flows[flow].acked)
@@ -174,7 +175,7 @@ async def test_a_bad_one_is_refused_with_its_reason_and_the_lab_lives(tmp_path: 
     path = own(tmp_path)
     source = path.read_text()
     path.write_text(source.replace("return reno_undo_cwnd(sk);", "return nonsense(sk);"))
-    lab = RunningLab(forked(launch.lab_argv(algorithms=[path]), LINEAR))
+    lab = RunningLab(LabSource(launch.lab_argv(algorithms=[path]), LINEAR))
     try:
         await lab.until(lambda state: state.phase == "ready")
         lab.send(StartFlow(flow="1", cc=called(path)))
@@ -193,7 +194,7 @@ async def test_one_that_was_refused_is_looked_at_again_when_it_is_saved(tmp_path
     path = own(tmp_path)
     source, undo = path.read_text(), "return reno_undo_cwnd(sk);"
     path.write_text(source.replace(undo, "return nonsense(sk);"))
-    lab = RunningLab(forked(launch.lab_argv(algorithms=[path]), LINEAR))
+    lab = RunningLab(LabSource(launch.lab_argv(algorithms=[path]), LINEAR))
     try:
         await lab.until(lambda state: state.phase == "ready")
         lab.send(StartFlow(flow="1", cc=called(path)))
