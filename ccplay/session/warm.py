@@ -94,7 +94,7 @@ class WarmLabs:
             with theirs:
                 self._process = os.posix_spawn(
                     self._argv[0],
-                    self._argv,
+                    list(self._argv),
                     os.environ,
                     file_actions=[
                         (os.POSIX_SPAWN_DUP2, theirs.fileno(), _DOOR),

@@ -237,28 +237,36 @@ async def ride_in_turn(
     )
     taking = Taking(Ride(path))
     lab = RunningLab(forked(argv or launch.lab_argv(), build), taking)
-    done = []
+    done: list[Ride] = []
     try:
         await lab.until(lambda state: state.phase == "ready", _STARTED_S)
         for number, cc in enumerate(ccs, 1):
-            taking.ride = taken = Ride(path)
-            if marks and number > 1:
+            if done:
+                await _end(lab, taking, str(number - 1))
+            if marks and done:
                 lab.send(*(SetCongestionControl(cc=cc, host=host) for host in ("h1", "h2")))
-            lab.send(StartFlow(flow=str(number), cc=cc))
-            await lab.until(lambda _, taken=taken: len(taken.samples) > 0, _STARTED_S)
+            done.append(await _begin(lab, taking, StartFlow(flow=str(number), cc=cc)))
             await lab.run_for(seconds)
-            done.append(taken)
-            if number < len(ccs):
-                # What comes until the next one has begun belongs to none.
-                taking.ride = Ride(path)
-                lab.send(StopFlow(flow=str(number)))
-                await lab.until(lambda state, name=str(number): state.flows[name].ended, _STARTED_S)
-                await lab.swept()
     finally:
         await lab.close()
     for each in done:
         each.health = judge(lab.state)
     return done
+
+
+async def _begin(lab: RunningLab, taking: Taking, start: StartFlow) -> Ride:
+    taken = taking.ride = Ride(taking.ride.path)
+    lab.send(start)
+    await lab.until(lambda _: len(taken.samples) > 0, _STARTED_S)
+    return taken
+
+
+async def _end(lab: RunningLab, taking: Taking, flow: str) -> None:
+    """End a flow; what comes until the next one has begun belongs to none."""
+    taking.ride = Ride(taking.ride.path)
+    lab.send(StopFlow(flow=flow))
+    await lab.until(lambda state: state.flows[flow].ended, _STARTED_S)
+    await lab.swept()
 
 
 Wanted: TypeAlias = Mapping[str, tuple[str, Path, float]]

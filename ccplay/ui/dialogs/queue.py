@@ -38,7 +38,8 @@ class QueueDialog(Dialog):
         self.menu = Menu(items, self.glyphs, current=self._key(self._now()))
         # A parameter is six widgets: the forms of all kinds would take many times as long to open.
         self._forms: dict[str, _Form] = {}
-        self._place = Vertical()
+        first = self.menu.item
+        self._place = Vertical(*(() if first.missing else (self._new_form(first.key),)))
         self._mounting: AwaitMount | None = None
 
     def controls(self) -> Iterable[Widget]:
@@ -57,8 +58,8 @@ class QueueDialog(Dialog):
     def chosen(self, menu: Menu) -> None:
         """Show the parameters of this kind."""
         item = menu.item
-        if not item.missing and not (form := self._form(item.key)).is_attached:
-            self._mounting = self._place.mount(form)
+        if not item.missing and item.key not in self._forms:
+            self._mounting = self._place.mount(self._new_form(item.key))
         for kind, form in self._forms.items():
             form.display = kind == item.key
 
@@ -68,6 +69,7 @@ class QueueDialog(Dialog):
         self.chosen(self.menu)
         if self._mounting is not None:
             await self._mounting
+            self._mounting = None
 
     def on_steps_stepped(self, event: Steps.Stepped) -> None:
         """Show what stands before the other link."""
@@ -81,14 +83,13 @@ class QueueDialog(Dialog):
     def command(self) -> SetQdisc:
         """Return the replacement."""
         kind = available(self.menu)
-        options = self._form(kind).options()
+        self.chosen(self.menu)
+        options = self._forms[kind].options()
         return SetQdisc(link=self.link.value, qdisc=validate(Qdisc(kind=kind, options=options)))
 
-    def _form(self, kind: str) -> _Form:
-        """Return the form of a kind, with what was typed into it."""
-        if kind not in self._forms:
-            self._forms[kind] = _Form(kind, self._start(kind, self._now()), self)
-        return self._forms[kind]
+    def _new_form(self, kind: str) -> _Form:
+        form = self._forms[kind] = _Form(kind, self._start(kind, self._now()), self)
+        return form
 
     def _items(self) -> list[Item]:
         """Return the lines; where a kind is ccplay's own anyway, its other name is left out."""
