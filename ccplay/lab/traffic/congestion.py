@@ -8,13 +8,13 @@ import ctypes
 import errno
 import os
 import socket
-from collections.abc import Callable, Collection, Generator
+from collections.abc import Callable, Collection, Generator, Iterable
 from pathlib import Path
 from typing import Any
 
 from ccplay.assets import SUFFIX, module_file
 from ccplay.bpf.loaded import is_ours, library
-from ccplay.errors import CommandError, UnsupportedError
+from ccplay.errors import CcplayError, CommandError, UnsupportedError
 from ccplay.lab.network.netlink import RTM_GETROUTE, RTM_NEWROUTE, rtmsg
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.network.rtnl import CREATE, REPLACE, RouteSocket, message
@@ -55,6 +55,13 @@ async def prepare(cc: str, tell: Callable[[str, str], None]) -> None:
             loop.call_soon_threadsafe(tell, "info", text)
 
         await asyncio.to_thread(library.bring_in, cc, progress)
+
+
+async def prepare_all(names: Iterable[str], tell: Callable[[str, str], None]) -> None:
+    """Load all that can be loaded; the command that needs another reports why it can't."""
+    for name in names:
+        with contextlib.suppress(CcplayError):
+            await prepare(name, tell)
 
 
 def require(cc: str) -> str:
