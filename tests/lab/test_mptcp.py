@@ -77,6 +77,37 @@ async def test_two_disjoint_paths_carry_twice_the_payload_of_one(manager: str) -
         assert state.flows["m"].series["cwnd"].at(tick) == sum(parts)
 
 
+@pytest.mark.parametrize(
+    ("manager", "ends"),
+    [
+        ("kernel-signal", [("h1-eth1", "h2-eth1")]),
+        ("kernel-subflow", [("h1-eth1", "h2-eth0")]),
+    ],
+)
+async def test_the_kernels_path_manager_uses_the_endpoints_of_one_end(
+    manager: str, ends: list[tuple[str, str]]
+) -> None:
+    """Announced, the receiver's other address is reached by the sender's link to it."""
+    flow = StartFlow(flow="m", mptcp=True, path_manager=manager, subflows=8, cc="reno")
+    async with running(MULTIHOMED) as lab:
+        one, other = await open_subflows(lab, flow)
+        assert [each.name for each in (one, other)] == ["m/1", "m/2"]
+        await lab.until(lambda _: other.acked > 500_000 and other.cc == "reno")
+        assert lab.state.hello is not None
+        network = lab.state.hello.network
+        interfaces = {link.address: link.interface for link in network.links}
+        assert [tuple(interfaces[each] for each in other.ends)] == ends
+    assert not [each for each in lab.state.log if each.kind in ("error", "warning")]
+
+
+async def test_the_kernels_path_manager_needs_a_second_address() -> None:
+    async with running(FABRIC) as lab:
+        flow = StartFlow(flow="m", mptcp=True, path_manager="kernel-signal", bytes=10_000)
+        await open_subflows(lab, flow, 1)
+        (warning,) = [each.text for each in lab.state.log if each.kind == "warning"]
+        assert warning.startswith("flow m gets no further subflow: h2 has one address")
+
+
 async def test_a_connection_outlives_a_path_and_uses_it_again() -> None:
     """The kernel sends over the other one at once, and returns by a retransmission timeout."""
     async with running(MULTIHOMED) as lab:
