@@ -105,8 +105,7 @@ def _bands(
     # Hosts have no ports of their own: a band beside them needs a row less.
     hosts = set(network.hosts)
     high = [
-        _LEAST_BAND - bool(hosts.intersection((*upper, *lower)))
-        for upper, lower in pairwise(tiers)
+        _LEAST_BAND - bool(hosts.intersection((*upper, *lower))) for upper, lower in pairwise(tiers)
     ]
     tier = {name: at for at, row in enumerate(tiers) for name in row}
     wide = [1.0] * len(high)
