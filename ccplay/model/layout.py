@@ -1,8 +1,8 @@
 """Where the nodes of a network are drawn, on the screen and in reports alike.
 
 Any graph of hosts and routers works. If the routers form a chain, traffic runs from left to right.
-A ring of routers with hosts is two rows of them, and hosts are outside. Else hosts are in the bottom
-row, and routers above by their distance from the next host.
+A ring of routers with hosts is two rows of them, and hosts are outside. Else hosts are in the
+bottom row, and routers above by their distance from the next host.
 """
 
 from __future__ import annotations
