@@ -160,9 +160,7 @@ async def test_traffic_takes_the_path_that_a_command_chooses() -> None:
         # ACKs of two segments each come back where the kernel is said to lead them.
         acks = back_of(flow.paths[0])
         assert (acks[0], acks[1], acks[3], acks[4]) == ("h3", "leaf2", "leaf1", "h1")
-        await lab.until(
-            lambda _: (queues[f"leaf2->{acks[2]}"].series["bytes"].newest or 0) > 3_000
-        )
+        await lab.until(lambda _: (queues[f"leaf2->{acks[2]}"].series["bytes"].newest or 0) > 3_000)
         assert not udp.paths[0].back
         # At most the answers of those that came back this way.
         assert (queues["leaf1->spine1"].series["bytes"].newest or 0) < 50_000
