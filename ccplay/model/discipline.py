@@ -21,6 +21,8 @@ class Discipline(msgspec.Struct, frozen=True):
     """Whether ccplay has one of its own, in ``lab/disciplines``."""
     in_kernel: bool = True
     """Whether ccplay can ask a kernel for it."""
+    open: bool = False
+    """Whether its parameters are known only where its file is, and any is accepted here."""
 
     @property
     def names(self) -> list[str]:

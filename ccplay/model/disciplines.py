@@ -22,9 +22,14 @@ MOST_RATE = 100_000_000
 """Bits per second of full packets up to which a discipline in software keeps up."""
 
 
+custom: dict[str, Discipline] = {}
+"""Disciplines of the user's own by name, which only the command line can add."""
+
+
 def described(kind: str) -> Discipline | None:
     """Return the discipline of a kind, ``codel`` or ``codel.py``; None: there is none."""
-    found = DISCIPLINES.get(kind.removesuffix(SUFFIX))
+    name = kind.removesuffix(SUFFIX)
+    found = DISCIPLINES.get(name) or custom.get(name)
     return None if found is None or (is_software(kind) and not found.software) else found
 
 
@@ -34,9 +39,9 @@ def is_software(kind: str) -> bool:
 
 
 def kinds() -> list[str]:
-    """Return all kinds: those that kernels have first, then ccplay's own."""
+    """Return all kinds: those that kernels have, then the user's, then ccplay's own."""
     own = [f"{each.kind}{SUFFIX}" for each in DISCIPLINES.values() if each.software]
-    return [*DISCIPLINES, *own]
+    return [*DISCIPLINES, *custom, *own, *(f"{each}{SUFFIX}" for each in custom)]
 
 
 def complete(kind: str, options: Mapping[str, Option]) -> dict[str, Option | None]:
@@ -62,6 +67,9 @@ def validate(qdisc: Qdisc) -> Qdisc:
         raise ValueError(f"unknown queue discipline {quote(qdisc.kind)}{meant}")
     options: dict[str, Option] = {}
     for name, value in qdisc.options.items():
+        if discipline.open:
+            options[name] = value
+            continue
         known = discipline.parameter(name)
         try:
             options[name] = known.parse(value) if isinstance(value, str) else known.check(value)
@@ -72,7 +80,7 @@ def validate(qdisc: Qdisc) -> Qdisc:
             if each.default is None:
                 raise ValueError(f"{qdisc.kind} needs {each.name}: {each.meaning}")
             options[each.name] = each.default
-    if "min" in discipline.names:
+    if "min" in discipline.names and discipline.kind not in custom:
         try:
             thresholds(options)
         except ValueError as error:

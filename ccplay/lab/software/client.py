@@ -12,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from ccplay.errors import LabError
+from ccplay.lab.custom.library import library
 from ccplay.lab.delay import process
 from ccplay.lab.delay.engines import Tell
 from ccplay.lab.delay.process import LineProcess
@@ -72,6 +73,7 @@ class Software:
         """By link the sojourn times in queues that have ended; see ``histogram``."""
         self._removing: dict[int, asyncio.Task[None]] = {}
         """By link the removal of its rules."""
+        self._changing = asyncio.Lock()
         self._generation = 0
         self._lateness: tuple[float, float] | None = None
         self._closing = False
@@ -118,17 +120,18 @@ class Software:
         ``kernel_backlog`` returns the bytes that still wait in the kernel once no more come; the
         link is busy with them first. Raises ``LabError``.
         """
+        kind = qdisc.kind.removesuffix(SUFFIX)
         order = Order(
             queue=at.number,
             pid=at.namespace.pid,
-            kind=qdisc.kind.removesuffix(SUFFIX),
+            kind=kind,
+            source=library.source(kind),
             options=qdisc.options,
             rate=rate,
             seed=self._seed + at.number,
         )
         if (link := self._links.get(at.number)) is not None:
-            news = await self._ask(msgspec.structs.replace(order, do="change"))
-            link.order, link.kind, link.statistics = order, qdisc.kind, news.statistics
+            await self._change(link, order)
             return
         if self._process is None:
             await self._start()
@@ -150,6 +153,37 @@ class Software:
             raise
         self._links[at.number] = link
         self._send(Order(queue=at.number, do="begin", busy_s=kernel_backlog() * 8 / rate))
+
+    def under(self, kind: str) -> list[tuple[str, Qdisc]]:
+        """Return the links for which a discipline was requested, with its parameters.
+
+        That a FIFO has taken its place since does not matter.
+        """
+        return [
+            (each.at.link, Qdisc(kind=kind + SUFFIX, options=each.order.options))
+            for each in self._links.values()
+            if each.order.kind == kind
+        ]
+
+    def works(self, kind: str) -> bool:
+        """Return whether a discipline is at work anywhere, and no FIFO has taken its place."""
+        return any(each.kind == kind + SUFFIX for each in self._links.values())
+
+    async def renew(self, name: str, source: str) -> None:
+        """Use another source for the discipline of a link, while packets wait in it.
+
+        Raises ``LabError`` with the mistake; then the earlier one stays.
+        """
+        link = next((each for each in self._links.values() if each.at.link == name), None)
+        if link is not None:
+            await self._change(link, msgspec.structs.replace(link.order, source=source))
+
+    async def _change(self, link: _Link, order: Order) -> None:
+        """Set rate and discipline of a link that has one. Raises ``LabError``."""
+        async with self._changing:
+            news = await self._ask(msgspec.structs.replace(order, do="change"))
+            link.order, link.kind = order, order.kind + SUFFIX
+            link.statistics = news.statistics
 
     async def end(self, at: Egress) -> Reading | None:
         """Give what waits to the kernel's queue, in order, and return the last counters.
@@ -203,6 +237,9 @@ class Software:
             raise LabError(f"the disciplines' process doesn't answer ({order.do})") from None
         finally:
             self._answers.pop((order.queue, order.do), None)
+        if news.failed and order.source:
+            # It begins with the file and its line.
+            raise LabError(news.failed)
         if news.failed:
             raise LabError(f"the queue {order.kind}{SUFFIX} can't be used: {news.failed}")
         return news
@@ -251,7 +288,10 @@ class Software:
 
     def _hear(self, news: News) -> None:
         link = self._links.get(news.queue)
-        if news.fault:
+        if news.printed:
+            for line in news.printed.splitlines():
+                self._tell("info", f"printed: {line}")
+        elif news.fault:
             if link is not None:
                 link.kind, link.statistics = "pfifo", news.statistics
                 text = f"link {link.at.link}: {news.fault}; a FIFO has taken its place"

@@ -23,6 +23,8 @@ class Order(msgspec.Struct, frozen=True, omit_defaults=True):
     pid: int = 0
     """PID of a process in the namespace."""
     kind: str = ""
+    source: str = ""
+    """Of one of the user's own disciplines: the text of its file."""
     options: dict[str, Option] = {}
     rate: int = 0
     """Bits per second."""
@@ -41,6 +43,8 @@ class News(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why an order was not."""
     fault: str = ""
     """What failed in a discipline, with its line: a FIFO has taken its place."""
+    printed: str = ""
+    """What a discipline of the user's own has printed: a line, or several."""
     statistics: list[str] = []
     """Names of what a discipline reports, in the order of its ``Board``."""
     late_p50_us: float | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import io
 import os
 import select
 import sys
@@ -18,13 +19,18 @@ import msgspec
 from ccplay.errors import CcplayError
 from ccplay.lab.delay.line import Lateness, Timer, ask_for_priority, introduce
 from ccplay.lab.network.netns import Namespace
+from ccplay.lab.software import overdue
 from ccplay.lab.software.board import Board
 from ccplay.lab.software.headers import HeaderQueue
 from ccplay.lab.software.messages import News, Order
+from ccplay.lab.software.printed import Printed
 from ccplay.lab.software.serving import Served
 
 NAME = b"software queue"
 """Of the process, as comm in proc(5) has it."""
+
+_ORDERS, _NEWS = 0, 1
+"""Descriptors of its pipes."""
 
 _BOARD = 3
 """Descriptor of the board in a process that was started anew."""
@@ -41,13 +47,14 @@ class Runner:
 
     def __init__(self, board: Board) -> None:
         self._board = board
+        self._printed = Printed()
         self._served: dict[int, Served] = {}
         self._lateness = Lateness()
         self._timer = Timer()
         # Two sets to wait on: any packet ends a wait on the first, only time one on the second.
         self._idle, self._busy = select.epoll(), select.epoll()
         for each in (self._idle, self._busy):
-            each.register(sys.stdin.fileno(), select.EPOLLIN)
+            each.register(_ORDERS, select.EPOLLIN)
             each.register(self._timer.fileno(), select.EPOLLIN)
         self._orders = msgspec.json.Decoder(Order)
         self._news = msgspec.json.Encoder()
@@ -57,8 +64,10 @@ class Runner:
 
     def run(self) -> None:
         """Work until stdin ends."""
-        stdin, clock = sys.stdin.fileno(), time.monotonic
-        os.set_blocking(sys.stdout.fileno(), False)
+        stdin, clock = _ORDERS, time.monotonic
+        os.set_blocking(_NEWS, False)
+        # What a discipline of the user's own prints must not stand between the news.
+        sys.stdout, sys.stdin = self._printed, io.StringIO()
         report_due = clock() + 1.0
         waiting = self._idle
         while True:
@@ -66,6 +75,8 @@ class Runner:
                 if descriptor == stdin and not self._obey(os.read(stdin, 1 << 16)):
                     return
             waiting = self._work()
+            if printed := self._printed.take(clock()):
+                self._tell(News(printed=printed))
             if self._served and (now := clock()) >= report_due:
                 self._report()
                 report_due = now + 1.0
@@ -117,7 +128,10 @@ class Runner:
             return
         match order.do:
             case "open" | "change":
-                served.change(order.kind, order.options, order.rate, order.seed, now)
+                if order.source:
+                    overdue.watch()
+                settings = order.kind, order.options, order.rate, order.seed
+                served.change(*settings, now, source=order.source)
             case "begin":
                 served.begin(now + order.busy_s)
             case "pass":
@@ -152,7 +166,7 @@ class Runner:
     def _tell(self, news: News) -> None:
         # A reader that does not read must not stop the packets.
         with contextlib.suppress(BlockingIOError):
-            os.write(sys.stdout.fileno(), self._news.encode(news) + b"\n")
+            os.write(_NEWS, self._news.encode(news) + b"\n")
 
 
 def serve(board: Board) -> None:
