@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ccplay.visible import printable, put, tell
 
 if TYPE_CHECKING:
-    from ccplay.lab.custom.faults import Fault
+    from ccplay.lab.custom.faults import SourceError
     from ccplay.model.values import Feature
 
 
@@ -87,7 +87,7 @@ def _check(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _told(mistake: Fault, source: str) -> list[str]:
+def _told(mistake: SourceError, source: str) -> list[str]:
     """Return the lines of a mistake: its text, and the source line."""
     lines = source.split("\n")
     if mistake.line is None or not 0 < mistake.line <= len(lines):

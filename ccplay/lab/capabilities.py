@@ -116,7 +116,7 @@ def _congestion_controls(*, root: bool) -> Iterator[Feature]:
 
 
 def _qdiscs(reason: str, remedy: str) -> Iterator[Feature]:
-    """Yield the user's disciplines, the kernel's, and ccplay's own, which ``reason`` may keep from working."""
+    """Yield the user's disciplines, the kernel's and ccplay's; ``reason``: why no software."""
     # The user named these files in order to choose them.
     for name, known in custom.items():
         yield Feature(

@@ -33,8 +33,8 @@ def lab_argv(
     """Return the command that starts a lab: here, or on ``host`` over ssh.
 
     ``captures`` is a directory of that machine; None is the current one, or the home there.
-    ``custom`` are files of that machine: the user's congestion controls and disciplines. Raises ``LabError``
-    with the remedy if an ordinary user can't start a lab on this machine.
+    ``custom`` are files of that machine: the user's congestion controls and disciplines. Raises
+    ``LabError`` with the remedy if an ordinary user can't start a lab on this machine.
     """
     if host is not None:
         # ssh(1) would read a name that starts with a dash as an option.

@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from ccplay.lab.custom.faults import Fault, fault, file_of
+from ccplay.lab.custom.faults import SourceError, fault, file_of
 from ccplay.model.base import Option
 from ccplay.model.discipline import Discipline, parameter
 from ccplay.model.fields import Field
@@ -32,7 +32,7 @@ _MOST = 16
 
 
 def declared(name: str, source: str) -> Discipline:
-    """Return a discipline as its source describes it. Raises ``Fault``."""
+    """Return a discipline as its source describes it. Raises ``SourceError``."""
     try:
         tree = ast.parse(source, file_of(name))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -74,17 +74,17 @@ def _values(name: str, tree: ast.Module) -> dict[str, tuple[Any, int | None]]:
 
 def _literals(name: str, value: ast.expr) -> dict[str, tuple[Any, int | None]]:
     if not isinstance(value, ast.Dict):
-        raise Fault(name, value.lineno, f"{_DECLARATION} must be a dictionary")
+        raise SourceError(name, value.lineno, f"{_DECLARATION} must be a dictionary")
     if len(value.keys) > _MOST:
-        raise Fault(name, value.lineno, f"at most {_MOST} parameters")
+        raise SourceError(name, value.lineno, f"at most {_MOST} parameters")
     found: dict[str, tuple[Any, int | None]] = {}
     for key, each in zip(value.keys, value.values, strict=True):
         try:
             word, held = ast.literal_eval(key) if key is not None else None, ast.literal_eval(each)
         except (ValueError, TypeError):
-            raise Fault(name, each.lineno, f"{_DECLARATION} has plain values only") from None
+            raise SourceError(name, each.lineno, f"{_DECLARATION} has plain values only") from None
         if not isinstance(word, str) or not word.isidentifier() or word in ("kind", "link"):
-            raise Fault(name, each.lineno, f"{word!r} can't be the name of a parameter")
+            raise SourceError(name, each.lineno, f"{word!r} can't be the name of a parameter")
         found[word] = held, each.lineno
     return found
 
@@ -104,7 +104,7 @@ def _parameter(name: str, key: str, value: Any, line: int | None) -> Field:
             return parameter(key, read[0], meaning, read[1])
         case (str(), *_) if all(isinstance(each, str) for each in value):
             return parameter(key, choice(key, value), meaning, value[0])
-    raise Fault(
+    raise SourceError(
         name,
         line,
         f'{key}: {value!r} is no value of a parameter: write "5 ms", "10 Mbit/s", '

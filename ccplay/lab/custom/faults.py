@@ -8,7 +8,7 @@ from ccplay.errors import CcplayError
 from ccplay.model.disciplines import SUFFIX
 
 
-class Fault(CcplayError):
+class SourceError(CcplayError):
     """A mistake in the file of a discipline: ``mine.py:12: NameError: ...``."""
 
     def __init__(self, name: str, line: int | None, words: str) -> None:
@@ -27,18 +27,18 @@ def file_of(name: str) -> str:
     return f"<discipline {name}>"
 
 
-def fault(name: str, error: BaseException, otherwise: int | None = None) -> Fault:
+def fault(name: str, error: BaseException, otherwise: int | None = None) -> SourceError:
     """Return an exception as a fault, in the last line of the file that led to it.
 
     ``otherwise`` is the line where none of the file did.
     """
-    if isinstance(error, Fault):
+    if isinstance(error, SourceError):
         return error
     if isinstance(error, SyntaxError) and error.filename == file_of(name):
-        return Fault(name, error.lineno, f"{type(error).__name__}: {error.msg}")
+        return SourceError(name, error.lineno, f"{type(error).__name__}: {error.msg}")
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == file_of(name)]
     words = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     if isinstance(error, MisuseError):
         words = str(error)
-    return Fault(name, lines[-1] if lines else otherwise, words)
+    return SourceError(name, lines[-1] if lines else otherwise, words)

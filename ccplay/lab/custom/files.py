@@ -30,10 +30,12 @@ def custom_disciplines(paths: Iterable[Path]) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for path in paths:
         name = path.name.removesuffix(SUFFIX)
+        if path.suffix != SUFFIX:
+            raise UsageError(
+                f"{path}: a discipline is named after its file, which ends in {SUFFIX}"
+            )
         try:
             check_name(name)
-            if path.suffix != SUFFIX:
-                raise UsageError(f"it must end in {SUFFIX}")
         except UsageError as error:
             raise UsageError(
                 f"{path}: a discipline is named after its file, NAME{SUFFIX}: {error}"

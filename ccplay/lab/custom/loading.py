@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from types import ModuleType
 
 from ccplay.lab.custom.declaring import declared
-from ccplay.lab.custom.faults import Fault, fault, file_of
+from ccplay.lab.custom.faults import SourceError, fault, file_of
 from ccplay.lab.disciplines.base import Discipline, Options
 from ccplay.model.base import Option
 
@@ -31,7 +31,7 @@ _NEEDED = ("enqueue", "dequeue")
 def load(name: str, source: str) -> type[Discipline]:
     """Run a source and return its discipline: the last class in it that is one.
 
-    Raises ``Fault`` with the line.
+    Raises ``SourceError`` with the line.
     """
     module = ModuleType(f"discipline_{name}")
     # Dataclasses look themselves up there.
@@ -48,18 +48,18 @@ def load(name: str, source: str) -> type[Discipline]:
         and each.__module__ == module.__name__
     ]
     if not found:
-        raise Fault(name, None, "there is no class in it that derives from Discipline")
+        raise SourceError(name, None, "there is no class in it that derives from Discipline")
     kind = found[-1]
     for needed in _NEEDED:
         if getattr(kind, needed) is getattr(Discipline, needed):
-            raise Fault(name, None, f"{kind.__name__} has no method {needed}")
+            raise SourceError(name, None, f"{kind.__name__} has no method {needed}")
     return kind
 
 
 def made(name: str, source: str, options: Mapping[str, Option], seed: int) -> Discipline:
     """Return the discipline of a source; ``options`` that it no longer declares are ignored.
 
-    Raises ``Fault`` with the line.
+    Raises ``SourceError`` with the line.
     """
     parameters = declared(name, source).parameters
     values = {each.name: options.get(each.name, each.default) for each in parameters}
@@ -75,21 +75,21 @@ def made(name: str, source: str, options: Mapping[str, Option], seed: int) -> Di
 
 
 def _check_attributes(name: str, discipline: Discipline) -> None:
-    """Raise ``Fault`` if a discipline uses a name that the base class needs."""
+    """Raise ``SourceError`` if a discipline uses a name that the base class needs."""
     for attribute, kind in _KEPT.items():
         if not isinstance(getattr(discipline, attribute), kind):
-            raise Fault(
+            raise SourceError(
                 name, None, f"self.{attribute} is kept by the base class: choose another name"
             )
 
 
-def explained(name: str, error: BaseException, kind: type[Discipline]) -> Fault:
+def explained(name: str, error: BaseException, kind: type[Discipline]) -> SourceError:
     """Return what an exception says of a discipline at work."""
     if isinstance(error, KeyError):
         words = f"KeyError: {error}"
         if "_values" in _names_of(error):
             words = f"there is no parameter {error}: declare it in PARAMETERS"
-        return Fault(name, fault(name, error).line, words)
+        return SourceError(name, fault(name, error).line, words)
     return fault(name, error, line_of(kind, "dequeue"))
 
 
@@ -108,16 +108,16 @@ def _names_of(error: BaseException) -> tuple[str, ...]:
 
 
 def check_statistics(name: str, kind: type[Discipline], told: object) -> None:
-    """Raise ``Fault`` for statistics that no plot could show."""
+    """Raise ``SourceError`` for statistics that no plot could show."""
     line = line_of(kind, "statistics")
     if not isinstance(told, dict):
-        raise Fault(name, line, "statistics must return a dictionary")
+        raise SourceError(name, line, "statistics must return a dictionary")
     if len(told) > MOST_STATISTICS:
-        raise Fault(name, line, f"at most {MOST_STATISTICS} statistics, not {len(told)}")
+        raise SourceError(name, line, f"at most {MOST_STATISTICS} statistics, not {len(told)}")
     for each, value in told.items():
         if not isinstance(each, str) or _STATISTIC.fullmatch(each) is None:
-            raise Fault(
+            raise SourceError(
                 name, line, f"{each!r} can't be the name of a statistic: write {name}_delay_us"
             )
         if not isinstance(value, int | float):
-            raise Fault(name, line, f"the statistic {each} is no number: {value!r}")
+            raise SourceError(name, line, f"the statistic {each} is no number: {value!r}")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ccplay.lab.custom import loading
-from ccplay.lab.custom.faults import Fault, MisuseError
+from ccplay.lab.custom.faults import MisuseError, SourceError
 from ccplay.lab.disciplines.base import ECT_0, NOT_ECT, Discipline, Packet
 
 RATE = 10_000_000
@@ -34,7 +34,7 @@ _SMALL, _FULL = 98, 1514
 class Trial:
     """What a discipline did."""
 
-    mistakes: list[Fault] = field(default_factory=list)
+    mistakes: list[SourceError] = field(default_factory=list)
     packets: int = 0
     sent: int = 0
     dropped: int = 0
@@ -53,7 +53,7 @@ def tried(name: str, source: str) -> Trial:
     trial = Trial()
     try:
         discipline = loading.made(name, source, {}, seed=1)
-    except Fault as fault:
+    except SourceError as fault:
         trial.mistakes.append(fault)
         return trial
     kind = type(discipline)
@@ -67,7 +67,7 @@ def tried(name: str, source: str) -> Trial:
     try:
         trial.dropped, trial.marked = discipline.drops.total(), discipline.marks
         loading.check_statistics(name, kind, discipline.statistics())
-    except Fault as fault:
+    except SourceError as fault:
         trial.mistakes.append(fault)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - it is the user's code
         trial.mistakes.append(loading.explained(name, error, kind))

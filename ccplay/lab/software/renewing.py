@@ -13,7 +13,7 @@ from ccplay.model.commands import SetQdisc
 from ccplay.model.events import Applied, Log
 
 _LOOK_S = 0.05
-"""Seconds between two checks of the files; one counts as saved at the first that finds it so again."""
+"""Seconds between two checks of the files; one is read at the second that finds it saved."""
 
 
 class Renewer:

@@ -107,7 +107,7 @@ class Served:
     ) -> None:
         """Use a discipline from now on; what waits is given to it in the order of its arrival.
 
-        ``source`` is that of one of the user's own. Raises ``Fault`` for mistakes in it; then the
+        ``source`` is that of one of the user's own. Raises ``SourceError`` for mistakes in it; then the
         earlier discipline stays.
         """
         if source:

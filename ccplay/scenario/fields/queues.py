@@ -36,12 +36,13 @@ def read_qdisc(place: Place, table: dict[str, Node], reader: Reader) -> Qdisc | 
     before = reader.mistakes.count
     known = discipline.names
     options: dict[str, Option] = {}
+    nothing: Option = False
     for name, node in table.items():
         if name == "kind":
             continue
         if discipline.open:
             # The lab has its file, and reads values as people write them.
-            options[name] = reader.value(node, _any, 0)
+            options[name] = reader.value(node, _any, nothing)
         elif name in known:
             options[name] = reader.value(node, discipline.parameter(name).read, 0)
         else:
