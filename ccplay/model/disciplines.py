@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ccplay.model.base import Option
-from ccplay.model.discipline import Discipline, codel, fair, parameter, pie
+from ccplay.model.discipline import Discipline, classes, codel, fair, parameter, pie
 from ccplay.model.quantities import COUNT, PACKETS, QUEUE_SIZE, RATE, SWITCH, TIME_US, WHOLE_SECONDS
 from ccplay.model.quoting import did_you_mean, quote
 from ccplay.model.texts import choice
@@ -304,8 +304,12 @@ DISCIPLINES: dict[str, Discipline] = {
         ),
         Discipline(
             "prio",
-            "strict priority between three bands, by the type of service",
-            (parameter("limit", PACKETS, "most packets that wait in a band", 1000, low=1),),
+            "strict priority between bands, by the type of service, each with its discipline",
+            (
+                parameter("limit", PACKETS, "most packets that wait in a band", 1000, low=1),
+                parameter("bands", COUNT, "how many bands", 3, low=2, high=16),
+                *classes("tos"),
+            ),
             in_kernel=False,
         ),
         Discipline(
@@ -315,6 +319,7 @@ DISCIPLINES: dict[str, Discipline] = {
                 parameter("limit", PACKETS, "most packets that wait", 1000, low=1),
                 parameter("flows", COUNT, "how many queues", 1024, low=1, high=65_536),
                 parameter("quantum", QUEUE_SIZE, "bytes a queue sends in turn", 1514, low=256),
+                *classes("flow"),
             ),
             in_kernel=False,
         ),

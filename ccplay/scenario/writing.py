@@ -61,7 +61,7 @@ def write(state: LabState, *, title: str = "", until: float | None = None) -> st
             "\n",
         ]
     )
-    with admitted(build) as own:
+    with admitted(build.algorithms, build.disciplines) as own:
         head = "\n".join([*_origin(hello, own), head])
         _prove(head)
         text = head + "\n".join([*_timeline(steps, duration_s, build), ""])

@@ -24,6 +24,9 @@ _LOAD_S = 2.0
 
 _PATIENCE_S = 0.5
 _LOOK_S = 1e-3
+_LOOK_EVERY = 20
+"""Packets between two looks at the statistics."""
+
 _SLOW_S = 80e-6
 """Seconds of computing for a packet above which 100 Mbit/s would be too much."""
 
@@ -95,6 +98,8 @@ class _Run:
             self._trial.packets += 1
             self._discipline.arrive(packet, now)
             self._settle()
+            if not self._trial.packets % _LOOK_EVERY:
+                self._discipline.statistics()
         while self._waiting:
             now = max(now + _LOOK_S, self._free)
             self._send(now)

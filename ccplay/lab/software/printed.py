@@ -1,4 +1,4 @@
-"""What disciplines of the user's own print: kept until it is reported, and not more than is read."""
+"""Text that the user's own disciplines print: a few lines each second."""
 
 from __future__ import annotations
 

@@ -107,8 +107,8 @@ class Served:
     ) -> None:
         """Use a discipline from now on; what waits is given to it in the order of its arrival.
 
-        ``source`` is that of one of the user's own. Raises ``SourceError`` for mistakes in it; then the
-        earlier discipline stays.
+        ``source`` is that of one of the user's own. Raises ``SourceError`` for mistakes in it;
+        then the earlier discipline stays.
         """
         if source:
             with overdue.limited():
@@ -249,8 +249,9 @@ class Served:
             rate = self._discipline.rate
         self._drop()
         if packet is not None:
-            if self._waiting.pop(packet.number, None) is not packet:
+            if self._waiting.get(packet.number) is not packet:
                 raise MisuseError("dequeue returns a packet that does not wait any more")
+            del self._waiting[packet.number]
             self._seconds_per_byte = max(self._link_s, 8 / rate) if rate else self._link_s
             self._stuck_since = 0.0
         elif self._waiting:

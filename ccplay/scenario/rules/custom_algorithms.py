@@ -12,7 +12,6 @@ from pathlib import Path
 import msgspec
 
 from ccplay.model import disciplines, texts
-from ccplay.model.commands import Build
 from ccplay.model.discipline import Discipline
 from ccplay.model.disciplines import DISCIPLINES
 from ccplay.scenario.values import Case, Scenario
@@ -31,14 +30,16 @@ def admit_disciplines(names: Iterable[str]) -> None:
 
 
 @contextmanager
-def admitted(build: Build | None) -> Iterator[list[str]]:
-    """Allow the user's own of a session in scenarios read meanwhile; yield the files' names."""
+def admitted(algorithms: Iterable[str], queues: Iterable[str] = ()) -> Iterator[list[str]]:
+    """Allow the user's own in scenarios read meanwhile; yield the names of their files."""
     before, queues_before = set(texts.custom_algorithms), set(disciplines.custom)
-    algorithms, queues = _able(build.algorithms if build else ()), _able(_disciplines(build))
-    admit(algorithms)
-    admit_disciplines(queues)
+    # A stranger's recording may have any names.
+    able = _able(algorithms)
+    own = [name for name in _able(queues) if name not in DISCIPLINES]
+    admit(able)
+    admit_disciplines(own)
     try:
-        yield [*(f"{name}.bpf.c" for name in algorithms), *(f"{name}.py" for name in queues)]
+        yield [*(f"{name}.bpf.c" for name in able), *(f"{name}.py" for name in own)]
     finally:
         texts.custom_algorithms.intersection_update(before)
         for name in set(disciplines.custom) - queues_before:
@@ -49,11 +50,6 @@ def _able(names: Iterable[str]) -> list[str]:
     return [name for name in names if re.fullmatch(texts.NAME_PATTERN, name)]
 
 
-def _disciplines(build: Build | None) -> list[str]:
-    """Return the user's disciplines in a recording, which may be a stranger's."""
-    return [name for name in (build.disciplines if build else ()) if name not in DISCIPLINES]
-
-
 def rerun(file: Path, state: LabState, said: Sequence[str] = ()) -> str:
     """Return the command that repeats a session saved in ``file``.
 
@@ -61,7 +57,8 @@ def rerun(file: Path, state: LabState, said: Sequence[str] = ()) -> str:
     and disciplines are assumed in the current folder.
     """
     build = state.hello.build if state.hello else None
-    with admitted(build) as own:
+    named = (build.algorithms, build.disciplines) if build else ((), ())
+    with admitted(*named) as own:
         files = [word for name in own for word in (option(name), name)]
     return shlex.join(["ccplay", "run", str(file), *(said or files)])
 
@@ -72,12 +69,12 @@ def option(file: str) -> str:
 
 
 def driven(
-    scenario: Scenario, algorithms: Mapping[str, str], queues: Mapping[str, str]
+    scenario: Scenario, algorithms: Mapping[str, str], queues: Mapping[str, str] | None = None
 ) -> Scenario:
     """Return the scenario with the digests of the user's algorithms and disciplines by name."""
     if not algorithms and not queues:
         return scenario
-    said = {"algorithms": dict(algorithms), "disciplines": dict(queues)}
+    said = {"algorithms": dict(algorithms), "disciplines": dict(queues or {})}
     return replace(scenario, cases=tuple(_driven(case, said) for case in scenario.cases))
 
 
