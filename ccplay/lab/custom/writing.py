@@ -38,7 +38,7 @@ def begun_from(name: str, kind: str) -> str:
     folder = Path(next(iter(disciplines.__path__)))
     text = (folder / f"{kind}{SUFFIX}").read_text(encoding="utf-8")
     # Statistics are named after their discipline.
-    text = re.sub(rf'(?<=["\']){kind}_(?=[a-z])', f"{name}_", text)
+    text = re.sub(rf'(?<=["\']){kind}_(?=[a-z{{])', f"{name}_", text)
     text = re.sub(rf"\b{CLASSES[kind]}\b(?=[(.:])", _class_name(name), text)
     lines = text.splitlines()
     imports = [

@@ -91,8 +91,7 @@ class DRR(Discipline):
         told = {"drr_flows": sum(1 for each in self.active if each)}
         if self.number <= SHOWN:
             for place in range(self.number):
-                queue = self.queues.get(place) or _NOTHING
-                told |= queue.statistics(f"drr_class_{place}")
+                told |= self.queues.get(place, _NOTHING).statistics(f"drr_class_{place}")
         return told
 
 

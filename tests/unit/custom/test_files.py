@@ -17,6 +17,7 @@ from ccplay.lab.custom.trial import tried
 from ccplay.lab.custom.writing import begun_from, fresh
 from ccplay.lab.disciplines.table import CLASSES
 from ccplay.model import disciplines
+from ccplay.model.base import Option
 from ccplay.model.discipline import Discipline
 from ccplay.model.disciplines import validate
 from ccplay.model.values import Qdisc
@@ -78,7 +79,12 @@ raise RuntimeError("run")
         "threshold": None,
     }
     disciplines.custom["mine"] = found
-    options = {"target": "20 ms", "mode": "two", "threshold": "1 ms", "weight": 0.25}
+    options: dict[str, Option] = {
+        "target": "20 ms",
+        "mode": "two",
+        "threshold": "1 ms",
+        "weight": 0.25,
+    }
     assert validate(Qdisc(kind="mine", options=options)).options == {
         "target": 20_000,
         "mode": "two",
