@@ -188,7 +188,7 @@ class Lab:
         switched = Reloader(
             self._traffic, self._watchdog, self._renew_hosts, self._emit, self.clock
         )
-        for each in watchers(switched, software, self._emit, self.clock):
+        for each in watchers(switched, software, self._shaper, self._emit, self.clock):
             self._stack.callback(asyncio.create_task(each).cancel)
 
     async def _start_first(self, commands: Sequence[StartTraffic]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from ccplay.bpf.loaded import library
 from ccplay.errors import CcplayError
 from ccplay.lab.custom.library import library as disciplines
+from ccplay.lab.links.shaping import Shaper
 from ccplay.lab.software.client import Software
 from ccplay.lab.software.renewing import Renewer
 from ccplay.lab.traffic.misbehaviour import Watchdog
@@ -96,11 +97,18 @@ class Reloader:
 def watchers(
     reloader: Reloader,
     software: Software | None,
+    shaper: Shaper,
     emit: Callable[[Event], None],
     clock: Callable[[], float],
 ) -> Iterator[Coroutine[Any, Any, None]]:
-    """Yield what watches the user's files, each to run until it is cancelled."""
+    """Yield what watches the user's files, each to run until it is cancelled.
+
+    What ``software`` changes by itself is reported as a link that has changed.
+    """
     if library.custom:
         yield reloader.watch()
-    if software is not None and disciplines.files:
+    if software is None:
+        return
+    software.changed = lambda link: emit(shaper.describe(link))
+    if disciplines.files:
         yield Renewer(software, emit, clock).watch()

@@ -181,6 +181,10 @@ class Shaper:
             affected += self._set_down(interface, down=setting.down)
         return [self._describe(each) for each in affected]
 
+    def describe(self, link: str) -> LinkChanged:
+        """Return the state of a link as it is now."""
+        return self._describe(self._interfaces[link])
+
     def software(self, link: str) -> Callable[[], Reading | None] | None:
         """Return what reads a link's queue in software; None where it has none."""
         own, at = self._software, self._interfaces[link]
@@ -322,7 +326,7 @@ class Shaper:
                 delay_us=path.delay_us,
                 jitter_us=path.jitter_us,
                 loss=path.loss,
-                qdisc=interface.qdisc,
+                qdisc=self._qdisc(interface),
                 classes=[each.describe(interface.rate) for each in interface.classes] or None,
                 mtu=interface.mtu,
                 mark=interface.marks_from,
@@ -331,3 +335,8 @@ class Shaper:
             offloads=self._offloads,
             delay_engine=self._engine.name if path else "none",
         )
+
+    def _qdisc(self, interface: Egress) -> Qdisc | None:
+        """Return the queue in front of a link: a FIFO where one in software has failed."""
+        own = interface.software and self._software
+        return (own.substitute(interface.arrival.number) if own else None) or interface.qdisc

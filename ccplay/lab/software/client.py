@@ -20,11 +20,16 @@ from ccplay.lab.queues.reading import Reading
 from ccplay.lab.software import histogram, rules, runner
 from ccplay.lab.software.board import Board, Slot
 from ccplay.lab.software.messages import News, Order
+from ccplay.lab.software.serving import FALLBACK_PACKETS
 from ccplay.model.disciplines import SUFFIX
 from ccplay.model.values import Qdisc
 
 SHARES = (0.5, 0.95, 0.99, 1.0)
 """Shares of a link's packets whose sojourn time is reported."""
+
+
+FALLBACK = Qdisc(kind="pfifo", options={"limit": FALLBACK_PACKETS})
+"""What takes the place of a discipline that fails; it has more room where more packets wait."""
 
 
 class Egress(NamedTuple):
@@ -63,6 +68,8 @@ class Software:
         self._removing: dict[int, asyncio.Task[None]] = {}
         """By link the removal of its rules."""
         self._changing = asyncio.Lock()
+        self.changed: Callable[[str], object] = lambda _: None
+        """Receives the name of a link whose discipline has failed, or works again."""
         self._generation = 0
         self._keeper = Keeper(
             "the disciplines' process",
@@ -160,6 +167,11 @@ class Software:
             if each.order.kind == kind
         ]
 
+    def substitute(self, number: int) -> Qdisc | None:
+        """Return the FIFO that has taken the place of a link's discipline; None: it works."""
+        link = self._links.get(number)
+        return FALLBACK if link is not None and link.kind == FALLBACK.kind else None
+
     def works(self, kind: str) -> bool:
         """Return whether a discipline is at work anywhere, and no FIFO has taken its place."""
         return any(each.kind == kind + SUFFIX for each in self._links.values())
@@ -177,8 +189,10 @@ class Software:
         """Set rate and discipline of a link that has one. Raises ``LabError``."""
         async with self._changing:
             news = await self._ask(msgspec.structs.replace(order, do="change"))
-            link.order, link.kind = order, order.kind + SUFFIX
-            link.statistics = news.statistics
+            failed, link.kind = link.kind == FALLBACK.kind, order.kind + SUFFIX
+            link.order, link.statistics = order, news.statistics
+        if failed:
+            self.changed(link.at.link)
 
     async def end(self, at: Egress) -> Reading | None:
         """Give what waits to the kernel's queue, in order, and return the last counters.
@@ -235,9 +249,10 @@ class Software:
         for line in news.printed.splitlines():
             self._tell("info", f"printed: {line}")
         if news.fault and link is not None:
-            link.kind, link.statistics = "pfifo", news.statistics
+            link.kind, link.statistics = FALLBACK.kind, news.statistics
             text = f"link {link.at.link}: {news.fault}; a FIFO has taken its place"
             self._tell("error", text, spoils=True)
+            self.changed(link.at.link)
 
 
 @dataclass(slots=True)

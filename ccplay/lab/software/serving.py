@@ -35,7 +35,7 @@ _NEVER = float("inf")
 PATIENCE_S = 0.5
 """Seconds for which a discipline may send nothing while packets wait."""
 
-_FALLBACK_PACKETS = 1000
+FALLBACK_PACKETS = 1000
 """Fewest packets for which the FIFO in the place of a discipline that failed has room."""
 
 _ASK_AGAIN_S = 1e-3
@@ -81,7 +81,7 @@ class Served:
         """Statistics that the discipline reports, in the order of the slot."""
         self._slot = slot
         slot.clear()
-        self._discipline: Discipline = FirstInFirstOut(Options({"limit": _FALLBACK_PACKETS}))
+        self._discipline: Discipline = FirstInFirstOut(Options({"limit": FALLBACK_PACKETS}))
         self._kind = ""
         self._source = ""
         self._stuck_since = 0.0
@@ -135,7 +135,7 @@ class Served:
         self._waiting.clear()
         self._backlog = 0
         self._add_up()
-        self._discipline = FirstInFirstOut(Options({"limit": _FALLBACK_PACKETS}))
+        self._discipline = FirstInFirstOut(Options({"limit": FALLBACK_PACKETS}))
         self.queue.flush()
         self.publish()
 
@@ -301,7 +301,7 @@ class Served:
             last = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{Path(last.filename).name}, line {last.lineno}"
             self.fault = f"{self._kind}: {type(error).__name__}: {error} ({where})"
-        room = max(_FALLBACK_PACKETS, 2 * len(self._waiting))
+        room = max(FALLBACK_PACKETS, 2 * len(self._waiting))
         self._kind, self._source = "fifo", ""
         self._stuck_since = 0.0
         # What it dropped last has not been dropped yet, and waits on.
