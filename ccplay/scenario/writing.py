@@ -273,8 +273,10 @@ def _origin(hello: Hello, own: Sequence[str]) -> Iterator[str]:
     kernel = printable(hello.capabilities.kernel)
     yield f"# Session{when}: Linux {kernel}, ccplay {printable(hello.version)}."
     yield "# Moments count from when the network was ready."
-    for name in own:
-        yield f"# {name} is your own: run this with {option(name)} {name}"
+    for file in own:
+        what = option(file).removeprefix("--")
+        name = file.partition(".")[0]
+        yield f"# {name} is your own {what}: run this with {option(file)} {file}"
     yield ""
 
 

@@ -70,7 +70,7 @@ class Software:
         self._changing = asyncio.Lock()
         self.changed: Callable[[str], object] = lambda _: None
         """Receives the name of a link whose discipline has failed, or works again."""
-        self._generation = 0
+        self._generation = self._version = 0
         self._keeper = Keeper(
             "the disciplines' process",
             News,
@@ -130,6 +130,7 @@ class Software:
             kind=kind,
             source=library.source(kind),
             options=qdisc.options,
+            version=self._next_version(),
             rate=rate,
             seed=self._seed + at.number,
         )
@@ -147,13 +148,14 @@ class Software:
             raise
         self._generation += 1
         slot = self._board.slot(at.number - 1)
-        link = _Link(at, order, qdisc.kind, news.statistics, slot, self._generation)
+        link = _Link(at, order, news.statistics, slot, self._generation)
+        self._links[at.number] = link
         try:
             await rules.add(at.namespace, at.interface, at.number)
         except BaseException:
+            del self._links[at.number]
             self._keeper.send(Order(queue=at.number, do="close"))
             raise
-        self._links[at.number] = link
         self._keeper.send(Order(queue=at.number, do="begin", busy_s=kernel_backlog() * 8 / rate))
 
     def under(self, kind: str) -> list[tuple[str, Qdisc]]:
@@ -170,11 +172,11 @@ class Software:
     def substitute(self, number: int) -> Qdisc | None:
         """Return the FIFO that has taken the place of a link's discipline; None: it works."""
         link = self._links.get(number)
-        return FALLBACK if link is not None and link.kind == FALLBACK.kind else None
+        return None if link is None or link.works else FALLBACK
 
     def works(self, kind: str) -> bool:
         """Return whether a discipline is at work anywhere, and no FIFO has taken its place."""
-        return any(each.kind == kind + SUFFIX for each in self._links.values())
+        return any(each.works for each in self._links.values() if each.order.kind == kind)
 
     async def renew(self, name: str, source: str) -> None:
         """Use another source for the discipline of a link, while packets wait in it.
@@ -183,15 +185,23 @@ class Software:
         """
         link = next((each for each in self._links.values() if each.at.link == name), None)
         if link is not None:
-            await self._change(link, msgspec.structs.replace(link.order, source=source))
+            version = self._next_version()
+            order = msgspec.structs.replace(link.order, source=source, version=version)
+            await self._change(link, order)
+
+    def _next_version(self) -> int:
+        self._version += 1
+        return self._version
 
     async def _change(self, link: _Link, order: Order) -> None:
         """Set rate and discipline of a link that has one. Raises ``LabError``."""
         async with self._changing:
             news = await self._ask(msgspec.structs.replace(order, do="change"))
-            failed, link.kind = link.kind == FALLBACK.kind, order.kind + SUFFIX
-            link.order, link.statistics = order, news.statistics
-        if failed:
+            worked, link.order = link.works, order
+            # It may have failed already, which news of its own report.
+            if link.works:
+                link.statistics = news.statistics
+        if link.works != worked:
             self.changed(link.at.link)
 
     async def end(self, at: Egress) -> Reading | None:
@@ -240,7 +250,7 @@ class Software:
         """Open the queues of all links in a new process."""
         for link in self._links.values():
             self._generation += 1
-            link.generation = self._generation
+            link.generation, link.failed = self._generation, 0
             self._keeper.send(link.order)
             self._keeper.send(Order(queue=link.order.queue, do="begin"))
 
@@ -249,7 +259,7 @@ class Software:
         for line in news.printed.splitlines():
             self._tell("info", f"printed: {line}")
         if news.fault and link is not None:
-            link.kind, link.statistics = FALLBACK.kind, news.statistics
+            link.failed, link.statistics = news.version, news.statistics
             text = f"link {link.at.link}: {news.fault}; a FIFO has taken its place"
             self._tell("error", text, spoils=True)
             self.changed(link.at.link)
@@ -261,10 +271,21 @@ class _Link:
 
     at: Egress
     order: Order
-    kind: str
     statistics: list[str]
     slot: Slot
     generation: int
+    failed: int = 0
+    """Version of the discipline in whose place there is a FIFO."""
+
+    @property
+    def works(self) -> bool:
+        """Whether the discipline that was requested is at work."""
+        return self.failed != self.order.version
+
+    @property
+    def kind(self) -> str:
+        """The kind that is at work."""
+        return self.order.kind + SUFFIX if self.works else FALLBACK.kind
 
 
 def fork() -> tuple[PacketProcess, Board]:

@@ -40,6 +40,8 @@ class Runner(PacketLoop[Order]):
         self._board = board
         self._printed = Printed()
         self._served: dict[int, Served] = {}
+        self._versions: dict[int, int] = {}
+        """Of the disciplines, by queue."""
         # What a discipline of the user's own prints must not stand between the news.
         sys.stdout, sys.stdin = self._printed, io.StringIO()
         self._published = 0.0
@@ -55,8 +57,7 @@ class Runner(PacketLoop[Order]):
             if wake := served.wake:
                 earliest = min(wake, earliest or wake)
             if served.fault:
-                self.tell(News(queue=number, fault=served.fault, statistics=served.names))
-                served.fault = ""
+                self._report_fault(number, served)
         now = clock()
         if printed := self._printed.take(now):
             self.tell(News(queue=next(iter(self._served), 1), printed=printed))
@@ -70,6 +71,11 @@ class Runner(PacketLoop[Order]):
             self._due = due
             self.timer.set(due)
         return self.busy if more or 0 < earliest < now + _REST_S else self.idle
+
+    def _report_fault(self, number: int, served: Served) -> None:
+        version = self._versions[number]
+        self.tell(News(queue=number, fault=served.fault, version=version, statistics=served.names))
+        served.fault = ""
 
     def obey(self, order: Order) -> None:
         """Carry out an order. Raises what a discipline raises whose parameters are refused."""
@@ -86,6 +92,7 @@ class Runner(PacketLoop[Order]):
                     overdue.watch()
                 settings = order.kind, order.options, order.rate, order.seed
                 served.change(*settings, now, source=order.source)
+                self._versions[order.queue] = order.version
             case "begin":
                 served.begin(now + order.busy_s)
             case "pass":
