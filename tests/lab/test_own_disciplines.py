@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -143,12 +142,9 @@ async def test_one_that_sends_nothing_is_replaced(
 async def test_a_lab_does_not_start_with_a_file_that_is_no_python(tmp_path: Path) -> None:
     file, seen = tmp_path / "mine.py", Seen()
     file.write_text("def x(:\n")
-    lab = RunningLab(
-        LabSource(launch.lab_argv(None, None, [file]), Build(topology=Topology())), seen
-    )
-    async with asyncio.timeout(60):
-        while not lab.session.done:
-            await asyncio.sleep(0.01)
+    build = Build(topology=Topology(kind="linear"))
+    lab = RunningLab(LabSource(launch.lab_argv(None, None, [file]), build), seen)
+    with pytest.raises(AssertionError, match=r"the lab ended: .*mine\.py:1: SyntaxError"):
+        await lab.until(lambda _: False)
     await lab.close()
     assert isinstance(lab.session.error, LabError)
-    assert "mine.py:1: SyntaxError" in str(lab.session.error)
