@@ -1,8 +1,8 @@
 """When packets leave a discipline in software, seen from outside; and swaps when a file is saved.
 
-A discipline of one's own notes of each packet when it arrived and when it was chosen. Its due moment
-follows from those by the link's rate, in order: free = max(free, since) + L * 8 / rate. A capture at
-the far end of the link, of the kernel's own timestamps, shows when it was really there.
+A discipline of one's own notes of each packet when it arrived and when it was chosen. Its due
+moment follows from those by the link's rate, in order: free = max(free, since) + L * 8 / rate. A
+capture at the far end of the link, of the kernel's own timestamps, shows when it was really there.
 """
 
 from __future__ import annotations
@@ -165,7 +165,17 @@ def _listen(lab: WatchedLab, capture: Path) -> subprocess.Popen[str]:
     for pid in family(lab.source.pid):
         if f" {interface}:" in Path(f"/proc/{pid}/net/dev").read_text():
             break
-    words = ["nsenter", f"--net=/proc/{pid}/ns/net", "tcpdump", "-Q", "in", "-i", interface]
+    words = [
+        "nsenter",
+        f"--net=/proc/{pid}/ns/net",
+        "tcpdump",
+        "-Z",
+        "root",
+        "-Q",
+        "in",
+        "-i",
+        interface,
+    ]
     words += ["-s", "64", "-B", "16384", "--time-stamp-precision=nano", "-w", str(capture), "ip"]
     return subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
 
@@ -189,7 +199,9 @@ async def _saves(folder: Path) -> str:
         await lab.send(StartFlow(cc="cubic"))
         await lab.run_for(1.5)
         for version in range(1, SAVES + 1):
-            notes.write_bytes(bytes(_RECORD.size * _MOST))
+            # In place, because the process has it mapped.
+            with notes.open("r+b") as old:
+                old.write(bytes(_RECORD.size * _MOST))
             moment = time.monotonic()
             _write(folder, rate, version)
             await lab.run_for(0.6)
