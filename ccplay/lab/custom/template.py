@@ -8,7 +8,7 @@ Change one thing, save, and watch the effect while traffic runs.
 from ccplay.lab.disciplines.base import Discipline, Fifo, Options, Packet
 
 # "5 ms", "10 Mbit/s", "1000 packets", "150 kB", a number, True, or ("one", "of", "these"):
-# scenarios, the menu (q) and :queue can set them.
+# scenarios and the menu (q) set them.
 PARAMETERS = {"limit": "1000 packets"}
 
 MOST_MS = 50

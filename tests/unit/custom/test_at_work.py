@@ -30,6 +30,11 @@ WRONG = {
         "ZeroDivisionError",
         POP_LINE,
     ),
+    "drops and raises": (
+        instead(POP, "self.drop(self.queue.pop(), '')", "return 1 / 0"),
+        "ZeroDivisionError",
+        POP_LINE + 1,
+    ),
     "exits": (instead(POP, "raise SystemExit"), "SystemExit", POP_LINE),
     "sends twice": (instead(POP, "return self.queue.packets[0]"), "not wait any more", 18),
     "sends no packet": (instead(POP, "return 'packet'"), "AttributeError", 18),
@@ -80,6 +85,8 @@ def test_one_that_fails_on_what_waits_is_given_it_only_once() -> None:
     for step in range(20):
         link.at(5.0 + step / 1000)
     assert [number for number, _ in link.queue.sent] == list(range(1, 11))
+    # The FIFO had each of them once, or it would be at fault, too.
+    assert "AttributeError" in link.served.fault
 
 
 def test_a_source_that_cannot_be_loaded_leaves_the_earlier_one_at_work() -> None:
@@ -135,8 +142,9 @@ def test_drops_before_a_swap_are_counted_after_it() -> None:
     link.served.change("mine", {"limit": 3}, RATE, 1, 1.5, source=FIFO + "# saved\n")
     link.served.publish()
     assert link.slot.read(0)[0].drops == 2
+    link.come(2, 1.6)
     link.served.pass_on()
-    assert link.slot.read(0)[0].drops == 2
+    assert link.slot.read(0)[0].drops == 4
 
 
 @pytest.fixture
