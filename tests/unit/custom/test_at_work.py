@@ -85,7 +85,9 @@ def test_one_that_fails_on_what_waits_is_given_it_only_once() -> None:
     for step in range(20):
         link.at(5.0 + step / 1000)
     assert [number for number, _ in link.queue.sent] == list(range(1, 11))
-    # The FIFO had each of them once, or it would be at fault, too.
+    # The FIFO had each of them once, or it would now be at fault, too.
+    link.come(1, 6.0)
+    assert link.queue.sent[-1][0] == 11
     assert "AttributeError" in link.served.fault
 
 
