@@ -137,11 +137,13 @@ def _try_disciplines(arguments: argparse.Namespace) -> None:
     """
     if not arguments.discipline or arguments.host is not None:
         return
-    from ccplay.lab.custom import trial
+    from ccplay.lab.custom import overdue, trial
     from ccplay.lab.custom.files import custom_disciplines, text
 
     for name, path in custom_disciplines(arguments.discipline).items():
-        for mistake in trial.tried(name, text(path)).mistakes:
+        with overdue.watched():
+            found = trial.tried(name, text(path))
+        for mistake in found.mistakes:
             raise mistake
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from ccplay.errors import LabError
 from ccplay.model.commands import Build, SetQdisc
 from ccplay.model.events import Applied, LinkChanged, Log
 from ccplay.model.network import Topology
@@ -144,7 +143,7 @@ async def test_a_lab_does_not_start_with_a_file_that_is_no_python(tmp_path: Path
     file.write_text("def x(:\n")
     build = Build(topology=Topology(kind="linear"))
     lab = RunningLab(LabSource(launch.lab_argv(None, None, [file]), build), seen)
-    with pytest.raises(AssertionError, match=r"the lab ended: .*mine\.py:1: SyntaxError"):
+    with pytest.raises(AssertionError, match="the lab ended"):
         await lab.until(lambda _: False)
     await lab.close()
-    assert isinstance(lab.session.error, LabError)
+    assert lab.session.error == "mine.py:1: SyntaxError: invalid syntax"

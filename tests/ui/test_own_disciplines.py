@@ -49,7 +49,7 @@ async def test_it_is_chosen_with_its_parameters_like_any_other() -> None:
 
 def events(seconds: float = 20.0) -> Iterator[AnyEvent]:
     """Yield a session in which the file is saved at 12 s and fails at 15 s."""
-    later = [
+    later: list[AnyEvent] = [
         Applied(
             t=12.0,
             command=SetQdisc(link="r1->r2", qdisc=MINE),

@@ -10,9 +10,9 @@ import select
 import sys
 import time
 
+from ccplay.lab.custom import overdue
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.packets.loop import PacketLoop, run_as
-from ccplay.lab.software import overdue
 from ccplay.lab.software.board import Board
 from ccplay.lab.software.headers import HeaderQueue
 from ccplay.lab.software.messages import News, Order

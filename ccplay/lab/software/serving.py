@@ -16,14 +16,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from ccplay.lab.custom import loading
+from ccplay.lab.custom import loading, overdue
 from ccplay.lab.custom.faults import MisuseError
 from ccplay.lab.disciplines.base import CE, Discipline, Options, Packet
 from ccplay.lab.disciplines.fifo import FirstInFirstOut
 from ccplay.lab.disciplines.table import made
 from ccplay.lab.packets.lateness import Lateness
 from ccplay.lab.queues.reading import Counts
-from ccplay.lab.software import overdue
 from ccplay.lab.software.board import MOST_STATISTICS, Slot
 from ccplay.model.base import Option
 

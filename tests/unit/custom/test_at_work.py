@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 
 import pytest
 
-from ccplay.lab.custom import trial
+from ccplay.lab.custom import overdue, trial
 from ccplay.lab.custom.faults import SourceError
-from ccplay.lab.software import overdue
 from ccplay.lab.software.printed import Printed
 from ccplay.lab.software.serving import PATIENCE_S
 from tests.unit.custom.sources import FIFO, POP, POP_LINE, PUSH, PUSH_LINE, instead
@@ -153,12 +151,8 @@ def test_drops_before_a_swap_are_counted_after_it() -> None:
 def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Calls with a limit of 40 ms, as the process of disciplines has them with 500."""
     monkeypatch.setattr(overdue, "LIMIT_S", 0.04)
-    before = signal.getsignal(signal.SIGALRM)
-    overdue.watch()
-    yield
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, before)
-    overdue._Call.watched = False
+    with overdue.watched():
+        yield
 
 
 @pytest.mark.usefixtures("watched")
@@ -169,6 +163,21 @@ def test_one_that_computes_for_ever_is_interrupted_in_its_line() -> None:
     assert link.served.fault.startswith((f"mine.py:{POP_LINE}:", f"mine.py:{POP_LINE + 1}:"))
     link.at(1.01)
     assert [number for number, _ in link.queue.sent] == [1, 2, 3]
+
+
+@pytest.mark.usefixtures("watched")
+def test_check_interrupts_one_that_computes_for_ever() -> None:
+    (mistake,) = trial.tried("mine", instead(POP, "while True:", "    now += 1")).mistakes
+    assert "TimeoutError: it is still at work" in str(mistake)
+
+
+def test_check_reports_what_fails_under_any_load() -> None:
+    """One mistake while few packets wait, another one where some are dropped."""
+    source = FIFO.replace('self.drop(packet, "limit")', "self.drop(packet, 1 / 0)")
+    idle = "        assert now < 1 or self.qlen > 1\n"
+    source = source.replace(POP, idle + POP).replace("100 packets", "20 packets")
+    found = trial.tried("mine", source).mistakes
+    assert [each.line for each in found] == [POP_LINE, 16]
 
 
 def test_what_it_prints_is_reported_a_few_lines_a_second() -> None:

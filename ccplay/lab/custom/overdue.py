@@ -1,7 +1,8 @@
 """Ends a call into the user's own code that takes too long, with an exception in its line.
 
 While a discipline computes no packet of any link leaves, so one that loops for ever would stop all
-of them. A timer looks twice in ``LIMIT_S`` whether the same call is still running.
+of them. A timer looks twice in ``LIMIT_S`` whether the same call is still running. Code in C, such
+as ``sum`` of an endless iterator, can't be interrupted.
 """
 
 from __future__ import annotations
@@ -31,6 +32,19 @@ def watch() -> None:
         _Call.watched = True
         signal.signal(signal.SIGALRM, _look)
         signal.setitimer(signal.ITIMER_REAL, LIMIT_S / 2, LIMIT_S / 2)
+
+
+@contextmanager
+def watched() -> Iterator[None]:
+    """Watch calls for a while; in the main thread of a process."""
+    before = signal.getsignal(signal.SIGALRM)
+    watch()
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        _Call.watched = False
 
 
 @contextmanager
