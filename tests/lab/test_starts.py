@@ -24,9 +24,9 @@ from tests.lab.first_packets import moments
 from tests.lab.trust import physical
 
 TOGETHER_S = 0.005
-"""What connects at the moment, or sends no TCP, takes 1 ms on an idle machine. A process that others
-keep from its core for one turn of the scheduler takes 3 ms more; one program started after another
-takes 10 ms or more for each."""
+"""What connects at the moment, or sends no TCP, takes 1 ms on an idle machine. A process that
+others keep from its core for one turn of the scheduler takes 3 ms more; one program started after
+another takes 10 ms or more for each."""
 
 FLOWS_TOGETHER_S = 0.001
 """The lab writes the first segment of each, which takes 0.02 ms."""
