@@ -127,6 +127,7 @@ async def test_drops_are_counted_by_interface() -> None:
     )
     async with running(build) as lab:
         lab.send(StartFlow(flow="1", src="h1", dst="h2"))
+        await lab.swept()
         queues = lab.state.queues
         await lab.until(lambda _: (queues["r->h2"].series["drops"].newest or 0) > 3)
     counted = lab.state.interfaces
