@@ -30,12 +30,14 @@ def chosen(qdisc: Qdisc, *, software: bool) -> Qdisc:
         return qdisc
     known = described(qdisc.kind) or DISCIPLINES["pfifo"]
     own = msgspec.structs.replace(qdisc, kind=qdisc.kind + SUFFIX)
-    if software and known.software and (not known.in_kernel or qdisc.kind in _lacking):
+    able = software and known is not None and known.software
+    lacking = qdisc.kind in _lacking or not (known is not None and known.in_kernel)
+    if able and lacking:
         return own
     try:
         _try(qdisc)
     except UnsupportedError:
-        if not (software and known.software):
+        if not able:
             raise
         _lacking.add(qdisc.kind)
         return own
@@ -44,7 +46,8 @@ def chosen(qdisc: Qdisc, *, software: bool) -> Qdisc:
 
 def _try(qdisc: Qdisc) -> None:
     """Try a queue on the lab's own loopback device; what was taken once is taken again."""
-    if qdisc.kind not in DISCIPLINES or not DISCIPLINES[qdisc.kind].in_kernel:
+    known = DISCIPLINES.get(qdisc.kind)
+    if known is None or not known.in_kernel:
         raise UnsupportedError(
             f"queue discipline {qdisc.kind!r} works in software only, and needs netfilter queues: "
             "see ccplay doctor"
