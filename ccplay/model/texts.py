@@ -81,6 +81,19 @@ def choice(what: str, known: Iterable[str]) -> Quantity:
     return worded("", f"one of {', '.join(words)}", read, {"enum": list(words)})
 
 
+def numbers(count: int, most: int) -> Quantity:
+    """Return a quantity that is ``count`` whole numbers up to ``most``, with spaces between."""
+    what = f'{count} numbers from 0 to {most}, such as "{" ".join("1" * count)}"'
+
+    def read(value: Any) -> str:
+        words = value.split() if isinstance(value, str) else []
+        if len(words) != count or not all(w.isdecimal() and int(w) <= most for w in words):
+            raise MisfitError(f"must be {what}, not {quote(value)}")
+        return " ".join(words)
+
+    return worded("", what, read, {"type": "string"})
+
+
 def _congestion_control(value: Any) -> str:
     if isinstance(value, str) and value in custom_algorithms:
         return value

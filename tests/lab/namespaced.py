@@ -19,6 +19,7 @@ import msgspec
 import pytest
 
 from ccplay.analysis.trust import judge
+from ccplay.guest import boot
 from ccplay.lab.health import Timekeeper
 from ccplay.lab.server import make_run_private
 from ccplay.model.events import Health
@@ -31,11 +32,12 @@ ROOT = Path(__file__).parents[2]
 _BEAT_S = 0.02
 
 
-def call(case: str, *arguments: object, rootless: bool = False) -> Any:
+def call(case: str, *arguments: object, rootless: bool = False, guest: bool = False) -> Any:
     """Return what coroutine ``case`` (``module:function``) returns inside new namespaces.
 
-    ``rootless`` maps root in a user namespace, where it has no power over the machine. How well
-    the case kept time counts for tests of physics, see ``physical``.
+    ``rootless`` maps root in a user namespace, where it has no power over the machine; ``guest``
+    runs under the guest's kernel. How well the case kept time counts for tests of physics, see
+    ``physical``.
     """
     if rootless and (refusal := launch.rootless_refusal()) is not None:
         pytest.skip(f"no user namespaces here: {refusal}")
@@ -43,20 +45,32 @@ def call(case: str, *arguments: object, rootless: bool = False) -> Any:
     argv = [*launch.inner_argv()[: len(launch.UNSHARE)], *user, sys.executable, "-m", __name__]
     if sys.flags.safe_path:
         raise AssertionError("tests are imported from the current directory")
-    done = subprocess.run(
-        [*argv, case, json.dumps(arguments)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    argv += [case, json.dumps(arguments)]
+    if guest:
+        argv = boot.argv([*boot.environment(), f"PYTHONPATH={ROOT}", *argv], paced=True)
+    # A guest ends with its stdin, so that stays open.
+    stdin, held = os.pipe()
+    try:
+        done = subprocess.run(
+            argv,
+            cwd=ROOT,
+            stdin=stdin,
+            capture_output=True,
+            text=True,
+            timeout=600 if guest else 300,
+            check=False,
+        )
+    finally:
+        os.close(stdin)
+        os.close(held)
     *_, health, result = done.stdout.splitlines() or ["", ""]
     if health:
         state = LabState()
         state.apply(msgspec.json.decode(health, type=Health))
         note(judge(state))
+    # The exit code of a guest is QEMU's.
     assert done.returncode == 0, done.stderr
+    assert result, done.stderr
     return json.loads(result)
 
 

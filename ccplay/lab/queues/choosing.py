@@ -6,7 +6,8 @@ import msgspec
 
 from ccplay.errors import CommandError, UnsupportedError
 from ccplay.lab.queues import qdiscs
-from ccplay.model.disciplines import DISCIPLINES, MOST_RATE, SUFFIX, is_software
+from ccplay.model.discipline import KERNEL, OWN
+from ccplay.model.disciplines import DISCIPLINES, MOST_RATE, SUFFIX, beyond, is_software
 from ccplay.model.values import Qdisc
 from ccplay.units import format_rate
 
@@ -29,17 +30,26 @@ def chosen(qdisc: Qdisc, *, software: bool) -> Qdisc:
             )
         return qdisc
     known = DISCIPLINES[qdisc.kind]
-    own = msgspec.structs.replace(qdisc, kind=qdisc.kind + SUFFIX)
     if software and known.software and (not known.in_kernel or qdisc.kind in _lacking):
-        return own
+        return _own(qdisc)
     try:
         _try(qdisc)
     except UnsupportedError:
         if not (software and known.software):
             raise
         _lacking.add(qdisc.kind)
-        return own
+        return _own(qdisc)
     return qdisc
+
+
+def _own(qdisc: Qdisc) -> Qdisc:
+    """Return ccplay's own in place of a kernel's. Raises ``UnsupportedError`` if that lacks one."""
+    kind = qdisc.kind
+    if (name := beyond(qdisc, OWN)) is not None:
+        raise UnsupportedError(
+            f"queue discipline {kind!r} is not in this kernel, and ccplay's own has no {name}"
+        )
+    return msgspec.structs.replace(qdisc, kind=kind + SUFFIX)
 
 
 def _try(qdisc: Qdisc) -> None:
@@ -51,6 +61,13 @@ def _try(qdisc: Qdisc) -> None:
         )
     image = msgspec.json.encode(qdisc)
     if image not in _taken:
+        # Kernels without the kind are asked first: there it is ccplay's own, which may have it.
+        if (name := beyond(qdisc, KERNEL)) is not None:
+            qdiscs.rehearse(Qdisc(kind=qdisc.kind))
+            raise CommandError(
+                f"{qdisc.kind}: {name}: the kernel's {qdisc.kind} has no such parameter, "
+                f"{qdisc.kind}{SUFFIX} has"
+            )
         qdiscs.rehearse(qdisc)
         _taken.add(image)
 
