@@ -137,7 +137,8 @@ def _ticks(size: int, rate: int) -> int:
 
 
 def _octets(ticks: int, rate: int) -> int:
-    return int(round(ticks / tick_in_usec * rate / 1e6))
+    octets: float = ticks / tick_in_usec * rate / 1e6
+    return round(octets)
 
 
 _SFB_NAMES = (
