@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from ccplay.errors import CommandError
 from ccplay.model.base import Option
+from ccplay.model.commands import SetQdisc
 from ccplay.model.discipline import KERNEL, Parameter
 from ccplay.model.disciplines import described, plain
+from ccplay.model.network import Network
 from ccplay.model.quantities import RATE, SHARE, SWITCH, TIME_US
 from ccplay.model.values import Qdisc
 
@@ -50,6 +53,28 @@ def queue_words(qdisc: Qdisc) -> list[str] | None:
                 words[-1] = f"{value:#x}/{int(options.get(_MASK, 0)):#x}"
     return words
 
+
+def queue_lines(command: SetQdisc, network: Network, classes: Sequence[str] = ()) -> list[str]:
+    """Return the commands of ``SetQdisc``, one for each interface of its link.
+
+    ``classes`` are the names of the link's, in their order. Empty where tc has no such command or
+    the link is unknown.
+    """
+    parent = CLASS
+    if command.traffic_class is not None:
+        if command.traffic_class not in classes:
+            return []
+        parent = f"1:{_FIRST + classes.index(command.traffic_class):x}"
+    try:
+        links = network.resolve(command.link)
+    except CommandError:
+        return []
+    lines = (queue_line(command.qdisc, each.interface, parent) for each in links)
+    return [line for line in lines if line is not None]
+
+
+_FIRST = 0x10
+"""Minor number of the first class that shares a link's rate."""
 
 _SELECTOR, _MASK = "ce_threshold_selector", "ce_threshold_mask"
 """Two parameters of the kernel's that are one word of tc's."""
