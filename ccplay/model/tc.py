@@ -8,7 +8,7 @@ from ccplay.errors import CommandError
 from ccplay.model.base import Option
 from ccplay.model.commands import SetQdisc
 from ccplay.model.discipline import KERNEL, Parameter
-from ccplay.model.disciplines import described, plain
+from ccplay.model.disciplines import described, plain, validate
 from ccplay.model.network import Network
 from ccplay.model.quantities import RATE, SHARE, SWITCH, TIME_US
 from ccplay.model.values import Qdisc
@@ -43,11 +43,17 @@ def queue_words(qdisc: Qdisc) -> list[str] | None:
     found = described(qdisc.kind)
     if found is None or not found.in_kernel:
         return None
+    try:
+        qdisc = validate(qdisc)
+    except ValueError:
+        # A stranger's recording may have anything.
+        return None
     kind = plain(qdisc.kind)
     options: Mapping[str, Option] = {**_NEEDED.get(kind, {}), **qdisc.options}
     words = [kind]
+    hidden = {_MASK, "ack_filter" if options.get("ack_filter_aggressive") else ""}
     for each in found.of(KERNEL):
-        if (value := options.get(each.name)) is not None and each.name != _MASK:
+        if (value := options.get(each.name)) is not None and each.name not in hidden:
             words += _words(each, value)
             if each.name == _SELECTOR:
                 words[-1] = f"{value:#x}/{int(options.get(_MASK, 0)):#x}"

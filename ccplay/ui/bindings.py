@@ -98,5 +98,5 @@ MAIN: list[BindingType] = [
 ]
 """Keys of the main screen."""
 
-COPY = Binding("ctrl+y", "copy", "Copy the tc line", id="copy", priority=True)
+COPY = Binding("ctrl+y", "copy", "Copy the tc line", priority=True)
 """Key of what shows a command of tc(8)."""

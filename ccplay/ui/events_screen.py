@@ -13,6 +13,7 @@ from textual.containers import VerticalScroll
 from textual.widgets import Static
 
 from ccplay.state.lab_state import Entry
+from ccplay.ui.bindings import COPY
 from ccplay.ui.cells.glyphs import Glyphs
 from ccplay.ui.modal import Modal
 from ccplay.ui.panels.log import INKS, WORDS
@@ -62,7 +63,7 @@ class EventsScreen(Modal[None]):
         page = VerticalScroll(Static(), id="lines")
         page.border_title = "Events and messages"
         page.border_subtitle = self._glyphs.translate(
-            f"↑↓ scroll  {self._glyphs.separator}  ctrl+y copy the tc lines  "
+            f"↑↓ scroll  {self._glyphs.separator}  ^y copy the tc lines  "
             f"{self._glyphs.separator}  esc leave"
         )
         yield page
@@ -80,7 +81,7 @@ class EventsScreen(Modal[None]):
     def action_copy(self) -> None:
         """Copy the commands of tc(8) that stand in the list, oldest first."""
         lines = [each.detail for each in self._entries() if each.detail]
-        copy(self.app, "\n".join(lines))
+        self.copy("\n".join(lines))
 
     def _look_again(self) -> None:
         entries = self._entries()

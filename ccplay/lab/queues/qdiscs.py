@@ -7,8 +7,17 @@ import struct
 from collections.abc import Iterable
 
 from ccplay.errors import CommandError, UnsupportedError
-from ccplay.lab.network.netlink import RTM_DELQDISC, RTM_GETQDISC, TC_H_ROOT
-from ccplay.lab.network.rtnl import CREATE, REPLACE, NetlinkError, RouteSocket, traffic_control
+from ccplay.lab.network.netlink import RTM_DELQDISC, RTM_GETQDISC, RTM_NEWQDISC, TC_H_ROOT
+from ccplay.lab.network.rtnl import (
+    ACK,
+    CREATE,
+    DUMP,
+    REPLACE,
+    REQUEST,
+    NetlinkError,
+    RouteSocket,
+    traffic_control,
+)
 from ccplay.lab.queues.options import NESTED, attribute, decode, encode, split
 from ccplay.model import disciplines
 from ccplay.model.base import Option
@@ -128,7 +137,8 @@ def read_back(routes: RouteSocket, index: int, parent: int, asked: Qdisc) -> Qdi
 
 def find(routes: RouteSocket, index: int, parent: int) -> tuple[str | None, bytes]:
     """Return kind and ``TCA_OPTIONS`` of the discipline under ``parent``; None where none is."""
-    for answer in routes.dumped(traffic_control(RTM_GETQDISC, 0, index, ())):
+    request = _HEADER.pack(_MESSAGE.size, RTM_GETQDISC, REQUEST | DUMP, 0, 0)
+    for answer in routes.dumped(request + _TC.pack(index, 0, 0, 0)):
         _, _, its_index, _, its_parent, _ = _MESSAGE.unpack_from(answer)
         if (its_index, its_parent) == (index, parent):
             attributes = split(answer[_MESSAGE.size :])
@@ -208,7 +218,7 @@ def _request(index: int, parent: int, handle: int, qdisc: Qdisc) -> bytes:
     if image or nested:
         attributes += attribute(_OPTIONS | (NESTED if nested else 0), image)
     length = _MESSAGE.size + len(attributes)
-    head = (length, _NEWQDISC, _ACKNOWLEDGED | CREATE | REPLACE)
+    head = (length, RTM_NEWQDISC, REQUEST | ACK | CREATE | REPLACE)
     return _HEADER.pack(*head, 0, 0) + _TC.pack(index, handle, parent, 0) + attributes
 
 
@@ -216,7 +226,6 @@ _HEADER, _TC = struct.Struct("=IHHII"), struct.Struct("=4xiIII")
 """``struct nlmsghdr``; ``struct tcmsg``: index, handle, parent, info."""
 _MESSAGE = struct.Struct("=IH14xiIII")
 """Both: length, type, index, handle, parent, info."""
-_NEWQDISC, _ACKNOWLEDGED = 36, 0x1 | 0x4
 _KIND, _OPTIONS = 1, 2
 """``TCA_KIND`` and ``TCA_OPTIONS``."""
 
