@@ -104,13 +104,18 @@ class SetClasses(Command, frozen=True):
 
 
 class SetLink(Command, frozen=True):
-    """Change rate, delay, jitter, loss or marking of a link, or take it down; the queue stays."""
+    """Change what a link does to packets, or take it down; the queue stays."""
 
     link: Annotated[str, settings.LINK] = BOTTLENECK
     rate: Annotated[int | None, settings.LINK_RATE] = None
     delay_us: Annotated[int | None, settings.DELAY] = None
     jitter_us: Annotated[int | None, settings.JITTER] = None
+    distribution: Annotated[str | None, settings.DISTRIBUTION] = None
     loss: Annotated[float | None, settings.LOSS] = None
+    gemodel: Annotated[Annotated[list[float], FEW] | None, settings.BURST_LOSS] = None
+    reorder: Annotated[float | None, settings.REORDER] = None
+    duplicate: Annotated[float | None, settings.DUPLICATE] = None
+    corrupt: Annotated[float | None, settings.CORRUPT] = None
     mark: Annotated[int | None, settings.MARK] = None
     down: Annotated[bool | None, settings.DOWN] = None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from ccplay.errors import CommandError
+from ccplay.errors import CommandError, UnsupportedError
 from ccplay.lab.links.htb import CLASS
 from ccplay.lab.network.rtnl import RouteSocket
 from ccplay.lab.queues import options, qdiscs
@@ -27,7 +27,7 @@ async def whole(wanted: dict[str, dict[str, Option]], engine: str) -> dict[str, 
             asked = qdiscs.validate(Qdisc(kind=kind, options=parameters))
             try:
                 seen[kind] = await _compare(made, asked)
-            except CommandError as error:
+            except (CommandError, UnsupportedError) as error:
                 seen[kind] = {"refused": str(error)}
             await made.shaper.apply(
                 made.there, LinkSetting(qdisc=Qdisc(kind="pfifo", options={"limit": 100}))

@@ -21,8 +21,8 @@ WORDS = {
     "codel": "limit 500 target 5ms interval 100ms ecn ce_threshold 900us",
     "fq_codel": "limit 10240 target 6ms interval 90ms noecn ce_threshold 2ms flows 64 quantum 300"
     " memory_limit 4000000 drop_batch 8 ce_threshold_selector 0x1/0x3",
-    "cake": "bandwidth 8Mbit rtt 50ms dual-srchost besteffort ack-filter-aggressive memlimit 4000000 nonat"
-    " wash ingress autorate-ingress no-split-gso overhead 18 mpu 64 ptm fwmark 255",
+    "cake": "bandwidth 8Mbit rtt 50ms dual-srchost besteffort ack-filter-aggressive memlimit"
+    " 4000000 nonat wash ingress autorate-ingress no-split-gso overhead 18 mpu 64 ptm fwmark 255",
     "sfq": "limit 64 flows 127 quantum 1514 perturb 10 divisor 512 depth 20 headdrop"
     " redflowlimit 60000 min 4000 max 15000 probability 0.1 avpkt 900 burst 12 ecn harddrop",
     "choke": "limit 100 bandwidth 8Mbit min 10 max 30 ecn burst 20 probability 0.05",

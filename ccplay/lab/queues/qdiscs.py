@@ -53,6 +53,10 @@ _FIXED = {"fq_codel": "flows", "fq_pie": "flows"}
 """By kind, the option that a request to change must not name (``fq_codel_change``)."""
 
 
+class RefusedError(CommandError):
+    """The kernel refused a request, and did not say which parameter it is about."""
+
+
 def validate(qdisc: Qdisc) -> Qdisc:
     """Return ``qdisc`` with values in the kernel's units and required options filled in.
 
@@ -71,7 +75,8 @@ def attach(routes: RouteSocket, index: int, parent: int, handle: int, qdisc: Qdi
     Raises ``UnsupportedError`` if the kernel has no such discipline and ``CommandError``
     if it refuses the parameters.
     """
-    request = _request(index, parent, handle, qdisc)
+    image, nested = encode(qdisc)
+    request = installation(index, parent, handle, (qdisc.kind, image), nested=nested)
     try:
         routes.request([request], qdisc.kind)
     except NetlinkError as error:
@@ -79,7 +84,7 @@ def attach(routes: RouteSocket, index: int, parent: int, handle: int, qdisc: Qdi
             raise UnsupportedError(
                 f"queue discipline {qdisc.kind!r} is not in this kernel (module sch_{qdisc.kind})"
             ) from None
-        raise CommandError(f"the kernel refuses this {error.strerror}") from None
+        raise RefusedError(f"the kernel refuses this {error.strerror}") from None
 
 
 def changed(before: Qdisc, wanted: Qdisc) -> Qdisc | None:
@@ -163,7 +168,7 @@ def rehearse(qdisc: Qdisc) -> None:
     """
     try:
         _rehearse(qdisc)
-    except CommandError as error:
+    except RefusedError as error:
         if (name := _refused(qdisc)) is None:
             raise
         value = disciplines.DISCIPLINES[qdisc.kind].parameter(name).show(qdisc.options[name])
@@ -176,8 +181,11 @@ def _refused(qdisc: Qdisc) -> str | None:
         options = {each: value for each, value in qdisc.options.items() if each != name}
         try:
             _rehearse(validate(Qdisc(kind=qdisc.kind, options=options)))
-        except CommandError:
+        except RefusedError:
             continue
+        except CommandError:
+            # It was taken; that another one is ignored then is no refusal.
+            pass
         return name
     return None
 
@@ -210,15 +218,16 @@ def _refusal(kind: str) -> str:
     return ""
 
 
-def _request(index: int, parent: int, handle: int, qdisc: Qdisc) -> bytes:
-    """Return the request that installs a validated ``qdisc``, or changes it."""
-    image, nested = encode(qdisc)
-    attributes = attribute(_KIND, qdisc.kind.encode() + b"\0")
+def installation(
+    index: int, parent: int, handle: int, kind: tuple[str, bytes], *, nested: bool
+) -> bytes:
+    """Return the request that installs a discipline, or changes it: its name and TCA_OPTIONS."""
+    name, image = kind
+    attributes = attribute(_KIND, name.encode() + b"\0")
     # A few kinds take no options at all, not even none.
     if image or nested:
         attributes += attribute(_OPTIONS | (NESTED if nested else 0), image)
-    length = _MESSAGE.size + len(attributes)
-    head = (length, RTM_NEWQDISC, REQUEST | ACK | CREATE | REPLACE)
+    head = (_MESSAGE.size + len(attributes), RTM_NEWQDISC, REQUEST | ACK | CREATE | REPLACE)
     return _HEADER.pack(*head, 0, 0) + _TC.pack(index, handle, parent, 0) + attributes
 
 
