@@ -35,6 +35,7 @@ async def pings(
                     "answers": [[int(seq), float(rtt)] for seq, rtt, again in answers if not again],
                     "again": [int(seq) for seq, _, again in answers if again],
                     "lost": counted.lost[at],
+                    "number": at + 1,
                     "told": {name: getattr(told.setting, name) for name in setting},
                 }
             )

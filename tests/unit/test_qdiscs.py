@@ -49,7 +49,7 @@ EXAMPLES: dict[str, dict[str, Option]] = {
         "nat": False,
         "wash": True,
         "ingress": True,
-        "autorate_ingress": True,
+        "autorate_ingress": False,
         "split_gso": False,
         "overhead": 18,
         "mpu": 64,
@@ -58,7 +58,7 @@ EXAMPLES: dict[str, dict[str, Option]] = {
     },
     "sfq": {
         "limit": 64,
-        "flows": 127,
+        "flows": 32,
         "quantum": 1514,
         "perturb": 10,
         "divisor": 512,

@@ -473,7 +473,7 @@ def test_what_a_kernel_lacks_is_told_with_the_remedy() -> None:
 
 @pytest.mark.parametrize(
     ("lack", "remedy"),
-    [(None, "add --guest"), ("none", "make guest (or ccplay guest) fetches one, then add --guest")],
+    [(None, "add --kernel auto"), ("none", "make guest (or ccplay guest) fetches one")],
 )
 def test_a_full_kernel_is_offered_for_what_this_one_lacks(
     lack: str | None, remedy: str, monkeypatch: pytest.MonkeyPatch

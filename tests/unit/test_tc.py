@@ -22,8 +22,8 @@ WORDS = {
     "fq_codel": "limit 10240 target 6ms interval 90ms noecn ce_threshold 2ms flows 64 quantum 300"
     " memory_limit 4000000 drop_batch 8 ce_threshold_selector 0x1/0x3",
     "cake": "bandwidth 8Mbit rtt 50ms dual-srchost besteffort ack-filter-aggressive memlimit"
-    " 4000000 nonat wash ingress autorate-ingress no-split-gso overhead 18 mpu 64 ptm fwmark 255",
-    "sfq": "limit 64 flows 127 quantum 1514 perturb 10 divisor 512 depth 20 headdrop"
+    " 4000000 nonat wash ingress no-split-gso overhead 18 mpu 64 ptm fwmark 255",
+    "sfq": "limit 64 flows 32 quantum 1514 perturb 10 divisor 512 depth 20 headdrop"
     " redflowlimit 60000 min 4000 max 15000 probability 0.1 avpkt 900 burst 12 ecn harddrop",
     "choke": "limit 100 bandwidth 8Mbit min 10 max 30 ecn burst 20 probability 0.05",
     "red": "limit 150000 min 12500 max 37500 bandwidth 10Mbit ecn burst 30 probability 0.1"
@@ -59,7 +59,11 @@ def test_every_parameter_has_its_words(kind: str) -> None:
         ("codel.py", {"target": 2_500}, "codel target 2500us"),
         ("prio.py", {"limit": 20}, "prio"),
         ("red", {"limit": 60_000, "bandwidth": 10_000_000}, None),
-        ("cake", {"ack_filter": True}, "cake ack-filter"),
+        (
+            "cake",
+            {"ack_filter": True, "autorate_ingress": True},
+            "cake ack-filter autorate-ingress",
+        ),
         (
             "cake",
             {"bandwidth": 2_500_000, "ack_filter": False},

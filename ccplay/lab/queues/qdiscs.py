@@ -131,7 +131,10 @@ def read_back(routes: RouteSocket, index: int, parent: int, asked: Qdisc) -> Qdi
     held = decode(kind, image)
     shown: dict[str, Option] = {}
     for name, wanted in asked.options.items():
-        if name in held:
+        if name == "bandwidth" and asked.options.get("autorate_ingress"):
+            # The kernel changes it from then on.
+            shown[name] = wanted
+        elif name in held:
             shown[name] = _as_asked(asked.kind, name, held[name], wanted)
         elif name not in _UNREPORTED.get(kind, ()):
             raise CommandError(f"{kind}: {name}: this kernel's {kind} ignores it")
