@@ -120,7 +120,7 @@ def show_ways(chain: list[Way], console: Console) -> None:
     """Print the ways to run a lab, and the one command that gets further up."""
     table = Table(title="Ways to run a lab here", title_justify="left", box=None, pad_edge=False)
     for options in ({"width": 3}, {"no_wrap": True}, {"overflow": "fold"}):
-        table.add_column("", **options)  # type: ignore[arg-type]
+        table.add_column("", **options)
     table.show_header = False
     for each in chain:
         feature = Feature(

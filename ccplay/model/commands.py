@@ -110,14 +110,14 @@ class SetLink(Command, frozen=True):
     rate: Annotated[int | None, settings.LINK_RATE] = None
     delay_us: Annotated[int | None, settings.DELAY] = None
     jitter_us: Annotated[int | None, settings.JITTER] = None
-    distribution: Annotated[str | None, settings.DISTRIBUTION] = None
     loss: Annotated[float | None, settings.LOSS] = None
+    mark: Annotated[int | None, settings.MARK] = None
+    down: Annotated[bool | None, settings.DOWN] = None
+    distribution: Annotated[str | None, settings.DISTRIBUTION] = None
     gemodel: Annotated[Annotated[list[float], FEW] | None, settings.BURST_LOSS] = None
     reorder: Annotated[float | None, settings.REORDER] = None
     duplicate: Annotated[float | None, settings.DUPLICATE] = None
     corrupt: Annotated[float | None, settings.CORRUPT] = None
-    mark: Annotated[int | None, settings.MARK] = None
-    down: Annotated[bool | None, settings.DOWN] = None
 
 
 class StartCapture(Command, frozen=True):

@@ -79,7 +79,7 @@ def fates(path: Impairment, seed: str = "1/1") -> list[Fate]:
 
 
 def share(hits: list[bool]) -> float:
-    return sum(hits) / len(hits)
+    return fmean(hits)
 
 
 def bound(p: float) -> float:
