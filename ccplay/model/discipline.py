@@ -8,6 +8,7 @@ from ccplay.model.base import Option
 from ccplay.model.fields import Field
 from ccplay.model.quantities import Quantity
 from ccplay.model.quoting import did_you_mean, quote
+from ccplay.model.texts import choice
 
 KERNEL, OWN = "kernel", "own"
 """Who alone has a parameter: the kernel's discipline, or ccplay's own."""
@@ -36,6 +37,8 @@ class Discipline(msgspec.Struct, frozen=True):
     """Whether ccplay has one of its own, in ``lab/disciplines``."""
     in_kernel: bool = True
     """Whether ccplay can ask a kernel for it."""
+    open: bool = False
+    """Whether its parameters are known only where its file is, and any is accepted here."""
 
     @property
     def names(self) -> list[str]:
@@ -82,4 +85,16 @@ def parameter(
         name=name,
         only=only,
         tc=tc,
+    )
+
+
+def classes(by: str) -> tuple[Parameter, ...]:
+    """Return the parameters of classes: which packets are whose, and what is in each."""
+    ways = ("tos", "dscp", "flow", "source", "destination")
+    inner = ("pfifo", "codel", "pie", "fq_codel", "fq_pie", "fq", "sfq")
+    return (
+        parameter("by", choice("by", ways), "what of a packet chooses its class", by, only=OWN),
+        parameter(
+            "inner", choice("inner", inner), "the discipline in each class", "pfifo", only=OWN
+        ),
     )

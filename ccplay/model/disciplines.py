@@ -27,9 +27,14 @@ MOST_RATE = 100_000_000
 """Bits per second of full packets up to which a discipline in software keeps up."""
 
 
+custom: dict[str, Discipline] = {}
+"""Disciplines of the user's own by name, which only the command line can add."""
+
+
 def described(kind: str) -> Discipline | None:
     """Return the discipline of a kind, ``codel`` or ``codel.py``; None: there is none."""
-    found = DISCIPLINES.get(kind.removesuffix(SUFFIX))
+    name = kind.removesuffix(SUFFIX)
+    found = DISCIPLINES.get(name) or custom.get(name)
     return None if found is None or (is_software(kind) and not found.software) else found
 
 
@@ -45,15 +50,17 @@ def plain(kind: str) -> str:
 
 def beyond(qdisc: Qdisc, who: str) -> str | None:
     """Return the first of a queue's parameters that ``KERNEL``'s or ``OWN`` lacks; None: none."""
-    discipline = DISCIPLINES[plain(qdisc.kind)]
+    discipline = described(qdisc.kind)
+    if discipline is None or discipline.open:
+        return None
     known = {each.name for each in discipline.of(who)}
     return next((name for name in qdisc.options if name not in known), None)
 
 
 def kinds() -> list[str]:
-    """Return all kinds: those that kernels have first, then ccplay's own."""
+    """Return all kinds: those that kernels have, then the user's, then ccplay's own."""
     own = [f"{each.kind}{SUFFIX}" for each in DISCIPLINES.values() if each.software]
-    return [*DISCIPLINES, *own]
+    return [*DISCIPLINES, *custom, *own, *(f"{each}{SUFFIX}" for each in custom)]
 
 
 def complete(kind: str, options: Mapping[str, Option]) -> dict[str, Option | None]:
@@ -79,6 +86,9 @@ def validate(qdisc: Qdisc) -> Qdisc:
         raise ValueError(f"unknown queue discipline {quote(qdisc.kind)}{meant}")
     options: dict[str, Option] = {}
     for name, value in qdisc.options.items():
+        if discipline.open:
+            options[name] = value
+            continue
         known = discipline.parameter(name)
         if known.only == KERNEL and is_software(qdisc.kind):
             raise ValueError(

@@ -178,6 +178,8 @@ def _applied(state: LabState, event: Applied) -> None:
             text = f"flow {command.flow} continues with the new {command.cc}"
         elif before == command.cc:
             text = f"flow {command.flow} stays with {command.cc}"
+    if isinstance(command, SetQdisc) and event.renewed:
+        text = f"queue {command.link} continues with the new {command.qdisc.kind}"
     state.write(event.t, "applied", text + lateness(event), _as_tc(state, command))
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 import json
 import os
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+import traceback
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,14 +21,19 @@ import pytest
 
 from ccplay.analysis.trust import judge
 from ccplay.guest import boot
+from ccplay.lab import warm
 from ccplay.lab.health import Timekeeper
 from ccplay.lab.server import make_run_private
 from ccplay.model.events import Health
 from ccplay.session import launch
+from ccplay.session.warm import WarmLabs
 from ccplay.state.lab_state import LabState
 from tests.lab.trust import note
 
 ROOT = Path(__file__).parents[2]
+
+_MOST_S = 300.0
+"""Seconds that a case may take."""
 
 _BEAT_S = 0.02
 
@@ -41,38 +47,78 @@ def call(case: str, *arguments: object, rootless: bool = False, guest: bool = Fa
     """
     if rootless and (refusal := launch.rootless_refusal()) is not None:
         pytest.skip(f"no user namespaces here: {refusal}")
-    user = launch.ROOTLESS if rootless else ()
-    argv = [*launch.inner_argv()[: len(launch.UNSHARE)], *user, sys.executable, "-m", __name__]
-    if sys.flags.safe_path:
-        raise AssertionError("tests are imported from the current directory")
-    argv += [case, json.dumps(arguments)]
-    if guest:
-        argv = boot.argv([*boot.environment(), f"PYTHONPATH={ROOT}", *argv], paced=True)
-    # A guest ends with its stdin, so that stays open.
-    stdin, held = os.pipe()
-    try:
-        done = subprocess.run(
-            argv,
-            cwd=ROOT,
-            stdin=stdin,
-            capture_output=True,
-            text=True,
-            timeout=600 if guest else 300,
-            check=False,
-        )
-    finally:
-        os.close(stdin)
-        os.close(held)
-    *_, health, result = done.stdout.splitlines() or ["", ""]
+    words = [case, json.dumps(arguments)]
+    running = _in_guest(words) if guest else _forked(words, rootless)
+    code, printed, complaints = asyncio.run(running)
+    *_, health, result = printed.splitlines() or ["", ""]
     if health:
         state = LabState()
         state.apply(msgspec.json.decode(health, type=Health))
         note(judge(state))
     # The exit code of a guest is QEMU's.
-    assert done.returncode == 0, done.stderr
+    assert code == 0, complaints
     found = json.loads(result or "null")
-    assert not guest or found is not None, done.stderr
+    assert not guest or found is not None, complaints
     return found
+
+
+async def _in_guest(words: Sequence[str]) -> tuple[int, str, str]:
+    """Return exit code, output and complaints of ``main`` in namespaces under the guest's kernel."""
+    argv = [*launch.inner_argv()[: len(launch.UNSHARE)], sys.executable, "-m", __name__, *words]
+    # A guest ends with its stdin, so that stays open.
+    stdin, held = os.pipe()
+    try:
+        run = await asyncio.create_subprocess_exec(
+            *boot.argv([*boot.environment(), f"PYTHONPATH={ROOT}", *argv], paced=True),
+            cwd=ROOT,
+            stdin=stdin,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        async with asyncio.timeout(2 * _MOST_S):
+            printed, complaints = await run.communicate()
+    finally:
+        os.close(stdin)
+        os.close(held)
+    assert run.returncode is not None
+    return run.returncode, printed.decode(), complaints.decode()
+
+
+async def _forked(words: Sequence[str], rootless: bool) -> tuple[int, str, str]:
+    """Return exit code, output and complaints of ``main`` in a fork of a warm process."""
+    with contextlib.chdir(ROOT):
+        fork = await _warm.fork(rootless, words)
+    async with asyncio.timeout(_MOST_S):
+        printed, complaints = await asyncio.gather(fork.stdout.read(), fork.stderr.read())
+        code = await fork.wait()
+    fork.close()
+    return code, printed.decode(), complaints.decode()
+
+
+def serve() -> None:
+    """Run ``main``, in a fork, to its end."""
+    code = 1
+    try:
+        main()
+        code = 0
+    except Exception:  # noqa: BLE001 - the test quotes it
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        os._exit(code)
+
+
+def wait_warm() -> None:
+    """Import what all cases need, and fork each."""
+    for path in Path(__file__).parent.glob("*_cases.py"):
+        importlib.import_module(f"tests.lab.{path.stem}")
+    warm.main(serve)
+
+
+_START = (
+    f"import sys; sys.path.insert(0, {str(ROOT)!r}); from {__name__} import wait_warm; wait_warm()"
+)
+_warm = WarmLabs((sys.executable, "-P", "-c", _START))
 
 
 def main() -> None:
@@ -110,7 +156,3 @@ def timekeeper() -> Iterator[Timekeeper]:
     finally:
         over.set()
         beating.join()
-
-
-if __name__ == "__main__":
-    main()

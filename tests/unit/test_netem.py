@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from itertools import groupby
 from statistics import fmean, pstdev
@@ -84,7 +85,7 @@ def share(hits: list[bool]) -> float:
 
 def bound(p: float) -> float:
     """Four standard deviations of a share of independent packets: 1 seed of 16,000 exceeds it."""
-    return 4 * (p * (1 - p) / PACKETS) ** 0.5
+    return 4 * math.sqrt(p * (1 - p) / PACKETS)
 
 
 def test_the_same_seed_draws_the_same_and_another_one_does_not() -> None:

@@ -5,7 +5,7 @@ tc-fq(8), tc-cake(8), tc-sfq(8), tc-drr(8); net/sched/sch_KIND.c.
 
 from __future__ import annotations
 
-from ccplay.model.discipline import KERNEL, Discipline, Parameter, parameter
+from ccplay.model.discipline import KERNEL, Discipline, Parameter, classes, parameter
 from ccplay.model.quantities import (
     COUNT,
     PACKETS,
@@ -167,6 +167,7 @@ DRR = Discipline(
         parameter("limit", PACKETS, "most packets that wait", 1000, low=1),
         parameter("flows", COUNT, "how many queues", 1024, low=1, high=65_536),
         parameter("quantum", QUEUE_SIZE, "bytes a queue sends in turn", 1514, low=256),
+        *classes("flow"),
     ),
     # The kernel's drops what no class and no filter of one's own takes in.
     in_kernel=False,

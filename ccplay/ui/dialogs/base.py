@@ -137,7 +137,7 @@ class Question(Modal[Answer | None], Generic[Answer]):
 
     async def settle(self) -> None:
         """Wait until the control with the focus has taken the keys typed so far."""
-        while self.focused is not None and _has_messages(self.focused):
+        while self.focused is not None and _has_messages(self.focused):  # noqa: ASYNC110 - no event
             await asyncio.sleep(0)
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:

@@ -14,7 +14,7 @@ from ccplay.model import tc
 from ccplay.model.base import Option
 from ccplay.model.commands import SetQdisc
 from ccplay.model.discipline import KERNEL, OWN, Parameter
-from ccplay.model.disciplines import DISCIPLINES, SUFFIX, is_software, validate
+from ccplay.model.disciplines import SUFFIX, described, is_software, validate
 from ccplay.model.values import Qdisc
 from ccplay.state.lab_state import LabState
 from ccplay.ui.bindings import COPY
@@ -47,7 +47,8 @@ class QueueDialog(Dialog):
         self.menu = Menu(items, self.glyphs, current=self._key(self._now()))
         # A parameter is six widgets: the forms of all kinds would take many times as long to open.
         self._forms: dict[str, _Form] = {}
-        self._place = Vertical()
+        first = self.menu.item
+        self._place = Vertical(*(() if first.missing else (self._new_form(first.key),)))
         self._line = Static(classes="tc", markup=False)
         self._mounting: AwaitMount | None = None
 
@@ -68,8 +69,8 @@ class QueueDialog(Dialog):
     def chosen(self, menu: Menu) -> None:
         """Show the parameters of this kind."""
         item = menu.item
-        if not item.missing and not (form := self._form(item.key)).is_attached:
-            self._mounting = self._place.mount(form)
+        if not item.missing and item.key not in self._forms:
+            self._mounting = self._place.mount(self._new_form(item.key))
         for kind, form in self._forms.items():
             form.display = kind == item.key
         self._show_line()
@@ -89,6 +90,7 @@ class QueueDialog(Dialog):
         self.chosen(self.menu)
         if self._mounting is not None:
             await self._mounting
+            self._mounting = None
 
     def on_steps_stepped(self, event: Steps.Stepped) -> None:
         """Show what stands before the other link."""
@@ -102,20 +104,19 @@ class QueueDialog(Dialog):
     def command(self) -> SetQdisc:
         """Return the replacement."""
         kind = available(self.menu)
-        options = self._form(kind).options()
+        self.chosen(self.menu)
+        options = self._forms[kind].options()
         return SetQdisc(link=self.link.value, qdisc=validate(Qdisc(kind=kind, options=options)))
 
-    def _form(self, kind: str) -> _Form:
-        """Return the form of a kind, with what was typed into it."""
-        if kind not in self._forms:
-            self._forms[kind] = _Form(kind, self._start(kind, self._now()), self)
-        return self._forms[kind]
+    def _new_form(self, kind: str) -> _Form:
+        form = self._forms[kind] = _Form(kind, self._start(kind, self._now()), self)
+        return form
 
     def _lines(self) -> list[str]:
         """Return the commands of tc(8) that make this queue; empty where there are none."""
         try:
             command = self.command()
-        except ValueError:
+        except (KeyError, ValueError):
             return []
         return tc.queue_lines(command, self.network)
 
@@ -137,7 +138,7 @@ class QueueDialog(Dialog):
         return [
             item
             for item in feature_items(self.capabilities.qdiscs)
-            if (item.missing or _plain(item.key) in DISCIPLINES)
+            if (item.missing or described(item.key) is not None)
             and not (is_software(item.key) and summaries.get(_plain(item.key)) == item.summary)
         ]
 
@@ -168,7 +169,8 @@ class _Form(Vertical):
     """The parameters of one kind."""
 
     def __init__(self, kind: str, values: dict[str, Option], dialog: QueueDialog) -> None:
-        parameters = DISCIPLINES[_plain(kind)].of(dialog.serves(kind))
+        known = described(kind)
+        parameters = () if known is None else known.of(dialog.serves(kind))
         self.parameters = {each.name: each for each in parameters}
         self.fields = {
             each.name: entry(each, dialog.glyphs, _text(each, values)) for each in parameters
