@@ -81,11 +81,9 @@ def test_software_is_called_what_the_kernel_calls_it(
 
 
 def test_what_has_no_line_of_its_own_has_none() -> None:
-    lineless = [
-        each.kind for each in DISCIPLINES.values() if tc.queue_words(Qdisc(kind=each.kind)) is None
-    ]
-    assert lineless == ["drr"]
-    assert tc.queue_line(Qdisc(kind="unheard"), "eth0") is None
+    assert DISCIPLINES.keys() - EXAMPLES.keys() == {"drr"}
+    for kind, options in (("drr", {}), ("new", {}), ("pfifo", {"limit": "?"})):
+        assert tc.queue_line(Qdisc(kind=kind, options=dict(options)), "eth0") is None
 
 
 def test_a_link_of_two_directions_has_two_lines_and_a_class_its_own_parent() -> None:

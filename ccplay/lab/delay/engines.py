@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from ccplay.errors import CommandError
 from ccplay.lab.network.netns import Namespace
 from ccplay.model.distributions import UNIFORM
 from ccplay.model.values import LinkSetting
@@ -62,6 +63,19 @@ class Impairment(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 _MODELS = ("gemodel", "reorder", "duplicate", "corrupt")
+
+
+def check_path(link: str, path: Impairment, *, single: bool) -> None:
+    """Raise ``CommandError`` for what no engine does; ``single``: no packet stands for several."""
+    problem = ""
+    if path.loss and path.gemodel:
+        problem = "loss and gemodel are two models of loss: set one to none"
+    if path.reorder and not path.delay_us:
+        problem = "reorder needs a delay, which the packets sent ahead skip"
+    if (path.duplicate or path.corrupt) and not single:
+        problem = "duplicate and corrupt need single packets: choose a rate up to 200 Mbit/s"
+    if problem:
+        raise CommandError(f"link {link}: {problem}")
 
 
 class DelayEngine(Protocol):

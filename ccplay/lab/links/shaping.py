@@ -12,7 +12,7 @@ import msgspec
 
 from ccplay.errors import CommandError, LabError
 from ccplay.lab.delay.client import LineDelay
-from ccplay.lab.delay.engines import Arrival, DelayEngine, Impairment
+from ccplay.lab.delay.engines import Arrival, DelayEngine, check_path
 from ccplay.lab.delay.netem import NetemDelay
 from ccplay.lab.links import in_software
 from ccplay.lab.links.classes import check_classes
@@ -33,7 +33,6 @@ from ccplay.model.events import InterfaceCounters, LinkChanged
 from ccplay.model.fields import check
 from ccplay.model.network import Link
 from ccplay.model.values import LinkSetting, Qdisc
-from ccplay.units import format_rate
 
 OFFLOADS_ABOVE = 200_000_000
 """Bits per second; above it one core can't carry every frame through the path."""
@@ -247,7 +246,8 @@ class Shaper:
         interface = self._interfaces[link.name]
         if setting.mark:
             self._check_mark(interface, setting)
-        self._check_path(link, interface.path.changed(setting), setting)
+        fast = self._offloads if setting.rate is None else setting.rate > OFFLOADS_ABOVE
+        check_path(link.name, interface.path.changed(setting), single=not fast)
         if setting.classes is None and setting.qdisc is not None:
             interface.queue_of_class(None)
         shared = setting.classes or (interface.classes if setting.classes is None else ())
@@ -277,23 +277,6 @@ class Shaper:
                 "for itself: choose a queue of the kernel's for a class"
             )
         return found
-
-    def _check_path(self, link: Link, path: Impairment, setting: LinkSetting) -> None:
-        """Raise ``CommandError`` for what no engine does, with the reason."""
-        if path.loss and path.gemodel:
-            raise CommandError(
-                f"link {link.name}: loss and gemodel are two models of loss: set one to none"
-            )
-        if path.reorder and not path.delay_us:
-            raise CommandError(
-                f"link {link.name}: reorder needs a delay, which the packets sent ahead skip"
-            )
-        fast = (setting.rate or 0) > OFFLOADS_ABOVE or (setting.rate is None and self._offloads)
-        if fast and (path.duplicate or path.corrupt):
-            raise CommandError(
-                f"link {link.name}: duplicate and corrupt need single packets, and above "
-                f"{format_rate(OFFLOADS_ABOVE)} packets are long: choose a lower rate"
-            )
 
     def _check_mark(self, interface: Egress, setting: LinkSetting) -> None:
         if not (interface.rate if setting.rate is None else setting.rate):

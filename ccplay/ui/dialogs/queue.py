@@ -30,11 +30,12 @@ class QueueDialog(Dialog):
     HEADING = "Queue"
     START = "Menu"
     VERB = "replace"
-    HINT = "←→ link  ·  tab parameters  ·  ^y copy tc"
+    HINT = "←→ link  ·  tab fields  ·  ^y copy tc"
 
     DEFAULT_CSS = """
     QueueDialog Menu { max-height: 8; }
     QueueDialog Vertical { height: auto; }
+    QueueDialog _Form Label { width: 22; }
     QueueDialog .tc { height: auto; margin-top: 1; padding-left: 2; color: $text-muted; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [COPY]
@@ -67,13 +68,15 @@ class QueueDialog(Dialog):
         self.chosen(self.menu)
 
     def chosen(self, menu: Menu) -> None:
-        """Show the parameters of this kind."""
-        item = menu.item
+        """Show the parameters of this kind, and its tc line."""
+        self._show_form(menu.item)
+        self._show_line()
+
+    def _show_form(self, item: Item) -> None:
         if not item.missing and item.key not in self._forms:
             self._mounting = self._place.mount(self._new_form(item.key))
         for kind, form in self._forms.items():
             form.display = kind == item.key
-        self._show_line()
 
     def on_field_edited(self, event: Field.Edited) -> None:
         """Show the tc line of what is typed."""
@@ -104,7 +107,7 @@ class QueueDialog(Dialog):
     def command(self) -> SetQdisc:
         """Return the replacement."""
         kind = available(self.menu)
-        self.chosen(self.menu)
+        self._show_form(self.menu.item)
         options = self._forms[kind].options()
         return SetQdisc(link=self.link.value, qdisc=validate(Qdisc(kind=kind, options=options)))
 
@@ -116,7 +119,7 @@ class QueueDialog(Dialog):
         """Return the commands of tc(8) that make this queue; empty where there are none."""
         try:
             command = self.command()
-        except (KeyError, ValueError):
+        except ValueError:
             return []
         return tc.queue_lines(command, self.network)
 
