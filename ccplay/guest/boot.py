@@ -114,15 +114,7 @@ def cost() -> str:
     """Return what a lab in the guest costs, in words that follow ``which``."""
     if seen_to_work() == "kvm":
         return "takes some seconds to start"
-    return (
-        f"is emulated: it takes {_BOOT_S} s to start and carries up to {_MOST_MBIT} Mbit/s in good "
-        "health"
-    )
-
-
-_BOOT_S, _MOST_MBIT = 20, 20
-"""Seconds until the first sample where the machine is otherwise idle, and the highest rate of a
-link; ``python -m tests.bench guest`` measures both."""
+    return "is emulated: it takes about half a minute to start, and suits some 10 Mbit/s"
 
 
 def environment() -> list[str]:

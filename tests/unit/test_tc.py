@@ -8,9 +8,11 @@ from ccplay.model import tc
 from ccplay.model.base import Option
 from ccplay.model.commands import SetQdisc
 from ccplay.model.disciplines import DISCIPLINES, validate
+from ccplay.model.events import Applied
 from ccplay.model.network import Topology
 from ccplay.model.topologies import plan
 from ccplay.model.values import Qdisc
+from tests.ui.hand_made import lab
 from tests.unit.test_qdiscs import EXAMPLES
 
 WORDS = {
@@ -84,6 +86,16 @@ def test_what_has_no_line_of_its_own_has_none() -> None:
     assert DISCIPLINES.keys() - EXAMPLES.keys() == {"drr"}
     for kind, options in (("drr", {}), ("new", {}), ("pfifo", {"limit": "?"})):
         assert tc.queue_line(Qdisc(kind=kind, options=dict(options)), "eth0") is None
+
+
+def test_the_event_of_a_queue_has_its_lines() -> None:
+    state = lab()
+    state.apply(Applied(t=1.0, command=SetQdisc(qdisc=Qdisc(kind="codel.py"))))
+    lines = state.log[-1].detail.splitlines()
+    assert len(lines) == 2
+    assert all(each.endswith("parent 1:1 codel") for each in lines)
+    state.apply(Applied(t=2.0, command=SetQdisc(qdisc=Qdisc(kind="drr.py"))))
+    assert not state.log[-1].detail
 
 
 def test_a_link_of_two_directions_has_two_lines_and_a_class_its_own_parent() -> None:
