@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 from textual.events import Key, Paste
 from textual.pilot import Pilot
-from textual.widgets import Input
+from textual.widgets import Input, Static
 
 from ccplay.model.commands import AnyCommand, Mark, SetCongestionControl, SetLink, SetQdisc
 from ccplay.model.traffic_commands import (
@@ -337,6 +337,20 @@ async def test_every_bad_value_has_its_reason(dialog: type[Dialog], keys: str, r
         await pilot.pause()
         assert app.answers == []
         assert [each.reason for each in app.screen.query(Field) if each.reason] == [reason]
+
+
+async def test_the_tc_line_follows_what_is_typed_and_is_copied() -> None:
+    app = Stage(lab(), QueueDialog)
+    async with app.run_test() as pilot:
+        await pilot.press("tab", "2", "0")
+        await pilot.pause()
+        line = str(app.screen.query_one(".tc", Static).content)
+        assert line.startswith("tc qdisc replace dev r1-eth")
+        assert "pfifo limit 20" in line
+        await pilot.press("ctrl+y")
+        copied = app.clipboard.splitlines()
+        assert len(copied) == 2  # both directions
+        assert all(each.endswith("parent 1:1 pfifo limit 20") for each in copied)
 
 
 async def test_what_was_typed_for_a_kind_survives_another_kind() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import time
+from typing import ClassVar
 
 import pytest
 from hypothesis import given
@@ -28,6 +29,18 @@ class Packets:
         self.stamp = 0.0
         self.released: list[int] = []
         self.dropped: list[int] = []
+        self.alone: list[tuple[int, bytes | None]] = []
+        self.whole = False
+
+    def copy(self, *, whole: bool) -> None:
+        self.whole = whole
+
+    def content(self) -> bytes:
+        return bytes([0x45, *range(1, 60)]) if self.whole else b""
+
+    def accept(self, packet: int, content: bytes | None) -> None:
+        self.released.append(packet)
+        self.alone.append((packet, content))
 
     def next_packet(self) -> int | None:
         if not self.waiting:
@@ -46,10 +59,23 @@ class Packets:
 @pytest.fixture(autouse=True)
 def queue(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delayline, "PacketQueue", Packets)
+    monkeypatch.setattr(delayline, "Copies", Sent)
 
 
-def held(**order: float) -> tuple[Held, Packets]:
-    made = Held(Order(queue=1, **order))  # type: ignore[arg-type]
+class Sent:
+    """Copies that were sent."""
+
+    packets: ClassVar[list[bytes]] = []
+
+    def __init__(self, *_: object) -> None:
+        self.packets.clear()
+
+    def send(self, packet: bytes) -> None:
+        self.packets.append(packet)
+
+
+def held(seed: int = 0, **path: float) -> tuple[Held, Packets]:
+    made = Held(Order(queue=1, seed=seed, path=Impairment(**path)))  # type: ignore[arg-type]
     assert isinstance(made.queue, Packets)
     return made, made.queue
 
@@ -123,7 +149,7 @@ def test_a_shorter_delay_waits_for_those_ahead() -> None:
     line, packets = held(delay_us=200_000)
     packets.waiting = [came := time.monotonic()]
     line.take(epoch=0.0)
-    line.change(Order(queue=1, delay_us=1_000))
+    line.change(Order(queue=1, path=Impairment(delay_us=1_000)))
     packets.waiting = [came]
     line.take(epoch=0.0)
     assert line.due[1] == line.due[0]
@@ -139,6 +165,33 @@ def test_loss_is_repeatable_and_drops_alone() -> None:
         lost.append(packets.dropped)
     assert lost[0] == lost[1]
     assert 20 < len(lost[0]) < 80  # six standard deviations around 50
+
+
+def test_packets_sent_ahead_leave_at_once_and_by_themselves() -> None:
+    line, packets = held(delay_us=10_000, reorder=0.5)
+    packets.waiting = [time.monotonic()] * 40
+    line.take(epoch=0.0)
+    assert packets.alone == [(each, None) for each in packets.released]
+    assert 5 < len(packets.alone) == 40 - len(line.due) < 35  # five standard deviations around 20
+    assert line.shortest_s == 0.0
+
+
+def test_a_copy_and_a_wrong_bit_leave_in_their_turn() -> None:
+    """Nothing overtakes them; contents are asked for only as long as a model needs them."""
+    line, packets = held(delay_us=1_000, duplicate=0.5, corrupt=0.5)
+    packets.waiting = [time.monotonic()] * 60
+    line.take(epoch=0.0)
+    line.release(time.monotonic() + 1, Lateness())
+    assert packets.released == sorted(packets.released)
+    wrong = [content for _, content in packets.alone if content is not None]
+    whole = packets.content()
+    assert wrong
+    assert all(each != whole and each[:20] == whole[:20] for each in wrong)
+    assert line.lost == len(packets.dropped) > 0  # a bit of the header: a third of them
+    assert Sent.packets
+    assert {len(each) for each in Sent.packets} == {60}
+    line.change(Order(queue=1))
+    assert not packets.whole
 
 
 def test_lateness_percentiles() -> None:
