@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ccplay.lab.traffic.download import read_result
-from ccplay.lab.traffic.ping import Ledger
+from ccplay.lab.traffic.pings.ping import Ledger
 from ccplay.lab.traffic.ports import SENDERS, Ports
 
 

@@ -28,6 +28,7 @@ from ccplay.lab.traffic.monitoring import Watched
 from ccplay.lab.traffic.ports import Ports
 from ccplay.lab.traffic.program import Program
 from ccplay.model.base import Event
+from ccplay.model.dscp import type_of_service
 from ccplay.model.events import Log
 from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.traffic_events import FlowEnded, FlowStarted
@@ -95,7 +96,7 @@ class Flow:
     @property
     def asks_for_ecn(self) -> bool:
         """Whether its connections request ECN although its host does not."""
-        return self._command.ecn
+        return self._command.ecn or self._command.l4s
 
     @property
     def opening_under(self) -> str | None:
@@ -273,7 +274,7 @@ class Flow:
                 mptcp=self._command.mptcp,
             )
         )
-        if self._command.ecn and not counters.ecn:
+        if self.asks_for_ecn and not counters.ecn:
             text = (
                 f"flow {self.name} has no ECN: {self.dst} does not agree (sysctl net.ipv4.tcp_ecn) "
                 "or its first SYN was lost, and the next one does not request it"
@@ -342,7 +343,8 @@ class Flow:
         """Return those of receiver and sender."""
         cc = congestion.require(self._command.cc) if self._command.cc else ""
         ports = self.port, self.sports[0]
-        return server_argv(self.port), client_argv(address, ports, len(self.streams), cc)
+        tos = type_of_service(self._command.dscp)
+        return server_argv(self.port), client_argv(address, ports, len(self.streams), cc, tos)
 
 
 def _has_sent_data(connection: Counters) -> bool:

@@ -57,11 +57,13 @@ async def stops_in_time() -> bool:
     return _looks
 
 
-def client_argv(address: str, ports: tuple[int, int], streams: int, cc: str) -> list[str]:
+def client_argv(
+    address: str, ports: tuple[int, int], streams: int, cc: str, tos: int = 0
+) -> list[str]:
     """Return the command of a sender over TCP that never ends.
 
     ``ports`` are the receiver's and the first that it sends from; ``cc`` is empty for the host's
-    default.
+    default. ``tos`` is the type of service of both ends' packets.
     """
     # No -n: iperf3 ends once it has written so many bytes, and drops those not yet sent.
     port, sport = map(str, ports)
@@ -69,4 +71,5 @@ def client_argv(address: str, ports: tuple[int, int], streams: int, cc: str) -> 
         *("iperf3", "-c", address, "-p", port, "-t", "0", "-i", "0"),
         *("--cport", sport, "-P", str(streams)),
         *(("-C", cc) if cc else ()),
+        *(("-S", str(tos)) if tos else ()),
     ]
