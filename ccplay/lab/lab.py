@@ -26,6 +26,7 @@ from ccplay.lab.probe.probe import Probe
 from ccplay.lab.probe.tracing import Tracing
 from ccplay.lab.queues.rate_accuracy import DrainMeter
 from ccplay.lab.reloading import Reloader
+from ccplay.lab.software import sojourns
 from ccplay.lab.software.board import Board
 from ccplay.lab.software.client import Software
 from ccplay.lab.traffic import congestion
@@ -161,11 +162,7 @@ class Lab:
             self._name_queues(link.name)
         self._stack.push_async_callback(self._count)
         self._traffic = Traffic(
-            built.namespace,
-            self._probe,
-            self._emit,
-            self.clock,
-            self.network,
+            *(built.namespace, self._probe, self._emit, self.clock, self.network),
             classifier=self._shaper,
             routing=built.routing,
             reserved=self._build.reserved,
@@ -185,6 +182,9 @@ class Lab:
         )
         self._stack.push_async_callback(self._captures.close)
         await self._start_first(self._build.first)
+        if software is not None:
+            telling = asyncio.create_task(sojourns.tell(software, self._emit, self.clock))
+            self._stack.callback(telling.cancel)
         if library.custom:
             reloader = Reloader(
                 self._traffic, self._watchdog, self._renew_hosts, self._emit, self.clock

@@ -122,6 +122,22 @@ class InterfaceCounters(Event, frozen=True):
     """Fields with a value for each interface."""
 
 
+class SojournTimes(Event, frozen=True):
+    """How long packets have waited that left a discipline in software since the last such event.
+
+    Each second for each link where packets left one.
+    """
+
+    link: str
+    kind: str
+    """The discipline: ``codel.py``."""
+    upto_us: Annotated[list[Count], FEW]
+    """Microseconds, ascending: each stands for the times from the one before it, or some 6 % less,
+    up to itself."""
+    packets: Annotated[list[Count], FEW]
+    """For each of them the number of packets, at least 1."""
+
+
 class CaptureStarted(Event, frozen=True):
     """Packets of a link are being written to a file."""
 
@@ -256,6 +272,7 @@ AnyEvent: TypeAlias = (
     | Misbehaved
     | FlowPath
     | InterfaceCounters
+    | SojournTimes
     | CaptureStarted
     | CaptureEnded
     | TraceStarted

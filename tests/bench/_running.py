@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -25,8 +25,9 @@ E = TypeVar("E", bound=AnyEvent)
 class WatchedLab:
     """Everything that a lab says, in order; ``async with running(build)`` makes one."""
 
-    def __init__(self, build: Build) -> None:
-        self.source = LabSource(launch.lab_argv(), build)
+    def __init__(self, build: Build, argv: Sequence[str] = ()) -> None:
+        """Start it with ``argv``; none: on this kernel."""
+        self.source = LabSource(argv or launch.lab_argv(), build)
         self.events: list[AnyEvent] = []
         self.written = 0
         """Bytes of the stream so far."""
