@@ -28,8 +28,9 @@ _PIDFD_GETFD = 438
 """The same on every architecture; asm-generic/unistd.h."""
 
 NEED_ECN = {
-    "dctcp": "the connection has no ECN, which is negotiated as it opens: "
-    "make dctcp the default of sender and receiver, then start a flow"
+    name: "the connection has no ECN, which is negotiated as it opens: "
+    f"make {name} the default of sender and receiver, then start a flow"
+    for name in ("dctcp", "prague")
 }
 """Algorithms that become Reno on a connection without ECN, and the message for it."""
 
