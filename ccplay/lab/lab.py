@@ -15,13 +15,13 @@ from ccplay.bpf.loaded import library
 from ccplay.errors import CommandError, LabError
 from ccplay.lab import capabilities
 from ccplay.lab.capture.captures import Captures, Place
-from ccplay.lab.delay.process import LineProcess
 from ccplay.lab.health import Timekeeper
 from ccplay.lab.links.planned import planned, requested
 from ccplay.lab.links.shaping import Shaper, delay_engine
 from ccplay.lab.marks import Marks
 from ccplay.lab.network import building
 from ccplay.lab.network.building import BuiltNetwork
+from ccplay.lab.packets.process import PacketProcess
 from ccplay.lab.probe.probe import Probe
 from ccplay.lab.probe.tracing import Tracing
 from ccplay.lab.queues.rate_accuracy import DrainMeter
@@ -75,9 +75,9 @@ class Lab:
         clock: Callable[[], float],
         events_dropped: Callable[[], int],
         place: Place | None = None,
-        forked: LineProcess | None = None,
+        forked: PacketProcess | None = None,
         *,
-        disciplines: tuple[LineProcess, Board] | None = None,
+        disciplines: tuple[PacketProcess, Board] | None = None,
     ) -> None:
         """``clock`` returns seconds since the start of the stream; ``emit`` receives every event.
 
