@@ -19,6 +19,16 @@ def test_an_answer_has_its_rtt_in_microseconds() -> None:
     assert Ledger(0.2).read(answer(1)) == [(1, 20_500.0)]
 
 
+def test_a_ping_over_udp_says_what_ping_does() -> None:
+    """What our own program writes; tests/lab has it running."""
+    ledger = Ledger(0.2)
+    assert ledger.read("no answer yet for seq=1") == []
+    assert ledger.read("seq=2 time=20.500 ms") == [(2, 20_500.0)]
+    ledger.read("2 packets transmitted, 1 received")
+    assert (ledger.sent, ledger.lost) == (2, 0)
+    assert ledger.close() == [(1, None)]
+
+
 def test_a_late_answer_is_not_a_lost_one() -> None:
     """Under bufferbloat several pings are under way at once, and ping says so of each."""
     ledger = Ledger(0.2)
