@@ -20,11 +20,11 @@ from ccplay.plots.plot import Count, Line, Plot, Setting, Summary
 
 _FLOW, _QUEUE, _PING = VARIABLES["flow"], VARIABLES["queue"], VARIABLES["ping"]
 _SOJOURNS = {
-    "queue_sojourn_p50_us": "median",
-    "queue_sojourn_p95_us": "p95",
     "queue_sojourn_p99_us": "p99",
+    "queue_sojourn_p95_us": "p95",
+    "queue_sojourn_p50_us": "median",
 }
-"""Variables of a queue in software, and what each is."""
+"""Variables of a queue in software, and what each is; titles begin with the last one's value."""
 _NO_UDP = ("cross traffic", "udp")
 _NO_MONITOR = ("cross traffic that is monitored", "udp")
 
