@@ -132,10 +132,10 @@ class SojournTimes(Event, frozen=True):
     kind: str
     """The discipline: ``codel.py``."""
     upto_us: Annotated[list[Count], FEW]
-    """Microseconds, ascending: each stands for the times from the one before it, or some 6 % less,
-    up to itself."""
+    """Upper bounds of classes of times in microseconds, ascending. A class is at most an eighth as
+    wide as its times are long; those without packets are left out."""
     packets: Annotated[list[Count], FEW]
-    """For each of them the number of packets, at least 1."""
+    """Packets of each class."""
 
 
 class CaptureStarted(Event, frozen=True):
