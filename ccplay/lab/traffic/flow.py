@@ -28,7 +28,6 @@ from ccplay.lab.traffic.monitoring import Watched
 from ccplay.lab.traffic.ports import Ports
 from ccplay.lab.traffic.program import Program
 from ccplay.model.base import Event
-from ccplay.model.dscp import type_of_service
 from ccplay.model.events import Log
 from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.traffic_events import FlowEnded, FlowStarted
@@ -315,9 +314,8 @@ class Flow:
         server.kill()
         await server.wait()
         self._bypass.close(self.src, self.dst, self.port)
-        for timer in (self._timer, self._looking):
-            if timer is not None:
-                timer.cancel()
+        for timer in filter(None, (self._timer, self._looking)):
+            timer.cancel()
         end = self._stopped if self._stopped is not None else self._clock()
         counters = self._come_to or self._counters()
         acked = sum(each.bytes_acked for each in counters)
@@ -343,8 +341,8 @@ class Flow:
         """Return those of receiver and sender."""
         cc = congestion.require(self._command.cc) if self._command.cc else ""
         ports = self.port, self.sports[0]
-        tos = type_of_service(self._command.dscp)
-        return server_argv(self.port), client_argv(address, ports, len(self.streams), cc, tos)
+        sending = client_argv(address, ports, len(self.streams), cc, self._command.dscp)
+        return server_argv(self.port), sending
 
 
 def _has_sent_data(connection: Counters) -> bool:

@@ -9,6 +9,7 @@ import asyncio
 import re
 
 from ccplay.lab.traffic.holding import Hold
+from ccplay.model.dscp import DEFAULT, type_of_service
 
 BEFORE_DATA = Hold("read", passed=3, octets=1)
 """The server leads the client from state to state by single bytes: exchange parameters, open the
@@ -58,12 +59,12 @@ async def stops_in_time() -> bool:
 
 
 def client_argv(
-    address: str, ports: tuple[int, int], streams: int, cc: str, tos: int = 0
+    address: str, ports: tuple[int, int], streams: int, cc: str, dscp: str = DEFAULT
 ) -> list[str]:
     """Return the command of a sender over TCP that never ends.
 
     ``ports`` are the receiver's and the first that it sends from; ``cc`` is empty for the host's
-    default. ``tos`` is the type of service of both ends' packets.
+    default. ``dscp`` is the code point of both ends' packets.
     """
     # No -n: iperf3 ends once it has written so many bytes, and drops those not yet sent.
     port, sport = map(str, ports)
@@ -71,5 +72,5 @@ def client_argv(
         *("iperf3", "-c", address, "-p", port, "-t", "0", "-i", "0"),
         *("--cport", sport, "-P", str(streams)),
         *(("-C", cc) if cc else ()),
-        *(("-S", str(tos)) if tos else ()),
+        *(("-S", str(type_of_service(dscp))) if dscp != DEFAULT else ()),
     ]
