@@ -19,7 +19,7 @@ from ccplay.ui.dialogs.path import MonitorRow, PathDialog
 _ECN = (
     ("", "as the algorithm decides"),
     ("yes", "requested: marks instead of losses"),
-    ("l4s", "requested, and packets are ECT(1), as L4S queues want them"),
+    ("l4s", "L4S: requested, data are ECT(1)"),
 )
 
 

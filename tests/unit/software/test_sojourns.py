@@ -65,7 +65,7 @@ def test_percentiles_of_the_last_second_are_the_variables_of_the_plot() -> None:
     assert spread.recent("r->h2") == {}
     spread.take(1.0)
     recent = spread.recent("r->h2")
-    assert [*reversed(recent)] == [line.variable.series for line in SOJOURN.lines]
+    assert [*recent][::-1] == [line.variable.series for line in SOJOURN.lines]
     assert [*recent.values()] == pytest.approx([5000, 9500, 9900], rel=0.07)
 
 
