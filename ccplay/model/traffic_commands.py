@@ -20,8 +20,11 @@ from ccplay.model.quantities import (
 )
 from ccplay.model.texts import NAME, choice
 
-PATH_MANAGERS = ("ndiffports", "fullmesh")
-"""How the subflows of an MPTCP connection are chosen; the first is the default."""
+KERNEL_PATH_MANAGERS = ("kernel-signal", "kernel-subflow")
+"""Those of the kernel itself: with endpoints at the receiver, or at the sender."""
+
+PATH_MANAGERS = ("ndiffports", "fullmesh", *KERNEL_PATH_MANAGERS)
+"""How an MPTCP connection gets its subflows; the first is the default."""
 
 PING_PROTOCOLS = ("icmp", "udp")
 """What a ping is made of; the first is the default."""
@@ -85,7 +88,8 @@ class StartFlow(Command, frozen=True):
         str,
         Field(
             choice("path manager", PATH_MANAGERS),
-            "How MPTCP gets subflows: ndiffports varies the source port, fullmesh the addresses",
+            "How MPTCP gets subflows: ndiffports varies the source port, fullmesh the addresses; "
+            "kernel-signal and kernel-subflow leave it to the kernel's path manager",
             key="path-manager",
         ),
     ] = PATH_MANAGERS[0]
@@ -107,7 +111,7 @@ def conflict(command: StartFlow) -> tuple[str, str]:
         if command.monitor:
             return "monitor", "packets of a flow over mptcp can't be monitored"
         if command.via:
-            return "via", "a flow over mptcp chooses a path for each subflow"
+            return "via", "subflows take paths of their own, which the path manager chooses"
         if command.dscp != DEFAULT:
             return "dscp", "packets of a flow over mptcp can't be given a code point"
         if command.l4s:

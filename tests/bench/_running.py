@@ -25,9 +25,9 @@ E = TypeVar("E", bound=AnyEvent)
 class WatchedLab:
     """Everything that a lab says, in order; ``async with running(build)`` makes one."""
 
-    def __init__(self, build: Build, argv: Sequence[str] = ()) -> None:
-        """Start it with ``argv``; none: on this kernel."""
-        self.source = LabSource(argv or launch.lab_argv(), build)
+    def __init__(self, build: Build, custom: Sequence[Path] = (), argv: Sequence[str] = ()) -> None:
+        """Start it with ``argv``; none: on this kernel, with the user's files ``custom``."""
+        self.source = LabSource(argv or launch.lab_argv(None, None, custom), build)
         self.events: list[AnyEvent] = []
         self.written = 0
         """Bytes of the stream so far."""
@@ -123,9 +123,12 @@ def delay_line(pid: int) -> int | None:
 
 
 @asynccontextmanager
-async def running(build: Build) -> AsyncIterator[WatchedLab]:
-    """Start a lab, wait until it is ready, and end it afterwards."""
-    lab = WatchedLab(build)
+async def running(build: Build, custom: Sequence[Path] = ()) -> AsyncIterator[WatchedLab]:
+    """Start a lab, wait until it is ready, and end it afterwards.
+
+    ``custom`` are algorithms and disciplines of one's own.
+    """
+    lab = WatchedLab(build, custom)
     try:
         await lab.until(lambda: lab.all(Ready))
         yield lab

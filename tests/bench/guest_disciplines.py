@@ -82,7 +82,7 @@ class GuestLab(WatchedLab):
     """A lab in a guest, whose seconds may take minutes."""
 
     def __init__(self, build: Build) -> None:
-        super().__init__(build, launch.guest_argv(paced=False))
+        super().__init__(build, argv=launch.guest_argv(paced=False))
 
     async def run_for(self, seconds: float) -> None:
         end = self.events[-1].t + seconds

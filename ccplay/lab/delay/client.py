@@ -34,6 +34,8 @@ class LineDelay:
         self._seed = seed
         self._orders: dict[int, Order] = {}
         self._rules: dict[int, list[str]] = {}
+        self._lossy: set[int] = set()
+        """Numbers of links that lose packets on purpose, or did."""
         self._lock = asyncio.Lock()
         self._keeper = Keeper(
             "the delay line",
@@ -88,11 +90,13 @@ class LineDelay:
             except LabError as error:
                 raise LabError(f"link {arrival.name}: {error}") from None
             self._orders[number] = order
+            if path.loss:
+                self._lossy.add(number)
             return path
 
     async def lost(self, arrival: Arrival) -> int | None:
         """Return the packets of a link lost since its process, or the link's delay, began."""
-        if arrival.number not in self._orders:
+        if arrival.number not in (self._lossy & self._orders.keys()):
             return 0
         return (await self._keeper.ask(Order(queue=arrival.number, do="count"))).lost
 
