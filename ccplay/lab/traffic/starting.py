@@ -67,10 +67,10 @@ async def _flow(command: StartFlow, site: Site, entry: Entry) -> tuple[StartFlow
     if not command.mptcp:
         for stream, sport in zip(flow.streams, flow.sports, strict=True):
             site.connected(name, stream, sport, flow.port)
-    if flow.asks_for_ecn:
-        ecn.ask_for_ecn(site.namespace(src), flow.port)
     if command.l4s:
         await ecn.send_ect_1(site.namespace(src), flow.port)
+    if flow.asks_for_ecn:
+        ecn.ask_for_ecn(site.namespace(src), flow.port)
     if command.monitor:
         streams = [Stream(socket.IPPROTO_TCP, sport, flow.port) for sport in flow.sports]
         flow.watched = await site.watched(src, dst, streams)
