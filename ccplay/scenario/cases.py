@@ -53,7 +53,7 @@ VALUES: dict[str, Field] = {
 TABLES = ("topology", "links", "hosts", "timeline", "figures", "expect", "published")
 CASE_KEYS = (*VALUES, *TABLES)
 """Source of a case."""
-FILE_KEYS = ("title", *CASE_KEYS, "matrix", "case")
+FILE_KEYS = ("title", *CASE_KEYS, "matrix", "case", "lesson")
 OWN_KEYS = ("name", *CASE_KEYS, "matrix")
 """Keys of a ``[[case]]``."""
 
