@@ -11,14 +11,12 @@ from ccplay.errors import ScenarioError
 from ccplay.files.reading import open_regular
 from ccplay.model.quoting import quote
 from ccplay.model.texts import LINE, PROSE
-from ccplay.model.topologies import plan
 from ccplay.scenario import bounded
 from ccplay.scenario.bounded import LARGEST_FILE
-from ccplay.scenario.cases import FILE_KEYS, read_cases
+from ccplay.scenario.cases import FILE_KEYS, read_cases, read_pages
 from ccplay.scenario.file.mistakes import Mistakes
 from ccplay.scenario.file.settings import lay_over, read_settings
 from ccplay.scenario.file.tree import Node, Reader, grow
-from ccplay.scenario.lesson.reading import read_lesson
 from ccplay.scenario.values import Scenario
 from ccplay.visible import printable
 
@@ -52,14 +50,9 @@ def _scenario(root: Node, path: Path, settings: Sequence[str], reader: Reader) -
     title = reader.value(table.get("title"), LINE.read, printable(path.stem))
     about = reader.value(table.get("about"), PROSE.read, "")
     cases = read_cases(table, title, over, reader)
-    lesson = None
-    if "lesson" in table:
-        # Its steps name hosts and links, which a wrong topology does not have.
-        whole = not reader.mistakes.count and cases
-        lesson = read_lesson(
-            table["lesson"], plan(cases[0].build.topology) if whole else None, reader
-        )
-    return Scenario(path, title, about, tuple(cases), tuple(settings), lesson=lesson)
+    return Scenario(
+        path, title, about, tuple(cases), tuple(settings), lesson=read_pages(table, cases, reader)
+    )
 
 
 def read(path: Path) -> str:
