@@ -1,0 +1,131 @@
+"""``ccplay lesson``: lessons with questions that the running network answers."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from ccplay.commands import options
+from ccplay.visible import printable, tell
+
+if TYPE_CHECKING:
+    from ccplay.lesson.headless import Taken
+    from ccplay.lesson.library import Opened
+
+_ABOUT = """\
+A lesson stands in pages beside the running network: read, predict, see, ask why. What the run
+measures decides which answer is right. Write one of your own in a text editor: a scenario with
+[[lesson.pages]], see scenarios/README.md.
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this command."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _ABOUT
+    parser.add_argument(
+        "lesson",
+        nargs="?",
+        metavar="LESSON",
+        help="a name from the list, or a file (default: list the lessons)",
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="report what the lesson has, or every mistake in it"
+    )
+    parser.add_argument(
+        "--headless",
+        action="store_true",
+        help="without a screen: run every page, print what is right by what was measured",
+    )
+    parser.add_argument("--json", action="store_true", help="with --headless: a JSON object")
+    options.add_lab(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run this command and return the exit code."""
+    from ccplay.lesson.library import open_lesson
+
+    if arguments.lesson is None:
+        return _list()
+    opened = open_lesson(arguments.lesson)
+    if arguments.check:
+        print(_summary(opened))
+        return 0
+    return _take_headless(opened, arguments)
+
+
+def _list() -> int:
+    from ccplay.lesson.library import open_lesson, shipped
+
+    names = [*shipped()]
+    width = max(map(len, names), default=0)
+    for name in names:
+        opened = open_lesson(name)
+        print(printable(f"{name:{width}}  {opened.scenario.title}"))
+    tell("", "open one: ccplay lesson NAME")
+    return 0
+
+
+def _summary(opened: Opened) -> str:
+    lesson = opened.lesson
+    said = f"{opened.scenario.title}: {len(lesson.pages)} pages, {lesson.questions} questions, "
+    return printable(f"{said}runs {lesson.run_s:g} s")
+
+
+def _take_headless(opened: Opened, arguments: argparse.Namespace) -> int:
+    import asyncio
+
+    from ccplay.lesson import headless
+
+    shows = not arguments.json
+    opener = options.lab_opener(arguments)
+    outcome = asyncio.run(headless.take(opened, opener, _print if shows else _ignore))
+    ok = not outcome.errors and all(each.ok for each in outcome.taken)
+    if shows:
+        for text in (*outcome.errors, *outcome.health.reasons):
+            tell(f"ccplay: {text}")
+    else:
+        import msgspec
+
+        from ccplay.lesson.words import right_words
+
+        pages = [
+            {
+                "page": each.number,
+                "question": each.page.question.ask if each.page.question else None,
+                "right": right_words(each.page, each.verdict),
+                "measured": each.verdict.values,
+                "ok": each.ok,
+            }
+            for each in outcome.taken
+        ]
+        found = {
+            "lesson": opened.name,
+            "ok": ok,
+            "pages": pages,
+            "errors": outcome.errors,
+            "health": outcome.health,
+        }
+        sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
+    return 0 if ok else 1
+
+
+def _ignore(_: Taken) -> None:
+    """Print nothing yet."""
+
+
+def _print(taken: Taken) -> None:
+    from ccplay.lesson.words import measured_lines, right_words
+
+    page, verdict = taken.page, taken.verdict
+    print(printable(f"{taken.number}. {page.title}"))
+    if page.question is not None:
+        print(printable(f"   {page.question.ask}"))
+        print(printable(f"   -> {right_words(page, verdict)}"))
+        if not verdict.usual:
+            print("   (not what the page explains)")
+    for text, value in measured_lines(page, verdict):
+        print(printable(f"      {text}: {value}"))
+    sys.stdout.flush()
