@@ -32,18 +32,19 @@ def measured(
     whole: dict[str, float] = {}
     if any(not each.take for each in measures.values()):
         whole = metrics_of(summarise(state, ""))
-    return {name: _value(state, each, span, whole) for name, each in measures.items()}
-
-
-def _value(
-    state: LabState, measure: Measure, span: Span, whole: Mapping[str, float]
-) -> float | None:
-    found = _figure(state, measure.figure, measure, span, whole)
-    if measure.relative_to:
-        other = _figure(state, measure.relative_to, measure, span, whole)
-        found = found / other if found is not None and other else None
-    factor = units.factor(measure)
-    return None if found is None or factor is None else found * factor
+    raw = {
+        name: _figure(state, each.figure, each, span, whole) for name, each in measures.items()
+    }
+    values: dict[str, float | None] = {}
+    for name, each in measures.items():
+        found, factor = raw[name], units.factor(each)
+        if each.relative_to:
+            other = raw.get(each.relative_to)
+            if each.relative_to not in raw:
+                other = _figure(state, each.relative_to, each, span, whole)
+            found = found / other if found is not None and other else None
+        values[name] = None if found is None or factor is None else found * factor
+    return values
 
 
 def _figure(

@@ -89,5 +89,5 @@ def _named(lesson: Lesson) -> Iterator[Expectation]:
         for name, measure in page.measures.items():
             if not measure.take:
                 place = f"lesson.pages[{number}].measures.{name}"
-                for path in filter(None, (measure.figure, measure.relative_to)):
+                for path in {measure.figure, measure.relative_to} - {"", *page.measures}:
                     yield Expectation(path, None, None, "", "", place)

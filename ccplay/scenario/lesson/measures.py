@@ -31,7 +31,7 @@ MEASURE: dict[str, Field] = {
     ),
     "from": Field(SECONDS, "Seconds of the run from which on samples count", 0, 600),
     "to": Field(SECONDS, "Seconds of the run until which samples count", 0, 600),
-    "relative_to": Field(FIGURE, "The figure that it is divided by"),
+    "relative_to": Field(FIGURE, "The figure that it is divided by, or the name of another measure of the page"),
 }
 
 
@@ -55,13 +55,21 @@ def read_measures(
     table = reader.table(node)
     if node is not None and len(table) > MOST_MEASURES:
         reader.mistakes.add(node.place, f"more than {MOST_MEASURES} measures")
-    read = {name: _measure(each, network, started, reader) for name, each in table.items()}
+    read = {
+        name: _measure(each, network, (table.keys(), started), reader)
+        for name, each in table.items()
+    }
     return {name: each for name, each in read.items() if each is not None}
 
 
 def _measure(
-    node: Node, network: Network | None, started: Collection[str], reader: Reader
+    node: Node,
+    network: Network | None,
+    known: tuple[Collection[str], Collection[str]],
+    reader: Reader,
 ) -> Measure | None:
+    """Read a measure; ``known`` has the page's measures, and all traffic until there."""
+    others, started = known
     before = reader.mistakes.count
     table = reader.table(node, MEASURE)
     said = read_fields(node, table, MEASURE, reader)
@@ -77,7 +85,8 @@ def _measure(
         relative_to=said.get("relative_to", ""),
     )
     for key in ("figure", "relative_to"):
-        if path := getattr(measure, key):
+        path = getattr(measure, key)
+        if path and not (key == "relative_to" and path in others):
             for text in _problems(path, taken=bool(measure.take), network=network, started=started):
                 reader.mistakes.add(table[key].place, text)
     if units.factor(measure) is None and reader.mistakes.count == before:

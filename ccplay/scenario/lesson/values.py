@@ -28,7 +28,7 @@ class Measure:
     to_s: float | None = None
     """Seconds until which they do; None is the end of the run."""
     relative_to: str = ""
-    """Path of the figure that it is divided by; empty for none."""
+    """Path of the figure that it is divided by, or another measure's name; empty for none."""
 
 
 @dataclass(frozen=True, slots=True)
