@@ -32,9 +32,7 @@ def measured(
     whole: dict[str, float] = {}
     if any(not each.take for each in measures.values()):
         whole = metrics_of(summarise(state, ""))
-    raw = {
-        name: _figure(state, each.figure, each, span, whole) for name, each in measures.items()
-    }
+    raw = {name: _figure(state, each.figure, each, span, whole) for name, each in measures.items()}
     values: dict[str, float | None] = {}
     for name, each in measures.items():
         found, factor = raw[name], units.factor(each)

@@ -31,7 +31,9 @@ MEASURE: dict[str, Field] = {
     ),
     "from": Field(SECONDS, "Seconds of the run from which on samples count", 0, 600),
     "to": Field(SECONDS, "Seconds of the run until which samples count", 0, 600),
-    "relative_to": Field(FIGURE, "The figure that it is divided by, or the name of another measure of the page"),
+    "relative_to": Field(
+        FIGURE, "The figure that it is divided by, or the name of another measure of the page"
+    ),
 }
 
 
