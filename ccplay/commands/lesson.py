@@ -7,11 +7,16 @@ import sys
 from typing import TYPE_CHECKING
 
 from ccplay.commands import options
+from ccplay.commands.screen import has_terminal, show
+from ccplay.errors import CcplayError, UsageError
 from ccplay.visible import printable, tell
 
 if TYPE_CHECKING:
     from ccplay.lesson.headless import Taken
     from ccplay.lesson.library import Opened
+
+_GRACE_S = 1.5
+"""Seconds until a closed screen kills its lab."""
 
 _ABOUT = """\
 A lesson stands in pages beside the running network: read, predict, see, ask why. What the run
@@ -39,8 +44,18 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="without a screen: run every page, print what is right by what was measured",
     )
     parser.add_argument("--json", action="store_true", help="with --headless: a JSON object")
+    parser.add_argument(
+        "--restart", action="store_true", help="begin at the first page; answers are forgotten"
+    )
+    parser.add_argument(
+        "--hand-in",
+        metavar="NAME",
+        help="write one HTML page with your answers under this name, figures and the scenario",
+    )
     options.add_lab(parser)
-    parser.set_defaults(run=run)
+    options.add_screen(parser)
+    options.add_share(parser)
+    parser.set_defaults(run=run, case=[], record=None)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -53,7 +68,44 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.check:
         print(_summary(opened))
         return 0
-    return _take_headless(opened, arguments)
+    if arguments.headless:
+        return _take_headless(opened, arguments)
+    if not has_terminal():
+        raise UsageError("a lesson needs a terminal; without one: --headless")
+    return _take(opened, arguments)
+
+
+def _take(opened: Opened, arguments: argparse.Namespace) -> int:
+    """Open a lesson on the screen, as far as it was taken before."""
+    from ccplay.lesson import progress
+    from ccplay.session.archive import SessionRecorder
+    from ccplay.session.session import Session
+    from ccplay.ui.lesson.lectern import Desk
+
+    if arguments.restart:
+        progress.forget(opened)
+    course = progress.take_up(opened)
+    source = options.lab_opener(arguments, grace_s=_GRACE_S)(course.build(opened.case.build))
+    title = opened.scenario.title
+    recorder = SessionRecorder(opened.scenario.path.stem, title)
+    session = Session(source, title=title, sinks=[recorder], script=course, idle=course.idle)
+    lost: list[str] = []
+
+    def keep() -> None:
+        course.recording = str(session.archived or "")
+        try:
+            progress.keep(opened, course)
+        except CcplayError as error:
+            lost[:] = [str(error)]
+
+    desk = Desk(course, session, keep)
+    desk.title = title
+    code = show(session, arguments, label=opened.scenario.path.stem, lesson=desk)
+    for text in lost:
+        tell(f"ccplay: your progress is not kept: {text}")
+    right, judged = course.score
+    tell(f"{right} of {judged} answers were right; ccplay lesson {arguments.lesson} continues")
+    return code
 
 
 def _list() -> int:

@@ -35,6 +35,16 @@ _PATIENCE_S = 8.0
 _LONGEST_NAME = 16
 
 
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Where the run of a page is recorded."""
+
+    recording: str
+    began: float
+    ended: float
+    """Moments of the recording."""
+
+
 @dataclass(slots=True)
 class Turn:
     """One page as it was taken."""
@@ -47,6 +57,8 @@ class Turn:
     """What was revealed; None before."""
     correct: bool | None = None
     """Whether the answer was right; None without one, or where nothing decided."""
+    run: Run | None = None
+    """Where it is recorded, once it was revealed; None where it is not."""
     tries: int = field(default=0, repr=False)
     """How often the page's steps have begun."""
 
@@ -56,6 +68,8 @@ class Course:
 
     def __init__(self, lesson: Lesson) -> None:
         self.lesson = lesson
+        self.recording = ""
+        """Where the session is recorded; empty where it is not."""
         self.at = 0
         """Number of the page, from 0."""
         self.turns = [Turn() for _ in lesson.pages]
@@ -125,6 +139,8 @@ class Course:
         span = turn.span or Span(state.ready_at or 0.0, state.now, dict(self._again))
         values = measured(state, page.measures, replace(span, ended=min(span.ended, state.now)))
         turn.verdict = judge(page, values)
+        if turn.span is not None and self.recording:
+            turn.run = Run(self.recording, span.began, span.ended)
         if page.question is not None and turn.answer is not None:
             turn.correct = is_right(page.question, turn.answer, turn.verdict)
         return turn.verdict

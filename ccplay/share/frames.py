@@ -114,6 +114,8 @@ class PresenterView(Frame, frozen=True, tag="view"):
     logarithmic: bool = False
     held: bool = False
     receiver: bool = False
+    map: bool = False
+    """Whether the network is drawn in place of the plots."""
     column: _Word = ""
     reverse: bool = False
     filter: _Word = ""
