@@ -62,7 +62,8 @@ class LessonActions(LookActions):
             self._open_panel(board)
         if isinstance(lesson, Desk):
             self._take_look(lesson)
-        if board is not None and self._panel is not None:
+        # What is written before it has its parts would be lost.
+        if board is not None and self._panel is not None and self._panel.is_mounted:
             look = self.appearance
             now = self.session.state.now
             self._panel.write(written(lesson, board, now, look.glyphs, look.keymap))

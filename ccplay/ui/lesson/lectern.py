@@ -50,6 +50,9 @@ class Lectern(Protocol):
     def give(self, value: float) -> bool:
         """Answer; return whether it counts."""
 
+    def correct(self, board: Board) -> bool | None:
+        """Return whether the answer is right; None where that can't be known."""
+
 
 def asks(lectern: Lectern) -> Asks:
     """Return what the open page lets a person answer now."""
@@ -161,6 +164,10 @@ class Desk:
             self._keep()
         return taken
 
+    def correct(self, board: Board) -> bool | None:  # noqa: ARG002 - as ``Seat.correct``
+        """Return whether the answer is right."""
+        return self.course.turn.correct
+
     def advance(self) -> None:
         """Run, reveal, or open the next page."""
         at = self.course.at
@@ -271,3 +278,12 @@ class Seat:
         self._votes[board.question] = value
         self._source.vote(board.question, value)
         return True
+
+    def correct(self, board: Board) -> bool | None:
+        """Return whether the vote is right; of a number that depends on a tolerance."""
+        answer = self.answer
+        if board.right is None or answer is None:
+            return None
+        if board.choices:
+            return answer == board.right
+        return answer <= board.right <= answer + board.width if board.plot else None

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from rich.console import Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical, VerticalScroll
 from textual.widgets import Markdown, Static
 
-from ccplay.ui.lesson.words import Written
+from ccplay.ui.lesson.words import Line, Written
 
 _WIDE = 116
 """Cells of a screen from which on the panel is at its side."""
@@ -39,7 +41,7 @@ class LessonPanel(Vertical):
         & #lesson-answer { height: 1fr; }
         & Static { height: auto; }
         & Markdown { padding: 0; margin: 0; background: transparent; }
-        & MarkdownBlock { margin: 0 0 1 0; padding: 0; }
+        & MarkdownBlock, & MarkdownHorizontalRule { margin: 0 0 1 0; padding: 0; }
         & MarkdownFence { margin: 0 0 1 0; padding: 0 1; max-height: 6; }
     }
     LessonPanel.-below {
@@ -88,7 +90,7 @@ class LessonPanel(Vertical):
             self._text.update(written.reading)
             self._reading.scroll_home(animate=False)
         if before is None or written.question != before.question:
-            self._question.update(written.question)
+            self._question.update(_table(written.question))
         if before is None or written.foot != before.foot:
             self._foot.update(Text(written.foot))
 
@@ -104,3 +106,19 @@ class LessonPanel(Vertical):
             part.scroll_page_down(animate=False)
         else:
             part.scroll_page_up(animate=False)
+
+
+def _table(lines: tuple[Line, ...]) -> RenderableType:
+    """Return lines below each other, each continued under its own start."""
+    rows: list[RenderableType] = []
+    for line in lines:
+        style = "bold" if line.bold else ""
+        if not line.sign:
+            rows.append(Text(line.text, style))
+            continue
+        row = Table.grid()
+        row.add_column(no_wrap=True, width=len(line.sign))
+        row.add_column()
+        row.add_row(Text(line.sign, style), Text(line.text, style))
+        rows.append(row)
+    return Group(*rows)

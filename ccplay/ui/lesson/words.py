@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rich.text import Text
-
 from ccplay.share.frames import Board
 from ccplay.ui.cells.glyphs import Glyphs
 from ccplay.ui.keymap import Keymap
@@ -17,13 +15,23 @@ _BAR = 16
 
 
 @dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the question; what is too long is continued under its own start."""
+
+    text: str
+    bold: bool = False
+    sign: str = ""
+    """What stands before it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Written:
     """What the panel shows, as text."""
 
     head: str
     reading: str
     """Markdown."""
-    question: Text
+    question: tuple[Line, ...]
     foot: str
 
 
@@ -35,44 +43,40 @@ def written(lectern: Lectern, board: Board, now: float, glyphs: Glyphs, keys: Ke
     return Written(
         head=glyphs.translate(f"{board.page}/{board.pages}  {board.heading}"),
         reading=glyphs.translate(reading),
-        question=_question(lectern, board, glyphs),
+        question=tuple(
+            Line(glyphs.translate(each.text), each.bold, each.sign)
+            for each in _lines(lectern, board, glyphs)
+        ),
         foot=glyphs.translate(_foot(lectern, board, now, keys)),
     )
 
 
-def _question(lectern: Lectern, board: Board, glyphs: Glyphs) -> Text:
-    text = Text()
-    for line, style in _lines(lectern, board, glyphs):
-        text.append(glyphs.translate(line) + "\n", style)
-    text.rstrip()
-    return text
-
-
-def _lines(lectern: Lectern, board: Board, glyphs: Glyphs) -> Iterator[tuple[str, str]]:
+def _lines(lectern: Lectern, board: Board, glyphs: Glyphs) -> Iterator[Line]:
     if board.ask:
-        yield board.ask, "bold"
-    yield from (
-        _choices(lectern, board, glyphs) if board.choices else _number(lectern, board, glyphs)
-    )
+        yield Line(board.ask, bold=True)
+    if board.choices:
+        yield from _choices(lectern, board, glyphs)
+    elif board.ask:
+        yield from _number(lectern, board, glyphs)
     if lectern.leads and board.open and lectern.voters:
-        yield f"{lectern.voters} voted", ""
+        yield Line(f"{lectern.voters} voted")
     yield from _verdict(lectern, board, glyphs)
     if board.measured:
-        yield "", ""
-        yield "Measured in this run", "bold"
+        yield Line("")
+        yield Line("Measured in this run", bold=True)
         for what, value in board.measured:
-            yield f"{value}  {what}", ""
+            yield Line(f"{what}: {value}", sign=f"{glyphs.separator} ")
 
 
-def _choices(lectern: Lectern, board: Board, glyphs: Glyphs) -> Iterator[tuple[str, str]]:
+def _choices(lectern: Lectern, board: Board, glyphs: Glyphs) -> Iterator[Line]:
     most = max(lectern.counts, default=0)
     for number, choice in enumerate(board.choices):
         mine = glyphs.chosen if lectern.answer == number else " "
-        right = f" {glyphs.available} right" if board.right == number else ""
-        style = "bold" if right or lectern.answer == number else ""
-        yield f"{mine}{number + 1} {choice}{right}", style
+        right = f"  {glyphs.available} right" if board.right == number else ""
+        bold = bool(right) or lectern.answer == number
+        yield Line(f"{choice}{right}", bold, f"{mine}{number + 1} ")
         if most and number < len(lectern.counts):
-            yield f"   {_bar(lectern.counts[number], most, glyphs)}", ""
+            yield Line(_bar(lectern.counts[number], most, glyphs), sign="   ")
 
 
 def _bar(count: int, most: int, glyphs: Glyphs) -> str:
@@ -80,51 +84,42 @@ def _bar(count: int, most: int, glyphs: Glyphs) -> str:
     return f"{cells} {count}".lstrip()
 
 
-def _number(lectern: Lectern, board: Board, glyphs: Glyphs) -> Iterator[tuple[str, str]]:
-    if not board.ask:
-        return
+def _number(lectern: Lectern, board: Board, glyphs: Glyphs) -> Iterator[Line]:
     unit = f" {board.unit}".rstrip()
     if lectern.answer is not None:
-        yield f"{glyphs.chosen}your answer: {_range(board, lectern.answer)}{unit}", "bold"
+        said = f"your answer: {_range(board, lectern.answer)}{unit}"
+        yield Line(said, bold=True, sign=f"{glyphs.chosen} ")
     elif asks(lectern) == "region":
-        yield f"on the plot of {board.plot}: {_range(board, lectern.draft)}{unit}", ""
+        yield Line(f"on the plot of {board.plot}: {_range(board, lectern.draft)}{unit}")
     elif asks(lectern) == "number":
-        yield f"a number from {board.low:g} to {board.high:g}{unit}", ""
+        yield Line(f"a number from {board.low:g} to {board.high:g}{unit}")
     most = max(lectern.counts, default=0)
     if most:
         width = (board.high - board.low) / len(lectern.counts)
         for number, count in enumerate(lectern.counts):
-            low = board.low + number * width
-            yield f"{low:>6.4g}{unit}  {_bar(count, most, glyphs)}", ""
+            low = f"{board.low + number * width:>6.4g} "
+            yield Line(_bar(count, most, glyphs), sign=low)
 
 
 def _range(board: Board, low: float) -> str:
     return f"{low:.4g} to {low + board.width:.4g}" if board.plot else f"{low:.4g}"
 
 
-def _verdict(lectern: Lectern, board: Board, glyphs: Glyphs) -> Iterator[tuple[str, str]]:
+def _verdict(lectern: Lectern, board: Board, glyphs: Glyphs) -> Iterator[Line]:
     if board.phase != "revealed" or not board.ask:
         return
-    yield "", ""
+    yield Line("")
     if board.right is None:
-        yield f"{glyphs.missing} {board.problem or 'nothing decides'}", "bold"
+        text = board.problem or "nothing decides"
+        yield Line(text, bold=True, sign=f"{glyphs.missing} ")
         return
     if lectern.answer is not None:
-        correct = _correct(board, lectern.answer)
+        correct = lectern.correct(board)
         if correct is not None:
-            said = "That is right." if correct else "Not this time."
-            yield f"{glyphs.available if correct else glyphs.missing} {said}", "bold"
+            sign = glyphs.available if correct else glyphs.missing
+            yield Line("That is right." if correct else "Not this time.", True, f"{sign} ")
     if not board.usual:
-        yield "This run measured something else than most do; the explanation is about those.", ""
-
-
-def _correct(board: Board, answer: float) -> bool | None:
-    """Return whether an answer is right, where a watching screen can know it."""
-    if board.right is None:
-        return None
-    if board.choices:
-        return answer == board.right
-    return answer <= board.right <= answer + board.width if board.plot else None
+        yield Line("This run measured something else than most do; the explanation is about those.")
 
 
 _ANSWERS: dict[Asks, str] = {
