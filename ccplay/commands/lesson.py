@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ccplay.commands import options
 from ccplay.commands.screen import has_terminal, show
 from ccplay.errors import CcplayError, UsageError
-from ccplay.visible import printable, tell
+from ccplay.visible import printable, put, tell
 
 if TYPE_CHECKING:
     from ccplay.lesson.headless import Taken
@@ -62,12 +62,18 @@ def run(arguments: argparse.Namespace) -> int:
     """Run this command and return the exit code."""
     from ccplay.lesson.library import open_lesson
 
+    name = arguments.hand_in
+    if arguments.lesson is None and name is not None:
+        # `--hand-in aqm`: the lesson alone, without a name.
+        return _hand_in(open_lesson(name), "")
     if arguments.lesson is None:
         return _list()
     opened = open_lesson(arguments.lesson)
     if arguments.check:
         print(_summary(opened))
         return 0
+    if name is not None:
+        return _hand_in(opened, name)
     if arguments.headless:
         return _take_headless(opened, arguments)
     if not has_terminal():
@@ -106,6 +112,30 @@ def _take(opened: Opened, arguments: argparse.Namespace) -> int:
     right, judged = course.score
     tell(f"{right} of {judged} answers were right; ccplay lesson {arguments.lesson} continues")
     return code
+
+
+def _hand_in(opened: Opened, name: str) -> int:
+    """Write the page with the answers into the current folder."""
+    from pathlib import Path
+
+    from ccplay.commands.report import check_libraries
+    from ccplay.files import writing
+    from ccplay.lesson import progress
+    from ccplay.scenario.file.reading import read
+
+    check_libraries()
+    from ccplay.report.data.material import slug
+    from ccplay.report.page.hand_in import render
+
+    course = progress.take_up(opened)
+    if all(turn.verdict is None for turn in course.turns):
+        raise UsageError(f"nothing to hand in yet: take ccplay lesson {opened.name} first")
+    name = printable(name.strip())
+    page = render(opened, course, name, read(opened.scenario.path))
+    stem = f"{slug(opened.name)}-{slug(name)}" if name else slug(opened.name)
+    with writing.explained(Path(f"{stem}.html"), UsageError):
+        put(writing.write_numbered(Path(), stem, ".html", page))
+    return 0
 
 
 def _list() -> int:
