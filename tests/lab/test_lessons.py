@@ -5,7 +5,10 @@ import json
 import sys
 from pathlib import Path
 
-from tests.lab.trust import physical
+import msgspec
+
+from ccplay.analysis.trust import HealthResult
+from tests.lab.trust import note, physical
 
 LESSON = """
 title = "A short lesson"
@@ -69,6 +72,7 @@ async def test_a_lesson_is_answered_by_what_it_measures(tmp_path: Path) -> None:
     async with asyncio.timeout(120):
         out, _ = await process.communicate()
     found = json.loads(out)
+    note(msgspec.convert(found["health"], HealthResult))
     assert found["errors"] == []
     assert [(page["page"], page["ok"]) for page in found["pages"]] == [
         (1, True),

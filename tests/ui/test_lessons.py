@@ -188,7 +188,7 @@ async def test_spectators_see_the_page_vote_and_see_the_counts_once_revealed() -
         assert not isinstance(other.main.lesson, Desk)
         seat = other.main.lesson
         assert isinstance(seat, Seat)
-        assert seat.counts == ()
+        assert not seat.counts
         turn = desk.course.turn
         turn.verdict = Verdict({"rate": 9.4, "top": 40.0}, 1.0)
         await until(crowd, lambda: "Not this time." in said(other))

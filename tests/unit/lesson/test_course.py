@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ccplay.lesson import progress
@@ -12,14 +13,14 @@ from ccplay.lesson.course import Course
 from ccplay.lesson.library import Opened, open_lesson
 from ccplay.model.base import Event
 from ccplay.model.commands import AnyCommand, SetQdisc
-from ccplay.model.events import Hello, HostChanged, LinkChanged, Log, Ready
+from ccplay.model.events import HostChanged, LinkChanged, Log, Ready
 from ccplay.model.network import Topology
 from ccplay.model.topologies import plan
 from ccplay.model.traffic_commands import StartFlow, StopFlow
 from ccplay.model.traffic_events import FlowStarted
 from ccplay.session.manual_overrides import ByHand
 from ccplay.state.lab_state import LabState
-from tests.fake_lab import AT_FIRST, SHORT, over
+from tests.fake_lab import AT_FIRST, PFIFO, SHORT, over
 from tests.unit.lesson.test_reading import HEAD, PAGES
 from tests.unit.test_session import HELLO
 
@@ -41,9 +42,7 @@ class Lab:
         self.course, self.state = course, LabState()
         self.sent: list[AnyCommand] = []
         self.apply(
-            Hello(
-                **{**{f: getattr(HELLO, f) for f in HELLO.__struct_fields__}, "network": NETWORK}
-            ),
+            msgspec.structs.replace(HELLO, network=NETWORK),
             LinkChanged(t=0, link="r1->r2", setting=AT_FIRST, offloads=False, delay_engine="none"),
             HostChanged(t=0, host="s1", cc="cubic"),
             Ready(t=1.0),
@@ -113,7 +112,7 @@ def test_a_page_begins_with_the_network_of_the_file(opened: Opened) -> None:
         LinkChanged(
             t=2.0,
             link="r1->r2",
-            setting=type(AT_FIRST)(**{**_fields(AT_FIRST), "qdisc": SHORT}),
+            setting=msgspec.structs.replace(AT_FIRST, qdisc=SHORT),
             offloads=False,
             delay_engine="none",
         ),
@@ -122,13 +121,9 @@ def test_a_page_begins_with_the_network_of_the_file(opened: Opened) -> None:
     found = lab.pass_time(6.0)
     assert found == [
         StopFlow(flow="9"),
-        SetQdisc(link="r1->r2", qdisc=AT_FIRST.qdisc),
+        SetQdisc(link="r1->r2", qdisc=PFIFO),
         StartFlow(flow="a"),
     ]
-
-
-def _fields(struct: object) -> dict[str, object]:
-    return {name: getattr(struct, name) for name in struct.__struct_fields__}  # type: ignore[attr-defined]
 
 
 def test_a_page_taken_again_has_traffic_of_another_name(opened: Opened) -> None:
