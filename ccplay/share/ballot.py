@@ -27,7 +27,7 @@ class Ballot:
         self._bounds: tuple[float, float] = (0.0, 0.0)
         self._votes: dict[str, float] = {}
 
-    def open(
+    def ask(
         self, question: str, *, choices: int = 0, bounds: tuple[float, float] = (0.0, 0.0)
     ) -> None:
         """Ask a question with so many choices, or for a number within ``bounds``.

@@ -136,7 +136,7 @@ class Server:
         """Open the ballot for the question of a page, or close it."""
         with contextlib.suppress(ValueError):
             if board.open:
-                self.ballot.open(
+                self.ballot.ask(
                     str(board.question), choices=len(board.choices), bounds=(board.low, board.high)
                 )
                 self._asked = board.question
