@@ -91,6 +91,8 @@ class LessonPanel(Vertical):
             self._reading.scroll_home(animate=False)
         if before is None or written.question != before.question:
             self._question.update(_table(written.question))
+            if before is None or written.reading != before.reading:
+                self._answer.scroll_home(animate=False)
         if before is None or written.foot != before.foot:
             self._foot.update(Text(written.foot))
 

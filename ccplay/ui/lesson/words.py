@@ -52,6 +52,13 @@ def written(lectern: Lectern, board: Board, now: float, glyphs: Glyphs, keys: Ke
 
 
 def _lines(lectern: Lectern, board: Board, glyphs: Glyphs) -> Iterator[Line]:
+    # What is new comes first: a small screen shows little more.
+    yield from _verdict(lectern, board, glyphs)
+    if board.measured:
+        yield Line("Measured in this run", bold=True)
+        for what, value in board.measured:
+            yield Line(f"{what}: {value}", sign=f"{glyphs.separator} ")
+        yield Line("")
     if board.ask:
         yield Line(board.ask, bold=True)
     if board.choices:
@@ -60,12 +67,6 @@ def _lines(lectern: Lectern, board: Board, glyphs: Glyphs) -> Iterator[Line]:
         yield from _number(lectern, board, glyphs)
     if lectern.leads and board.open and lectern.voters:
         yield Line(f"{lectern.voters} voted")
-    yield from _verdict(lectern, board, glyphs)
-    if board.measured:
-        yield Line("")
-        yield Line("Measured in this run", bold=True)
-        for what, value in board.measured:
-            yield Line(f"{what}: {value}", sign=f"{glyphs.separator} ")
 
 
 def _choices(lectern: Lectern, board: Board, glyphs: Glyphs) -> Iterator[Line]:
@@ -108,10 +109,10 @@ def _range(board: Board, low: float) -> str:
 def _verdict(lectern: Lectern, board: Board, glyphs: Glyphs) -> Iterator[Line]:
     if board.phase != "revealed" or not board.ask:
         return
-    yield Line("")
     if board.right is None:
         text = board.problem or "nothing decides"
         yield Line(text, bold=True, sign=f"{glyphs.missing} ")
+        yield Line("")
         return
     if lectern.answer is not None:
         correct = lectern.correct(board)
@@ -120,6 +121,7 @@ def _verdict(lectern: Lectern, board: Board, glyphs: Glyphs) -> Iterator[Line]:
             yield Line("That is right." if correct else "Not this time.", True, f"{sign} ")
     if not board.usual:
         yield Line("This run measured something else than most do; the explanation is about those.")
+    yield Line("")
 
 
 _ANSWERS: dict[Asks, str] = {
