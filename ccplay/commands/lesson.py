@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -106,7 +107,11 @@ def _take(opened: Opened, arguments: argparse.Namespace) -> int:
 
     desk = Desk(course, session, keep)
     desk.title = title
+    front = os.getpid()
     code = show(session, arguments, label=opened.scenario.path.stem, lesson=desk)
+    if os.getpid() == front:
+        # The session was another process, which has said this.
+        return code
     for text in lost:
         tell(f"ccplay: your progress is not kept: {text}")
     right, judged = course.score

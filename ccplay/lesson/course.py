@@ -91,7 +91,7 @@ class Course:
     def phase(self, now: float) -> Phase:
         """Return what the page waits for at a moment of the lab."""
         turn, page = self.turn, self.page
-        if turn.verdict is not None:
+        if turn.verdict is not None or not (page.steps or self._reveals(page)):
             return "revealed"
         if self._clearing:
             return "clearing"
@@ -100,12 +100,6 @@ class Course:
         if page.question is not None and turn.answer is None:
             return "asking"
         return "reading" if page.steps else "ready"
-
-    @property
-    def done(self) -> bool:
-        """Whether the last page is open and nothing is left to reveal there."""
-        last = self.at == len(self.turns) - 1
-        return last and (self.turn.verdict is not None or not self._reveals(self.page))
 
     @staticmethod
     def _reveals(page: Page) -> bool:
@@ -154,11 +148,7 @@ class Course:
                 # Whoever only wants to look need not answer.
                 self.run()
             case "asking" | "ready":
-                if self._reveals(self.page):
-                    self.reveal(state)
-                else:
-                    self.turn.verdict = Verdict({})
-                    self.turn_page(1)
+                self.reveal(state)
             case "revealed":
                 self.turn_page(1)
             case "clearing" | "running":

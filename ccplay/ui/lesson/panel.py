@@ -42,7 +42,7 @@ class LessonPanel(Vertical):
         & Static { height: auto; }
         & Markdown { padding: 0; margin: 0; background: transparent; }
         & MarkdownBlock, & MarkdownHorizontalRule { margin: 0 0 1 0; padding: 0; }
-        & MarkdownFence { margin: 0 0 1 0; padding: 0 1; max-height: 6; }
+        & MarkdownFence { margin: 0 0 1 0; padding: 0 1; overflow: hidden hidden; }
     }
     LessonPanel.-below {
         & > #lesson-body { layout: horizontal; }
@@ -87,14 +87,19 @@ class LessonPanel(Vertical):
         if before is None or written.head != before.head:
             self._head.update(Text(written.head))
         if before is None or written.reading != before.reading:
-            self._text.update(written.reading)
-            self._reading.scroll_home(animate=False)
+            self.run_worker(self._read(written.reading), group="reading", exclusive=True)
         if before is None or written.question != before.question:
             self._question.update(_table(written.question))
             if before is None or written.reading != before.reading:
                 self._answer.scroll_home(animate=False)
         if before is None or written.foot != before.foot:
             self._foot.update(Text(written.foot))
+
+    async def _read(self, markdown: str) -> None:
+        await self._text.update(markdown)
+        # Its blocks are made later than the panel was last arranged.
+        self._reading.refresh(layout=True)
+        self._reading.scroll_home(animate=False)
 
     def scroll_by(self, pages: int) -> None:
         """Scroll what is read; at its end, what is asked."""
