@@ -22,7 +22,7 @@ from ccplay.report.figures.style import Inks, look
 from ccplay.report.figures.svg import svg
 from ccplay.scenario.lesson.values import Page
 from ccplay.session.recorded import read_recording
-from ccplay.state.lab_state import LabState
+from ccplay.state.lab_state import LabState, Traffic
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -114,11 +114,16 @@ def _read(where: Run) -> LabState | None:
 def _part(state: LabState, where: Run) -> Scene:
     """Return what ran while the page did, on an axis that begins with it."""
     for name, each in [*state.traffic.items()]:
-        over = each.ended is not None and each.ended < where.began
-        if over or each.started > where.ended:
+        if not _ran(each, where):
             del state.traffic[name]
     whole = scene(state)
+    flows = [streams for streams in whole.flows if any(_ran(each, where) for each in streams)]
     shift = where.began - whole.start
     span_s = where.ended - where.began
     marks = [(t - shift, text) for t, text in whole.marks if shift <= t <= shift + span_s]
-    return replace(whole, start=where.began, span_s=span_s, marks=marks)
+    return replace(whole, start=where.began, span_s=span_s, flows=flows, marks=marks)
+
+
+def _ran(each: Traffic, where: Run) -> bool:
+    over = each.ended is not None and each.ended < where.began
+    return not over and each.started <= where.ended

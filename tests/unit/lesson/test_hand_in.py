@@ -33,7 +33,7 @@ def take(file: Path, recording: Path) -> None:
     turn = course.turns[0]
     turn.answer, turn.correct = 1.0, True
     turn.verdict = Verdict({"rate": 9.4, "top": 40.0}, 1.0)
-    turn.run = Run(str(recording), 10.0, 20.0)
+    turn.run = Run(str(recording), 1.0, 6.0)
     progress.keep(opened, course)
 
 
@@ -49,6 +49,8 @@ def test_answers_and_figures_are_handed_in_on_one_page(
     assert "Answer: <b>fast</b>" in page
     assert "9.40 Mbit/s" in page
     assert page.count("<svg") == 1
+    assert "flow 1" in page
+    assert "flow 2" not in page, "it started later"
     assert "start-flow&#34;" in page, "the scenario itself"
     assert "<script" not in page
     assert 'href="javascript' not in page
