@@ -87,7 +87,7 @@ def _take(opened: Opened, arguments: argparse.Namespace) -> int:
     from ccplay.lesson import progress
     from ccplay.session.archive import SessionRecorder
     from ccplay.session.session import Session
-    from ccplay.ui.lesson.lectern import Desk
+    from ccplay.ui.lesson.desk import Desk
 
     if arguments.restart:
         progress.forget(opened)

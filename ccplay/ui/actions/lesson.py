@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ccplay.share.frames import Board
 from ccplay.ui.actions.look import LookActions
 from ccplay.ui.audience.following import Following
 from ccplay.ui.audience.presenting import Presenting
-from ccplay.ui.lesson.lectern import Asks, Desk, Lectern, Seat, asks, region, step
-from ccplay.ui.lesson.panel import LessonPanel
-from ccplay.ui.lesson.words import written
+from ccplay.ui.lesson.lectern import Asks, Leading, Lectern, Seat, asks, region, step
+
+if TYPE_CHECKING:
+    # Most sessions have no lesson, and Markdown takes time to import.
+    from ccplay.ui.lesson.panel import LessonPanel
 
 PAGES = ("lesson_next", "lesson_back", "lesson_again")
 
@@ -53,17 +57,20 @@ class LessonActions(LookActions):
         lesson = self.lesson
         if lesson is None:
             return
-        if isinstance(lesson, Desk) and isinstance(self.audience, Presenting):
-            lesson.votes = self.audience.votes
+        leading = lesson.leading
+        if leading is not None and isinstance(self.audience, Presenting):
+            leading.votes = self.audience.votes
         board = lesson.board
         if board is not None and isinstance(self.audience, Presenting):
             self.audience.write(board)
         if (board is None) != (self._panel is None):
             self._open_panel(board)
-        if isinstance(lesson, Desk):
-            self._take_look(lesson)
+        if leading is not None:
+            self._take_look(leading)
         # What is written before it has its parts would be lost.
         if board is not None and self._panel is not None and self._panel.is_mounted:
+            from ccplay.ui.lesson.words import written  # noqa: PLC0415 - as above
+
             look = self.appearance
             now = self.session.state.now
             self._panel.write(written(lesson, board, now, look.glyphs, look.keymap))
@@ -73,13 +80,15 @@ class LessonActions(LookActions):
             self._panel.remove()
             self._panel = None
         else:
+            from ccplay.ui.lesson.panel import LessonPanel  # noqa: PLC0415 - as above
+
             self._panel = LessonPanel()
             self.mount(self._panel, before="#footer")
         self.lay_out(*self.size)
 
-    def _take_look(self, desk: Desk) -> None:
+    def _take_look(self, desk: Leading) -> None:
         """Show what the page is about, once it opens, and its traffic, once that runs."""
-        look, number = desk.look, desk.course.at + 1
+        look, number = desk.look, desk.at + 1
         if self._page[0] != number:
             self._page = (number, "")
             if look.plots:
@@ -111,8 +120,8 @@ class LessonActions(LookActions):
         elif asked == "choices" and waits and lesson.leads and not lesson.voters:
             self.app.notify("Answer with a number key first: what do you expect?", markup=False)
             return
-        if isinstance(lesson, Desk):
-            lesson.advance()
+        if lesson.leading is not None:
+            lesson.leading.advance()
             # What runs happens now, wherever the screen is.
             self.playhead.jump(self.session.state.now, self.session.state.now)
             self.playhead.running = not self.session.done
@@ -120,14 +129,14 @@ class LessonActions(LookActions):
 
     def action_lesson_back(self) -> None:
         """Open the page before."""
-        if isinstance(self.lesson, Desk):
-            self.lesson.back()
+        if self.lesson is not None and self.lesson.leading is not None:
+            self.lesson.leading.back()
             self._after_key()
 
     def action_lesson_again(self) -> None:
         """Take the page once more."""
-        if isinstance(self.lesson, Desk):
-            self.lesson.again()
+        if self.lesson is not None and self.lesson.leading is not None:
+            self.lesson.leading.again()
             self._after_key()
 
     def action_lesson_scroll(self, pages: int) -> None:
