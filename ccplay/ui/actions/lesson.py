@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     # Most sessions have no lesson, and Markdown takes time to import.
     from ccplay.ui.lesson.panel import LessonPanel
 
-PAGES = ("lesson_next", "lesson_back", "lesson_again")
-
 
 class LessonActions(LookActions):
     """The keys of a lesson; without one they do what they do elsewhere."""
@@ -89,14 +87,15 @@ class LessonActions(LookActions):
     def _take_look(self, desk: Leading) -> None:
         """Show what the page is about, once it opens, and its traffic, once that runs."""
         look, number = desk.look, desk.at + 1
-        if self._page[0] != number:
+        network = self.view.network
+        if self._page[0] != number and network is not None:
             self._page = (number, "")
             if look.plots:
                 self.plots.choose(look.plots)
             if look.window_s is not None:
                 self.playhead.width = look.window_s
-            if look.queue and self.view.network is not None:
-                self.observed = self.view.network.observed.index(look.queue)
+            if look.queue in network.observed:
+                self.observed = network.observed.index(look.queue)
             self.redraw()
         name = desk.named(look.flow)
         if name and name != self._page[1] and name in self.session.state.traffic:
