@@ -152,6 +152,7 @@ def _parser(chosen: str) -> argparse.ArgumentParser:
 _COMMANDS = {
     "play": "open a scenario live (the default)",
     "run": "run a scenario without a screen and print its result",
+    "lesson": "take a lesson: predict, see, ask why; list those that come with ccplay",
     "list": "list the scenarios that come with ccplay and those in the current folder",
     "replay": "show a recording on the screen, at any speed",
     "sessions": "list the last sessions of the screen, which are recorded automatically",
@@ -170,5 +171,5 @@ _COMMANDS = {
 }
 """What each command does."""
 
-_MODULES = {"list": "listing"}
+_MODULES = {"list": "listing", "lesson": "classroom.lesson"}
 """Modules of commands that are called otherwise: only that of the chosen one is imported."""

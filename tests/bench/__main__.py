@@ -1,5 +1,7 @@
 """``python -m tests.bench [NAME ...]``: print the figures of the named benchmarks, or of all.
 
+``python -m tests.bench lessons [LESSON ...] [--repeats N]`` takes lessons in real labs.
+
 A benchmark is a module of this folder with ``run(console)``, a function or a coroutine function,
 that prints tables: each figure with its peer measured in the same run, their ratio, and the aim.
 """
@@ -26,6 +28,12 @@ def main() -> int:
         for module in pkgutil.iter_modules([str(Path(__file__).parent)])
         if not module.name.startswith("_")
     )
+    if sys.argv[1:2] == ["lessons"]:
+        # It alone has words of its own: lessons, and how often.
+        from tests.bench import lessons
+
+        asyncio.run(lessons.run(Console(highlight=False), sys.argv[2:]))
+        return 0
     names = sys.argv[1:] or there
     if unknown := [name for name in names if name not in there]:
         print(f"no benchmark {', '.join(unknown)}; there are: {', '.join(there)}", file=sys.stderr)
