@@ -93,9 +93,9 @@ def _settings_of(state: LabState) -> list[list[Any]]:
     network = state.hello.network if state.hello else None
     links = network.observed[:MOST_QUEUES] if network else []
     ends = {f"{flow.src} {flow.dst}": (flow.src, flow.dst) for flow in flows_with_lines(state)}
-    if network and network.senders:
+    if network and network.senders and not ends:
         first = network.senders[0]
-        ends.setdefault("", (first, network.peer(first)))
+        ends[""] = first, network.peer(first)
     for plot in plots(state).values():
         for setting in plot.settings:
             for subject, scope in _scopes(state, plot, links, ends):

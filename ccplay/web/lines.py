@@ -49,7 +49,7 @@ class Drawn:
     """Name of the plot; of a column where it is in the table."""
     role: Role
     subject: str
-    """Name of the flow, queue or other traffic; empty for all together."""
+    """Name of the flow, queue or other traffic; the word of a summary."""
     variable: Variable
     series: Series | None = None
     """None of a summary."""
@@ -111,7 +111,7 @@ def _lines(state: LabState) -> Iterator[Drawn]:
                 )
         for summary in plot.summaries:
             share = Variable(summary.word, unit="share")
-            yield Drawn(plot.name, "summary", "", share, summary=summary)
+            yield Drawn(plot.name, "summary", summary.word, share, summary=summary)
 
 
 def _of(state: LabState, plot: Plot, line: Line, role: Role) -> Iterator[Drawn]:
@@ -196,7 +196,10 @@ def value(state: LabState, line: Drawn, t: float, step: float) -> int | None:
         # Between two moments a queue may have been longer.
         found = line.series.extremes(max(timeline.at_or_after(t - step), 0) + 1, tick + 1)
         return _whole(line, found[1] if found else line.series.at(tick))
-    return _whole(line, value_at(line.series, line.variable, t))
+    found_now = value_at(line.series, line.variable, t)
+    if found_now is not None and found_now > credible(line.variable.name):
+        return None
+    return _whole(line, found_now)
 
 
 def columns(
@@ -208,8 +211,9 @@ def columns(
     """
     series = line.series
     if series is None:
-        found = [value(state, line, start + (at + 1) * step, step) for at in range(count)]
-        return found, found
+        # A number of all flows together stands in a title, as of now.
+        nothing: list[int | None] = [None] * count
+        return nothing, nothing
     edges = tuple(start + at * step for at in range(count + 1))
     if line.variable.rate is not None:
         over_s, factor = line.variable.rate.over_s, per_second(line.variable)
