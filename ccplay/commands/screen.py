@@ -76,10 +76,17 @@ def _present(
     """Return who may watch this screen. Raises ``CcplayError``."""
     from ccplay.ui.audience.presenting import Presenting
 
+    from ccplay.share.browsers import read_place
+
     group: str | None = getattr(arguments, "share_group", None)
+    web: str | None = getattr(arguments, "web", None)
+    if web:
+        read_place(web)
     audience = Presenting(session, label, group=group, recording=recording)
     if group or getattr(arguments, "share", False):
         audience.start()
+    if web is not None:
+        audience.open_to_browsers(web)
     return audience
 
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import selectors
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from ccplay.errors import CcplayError
+from ccplay.errors import CcplayError, UsageError
 from ccplay.model.base import Count
+from ccplay.model.events import AnyEvent
+from ccplay.share.sharing import Sharing
+from ccplay.stream.wire import UnknownEvent
 
 _LONGEST = 1 << 16
 """Bytes of a line."""
@@ -23,6 +28,36 @@ _LAST_S = 2.5
 
 _START_S = 20.0
 """Seconds for a start that is waited for."""
+
+
+LOOPBACK = "127.0.0.1"
+"""Where browsers of this machine alone connect."""
+
+_PLACE = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9.-]{1,253}))?(?::([0-9]{1,5}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where browsers connect to."""
+
+    address: str = LOOPBACK
+    """An IP address, or the name of one."""
+    port: int = 0
+    """0: one that is free."""
+
+
+def read_place(text: str) -> Place:
+    """Read ``ADDRESS:PORT``, ``ADDRESS`` or ``:PORT``; empty: loopback. Raises ``UsageError``."""
+    match = _PLACE.fullmatch(text)
+    port = int(match[3]) if match and match[3] else 0
+    # A word alone is rather a scenario that was meant to be opened.
+    named = bool(match and match[2] and not match[3] and "." not in match[2])
+    if match is None or port > 65535 or (named and text != "localhost"):
+        raise UsageError(
+            f"--web {text}: no ADDRESS:PORT, such as 0.0.0.0:8000 or [::1]:8000; "
+            "a scenario is named before --web"
+        )
+    return Place(match[1] or match[2] or LOOPBACK, port)
 
 
 class News(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -123,3 +158,21 @@ class Browsers:
             self._process.kill()
             self._process.wait()
         self._pipe.close()
+
+
+class InBrowsers:
+    """A session that is shared with browsers too. It is a sink, as ``Sharing`` is."""
+
+    def __init__(self, sharing: Sharing, place: str) -> None:
+        """Serve what ``sharing`` shares at ``place``."""
+        self.browsers = Browsers(sharing.path, place)
+        self._sharing = sharing
+
+    def put(self, event: AnyEvent | UnknownEvent) -> None:
+        """Take one event. Raises ``CcplayError``."""
+        self._sharing.put(event)
+
+    def close(self) -> None:
+        """Stop sharing: spectators and browsers receive the rest."""
+        self._sharing.close()
+        self.browsers.close()

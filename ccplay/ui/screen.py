@@ -319,7 +319,7 @@ class MainScreen(
             return action == "select_flow"
         if action in LIVE_ONLY:
             return self.session.live
-        if action in ("follow", "point", "share"):
+        if action in ("follow", "point", "share", "browsers"):
             return self.offers(action)
         if action in WITH_FILES and not self.audience.keeps_files:
             return False

@@ -4,44 +4,16 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
-import re
 import secrets
 import socket
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from ccplay.errors import UsageError
-
-LOOPBACK = "127.0.0.1"
+from ccplay.share.browsers import Place
 
 TOKEN_BYTES = 16
 """Random bytes of a token: 22 characters of a link."""
 
-_PLACE = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([^\s:\[\]/?#@]+))?(?::([0-9]{1,5}))?")
-_NAME = re.compile(r"[A-Za-z0-9.-]{1,253}")
 _ANY = ("0.0.0.0", "::")  # noqa: S104 - compared only
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where browsers connect to."""
-
-    address: str = LOOPBACK
-    """An IP address, or the name of one."""
-    port: int = 0
-    """0: one that is free."""
-
-
-def read_place(text: str) -> Place:
-    """Read ``ADDRESS:PORT``, ``ADDRESS`` or ``:PORT``. Raises ``UsageError``."""
-    match = _PLACE.fullmatch(text)
-    port = int(match[3]) if match and match[3] else 0
-    name = (match[1] or match[2] or LOOPBACK) if match else ""
-    if match is None or port > 65535 or (match[1] is None and not _NAME.fullmatch(name)):
-        raise UsageError(
-            f"--web {text!r}: an address to listen on is wanted, such as 0.0.0.0:8000 or [::]:8000"
-        )
-    return Place(name, port)
 
 
 def make_token() -> str:

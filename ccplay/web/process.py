@@ -11,15 +11,8 @@ import sys
 from pathlib import Path
 
 from ccplay.errors import CcplayError
-from ccplay.share.browsers import News, encode
-from ccplay.web.admission import read_place
-from ccplay.web.serving import Served, serve
-
-MISSING = (
-    "browsers need aiohttp and segno, which are not installed: pip install 'ccplay[web]', "
-    "or make play in a checkout"
-)
-"""What to do where the server library is missing."""
+from ccplay.share.browsers import News, encode, read_place
+from ccplay.web.serving import Served, require, serve
 
 
 def main(words: list[str]) -> int:
@@ -27,24 +20,20 @@ def main(words: list[str]) -> int:
     # The presenter and its lab come first.
     os.nice(5)
     try:
-        import aiohttp  # noqa: F401, PLC0415 - only to say what is missing
-
-        from ccplay.web import code  # noqa: PLC0415 - only this needs segno
-    except ImportError:
-        _write(News(failed=MISSING))
-        return 1
-
-    def ready(served: Served) -> None:
-        _write(News(link=served.link, code=code.rows(served.link)))
-
-    try:
-        asyncio.run(serve(Path(words[0]), read_place(words[1]), ready, _Counter().count))
+        require()
+        asyncio.run(serve(Path(words[0]), read_place(words[1]), _ready, _Counter().count))
     except CcplayError as error:
         _write(News(failed=str(error)))
         return 1
     except KeyboardInterrupt:
         return 130
     return 0
+
+
+def _ready(served: Served) -> None:
+    from ccplay.web import code  # noqa: PLC0415 - it may be missing
+
+    _write(News(link=served.link, code=code.rows(served.link)))
 
 
 class _Counter:

@@ -15,11 +15,12 @@ from ccplay.errors import CcplayError
 from ccplay.model.events import AnyEvent
 from ccplay.session.session import Session
 from ccplay.share import places
+from ccplay.share.browsers import Place
 from ccplay.share.frames import Wants
 from ccplay.share.watching import WatchSource
 from ccplay.stream.wire import UnknownEvent
 from ccplay.web import admission
-from ccplay.web.admission import Admission, Place
+from ccplay.web.admission import Admission
 from ccplay.web.broadcast import Broadcast
 from ccplay.web.feed import Feed, message
 from ccplay.web.windows import Windows
@@ -38,6 +39,22 @@ _FILES = 4096
 
 _WAITING = 512
 """Connections that the kernel keeps until they are accepted: a class opens the page at once."""
+
+
+MISSING = (
+    "browsers need aiohttp and segno, which are not installed: pip install 'ccplay[web]', "
+    "or make play in a checkout"
+)
+"""What to do where the server library is missing."""
+
+
+def require() -> None:
+    """Raise ``CcplayError`` where the libraries are missing that only this room needs."""
+    try:
+        import aiohttp  # noqa: F401, PLC0415 - only to know
+        import segno  # noqa: F401, PLC0415 - the same
+    except ImportError:
+        raise CcplayError(MISSING) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import msgspec
 from ccplay.errors import CcplayError
 from ccplay.files.reading import open_regular
 from ccplay.session.session import Session
+from ccplay.share.browsers import Browsers
 from ccplay.share.frames import Pointer, PresenterView
 from ccplay.ui.audience.snapshot import Shown, captured
 
@@ -43,6 +44,8 @@ class Presenting:
         self._label = label
         self._group = group
         self._recording = recording
+        self.browsers: Browsers | None = None
+        """What serves browsers; None while nothing does."""
         self._sharing: Sharing | None = None
         self._sent: PresenterView | None = None
         self._sent_at = 0.0
@@ -57,6 +60,9 @@ class Presenting:
     def words(self) -> str:
         """What the header says about the audience."""
         watching = self._sharing.watching if self._sharing else 0
+        if self.browsers is not None and not self.browsers.failed:
+            # Their server is one of the spectators.
+            watching = max(watching - 1, 0) + self.browsers.count
         return f"{watching} watching" if watching else ""
 
     def start(self) -> None:
@@ -82,11 +88,30 @@ class Presenting:
             session.join(self._sharing)
         self._sent = None
 
+    def open_to_browsers(self, place: str = "") -> Browsers:
+        """Let browsers watch too, at an address, by default on this machine alone.
+
+        Raises ``CcplayError`` where the session can't be shared.
+        """
+        if not self.name:
+            self.close()
+            self.start()
+        if self._sharing is not None and (self.browsers is None or self.browsers.failed):
+            if self.browsers is not None:
+                self.browsers.close()
+            self.browsers = Browsers(self._sharing.path, place)
+        assert self.browsers is not None  # noqa: S101 - it is shared now
+        return self.browsers
+
     def close(self) -> None:
         """Share no longer."""
         sharing, self._sharing, self.pointer = self._sharing, None, None
+        browsers, self.browsers = self.browsers, None
         if sharing is not None:
             sharing.close()
+        if browsers is not None:
+            browsers.close()
+        if sharing is not None:
             self._session.watched = False
 
     def tick(self, screen: Shown, now: float) -> None:
@@ -94,6 +119,8 @@ class Presenting:
         if self._sharing is None:
             return
         self._sharing.listen()
+        if self.browsers is not None:
+            self.browsers.listen()
         self._session.watched = self._sharing.watching > 0
         view = captured(screen, self.pointer)
         if self._sent is None or self._differs(self._sent, view, now - self._sent_at):
