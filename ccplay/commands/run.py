@@ -146,7 +146,6 @@ def _run_options(arguments: argparse.Namespace) -> RunOptions:
     from ccplay.errors import UsageError
     from ccplay.experiment.agenda import MOST_REPEATS
     from ccplay.experiment.run_options import RunOptions
-    from ccplay.share.sharing import Sharing
 
     said = {name: getattr(arguments, name, None) for name in ("until_ci", "figure", "max_repeats")}
     if said["until_ci"] is None and (said["figure"] or said["max_repeats"]):

@@ -11,14 +11,12 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from ccplay.errors import CcplayError, UsageError
 from ccplay.model.base import Count
-from ccplay.model.events import AnyEvent
-from ccplay.share.sharing import Sharing
-from ccplay.stream.wire import UnknownEvent
 
 _LONGEST = 1 << 16
 """Bytes of a line."""
@@ -29,6 +27,11 @@ _LAST_S = 2.5
 _START_S = 20.0
 """Seconds for a start that is waited for."""
 
+
+if TYPE_CHECKING:
+    from ccplay.model.events import AnyEvent
+    from ccplay.share.sharing import Sharing
+    from ccplay.stream.wire import UnknownEvent
 
 LOOPBACK = "127.0.0.1"
 """Where browsers of this machine alone connect."""

@@ -67,19 +67,35 @@ class Served:
     """The session's title."""
 
 
-class _Wake:
-    """A sink that only notes that there was an event."""
+class _Watched:
+    """The session as this process watches it; it is also a sink that notes that events came."""
 
-    def __init__(self) -> None:
-        self.event = asyncio.Event()
+    def __init__(self, path: Path) -> None:
+        """Join the session on the socket at ``path``. Raises ``CcplayError``."""
+        connection, greeting = places.join(path, Wants.WHOLE)
+        self.source = WatchSource(connection, greeting)
+        self.recorded = greeting.recorded
+        self.session = Session(
+            self.source, title=greeting.title, sinks=[self], recorded=self.recorded
+        )
+        self._event = asyncio.Event()
 
     def put(self, _: AnyEvent | UnknownEvent) -> None:
-        """Note it."""
-        self.event.set()
+        """Note an event."""
+        self._event.set()
 
     def close(self) -> None:
         """Note the end."""
-        self.event.set()
+        self._event.set()
+
+    async def woken(self) -> bool:
+        """Wait for an event, but not long; return whether there was one."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LOOK_S):
+                await self._event.wait()
+        woken = self._event.is_set()
+        self._event.clear()
+        return woken
 
 
 async def serve(
@@ -100,11 +116,9 @@ async def serve(
     # A client's mistake is no news for the presenter's terminal.
     logging.getLogger("aiohttp").setLevel(logging.CRITICAL)
     _allow_files()
-    connection, greeting = places.join(path, Wants.WHOLE)
-    source = WatchSource(connection, greeting)
-    wake = _Wake()
-    session = Session(source, title=greeting.title, sinks=[wake], recorded=greeting.recorded)
-    feed, broadcast = Feed(session, recorded=greeting.recorded), Broadcast()
+    watched = _Watched(path)
+    session = watched.session
+    feed, broadcast = Feed(session, recorded=watched.recorded), Broadcast()
     token = admission.make_token()
     pages = Pages(Admission(place, token), feed, broadcast, Windows(session, feed))
     runner = web.AppRunner(
@@ -118,13 +132,14 @@ async def serve(
     )
     playing = asyncio.create_task(session.run())
     try:
-        await _read_past(session, source, wake)
-        feed.messages(time.monotonic(), source.view)
+        while not (watched.source.present or session.done):
+            await watched.woken()
+        feed.messages(time.monotonic(), watched.source.view)
         await runner.setup()
         port = await _listen(web.TCPSite, runner, place)
         link = f"http://{admission.link_name(place)}:{port}/{token}/"
-        ready(Served(link, greeting.title))
-        await _tell(session, source, wake, feed, broadcast, lambda: count(pages.browsers))
+        ready(Served(link, session.title))
+        await _tell(watched, feed, broadcast, lambda: count(pages.browsers))
         reason = session.error or session.state.end_reason or "the session has ended"
         broadcast.put(message("over", {"reason": reason}))
         broadcast.close()
@@ -134,36 +149,16 @@ async def serve(
         await playing
 
 
-async def _read_past(session: Session, source: WatchSource, wake: _Wake) -> None:
-    while not (source.present or session.done):
-        await _woken(wake)
-
-
 async def _tell(
-    session: Session,
-    source: WatchSource,
-    wake: _Wake,
-    feed: Feed,
-    broadcast: Broadcast,
-    count: Callable[[], None],
+    watched: _Watched, feed: Feed, broadcast: Broadcast, count: Callable[[], None]
 ) -> None:
     """Put what is new into the broadcast until the session ends."""
-    while not session.done:
-        if await _woken(wake):
+    while not watched.session.done:
+        if await watched.woken():
             await asyncio.sleep(_GATHER_S)
-        if new := feed.messages(time.monotonic(), source.view):
+        if new := feed.messages(time.monotonic(), watched.source.view):
             broadcast.put(new)
         count()
-
-
-async def _woken(wake: _Wake) -> bool:
-    """Wait for an event, but not long; return whether there was one."""
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(_LOOK_S):
-            await wake.event.wait()
-    woken = wake.event.is_set()
-    wake.event.clear()
-    return woken
 
 
 async def _listen(site: type, runner: object, place: Place) -> int:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ccplay.errors import CcplayError
-from ccplay.share.browsers import Browsers
 from ccplay.share.frames import Pointer
 from ccplay.ui.actions.base import Actions
 from ccplay.ui.audience.following import ROAMING, Following
 from ccplay.ui.audience.presenting import Presenting
+
+if TYPE_CHECKING:
+    from ccplay.share.browsers import Browsers
 
 
 class AudienceActions(Actions):
@@ -75,7 +79,7 @@ class AudienceActions(Actions):
     def _show_link(self, browsers: Browsers) -> None:
         from ccplay.ui.dialogs.browser_link import BrowserLink  # noqa: PLC0415 - paint first
 
-        self.app.push_screen(BrowserLink(browsers, self.app.glyphs))
+        self.app.push_screen(BrowserLink(browsers, self.appearance.glyphs))
 
     def action_point(self) -> None:
         """Point at the moment shown with a few words, or stop pointing."""

@@ -10,11 +10,11 @@ import msgspec
 from ccplay.errors import CcplayError
 from ccplay.files.reading import open_regular
 from ccplay.session.session import Session
-from ccplay.share.browsers import Browsers
 from ccplay.share.frames import Pointer, PresenterView
 from ccplay.ui.audience.snapshot import Shown, captured
 
 if TYPE_CHECKING:
+    from ccplay.share.browsers import Browsers
     from ccplay.share.sharing import Sharing
 
 _SOON_S = 0.3
@@ -93,6 +93,8 @@ class Presenting:
 
         Raises ``CcplayError`` where the session can't be shared.
         """
+        from ccplay.share.browsers import Browsers  # noqa: PLC0415 - most sessions are not shared
+
         if not self.name:
             self.close()
             self.start()

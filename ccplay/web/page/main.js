@@ -118,7 +118,7 @@ function chooseFlow(name) { view.roam(); view.selected = name; dirty = true; }
 function chooseLink(link) { view.roam(); view.observed = page.facts.network.observed.indexOf(link); dirty = true; }
 
 const GESTURES = {
-  hover(t) { view.hover = t === null ? null : Math.min(Math.max(t, 0), view.now); dirty = true; },
+  hover(t) { view.hover = t === null ? null : Math.min(Math.max(t, 0), view.until); dirty = true; },
   pan(seconds) { view.pan(seconds); dirty = true; },
   zoom(factor) { view.zoom(factor); dirty = true; },
 };
@@ -184,7 +184,7 @@ function frame(now) {
   if (!(dirty || moves)) return;
   dirty = false;
   arrange();
-  page.values.require(view.start, Math.min(view.end, view.now), () => { dirty = true; });
+  page.values.require(view.start, Math.min(view.end, view.until), () => { dirty = true; });
   for (const plot of plots.values()) plot.draw();
   if (now - wrote > WRITE_MS || !view.live) {
     const inWords = now - worded > WORDS_MS;

@@ -81,7 +81,7 @@ export class Plot {
     pen.setTransform(scale, 0, 0, scale, 0, 0);
     pen.clearRect(0, 0, width, height);
     pen.font = `${width > 700 ? 14 : 12}px system-ui, sans-serif`;
-    const left = view.start, right = Math.min(view.end, view.now), drawn = this.lines();
+    const left = view.start, right = Math.min(view.end, view.until), drawn = this.lines();
     const settings = this.settings();
     const traces = drawn.filter(({ line }) => line.role !== "count");
     let most = this.described.least;
@@ -153,7 +153,7 @@ export class Plot {
     pen.setLineDash([2, 4]);
     pen.strokeStyle = ink("mark");
     for (const [, t, , , isMark] of log.rows)
-      if (isMark && t >= view.start && t <= view.end) upright(pen, x(t), height);
+      if (isMark && t >= view.start && t <= Math.min(view.end, view.until)) upright(pen, x(t), height);
     pen.setLineDash([]);
     if (view.cursor !== null) { pen.strokeStyle = ink("cursor"); upright(pen, x(view.cursor), height); }
     if (!pointer) return;

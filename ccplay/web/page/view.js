@@ -16,9 +16,11 @@ export class View {
     this.plots = DEFAULT;
     this.hover = null;
     this.now = 0;
+    this.seen = 0;
   }
 
   present(view) {
+    this.seen = Math.max(this.seen, view.t);
     this.presenter = view;
     this.since = performance.now();
     if (this.following) this.takeOver();
@@ -45,14 +47,29 @@ export class View {
     return ((performance.now() - this.since) / 1000) * (view.speed ?? 1);
   }
 
-  get start() { return this.live ? Math.max(this.now - this.width, 0) : this.left + this._ran; }
+  get start() {
+    if (this.live) return Math.max(this.now - this.width, 0);
+    if (!this.follows || !this.recorded || !this.presenter.running) return this.left;
+    // A replay runs to the right edge, and then pages, as the presenter's screen does.
+    const t = this.presenter.t + this._ran, quarter = this.width / 4;
+    return t < this.left + this.width ? this.left : Math.max(Math.floor(t / quarter) - 3, 0) * quarter;
+  }
+
   get end() { return this.start + this.width; }
+
+  /** The moment up to which plots draw: of a replay what its presenter has not reached is hidden. */
+  get until() {
+    if (!this.follows || !this.recorded) return this.now;
+    const t = Math.min(this.presenter.t + this._ran, this.now);
+    this.seen = Math.max(this.seen, t);
+    return this.presenter.running ? t : Math.max(t, Math.min(this.seen, this.end));
+  }
 
   /** The moment whose values are shown. */
   get t() {
     if (this.hover !== null) return this.hover;
     if (this.live) return this.now;
-    if (this.follows) return this.presenter.t + this._ran;
+    if (this.follows) return Math.min(this.presenter.t + this._ran, this.now);
     return Math.min(this.end, this.now);
   }
 
