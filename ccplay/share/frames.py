@@ -13,7 +13,7 @@ from ccplay.errors import WireError
 from ccplay.model.base import Count, Moment, WallTime
 from ccplay.visible import printable_value
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Version of these frames; a spectator joins only a server of its own version."""
 
 LONGEST_FRAME = 1 << 14
@@ -114,6 +114,14 @@ class PresenterView(Frame, frozen=True, tag="view"):
     pointer: Pointer | None = None
 
 
+class Packed(Frame, frozen=True, tag="packed"):
+    """Before so many bytes of compressed lines; see ``packing``."""
+
+    bytes: Count
+    begins: bool = False
+    """Whether a context begins: nothing before is needed to read them."""
+
+
 class Gap(Frame, frozen=True, tag="gap"):
     """What a spectator was too slow to receive; its stream continues after it."""
 
@@ -131,7 +139,7 @@ class Over(Frame, frozen=True, tag="over"):
     reason: _Text = ""
 
 
-AnyFrame: TypeAlias = Setup | Watching | Greeting | PresenterView | Gap | Present | Over
+AnyFrame: TypeAlias = Setup | Watching | Greeting | PresenterView | Packed | Gap | Present | Over
 
 _encoder = msgspec.json.Encoder()
 

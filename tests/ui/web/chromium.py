@@ -10,8 +10,8 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -110,9 +110,9 @@ class Tab:
             )
 
 
-@asynccontextmanager
-async def chromium(folder: Path) -> AsyncIterator[Tab]:
-    """Run a browser of its own with an empty profile in ``folder``."""
+@contextmanager
+def chromium(folder: Path) -> Iterator[str]:
+    """Run a browser of its own with an empty profile in ``folder``; yield its address."""
     assert FOUND is not None
     words = ["--headless=new", "--disable-gpu", "--remote-debugging-port=0", "--hide-scrollbars"]
     words += ["--no-sandbox"] if os.geteuid() == 0 else []
@@ -123,16 +123,21 @@ async def chromium(folder: Path) -> AsyncIterator[Tab]:
         env={**os.environ, "HOME": str(folder)},
     ) as process:
         try:
-            address = await asyncio.to_thread(_address, process)
-            async with aiohttp.ClientSession() as client:
-                async with client.get(f"http://{address}/json") as answer:
-                    pages = await answer.json()
-                page = next(each for each in pages if each["type"] == "page")
-                url = page["webSocketDebuggerUrl"]
-                async with client.ws_connect(url, max_msg_size=0) as socket:
-                    yield Tab(socket)
+            yield _address(process)
         finally:
             process.kill()
+
+
+@asynccontextmanager
+async def new_tab(address: str) -> AsyncIterator[Tab]:
+    """Open another page of a browser."""
+    async with aiohttp.ClientSession() as client:
+        async with client.put(f"http://{address}/json/new") as answer:
+            page = await answer.json()
+        async with client.ws_connect(page["webSocketDebuggerUrl"], max_msg_size=0) as socket:
+            yield Tab(socket)
+        async with client.get(f"http://{address}/json/close/{page['id']}"):
+            pass
 
 
 def _address(process: subprocess.Popen[bytes]) -> str:

@@ -44,8 +44,9 @@ class Stage:
         def counted(browsers: int) -> None:
             self.browsers = browsers
 
-        path = places.find(self.sharing.name).path
-        self._serving = asyncio.create_task(serve(path, Place(port=port), told, counted))
+        self._serving = asyncio.create_task(
+            serve(self.sharing.path, Place(port=port), told, counted)
+        )
         await asyncio.wait([self._serving, ready], return_when=asyncio.FIRST_COMPLETED)
         if self._serving.done():
             await self._serving

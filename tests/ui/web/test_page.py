@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from pathlib import Path
+from collections.abc import AsyncIterator, Iterator
 from urllib.parse import urlsplit
 
 import pytest
@@ -14,12 +13,15 @@ from ccplay.model.commands import Mark
 from ccplay.model.events import Applied
 from ccplay.model.traffic_events import FlowStarted
 from ccplay.share.frames import Pointer, PresenterView
-from tests.ui.web.chromium import Tab, chromium, needs_chromium
+from tests.ui.web.chromium import Tab, chromium, needs_chromium, new_tab
 from tests.ui.web.conftest import Stage
 
-pytestmark = needs_chromium
+pytestmark = [needs_chromium, pytest.mark.xdist_group("chromium")]
 
 SCRIPT = "<script>document.title='broken into'</script>"
+
+NAME = "<script>x=1<script>"
+"""A flow's name can't have a slash."""
 
 STATE = "document.getElementById('state').textContent"
 ROWS = "[...document.querySelectorAll('#table tbody tr')].map((row) => row.innerText).join('|')"
@@ -29,12 +31,18 @@ DRAWN = """[...document.querySelectorAll('canvas')].map((canvas) => {
 })"""
 
 
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with chromium(tmp_path_factory.mktemp("chromium")) as address:
+        yield address
+
+
 @pytest_asyncio.fixture
-async def tab(stage: Stage, tmp_path: Path) -> AsyncIterator[Tab]:
+async def tab(stage: Stage, browser: str) -> AsyncIterator[Tab]:
     """A page that shows a session of twelve seconds."""
     stage.play(12)
     await stage.serve()
-    async with chromium(tmp_path / "chromium") as tab:
+    async with new_tab(browser) as tab:
         await tab.size(1366, 900)
         await tab.open(stage.link)
         await tab.until(f"{ROWS}.includes('cubic')")
@@ -71,10 +79,10 @@ async def test_the_past_is_there_to_pan_and_zoom(stage: Stage, tab: Tab) -> None
 
 
 async def test_names_and_texts_are_text(stage: Stage, tab: Tab) -> None:
-    stage.sharing.put(FlowStarted(t=12.5, flow=SCRIPT, src="s1", dst="d1", cc="reno", streams=1))
+    stage.sharing.put(FlowStarted(t=12.5, flow=NAME, src="s1", dst="d1", cc="reno", port=9))
     stage.sharing.put(Applied(t=12.6, command=Mark(text=SCRIPT)))
     stage.play(14)
-    await tab.until(f"{ROWS}.includes({json.dumps(SCRIPT)})")
+    await tab.until(f"{ROWS}.includes({json.dumps(NAME)})")
     await tab.until(f"document.getElementById('log').innerText.includes({json.dumps(SCRIPT)})")
     assert await tab.tell("document.querySelectorAll('main script').length") == 0
     assert "broken" not in await tab.tell("document.title")
@@ -176,9 +184,9 @@ async def test_nothing_is_cut_off(stage: Stage, tab: Tab, width: int, height: in
 async def test_light_and_dark_follow_the_system_and_a_key(tab: Tab) -> None:
     ground = "getComputedStyle(document.body).backgroundColor"
     await tab.prefer("dark")
-    dark = await tab.tell(ground)
+    await tab.until(f"{ground} === 'rgb(17, 22, 28)'")
     await tab.prefer("light")
-    await tab.until(f"{ground} !== '{dark}'")
+    await tab.until(f"{ground} !== 'rgb(17, 22, 28)'")
     await tab.press("t")
-    await tab.until(f"{ground} === '{dark}'")
+    await tab.until(f"{ground} === 'rgb(17, 22, 28)'")
     assert tab.complaints == []
