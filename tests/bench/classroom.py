@@ -266,7 +266,10 @@ const parse = JSON.parse, wall = WALL;
 let newest = null;
 JSON.parse = (text) => {
   const found = parse(text);
-  if (Array.isArray(found) && found.length === 4) newest = [found[1] * found[0] / 1e3, (found[1] + found[2] - 1) * found[0] / 1e3];
+  if (Array.isArray(found) && found.length === 4) {
+    const [step, first, count] = found;
+    newest = [first * step / 1e3, (first + count - 1) * step / 1e3];
+  }
   return found;
 };
 const clear = CanvasRenderingContext2D.prototype.clearRect;
@@ -274,7 +277,9 @@ CanvasRenderingContext2D.prototype.clearRect = function (...box) {
   if (newest) {
     const moments = newest;
     newest = null;
-    setTimeout(() => { for (const t of moments) window.painted.push(Date.now() / 1000 - wall - t); }, 0);
+    setTimeout(() => {
+      for (const t of moments) window.painted.push(Date.now() / 1000 - wall - t);
+    }, 0);
   }
   return clear.apply(this, box);
 };

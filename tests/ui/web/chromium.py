@@ -27,6 +27,12 @@ needs_chromium = pytest.mark.skipif(FOUND is None, reason="there is no Chromium 
 PATIENCE_S = 60.0
 """A busy machine takes long to start it."""
 
+_UNTIL = """new Promise((done) => {
+  const look = () => { const found = %s; if (found) done(found); else setTimeout(look, 30); };
+  look();
+})"""
+"""An expression that is awaited in the page."""
+
 _ADDRESS = re.compile(r"ws://([^/]+)/")
 
 
@@ -93,9 +99,7 @@ class Tab:
         """Wait until an expression yields something true, and return it."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE_S):
-                while not (found := await self.tell(expression)):
-                    await asyncio.sleep(0.05)
-                return found
+                return await self.tell(_UNTIL % expression)
         shown = await self.tell("document.body.innerText")
         raise AssertionError(f"{expression} never came true: {shown[:600]} {self.complaints}")
 
