@@ -47,7 +47,7 @@ class Chunk:
 
     lines: bytes
     packed: bytes
-    """The same, compressed."""
+    """The same, compressed; empty where nobody was there to read it."""
     begins: bool
     """Whether the packed lines can be read without those of the chunk before."""
     t: float
@@ -98,6 +98,8 @@ class Backlog:
     now: float = 0.0
     view: bytes = b""
     """The line of the presenter's newest view."""
+    packs: bool = True
+    """Whether chunks are packed: not while nobody watches."""
     full: bool = False
     """Whether the past has reached its bound, or its disk is full."""
     _kept_bytes: int = 0
@@ -213,7 +215,11 @@ class Backlog:
             self.kept.append(line)
 
     def _append(self, lines: bytes) -> None:
-        packed, begins = self._packer.pack(lines)
+        packed, begins = b"", False
+        if self.packs:
+            packed, begins = self._packer.pack(lines)
+        else:
+            self._packer.begin()
         self.chunks.append(Chunk(lines, packed, begins, self.now, self.chunked))
         self._memory += len(lines) + len(packed)
         while len(self.chunks) > MOST_CHUNKS or (

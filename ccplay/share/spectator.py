@@ -142,7 +142,7 @@ class Spectator:
             return frames.encode(Gap(since=since, until=max(self._t, since)))
         if (chunk := self._backlog.chunk(self._at)) is not None:
             self._at, self._kept, self._t = self._at + 1, chunk.kept, chunk.t
-            self._unpacks = self._unpacks or chunk.begins
+            self._unpacks = bool(chunk.packed) and (self._unpacks or chunk.begins)
             return chunk.packed if self._unpacks else chunk.lines
         if self._finish:
             self.over = True

@@ -441,6 +441,22 @@ def test_who_has_lost_its_place_needs_no_chunk_that_it_missed(
     assert any(isinstance(each, Sweeps) for each in reader.events)
 
 
+def test_nothing_is_packed_while_nobody_watches(
+    backlog: Backlog, join: Callable[[Wants], Reader]
+) -> None:
+    third = len(EVENTS) // 3
+    reader = join(Wants.WHOLE)
+    backlog.packs = False
+    put(backlog, EVENTS[:third])
+    assert not any(each.packed for each in backlog.chunks)
+    backlog.packs = True
+    put(backlog, EVENTS[third : 2 * third])
+    backlog.packs = False
+    put(backlog, EVENTS[2 * third :])
+    reader.read()
+    assert same(reader.events, EVENTS)
+
+
 @pytest.mark.parametrize(
     "data",
     [
