@@ -84,6 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
         # Before an hour of runs, not after it.
         report.check_libraries()
     _try_algorithms(arguments)
+    _try_disciplines(arguments)
     code = asyncio.run(headless.run(loaded, options.lab_opener(arguments), wanted))
     if wants_report and wanted.out is not None and code < headless.KILLED:
         tell(str(report.make([wanted.out], wanted.out / report.FOLDER)))
@@ -139,6 +140,23 @@ def _try_algorithms(arguments: argparse.Namespace) -> None:
             try_out(image, name)
         except (BuildError, LoadError) as error:
             raise CcplayError(summed_up(path, error)) from None
+
+
+def _try_disciplines(arguments: argparse.Namespace) -> None:
+    """Run the user's disciplines once over a generated trace, for the same reason.
+
+    Raises ``CcplayError`` with the first mistake.
+    """
+    if not arguments.discipline or arguments.host is not None:
+        return
+    from ccplay.lab.custom import overdue, trial
+    from ccplay.lab.custom.files import custom_disciplines, text
+
+    for name, path in custom_disciplines(arguments.discipline).items():
+        with overdue.watched():
+            found = trial.tried(name, text(path))
+        for mistake in found.mistakes:
+            raise mistake
 
 
 def _run_options(arguments: argparse.Namespace) -> RunOptions:

@@ -12,9 +12,8 @@ import msgspec
 
 from ccplay.errors import CommandError, LabError
 from ccplay.lab.delay.client import LineDelay
-from ccplay.lab.delay.engines import Arrival, DelayEngine, Tell
+from ccplay.lab.delay.engines import Arrival, DelayEngine
 from ccplay.lab.delay.netem import NetemDelay
-from ccplay.lab.delay.process import LineProcess
 from ccplay.lab.links import in_software
 from ccplay.lab.links.classes import check_classes
 from ccplay.lab.links.egress import Egress
@@ -23,6 +22,8 @@ from ccplay.lab.links.mtu import set_mtu
 from ccplay.lab.network.building import BuiltNetwork
 from ccplay.lab.network.interfaces import Carried, carried
 from ccplay.lab.network.rtnl import NetlinkError, RouteSocket
+from ccplay.lab.packets.keeper import Tell
+from ccplay.lab.packets.process import PacketProcess
 from ccplay.lab.queues import marker
 from ccplay.lab.queues.choosing import chosen
 from ccplay.lab.queues.reading import Reading
@@ -38,7 +39,7 @@ OFFLOADS_ABOVE = 200_000_000
 
 
 def delay_engine(
-    name: str, tell: Tell, seed: int, forked: LineProcess | None = None
+    name: str, tell: Tell, seed: int, forked: PacketProcess | None = None
 ) -> DelayEngine:
     """Return the engine ``netem`` or ``delay line``; ``tell`` receives level and text.
 
@@ -88,10 +89,14 @@ class Shaper:
         """Read the counters of every interface. Raises ``LabError`` or ``OSError``."""
         rows, sojourn_us = [], dict[str, list[float]]()
         now = self._carried()
-        arrivals = [each.arrival for each in self._interfaces.values()]
-        losses = await asyncio.gather(*(self._engine.lost(each) for each in arrivals))
+        every = self._interfaces.values()
+        # Without loss there is little to wait for, and a task for each takes long.
+        asked = [each for each in every if each.path.loss]
+        answers = await asyncio.gather(*(self._engine.lost(each.arrival) for each in asked))
+        lost_on = dict(zip((each.link.name for each in asked), answers, strict=True))
         drops: dict[str, dict[int, int]] = {}
-        for (name, each), lost in zip(self._interfaces.items(), losses, strict=True):
+        for name, each in self._interfaces.items():
+            lost = lost_on[name] if each.path.loss else await self._engine.lost(each.arrival)
             node, interface = each.link.src, each.link.interface
             since = zip(now[node][interface], self._before[node][interface], strict=True)
             counted = [after - before for after, before in since]
@@ -178,7 +183,7 @@ class Shaper:
         affected = self._affected(interface)
         if setting.down is not None:
             affected += self._set_down(interface, down=setting.down)
-        return [self._describe(each) for each in affected]
+        return [self.describe(each.link.name) for each in affected]
 
     def software(self, link: str) -> Callable[[], Reading | None] | None:
         """Return what reads a link's queue in software; None where it has none."""
@@ -198,7 +203,7 @@ class Shaper:
             interface.queue_of_class(name).put(qdisc)
         except NetlinkError as error:
             raise LabError(f"link {link.name}: {error}") from error
-        return self._describe(interface)
+        return self.describe(link.name)
 
     def marks(self, link: str) -> Callable[[], int] | None:
         """Return the counter of packets marked by a link itself; None without a marker."""
@@ -311,7 +316,9 @@ class Shaper:
             interface.switch_offloads(self._built, on=on)
         self._offloads = on
 
-    def _describe(self, interface: Egress) -> LinkChanged:
+    def describe(self, link: str) -> LinkChanged:
+        """Return the state of a link as it is now."""
+        interface = self._interfaces[link]
         path = interface.path
         return LinkChanged(
             t=self._clock(),
@@ -321,7 +328,7 @@ class Shaper:
                 delay_us=path.delay_us,
                 jitter_us=path.jitter_us,
                 loss=path.loss,
-                qdisc=interface.qdisc,
+                qdisc=_qdisc(self._software, interface),
                 classes=[each.describe(interface.rate) for each in interface.classes] or None,
                 mtu=interface.mtu,
                 mark=interface.marks_from,
@@ -330,3 +337,9 @@ class Shaper:
             offloads=self._offloads,
             delay_engine=self._engine.name if path else "none",
         )
+
+
+def _qdisc(software: Software | None, interface: Egress) -> Qdisc | None:
+    """Return the queue in front of a link: a FIFO where one in software has failed."""
+    own = software if interface.software else None
+    return (own.substitute(interface.arrival.number) if own else None) or interface.qdisc
