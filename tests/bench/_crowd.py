@@ -25,6 +25,9 @@ from ccplay.stream import wire
 _LOOKED_AT = 10
 """One spectator of so many is looked into: this process has only a core, or less."""
 
+_SETTLES_S = 8.0
+"""Seconds in which all read the past, before anything is counted."""
+
 
 class Reader(Protocol):
     """What reads one connection."""
@@ -118,10 +121,11 @@ def main(
             selector.register(connection, selectors.EVENT_READ, Connection(kind, reader))
     delays: dict[str, list[float]] = {"terminal": [], "browser": []}
     received = {"terminal": 0, "browser": 0}
-    since = time.monotonic() + 3.0
-    print("ready", flush=True)
-    lost = 0
+    since, lost, ready = time.monotonic() + _SETTLES_S, 0, False
     while (now := time.monotonic()) < since + seconds:
+        if now > since and not ready:
+            ready = True
+            print("ready", flush=True)
         for key, _ in selector.select(0.1):
             assert isinstance(key.fileobj, socket)
             one: Connection = key.data

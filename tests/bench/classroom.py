@@ -159,7 +159,6 @@ async def _with_class(it: Class, folder: Path, seconds: float) -> dict[str, floa
         )
         assert crowd.stdout is not None
         await crowd.stdout.readline()
-        await asyncio.sleep(3)
         figures = await _observed(it, seconds)
         found = json.loads(await crowd.stdout.readline())
         await crowd.wait()
