@@ -79,12 +79,44 @@ class Browser:
         return found
 
 
-class Connection:
-    """A spectator who reads, and what it has measured."""
+class Crowd:
+    """All who read, and what they have measured."""
 
-    def __init__(self, kind: str, reader: Reader | None) -> None:
-        self.kind, self.reader = kind, reader
-        self.bytes = 0
+    def __init__(self) -> None:
+        self.received = {"terminal": 0, "browser": 0}
+        self.delays: dict[str, list[float]] = {"terminal": [], "browser": []}
+        self.lost = 0
+        self.readers: list[Reader] = []
+        self._first = Terminal()
+        self._selector = selectors.DefaultSelector()
+
+    def seat(self, kind: str, connection: socket, place: int) -> None:
+        """Add one of a kind, the first at place 0."""
+        connection.setblocking(False)
+        reader: Reader | None = None
+        if place % _LOOKED_AT == 0:
+            reader = (Terminal() if place else self._first) if kind == "terminal" else Browser()
+            self.readers.append(reader)
+        self._selector.register(connection, selectors.EVENT_READ, (kind, reader))
+
+    def read(self, *, counts: bool) -> None:
+        """Read what has come."""
+        for key, _ in self._selector.select(0.1):
+            assert isinstance(key.fileobj, socket)
+            kind, reader = key.data
+            try:
+                data = key.fileobj.recv(1 << 20)
+                arrived = time.time()
+                blocks = reader.take(data) if reader is not None else []
+            except (OSError, WireError):
+                data = b""
+            if not data:
+                self.lost += 1
+                self._selector.unregister(key.fileobj)
+            elif counts:
+                self.received[kind] += len(data)
+                began = self._first.began or arrived
+                self.delays[kind] += [arrived - began - t for block in blocks for t in block]
 
 
 def browse(link: str) -> socket:
@@ -100,61 +132,26 @@ def main(
     seconds: float, path: Path, terminals: tuple[int, int], pages: tuple[str, int, int]
 ) -> None:
     link, browsers, browsers_still = pages
-    selector = selectors.DefaultSelector()
     frozen = [places.join(path, frames.Wants.WHOLE)[0] for _ in range(terminals[1])]
     frozen += [browse(link) for _ in range(browsers_still)]
-    first = Terminal()
-    readers: list[Reader] = []
-    for kind, number in (
-        ("terminal", terminals[0] - terminals[1]),
-        ("browser", browsers - browsers_still),
-    ):
-        for place in range(number):
-            connection = (
-                places.join(path, frames.Wants.WHOLE)[0] if kind == "terminal" else browse(link)
-            )
-            connection.setblocking(False)
-            reader: Reader | None = None
-            if place % _LOOKED_AT == 0:
-                reader = (first if not place else Terminal()) if kind == "terminal" else Browser()
-                readers.append(reader)
-            selector.register(connection, selectors.EVENT_READ, Connection(kind, reader))
-    delays: dict[str, list[float]] = {"terminal": [], "browser": []}
-    received = {"terminal": 0, "browser": 0}
-    since, lost, ready = time.monotonic() + _SETTLES_S, 0, False
-    while (now := time.monotonic()) < since + seconds:
-        if now > since and not ready:
-            ready = True
-            print("ready", flush=True)
-        for key, _ in selector.select(0.1):
-            assert isinstance(key.fileobj, socket)
-            one: Connection = key.data
-            try:
-                data = key.fileobj.recv(1 << 20)
-            except OSError:
-                data = b""
-            arrived = time.time()
-            if not data:
-                lost += 1
-                selector.unregister(key.fileobj)
-                continue
-            received[one.kind] += len(data) * (now > since)
-            if one.reader is not None:
-                try:
-                    blocks = one.reader.take(data)
-                except WireError:
-                    lost += 1
-                    one.reader = None
-                    continue
-                if now > since and first.began is not None:
-                    began = first.began
-                    delays[one.kind] += [arrived - began - t for block in blocks for t in block]
     reading = {"terminal": terminals[0] - terminals[1], "browser": browsers - browsers_still}
-    found: dict[str, object] = {"gaps": sum(each.gaps for each in readers), "lost": lost}
+    crowd = Crowd()
+    for place in range(reading["terminal"]):
+        crowd.seat("terminal", places.join(path, frames.Wants.WHOLE)[0], place)
+    for place in range(reading["browser"]):
+        crowd.seat("browser", browse(link), place)
+    since = time.monotonic() + _SETTLES_S
+    while time.monotonic() < since:
+        crowd.read(counts=False)
+    print("ready", flush=True)
+    while time.monotonic() < since + seconds:
+        crowd.read(counts=True)
+    gaps = sum(each.gaps for each in crowd.readers)
+    found: dict[str, object] = {"gaps": gaps, "lost": crowd.lost}
     for kind, number in reading.items():
-        times = sorted(delays[kind])
+        times = sorted(crowd.delays[kind])
         found[kind] = {
-            "bytes": received[kind] / seconds / max(number, 1),
+            "bytes": crowd.received[kind] / seconds / max(number, 1),
             "p50": times[len(times) // 2] if times else 0,
             "p95": times[len(times) * 95 // 100] if times else 0,
         }
