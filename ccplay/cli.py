@@ -157,6 +157,7 @@ _COMMANDS = {
     "replay": "show a recording on the screen, at any speed",
     "sessions": "list the last sessions of the screen, which are recorded automatically",
     "watch": "watch a session that someone shares (see ccplay play --share)",
+    "share": "serve a session that is shared to browsers",
     "report": "write a page with figures and tables about finished runs",
     "export": "write the samples of recorded runs as tidy CSV or Parquet",
     "compare": "show two recordings on the same axes, or compare two experiments",

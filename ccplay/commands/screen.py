@@ -79,12 +79,18 @@ def _present(
     arguments: argparse.Namespace, label: str, recording: Path | None, session: Session
 ) -> Audience:
     """Return who may watch this screen. Raises ``CcplayError``."""
+    from ccplay.share.browsers import read_place
     from ccplay.ui.audience.presenting import Presenting
 
     group: str | None = getattr(arguments, "share_group", None)
+    web: str | None = getattr(arguments, "web", None)
+    if web:
+        read_place(web)
     audience = Presenting(session, label, group=group, recording=recording)
     if group or getattr(arguments, "share", False):
         audience.start()
+    if web is not None:
+        audience.open_to_browsers(web)
     return audience
 
 

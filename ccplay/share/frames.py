@@ -13,7 +13,7 @@ from ccplay.errors import WireError
 from ccplay.model.base import Count, Moment, WallTime
 from ccplay.visible import printable_value
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Version of these frames; a spectator joins only a server of its own version."""
 
 LONGEST_FRAME = 1 << 16
@@ -177,6 +177,14 @@ class Votes(Frame, frozen=True, tag="votes"):
     voters: Count = 0
 
 
+class Packed(Frame, frozen=True, tag="packed"):
+    """Before so many bytes of compressed lines; see ``packing``."""
+
+    bytes: Count
+    begins: bool = False
+    """Whether a context begins: nothing before is needed to read them."""
+
+
 class Gap(Frame, frozen=True, tag="gap"):
     """What a spectator was too slow to receive; its stream continues after it."""
 
@@ -195,7 +203,7 @@ class Over(Frame, frozen=True, tag="over"):
 
 
 AnyFrame: TypeAlias = (
-    Setup | Watching | Greeting | PresenterView | Board | Votes | Gap | Present | Over
+    Setup | Watching | Greeting | PresenterView | Board | Votes | Packed | Gap | Present | Over
 )
 
 _encoder = msgspec.json.Encoder()

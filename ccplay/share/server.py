@@ -65,6 +65,7 @@ class Server:
             for key, events in self._selector.select(LIVE_S if self.spectators else SETTLE_S):
                 call: Callable[[int], None] = key.data
                 call(events)
+            self.backlog.packs = bool(self.spectators)
             now = time.monotonic()
             if now - settled >= SETTLE_S:
                 settled = now

@@ -52,6 +52,8 @@ class Sharing:
         listener = places.listen(label, group)
         self.name = listener.name
         """What spectators call the session."""
+        self.path = listener.path
+        """Where its socket is."""
         self._feed, theirs = socketpair(AF_UNIX, SOCK_STREAM)
         try:
             self._feed.setsockopt(SOL_SOCKET, SO_SNDBUF, MOST_BEHIND)

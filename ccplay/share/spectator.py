@@ -63,6 +63,8 @@ class Spectator:
         self._at = 0
         self._kept = 0
         self._t = 0.0
+        self._unpacks = False
+        """Whether it has all packed chunks since their context began."""
 
     @property
     def watches(self) -> bool:
@@ -113,6 +115,7 @@ class Spectator:
         """Continue with what comes next, after all events but samples that it has not received."""
         backlog = self._backlog
         backlog.take()
+        self._unpacks = False
         self._queue.append(range(self._kept, backlog.chunked))
         self._kept, self._at, self._t = backlog.chunked, backlog.end, backlog.now
         self._queue.append(frames.encode(Present()) + backlog.shown)
@@ -168,7 +171,8 @@ class Spectator:
             return frames.encode(Gap(since=since, until=max(self._t, since)))
         if (chunk := self._backlog.chunk(self._at)) is not None:
             self._at, self._kept, self._t = self._at + 1, chunk.kept, chunk.t
-            return chunk.lines
+            self._unpacks = bool(chunk.packed) and (self._unpacks or chunk.begins)
+            return chunk.packed if self._unpacks else chunk.lines
         if self._finish:
             self.over = True
             return self._finish

@@ -14,6 +14,7 @@ from ccplay.model.events import AnyEvent, Ended, Log
 from ccplay.model.samples import Sweep
 from ccplay.share import frames
 from ccplay.share.frames import AnyFrame, Board, Gap, Greeting, Over, Present, PresenterView
+from ccplay.share.packing import Unpacker
 from ccplay.stream import wire
 from ccplay.stream.limits import RecordingLimits
 from ccplay.stream.wire import UnknownEvent
@@ -81,18 +82,12 @@ class WatchSource:
             self._connection.shutdown(SHUT_RDWR)
 
     async def _lines(self) -> AsyncIterator[bytes]:
-        """Yield complete lines. Raises ``WireError`` for one longer than in any stream."""
+        """Yield complete lines. Raises ``WireError`` for what is no stream."""
         self._connection.setblocking(False)
-        loop, rest = asyncio.get_running_loop(), bytearray()
+        loop, unpacker = asyncio.get_running_loop(), Unpacker()
         while data := await _received(loop, self._connection):
-            *lines, last = data.split(b"\n")
-            for line in lines:
-                rest += line
-                yield bytes(rest) + b"\n"
-                rest.clear()
-            rest += last
-            if len(rest) > wire.LONGEST_LINE:
-                raise WireError(f"a line of more than {wire.LONGEST_LINE:,} bytes")
+            for line in unpacker.lines(data):
+                yield line
 
     def _read(self, line: bytes) -> list[AnyEvent | UnknownEvent]:
         """Return the events of a line."""

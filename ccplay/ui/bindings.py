@@ -90,6 +90,9 @@ MAIN: list[BindingType] = [
     Binding("y", "theory", "Theory: W(t) and Reno's line", id="theory"),
     Binding("i", "explain", "Explain", id="explain", tooltip=_EXPLAIN),
     Binding("W", "share", "Share", id="share", tooltip="Let others watch; no longer"),
+    Binding(
+        "ctrl+b", "browsers", "Watch in a browser", id="browsers", tooltip="A link for browsers"
+    ),
     Binding("F", "follow", "Follow", id="follow", tooltip="See what the presenter sees again"),
     Binding("M", "point", "Point", id="point", tooltip="Point at this moment on all screens"),
     Binding("enter", "lesson_next", "Lesson: answer, run, reveal, next page", id="lesson-next"),

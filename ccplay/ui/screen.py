@@ -323,7 +323,7 @@ class MainScreen(
             return action == "select_flow"
         if action in LIVE_ONLY:
             return self.session.live
-        if action in ("follow", "point", "share"):
+        if action in ("follow", "point", "share", "browsers"):
             return self.offers(action)
         if action.startswith("lesson_"):
             return self.offers_lesson(action)

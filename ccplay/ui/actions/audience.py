@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ccplay.errors import CcplayError
 from ccplay.share.frames import Pointer
 from ccplay.ui.actions.lesson import LessonActions
 from ccplay.ui.audience.following import ROAMING, Following
 from ccplay.ui.audience.presenting import Presenting
+
+if TYPE_CHECKING:
+    from ccplay.share.browsers import Browsers
 
 
 class AudienceActions(LessonActions):
@@ -56,6 +61,26 @@ class AudienceActions(LessonActions):
         if self.audience.name:
             said = f"Others can watch: ccplay watch {self.audience.name}"
             self.app.notify(said, timeout=8, markup=False)
+        if isinstance(self.audience, Presenting) and self.audience.browsers is not None:
+            self._show_link(self.audience.browsers)
+
+    def action_browsers(self) -> None:
+        """Let browsers watch too, and show the link for them."""
+        audience = self.audience
+        if not isinstance(audience, Presenting):
+            return
+        try:
+            browsers = audience.open_to_browsers()
+        except CcplayError as error:
+            self.app.notify(str(error), severity="error", timeout=8, markup=False)
+        else:
+            self._show_link(browsers)
+        self.redraw()
+
+    def _show_link(self, browsers: Browsers) -> None:
+        from ccplay.ui.dialogs.browser_link import BrowserLink  # noqa: PLC0415 - paint first
+
+        self.app.push_screen(BrowserLink(browsers, self.appearance.glyphs))
 
     def action_point(self) -> None:
         """Point at the moment shown with a few words, or stop pointing."""
