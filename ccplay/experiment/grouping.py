@@ -50,9 +50,15 @@ class Gathering:
         self._runs: dict[tuple[str, int], CaseResult] = {}
         self._metrics: dict[tuple[str, int], dict[str, float]] = {}
         self._broken: set[tuple[str, int]] = set()
+        self._machines: dict[str, Machine] = {}
 
-    def add(self, result: CaseResult, *, whole: bool = True) -> None:
-        """Add the last attempt of a run; one that is not ``whole`` was interrupted."""
+    def add(
+        self, result: CaseResult, *, whole: bool = True, machine: Machine | None = None
+    ) -> None:
+        """Add the last attempt of a run on ``machine``; one not ``whole`` was interrupted."""
+        self.machine = self.machine or machine
+        if machine is not None and result.machine is not None:
+            self._machines.setdefault(result.machine, machine)
         if not whole:
             self._broken.add((result.name, result.repeat))
         self._runs[result.name, result.repeat] = result
