@@ -186,6 +186,8 @@ class CaseResult(TrafficResults, frozen=True, kw_only=True):
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
     """Machine of the lab, which may explain a difference between two results."""
 
+    name: str = ""
+    """Its name, where several machines made the runs."""
     kernel: str
     cpus: int
     python: str

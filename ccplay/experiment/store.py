@@ -9,6 +9,8 @@ DIR/runs/SLUG-2.json     its ``Kept``; written last: it exists = the run is fini
 from __future__ import annotations
 
 import contextlib
+import re
+import secrets
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -31,6 +33,7 @@ FORMAT = 1
 RUNS = "runs"
 RESULT = "result.json"
 SCENARIO = "scenario.toml"
+_IDENTITY = ".experiment"
 _T = TypeVar("_T", bound=msgspec.Struct)
 _OTHER = "keep this one in another directory (--out)"
 
@@ -88,6 +91,14 @@ class Store:
     def recording_name(self, run: Run) -> str:
         """Return its path as in ``CaseResult.recording``."""
         return f"{RUNS}/{self._stem(run)}.ccplay"
+
+    def identity(self) -> str:
+        """Return what names this experiment on other machines: 16 hexadecimal digits, for good."""
+        content = (self._folder.read(_IDENTITY) or b"").decode(errors="replace").strip()
+        if not re.fullmatch("[0-9a-f]{16}", content):
+            content = secrets.token_hex(8)
+            self._folder.write(_IDENTITY, f"{content}\n".encode())
+        return content
 
     def keep(
         self,

@@ -52,7 +52,7 @@ class Hall:
         self._running = 0
 
     async def run(self, changes: Callable[[str, int], dict[str, float]]) -> None:
-        async def measure(attempt: Attempt, _: Bench) -> Outcome:
+        async def measure(attempt: Attempt, __: Bench) -> Outcome:
             self._running += 1
             # Until all that are going to start have.
             for _ in range(5):
@@ -139,7 +139,7 @@ async def test_a_lab_too_short_to_judge_is_not_run_again() -> None:
     hall = Hall(1, "a")
     kept: list[Outcome] = []
 
-    async def measure(attempt: Attempt, _: Bench) -> Outcome:
+    async def measure(attempt: Attempt, __: Bench) -> Outcome:
         return Outcome(summarise(LabState(), "a"), whole=True)
 
     await hall.pool.run(measure, lambda _, outcome: kept.append(outcome))
@@ -150,7 +150,7 @@ async def test_a_lab_too_short_to_judge_is_not_run_again() -> None:
 async def test_after_a_stop_nothing_starts() -> None:
     hall = Hall(2, "abcdef")
 
-    async def measure(attempt: Attempt, _: Bench) -> Outcome:
+    async def measure(attempt: Attempt, __: Bench) -> Outcome:
         await hall.stop.wait()
         name = attempt.run.case.name
         return Outcome(msgspec.structs.replace(result(name), interrupted=True), whole=False)
@@ -165,7 +165,7 @@ async def test_what_one_raises_ends_the_others_in_an_orderly_way() -> None:
     hall = Hall(2, "abc")
     ended: list[str] = []
 
-    async def measure(attempt: Attempt, _: Bench) -> Outcome:
+    async def measure(attempt: Attempt, __: Bench) -> Outcome:
         if attempt.run.case.name == "a":
             raise LabError("can't start")
         await hall.stop.wait()
@@ -184,7 +184,7 @@ async def test_labs_that_run_side_by_side_start_one_after_the_other() -> None:
     running: list[str] = []
     all_run = asyncio.Event()
 
-    async def measure(attempt: Attempt, _: Bench) -> Outcome:
+    async def measure(attempt: Attempt, __: Bench) -> Outcome:
         name = attempt.run.case.name
         async with door.turn() as end_turn:
             starting.append(name)
@@ -205,7 +205,7 @@ async def test_labs_that_run_side_by_side_start_one_after_the_other() -> None:
 async def test_a_lab_that_never_stands_lets_the_next_one_start() -> None:
     hall, door = Hall(2, "ab"), Door(1)
 
-    async def measure(attempt: Attempt, _: Bench) -> Outcome:
+    async def measure(attempt: Attempt, __: Bench) -> Outcome:
         async with door.turn():
             return Outcome(result(attempt.run.case.name), whole=True)
 
