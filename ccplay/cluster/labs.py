@@ -183,6 +183,8 @@ def _experiment(key: str) -> str:
     return key.partition("-")[0]
 
 
+# Made once and here: msgspec must not learn a type in two threads at a time.
+_ORDERS = msgspec.json.Decoder(Order)
 _first = threading.Lock()
 
 
@@ -201,7 +203,7 @@ def make(key: str, order: bytes, files: dict[str, bytes]) -> bytes:
     """Make a run: the task that the scheduler knows. Returns what ``spool.unpack`` reads."""
     _refuse_strangers(get_worker())
     admit(custom_algorithms(Path(name) for name in files))
-    return _labs().wait(_labs().make(key, msgspec.json.decode(order, type=Order), files))
+    return _labs().wait(_labs().make(key, _ORDERS.decode(order), files))
 
 
 async def describe(files: dict[str, bytes], dask_worker: Worker) -> bytes:

@@ -27,6 +27,8 @@ _KEPT_S = 30 * 86_400.0
 """Seconds that a run waits for an experiment that never asks for it again."""
 _KEY = re.compile(r"[0-9a-f]{16}-[0-9a-f]{32}")
 _CHUNK = 1 << 20
+# Made once and here: msgspec must not learn a type in two threads at a time.
+_FINISHED = msgspec.json.Decoder(Finished)
 
 
 def key_of(experiment: str, order: Order, files: Mapping[str, bytes]) -> str:
@@ -62,7 +64,7 @@ def unpack(packed: bytes, file: BinaryIO | None) -> Finished:
     """
     try:
         size = int.from_bytes(packed[:4])
-        finished = msgspec.json.decode(packed[4 : 4 + size], type=Finished)
+        finished = _FINISHED.decode(packed[4 : 4 + size])
         expand, rest = zlib.decompressobj(), packed[4 + size :]
         while file is not None and (rest or not expand.eof):
             chunk = expand.decompress(rest, _CHUNK)

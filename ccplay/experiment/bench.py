@@ -32,12 +32,16 @@ class BenchLostError(Exception):
 class Bench(Protocol):
     """A place that makes runs, several at a time."""
 
-    name: str
-    """Name for messages; empty for this machine."""
-    machine: str
-    """Name of its machine, which may have more than one bench."""
     window: Window
     """How many runs it makes in parallel."""
+
+    @property
+    def name(self) -> str:
+        """Name for messages; empty for this machine."""
+
+    @property
+    def machine(self) -> str:
+        """Name of its machine, which may have more than one bench."""
 
     def lacks(self, order: Order) -> str:
         """Return what its kernel lacks for this order, with the remedy; empty if nothing."""

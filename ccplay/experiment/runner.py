@@ -97,7 +97,9 @@ class Experiment:
         await self._pool.run(self._measure, self._settle)
         if self._store is not None:
             # Even if nothing was left to run: expectations and metrics may have changed.
-            self._store.sum_up(self._gathering.result(whole_only=True))
+            whole = self._gathering.result(whole_only=True)
+            self._store.sum_up(whole)
+            self._store.index(whole)
         return self._gathering.result()
 
     def _outlook(self) -> tuple[Sequence[Case], int]:
@@ -162,7 +164,7 @@ class Experiment:
                 attempt.run, result, outcome.machine, outcome.took_s, list(attempt.failed)
             )
         self._gathering.add(result, whole=outcome.whole, machine=outcome.machine)
-        if self._store is not None:
+        if self._store is not None and self._store.is_due():
             self._store.sum_up(self._gathering.result(whole_only=True))
         if outcome.whole:
             for number in range(1, attempt.number + 1):
