@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import re
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -43,6 +44,8 @@ async def opened(
         yield where, certificate.for_address(where, folder)
         return
     words, host = _started(where)
+    # What it would say on stderr is said by us, where it matters.
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
     pair = certificate.fresh()
     with certificate.lent(*pair) as security:
         scheduler: Any = Scheduler(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ccplay.experiment.bench import Benches
     from ccplay.experiment.headless import Elsewhere, Joining
     from ccplay.model.commands import Build
+    from ccplay.scenario.values import Scenario
     from ccplay.stream.sources import Source
 
 _ABOUT = """\
@@ -138,6 +139,18 @@ def of_run(arguments: argparse.Namespace) -> Elsewhere:
             yield benches
 
     return open_benches
+
+
+def check(scenario: Scenario) -> None:
+    """Raise ``UsageError`` for a scenario whose files would stay on the workers."""
+    from ccplay.model.commands import StartCapture
+
+    for case in scenario.cases:
+        for step in case.timeline:
+            if isinstance(step.command, StartCapture):
+                raise UsageError(
+                    f"{step.place}: captures stay on the machine of the lab: leave out --cluster"
+                )
 
 
 def no_lab(_: Build) -> Source:

@@ -104,6 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
         _try_algorithms(arguments)
         opener = options.lab_opener(arguments)
     else:
+        cluster.check(loaded)
         opener = cluster.no_lab
     code = asyncio.run(headless.run(loaded, opener, wanted, elsewhere))
     if wants_report and wanted.out is not None and code < headless.KILLED:

@@ -127,10 +127,10 @@ class Pool:
             # One each in turn, as long as any has room.
             while [bench for bench in benches if self._give(bench, benches, measure)]:
                 pass
+            if not self._running and not benches:
+                return bool(self._ready or self._again or self._agenda.waiting())
             if not self._running and (self._ready or self._again):
-                if benches:
-                    raise UnsupportedError(*self._refused)
-                return True
+                raise UnsupportedError(*self._refused)
         return bool(self._running)
 
     def _give(self, bench: Bench, benches: Sequence[Bench], measure: Measure) -> bool:
