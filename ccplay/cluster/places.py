@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import re
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -78,10 +79,21 @@ def _started(where: str) -> tuple[list[list[str]], str]:
     if kind == "ssh" and rest:
         hosts = read_hosts(Path(rest))
         # One host's way to this machine is taken for the way of all.
-        seen_by = hosts[0].rpartition("@")[2]
-        own = "127.0.0.1" if seen_by in ("localhost", "127.0.0.1") else get_ip(seen_by)
+        own = _address_for(hosts[0])
         return [[*_SSH, host, " ".join(("ccplay", *worker))] for host in hosts], own
     raise UsageError(f"--cluster {where}: it is none of {FORMS}")
+
+
+def _address_for(host: str) -> str:
+    """Return this machine's address on the way to a host. Raises ``UsageError``."""
+    said = subprocess.run(["ssh", "-G", "--", host], check=False, capture_output=True, text=True)
+    words = dict(line.split(" ", 1) for line in said.stdout.splitlines() if " " in line)
+    name = words.get("hostname", host.rpartition("@")[2])
+    try:
+        own: str = get_ip(name)
+    except OSError as error:
+        raise UsageError(f"{host}: {error.strerror}") from None
+    return own
 
 
 def read_hosts(path: Path) -> list[str]:

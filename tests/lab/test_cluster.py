@@ -146,7 +146,7 @@ async def test_two_workers_make_the_runs_that_this_machine_makes(tmp_path: Path)
         widest = max(each["high"] - each["low"] for each in (first, second))
         assert abs(first["mean"] - second["mean"]) <= max(widest, 0.5 * first["mean"]), figure
     # What was fetched is kept here, and nowhere else.
-    assert not [path for path in (tmp_path / "cache").glob("*/ccplay/bench/*-*")]
+    assert not list((tmp_path / "cache").glob("*/ccplay/bench/*-*"))
 
 
 async def _strangers_are_refused(cluster: Cluster, folder: Path) -> None:
