@@ -5,6 +5,8 @@ A test that starts a fixture of its module or its group pays for all who share i
 
 from __future__ import annotations
 
+import contextlib
+import os
 import resource
 from collections import defaultdict
 from collections.abc import Iterable
@@ -35,10 +37,14 @@ class Costs:
         self._spent_s = 0.0
 
     def lap(self) -> float:
-        """Return what this process and its ended children have spent since the last call."""
+        """Return what this process and its children have spent since the last call.
+
+        Of children that run, such as the process that forks labs, also their ended children.
+        """
         both = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-        before, self._spent_s = self._spent_s, sum(each.ru_utime + each.ru_stime for each in both)
-        return self._spent_s - before
+        spent_s = sum(each.ru_utime + each.ru_stime for each in both) + sum(map(_spent, _running()))
+        before, self._spent_s = self._spent_s, spent_s
+        return max(0.0, spent_s - before)
 
     def add(self, name: str, cpu_s: float, wall_s: float) -> None:
         """Add one phase of a test: its fixtures, itself, or the end of its fixtures."""
@@ -49,6 +55,21 @@ class Costs:
     def write(self, file: Path) -> None:
         """Write them as JSON."""
         file.write_bytes(msgspec.json.encode(self.tests))
+
+
+def _running() -> list[str]:
+    """Return the process IDs of our children, see proc_pid_task_children(5)."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    return []
+
+
+def _spent(process: str) -> float:
+    """Return the seconds of a process and of the children that it has waited for."""
+    with contextlib.suppress(OSError):
+        after_name = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, after_name[11:15])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
 
 
 def read(files: Iterable[Path]) -> dict[str, Cost]:

@@ -166,6 +166,7 @@ def lab_opener(
     import msgspec
 
     from ccplay.session import launch
+    from ccplay.session.warm import WarmLabs
     from ccplay.stream.sources import LabSource
 
     captures, algorithms = _captures(arguments), getattr(arguments, "algorithm", [])
@@ -175,10 +176,11 @@ def lab_opener(
         argv = launch.lab_argv(arguments.host, captures, algorithms)
     launch.ask_for_privilege(argv)
     hz = getattr(arguments, "hz", None)
+    labs = WarmLabs()
 
     def start(build: Build) -> Source:
         build = msgspec.structs.replace(build, sample_hz=hz) if hz else build
-        return LabSource(argv, build, boots=arguments.guest, grace_s=grace_s)
+        return LabSource(argv, build, boots=arguments.guest, grace_s=grace_s, start=labs.start)
 
     return start
 

@@ -15,13 +15,13 @@ from ccplay.bpf.loaded import library
 from ccplay.errors import CommandError, LabError
 from ccplay.lab import capabilities
 from ccplay.lab.capture.captures import Captures, Place
-from ccplay.lab.delay.process import LineProcess
 from ccplay.lab.health import Timekeeper
 from ccplay.lab.links.planned import planned, requested
 from ccplay.lab.links.shaping import Shaper, delay_engine
 from ccplay.lab.marks import Marks
 from ccplay.lab.network import building
 from ccplay.lab.network.building import BuiltNetwork
+from ccplay.lab.packets.process import PacketProcess
 from ccplay.lab.probe.probe import Probe
 from ccplay.lab.probe.tracing import Tracing
 from ccplay.lab.queues.rate_accuracy import DrainMeter
@@ -74,9 +74,9 @@ class Lab:
         clock: Callable[[], float],
         events_dropped: Callable[[], int],
         place: Place | None = None,
-        forked: LineProcess | None = None,
+        forked: PacketProcess | None = None,
         *,
-        disciplines: tuple[LineProcess, Board] | None = None,
+        disciplines: tuple[PacketProcess, Board] | None = None,
     ) -> None:
         """``clock`` returns seconds since the start of the stream; ``emit`` receives every event.
 
@@ -184,7 +184,7 @@ class Lab:
             label=self._build.label,
         )
         self._stack.push_async_callback(self._captures.close)
-        await self._start_first(self._build.first)
+        await self._start_first()
         if library.custom:
             reloader = Reloader(
                 self._traffic, self._watchdog, self._renew_hosts, self._emit, self.clock
@@ -192,15 +192,15 @@ class Lab:
             reloading = asyncio.create_task(reloader.watch())
             self._stack.callback(reloading.cancel)
 
-    async def _start_first(self, commands: Sequence[StartTraffic]) -> None:
+    async def _start_first(self) -> None:
         """Report that the network stands, let what is to start with it go, and begin to sweep."""
-        together = self._together(commands)
+        await congestion.prepare_all(self._build.prepared, self._tell)
+        together = self._together(self._build.first)
         await together.prepare(self.clock() + HANDSHAKES_S, LONGEST_S - HANDSHAKES_S)
         ready = Ready(t=self.clock())
         together.open()
         self._emit(ready)
-        sweeping = asyncio.create_task(self._sweep_forever())
-        self._stack.callback(sweeping.cancel)
+        self._stack.callback(asyncio.create_task(self._sweep_forever()).cancel)
         await together.answer(ready.t)
 
     def _together(self, commands: Sequence[StartTraffic]) -> Together:

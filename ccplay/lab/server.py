@@ -19,8 +19,9 @@ from ccplay import __version__
 from ccplay.bpf.loaded import library
 from ccplay.errors import CcplayError, LabError
 from ccplay.lab.capture.captures import Place
-from ccplay.lab.delay.process import LineProcess, fork
+from ccplay.lab.delay import line
 from ccplay.lab.lab import Lab
+from ccplay.lab.packets.process import PacketProcess, fork
 from ccplay.lab.software import client as software
 from ccplay.lab.software.board import Board
 from ccplay.model.base import Event
@@ -48,7 +49,7 @@ def main() -> None:
         library.add_custom(Path(file) for file in sys.argv[3:])
         make_run_private()
         # Before there are threads, sockets and signal handlers, of which it would have copies.
-        forked = fork()
+        forked = fork(line.main)
         disciplines = software.fork()
         code = asyncio.run(_serve(Place(Path(directory), machine), forked, disciplines))
     except CcplayError as error:
@@ -59,7 +60,9 @@ def main() -> None:
     os._exit(code)
 
 
-async def _serve(place: Place, forked: LineProcess, disciplines: tuple[LineProcess, Board]) -> int:
+async def _serve(
+    place: Place, forked: PacketProcess, disciplines: tuple[PacketProcess, Board]
+) -> int:
     outlet = Outlet()
     await outlet.open()
     start = time.monotonic()

@@ -46,6 +46,8 @@ class Build(Command, frozen=True):
     """Whether flows will be traced, for which the lab prepares beforehand."""
     first: Annotated[list[StartTraffic], FEW] = []
     """What a script starts as soon as the network stands: prepared before ``Ready``."""
+    prepared: Annotated[list[str], MANY] = []
+    """Congestion controls that a script names: built and loaded before ``Ready``."""
     label: str = ""
     """Name of files that the lab writes; empty: named after the current time."""
     algorithms: Annotated[dict[str, str], FEW] = {}

@@ -88,6 +88,11 @@ class FlowPath(Event, frozen=True):
     """Names of the links from its sender to its receiver; empty where there is no path now."""
     pinned: bool = False
     """Whether a command chose it, not the hash."""
+    back: Annotated[list[str], FEW] = []
+    """Names of the links from its receiver to its sender, by which ACKs return.
+
+    Empty where they are not known, and for traffic that gets none.
+    """
 
 
 class InterfaceCounters(Event, frozen=True):

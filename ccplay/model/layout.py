@@ -1,7 +1,8 @@
 """Where the nodes of a network are drawn, on the screen and in reports alike.
 
-Any graph of hosts and routers works. If the routers form a chain, traffic runs from left to right;
-else hosts are in the bottom row, and routers above by their distance from the next host.
+Any graph of hosts and routers works. If the routers form a chain, traffic runs from left to right.
+A ring of routers with hosts is two rows of them, and hosts are outside. Else hosts are in the
+bottom row, and routers above by their distance from the next host.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ class Layout:
     places: Mapping[str, tuple[float, float]]
     """By node its steps to the right and down."""
     tiers: Sequence[Sequence[str]]
-    """Rows of nodes from the top, each from left to right; hosts are in the last one."""
+    """Rows of nodes from the top, each from left to right; hosts are in the last one, and those of
+    a ring in the first one too."""
     is_chain: bool
     """Whether the routers form a chain, along which ``places`` run from left to right."""
 
@@ -36,7 +38,8 @@ def layout(network: Network) -> Layout:
     names = list(dict.fromkeys(node.name for node in network.nodes))
     near = _neighbours(names, _known(network, set(names)))
     chain = _chain([name for name in names if name not in hosts], near)
-    tiers = _tiers(hosts, near)
+    ring = _ring([name for name in names if name not in hosts], near)
+    tiers = _around(ring, hosts, near) if ring else _tiers(hosts, near)
     places = _along(chain, hosts, near) if chain else _stacked(tiers)
     return Layout(places, tiers, bool(chain))
 
@@ -69,6 +72,29 @@ def _chain(routers: Sequence[str], near: _Near) -> list[str]:
     while further := [each for each in inner[found[-1]] if each not in found]:
         found.append(further[0])
     return found if len(found) == len(routers) else []
+
+
+def _ring(routers: Sequence[str], near: _Near) -> list[str]:
+    """Return the routers of a ring in order; empty if they form none, or one is without hosts."""
+    inner = {name: [each for each in near[name] if each in routers] for name in routers}
+    if len(routers) < 3 or any(
+        len(others) != 2 or len(near[name]) == 2 for name, others in inner.items()
+    ):
+        return []
+    found = [routers[0]]
+    while further := [each for each in inner[found[-1]] if each not in found]:
+        found.append(further[0])
+    return found if len(found) == len(routers) else []
+
+
+def _around(ring: Sequence[str], hosts: Mapping[str, str], near: _Near) -> list[list[str]]:
+    """Return the rows of a ring: its two halves, with their hosts above and below."""
+    half = (len(ring) + 1) // 2
+    rows = [list(ring[:half]), list(reversed(ring[half:]))]
+    of = {router: [name for name in hosts if near[name][:1] == [router]] for router in ring}
+    above, below = ([host for router in row for host in of[router]] for row in rows)
+    placed = {*above, *below}
+    return [above, *rows, [*below, *(name for name in hosts if name not in placed)]]
 
 
 def _along(

@@ -19,8 +19,11 @@ from ccplay.model.quantities import (
 )
 from ccplay.model.texts import NAME, choice
 
-PATH_MANAGERS = ("ndiffports", "fullmesh")
-"""How the subflows of an MPTCP connection are chosen; the first is the default."""
+KERNEL_PATH_MANAGERS = ("kernel-signal", "kernel-subflow")
+"""Those of the kernel itself: with endpoints at the receiver, or at the sender."""
+
+PATH_MANAGERS = ("ndiffports", "fullmesh", *KERNEL_PATH_MANAGERS)
+"""How an MPTCP connection gets its subflows; the first is the default."""
 
 _UDP = Field(NAME, "The name of the cross traffic")
 _SHORT_FLOWS = Field(NAME, "The name of the short flows", key="short-flows")
@@ -75,7 +78,8 @@ class StartFlow(Command, frozen=True):
         str,
         Field(
             choice("path manager", PATH_MANAGERS),
-            "How MPTCP gets subflows: ndiffports varies the source port, fullmesh the addresses",
+            "How MPTCP gets subflows: ndiffports varies the source port, fullmesh the addresses; "
+            "kernel-signal and kernel-subflow leave it to the kernel's path manager",
             key="path-manager",
         ),
     ] = PATH_MANAGERS[0]
@@ -97,7 +101,7 @@ def conflict(command: StartFlow) -> tuple[str, str]:
         if command.monitor:
             return "monitor", "packets of a flow over mptcp can't be monitored"
         if command.via:
-            return "via", "a flow over mptcp chooses a path for each subflow"
+            return "via", "subflows take paths of their own, which the path manager chooses"
         return "", ""
     plain = StartFlow()
     for name in ("subflows", "path_manager", "scheduler"):

@@ -21,7 +21,10 @@ ROOTLESS = ("--user", "--map-root-user")
 """An ordinary user is root inside, and only inside, a user namespace; see user_namespaces(7)."""
 
 # -P keeps the current directory, which may hold a stranger's files, off the import path.
-_PYTHON = (sys.executable, "-P", "-m")
+PYTHON = (sys.executable, "-P", "-m")
+"""What runs a module of ours."""
+
+_SERVER = "ccplay.lab"
 
 _SSH = ("ssh", "-T", "-o", "BatchMode=yes", "--")
 
@@ -60,7 +63,7 @@ def topology_argv(host: str | None, file: Path | None, topo: str) -> list[str]:
 def inner_topology_argv(file: Path | None, topo: str) -> list[str]:
     """Return the command that ``ccplay lab --topo`` becomes."""
     user = () if os.geteuid() == 0 else ROOTLESS
-    return [*UNSHARE, *user, *_PYTHON, *_mininet(file, topo)]
+    return [*UNSHARE, *user, *PYTHON, *_mininet(file, topo)]
 
 
 def _mininet(file: Path | None, topo: str) -> list[str]:
@@ -70,12 +73,12 @@ def _mininet(file: Path | None, topo: str) -> list[str]:
 def _in_namespaces(module: Sequence[str]) -> list[str]:
     """Return the command that runs a Python module in namespaces of its own on this machine."""
     if os.geteuid() == 0:
-        return [*UNSHARE, *_PYTHON, *module]
+        return [*UNSHARE, *PYTHON, *module]
     if (refusal := rootless_refusal()) is None:
-        return [*UNSHARE, *ROOTLESS, *_PYTHON, *module]
+        return [*UNSHARE, *ROOTLESS, *PYTHON, *module]
     if shutil.which("sudo") is None:
         raise LabError(f"a lab needs root here: {refusal}")
-    return ["sudo", "-n", *UNSHARE, *_PYTHON, *module]
+    return ["sudo", "-n", *UNSHARE, *PYTHON, *module]
 
 
 def guest_argv(
@@ -102,7 +105,7 @@ def guest_argv(
     if Path("/") in lent:
         raise LabError("a guest may not write to /: start ccplay in another directory")
     told = ("sh", "-c", 'echo "$0" >&2; exec "$@"', GUEST_RUNS)
-    lab = [*told, *UNSHARE, *_PYTHON, *_server(place, "", algorithms)]
+    lab = [*told, *UNSHARE, *PYTHON, *_server(place, "", algorithms)]
     return boot.argv([*boot.environment(), *lab], list(lent), paced=paced)
 
 
@@ -114,14 +117,26 @@ def inner_argv(
     Starting it directly saves the start of a Python. ``machine`` is the user's name for this one.
     """
     user = () if os.geteuid() == 0 else ROOTLESS
-    return [*UNSHARE, *user, *_PYTHON, *_server(captures, machine, algorithms)]
+    return [*UNSHARE, *user, *PYTHON, *_server(captures, machine, algorithms)]
 
 
 def _server(captures: Path | None, machine: str, algorithms: Sequence[Path]) -> list[str]:
     files = [str(path.absolute()) for path in algorithms]
     said = captures or machine or files
     place = [str((captures or Path()).absolute()), machine] if said else []
-    return ["ccplay.lab", *place, *files]
+    return [_SERVER, *place, *files]
+
+
+def words_of(argv: Sequence[str]) -> tuple[bool, Sequence[str]] | None:
+    """Return whether a lab on this machine is to have a user namespace, and its server's arguments.
+
+    None: ``argv`` starts something else, or needs sudo.
+    """
+    for user in ((), ROOTLESS):
+        start = [*UNSHARE, *user, *PYTHON, _SERVER]
+        if list(argv[: len(start)]) == start:
+            return bool(user), argv[len(start) :]
+    return None
 
 
 def ask_for_privilege(argv: Sequence[str]) -> None:

@@ -8,7 +8,7 @@ from typing import cast
 
 import msgspec
 
-from ccplay.model.commands import Build, TraceFlow
+from ccplay.model.commands import Build, Mark, TraceFlow
 from ccplay.model.traffic import started_by, stopped_by
 from ccplay.model.traffic_commands import StartTraffic
 from ccplay.scenario.values import Step
@@ -55,14 +55,22 @@ class Script:
 
         Traffic started by hand must not take a name of the script.
         """
-        traces = any(isinstance(step.command, TraceFlow) for step in self._waiting)
-        first = [cast("StartTraffic", step.command) for step in self._first(_MOST_FIRST)]
-        return msgspec.structs.replace(build, reserved=self.names, traces=traces, first=first)
+        commands = [step.command for step in self._waiting]
+        named = {cc: None for each in commands if (cc := getattr(each, "cc", None)) is not None}
+        return msgspec.structs.replace(
+            build,
+            reserved=self.names,
+            traces=any(isinstance(each, TraceFlow) for each in commands),
+            first=[cast("StartTraffic", step.command) for step in self._first(_MOST_FIRST)],
+            prepared=list(named),
+        )
 
     def _first(self, most: int) -> list[Step]:
-        """Return the starts of the first moment that nothing else precedes, ``most`` of them."""
+        """Return the starts of the first moment that no change precedes, ``most`` of them."""
         at_once = (each for each in self._waiting if each.after is None and each.at_s <= 0)
-        starts = takewhile(lambda step: started_by(step.command) is not None, at_once)
+        # A mark changes nothing.
+        others = (each for each in at_once if not isinstance(each.command, Mark))
+        starts = takewhile(lambda step: started_by(step.command) is not None, others)
         return list(islice(starts, most))
 
     @property

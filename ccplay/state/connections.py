@@ -18,7 +18,7 @@ from ccplay.model.traffic_events import (
 from ccplay.model.values import Monitored
 from ccplay.model.variables import FLOW_VARIABLES, kept
 from ccplay.model.wording import one_way
-from ccplay.state.routes import nodes_of
+from ccplay.state.routes import back_of, nodes_of, way_back
 from ccplay.state.series import Series, Timeline
 from ccplay.state.trace import Trace
 from ccplay.state.traffic import Handlers, Routed, TrafficState
@@ -213,6 +213,8 @@ def _flow_path(state: Connections, event: FlowPath) -> None:
     was = bool(subject.paths) and subject.paths[-1].pinned
     if event.pinned or was:
         way += " (pinned)" if event.pinned else " (by hash)"
+    if acks := way_back(nodes_of(event), back_of(event)):
+        way += f"; ACKs {acks}"
     if not event.links:
         text = f"{what} has no path: every way from {subject.src} to {subject.dst} is down"
         if subject.kind == "subflow":

@@ -22,6 +22,8 @@ class Route(msgspec.Struct, frozen=True):
     """From the sender to the receiver; empty where every path was down."""
     pinned: bool = False
     """Whether a command chose it, not the hash."""
+    back: list[str] = []
+    """From the receiver to the sender, by which ACKs return; empty where not known."""
     transfers: int | None = None
     """Of short flows: how many took it; null for other traffic."""
 
@@ -31,6 +33,11 @@ class Route(msgspec.Struct, frozen=True):
         return " → ".join(self.nodes) or "none: down"
 
     @property
+    def acks(self) -> str:
+        """The nodes that ACKs pass, in words; ``the same`` where they are those of the path."""
+        return way_back(self.nodes, self.back) or ("the same" if self.back else "")
+
+    @property
     def chosen(self) -> str:
         """What chose it."""
         return "pinned" if self.pinned else "by hash"
@@ -38,7 +45,21 @@ class Route(msgspec.Struct, frozen=True):
 
 def nodes_of(path: FlowPath) -> tuple[str, ...]:
     """Return the nodes on a path, both hosts included."""
-    ends = [name.partition("->") for name in path.links]
+    return _passed(path.links)
+
+
+def way_back(nodes: Sequence[str], back: Sequence[str]) -> str:
+    """Return the nodes by which ACKs return, in words, where they are not those of the path."""
+    return "" if [*back] == [*nodes][::-1] else " → ".join(back)
+
+
+def back_of(path: FlowPath) -> tuple[str, ...]:
+    """Return the nodes that ACKs pass, both hosts included."""
+    return _passed(path.back)
+
+
+def _passed(links: Sequence[str]) -> tuple[str, ...]:
+    ends = [name.partition("->") for name in links]
     return (*(src for src, _, _ in ends), *(dst for _, _, dst in ends[-1:]))
 
 
@@ -46,7 +67,14 @@ def routes(paths: Sequence[FlowPath], transfers: Sequence[int] = ()) -> list[Rou
     """Return the result of paths, in their order; ``transfers`` took each of short flows'."""
     counts: list[int | None] = [*transfers, *([None] * (len(paths) - len(transfers)))]
     return [
-        Route(round(path.t, 3), path.flow, list(nodes_of(path)), path.pinned, count)
+        Route(
+            round(path.t, 3),
+            path.flow,
+            list(nodes_of(path)),
+            path.pinned,
+            list(back_of(path)),
+            count,
+        )
         for path, count in zip(paths, counts, strict=False)
     ]
 
@@ -61,6 +89,7 @@ ROUTES = Table(
         Column("traffic", ("stream",)),
         Column("since", ("t",), SECONDS),
         Column("path", ("path",)),
+        Column("ACKs", ("acks",)),
         Column("chosen", ("chosen",)),
         Column("transfers", ("transfers",), COUNT),
     ),

@@ -18,6 +18,9 @@ MISSING = math.nan
 _WAITING = 1024
 """Number of newest values, at least, that are in no block yet while only few are looked at."""
 
+_INSTANT_S = 1e-9
+"""Seconds; what does not last as long has no rate."""
+
 _SPREAD = 31
 """Number of values of which a median is taken at most."""
 
@@ -42,7 +45,7 @@ class Timeline:
         self.limit = limit
         self._first = 0
         self._moments = array("d")
-        self._asked: tuple[object, list[tuple[int, int]]] = (None, [])
+        self._asked: tuple[object, list[tuple[int, int, float]]] = (None, [])
         """The stretches that ``between`` was asked for last, and the answer."""
         self._edges: tuple[object, list[int]] = (None, [])
         """The same of ``ticks``."""
@@ -94,17 +97,23 @@ class Timeline:
             self._edges = key, [first + bisect_left(moments, edge) for edge in edges]
         return self._edges[1]
 
-    def between(self, stretches: Sequence[tuple[float, float]]) -> Sequence[tuple[int, int]]:
-        """Return the first and the last tick within each stretch from one moment to another.
+    def between(self, stretches: Sequence[tuple[float, float]]) -> Sequence[tuple[int, int, float]]:
+        """Return the first and the last tick within each stretch, and the seconds between them.
 
-        The last is before the first where there is none. Several series ask for the same.
+        A stretch leads from one moment to another, in order of both. Where there are no two ticks
+        within one, seconds are 0 or less. Several series ask for the same.
         """
         key = (self._first, len(self._moments), stretches)
         if key != self._asked[0]:
             moments, first = self._moments, self._first
-            found = [
-                (first + bisect_left(moments, start), first + bisect_right(moments, end) - 1)
+            places = (
+                (bisect_left(moments, start), bisect_right(moments, end) - 1)
                 for start, end in stretches
+            )
+            end = len(moments)
+            found = [
+                (first + at, first + to, moments[to] - moments[at] if at < to < end else 0.0)
+                for at, to in places
             ]
             self._asked = key, found
         return self._asked[1]
@@ -231,13 +240,17 @@ class Series:
         total = sum(counts)
         return tuple(count / total for count in counts) if total else None
 
+    def build(self, most: int) -> bool:
+        """Make ``extremes`` fast over up to ``most`` more values; False where few are left."""
+        if len(self._values) - self._pyramid.covered < _WAITING:
+            return False
+        self._pyramid.grow(self._values, most)
+        return True
+
     def _extremes(self, start: int, end: int) -> tuple[float, float] | None:
         index = max(start - self._first, 0)
         stop = min(end - self._first, len(self._values))
         if stop - index <= 2 * FANOUT:
-            # What is watched as it comes is ready when somebody looks at all of it.
-            if _WAITING <= len(self._values) - self._pyramid.covered < 2 * _WAITING:
-                self._pyramid.grow(self._values, _WAITING)
             return extremes(self._values[index:stop]) if index < stop else None
         # The pyramid of a recording is built step by step, not all at once.
         self._pyramid.grow(self._values, 4 * (stop - index))
@@ -254,20 +267,21 @@ class Series:
         than ``least_s``.
         """
         timeline, values, begin = self.timeline, self._values, self._first
-        moments, shift = timeline._moments, timeline.first
-        first, end = max(begin, shift), begin + len(values)
-        found: list[float | None] = []
-        for start, last in timeline.between(stretches):
-            since = max(start, first)
-            rate = None
-            if since < last < end:
-                seconds = moments[last - shift] - moments[since - shift]
-                growth = values[last - begin] - values[since - begin]
-                # NaN, a missing value, is not equal to itself.
-                if seconds >= least_s and growth == growth:
-                    rate = growth / seconds
-            found.append(rate)
-        return found
+        first, end = max(begin, timeline.first), begin + len(values)
+        least = max(least_s, _INSTANT_S)
+        found: list[float | None] = [
+            (values[last - begin] - values[start - begin]) / seconds
+            if seconds >= least and start >= first and last < end
+            else None
+            for start, last, seconds in timeline.between(stretches)
+        ]
+        for at, (start, last, _) in enumerate(timeline.between(stretches)):
+            if start < first < last < end:
+                seconds = timeline.time(last) - timeline.time(first)
+                if seconds >= least:
+                    found[at] = (values[last - begin] - values[first - begin]) / seconds
+        # NaN, a missing value, is not equal to itself.
+        return [rate if rate == rate else None for rate in found]
 
     def values(self, start: int, end: int) -> list[float]:
         """Return the known values of ticks ``start`` to ``end`` (not included)."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from typing import cast
 
 CHUNK = 1 << 16
 """Bytes read at once."""
@@ -31,11 +30,10 @@ class Gate:
         self._waits = then_wait
         self._release()
 
-    async def pass_through(self, read: int, process: asyncio.SubprocessTransport) -> None:
-        """Wait until the process's output may be read on, after so many bytes; much never waits."""
+    async def pass_through(self, read: int, pipe: asyncio.ReadTransport) -> None:
+        """Wait until the pipe may be read on, after so many bytes; much never waits."""
         if not self._waits or read > _MOST_WAITING:
             return
-        pipe = cast("asyncio.ReadTransport", process.get_pipe_transport(1))
         loop = asyncio.get_running_loop()
         self._frame = loop.create_future()
         timer = loop.call_later(LONGEST_WAIT_S, self._release)
@@ -56,7 +54,7 @@ async def lines(
     longest: int,
     *,
     last: bool = False,
-    gate: tuple[Gate, asyncio.SubprocessTransport] | None = None,
+    gate: tuple[Gate, asyncio.ReadTransport] | None = None,
 ) -> AsyncGenerator[bytes]:
     """Yield lines, each cut to its ``longest`` bytes, and the ``last`` one without an end or not.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from asyncio.subprocess import Process, SubprocessStreamProtocol
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from ccplay.model.events import AnyEvent, Building, Ended
 from ccplay.stream import pipe, wire
 from ccplay.stream.limits import RecordingLimits
 from ccplay.stream.pipe import Gate
+from ccplay.stream.programs import Program, Starter, spawn
 from ccplay.stream.wire import UnknownEvent
 
 _KILLED = "unshare: sigprocmask"
@@ -64,19 +64,25 @@ class LabSource:
     live = True
 
     def __init__(
-        self, argv: Sequence[str], build: Build, *, boots: bool = False, grace_s: float = 10.0
+        self,
+        argv: Sequence[str],
+        build: Build,
+        *,
+        boots: bool = False,
+        grace_s: float = 10.0,
+        start: Starter = spawn,
     ) -> None:
-        """Prepare to start ``argv``; after ``grace_s`` seconds of ending in order it is killed.
+        """Prepare to ``start`` an argv; after ``grace_s`` seconds of ending in order it is killed.
 
         Ending takes a tenth of a second, and more on a busy machine.
         With ``boots``, ``argv`` has to boot a guest before it can start the lab.
         """
+        self._starter = start
         self._boots = "booting a full kernel in a virtual machine" if boots else ""
         self._grace_s = grace_s
         self._argv = list(argv)
         self._build = build
-        self._process: Process | None = None
-        self._transport: asyncio.SubprocessTransport | None = None
+        self._process: Program | None = None
         self._last_words: deque[str] = deque(maxlen=12)
         self._closing = False
         self._gate = Gate()
@@ -124,9 +130,9 @@ class LabSource:
             await dropping
             talk.cancel()
 
-    async def _heard(self, process: Process) -> AsyncGenerator[bytes | Building]:
+    async def _heard(self, process: Program) -> AsyncGenerator[bytes | Building]:
         """Yield the lines of stdout; before the first, each second, the progress of booting."""
-        gate = None if self._transport is None else (self._gate, self._transport)
+        gate = (self._gate, process.output)
         lines = pipe.lines(process.stdout, wire.LONGEST_LINE, gate=gate)
         begun = time.monotonic()
         first = asyncio.ensure_future(anext(lines, None))
@@ -143,28 +149,17 @@ class LabSource:
             first.cancel()
             await asyncio.wait({first})
 
-    async def _start(self) -> Process:
-        loop = asyncio.get_running_loop()
+    async def _start(self) -> Program:
         try:
-            # As ``create_subprocess_exec`` does it, which keeps what closes the pipes to itself.
-            self._transport, protocol = await loop.subprocess_exec(
-                lambda: SubprocessStreamProtocol(limit=pipe.CHUNK, loop=loop),
-                *self._argv,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                # Ctrl-C at the terminal is for us; the lab ends when its stdin does.
-                process_group=0,
-            )
+            self._process = await self._starter(self._argv)
         except OSError as error:
             raise LabError(f"can't start the lab: {self._argv[0]}: {error.strerror}") from None
-        self._process = Process(self._transport, protocol, loop)
         self.send(self._build)
         return self._process
 
     def send(self, command: Order) -> None:
         """Write a command to the lab's stdin."""
-        if self._process is None or self._process.stdin is None or self._closing:
+        if self._process is None or self._closing:
             return
         with contextlib.suppress(ConnectionError):
             self._process.stdin.write(wire.encode(command))
@@ -181,27 +176,24 @@ class LabSource:
             # A caller that waits may be cancelled, but not the end itself.
             await asyncio.shield(self._end(self._process))
 
-    def _end(self, process: Process) -> asyncio.Task[None]:
+    def _end(self, process: Program) -> asyncio.Task[None]:
         """Return the one task that ends the lab."""
         self._closing = True
         if self._ending is None:
             self._ending = asyncio.create_task(self._close(process))
         return self._ending
 
-    async def _close(self, process: Process) -> None:
-        if process.stdin is not None:
-            process.stdin.close()
+    async def _close(self, process: Program) -> None:
+        process.stdin.close()
         try:
             await asyncio.wait_for(process.wait(), self._grace_s)
         except TimeoutError:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
+            process.kill()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(process.wait(), _LAST_S)
-        if self._transport is not None:
-            asyncio.get_running_loop().call_later(_LAST_S, self._transport.close)
+        asyncio.get_running_loop().call_later(_LAST_S, process.close)
 
-    async def _listen_to_stderr(self, process: Process) -> None:
+    async def _listen_to_stderr(self, process: Program) -> None:
         async for line in pipe.lines(process.stderr, _LONGEST_WORDS, last=True):
             words = _text(line).rstrip()
             if words == wire.GUEST_RUNS:

@@ -218,6 +218,7 @@ class MainScreen(
         if numbers or self._dot_s() < _SLOW_S:
             self._draw_plots(self.view)
         self.paint()
+        self.plots.build(self.view)
         self._tell()
 
     def _keep_up(self, *, tables: bool) -> None:

@@ -18,6 +18,7 @@ from textual.renderables.sparkline import Sparkline
 
 from ccplay.session.session import Session
 from ccplay.ui.app import CcplayApp
+from ccplay.ui.plots import ahead
 from ccplay.ui.plots.canvas import Canvas
 from ccplay.ui.plots.table import plot_at
 from ccplay.ui.preferences import Preferences
@@ -52,6 +53,10 @@ async def _hours() -> Table:
         while not source.drained:
             await pilot.pause(0.05)
         _widen(app)
+        # As frames do before anybody looks at an hour.
+        panes = [plot_at(app.main.view, name) for name in PLOTS]
+        while ahead.build(app.main.view, panes):
+            pass
         # Garbage of the hour's making shall not be collected while a plot is drawn.
         gc.collect()
         gc.disable()

@@ -15,6 +15,7 @@ from rich.console import Console
 from ccplay.model.commands import Build
 from ccplay.model.events import Health
 from ccplay.model.network import Topology
+from ccplay.model.topologies import plan
 from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.values import LinkSetting, Qdisc
 from tests.bench import screen
@@ -24,24 +25,23 @@ from tests.bench._running import WatchedLab, part, running
 COUNTS = ((8, 50.0), (64, 50.0), (1000, 50.0), (1000, 10.0))
 """Connections, and sweeps a second."""
 PAIRS = 8
+DUMBBELL, FAT_TREE = Topology(pairs=PAIRS), Topology(kind="fat-tree")
+LABS = (*((DUMBBELL, *each) for each in COUNTS), (FAT_TREE, 64, 50.0))
+"""A fat tree of k = 4 has 80 observed queues."""
 RATE = 100_000_000
 MEASURED_S = 10.0
 
 
 async def run(console: Console) -> None:
     """Measure and print."""
-    heads = ("connections", "lab CPU %", "late p50 µs", "late p99 µs", "sweep µs", "missed")
-    labs = table(f"a lab with {PAIRS} pairs, {RATE / 1e6:g} Mbit/s", "", ("Hz", *heads))
+    heads = ("queues", "lab CPU %", "late p50 µs", "late p99 µs", "sweep µs", "missed")
+    title = f"a lab with {PAIRS} pairs or a fat tree, {RATE / 1e6:g} Mbit/s"
+    labs = table(title, "", ("Hz", "connections", *heads))
     drawn = ("Hz", "flows", "CPU of a core", "kB/s", "key to paint p50 ms", "p95 ms")
     screens = table("the screen, 120x40", "10 %, 25 ms", drawn)
+    for topology, count, hz in LABS:
+        labs.add_row(f"{hz:g}", str(count), *(await _lab_row(topology, count, hz)))
     for count, hz in COUNTS:
-        async with running(_build(hz)) as lab:
-            flows = (
-                StartFlow(src=f"s{pair}", streams=count // PAIRS) for pair in range(1, PAIRS + 1)
-            )
-            await lab.send(*flows)
-            await lab.run_for(3.0)
-            labs.add_row(f"{hz:g}", str(count), *(await _lab_cells(lab)))
         program = ["-m", "tests.bench.screen", "ccplay", str(count), str(hz)]
         cost = screen.measure(program, b"ccplay", keys=True)
         keys = sorted(each * 1e3 for each in cost.key_to_paint_s)
@@ -57,10 +57,18 @@ async def run(console: Console) -> None:
     console.print(screens)
 
 
-def _build(hz: float) -> Build:
+async def _lab_row(topology: Topology, count: int, hz: float) -> list[str]:
+    senders, observed = plan(topology).senders, plan(topology).observed
+    async with running(_build(topology, hz)) as lab:
+        await lab.send(*(StartFlow(src=src, streams=count // len(senders)) for src in senders))
+        await lab.run_for(3.0)
+        return [str(len(observed)), *await _lab_cells(lab)]
+
+
+def _build(topology: Topology, hz: float) -> Build:
     queue = Qdisc(kind="pfifo", options={"limit": 1000})
     return Build(
-        topology=Topology(pairs=PAIRS),
+        topology=topology,
         links={"bottleneck": LinkSetting(rate=RATE, delay_us=10_000, qdisc=queue)},
         sample_hz=hz,
     )

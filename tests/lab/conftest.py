@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -16,10 +16,18 @@ from ccplay.lab.network.netns import Namespace
 from ccplay.model.commands import AnyCommand, Build
 from ccplay.session import launch
 from ccplay.session.session import Session
+from ccplay.session.warm import WarmLabs
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sinks import Sink
 from ccplay.stream.sources import LabSource
 from tests.lab.trust import note
+
+_labs = WarmLabs()
+
+
+def forked(argv: Sequence[str], build: Build) -> LabSource:
+    """Return a lab that a warm process of this worker forks, which saves most of its start."""
+    return LabSource(argv, build, start=_labs.start)
 
 
 class RunningLab:
@@ -81,7 +89,7 @@ class RunningLab:
 @asynccontextmanager
 async def running(build: Build, *sinks: Sink) -> AsyncIterator[RunningLab]:
     """Start a lab, wait until it takes commands, end it afterwards."""
-    lab = RunningLab(LabSource(launch.lab_argv(), build), *sinks)
+    lab = RunningLab(forked(launch.lab_argv(), build), *sinks)
     try:
         await lab.until(lambda state: state.phase == "ready")
         yield lab

@@ -14,8 +14,7 @@ from ccplay.model.network import Topology
 from ccplay.model.traffic_commands import StartTraffic
 from ccplay.model.values import LinkSetting
 from ccplay.session import launch
-from ccplay.stream.sources import LabSource
-from tests.lab.conftest import RunningLab
+from tests.lab.conftest import RunningLab, forked
 
 _ICMP, _TCP, _UDP = 1, 6, 17
 _ECHO = 8
@@ -81,7 +80,7 @@ async def moments(
     """
     links = {"bottleneck": LinkSetting(rate=100_000_000, delay_us=5_000)}
     build = Build(topology=Topology(kind="linear"), links=links)
-    lab = RunningLab(LabSource(launch.lab_argv(captures=folder), build))
+    lab = RunningLab(forked(launch.lab_argv(captures=folder), build))
     try:
         await lab.until(lambda state: state.phase == "ready")
         lab.send(StartCapture(link="h1->r"))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 import json
 import os
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+import traceback
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,14 +20,19 @@ import msgspec
 import pytest
 
 from ccplay.analysis.trust import judge
+from ccplay.lab import warm
 from ccplay.lab.health import Timekeeper
 from ccplay.lab.server import make_run_private
 from ccplay.model.events import Health
 from ccplay.session import launch
+from ccplay.session.warm import WarmLabs
 from ccplay.state.lab_state import LabState
 from tests.lab.trust import note
 
 ROOT = Path(__file__).parents[2]
+
+_MOST_S = 300.0
+"""Seconds that a case may take."""
 
 _BEAT_S = 0.02
 
@@ -39,25 +45,51 @@ def call(case: str, *arguments: object, rootless: bool = False) -> Any:
     """
     if rootless and (refusal := launch.rootless_refusal()) is not None:
         pytest.skip(f"no user namespaces here: {refusal}")
-    user = launch.ROOTLESS if rootless else ()
-    argv = [*launch.inner_argv()[: len(launch.UNSHARE)], *user, sys.executable, "-m", __name__]
-    if sys.flags.safe_path:
-        raise AssertionError("tests are imported from the current directory")
-    done = subprocess.run(
-        [*argv, case, json.dumps(arguments)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    *_, health, result = done.stdout.splitlines() or ["", ""]
+    code, printed, complaints = asyncio.run(_forked([case, json.dumps(arguments)], rootless))
+    *_, health, result = printed.splitlines() or ["", ""]
     if health:
         state = LabState()
         state.apply(msgspec.json.decode(health, type=Health))
         note(judge(state))
-    assert done.returncode == 0, done.stderr
+    assert code == 0, complaints
     return json.loads(result)
+
+
+async def _forked(words: Sequence[str], rootless: bool) -> tuple[int, str, str]:
+    """Return exit code, output and complaints of ``main`` in a fork of a warm process."""
+    with contextlib.chdir(ROOT):
+        fork = await _warm.fork(rootless, words)
+    async with asyncio.timeout(_MOST_S):
+        printed, complaints = await asyncio.gather(fork.stdout.read(), fork.stderr.read())
+        code = await fork.wait()
+    fork.close()
+    return code, printed.decode(), complaints.decode()
+
+
+def serve() -> None:
+    """Run ``main``, in a fork, to its end."""
+    code = 1
+    try:
+        main()
+        code = 0
+    except Exception:  # noqa: BLE001 - the test quotes it
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        os._exit(code)
+
+
+def wait_warm() -> None:
+    """Import what all cases need, and fork each."""
+    for path in Path(__file__).parent.glob("*_cases.py"):
+        importlib.import_module(f"tests.lab.{path.stem}")
+    warm.main(serve)
+
+
+_START = (
+    f"import sys; sys.path.insert(0, {str(ROOT)!r}); from {__name__} import wait_warm; wait_warm()"
+)
+_warm = WarmLabs((sys.executable, "-P", "-c", _START))
 
 
 def main() -> None:
@@ -95,7 +127,3 @@ def timekeeper() -> Iterator[Timekeeper]:
     finally:
         over.set()
         beating.join()
-
-
-if __name__ == "__main__":
-    main()

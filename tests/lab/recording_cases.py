@@ -13,8 +13,7 @@ from ccplay.model.values import LinkSetting
 from ccplay.session import launch
 from ccplay.session.recorded import read_recording
 from ccplay.stream.sinks import Recorder
-from ccplay.stream.sources import LabSource
-from tests.lab.conftest import RunningLab
+from tests.lab.conftest import RunningLab, forked
 
 DISK = Path("/run")
 """A small tmpfs of these namespaces' own; see ``make_run_private``."""
@@ -32,7 +31,7 @@ async def fill_the_disk() -> dict[str, Any]:
         links={"bottleneck": LinkSetting(rate=10_000_000)},
         sample_hz=200.0,
     )
-    lab = RunningLab(LabSource(launch.lab_argv(), build), Recorder(path))
+    lab = RunningLab(forked(launch.lab_argv(), build), Recorder(path))
     await lab.until(lambda state: state.phase == "ready")
     lab.send(StartFlow(streams=8))
     await lab.until(lambda state: any(each.kind == "error" for each in state.log))

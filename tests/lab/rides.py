@@ -11,19 +11,18 @@ from typing import TypeAlias
 
 from ccplay.analysis.theory import Theory
 from ccplay.analysis.trust import HealthResult, judge
-from ccplay.model.commands import Build
+from ccplay.model.commands import Build, SetCongestionControl
 from ccplay.model.events import AnyEvent
 from ccplay.model.network import Topology
 from ccplay.model.samples import Sweep
-from ccplay.model.traffic_commands import StartFlow
+from ccplay.model.traffic_commands import StartFlow, StopFlow
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.session import launch
 from ccplay.state.lab_state import Flow, LabState
 from ccplay.state.series import Series, Timeline
-from ccplay.stream.sources import LabSource
 from ccplay.stream.wire import UnknownEvent
 from tests.lab import trust
-from tests.lab.conftest import RunningLab
+from tests.lab.conftest import RunningLab, forked
 from tests.lab.trust import note, starved
 
 PACKET_BITS = 1514 * 8
@@ -200,28 +199,74 @@ def gained(samples: list[Sample]) -> float:
     return (last.cwnd - first.cwnd) / rtts
 
 
+@dataclass
+class Taking:
+    """The sink of a lab whose flows ride one after another."""
+
+    ride: Ride
+
+    def put(self, event: AnyEvent | UnknownEvent) -> None:
+        self.ride.put(event)
+
+    def close(self) -> None:
+        pass
+
+
 async def ride(cc: str, path: Path, seconds: float, argv: Sequence[str] = ()) -> Ride:
     """Let one flow have the path to itself for so long.
 
     ``argv`` starts the lab, where not as usual.
     """
+    (found,) = await ride_in_turn((cc,), path, seconds, argv)
+    return found
+
+
+async def ride_in_turn(
+    ccs: Sequence[str], path: Path, seconds: float, argv: Sequence[str] = ()
+) -> list[Ride]:
+    """Let one flow after another have the path to itself, each once the queue is empty again.
+
+    Nothing is handed on from one to the next: nodes keep no metrics of connections, see tcp(7).
+    """
+    marks = path.mark is not None
     build = Build(
         topology=Topology(kind="linear"),
         links=path.links,
         sample_hz=100.0,
-        congestion_controls={} if path.mark is None else {"h1": cc, "h2": cc},
+        congestion_controls={"h1": ccs[0], "h2": ccs[0]} if marks else {},
     )
-    taken = Ride(path)
-    lab = RunningLab(LabSource(argv or launch.lab_argv(), build), taken)
+    taking = Taking(Ride(path))
+    lab = RunningLab(forked(argv or launch.lab_argv(), build), taking)
+    done: list[Ride] = []
     try:
         await lab.until(lambda state: state.phase == "ready", _STARTED_S)
-        lab.send(StartFlow(cc=cc))
-        await lab.until(lambda _: len(taken.samples) > 0, _STARTED_S)
-        await lab.run_for(seconds)
+        for number, cc in enumerate(ccs, 1):
+            if done:
+                await _end(lab, taking, str(number - 1))
+            if marks and done:
+                lab.send(*(SetCongestionControl(cc=cc, host=host) for host in ("h1", "h2")))
+            done.append(await _begin(lab, taking, StartFlow(flow=str(number), cc=cc)))
+            await lab.run_for(seconds)
     finally:
         await lab.close()
-    taken.health = judge(lab.state)
+    for each in done:
+        each.health = judge(lab.state)
+    return done
+
+
+async def _begin(lab: RunningLab, taking: Taking, start: StartFlow) -> Ride:
+    taken = taking.ride = Ride(taking.ride.path)
+    lab.send(start)
+    await lab.until(lambda _: len(taken.samples) > 0, _STARTED_S)
     return taken
+
+
+async def _end(lab: RunningLab, taking: Taking, flow: str) -> None:
+    """End a flow; what comes until the next one has begun belongs to none."""
+    taking.ride = Ride(taking.ride.path)
+    lab.send(StopFlow(flow=flow))
+    await lab.until(lambda state: state.flows[flow].ended, _STARTED_S)
+    await lab.swept()
 
 
 Wanted: TypeAlias = Mapping[str, tuple[str, Path, float]]

@@ -25,8 +25,7 @@ from ccplay.model.values import LinkSetting
 from ccplay.session import launch
 from ccplay.state.lab_state import LabState
 from ccplay.stream import wire
-from ccplay.stream.sources import LabSource
-from tests.lab.conftest import RunningLab
+from tests.lab.conftest import RunningLab, forked
 from tests.lab.test_leaks import MARKER, drain, marked, nothing_left, read_until
 
 RATE = 10_000_000
@@ -44,8 +43,8 @@ pytestmark = needs_tcpdump
 @asynccontextmanager
 async def running(captures: Path, *options: str) -> AsyncIterator[RunningLab]:
     """Run a lab that writes captures there; ``options`` are more of unshare(1)."""
-    argv = launch.lab_argv(captures=captures)
-    lab = RunningLab(LabSource([argv[0], *options, *argv[1:]], BUILD))
+    argv, at = launch.lab_argv(captures=captures), len(launch.UNSHARE)
+    lab = RunningLab(forked([*argv[:at], *options, *argv[at:]], BUILD))
     try:
         await lab.until(lambda state: state.phase == "ready")
         yield lab

@@ -10,7 +10,7 @@ from ccplay.model.network import Topology
 from ccplay.model.traffic_commands import StartDownload, StartFlow, StartShortFlows, StartUdp
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.state.lab_state import Flow
-from ccplay.state.routes import nodes_of
+from ccplay.state.routes import back_of, nodes_of
 from ccplay.state.udp import Udp
 from tests.lab.conftest import running
 from tests.lab.namespaced import call
@@ -127,6 +127,7 @@ async def test_drops_are_counted_by_interface() -> None:
     )
     async with running(build) as lab:
         lab.send(StartFlow(flow="1", src="h1", dst="h2"))
+        await lab.swept()
         queues = lab.state.queues
         await lab.until(lambda _: (queues["r->h2"].series["drops"].newest or 0) > 3)
     counted = lab.state.interfaces
@@ -157,6 +158,11 @@ async def test_traffic_takes_the_path_that_a_command_chooses() -> None:
             assert nodes_of(each.paths[-1])[2] == "spine2"
         queues = lab.state.queues
         await lab.until(lambda _: flow.acked > 500_000)
+        # ACKs of two segments each come back where the kernel is said to lead them.
+        acks = back_of(flow.paths[0])
+        assert (acks[0], acks[1], acks[3], acks[4]) == ("h3", "leaf2", "leaf1", "h1")
+        await lab.until(lambda _: (queues[f"leaf2->{acks[2]}"].series["bytes"].newest or 0) > 3_000)
+        assert not udp.paths[0].back
         # At most the answers of those that came back this way.
         assert (queues["leaf1->spine1"].series["bytes"].newest or 0) < 50_000
 

@@ -17,8 +17,7 @@ from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.values import LinkSetting
 from ccplay.session import launch
 from ccplay.state.lab_state import Flow
-from ccplay.stream.sources import LabSource
-from tests.lab.conftest import RunningLab
+from tests.lab.conftest import RunningLab, forked
 from tests.lab.first_packets import firsts
 from tests.lab.trust import physical
 
@@ -79,7 +78,7 @@ async def flow_of(folder: Path, sample_hz: float, size: int, streams: int) -> Fl
     build = Build(
         topology=Topology(kind="linear"), links={"bottleneck": bottleneck}, sample_hz=sample_hz
     )
-    lab = RunningLab(LabSource(launch.lab_argv(captures=folder), build))
+    lab = RunningLab(forked(launch.lab_argv(captures=folder), build))
     try:
         await lab.until(lambda state: state.phase == "ready")
         lab.send(StartCapture(link="h1->r"))

@@ -12,13 +12,14 @@ import pytest
 PROGRAM = """
 import asyncio, json, os, sys
 from pathlib import Path
-from ccplay.lab.delay import process
+from ccplay.lab.delay import line as delay_line
+from ccplay.lab.packets import process
 
-line = process.{how}()
+line = {how}
 
 async def main():
     await line.connect()
-    line.send(b'{{"queue": 7, "count": true}}')
+    line.send(b'{{"queue": 7, "do": "count"}}')
     news = line.news()
     found = {{"news": json.loads(await anext(news))}}
     found["name"] = Path(f"/proc/{{line.pid}}/comm").read_text().strip()
@@ -31,10 +32,15 @@ async def main():
 asyncio.run(main())
 """
 
+HOW = {
+    "fork": "process.fork(delay_line.main)",
+    "start": "process.start(delay_line.__name__)",
+}
+
 
 def ran(how: str, end: str) -> dict[str, Any]:
     """Return what a program saw of its delay line; a fork wants one without threads."""
-    code = PROGRAM.format(how=how, end=end)
+    code = PROGRAM.format(how=HOW[how], end=end)
     argv = [sys.executable, "-P", "-c", code]
     done = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=60)
     found: dict[str, Any] = json.loads(done.stdout)
@@ -46,7 +52,7 @@ def ran(how: str, end: str) -> dict[str, Any]:
 def test_it_obeys_and_ends(how: str, end: str, code: int) -> None:
     """It ends with its stdin, too: the last of the descriptors that lead there was the lab's."""
     found = ran(how, end)
-    assert found["news"] == {"counted": 7}
+    assert found["news"] == {"queue": 7, "do": "count"}
     assert found["name"] == "delay line"
     assert found["more"] == []
     assert found["code"] == code
@@ -60,7 +66,9 @@ def test_a_fork_keeps_nothing_of_the_labs() -> None:
 
 def test_one_that_is_not_wanted_is_gone() -> None:
     code = (
-        "import os; from ccplay.lab.delay import process; line = process.fork(); line.dismiss();"
+        "import os; from ccplay.lab.delay import line as delay_line;"
+        "from ccplay.lab.packets import process;"
+        "line = process.fork(delay_line.main); line.dismiss();"
         "assert not os.path.exists(f'/proc/{line.pid}')"
     )
     subprocess.run([sys.executable, "-P", "-c", code], check=True, timeout=60)

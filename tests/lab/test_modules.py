@@ -7,13 +7,14 @@ however busy the machine is: what differs is the algorithms, not the weather.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from statistics import fmean, median
 
 import pytest
 
 from ccplay.guest import boot
 from ccplay.session import launch
-from tests.lab.rides import Path, Ridden, Ride, rides
+from tests.lab.rides import Path, Ride, ride_in_turn
 
 _missing = boot.lack()
 pytestmark = [
@@ -45,14 +46,27 @@ START_S = {"vegas": 3.0, "westwood": 4.0, "htcp": 11.0, "dctcp": 4.0}
 
 
 @pytest.fixture(scope="module")
-def ridden() -> Ridden:
-    """Run all once, each in a guest of its own: none has more than one CPU to emulate."""
-    names = [(cc, *PATHS[module]) for module, ours in OURS.items() for cc in (module, ours)]
-    wanted = {cc: (cc, path, seconds) for cc, path, seconds in names}
-    return asyncio.run(rides(wanted, at_once=2, argv=launch.guest_argv(paced=False)))
+def ridden() -> dict[str, Ride]:
+    """Run all once, each module and ours in one guest: none has more than one CPU to emulate.
+
+    To boot a guest takes as long as some rides.
+    """
+    return asyncio.run(_ridden(launch.guest_argv(paced=False), asyncio.Semaphore(2)))
 
 
-def both(ridden: Ridden, module: str) -> tuple[Ride, Ride]:
+async def _ridden(argv: Sequence[str], turn: asyncio.Semaphore) -> dict[str, Ride]:
+    async def pair(module: str) -> dict[str, Ride]:
+        ccs = (module, OURS[module])
+        async with turn:
+            return dict(zip(ccs, await ride_in_turn(ccs, *PATHS[module], argv), strict=True))
+
+    # The longest first.
+    names = sorted(PATHS, key=lambda name: -PATHS[name][1])
+    pairs = await asyncio.gather(*map(pair, names))
+    return {cc: ride for each in pairs for cc, ride in each.items()}
+
+
+def both(ridden: dict[str, Ride], module: str) -> tuple[Ride, Ride]:
     """Return the module's ride and ours, settled."""
     found = [ridden[cc].since(START_S[module]) for cc in (module, OURS[module])]
     assert [{each.cc for each in ride.samples} for ride in found] == [{module}, {OURS[module]}]
@@ -60,14 +74,14 @@ def both(ridden: Ridden, module: str) -> tuple[Ride, Ride]:
 
 
 @pytest.mark.parametrize("module", sorted(OURS))
-def test_the_same_goodput(ridden: Ridden, module: str) -> None:
+def test_the_same_goodput(ridden: dict[str, Ride], module: str) -> None:
     """All of them fill the path."""
     theirs, ours = both(ridden, module)
     assert ours.goodput == pytest.approx(theirs.goodput, rel=0.02)
     assert theirs.goodput > 0.85 * theirs.path.rate
 
 
-def test_westwood_has_the_same_sawtooth(ridden: Ridden) -> None:
+def test_westwood_has_the_same_sawtooth(ridden: dict[str, Ride]) -> None:
     """Loss comes as often, at the same height, a segment more or less."""
     theirs, ours = both(ridden, "westwood")
     assert fmean(ours.tops()) == pytest.approx(fmean(theirs.tops()), rel=0.05)
@@ -76,7 +90,7 @@ def test_westwood_has_the_same_sawtooth(ridden: Ridden) -> None:
     assert ours.growth() == pytest.approx(theirs.growth(), rel=0.1)
 
 
-def test_htcp_has_the_same_sawtooth(ridden: Ridden) -> None:
+def test_htcp_has_the_same_sawtooth(ridden: dict[str, Ride]) -> None:
     """It cuts to RTT_min / RTT_max, and ends a tooth growing by 8 segments an RTT.
 
     The module rounds alpha down to whole numbers, and forgets what made no whole segment yet: its
@@ -91,7 +105,7 @@ def test_htcp_has_the_same_sawtooth(ridden: Ridden) -> None:
     assert ours.mean_queue() == pytest.approx(theirs.mean_queue(), rel=0.15)
 
 
-def test_westwood_falls_alike(ridden: Ridden) -> None:
+def test_westwood_falls_alike(ridden: dict[str, Ride]) -> None:
     """To bandwidth times least RTT, which the module rounds up to ticks: 24 ms for 20.3 ms."""
     theirs, ours = (
         median(tooth[0].ssthresh or 0 for tooth in ride.teeth())
@@ -100,7 +114,7 @@ def test_westwood_falls_alike(ridden: Ridden) -> None:
     assert ours <= theirs <= ours * 24 / 20 + 1
 
 
-def test_vegas_keeps_as_much_in_the_queue(ridden: Ridden) -> None:
+def test_vegas_keeps_as_much_in_the_queue(ridden: dict[str, Ride]) -> None:
     """Both rest somewhere between alpha and beta, 2 and 4 segments, a packet more or less.
 
     The module has Diff = cwnd (RTT - BaseRTT) / BaseRTT where the paper, and ours, divides by RTT,
@@ -113,7 +127,7 @@ def test_vegas_keeps_as_much_in_the_queue(ridden: Ridden) -> None:
     assert (theirs.losses(), ours.losses()) == (0, 0)
 
 
-def test_dctcp_holds_the_same_queue(ridden: Ridden) -> None:
+def test_dctcp_holds_the_same_queue(ridden: dict[str, Ride]) -> None:
     """Near the threshold, swinging as far: by alpha / 2 of cwnd, the cut that alpha makes."""
     theirs, ours = both(ridden, "dctcp")
     assert ours.mean_queue() == pytest.approx(theirs.mean_queue(), rel=0.08)

@@ -18,8 +18,7 @@ from ccplay.session import launch
 from ccplay.state.lab_state import LabState
 from ccplay.state.monitor_rates import DELAY, LOSS, RECEIVED
 from ccplay.state.udp import Udp
-from ccplay.stream.sources import LabSource
-from tests.lab.conftest import RunningLab, running
+from tests.lab.conftest import RunningLab, forked, running
 from tests.lab.test_leaks import MARKER, loaded_programs, nothing_left, programs_held_for
 from tests.lab.test_traffic import end_of
 from tests.lab.test_udp import over
@@ -162,7 +161,7 @@ async def test_no_monitor_is_left_behind_whatever_ends_the_lab(
 ) -> None:
     marker = f"ccplay-{uuid.uuid4()}"
     monkeypatch.setenv(MARKER, marker)
-    lab = RunningLab(LabSource(launch.lab_argv(), build()))
+    lab = RunningLab(forked(launch.lab_argv(), build()))
     await lab.until(lambda state: state.phase == "ready")
     assert programs_held_for(marker) == set()
     lab.send(StartFlow(monitor=True))
@@ -180,7 +179,7 @@ async def test_where_it_is_not_to_be_had_the_flow_runs_and_it_is_said() -> None:
         pytest.skip(f"no user namespaces here: {refusal}")
     argv = launch.lab_argv()
     at = argv.index("--fork")
-    lab = RunningLab(LabSource([*argv[:at], *launch.ROOTLESS, *argv[at:]], build()))
+    lab = RunningLab(forked([*argv[:at], *launch.ROOTLESS, *argv[at:]], build()))
     try:
         await lab.until(lambda state: state.phase == "ready")
         lab.send(StartFlow(monitor=True, bytes=100_000), StartUdp(monitor=True, duration_s=0.2))

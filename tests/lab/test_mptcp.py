@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ccplay.bpf.support import lack as bpf_lack
 from ccplay.lab.traffic.mptcp import support
 from ccplay.model.commands import Build, SetCongestionControl, SetLink
 from ccplay.model.network import Topology
@@ -75,6 +76,64 @@ async def test_two_disjoint_paths_carry_twice_the_payload_of_one(manager: str) -
         tick = state.sweeps.end - 1
         parts = [each.series["cwnd"].at(tick) or 0 for each in (one, other)]
         assert state.flows["m"].series["cwnd"].at(tick) == sum(parts)
+
+
+@physical
+@pytest.mark.skipif(bpf_lack() is not None, reason=f"{bpf_lack()}")
+async def test_lia_takes_no_more_than_tcp_of_a_bottleneck_that_its_subflows_share() -> None:
+    """RFC 6356, section 2: half of it. Four subflows that are not coupled would have four fifths.
+
+    The share is that of a few seconds, in which either may have lost more: from 1/4 to 5/8.
+    """
+    queue = Qdisc(kind="pfifo", options={"limit": 40})
+    core = LinkSetting(rate=10_000_000, delay_us=1_000, qdisc=queue)
+    shape = {"leaves": 2, "spines": 1, "hosts": 2}
+    build = Build(
+        topology=Topology(kind="leaf-spine", parameters=shape), links={"core": core, "edge": EDGE}
+    )
+    coupled = StartFlow(flow="m", src="h1", dst="h3", mptcp=True, subflows=4, cc="lia.bpf")
+    async with running(build) as lab:
+        lab.send(StartFlow(flow="tcp", src="h2", dst="h4", cc="reno"))
+        for each in await open_subflows(lab, coupled, 4):
+            await lab.until(lambda _, flow=each: flow.cc == "lia.bpf")
+        await lab.run_for(3)
+        start = lab.state.now
+        await lab.run_for(6)
+        end, state = lab.state.now, lab.state
+        mine, other = (goodput_bps(state, state.flows[name], start, end) for name in ("m", "tcp"))
+    assert mine + other > 0.85 * ONE_BPS
+    assert 1 / 4 < mine / (mine + other) < 5 / 8
+
+
+@pytest.mark.parametrize(
+    ("manager", "ends"),
+    [
+        ("kernel-signal", [("h1-eth1", "h2-eth1")]),
+        ("kernel-subflow", [("h1-eth1", "h2-eth0")]),
+    ],
+)
+async def test_the_kernels_path_manager_uses_the_endpoints_of_one_end(
+    manager: str, ends: list[tuple[str, str]]
+) -> None:
+    """Announced, the receiver's other address is reached by the sender's link to it."""
+    flow = StartFlow(flow="m", mptcp=True, path_manager=manager, subflows=8, cc="reno")
+    async with running(MULTIHOMED) as lab:
+        one, other = await open_subflows(lab, flow)
+        assert [each.name for each in (one, other)] == ["m/1", "m/2"]
+        await lab.until(lambda _: other.acked > 500_000 and other.cc == "reno")
+        assert lab.state.hello is not None
+        network = lab.state.hello.network
+        interfaces = {link.address: link.interface for link in network.links}
+        assert [tuple(interfaces[each] for each in other.ends)] == ends
+    assert not [each for each in lab.state.log if each.kind in ("error", "warning")]
+
+
+async def test_the_kernels_path_manager_needs_a_second_address() -> None:
+    async with running(FABRIC) as lab:
+        flow = StartFlow(flow="m", mptcp=True, path_manager="kernel-signal", bytes=10_000)
+        await open_subflows(lab, flow, 1)
+        (warning,) = [each.text for each in lab.state.log if each.kind == "warning"]
+        assert warning.startswith("flow m gets no further subflow: h2 has one address")
 
 
 async def test_a_connection_outlives_a_path_and_uses_it_again() -> None:

@@ -19,8 +19,7 @@ from ccplay.model.traffic_commands import StartFlow, StopFlow
 from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.session import launch
 from ccplay.state.lab_state import LabState
-from ccplay.stream.sources import LabSource
-from tests.lab.conftest import RunningLab, running
+from tests.lab.conftest import RunningLab, forked, running
 from tests.lab.trust import physical
 
 BUILD = Build(
@@ -177,7 +176,7 @@ ENDLESS = "for (u32 i = 0; i < ack; i++)\n\t\tset_cwnd(tp, i);"
 @asynccontextmanager
 async def under(source: Path) -> AsyncIterator[RunningLab]:
     """Run flow 1 under ``mine.bpf.c``."""
-    lab = RunningLab(LabSource(launch.lab_argv(algorithms=[source]), BUILD))
+    lab = RunningLab(forked(launch.lab_argv(algorithms=[source]), BUILD))
     try:
         await lab.until(lambda state: state.phase == "ready")
         lab.send(StartFlow(flow="1", cc="mine"))

@@ -14,8 +14,7 @@ from ccplay.model.values import LinkSetting, Qdisc
 from ccplay.session import launch
 from ccplay.state.lab_state import LabState, Ping
 from ccplay.state.udp import Udp
-from ccplay.stream.sources import LabSource
-from tests.lab.conftest import RunningLab, running
+from tests.lab.conftest import RunningLab, forked, running
 from tests.lab.test_traffic import end_of
 from tests.lab.trust import physical
 
@@ -104,7 +103,7 @@ async def lost_pings(seed: int) -> list[int]:
         links={"r->h2": LinkSetting(loss=0.2, delay_us=2_000)},
         seed=seed,
     )
-    lab = RunningLab(LabSource(launch.lab_argv(), build), answers)
+    lab = RunningLab(forked(launch.lab_argv(), build), answers)
     try:
         await lab.until(lambda state: state.phase == "ready")
         if _engine(lab.state) == "netem" and kernel() < (6, 7):

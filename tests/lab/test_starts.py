@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import psutil
 import pytest
 
+from ccplay.bpf.support import lack as bpf_lack
 from ccplay.model.commands import Build, StartTogether
 from ccplay.model.network import Topology
 from ccplay.model.traffic_commands import (
@@ -103,6 +105,19 @@ async def test_what_starts_with_the_network_begins_as_it_stands() -> None:
     async with running(build) as lab:
         await lab.until(lambda state: len(state.applied) == 2)
         assert {each.due for each in lab.state.applied} == {lab.state.ready_at}
+
+
+@pytest.mark.skipif(bpf_lack() is not None, reason=f"{bpf_lack()}")
+async def test_what_a_script_names_is_built_before_the_network_is_ready(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    build = Build(topology=Topology(kind="linear"), prepared=["none-such", "reno.bpf"])
+    async with running(build) as lab:
+        built = [each.t for each in lab.state.log if "building reno.bpf" in each.text]
+        assert len(built) == 1
+        assert lab.state.ready_at is not None
+        assert built[0] < lab.state.ready_at
 
 
 def iperfs(pid: int | None) -> int:

@@ -262,6 +262,6 @@ FULL = 60_000
 def unread(source: LabSource) -> int:
     """Return how many bytes wait in the lab's pipe."""
     assert source._process is not None
-    pipe = source._process._transport.get_pipe_transport(1).get_extra_info("pipe")  # type: ignore[attr-defined]
+    pipe = source._process.output.get_extra_info("pipe")
     waiting = fcntl.ioctl(pipe, termios.FIONREAD, bytes(4))
     return int.from_bytes(waiting, sys.byteorder)

@@ -27,8 +27,7 @@ from ccplay.state.series import Series
 from ccplay.state.trace import Trace
 from ccplay.stream import wire
 from ccplay.stream.sinks import Recorder
-from ccplay.stream.sources import LabSource
-from tests.lab.conftest import RunningLab, running
+from tests.lab.conftest import RunningLab, forked, running
 from tests.lab.test_leaks import (
     MARKER,
     Host,
@@ -84,7 +83,7 @@ async def one_flow(lab: RunningLab, seconds: float) -> Flow:
 async def test_every_ack_is_told_and_agrees_with_what_is_sampled(tmp_path: Path) -> None:
     """Against what sweeps read; and the recording holds the same."""
     path = tmp_path / "a.ccplay"
-    lab = RunningLab(LabSource(launch.lab_argv(), BUILD), Recorder(path))
+    lab = RunningLab(forked(launch.lab_argv(), BUILD), Recorder(path))
     try:
         await lab.until(lambda state: state.phase == "ready")
         flow = await one_flow(lab, 4.0)
@@ -336,7 +335,7 @@ async def rootless() -> AsyncIterator[RunningLab]:
     argv = launch.inner_argv()
     at = len(launch.UNSHARE)
     options = () if launch.ROOTLESS[0] in argv else launch.ROOTLESS
-    lab = RunningLab(LabSource([*argv[:at], *options, *argv[at:]], BUILD))
+    lab = RunningLab(forked([*argv[:at], *options, *argv[at:]], BUILD))
     try:
         await lab.until(lambda state: state.phase == "ready")
         yield lab

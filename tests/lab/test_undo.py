@@ -23,8 +23,7 @@ from ccplay.model.values import LinkSetting, Qdisc, TrafficClass
 from ccplay.session import launch
 from ccplay.session.archive import Bounds, SessionRecorder
 from ccplay.session.recorded import read_recording
-from ccplay.stream.sources import LabSource
-from tests.lab.conftest import RunningLab, running
+from tests.lab.conftest import RunningLab, forked, running
 
 BUILD = Build(
     topology=Topology(kind="linear"),
@@ -119,7 +118,7 @@ async def test_a_flow_goes_back_and_starts_again_and_a_mark_is_lifted() -> None:
 
 async def test_a_session_with_undos_is_in_the_archive_and_reads_back_the_same() -> None:
     kept = SessionRecorder("undone", "Undone", Bounds(spare=0))
-    lab = RunningLab(LabSource(launch.lab_argv(), BUILD), kept)
+    lab = RunningLab(forked(launch.lab_argv(), BUILD), kept)
     try:
         await lab.until(lambda state: state.phase == "ready")
         await does(lab, SetQdisc(qdisc=SHORT))

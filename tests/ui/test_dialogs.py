@@ -355,6 +355,12 @@ async def test_a_wrong_value_of_another_kind_does_not_matter() -> None:
     [
         (CongestionDialog, "3 enter", SetCongestionControl(cc="bbr", flow="1")),
         (QueueDialog, "tab 2 0 enter", pfifo(20)),
+        # Its form is made when it is chosen.
+        (
+            QueueDialog,
+            "b tab 4 0 0 0 enter",
+            SetQdisc(qdisc=Qdisc(kind="bfifo", options={"limit": 4_000})),
+        ),
         (CongestionDialog, "down enter", SetCongestionControl(cc="bbr", flow="1")),
         (MarkDialog, "h i enter", Mark(text="hi")),
         (LinkDialog, "5 M b i t enter", SetLink(rate=5_000_000)),

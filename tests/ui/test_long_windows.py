@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -50,6 +51,16 @@ async def test_no_plot_turns_solid(flows: int, size: tuple[int, int]) -> None:
         widen(app, 120.0)
         for name in ("cwnd", "queue", "rtt"):
             assert 0.0 < density(app.main.query_one(f"#{name}", Canvas)) < 0.3, name
+
+
+async def test_what_a_longer_window_reads_is_built_before_it_is_asked_for() -> None:
+    """Also of flows that no plot draws: a key that shows all of them waits for none."""
+    async with playing(minutes(), start_at=SECONDS) as (app, _):
+        app.main.view.listing = replace(app.main.view.listing, alone=True)
+        flows = app.session.state.flows.values()
+        for _ in range(100):
+            app.main.draw()
+        assert all(each.series["cwnd"]._pyramid.covered > SECONDS * HZ - 1024 for each in flows)
 
 
 async def test_drops_of_minutes_are_bars_and_their_greatest_is_given() -> None:

@@ -8,6 +8,7 @@ from ccplay.model.network import Topology
 from ccplay.model.topologies import plan
 from ccplay.model.traffic_events import FlowStarted, PingStarted, UdpStarted
 from ccplay.state.lab_state import LabState
+from ccplay.state.routes import routes
 from ccplay.ui.actions import paths
 
 LEAVES = plan(Topology(kind="leaf-spine"))
@@ -53,4 +54,22 @@ def test_the_log_tells_a_pinned_path_from_one_by_hash() -> None:
     assert [each.text for each in state.log] == [
         "flow 1 takes h1 → leaf1 → spine1 → leaf3 → h9 (pinned)",
         "flow 1 now takes h1 → leaf1 → spine1 → leaf3 → h9 (by hash)",
+    ]
+
+
+def test_the_path_of_acks_is_told_where_it_is_another() -> None:
+    state = session(pinned=False)
+    ways = [[link.name for link in path] for path in LEAVES.paths("h9", "h1")]
+    for t, back in enumerate(ways, start=2):
+        links = state.flows["1"].paths[0].links
+        state.apply(FlowPath(t=t, flow="1", links=links, back=back))
+    way = "flow 1 now takes h1 → leaf1 → spine1 → leaf3 → h9"
+    assert [each.text for each in state.log][1:] == [
+        way,
+        f"{way}; ACKs h9 → leaf3 → spine2 → leaf1 → h1",
+    ]
+    assert [each.acks for each in routes(state.flows["1"].paths)] == [
+        "",
+        "the same",
+        "h9 → leaf3 → spine2 → leaf1 → h1",
     ]

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from ccplay.lab.delay import line as delayline
 from ccplay.lab.delay.engines import Impairment
-from ccplay.lab.delay.line import Held, Lateness
+from ccplay.lab.delay.line import Held
 from ccplay.lab.delay.messages import Order
+from ccplay.lab.packets.lateness import Lateness
 from ccplay.model.values import LinkSetting
 
 

@@ -19,6 +19,34 @@ def drawn(network: Network, width: int, height: int) -> Geometry:
     return found
 
 
+def ring(count: int) -> Topology:
+    """Return so many routers in a ring, each with a host."""
+    hosts, routers = ([f"{kind}{number + 1}" for number in range(count)] for kind in "hs")
+    cables = [*zip(hosts, routers, strict=True), *zip(routers, (*routers[1:], "s1"), strict=True)]
+    return Topology(kind="written", written=Written(hosts=hosts, routers=routers, cables=cables))
+
+
+@pytest.mark.parametrize("size", [(80, 15), (120, 20), (250, 60)])
+@pytest.mark.parametrize("count", [3, 4, 7, 16])
+def test_a_ring_is_two_rows_with_hosts_outside(count: int, size: tuple[int, int]) -> None:
+    network = plan(ring(count))
+    made = drawn(network, *size)
+    rows = [made.names[f"s{number + 1}"][1] for number in range(count)]
+    top, bottom = min(rows), max(rows)
+    assert rows == [top] * ((count + 1) // 2) + [bottom] * (count // 2)
+    for number, row in enumerate(rows, start=1):
+        assert (made.names[f"h{number}"][1] < row) == (row == top)
+    ports = {port.link: (port.x, port.y) for port in made.ports}
+    assert set(ports) == {link.name for link in network.links if link.src in network.routers}
+    assert len(set(ports.values())) == len(ports)
+    letters = {(x + at, y) for name, (x, y) in made.names.items() for at in range(len(name))}
+    for strand in made.strands:
+        assert strand.thin
+        assert not letters.intersection((*strand.thin, *strand.thick, *ports.values()))
+    assert {made.marks[host] for host in network.hosts} == {0, made.names[f"h{count}"][1] + 1}
+    assert max(made.marks.values()) < size[1]
+
+
 @pytest.mark.parametrize("kind", FABRICS)
 @pytest.mark.parametrize("size", [(80, 15), (120, 20), (250, 60)])
 def test_sixteen_hosts_fit_into_eighty_columns(kind: str, size: tuple[int, int]) -> None:
@@ -81,14 +109,16 @@ def test_hosts_are_in_the_lowest_tier(kind: str) -> None:
                     routers=["w", "x", "y", "z"],
                     cables=[
                         *(("a", "w"), ("b", "x"), ("c", "y"), ("d", "z")),
-                        *(("w", "x"), ("x", "y"), ("y", "z"), ("z", "w")),
+                        *(("w", "x"), ("x", "y"), ("y", "z"), ("z", "w"), ("w", "y")),
                     ],
                 ),
             ),
             (80, 20),
         ),
+        (ring(16), (80, 12)),
+        (ring(34), (80, 20)),
     ],
-    ids=["low", "narrow", "wide", "ring"],
+    ids=["low", "narrow", "wide", "chord", "low ring", "wide ring"],
 )
 def test_what_can_t_be_drawn_well_is_not_drawn(topology: Topology, size: tuple[int, int]) -> None:
     assert geometry(plan(topology), *size) is None

@@ -44,7 +44,7 @@ ALLOWED = {
         "Path('/proc/sys', *key.split('.')).write_text",
     ): "a setting of the kernel",
     ("lab/traffic/mptcp/transfer.py", "(_SYSCTLS / name).write_text"): "a setting of the kernel",
-    ("lab/delay/process.py", "os.fdopen"): "a pipe",
+    ("lab/packets/process.py", "os.fdopen"): "a pipe",
     ("files/reading.py", "os.open"): "for reading only",
     ("cli.py", "os.open"): "/dev/null",
     ("guest/kernel.py", "found.replace"): "in a folder of its own",

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ccplay.model.commands import AnyCommand, Build, Mark
+from ccplay.model.commands import AnyCommand, Build, Mark, SetCongestionControl, SetLink
 from ccplay.model.events import Log, Ready
 from ccplay.model.traffic_commands import StartDownload, StartFlow, StartPing, StopFlow
 from ccplay.model.traffic_events import DownloadEnded, DownloadStarted, PingEnded, PingStarted
@@ -129,17 +129,39 @@ def test_traffic_is_not_prepared_before_what_precedes_it_is_done() -> None:
 
 
 def test_what_starts_with_the_network_is_in_the_first_command_and_not_asked_for_again() -> None:
+    change = SetLink(rate=1_000_000)
     steps = [
         Step(0.0, StartFlow(flow="1")),
         Step(0.0, StartPing(ping="p"), number=1),
-        Step(0.0, Mark(text="a"), number=2),
+        Step(0.0, change, number=2),
         Step(0.0, StartFlow(flow="2"), number=3),
     ]
     build = Script(steps).foretold(Build())
     assert build.first == [StartFlow(flow="1"), StartPing(ping="p")]
-    assert commands(Script(steps), started(build=build)) == [Mark(text="a"), StartFlow(flow="2")]
+    assert commands(Script(steps), started(build=build)) == [change, StartFlow(flow="2")]
     # A lab of 0.1 keeps nothing of it.
     assert commands(Script(steps), started(build=Build())) == [each.command for each in steps]
+
+
+def test_a_mark_keeps_no_traffic_from_starting_with_the_network() -> None:
+    steps = [
+        Step(0.0, StartPing(ping="p")),
+        Step(0.0, Mark(text="a"), number=1),
+        Step(0.0, StartFlow(flow="1"), number=2),
+    ]
+    build = Script(steps).foretold(Build())
+    assert build.first == [StartPing(ping="p"), StartFlow(flow="1")]
+    assert commands(Script(steps), started(build=build)) == [Mark(text="a")]
+
+
+def test_the_lab_knows_beforehand_the_algorithms_that_a_script_names() -> None:
+    steps = [
+        Step(0.0, StartFlow(flow="1", cc="vegas")),
+        Step(1.0, StartFlow(flow="2"), number=1),
+        Step(5.0, SetCongestionControl(flow="1", cc="htcp"), number=2),
+        Step(9.0, StartFlow(flow="3", cc="vegas"), number=3),
+    ]
+    assert Script(steps).foretold(Build()).prepared == ["vegas", "htcp"]
 
 
 def test_a_script_is_idle_while_no_step_can_be_due_soon() -> None:

@@ -41,7 +41,7 @@ def runs() -> list[CaseResult]:
         dropped=5,
         lost=None,
     )
-    route = Route(1.0, "1", ["h1", "leaf1", "spine1", "leaf2", "h2"])
+    route = Route(1.0, "1", ["h1", "leaf1", "spine1", "leaf2", "h2"], back=["h2", "h1"])
     subflow = Subflow(
         id="1/2",
         src="10.0.0.1",

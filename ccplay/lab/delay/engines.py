@@ -46,13 +46,6 @@ class Impairment(msgspec.Struct, frozen=True):
         return bool(self.delay_us or self.jitter_us or self.loss)
 
 
-class Tell(Protocol):
-    """Receives what the log should show: a level as in ``Log``, and a text."""
-
-    def __call__(self, level: str, text: str, *, spoils: bool = False) -> None:
-        """Log it; ``spoils`` as in ``Log``."""
-
-
 class DelayEngine(Protocol):
     """A way to delay packets."""
 

@@ -1,37 +1,28 @@
 """The delay line: propagation delay, jitter and loss where the kernel has no netem.
 
-A process of its own, named ``delay line``; ``process`` starts it. Every delayed link has a
-netfilter queue in its receiver's namespace. It notes when each packet is due and releases all due
-packets with one verdict, none of them early: no RTT is below the links' delays. Packets never
-overtake each other: jitter moves a packet's moment, but not before that of the packet ahead.
+A process of its own, named ``delay line``. Every delayed link has a netfilter queue in its
+receiver's namespace. The process notes when each packet is due and releases all due packets with
+one verdict, none of them early: no RTT is below the links' delays. Packets never overtake each
+other: jitter moves a packet's moment, but not before that of the packet ahead.
 
 The kernel timestamps arrivals, so packets need not be read at once: while some are in flight, new
 ones are read together every few milliseconds, and wake-ups of a link are spaced. Wake-ups are
 the main cost; this halves them at 10 Mbit/s and saves more at higher rates.
-
-Orders arrive on stdin as JSON lines, and news leave on stdout. The process ends with its stdin, or
-with its parent.
 """
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import gc
-import os
 import random
 import select
-import signal
 import socket
-import sys
 import time
 from collections import deque
 
-import msgspec
-
 from ccplay.lab.delay.messages import News, Order
-from ccplay.lab.delay.nfqueue import PacketQueue
 from ccplay.lab.network.netns import Namespace
+from ccplay.lab.packets.lateness import Lateness
+from ccplay.lab.packets.loop import PacketLoop, run_as
+from ccplay.lab.packets.nfqueue import PacketQueue
 
 NAME = b"delay line"
 """Of the process, as comm in proc(5) has it."""
@@ -60,14 +51,12 @@ class Held:
         self._packets: deque[int] = deque()
         self._newest = 0.0
         self.lost = 0
-        self.lost_before = 0
-        """Before the second that ``lost`` counts."""
         self.draining = False
         self.change(order)
 
     def change(self, order: Order) -> None:
         """Use a new setting for later packets; those in flight keep their moment."""
-        self.draining = order.end == "drain"
+        self.draining = order.do == "drain"
         self._delay = 0.0 if self.draining else order.delay_us / 1e6
         self._jitter = 0.0 if self.draining else order.jitter_us / 1e6
         self._loss = 0.0 if self.draining else order.loss
@@ -112,104 +101,20 @@ class Held:
             self._rest = now + _MOMENT_S
 
 
-class Lateness:
-    """Lateness of released packets, counted in steps of 10 us up to 10 ms."""
-
-    _STEP_S = 10e-6
-    _STEPS = 1024
+class DelayLine(PacketLoop[Order]):
+    """All delayed links of a lab."""
 
     def __init__(self) -> None:
-        self._counts = [0] * self._STEPS
-        self.packets = 0
-
-    def add(self, late_s: float) -> None:
-        """Count one packet."""
-        step = int(late_s / self._STEP_S)
-        self._counts[step if step < self._STEPS else -1] += 1
-        self.packets += 1
-
-    def percentile_us(self, share: float) -> float | None:
-        """Return the lateness, in microseconds, that ``share`` of the packets did not exceed."""
-        if not self.packets:
-            return None
-        left = share * self.packets
-        for step, count in enumerate(self._counts):
-            left -= count
-            if left <= 0:
-                return round((step + 0.5) * self._STEP_S * 1e6, 1)
-        return round(self._STEPS * self._STEP_S * 1e6, 1)
-
-    def clear(self) -> None:
-        """Begin anew."""
-        self._counts = [0] * self._STEPS
-        self.packets = 0
-
-
-class Timer:
-    """A timerfd(2): epoll's own timeout is too coarse."""
-
-    _ABSOLUTE = 1
-    _NANOSECONDS = 1_000_000_000
-
-    def __init__(self) -> None:
-        self._libc = ctypes.CDLL(None, use_errno=True)
-        self._fd = self._libc.timerfd_create(time.CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
-        if self._fd < 0:
-            raise OSError(ctypes.get_errno(), "timerfd_create")
-        self._setting = (ctypes.c_long * 4)()
-
-    def fileno(self) -> int:
-        """Return the descriptor to wait on."""
-        return int(self._fd)
-
-    def set(self, due: float) -> None:
-        """Expire at ``due`` on the monotonic clock, immediately if that is past; 0 is never.
-
-        Discards an earlier expiry.
-        """
-        nanoseconds = int(due * self._NANOSECONDS)
-        self._setting[2], self._setting[3] = divmod(nanoseconds, self._NANOSECONDS)
-        self._libc.timerfd_settime(self._fd, self._ABSOLUTE, self._setting, None)
-
-
-class DelayLine:
-    """The loop: packets in, packets out, an order now and then."""
-
-    def __init__(self) -> None:
+        super().__init__(Order)
         self._held: dict[int, Held] = {}
-        self._lateness = Lateness()
-        self._timer = Timer()
         self._next_read = 0.0
-        # Two sets to wait on: any packet ends a wait on the first, only time one on the second.
-        self._idle, self._busy = select.epoll(), select.epoll()
-        for each in (self._idle, self._busy):
-            each.register(sys.stdin.fileno(), select.EPOLLIN)
-            each.register(self._timer.fileno(), select.EPOLLIN)
         # The kernel records arrival times for all packets while a socket asks for them.
         self._stamping = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._stamping.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMP, 1)
-        self._orders = msgspec.json.Decoder(Order)
-        self._news = msgspec.json.Encoder()
-        self._unread = b""
 
-    def run(self) -> None:
-        """Work until stdin ends."""
-        stdin, clock = sys.stdin.fileno(), time.monotonic
-        os.set_blocking(sys.stdout.fileno(), False)
-        report_due = clock() + 1.0
-        waiting = self._idle
-        while True:
-            for descriptor, _ in waiting.poll(1.0):
-                if descriptor == stdin and not self._obey(os.read(stdin, 1 << 16)):
-                    return
-            waiting = self._work(clock())
-            if (now := clock()) >= report_due:
-                self._report()
-                report_due = now + 1.0
-
-    def _work(self, now: float) -> select.epoll:
+    def work(self) -> select.epoll:
         """Read arrivals, release due packets, and return what to wait for next."""
-        held_ones = self._held.values()
+        held_ones, now = self._held.values(), time.monotonic()
         if now >= self._next_read:
             epoch = time.time() - time.monotonic()
             shortest_s = _READ_EVERY_S * 2
@@ -220,105 +125,51 @@ class DelayLine:
             self._next_read = now + shortest_s / 2 if shortest_s > 4 * _MOMENT_S else 0.0
         earliest = 0.0
         for held in held_ones:
-            held.release(time.monotonic(), self._lateness)
+            held.release(time.monotonic(), self.lateness)
             if wake := held.wake:
                 earliest = min(wake, earliest or wake)
             elif held.draining:
                 held.draining = False
-                self._tell(News(drained=held.number))
+                self.tell(News(queue=held.number, do="drain"))
         if not earliest or not self._next_read:
             self._next_read = 0.0
-            self._timer.set(earliest)
-            return self._idle
-        self._timer.set(min(earliest, self._next_read))
-        return self._busy
+            self.timer.set(earliest)
+            return self.idle
+        self.timer.set(min(earliest, self._next_read))
+        return self.busy
 
-    def _obey(self, data: bytes) -> bool:
-        """Carry out the orders that ``data`` completes; False at the end of orders."""
-        *lines, self._unread = (self._unread + data).split(b"\n")
-        for line in lines:
-            order = self._orders.decode(line)
-            if order.count:
-                self._count(order.queue)
-            elif order.end == "close":
-                self._close(order.queue)
-            elif order.queue in self._held:
-                self._held[order.queue].change(order)
-                self._next_read = 0.0
-            elif not order.end:
+    def obey(self, order: Order) -> None:
+        """Carry out an order. Raises ``OSError`` if the kernel refuses a queue."""
+        held = self._held.get(order.queue)
+        match order.do:
+            case "open" if order.queue:
                 self._open(order)
-        return bool(data)
-
-    def _count(self, number: int) -> None:
-        held = self._held.get(number)
-        lost = 0 if held is None else held.lost_before + held.lost
-        self._tell(News(counted=number, lost=lost))
+            case "change" | "drain" if held is not None:
+                held.change(order)
+                self._next_read = 0.0
+            case "close" if held is not None:
+                self._close(held)
+        if order.do != "drain" or held is None:
+            lost = 0 if held is None else held.lost
+            self.tell(News(queue=order.queue, do=order.do, lost=lost))
 
     def _open(self, order: Order) -> None:
-        try:
-            held = Held(order)
-        except OSError as error:
-            self._tell(News(failed=order.queue, reason=str(error)))
-            return
+        held = Held(order)
         self._held[order.queue] = held
-        self._idle.register(held.queue.fileno(), select.EPOLLIN)
-        self._tell(News(ready=order.queue))
+        self.idle.register(held.queue.fileno(), select.EPOLLIN)
 
-    def _close(self, number: int) -> None:
+    def _close(self, held: Held) -> None:
         """Close a queue whose rule is gone, after its last packets."""
-        if (held := self._held.pop(number, None)) is None:
-            return
+        del self._held[held.number]
         held.take(0.0)
         held.release(float("inf"), Lateness())
-        self._idle.unregister(held.queue.fileno())
+        self.idle.unregister(held.queue.fileno())
         held.queue.close()
-
-    def _report(self) -> None:
-        lateness = self._lateness
-        self._tell(
-            News(
-                late_p50_us=lateness.percentile_us(0.5),
-                late_p99_us=lateness.percentile_us(0.99),
-                packets=lateness.packets,
-                lost=sum(held.lost for held in self._held.values()),
-            )
-        )
-        lateness.clear()
-        for held in self._held.values():
-            held.lost_before += held.lost
-            held.lost = 0
-
-    def _tell(self, news: News) -> None:
-        # A reader that does not read must not stop the line.
-        with contextlib.suppress(BlockingIOError):
-            os.write(sys.stdout.fileno(), self._news.encode(news) + b"\n")
 
 
 def main() -> None:
     """Run the delay line until stdin ends."""
-    introduce(NAME)
-    ask_for_priority()
-    # No cycles arise here, and garbage collection would delay packets.
-    gc.disable()
-    with contextlib.suppress(KeyboardInterrupt, BrokenPipeError):
-        DelayLine().run()
-
-
-def introduce(name: bytes) -> None:
-    """Die with the parent; and bear a name in ps(1) and top(1), for a fork has the lab's."""
-    set_parent_death_signal, set_name = 1, 15
-    libc = ctypes.CDLL(None)
-    libc.prctl(set_parent_death_signal, signal.SIGKILL, 0, 0, 0)
-    libc.prctl(set_name, name, 0, 0, 0)
-
-
-def ask_for_priority() -> None:
-    """Run with real-time priority if allowed, else with a higher priority, else as started."""
-    try:
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.nice(-10)
+    run_as(NAME, DelayLine)
 
 
 if __name__ == "__main__":

@@ -2,41 +2,23 @@
 
 from __future__ import annotations
 
-import msgspec
+from ccplay.lab.packets import messages
 
 
-class Order(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An order about one queue: hold its packets for a time, or with ``end`` drain or close it."""
+class Order(messages.Order, frozen=True, omit_defaults=True):
+    """An order: hold packets for a time from ``open`` or ``change`` on.
 
-    queue: int
-    pid: int = 0
-    """PID of a process in the namespace."""
+    ``drain`` releases what is held in time, and later packets at once; ``close`` unbinds the queue;
+    ``count`` reports the packets lost.
+    """
+
     delay_us: int = 0
     jitter_us: int = 0
     loss: float = 0.0
-    seed: int = 0
-    end: str = ""
-    """``drain`` releases packets at once, ``close`` unbinds the queue."""
-    count: bool = False
-    """Only report how many packets the queue has lost."""
 
 
-class News(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A report of the delay line: about a queue, or each second about its own lateness."""
+class News(messages.News, frozen=True, omit_defaults=True):
+    """A report of the delay line."""
 
-    ready: int = 0
-    """Number of a queue that now takes packets."""
-    drained: int = 0
-    """Number of a queue that is now empty."""
-    failed: int = 0
-    """Number of a queue that could not be opened."""
-    reason: str = ""
-    counted: int = 0
-    """Number of a queue that has lost ``lost`` packets in all."""
-    late_p50_us: float | None = None
-    """Microseconds from a packet's due moment to its release; None if there were no packets."""
-    late_p99_us: float | None = None
-    packets: int = 0
-    """Packets released during the second."""
     lost: int = 0
-    """Packets dropped on purpose during the second, or in all by the queue ``counted``."""
+    """Packets of the queue that were dropped on purpose since it was opened."""

@@ -10,7 +10,6 @@ import subprocess
 from ccplay.assets import find_tool, module_file
 from ccplay.lab.delay.client import TABLES, rule_argv
 from ccplay.lab.delay.netem import divert_requests
-from ccplay.lab.delay.nfqueue import PacketQueue
 from ccplay.lab.delay.redirects import CLSACT
 from ccplay.lab.network.netlink import (
     RTM_DELLINK,
@@ -22,6 +21,7 @@ from ccplay.lab.network.netlink import (
 )
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.network.rtnl import CREATE, EXCLUSIVE, RouteSocket, message, traffic_control
+from ccplay.lab.packets.nfqueue import PacketQueue
 from ccplay.lab.queues.qdiscs import LOOPBACK
 from ccplay.model.values import Feature
 

@@ -12,9 +12,8 @@ import msgspec
 
 from ccplay.errors import CommandError, LabError
 from ccplay.lab.delay.client import LineDelay
-from ccplay.lab.delay.engines import Arrival, DelayEngine, Tell
+from ccplay.lab.delay.engines import Arrival, DelayEngine
 from ccplay.lab.delay.netem import NetemDelay
-from ccplay.lab.delay.process import LineProcess
 from ccplay.lab.links import in_software
 from ccplay.lab.links.classes import check_classes
 from ccplay.lab.links.egress import Egress
@@ -23,6 +22,8 @@ from ccplay.lab.links.mtu import set_mtu
 from ccplay.lab.network.building import BuiltNetwork
 from ccplay.lab.network.interfaces import Carried, carried
 from ccplay.lab.network.rtnl import NetlinkError, RouteSocket
+from ccplay.lab.packets.keeper import Tell
+from ccplay.lab.packets.process import PacketProcess
 from ccplay.lab.queues import marker
 from ccplay.lab.queues.choosing import chosen
 from ccplay.lab.queues.reading import Reading
@@ -38,7 +39,7 @@ OFFLOADS_ABOVE = 200_000_000
 
 
 def delay_engine(
-    name: str, tell: Tell, seed: int, forked: LineProcess | None = None
+    name: str, tell: Tell, seed: int, forked: PacketProcess | None = None
 ) -> DelayEngine:
     """Return the engine ``netem`` or ``delay line``; ``tell`` receives level and text.
 
@@ -88,10 +89,14 @@ class Shaper:
         """Read the counters of every interface. Raises ``LabError`` or ``OSError``."""
         rows, sojourn_us = [], dict[str, list[float]]()
         now = self._carried()
-        arrivals = [each.arrival for each in self._interfaces.values()]
-        losses = await asyncio.gather(*(self._engine.lost(each) for each in arrivals))
+        every = self._interfaces.values()
+        # Without loss there is little to wait for, and a task for each takes long.
+        asked = [each for each in every if each.path.loss]
+        answers = await asyncio.gather(*(self._engine.lost(each.arrival) for each in asked))
+        lost_on = dict(zip((each.link.name for each in asked), answers, strict=True))
         drops: dict[str, dict[int, int]] = {}
-        for (name, each), lost in zip(self._interfaces.items(), losses, strict=True):
+        for name, each in self._interfaces.items():
+            lost = lost_on[name] if each.path.loss else await self._engine.lost(each.arrival)
             node, interface = each.link.src, each.link.interface
             since = zip(now[node][interface], self._before[node][interface], strict=True)
             counted = [after - before for after, before in since]

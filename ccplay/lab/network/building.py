@@ -118,10 +118,16 @@ def build(
     return BuiltNetwork(network, namespaces, routing, lacking, mininet)
 
 
+def import_mininet() -> None:
+    """Import Mininet without what a lab has no use for."""
+    with in_place_of(distutils()):
+        from mininet import net  # noqa: F401, PLC0415 - only labs pay for it
+
+
 def _start_mininet(network: Network) -> Any:
     """Have Mininet create the nodes and record the links."""
-    with in_place_of(distutils()):
-        from mininet import link, net, node  # noqa: PLC0415 - only labs pay for it
+    import_mininet()
+    from mininet import link, net, node  # noqa: PLC0415 - the stubs come first
 
     class LabNode(node.Node):  # type: ignore[misc]
         """A namespace held open by ``cat`` rather than by an interactive shell."""

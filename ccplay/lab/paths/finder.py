@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import socket
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ccplay.errors import CommandError, LabError
@@ -24,8 +25,8 @@ class _Followed:
     addresses: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Addresses by connection where they are not the hosts' own."""
     pin: Pin | None = None
-    known: dict[str, tuple[list[str], bool]] = field(default_factory=dict)
-    """Links by connection, and whether a command chose them: as reported last."""
+    known: dict[str, tuple[list[str], list[str], bool]] = field(default_factory=dict)
+    """By connection its links there and back, and whether a command chose them: as reported."""
     begun: bool = False
     """Whether its start has been reported, and therefore its paths may be."""
     seen: list[tuple[list[str], bool]] = field(default_factory=list)
@@ -90,7 +91,8 @@ class PathFinder:
         followed = self._followed.get(name)
         if followed is None or len(self._shortest(followed)) == 1:
             return None
-        links = self._path(followed, name, (sport, dport))
+        packets = followed.packets
+        links = self._path(name, packets.ends, packets.protocol, (sport, dport))
         if links is None:
             return None
         taken = (links, followed.pinned)
@@ -141,7 +143,7 @@ class PathFinder:
         paths = [[link.name for link in path] for path in self._routing.paths(src, dst)]
         if not paths:
             raise CommandError(f"there is no path from {src} to {dst} now: cables are down")
-        now = next(iter(followed.known.values()), ([], False))[0]
+        now = next((there for there, _, _ in followed.known.values()), [])
         if followed.pin is not None and followed.pinned:
             now = [link.name for link in followed.pin.path]
         return paths[(paths.index(now) + 1) % len(paths)] if now in paths else paths[0]
@@ -151,27 +153,45 @@ class PathFinder:
         return [[link.name for link in path] for path in paths]
 
     def _find(self, followed: _Followed) -> None:
-        only = self._shortest(followed)
-        # Where there is one path, it goes without saying, unless a cable of it is down.
-        unsaid = (only[0], False) if len(only) == 1 else None
-        pinned = followed.pinned
+        only, pinned = self._shortest(followed), followed.pinned
+        ends, protocol = followed.packets.ends, followed.packets.protocol
+        answered = protocol == socket.IPPROTO_TCP
+        unsaid = None
+        if len(only) == 1:
+            # It goes without saying, unless a cable of it is down.
+            unsaid = (only[0], self._opposite(only[0]) if answered else [], False)
         for stream, ports in followed.ports.items():
-            links = self._path(followed, stream, ports)
+            addresses, back = followed.addresses.get(stream), list[str]()
+            links = self._path(stream, ends, protocol, ports, addresses)
             if links is None:
                 continue
-            if followed.known.get(stream, unsaid) != (links, pinned):
-                self._emit(FlowPath(t=self._clock(), flow=stream, links=links, pinned=pinned))
-            followed.known[stream] = (links, pinned)
+            if answered:
+                other = addresses[::-1] if addresses else None
+                back = self._path(stream, ends[::-1], protocol, ports[::-1], other) or []
+            known = followed.known.get(stream, unsaid)
+            followed.known[stream] = (links, back, pinned)
+            if followed.known[stream] != known:
+                t = self._clock()
+                self._emit(FlowPath(t=t, flow=stream, links=links, pinned=pinned, back=back))
 
-    def _path(self, followed: _Followed, stream: str, ports: tuple[int, int]) -> list[str] | None:
-        """Return the links that a connection takes; None where the kernel does not say."""
+    def _opposite(self, links: Sequence[str]) -> list[str]:
+        network = self._network
+        return [network.opposite(network.link(name)).name for name in reversed(links)]
+
+    def _path(
+        self,
+        stream: str,
+        ends: tuple[str, str],
+        protocol: int,
+        ports: tuple[int, int],
+        addresses: tuple[str, str] | None = None,
+    ) -> list[str] | None:
+        """Return the links that packets of a connection take; None where the kernel does not say.
+
+        ``addresses`` are its own where they are not those of the hosts at its ``ends``.
+        """
         try:
-            path = self._routing.path(
-                followed.packets.ends,
-                ports,
-                followed.packets.protocol,
-                addresses=followed.addresses.get(stream),
-            )
+            path = self._routing.path(ends, ports, protocol, addresses)
         except OSError as error:
             text = f"{stream}: its path is not known: {error.strerror}"
             self._emit(Log(t=self._clock(), level="warning", text=text))

@@ -10,9 +10,9 @@ import socket
 import struct
 from zlib import crc32
 
-from ccplay.lab.delay.nfqueue import PacketQueue
 from ccplay.lab.disciplines.base import Packet
 from ccplay.lab.network.netns import Namespace
+from ccplay.lab.packets.nfqueue import PacketQueue
 
 _PACKET = 3
 """Subsystem of a message with a packet."""

@@ -16,10 +16,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from ccplay.lab.delay.line import Lateness
 from ccplay.lab.disciplines.base import CE, Discipline, Options, Packet
 from ccplay.lab.disciplines.fifo import FirstInFirstOut
 from ccplay.lab.disciplines.table import made
+from ccplay.lab.packets.lateness import Lateness
 from ccplay.lab.queues.reading import Counts
 from ccplay.lab.software.board import MOST_STATISTICS, Slot
 from ccplay.model.base import Option

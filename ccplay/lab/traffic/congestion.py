@@ -4,36 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
-import errno
-import os
 import socket
-from collections.abc import Callable, Collection, Generator
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any
 
 from ccplay.assets import SUFFIX, module_file
 from ccplay.bpf.loaded import is_ours, library
-from ccplay.errors import CommandError, UnsupportedError
+from ccplay.errors import CcplayError, CommandError, UnsupportedError
 from ccplay.lab.network.netlink import RTM_GETROUTE, RTM_NEWROUTE, rtmsg
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.network.rtnl import CREATE, REPLACE, RouteSocket, message
+from ccplay.lab.traffic.program import ports_of, sockets_of
 from ccplay.model.algorithms import CATALOGUE
 
 _SYSCTL = Path("/proc/sys/net/ipv4")
 
 _TABLE_MAIN, _TYPE_UNICAST = 254, 1
 _TCPI_OPTIONS, _TCPI_OPT_ECN = 5, 8
-_PIDFD_GETFD = 438
-"""The same on every architecture; asm-generic/unistd.h."""
-
 NEED_ECN = {
     "dctcp": "the connection has no ECN, which is negotiated as it opens: "
     "make dctcp the default of sender and receiver, then start a flow"
 }
 """Algorithms that become Reno on a connection without ECN, and the message for it."""
-
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def available() -> list[str]:
@@ -55,6 +48,13 @@ async def prepare(cc: str, tell: Callable[[str, str], None]) -> None:
             loop.call_soon_threadsafe(tell, "info", text)
 
         await asyncio.to_thread(library.bring_in, cc, progress)
+
+
+async def prepare_all(names: Iterable[str], tell: Callable[[str, str], None]) -> None:
+    """Load all that can be loaded; the command that needs another reports why it can't."""
+    for name in names:
+        with contextlib.suppress(CcplayError):
+            await prepare(name, tell)
 
 
 def require(cc: str) -> str:
@@ -116,8 +116,8 @@ def switch(pid: int, ports: Collection[tuple[int, int]], cc: str) -> None:
     """
     name = require(cc)
     wanted = set(ports)
-    for connection in _sockets(pid):
-        found = _ports(connection)
+    for connection in sockets_of(pid):
+        found = ports_of(connection)
         if found in wanted:
             _switch(connection, cc, name)
             wanted.discard(found)
@@ -146,44 +146,6 @@ def _has_ecn(connection: socket.socket) -> bool:
     """Return whether both ends have agreed on ECN: ``tcpi_options`` of struct tcp_info."""
     info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 8)
     return bool(info[_TCPI_OPTIONS] & _TCPI_OPT_ECN)
-
-
-def _sockets(pid: int) -> Generator[socket.socket]:
-    """Yield a duplicate of every socket of a process, closed afterwards."""
-    try:
-        pidfd = os.pidfd_open(pid)
-        numbers = [int(each.name) for each in os.scandir(f"/proc/{pid}/fd") if _is_socket(each)]
-    except OSError as error:
-        raise CommandError(f"process {pid} is gone: {error.strerror}") from error
-    try:
-        for number in numbers:
-            copy = _libc.syscall(_PIDFD_GETFD, pidfd, number, 0)
-            if copy >= 0:
-                with socket.socket(fileno=copy) as connection:
-                    yield connection
-            elif ctypes.get_errno() == errno.EPERM:
-                raise UnsupportedError(
-                    f"the kernel does not let the lab reach into process {pid} (pidfd_getfd); "
-                    "sysctl kernel.yama.ptrace_scope=1 or start the lab as root"
-                )
-    finally:
-        os.close(pidfd)
-
-
-def _is_socket(entry: os.DirEntry[str]) -> bool:
-    with contextlib.suppress(OSError):
-        return Path(entry).readlink().name.startswith("socket:")
-    return False
-
-
-def _ports(connection: socket.socket) -> tuple[int, int] | None:
-    """Return local and remote port of a TCP connection over IP; None for other sockets."""
-    if connection.family not in (socket.AF_INET, socket.AF_INET6):
-        return None
-    try:
-        return connection.getsockname()[1], connection.getpeername()[1]
-    except OSError:
-        return None
 
 
 def _set(connection: socket.socket, cc: str) -> None:

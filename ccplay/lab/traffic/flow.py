@@ -120,7 +120,8 @@ class Flow:
             # Without a bypass it starts some round trips later.
             with contextlib.suppress(UnsupportedError):
                 self._bypass.open(self.src, self.dst, self.port)
-        client, self._started = await entry.start(sender, sending, self.hold, self.program)
+        ports = [(sport, self.port) for sport in self.sports]
+        client, self._started = await entry.start(sender, sending, self.hold, self.program, ports)
         self._read = Reading(self._started, 0)
         client.ignore_output()
         self._programs.append(client)
@@ -286,8 +287,7 @@ class Flow:
             self._tell("warning", f"flow {self.name} runs {counters.cc!r} like Reno: {why}")
         if self._command.duration_s is not None:
             left_s = self._opened + self._command.duration_s - self._clock()
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(max(left_s, 0.0), self.begin_stop)
+            self._timer = asyncio.get_running_loop().call_later(max(left_s, 0.0), self.begin_stop)
         if self._next_cc is not None:
             try:
                 self.switch(self._next_cc)

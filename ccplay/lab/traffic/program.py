@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
+import errno
 import os
 import signal
+import socket
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Generator, Sequence
+from pathlib import Path
 from typing import Self
 
-from ccplay.errors import LabError
+from ccplay.errors import CommandError, LabError, UnsupportedError
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.traffic.holding import Held
 
@@ -19,6 +23,11 @@ _GRACE_S = 1.0
 
 _START_S = 20.0
 """Seconds to wait for a program's first output; an emulated guest may need 10."""
+
+_PIDFD_GETFD = 438
+"""The same on every architecture; asm-generic/unistd.h."""
+
+_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Program:
@@ -139,3 +148,45 @@ class Program:
     async def _drain(self) -> None:
         async for _ in self.lines():
             pass
+
+
+def sockets_of(pid: int) -> Generator[socket.socket]:
+    """Yield a duplicate of every socket of a process, closed afterwards; pidfd_getfd(2).
+
+    Raises ``CommandError`` where the process is gone, ``UnsupportedError`` where the kernel forbids
+    it.
+    """
+    try:
+        pidfd = os.pidfd_open(pid)
+        numbers = [int(each.name) for each in os.scandir(f"/proc/{pid}/fd") if _is_socket(each)]
+    except OSError as error:
+        raise CommandError(f"process {pid} is gone: {error.strerror}") from error
+    try:
+        for number in numbers:
+            copy = _libc.syscall(_PIDFD_GETFD, pidfd, number, 0)
+            if copy >= 0:
+                with socket.socket(fileno=copy) as connection:
+                    yield connection
+            elif ctypes.get_errno() == errno.EPERM:
+                raise UnsupportedError(
+                    f"the kernel does not let the lab reach into process {pid} (pidfd_getfd); "
+                    "sysctl kernel.yama.ptrace_scope=1 or start the lab as root"
+                )
+    finally:
+        os.close(pidfd)
+
+
+def ports_of(connection: socket.socket) -> tuple[int, int] | None:
+    """Return local and remote port of a TCP connection over IP; None for other sockets."""
+    if connection.family not in (socket.AF_INET, socket.AF_INET6):
+        return None
+    try:
+        return connection.getsockname()[1], connection.getpeername()[1]
+    except OSError:
+        return None
+
+
+def _is_socket(entry: os.DirEntry[str]) -> bool:
+    with contextlib.suppress(OSError):
+        return Path(entry).readlink().name.startswith("socket:")
+    return False

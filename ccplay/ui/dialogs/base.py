@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import abstractmethod
 from collections.abc import Iterable
 from typing import ClassVar, Generic, TypeVar
@@ -126,12 +127,18 @@ class Question(Modal[Answer | None], Generic[Answer]):
         for key in early or ():
             self.app.post_message(Key(key.key, key.character).set_sender(self.app))
 
-    def action_move(self, by: int) -> None:
+    async def action_move(self, by: int) -> None:
         """Give the focus to the next control or the one before."""
+        await self.settle()
         if by > 0:
             self.focus_next()
         else:
             self.focus_previous()
+
+    async def settle(self) -> None:
+        """Wait until the control with the focus has taken the keys typed so far."""
+        while self.focused is not None and _has_messages(self.focused):  # noqa: ASYNC110 - no event
+            await asyncio.sleep(0)
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
         """Make the label of what has the focus stand out."""

@@ -13,12 +13,14 @@ from ccplay.model.values import Capabilities
 from ccplay.ui.cells.glyphs import Glyphs
 from ccplay.ui.dialogs.fields import LabelledRow, Steps
 
-_BY_PORT, _BY_ADDRESS = PATH_MANAGERS
+_BY_PORT, _BY_ADDRESS, _SIGNAL, _SUBFLOW = PATH_MANAGERS
 _CHOICES = (
     ("", "no: TCP over one path"),
     (f"{_BY_PORT} 2", "2 subflows by source port (ndiffports)"),
     (f"{_BY_PORT} 4", "4 subflows by source port (ndiffports)"),
     (f"{_BY_ADDRESS} 8", "one for each pair of addresses (fullmesh)"),
+    (f"{_SIGNAL} 8", "the kernel's: to each address of the receiver"),
+    (f"{_SUBFLOW} 8", "the kernel's: from each address of the sender"),
 )
 
 

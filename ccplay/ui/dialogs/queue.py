@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from textual.containers import Vertical
-from textual.widget import Widget
+from textual.widget import AwaitMount, Widget
 from textual.widgets import Static
 
 from ccplay.model.base import Option
@@ -34,12 +34,13 @@ class QueueDialog(Dialog):
         """Offer the bottleneck's queue as it is."""
         super().__init__(state, selected_flow)
         self.link = Steps(link_choices(self.network), self.glyphs)
-        now = self._now()
         items = self._items()
-        self.menu = Menu(items, self.glyphs, current=self._key(now))
-        # A parameter is six widgets: with the forms of all kinds it takes thrice as long to open.
-        here = [item.key for item in items if not item.missing]
-        self.forms = {kind: _Form(kind, self._start(kind, now), self) for kind in here}
+        self.menu = Menu(items, self.glyphs, current=self._key(self._now()))
+        # A parameter is six widgets: the forms of all kinds would take many times as long to open.
+        self._forms: dict[str, _Form] = {}
+        first = self.menu.item
+        self._place = Vertical(*(() if first.missing else (self._new_form(first.key),)))
+        self._mounting: AwaitMount | None = None
 
     def controls(self) -> Iterable[Widget]:
         """Which link, which kind, and the parameters of the kind under the highlight."""
@@ -47,7 +48,7 @@ class QueueDialog(Dialog):
             LabelledRow("link", self.link),
             self.menu,
             Static(classes="detail", markup=False),
-            *self.forms.values(),
+            self._place,
         )
 
     def on_mount(self) -> None:
@@ -56,8 +57,19 @@ class QueueDialog(Dialog):
 
     def chosen(self, menu: Menu) -> None:
         """Show the parameters of this kind."""
-        for kind, form in self.forms.items():
-            form.display = kind == menu.item.key
+        item = menu.item
+        if not item.missing and item.key not in self._forms:
+            self._mounting = self._place.mount(self._new_form(item.key))
+        for kind, form in self._forms.items():
+            form.display = kind == item.key
+
+    async def settle(self) -> None:
+        """Wait for a form that is only now being shown, too."""
+        await super().settle()
+        self.chosen(self.menu)
+        if self._mounting is not None:
+            await self._mounting
+            self._mounting = None
 
     def on_steps_stepped(self, event: Steps.Stepped) -> None:
         """Show what stands before the other link."""
@@ -65,14 +77,19 @@ class QueueDialog(Dialog):
         if event.steps is self.link:
             now = self._now()
             self.menu.mark_current(self._key(now))
-            if now and (kind := self._key(now)) in self.forms:
-                self.forms[kind].fill(self._start(kind, now))
+            if now and (kind := self._key(now)) in self._forms:
+                self._forms[kind].fill(self._start(kind, now))
 
     def command(self) -> SetQdisc:
         """Return the replacement."""
         kind = available(self.menu)
-        options = self.forms[kind].options()
+        self.chosen(self.menu)
+        options = self._forms[kind].options()
         return SetQdisc(link=self.link.value, qdisc=validate(Qdisc(kind=kind, options=options)))
+
+    def _new_form(self, kind: str) -> _Form:
+        form = self._forms[kind] = _Form(kind, self._start(kind, self._now()), self)
+        return form
 
     def _items(self) -> list[Item]:
         """Return the lines; where a kind is ccplay's own anyway, its other name is left out."""

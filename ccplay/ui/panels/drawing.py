@@ -165,7 +165,7 @@ class _Cells:
             if len(marks) > room:
                 marks = [*marks[: room - 1], (view.glyphs.ellipsis, view.ink("muted"))]
             for place, mark in enumerate(marks):
-                self._cells[x + place, self._made.marks] = mark
+                self._cells[x + place, self._made.marks[name]] = mark
 
     def _row(self, y: int) -> Row:
         return [self._cells.get((x, y), (" ", "")) for x in range(self._width)]

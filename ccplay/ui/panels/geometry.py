@@ -1,13 +1,15 @@
 """Where a drawing of a network has what: names of nodes, ends of links, dots of lines.
 
-Tiers are rows, hosts the lowest. A node sends on its links at ports: those that lead down stand
-below its name, those that lead up above it. Lines join ports.
+Tiers are rows, hosts the lowest, and those of a ring's upper half the highest. A node sends on its
+links at ports: those that lead down stand below its name, those that lead up above it. Lines join
+ports.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TypeAlias
 
 from ccplay.model.layout import layout
@@ -55,8 +57,8 @@ class Geometry:
     """By node the column and row of its name's first letter."""
     ports: Sequence[Port]
     strands: Sequence[Strand]
-    marks: int
-    """The row below the hosts."""
+    marks: Mapping[str, int]
+    """By host the row beyond its name."""
 
 
 def geometry(network: Network, width: int, height: int) -> Geometry | None:
@@ -69,9 +71,10 @@ def geometry(network: Network, width: int, height: int) -> Geometry | None:
     }:
         return None
     tiers = [list(row) for row in layout(network).tiers]
-    bands = len(tiers) - 1
-    spare = height - len(tiers) - 1
-    if bands < 1 or spare < bands * _LEAST_BAND - 1:
+    hosts = set(network.hosts)
+    bands, above = len(tiers) - 1, int(bool(hosts.intersection(tiers[0])))
+    spare = height - len(tiers) - 1 - above
+    if bands < 1 or spare < bands * _LEAST_BAND - 1 - above:
         return None
     centres = {
         name: (place + 0.5) * width / len(row) for row in tiers for place, name in enumerate(row)
@@ -79,7 +82,7 @@ def geometry(network: Network, width: int, height: int) -> Geometry | None:
     if any(len(name) + 1 > width / len(row) for row in tiers for name in row):
         return None
     high = _bands(network, tiers, centres, spare)
-    rows = [sum(high[:tier]) + tier for tier in range(len(tiers))]
+    rows = [sum(high[:tier]) + tier + above for tier in range(len(tiers))]
     names = {
         name: (int(centres[name] - len(name) / 2), rows[tier])
         for tier, row in enumerate(tiers)
@@ -88,7 +91,8 @@ def geometry(network: Network, width: int, height: int) -> Geometry | None:
     found = _Drawing(network, tiers, names, centres, width)
     if not found.draw():
         return None
-    return Geometry(names, found.ports, found.strands, rows[-1] + 1)
+    marks = {name: 0 if above and y == rows[0] else y + 1 for name, (_, y) in names.items()}
+    return Geometry(names, found.ports, found.strands, marks)
 
 
 def _bands(
@@ -98,8 +102,11 @@ def _bands(
     spare: int,
 ) -> list[int]:
     """Divide rows among the gaps between tiers: more where lines lead far to the side."""
-    # Hosts have no ports of their own: the lowest band needs a row less.
-    high = [_LEAST_BAND] * (len(tiers) - 2) + [_LEAST_BAND - 1]
+    # Hosts have no ports of their own: a band beside them needs a row less.
+    hosts = set(network.hosts)
+    high = [
+        _LEAST_BAND - bool(hosts.intersection((*upper, *lower))) for upper, lower in pairwise(tiers)
+    ]
     tier = {name: at for at, row in enumerate(tiers) for name in row}
     wide = [1.0] * len(high)
     for there, _ in network.cables:
@@ -129,7 +136,7 @@ class _Drawing:
         self._room = {name: width / len(row) for row in tiers for name in row}
         self._names = names
         self._centres = centres
-        self._lowest = len(tiers) - 1
+        self._hosts = set(network.hosts)
         self.ports: list[Port] = []
         self.strands: list[Strand] = []
 
@@ -162,9 +169,9 @@ class _Drawing:
         step = 2 if 2 * len(others) <= self._room[node] else 1
         first = self._centres[node] - step * len(others) / 2
         for number, other in enumerate(others):
-            row = y if tier == self._lowest else y + (1 if down else -1)
+            row = y if node in self._hosts else y + (1 if down else -1)
             cell = at[node, other] = (int(first + number * step), row)
-            if tier != self._lowest:
+            if node not in self._hosts:
                 self.ports.append(Port(f"{node}->{other}", *cell, step > 1))
         return True
 
@@ -204,7 +211,7 @@ class _Drawing:
         strand = Strand((f"{a}->{b}", f"{b}->{a}"), level=True)
         strand.thin = {(x, y): 0 for x in range(start + 2, end - 1)}
         self.strands.append(strand)
-        if self._tier[left] != self._lowest:
+        if left not in self._hosts:
             self.ports.append(Port(f"{left}->{right}", start, y, wide=True))
             self.ports.append(Port(f"{right}->{left}", end, y, wide=False))
         return True

@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.widget import Widget
 
-from ccplay.ui.plots import own_values
+from ccplay.ui.plots import ahead, own_values
 from ccplay.ui.plots.canvas import Canvas
 from ccplay.ui.plots.subjects import adds_up
 from ccplay.ui.plots.table import (
@@ -134,6 +134,10 @@ class Band(Horizontal):
         """Draw what changed."""
         for name in self.shown:
             self._canvas(name).draw(plot_at(view, name).picture(view))
+
+    def build(self, view: View) -> None:
+        """Prepare longer windows for a millisecond, where anything is left to prepare."""
+        ahead.build(view, [plot_at(view, name) for name in self.shown])
 
     def _canvas(self, name: str) -> Canvas:
         canvas = self._canvases[name]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import ClassVar, Literal, Protocol, TypeAlias, get_args
 
@@ -209,15 +210,10 @@ class RateTrace:
 
     def spans(self, edges: Sequence[float]) -> list[Span | None]:
         """Return the least and the greatest rate in each slice, its ends included."""
-        times: list[float] = []
-        ends = [0]
-        for start, end in pairwise(edges):
-            points = min(math.ceil((end - start) / (self.over_s / 2)), _MOST_POINTS)
-            times += [start + (end - start) * at / points for at in range(points + 1)]
-            ends.append(len(times))
-        every = self._rates(times)
+        stretches, places = _looks(tuple(edges), self.over_s)
+        every = self._rates(stretches)
         spans: list[Span | None] = []
-        for first, last in pairwise(ends):
+        for first, last in pairwise(places):
             rates = [rate for rate in every[first:last] if rate is not None]
             spans.append((min(rates), max(rates)) if rates else None)
         return spans
@@ -234,12 +230,29 @@ class RateTrace:
         """Return the greatest rate from ``start`` to ``end``."""
         step = max((end - start) / _PEAK_POINTS, 0.01)
         count = max(math.ceil((end - start) / step), 0) + 1
-        rates = self._rates(min(start + step * at, end) for at in range(count))
+        ends = (min(start + step * at, end) for at in range(count))
+        rates = self._rates([(t - self.over_s, t) for t in ends])
         return max((rate for rate in rates if rate is not None), default=0.0)
 
-    def _rates(self, times: Iterable[float]) -> list[float | None]:
-        found = self.series.rates([(t - self.over_s, t) for t in times], _LEAST_S)
-        return [None if rate is None else rate * self.factor for rate in found]
+    def _rates(self, stretches: Sequence[tuple[float, float]]) -> list[float | None]:
+        factor, found = self.factor, self.series.rates(stretches, _LEAST_S)
+        return [None if rate is None else rate * factor for rate in found]
+
+
+@lru_cache(maxsize=8)
+def _looks(edges: tuple[float, ...], over_s: float) -> tuple[list[tuple[float, float]], list[int]]:
+    """Return the stretches that rates are taken of, and where those of each slice begin and end.
+
+    A slice is looked at twice in ``over_s`` seconds, both its ends included. All flows share it.
+    """
+    stretches: list[tuple[float, float]] = []
+    places = [0]
+    for start, end in pairwise(edges):
+        points = min(math.ceil((end - start) / (over_s / 2)), _MOST_POINTS)
+        ends = [start + (end - start) * at / points for at in range(points + 1)]
+        stretches += [(t - over_s, t) for t in ends]
+        places.append(len(stretches))
+    return stretches, places
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ccplay.lab.delay.line import Lateness
 from ccplay.lab.disciplines import table
 from ccplay.lab.disciplines.base import CE, ECT_0, Discipline, Packet
 from ccplay.lab.disciplines.fifo import FirstInFirstOut
+from ccplay.lab.packets.lateness import Lateness
 from ccplay.lab.software.board import Board
 from ccplay.lab.software.serving import MARKED, PACED, Served
 

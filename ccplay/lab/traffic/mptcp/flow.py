@@ -19,7 +19,7 @@ from ccplay.lab.traffic.mptcp.subflows import Subflows
 from ccplay.lab.traffic.site import Site
 from ccplay.model.base import Event
 from ccplay.model.network import Network
-from ccplay.model.traffic_commands import StartFlow
+from ccplay.model.traffic_commands import KERNEL_PATH_MANAGERS, StartFlow
 
 _SCRIPT = Path(__file__).with_name("transfer.py")
 
@@ -38,6 +38,8 @@ class MptcpFlow(Flow):
         super().__init__(command, site.ports, site.probe, emit, site.clock, bypass=site.bypass)
         # All of which none is any other traffic's; the subflows send from some of them.
         self.sports = site.ports.senders(CANDIDATES)
+        self._by_kernel = command.path_manager in KERNEL_PATH_MANAGERS
+        self._network = site.network
         self._ends = self._choose(site)
         self._cc = command.cc
         self._undo = ExitStack()
@@ -54,6 +56,8 @@ class MptcpFlow(Flow):
             accepting = PathManager(receiver)
             self._undo.callback(accepting.close)
             accepting.accept(_MOST)
+            if self._by_kernel:
+                self._leave_to_kernel(accepting, sender)
             self._subflows = Subflows(
                 self.name,
                 sender,
@@ -61,12 +65,30 @@ class MptcpFlow(Flow):
                 emit=self._emit,
                 clock=self._clock,
                 on_open=self._align,
+                by_kernel=self._by_kernel,
             )
             self._undo.callback(self._subflows.close)
             self._undo.callback(self._subflows.untrack)
         except OSError as error:
             raise UnsupportedError(f"flow {self.name}: no MPTCP: {error.strerror}") from error
         await super().start(receiver, address, sender, entry)
+
+    def _leave_to_kernel(self, accepting: PathManager, sender: Namespace) -> None:
+        """Give the kernel's path manager its limits and endpoints: all but the first addresses."""
+        opening = PathManager(sender)
+        self._undo.callback(opening.close)
+        opening.limit(self._command.subflows - 1)
+        at_receiver = self._command.path_manager == "kernel-signal"
+        manager, host = (accepting, self.dst) if at_receiver else (opening, self.src)
+        others = _addresses(self._network, host)[1:]
+        for address in others:
+            manager.add_endpoint(address, self._command.path_manager)
+        if not others and self._command.subflows > 1:
+            text = (
+                f"flow {self.name} gets no further subflow: {host} has one address, and the "
+                "kernel's path manager has one subflow for each; ndiffports needs only ports"
+            )
+            self._tell("warning", text)
 
     def watch(self) -> None:
         """Process a sweep: subflows may have come or gone."""
@@ -103,7 +125,7 @@ class MptcpFlow(Flow):
             command.path_manager,
             addresses,
             (self.sports, self.port),
-            command.subflows,
+            1 if self._by_kernel else command.subflows,
             lambda ends: site.path(self.src, self.dst, ends),
         )
 
@@ -111,7 +133,8 @@ class MptcpFlow(Flow):
         command = self._command
         cc = congestion.require(command.cc) if command.cc else "-"
         ports = str(self.port), str(self.sports[0])
-        sending = ["send", address, *ports, cc, command.scheduler or "-"]
+        manager = "kernel" if self._by_kernel else "userspace"
+        sending = ["send", address, *ports, cc, command.scheduler or "-", manager]
         return [*_PYTHON, "receive", ports[0]], [*_PYTHON, *sending]
 
 

@@ -29,9 +29,12 @@ _SOL_NETLINK, _ADD_MEMBERSHIP = 270, 1
 _EVENTS = b"mptcp_pm_events\0"
 _NAME, _VERSION = b"mptcp_pm\0", 1
 
-_SET_LIMITS, _SUBFLOW_CREATE = 5, 10
+_ADD_ADDR, _SET_LIMITS, _SUBFLOW_CREATE = 1, 5, 10
 _ADDR, _RCV_ADD_ADDRS, _SUBFLOWS, _TOKEN, _ADDR_REMOTE = 1, 2, 3, 4, 6
-_FAMILY, _ID, _ADDR4, _PORT = 1, 2, 3, 5
+_FAMILY, _ID, _ADDR4, _PORT, _FLAGS = 1, 2, 3, 5, 6
+
+ENDPOINT_FLAGS = {"kernel-signal": 1, "kernel-subflow": 2}
+"""``MPTCP_PM_ADDR_FLAG_SIGNAL`` and ``_SUBFLOW`` by the path manager that has such endpoints."""
 
 
 class Ends(NamedTuple):
@@ -71,14 +74,30 @@ class PathManager:
             _address(_ADDR_REMOTE, ends.dst, port=ends.dport),
         )
 
+    def limit(self, subflows: int) -> None:
+        """Have the kernel's path manager open and accept so many subflows besides the first."""
+        number = struct.pack("=I", subflows)
+        self._ask(_SET_LIMITS, _attribute(_RCV_ADD_ADDRS, number), _attribute(_SUBFLOWS, number))
+
+    def add_endpoint(self, address: str, manager: str) -> None:
+        """Make an address of this host an endpoint of the kernel's path manager, ip-mptcp(8).
+
+        It is one for all connections, and stays. ``manager`` is ``kernel-signal``, which announces
+        the address to the other end, or ``kernel-subflow``, which opens a subflow from it.
+        """
+        try:
+            self._ask(_ADD_ADDR, _address(_ADDR, address, flags=ENDPOINT_FLAGS[manager]))
+        except FileExistsError:
+            # Of a connection before.
+            return
+
     def accept(self, subflows: int) -> None:
         """Let connections to this host have so many subflows besides the first, until ``close``.
 
         The path manager in the kernel accepts them up to its limit, the one in userspace while
         somebody receives its events, and each connection has the one that its host has as it opens.
         """
-        number = struct.pack("=I", subflows)
-        self._ask(_SET_LIMITS, _attribute(_RCV_ADD_ADDRS, number), _attribute(_SUBFLOWS, number))
+        self.limit(subflows)
         for _, group in walk(self._about.get(_GROUPS, b"")):
             about = dict(walk(group))
             if about.get(_GROUP_NAME) == _EVENTS:
@@ -103,7 +122,9 @@ class PathManager:
             return answer
 
 
-def _address(kind: int, address: str, *, identifier: int | None = None, port: int = 0) -> bytes:
+def _address(
+    kind: int, address: str, *, identifier: int | None = None, port: int = 0, flags: int = 0
+) -> bytes:
     parts = [
         _attribute(_FAMILY, struct.pack("=H", socket.AF_INET)),
         _attribute(_ADDR4, socket.inet_aton(address)),
@@ -113,6 +134,8 @@ def _address(kind: int, address: str, *, identifier: int | None = None, port: in
     if port:
         # In the byte order of the host, unlike everywhere else.
         parts.append(_attribute(_PORT, struct.pack("=H", port)))
+    if flags:
+        parts.append(_attribute(_FLAGS, struct.pack("=I", flags)))
     return _attribute(kind | _NESTED, b"".join(parts))
 
 

@@ -3,7 +3,8 @@
 The kernel's userspace path manager leaves it to a program which subflows a connection has; here
 that is the lab. A subflow is opened as soon as the kernel allows it, once the connection's first
 data has been acknowledged. The kernel keeps one whose path is down and tries it at every
-retransmission timeout; one that it gave up is opened again under the next number.
+retransmission timeout; one that it gave up is opened again under the next number. Under the path
+manager in the kernel they are found as they open, and none is opened again.
 """
 
 from __future__ import annotations
@@ -55,12 +56,14 @@ class Subflows:
         emit: Callable[[Event], None],
         clock: Callable[[], float],
         on_open: Callable[[], None],
+        by_kernel: bool = False,
     ) -> None:
         """``namespace`` is that of the node which sends. Raises ``OSError`` without MPTCP.
 
-        ``on_open`` is called when a subflow has opened, before that is reported.
+        ``on_open`` is called when a subflow has opened, before that is reported. ``by_kernel``:
+        all but the first one are the kernel's to open.
         """
-        self._on_open = on_open
+        self._on_open, self._by_kernel = on_open, by_kernel
         self._flow, self._src = flow, namespace.name
         self._sockets = MptcpSockets(namespace.socket)
         self._manager = PathManager(namespace)
@@ -109,17 +112,30 @@ class Subflows:
         if self._token is None:
             self._find_token(found, now)
             return
-        for place, each in enumerate(self._wanted):
+        if self._by_kernel:
+            self._take_in(found)
+        for place, each in enumerate([*self._wanted]):
             there = found.get(each.ends)
             if there is not None and there.token != self._token:
                 there = None
             if there is not None and there.established and not each.open:
                 self._opened(each, there)
             elif there is None and each.open:
-                self._wanted[place] = self._lost(each)
-            elif there is None and now >= each.tried_at + each.again_s:
+                self._lost(each)
+                if self._by_kernel:
+                    self._wanted.remove(each)
+                else:
+                    self._wanted[place] = self._again(each)
+            elif there is None and not self._by_kernel and now >= each.tried_at + each.again_s:
                 each.tried_at = now
                 self._create(place, each)
+
+    def _take_in(self, found: dict[Ends, Subflow]) -> None:
+        """Sample subflows of the connection that the kernel has opened."""
+        known = {each.ends for each in self._wanted}
+        for ends, there in found.items():
+            if there.token == self._token and there.established and ends not in known:
+                self._wanted.append(self._want(ends))
 
     def _find_token(self, found: dict[Ends, Subflow], now: float) -> None:
         first = found.get(self._wanted[0].ends)
@@ -153,11 +169,14 @@ class Subflows:
             )
         )
 
-    def _lost(self, each: _Wanted) -> _Wanted:
-        """Report the end of a subflow, and return the one that is to take its place."""
+    def _lost(self, each: _Wanted) -> None:
+        """Report the end of a subflow."""
         self.joint.remove(each.connection)
         self._probe.untrack(each.name)
         self._emit(SubflowEnded(t=self._clock(), flow=self._flow, subflow=each.name))
+
+    def _again(self, each: _Wanted) -> _Wanted:
+        """Return the subflow that is to take the place of one that is lost."""
         next_one = self._want(each.ends)
         next_one.tried_at, next_one.again_s = self._clock(), min(2 * each.again_s, _LONGEST_TRY_S)
         return next_one

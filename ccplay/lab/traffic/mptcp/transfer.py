@@ -1,10 +1,11 @@
 """A transfer over Multipath TCP: one process receives, one sends for as long as it lives.
 
 Processes of their own in hosts' namespaces, which import nothing of ccplay: ``python transfer.py
-receive PORT``, or ``send ADDRESS PORT SPORT CC SCHEDULER``; ``-`` for what the host has by default.
-The receiver writes ``listening`` once it does. Who manages the paths is decided for a connection as
-its socket is made, so the sender first hands its host's to the lab: the userspace path manager.
-The receiver's stays with the kernel, which accepts subflows up to its limit.
+receive PORT``, or ``send ADDRESS PORT SPORT CC SCHEDULER MANAGER``; ``-`` for what the host has by
+default. The receiver writes ``listening`` once it does. Who manages the paths is decided for a
+connection as its socket is made, so the sender first hands its host's to ``userspace``, where the
+lab manages them, or to ``kernel``. The receiver's stays with the kernel, which accepts subflows up
+to its limit.
 """
 
 from __future__ import annotations
@@ -39,13 +40,14 @@ def _set(name: str, value: str) -> None:
     (_SYSCTLS / name).write_text(value, encoding="ascii")
 
 
-def _send(address: str, port: int, sport: int, cc: str, scheduler: str) -> None:
+def _send(address: str, ports: tuple[int, int], cc: str, scheduler: str, manager: str) -> None:
+    port, sport = ports
     if scheduler != "-":
         _set("scheduler", scheduler)
     if (_SYSCTLS / "path_manager").exists():
-        _set("path_manager", "userspace")
+        _set("path_manager", manager)
     else:
-        _set("pm_type", "1")
+        _set("pm_type", "1" if manager == "userspace" else "0")
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, _MPTCP) as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         connection.bind(("", sport))
@@ -67,8 +69,8 @@ def main() -> None:
         if role == "receive":
             _receive(int(words[0]))
         else:
-            address, port, sport, cc, scheduler = words
-            _send(address, int(port), int(sport), cc, scheduler)
+            address, port, sport, cc, scheduler, manager = words
+            _send(address, (int(port), int(sport)), cc, scheduler, manager)
     except OSError as error:
         sys.exit(error.strerror or os.strerror(error.errno or 0))
 

@@ -1,6 +1,4 @@
-"""A process that handles packets and the two pipes to it: forked from the lab, or started anew.
-
-It is the delay line unless another one is named.
+"""A process that holds packets, and the two pipes to it: forked from the lab, or started anew.
 
 What a lab forks before it does anything else has no imports left to wait for. Later on it has
 threads and sockets that a fork would share, so one that died is replaced by a new interpreter.
@@ -15,10 +13,8 @@ import sys
 import traceback
 from collections.abc import AsyncIterator, Callable
 
-from ccplay.lab.delay import line
 
-
-class LineProcess:
+class PacketProcess:
     """A running process. ``connect`` first, then ``send`` and ``news``."""
 
     def __init__(self, pid: int, orders: int, news: int) -> None:
@@ -67,13 +63,13 @@ class LineProcess:
         self.wait()
 
 
-def fork(main: Callable[[], None] = line.main) -> LineProcess:
+def fork(main: Callable[[], None]) -> PacketProcess:
     """Fork a process that runs ``main`` from one that has neither threads nor an event loop yet."""
     (orders, ours), (theirs, news) = os.pipe(), os.pipe()
     if pid := os.fork():
         os.close(orders)
         os.close(news)
-        return LineProcess(pid, ours, theirs)
+        return PacketProcess(pid, ours, theirs)
     code = 1
     try:
         os.dup2(orders, 0)
@@ -87,7 +83,7 @@ def fork(main: Callable[[], None] = line.main) -> LineProcess:
         os._exit(code)
 
 
-def start(module: str = line.__name__, shared: int | None = None) -> LineProcess:
+def start(module: str, shared: int | None = None) -> PacketProcess:
     """Start a process of its own interpreter that runs ``module``.
 
     A descriptor ``shared`` is 3 there.
@@ -108,4 +104,4 @@ def start(module: str = line.__name__, shared: int | None = None) -> LineProcess
     finally:
         os.close(orders)
         os.close(news)
-    return LineProcess(pid, ours, theirs)
+    return PacketProcess(pid, ours, theirs)

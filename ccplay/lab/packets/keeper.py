@@ -1,0 +1,157 @@
+"""Keeps a process that holds packets running: sends its orders, receives its news, restarts it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Iterable
+from typing import Generic, Protocol, TypeVar
+
+import msgspec
+
+from ccplay.errors import LabError
+from ccplay.lab.packets.messages import News, Order
+from ccplay.lab.packets.process import PacketProcess
+
+_ANSWER_S = 20.0
+"""Seconds that an order may take. It needs milliseconds, but a new process has to import first,
+which takes seconds where many labs start at a time."""
+
+_SHORT_LIFE_S = 1.0
+"""Seconds of life; a process that dies sooner twice in a row is not started again."""
+
+N = TypeVar("N", bound=News)
+
+
+class Tell(Protocol):
+    """Receives what the log should show: a level as in ``Log``, and a text."""
+
+    def __call__(self, level: str, text: str, *, spoils: bool = False) -> None:
+        """Log it; ``spoils`` as in ``Log``."""
+
+
+class Keeper(Generic[N]):
+    """A process that holds packets, seen from the lab. One that dies is started again."""
+
+    def __init__(
+        self,
+        name: str,
+        news: type[N],
+        tell: Tell,
+        *,
+        launch: Callable[[], PacketProcess],
+        restore: Callable[[], None],
+        hear: Callable[[N], None],
+        loss: str,
+        forked: PacketProcess | None = None,
+    ) -> None:
+        """``name`` names the process in messages, which ``tell`` logs: of its deaths and faults.
+
+        ``launch`` starts it anew, ``restore`` then sends the orders of all its queues again, and
+        ``hear`` receives news that answer no order. ``loss`` states what no longer works once it
+        keeps dying. ``forked`` is the first process, where there is one.
+        """
+        self._name, self._loss = name, loss
+        self._launch, self._restore, self._hear, self._tell = launch, restore, hear, tell
+        self._decoder = msgspec.json.Decoder(news)
+        self._forked = forked
+        self._process: PacketProcess | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._answers: dict[tuple[int, str], asyncio.Future[N]] = {}
+        self._closing = False
+        self._short_lives = 0
+        self._given_up = ""
+        self._starting = asyncio.Lock()
+        self.lateness: tuple[float, float] | None = None
+        """Median and 99th percentile of the last second, in microseconds; None: no packet."""
+
+    @property
+    def pids(self) -> Iterable[int]:
+        """The process, if it runs."""
+        return () if self._process is None else (self._process.pid,)
+
+    async def start(self) -> None:
+        """Start the process unless it runs. Raises ``LabError`` once it keeps dying."""
+        async with self._starting:
+            if self._given_up:
+                raise LabError(self._given_up)
+            if self._process is None:
+                started, self._forked = self._forked or self._launch(), None
+                await started.connect()
+                self._process = started
+                self._reading = asyncio.create_task(self._listen(started))
+                self._restore()
+
+    async def ask(self, order: Order, longer_s: float = 0.0) -> N:
+        """Send an order and return the news of its end, or of its failure.
+
+        ``longer_s`` seconds is what it takes by nature. Raises ``LabError`` if the process dies or
+        does not answer.
+        """
+        if self._given_up:
+            raise LabError(self._given_up)
+        future: asyncio.Future[N] = asyncio.get_running_loop().create_future()
+        self._answers[order.queue, order.do] = future
+        self.send(order)
+        try:
+            return await asyncio.wait_for(future, _ANSWER_S + longer_s)
+        except TimeoutError:
+            text = f"{self._name} doesn't answer (queue {order.queue}, {order.do})"
+            raise LabError(text) from None
+        finally:
+            self._answers.pop((order.queue, order.do), None)
+
+    def send(self, order: Order) -> None:
+        """Send an order without waiting; lost where no process runs."""
+        if self._process is not None:
+            self._process.send(msgspec.json.encode(order))
+
+    async def close(self) -> None:
+        """End the process."""
+        self._closing = True
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+        elif self._forked is not None:
+            self._forked.dismiss()
+        if self._reading is not None:
+            await self._reading
+
+    async def _listen(self, running: PacketProcess) -> None:
+        """Process the news until they end."""
+        born = time.monotonic()
+        async for line in running.news():
+            self._receive(self._decoder.decode(line))
+        code = running.wait()
+        self._process, self.lateness = None, None
+        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        for future in self._answers.values():
+            if not future.done():
+                why = f"{self._name} died ({how}) before it answered: try again"
+                future.set_exception(LabError(why))
+        if not self._closing:
+            await self._revive(how, time.monotonic() - born)
+
+    def _receive(self, news: N) -> None:
+        if not news.queue:
+            late = news.late_p50_us, news.late_p99_us
+            self.lateness = None if None in late else late  # type: ignore[assignment]
+            return
+        future = self._answers.get((news.queue, news.do))
+        if future is None or future.done():
+            if news.failed:
+                self._tell("error", f"{self._name}, queue {news.queue}: {news.failed}", spoils=True)
+            self._hear(news)
+        else:
+            future.set_result(news)
+
+    async def _revive(self, how: str, life_s: float) -> None:
+        self._short_lives = self._short_lives + 1 if life_s < _SHORT_LIFE_S else 0
+        if self._short_lives > 1:
+            self._given_up = f"{self._name} keeps dying ({how}): {self._loss}"
+            self._tell("error", self._given_up, spoils=True)
+            return
+        text = f"{self._name} died ({how}) and was started again: packets it held were lost"
+        self._tell("warning", text, spoils=True)
+        await self.start()

@@ -1,0 +1,35 @@
+"""Builds, a little each frame, what long windows of the shown plots read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ccplay.state.lab_state import Flow, Queue
+from ccplay.state.series import Series
+from ccplay.ui import lineup
+from ccplay.ui.plots.pane import Pane
+from ccplay.ui.plots.subjects import link_queues
+from ccplay.ui.plots.values import series_of
+from ccplay.ui.view import View
+
+_MOST = 8192
+"""Values of a series that are read in a frame: a millisecond."""
+
+
+def build(view: View, panes: Sequence[Pane]) -> bool:
+    """Build a part of what long windows read of one series; False where nothing is left to do.
+
+    A plot is then drawn at once when a key widens the window, or groups flows.
+    """
+    return any(series.build(_MOST) for series in _series(view, panes))
+
+
+def _series(view: View, panes: Sequence[Pane]) -> Iterator[Series]:
+    flows = lineup.in_window(view)[: lineup.MOST]
+    subjects: list[Flow | Queue] = [*link_queues(view), *flows]
+    for pane in panes:
+        lines = pane.lines(view)
+        variables = [*(each.variable for each in lines), *(c.variable for c in pane.plot.counts)]
+        for subject in subjects:
+            every = (series_of(subject, variable) for variable in variables)
+            yield from (series for series in every if series is not None)
