@@ -139,7 +139,9 @@ async def test_two_workers_make_the_runs_that_this_machine_makes(tmp_path: Path)
     assert {run["machine"] for run in there["cases"]} <= {"first", "second"}
     assert _seeds(tmp_path / "there") == _seeds(tmp_path / "here") == [1, 2]
     (one,), (other,) = here["statistics"], there["statistics"]
-    assert one["figures"].keys() == other["figures"].keys()
+    assert one["reported"] == other["reported"]
+    # Each measures the completion time of the flow that won its races, not always the same one.
+    assert len(one["figures"].keys() ^ other["figures"].keys()) <= 2
     for figure in one["reported"]:
         first, second = one["figures"][figure], other["figures"][figure]
         # Of two values each, whose t is 12.7: wide, but nobody's own choice.
