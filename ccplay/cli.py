@@ -161,6 +161,7 @@ _COMMANDS = {
     "compare": "show two recordings on the same axes, or compare two experiments",
     "script": "turn a recorded session into a scenario",
     "algorithm": "write, check and list congestion controls as BPF programs",
+    "discipline": "write, check and list queue disciplines in Python",
     "schema": "print the JSON Schema of scenario files, for editors",
     "config": "print your preferences and where their file is",
     "doctor": "report whether a lab can run here and what this kernel supports",

@@ -11,18 +11,17 @@ import re
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from ccplay.assets import SUFFIX, algorithms
 from ccplay.bpf.custom_files import custom_algorithms
 from ccplay.bpf.support import lack
 from ccplay.errors import CommandError, UnsupportedError
+from ccplay.files.watching import SavedFiles
 
 if TYPE_CHECKING:
     from ccplay.bpf.libbpf import Registered
     from ccplay.bpf.shown import Shown
-
-_Stamp: TypeAlias = tuple[int, int, int]
 
 _OURS = re.compile(r"cc[0-9a-f]{4}_")
 
@@ -39,8 +38,7 @@ class Library:
         self._names: dict[str, str] = {}
         self._registered: dict[str, Registered] = {}
         self._images: dict[str, bytes] = {}
-        self._stamps: dict[str, _Stamp | None] = {}
-        self._seen: dict[str, _Stamp | None] = {}
+        self._saved = SavedFiles()
         self._lock = threading.Lock()
 
     def add_custom(self, paths: Iterable[Path]) -> None:
@@ -79,14 +77,7 @@ class Library:
 
         Only files unchanged since the last call count: an editor may still be writing.
         """
-        found = []
-        # One may be loaded meanwhile.
-        for name in list(self._stamps):
-            now = _stamp(self.custom[name])
-            if now not in (None, self._stamps[name]) and self._seen.get(name) == now:
-                found.append(name)
-            self._seen[name] = now
-        return found
+        return self._saved.changed(self.custom.items())
 
     def renew(self, name: str) -> tuple[bool, Registered | None]:
         """Load a changed algorithm again under another kernel name; blocks.
@@ -112,7 +103,7 @@ class Library:
         from ccplay.bpf.shown import Shown, names_in  # noqa: PLC0415
 
         if name in self.custom:
-            self._stamps[name] = _stamp(source)
+            self._saved.note(name, source)
         try:
             image, _ = build(source, tell)
             if self._images.get(name) == image:
@@ -139,15 +130,6 @@ class Library:
                 registered.close()
                 del self._kernel_names[name]
             self._registered.clear()
-
-
-def _stamp(path: Path) -> _Stamp | None:
-    """Return a value that changes when a file is saved; None while there is no file."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 library = Library()

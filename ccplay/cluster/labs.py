@@ -26,9 +26,11 @@ from ccplay.doctor import SMALLEST, examine
 from ccplay.errors import LabError
 from ccplay.experiment.bench import Door
 from ccplay.experiment.orders import Finished, Order, carry_out
+from ccplay.lab.custom.files import custom_disciplines
 from ccplay.model.commands import Build
+from ccplay.model.disciplines import SUFFIX
 from ccplay.model.values import Capabilities
-from ccplay.scenario.rules.custom_algorithms import admit
+from ccplay.scenario.rules.custom_algorithms import admit, admit_disciplines
 from ccplay.session import launch
 from ccplay.state.lab_state import LabState
 from ccplay.stream.sources import LabSource, Source
@@ -159,10 +161,8 @@ class Labs:
             return await carry_out(order, start, making.stop, record=record, watch=watch)
 
     def _placed(self, files: Files) -> list[Path]:
-        """Return the user's own algorithms as files of this machine."""
-        paths = [self._spool.place(name, content) for name, content in files.items()]
-        admit(custom_algorithms(paths))
-        return paths
+        """Return the user's own algorithms and disciplines as files of this machine."""
+        return [self._spool.place(name, content) for name, content in files.items()]
 
     async def _end_leases(self) -> None:
         """End the runs of experiments that nobody has asked about for long."""
@@ -202,7 +202,7 @@ def _labs() -> Labs:
 def make(key: str, order: bytes, files: dict[str, bytes]) -> bytes:
     """Make a run: the task that the scheduler knows. Returns what ``spool.unpack`` reads."""
     _refuse_strangers(get_worker())
-    admit(custom_algorithms(Path(name) for name in files))
+    _admit(files)
     return _labs().wait(_labs().make(key, _ORDERS.decode(order), files))
 
 
@@ -216,6 +216,13 @@ async def attend(experiment: str, wanted: list[str] | None, forget: list[str]) -
     """Return the worker's ``Attendance``."""
     said = _labs().attend(experiment, wanted, forget)
     return msgspec.json.encode(await _labs().report(said))
+
+
+def _admit(files: Files) -> None:
+    """Allow the names of the user's own files in orders that are read from now on."""
+    paths = [Path(name) for name in files]
+    admit(custom_algorithms(path for path in paths if path.suffix != SUFFIX))
+    admit_disciplines(custom_disciplines(path for path in paths if path.suffix == SUFFIX))
 
 
 def _refuse_strangers(worker: Worker) -> None:

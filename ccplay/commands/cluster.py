@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ccplay.commands import options
+from ccplay.commands import custom, options
 from ccplay.errors import LabError, UsageError
 from ccplay.visible import put, tell
 
@@ -113,7 +113,7 @@ def of_run(arguments: argparse.Namespace) -> Elsewhere:
         if getattr(arguments, name, None):
             option = f"--{name.replace('_', '-')}"
             raise UsageError(f"{option} does not go with --cluster, whose labs are on its workers")
-    files = {path.name: _content(path) for path in arguments.algorithm}
+    files = {path.name: _content(path) for path in custom.files(arguments)}
 
     @contextlib.asynccontextmanager
     async def open_benches(joining: Joining) -> AsyncIterator[Benches]:

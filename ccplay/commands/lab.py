@@ -20,6 +20,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--algorithm", action="append", default=[], type=Path, metavar="FILE", help="see play"
     )
+    parser.add_argument(
+        "--discipline", action="append", default=[], type=Path, metavar="FILE", help="see play"
+    )
     parser.add_argument("--custom", type=Path, metavar="FILE", help="see play; needs --topo")
     parser.add_argument(
         "--topo",
@@ -37,7 +40,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise LabError(f"a lab can't start here, because it needs its own namespaces: {refusal}")
     if arguments.topo is None and arguments.custom is not None:
         raise UsageError("--custom needs --topo NAME[,ARGS]: which of the file's topos")
-    argv = launch.inner_argv(arguments.captures, arguments.machine, arguments.algorithm)
+    custom = [*arguments.algorithm, *arguments.discipline]
+    argv = launch.inner_argv(arguments.captures, arguments.machine, custom)
     if arguments.topo is not None:
         argv = launch.inner_topology_argv(arguments.custom, arguments.topo)
     try:

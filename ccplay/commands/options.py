@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ccplay.commands import networks
+from ccplay.commands import custom, networks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,7 +69,7 @@ def load_scenario(arguments: argparse.Namespace) -> Scenario:
     from ccplay.scenario.rules.captures import captured
     from ccplay.scenario.rules.custom_algorithms import admit, driven
 
-    own = _algorithms(arguments)
+    own, disciplines = custom.algorithms(arguments), custom.disciplines(arguments)
     admit(own)
     own_network = networks.chosen(arguments)
     if own_network is not None:
@@ -82,7 +82,7 @@ def load_scenario(arguments: argparse.Namespace) -> Scenario:
         loaded = trial(own_network, arguments.settings)
     else:
         loaded = load(find(arguments.scenario or DEFAULT_SCENARIO), settings)
-    loaded = driven(loaded, own)
+    loaded = driven(loaded, own, disciplines)
     return captured(loaded, arguments.capture) if arguments.capture else loaded
 
 
@@ -96,6 +96,15 @@ def add_lab(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         help="offer your own congestion control NAME.bpf.c as NAME; a file on the lab's machine; "
+        "may be repeated",
+    )
+    parser.add_argument(
+        "--discipline",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="offer your own queue discipline NAME.py as NAME; a file on the lab's machine; "
         "may be repeated",
     )
     parser.add_argument(
@@ -169,11 +178,11 @@ def lab_opener(
     from ccplay.session.warm import WarmLabs
     from ccplay.stream.sources import LabSource
 
-    captures, algorithms = _captures(arguments), getattr(arguments, "algorithm", [])
+    captures, files = _captures(arguments), custom.files(arguments)
     if arguments.guest:
-        argv = launch.guest_argv(captures, algorithms)
+        argv = launch.guest_argv(captures, files)
     else:
-        argv = launch.lab_argv(arguments.host, captures, algorithms)
+        argv = launch.lab_argv(arguments.host, captures, files)
     launch.ask_for_privilege(argv)
     hz = getattr(arguments, "hz", None)
     labs = WarmLabs()
@@ -187,41 +196,12 @@ def lab_opener(
 
 def lab_words(arguments: argparse.Namespace) -> list[str]:
     """Return the words of this command line that select the lab, for a command that repeats it."""
-    host, files = getattr(arguments, "host", None), getattr(arguments, "algorithm", [])
+    from ccplay.session.launch import options_of
+
+    host = getattr(arguments, "host", None)
     words = ["--host", host] if host else []
     words += ["--guest"] if getattr(arguments, "guest", False) else []
-    return [*words, *(word for file in files for word in ("--algorithm", str(file)))]
-
-
-def _algorithms(arguments: argparse.Namespace) -> dict[str, str]:
-    """Return the user's algorithms by name, with the SHA-256 of their sources.
-
-    The digest of a file on another machine is empty. Raises ``UsageError``.
-    """
-    said: list[Path] = getattr(arguments, "algorithm", [])
-    if not said:
-        return {}
-    import hashlib
-
-    from ccplay.bpf.custom_files import custom_algorithms, no_file
-    from ccplay.errors import UsageError
-
-    files = custom_algorithms(said)
-    if arguments.host is not None:
-        return dict.fromkeys(files, "")
-    try:
-        return {n: hashlib.sha256(_content(path)).hexdigest() for n, path in files.items()}
-    except FileNotFoundError as error:
-        raise UsageError(f"--algorithm {no_file(Path(error.filename))}") from None
-    except OSError as error:
-        raise UsageError(f"--algorithm {error.filename}: {error.strerror}") from None
-
-
-def _content(path: Path) -> bytes:
-    from ccplay.files.reading import open_regular
-
-    with open_regular(path) as file:
-        return file.read()
+    return [*words, *options_of(custom.files(arguments))]
 
 
 def _captures(arguments: argparse.Namespace) -> Path | None:

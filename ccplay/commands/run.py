@@ -102,6 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
     elsewhere = cluster.of_run(arguments) if getattr(arguments, "cluster", None) else None
     if elsewhere is None:
         _try_algorithms(arguments)
+        _try_disciplines(arguments)
         opener = options.lab_opener(arguments)
     else:
         cluster.check(loaded)
@@ -150,6 +151,23 @@ def _try_algorithms(arguments: argparse.Namespace) -> None:
             try_out(image, name)
         except (BuildError, LoadError) as error:
             raise CcplayError(summed_up(path, error)) from None
+
+
+def _try_disciplines(arguments: argparse.Namespace) -> None:
+    """Run the user's disciplines once over a generated trace, for the same reason.
+
+    Raises ``CcplayError`` with the first mistake.
+    """
+    if not arguments.discipline or arguments.host is not None:
+        return
+    from ccplay.lab.custom import overdue, trial
+    from ccplay.lab.custom.files import custom_disciplines, text
+
+    for name, path in custom_disciplines(arguments.discipline).items():
+        with overdue.watched():
+            found = trial.tried(name, text(path))
+        for mistake in found.mistakes:
+            raise mistake
 
 
 def _run_options(arguments: argparse.Namespace) -> RunOptions:

@@ -24,7 +24,7 @@ from ccplay.lab.software import rules
 from ccplay.lab.traffic import congestion
 from ccplay.lab.traffic.mptcp import support as mptcp
 from ccplay.model.algorithms import CATALOGUE
-from ccplay.model.disciplines import DISCIPLINES, MOST_RATE, is_software
+from ccplay.model.disciplines import DISCIPLINES, MOST_RATE, custom, is_software
 from ccplay.model.disciplines import SUFFIX as PY
 from ccplay.model.values import Capabilities, Feature
 from ccplay.units import format_rate
@@ -116,7 +116,16 @@ def _congestion_controls(*, root: bool) -> Iterator[Feature]:
 
 
 def _qdiscs(reason: str, remedy: str) -> Iterator[Feature]:
-    """Yield the kernel's disciplines, and ccplay's own, which ``reason`` may keep from working."""
+    """Yield the user's disciplines, the kernel's and ccplay's; ``reason``: why no software."""
+    # The user named these files in order to choose them.
+    for name, known in custom.items():
+        yield Feature(
+            name=name,
+            available=not reason,
+            summary=f"your own: {known.summary}",
+            reason=reason,
+            remedy=remedy,
+        )
     in_kernel = [each.kind for each in DISCIPLINES.values() if each.in_kernel]
     refusals = qdiscs.available(in_kernel)
     for name, known in DISCIPLINES.items():

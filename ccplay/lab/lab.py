@@ -25,7 +25,7 @@ from ccplay.lab.packets.process import PacketProcess
 from ccplay.lab.probe.probe import Probe
 from ccplay.lab.probe.tracing import Tracing
 from ccplay.lab.queues.rate_accuracy import DrainMeter
-from ccplay.lab.reloading import Reloader
+from ccplay.lab.reloading import Reloader, watchers
 from ccplay.lab.software.board import Board
 from ccplay.lab.software.client import Software
 from ccplay.lab.traffic import congestion
@@ -185,12 +185,11 @@ class Lab:
         )
         self._stack.push_async_callback(self._captures.close)
         await self._start_first()
-        if library.custom:
-            reloader = Reloader(
-                self._traffic, self._watchdog, self._renew_hosts, self._emit, self.clock
-            )
-            reloading = asyncio.create_task(reloader.watch())
-            self._stack.callback(reloading.cancel)
+        switched = Reloader(
+            self._traffic, self._watchdog, self._renew_hosts, self._emit, self.clock
+        )
+        for each in watchers(switched, software, self._shaper, self._emit, self.clock):
+            self._stack.callback(asyncio.create_task(each).cancel)
 
     async def _start_first(self) -> None:
         """Report that the network stands, let what is to start with it go, and begin to sweep."""

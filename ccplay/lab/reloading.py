@@ -1,12 +1,17 @@
-"""Reloads the user's own algorithms whenever their files are saved."""
+"""Reloads the user's own algorithms and disciplines whenever their files are saved."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from typing import Any
 
 from ccplay.bpf.loaded import library
 from ccplay.errors import CcplayError
+from ccplay.lab.custom.library import library as disciplines
+from ccplay.lab.links.shaping import Shaper
+from ccplay.lab.software.client import Software
+from ccplay.lab.software.renewing import Renewer
 from ccplay.lab.traffic.misbehaviour import Watchdog
 from ccplay.lab.traffic.traffic import Traffic
 from ccplay.model.base import Event
@@ -87,3 +92,23 @@ class Reloader:
 
     def _log(self, level: str, text: str) -> None:
         self._emit(Log(t=self._clock(), level=level, text=text))
+
+
+def watchers(
+    reloader: Reloader,
+    software: Software | None,
+    shaper: Shaper,
+    emit: Callable[[Event], None],
+    clock: Callable[[], float],
+) -> Iterator[Coroutine[Any, Any, None]]:
+    """Yield what watches the user's files, each to run until it is cancelled.
+
+    What ``software`` changes by itself is reported as a link that has changed.
+    """
+    if library.custom:
+        yield reloader.watch()
+    if software is None:
+        return
+    software.changed = lambda link: emit(shaper.describe(link))
+    if disciplines.files:
+        yield Renewer(software, emit, clock).watch()

@@ -19,6 +19,7 @@ from ccplay import __version__
 from ccplay.bpf.loaded import library
 from ccplay.errors import CcplayError, LabError
 from ccplay.lab.capture.captures import Place
+from ccplay.lab.custom.library import library as disciplines_of_users
 from ccplay.lab.delay import line
 from ccplay.lab.lab import Lab
 from ccplay.lab.packets.process import PacketProcess, fork
@@ -26,6 +27,7 @@ from ccplay.lab.software import client as software
 from ccplay.lab.software.board import Board
 from ccplay.model.base import Event
 from ccplay.model.commands import AnyCommand, Build, StartTogether
+from ccplay.model.disciplines import SUFFIX
 from ccplay.model.events import Applied, Ended, Failed, Hello
 from ccplay.model.samples import Sweep, TraceSamples
 from ccplay.model.starts import singly
@@ -40,13 +42,15 @@ _BACKLOG_LIMIT = 64 << 20
 def main() -> None:
     """Serve one lab until stdin ends, then exit the process, which ends every namespace.
 
-    The command line may give the directory of captures and the user's own algorithms:
-    ``DIRECTORY [MACHINE [FILE ...]]``.
+    The command line may give the directory of captures and the user's own algorithms and
+    disciplines: ``DIRECTORY [MACHINE [FILE ...]]``.
     """
     directory, machine = [*sys.argv[1:], "", ""][:2]
     code = LabError.exit_code
     try:
-        library.add_custom(Path(file) for file in sys.argv[3:])
+        files = [Path(file) for file in sys.argv[3:]]
+        disciplines_of_users.add(file for file in files if file.suffix == SUFFIX)
+        library.add_custom(file for file in files if file.suffix != SUFFIX)
         make_run_private()
         # Before there are threads, sockets and signal handlers, of which it would have copies.
         forked = fork(line.main)

@@ -55,6 +55,8 @@ class Build(Command, frozen=True):
 
     The files themselves are named on the lab's command line.
     """
+    disciplines: Annotated[dict[str, str], FEW] = {}
+    """The user's own queue disciplines by name, as ``algorithms``."""
 
 
 class StartTogether(Command, frozen=True):

@@ -8,6 +8,7 @@ from ccplay.model.base import Option
 from ccplay.model.fields import Field
 from ccplay.model.quantities import COUNT, PACKETS, QUEUE_SIZE, SWITCH, TIME_US, Quantity
 from ccplay.model.quoting import did_you_mean, quote
+from ccplay.model.texts import choice
 
 
 class Discipline(msgspec.Struct, frozen=True):
@@ -21,6 +22,8 @@ class Discipline(msgspec.Struct, frozen=True):
     """Whether ccplay has one of its own, in ``lab/disciplines``."""
     in_kernel: bool = True
     """Whether ccplay can ask a kernel for it."""
+    open: bool = False
+    """Whether its parameters are known only where its file is, and any is accepted here."""
 
     @property
     def names(self) -> list[str]:
@@ -92,4 +95,14 @@ def fair() -> tuple[Field, ...]:
         parameter("flows", COUNT, "how many queues", 1024, low=1, high=65_536),
         parameter("quantum", QUEUE_SIZE, "bytes a queue sends in turn", 1514, low=256),
         parameter("memory_limit", QUEUE_SIZE, "most memory that packets take", 33_554_432),
+    )
+
+
+def classes(by: str) -> tuple[Field, ...]:
+    """Return the parameters of classes: which packets are whose, and what is in each."""
+    ways = ("tos", "dscp", "flow", "source", "destination")
+    inner = ("pfifo", "codel", "pie", "fq_codel", "fq_pie", "fq", "sfq")
+    return (
+        parameter("by", choice("by", ways), "what of a packet chooses its class", by),
+        parameter("inner", choice("inner", inner), "the discipline in each class", "pfifo"),
     )

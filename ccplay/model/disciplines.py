@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ccplay.model.base import Option
-from ccplay.model.discipline import Discipline, codel, fair, parameter, pie
+from ccplay.model.discipline import Discipline, classes, codel, fair, parameter, pie
 from ccplay.model.quantities import COUNT, PACKETS, QUEUE_SIZE, RATE, SWITCH, TIME_US, WHOLE_SECONDS
 from ccplay.model.quoting import did_you_mean, quote
 from ccplay.model.texts import choice
@@ -22,9 +22,14 @@ MOST_RATE = 100_000_000
 """Bits per second of full packets up to which a discipline in software keeps up."""
 
 
+custom: dict[str, Discipline] = {}
+"""Disciplines of the user's own by name, which only the command line can add."""
+
+
 def described(kind: str) -> Discipline | None:
     """Return the discipline of a kind, ``codel`` or ``codel.py``; None: there is none."""
-    found = DISCIPLINES.get(kind.removesuffix(SUFFIX))
+    name = kind.removesuffix(SUFFIX)
+    found = DISCIPLINES.get(name) or custom.get(name)
     return None if found is None or (is_software(kind) and not found.software) else found
 
 
@@ -34,9 +39,9 @@ def is_software(kind: str) -> bool:
 
 
 def kinds() -> list[str]:
-    """Return all kinds: those that kernels have first, then ccplay's own."""
+    """Return all kinds: those that kernels have, then the user's, then ccplay's own."""
     own = [f"{each.kind}{SUFFIX}" for each in DISCIPLINES.values() if each.software]
-    return [*DISCIPLINES, *own]
+    return [*DISCIPLINES, *custom, *own, *(f"{each}{SUFFIX}" for each in custom)]
 
 
 def complete(kind: str, options: Mapping[str, Option]) -> dict[str, Option | None]:
@@ -62,6 +67,9 @@ def validate(qdisc: Qdisc) -> Qdisc:
         raise ValueError(f"unknown queue discipline {quote(qdisc.kind)}{meant}")
     options: dict[str, Option] = {}
     for name, value in qdisc.options.items():
+        if discipline.open:
+            options[name] = value
+            continue
         known = discipline.parameter(name)
         try:
             options[name] = known.parse(value) if isinstance(value, str) else known.check(value)
@@ -72,7 +80,7 @@ def validate(qdisc: Qdisc) -> Qdisc:
             if each.default is None:
                 raise ValueError(f"{qdisc.kind} needs {each.name}: {each.meaning}")
             options[each.name] = each.default
-    if "min" in discipline.names:
+    if "min" in discipline.names and discipline.kind not in custom:
         try:
             thresholds(options)
         except ValueError as error:
@@ -296,8 +304,12 @@ DISCIPLINES: dict[str, Discipline] = {
         ),
         Discipline(
             "prio",
-            "strict priority between three bands, by the type of service",
-            (parameter("limit", PACKETS, "most packets that wait in a band", 1000, low=1),),
+            "strict priority between bands, by the type of service, each with its discipline",
+            (
+                parameter("limit", PACKETS, "most packets that wait in a band", 1000, low=1),
+                parameter("bands", COUNT, "how many bands", 3, low=2, high=16),
+                *classes("tos"),
+            ),
             in_kernel=False,
         ),
         Discipline(
@@ -307,6 +319,7 @@ DISCIPLINES: dict[str, Discipline] = {
                 parameter("limit", PACKETS, "most packets that wait", 1000, low=1),
                 parameter("flows", COUNT, "how many queues", 1024, low=1, high=65_536),
                 parameter("quantum", QUEUE_SIZE, "bytes a queue sends in turn", 1514, low=256),
+                *classes("flow"),
             ),
             in_kernel=False,
         ),

@@ -10,7 +10,7 @@ from ccplay.model.fields import Field
 from ccplay.model.quantities import OCTETS, SHARE
 from ccplay.model.texts import NAME
 
-MOST_VARIABLES = 16
+MOST_VARIABLES = 48
 """Most variables of a flow or a queue."""
 
 INFINITE_SSTHRESH = 0x7FFFFFFF

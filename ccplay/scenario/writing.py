@@ -26,7 +26,7 @@ from ccplay.scenario.file.mistakes import Mistakes, Place, spell
 from ccplay.scenario.file.reading import parse
 from ccplay.scenario.file.tree import Reader, grow
 from ccplay.scenario.rules.classes import check_classes
-from ccplay.scenario.rules.custom_algorithms import admitted
+from ccplay.scenario.rules.custom_algorithms import admitted, option
 from ccplay.scenario.rules.timeline import check_timeline
 from ccplay.state.lab_state import LabState
 from ccplay.stream.wire import printable
@@ -61,7 +61,7 @@ def write(state: LabState, *, title: str = "", until: float | None = None) -> st
             "\n",
         ]
     )
-    with admitted(build.algorithms) as own:
+    with admitted(build.algorithms, build.disciplines) as own:
         head = "\n".join([*_origin(hello, own), head])
         _prove(head)
         text = head + "\n".join([*_timeline(steps, duration_s, build), ""])
@@ -273,8 +273,10 @@ def _origin(hello: Hello, own: Sequence[str]) -> Iterator[str]:
     kernel = printable(hello.capabilities.kernel)
     yield f"# Session{when}: Linux {kernel}, ccplay {printable(hello.version)}."
     yield "# Moments count from when the network was ready."
-    for name in own:
-        yield f"# {name} is your own algorithm: run this with --algorithm {name}.bpf.c"
+    for file in own:
+        what = option(file).removeprefix("--")
+        name = file.partition(".")[0]
+        yield f"# {name} is your own {what}: run this with {option(file)} {file}"
     yield ""
 
 

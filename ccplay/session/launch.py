@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ccplay.errors import ROOT_REMEDY, LabError
 from ccplay.files.writing import make_directory
+from ccplay.model.disciplines import SUFFIX
 from ccplay.stream.wire import GUEST_RUNS
 
 UNSHARE = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
@@ -30,22 +31,28 @@ _SSH = ("ssh", "-T", "-o", "BatchMode=yes", "--")
 
 
 def lab_argv(
-    host: str | None = None, captures: Path | None = None, algorithms: Sequence[Path] = ()
+    host: str | None = None, captures: Path | None = None, custom: Sequence[Path] = ()
 ) -> list[str]:
     """Return the command that starts a lab: here, or on ``host`` over ssh.
 
     ``captures`` is a directory of that machine; None is the current one, or the home there.
-    ``algorithms`` are files of that machine: the user's congestion controls. Raises ``LabError``
-    with the remedy if an ordinary user can't start a lab on this machine.
+    ``custom`` are files of that machine: the user's congestion controls and disciplines. Raises
+    ``LabError`` with the remedy if an ordinary user can't start a lab on this machine.
     """
     if host is not None:
         # ssh(1) would read a name that starts with a dash as an option.
         # The remote command goes through a shell.
         place = ["--captures", str(captures)] if captures else []
-        place += [word for path in algorithms for word in ("--algorithm", str(path))]
+        place += options_of(custom)
         said = shlex.join(["ccplay", "lab", *place, "--machine", host])
         return [*_SSH, host, said]
-    return _in_namespaces(_server(captures, "", algorithms))
+    return _in_namespaces(_server(captures, "", custom))
+
+
+def options_of(custom: Sequence[Path]) -> list[str]:
+    """Return the options that name the user's files: ``--discipline mine.py``."""
+    options = ("--discipline" if path.suffix == SUFFIX else "--algorithm" for path in custom)
+    return [word for pair in zip(options, map(str, custom), strict=True) for word in pair]
 
 
 def topology_argv(host: str | None, file: Path | None, topo: str) -> list[str]:
@@ -82,11 +89,11 @@ def _in_namespaces(module: Sequence[str]) -> list[str]:
 
 
 def guest_argv(
-    captures: Path | None = None, algorithms: Sequence[Path] = (), *, paced: bool = True
+    captures: Path | None = None, custom: Sequence[Path] = (), *, paced: bool = True
 ) -> list[str]:
     """Return the command that starts a lab under a full kernel, in a virtual machine of its own.
 
-    Needs no privilege. Captures and ``algorithms`` are this machine's; ``paced``, see
+    Needs no privilege. Captures and ``custom`` files are this machine's; ``paced``, see
     ``guest.boot.argv``. Raises ``LabError`` with the remedy if there is no guest.
     """
     # Most labs run on this kernel and should not wait for this import.
@@ -95,33 +102,33 @@ def guest_argv(
     from ccplay.guest import boot  # noqa: PLC0415
 
     place = (captures or Path()).absolute()
-    # Folders for captures, edited algorithms and their objects.
+    # Folders for captures, edited files and the objects of algorithms.
     kept = user_cache_path("ccplay")
     try:
         make_directory(kept)
     except OSError as error:
         raise LabError(f"can't write captures to {kept}: {error.strerror}") from None
-    lent = dict.fromkeys([place, *(file.absolute().parent for file in algorithms), kept])
+    lent = dict.fromkeys([place, *(file.absolute().parent for file in custom), kept])
     if Path("/") in lent:
         raise LabError("a guest may not write to /: start ccplay in another directory")
     told = ("sh", "-c", 'echo "$0" >&2; exec "$@"', GUEST_RUNS)
-    lab = [*told, *UNSHARE, *PYTHON, *_server(place, "", algorithms)]
+    lab = [*told, *UNSHARE, *PYTHON, *_server(place, "", custom)]
     return boot.argv([*boot.environment(), *lab], list(lent), paced=paced)
 
 
 def inner_argv(
-    captures: Path | None = None, machine: str = "", algorithms: Sequence[Path] = ()
+    captures: Path | None = None, machine: str = "", custom: Sequence[Path] = ()
 ) -> list[str]:
     """Return the command that ``ccplay lab`` becomes: the lab's server in its own namespaces.
 
     Starting it directly saves the start of a Python. ``machine`` is the user's name for this one.
     """
     user = () if os.geteuid() == 0 else ROOTLESS
-    return [*UNSHARE, *user, *PYTHON, *_server(captures, machine, algorithms)]
+    return [*UNSHARE, *user, *PYTHON, *_server(captures, machine, custom)]
 
 
-def _server(captures: Path | None, machine: str, algorithms: Sequence[Path]) -> list[str]:
-    files = [str(path.absolute()) for path in algorithms]
+def _server(captures: Path | None, machine: str, custom: Sequence[Path]) -> list[str]:
+    files = [str(path.absolute()) for path in custom]
     said = captures or machine or files
     place = [str((captures or Path()).absolute()), machine] if said else []
     return [_SERVER, *place, *files]

@@ -12,6 +12,7 @@ from ccplay.model.commands import (
     Mark,
     RemoveMark,
     SetCongestionControl,
+    SetQdisc,
     TraceFlow,
     UntraceFlow,
 )
@@ -174,6 +175,8 @@ def _applied(state: LabState, event: Applied) -> None:
             text = f"flow {command.flow} continues with the new {command.cc}"
         elif before == command.cc:
             text = f"flow {command.flow} stays with {command.cc}"
+    if isinstance(command, SetQdisc) and event.renewed:
+        text = f"queue {command.link} continues with the new {command.qdisc.kind}"
     state.write(event.t, "applied", text + lateness(event))
 
 

@@ -17,7 +17,7 @@ from ccplay.model.commands import (
     TraceFlow,
     UntraceFlow,
 )
-from ccplay.model.disciplines import DISCIPLINES, validate
+from ccplay.model.disciplines import DISCIPLINES, custom, validate
 from ccplay.model.traffic import KINDS, TRAFFIC
 from ccplay.model.traffic_commands import StartFlow, StopFlow
 from ccplay.model.values import Qdisc
@@ -104,7 +104,8 @@ def _queues(state: LabState) -> Iterator[Entry]:
     assert state.hello is not None  # noqa: S101 - entries() has looked
     kinds = {each.name: each.summary for each in state.hello.capabilities.qdiscs if each.available}
     sizes: list[Qdisc] = [Qdisc(kind="pfifo", options={"limit": packets}) for packets in PACKETS]
-    plain = [Qdisc(kind=kind) for kind in DISCIPLINES if kind not in ("pfifo", "tbf", "choke")]
+    own = [kind for kind in DISCIPLINES if kind not in ("pfifo", "tbf", "choke")]
+    plain = [Qdisc(kind=kind) for kind in (*own, *custom)]
     for qdisc in (*sizes, *plain):
         if qdisc.kind in kinds:
             filled = validate(qdisc)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -25,8 +25,8 @@ E = TypeVar("E", bound=AnyEvent)
 class WatchedLab:
     """Everything that a lab says, in order; ``async with running(build)`` makes one."""
 
-    def __init__(self, build: Build) -> None:
-        self.source = LabSource(launch.lab_argv(), build)
+    def __init__(self, build: Build, custom: Sequence[Path] = ()) -> None:
+        self.source = LabSource(launch.lab_argv(None, None, custom), build)
         self.events: list[AnyEvent] = []
         self.written = 0
         """Bytes of the stream so far."""
@@ -122,9 +122,12 @@ def delay_line(pid: int) -> int | None:
 
 
 @asynccontextmanager
-async def running(build: Build) -> AsyncIterator[WatchedLab]:
-    """Start a lab, wait until it is ready, and end it afterwards."""
-    lab = WatchedLab(build)
+async def running(build: Build, custom: Sequence[Path] = ()) -> AsyncIterator[WatchedLab]:
+    """Start a lab, wait until it is ready, and end it afterwards.
+
+    ``custom`` are algorithms and disciplines of one's own.
+    """
+    lab = WatchedLab(build, custom)
     try:
         await lab.until(lambda: lab.all(Ready))
         yield lab

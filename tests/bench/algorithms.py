@@ -89,7 +89,7 @@ async def run(console: Console) -> None:
 
 async def _swaps(path: Path, template: str) -> list[float]:
     notes = Swapped()
-    session = Session(LabSource(launch.lab_argv(algorithms=[path]), BUILD), sinks=[notes])
+    session = Session(LabSource(launch.lab_argv(custom=[path]), BUILD), sinks=[notes])
     running = asyncio.create_task(session.run())
     state: LabState = session.state
     taken = []

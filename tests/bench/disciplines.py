@@ -1,7 +1,7 @@
 """Disciplines in software: packets a second, lateness and CPU beside the kernel's FIFO; swaps.
 
 Lateness is from the moment at which a packet is due, by the rate and those before it, to the
-verdict that lets it go.
+verdict that lets it go. A capture on the far side, outside the process, checks that.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from ccplay.model.network import Topology
 from ccplay.model.samples import Sweep
 from ccplay.model.traffic_commands import StartFlow
 from ccplay.model.values import LinkSetting, Qdisc
+from tests.bench import _departures
 from tests.bench._figures import Spread, table
 from tests.bench._running import WatchedLab, family, running
 
@@ -65,6 +66,7 @@ async def run(console: Console) -> None:
     console.print(sheet)
     for each in swaps:
         console.print(each)
+    await _departures.run(console)
 
 
 def _fifo(rate: int) -> Qdisc:

@@ -83,7 +83,7 @@ async def gone(path: Path, within_s: float = 60.0) -> bool:
 
 async def start(path: Path, flow: str = "1") -> RunningLab:
     """Start a lab with traffic under the algorithm of a file."""
-    lab = RunningLab(LabSource(launch.lab_argv(algorithms=[path]), LINEAR))
+    lab = RunningLab(LabSource(launch.lab_argv(custom=[path]), LINEAR))
     await lab.until(lambda state: state.phase == "ready")
     lab.send(StartFlow(flow=flow, cc=called(path)))
     await lab.until(lambda state: flow in state.flows and state.flows[flow].acked)
@@ -175,7 +175,7 @@ async def test_a_bad_one_is_refused_with_its_reason_and_the_lab_lives(tmp_path: 
     path = own(tmp_path)
     source = path.read_text()
     path.write_text(source.replace("return reno_undo_cwnd(sk);", "return nonsense(sk);"))
-    lab = RunningLab(LabSource(launch.lab_argv(algorithms=[path]), LINEAR))
+    lab = RunningLab(LabSource(launch.lab_argv(custom=[path]), LINEAR))
     try:
         await lab.until(lambda state: state.phase == "ready")
         lab.send(StartFlow(flow="1", cc=called(path)))
@@ -194,7 +194,7 @@ async def test_one_that_was_refused_is_looked_at_again_when_it_is_saved(tmp_path
     path = own(tmp_path)
     source, undo = path.read_text(), "return reno_undo_cwnd(sk);"
     path.write_text(source.replace(undo, "return nonsense(sk);"))
-    lab = RunningLab(LabSource(launch.lab_argv(algorithms=[path]), LINEAR))
+    lab = RunningLab(LabSource(launch.lab_argv(custom=[path]), LINEAR))
     try:
         await lab.until(lambda state: state.phase == "ready")
         lab.send(StartFlow(flow="1", cc=called(path)))

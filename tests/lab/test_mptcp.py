@@ -94,8 +94,8 @@ async def test_lia_takes_no_more_than_tcp_of_a_bottleneck_that_its_subflows_shar
     coupled = StartFlow(flow="m", src="h1", dst="h3", mptcp=True, subflows=4, cc="lia.bpf")
     async with running(build) as lab:
         lab.send(StartFlow(flow="tcp", src="h2", dst="h4", cc="reno"))
-        for each in await open_subflows(lab, coupled, 4):
-            await lab.until(lambda _, flow=each: flow.cc == "lia.bpf")
+        subflows = await open_subflows(lab, coupled, 4)
+        await lab.until(lambda _: all(each.cc == "lia.bpf" for each in subflows))
         await lab.run_for(3)
         start = lab.state.now
         await lab.run_for(6)

@@ -176,7 +176,7 @@ ENDLESS = "for (u32 i = 0; i < ack; i++)\n\t\tset_cwnd(tp, i);"
 @asynccontextmanager
 async def under(source: Path) -> AsyncIterator[RunningLab]:
     """Run flow 1 under ``mine.bpf.c``."""
-    lab = RunningLab(forked(launch.lab_argv(algorithms=[source]), BUILD))
+    lab = RunningLab(forked(launch.lab_argv(custom=[source]), BUILD))
     try:
         await lab.until(lambda state: state.phase == "ready")
         lab.send(StartFlow(flow="1", cc="mine"))

@@ -176,7 +176,7 @@ def test_two_of_one_name_are_refused() -> None:
 
 
 def test_a_lab_hears_of_files_on_its_command_line() -> None:
-    *_, directory, machine, file = launch.inner_argv(algorithms=[SOURCE])
+    *_, directory, machine, file = launch.inner_argv(custom=[SOURCE])
     assert (directory, machine, file) == (str(Path.cwd()), "", str(SOURCE.absolute()))
     *_, line = launch.lab_argv("box", None, [Path("a b.c")])
     assert shlex.split(line)[2:4] == ["--algorithm", "a b.c"]

@@ -50,9 +50,8 @@ async def until(condition: Callable[[], object]) -> None:
 
 def waiting(lab: LabSource) -> int:
     """Return how many bytes are in the pipe."""
-    assert lab._transport is not None
-    output = lab._transport.get_pipe_transport(1)
-    assert output is not None
+    assert lab._process is not None
+    output = lab._process.output
     size = array.array("i", [0])
     fcntl.ioctl(output.get_extra_info("pipe").fileno(), termios.FIONREAD, size)
     return size[0]

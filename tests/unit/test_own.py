@@ -136,7 +136,7 @@ MANY: dict[str, list[int | None]] = {f"v{n}": [1] for n in range(MOST_VARIABLES 
     ("own", "reason"),
     [
         ({"bbr_bw_bps": [1, 2]}, "not one for each of 1"),
-        (MANY, "the limit is 16"),
+        (MANY, f"the limit is {MOST_VARIABLES}"),
         ({"Any Name": [1]}, "own"),
         ({"bbr_bw_bps": [-1]}, "own"),
     ],

@@ -119,6 +119,11 @@ class Options:
         value = self._values[name]
         return unset if value is None else int(value)
 
+    def number(self, name: str, unset: float = 0.0) -> float:
+        """Return a plain number, such as a weight."""
+        value = self._values[name]
+        return unset if value is None else float(value)
+
     def seconds(self, name: str, unset: float = 0.0) -> float:
         """Return a time, which parameters have in microseconds."""
         value = self._values[name]

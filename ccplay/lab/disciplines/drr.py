@@ -11,36 +11,29 @@ What is left counts for the next turn, unless the queue is empty: then the count
 queue gets the same share in bytes, whatever the length of its packets. A packet that finds no room
 takes the place of the last one in the longest queue (the paper's "packet stealing").
 
-The kernel's discipline of this name leaves it to classes and filters which queue is whose; here
-flows are hashed into queues, as in the paper.
+The kernel's discipline of this name leaves it to filters which queue is whose; here flows are
+hashed into queues, as in the paper, or led there by host or code point (``by``). Each queue is a
+class that holds a discipline; one that is no FIFO has the limit for itself and drops by itself.
 """
 
 from __future__ import annotations
 
 from collections import deque
 
-from ccplay.lab.disciplines.base import Discipline, Fifo, Options, Packet, spread
-
-
-class Queue:
-    """One queue with its deficit counter."""
-
-    __slots__ = ("deficit", "packets")
-
-    def __init__(self) -> None:
-        self.packets = Fifo()
-        self.deficit = 0
+from ccplay.lab.disciplines.base import Discipline, Options, Packet
+from ccplay.lab.disciplines.classes import SHOWN, Class, classifier
+from ccplay.lab.disciplines.fifo import FirstInFirstOut
 
 
 class DRR(Discipline):
-    """Queues of hashed flows with equal shares."""
+    """Queues with equal shares."""
 
     def __init__(self, options: Options, seed: int = 0) -> None:
-        self.queues: dict[int, Queue] = {}
-        self.active: deque[Queue] = deque()
+        self.queues: dict[int, Class] = {}
+        self.active: deque[Class] = deque()
         self.served = False
         """Whether the first of the active queues has its quantum of this turn."""
-        self.perturbation = seed
+        self.seed = seed
         super().__init__(options, seed)
 
     def configure(self, options: Options) -> None:
@@ -48,42 +41,59 @@ class DRR(Discipline):
         self.limit = options.count("limit")
         self.number = options.count("flows")
         self.quantum = options.count("quantum")
+        self.inner = options.word("inner")
+        self.class_of = classifier(options.word("by"), self.number, self.seed)
 
     def enqueue(self, packet: Packet, now: float) -> None:
-        """Append the packet to its flow's queue, and drop from the longest if there is no room."""
-        place = spread(packet.flow, self.perturbation, self.number)
+        """Give the packet to its queue, and drop from the longest if there is no room."""
+        place = self.class_of(packet)
         queue = self.queues.get(place)
         if queue is None:
-            queue = self.queues[place] = Queue()
-        if not queue.packets:
+            queue = self.queues[place] = Class(place, self.inner, self.limit, self.seed)
+        if not queue:
             queue.deficit = 0
-            if queue not in self.active:
+            if not queue.active:
+                queue.active = True
                 self.active.append(queue)
-        queue.packets.push(packet)
-        if self.qlen + 1 > self.limit:
-            longest = max(self.active, key=lambda each: each.packets.bytes)
-            self.drop(longest.packets.pop_last(), "limit")
+        if self.qlen < self.limit or not isinstance(queue.inner, FirstInFirstOut):
+            queue.arrive(packet, now, self)
+            return
+        longest = max(self.active, key=lambda each: each.backlog)
+        if longest is queue:
+            self.drop(packet, "limit")
+            queue.drops += 1
+            return
+        longest.steal(self)
+        queue.arrive(packet, now, self)
 
     def dequeue(self, now: float) -> Packet | None:
         """Send from the queue whose turn it is."""
         while self.active:
             queue = self.active[0]
-            if not queue.packets:
+            first = queue.peek(now, self)
+            if first is None:
                 self.active.popleft()
-                self.served = False
+                queue.active = self.served = False
                 continue
             if not self.served:
                 queue.deficit += self.quantum
                 self.served = True
-            first = queue.packets.packets[0]
             if first.length > queue.deficit:
                 self.active.rotate(-1)
                 self.served = False
                 continue
             queue.deficit -= first.length
-            return queue.packets.pop()
+            return queue.take(now, self)
         return None
 
     def statistics(self) -> dict[str, int]:
-        """Return the number of queues with packets."""
-        return {"drr_flows": sum(1 for each in self.active if each.packets)}
+        """Return the number of queues with packets, and what of the first ones PRIO reports."""
+        told = {"drr_flows": sum(1 for each in self.active if each)}
+        if self.number <= SHOWN:
+            for place in range(self.number):
+                told |= self.queues.get(place, _NOTHING).statistics(f"drr_class_{place}")
+        return told
+
+
+_NOTHING = Class(0, "pfifo", 1, 0)
+"""A class in which no packet has arrived."""

@@ -9,39 +9,39 @@ default of tc-prio(8), "priomap"). With the bits of RFC 1349,
     minimise delay                              band 0
     neither, or both                            band 1
     maximise throughput                         band 2
+
+or chosen by code point, flow or host (``by``). Each band is a class that holds a discipline.
 """
 
 from __future__ import annotations
 
-from ccplay.lab.disciplines.base import Discipline, Fifo, Options, Packet
-
-_PRIOMAP = (1, 1, 2, 2, 0, 0, 1, 1)
-"""Band by the last three bits of the code point, which were delay, throughput, reliability."""
+from ccplay.lab.disciplines.base import Discipline, Options, Packet
+from ccplay.lab.disciplines.classes import SHOWN, Class, classifier
 
 
 class Prio(Discipline):
     """Bands of which the first that has a packet sends."""
 
     def __init__(self, options: Options, seed: int = 0) -> None:
-        self.bands = (Fifo(), Fifo(), Fifo())
+        self.seed = seed
         super().__init__(options, seed)
 
     def configure(self, options: Options) -> None:
-        """Take the most packets that wait in a band."""
-        self.limit = options.count("limit")
+        """Make the bands, with what is in them."""
+        limit, number = options.count("limit"), options.count("bands")
+        inner = options.word("inner")
+        self.bands = [Class(band, inner, limit, self.seed) for band in range(number)]
+        self.band_of = classifier(options.word("by"), number, self.seed)
 
     def enqueue(self, packet: Packet, now: float) -> None:
-        """Append the packet to its band while there is room."""
-        band = self.bands[_PRIOMAP[packet.dscp & 7]]
-        if len(band) < self.limit:
-            band.push(packet)
-        else:
-            self.drop(packet, "limit")
+        """Give the packet to its band."""
+        self.bands[self.band_of(packet)].arrive(packet, now, self)
 
     def dequeue(self, now: float) -> Packet | None:
         """Send from the highest band with a packet."""
-        return next((packet for band in self.bands if (packet := band.pop())), None)
+        return next((each for band in self.bands if (each := band.take(now, self))), None)
 
     def statistics(self) -> dict[str, int]:
-        """Return the packets that wait in each band."""
-        return {f"prio_band_{each}_packets": len(band) for each, band in enumerate(self.bands)}
+        """Return what waits, how long the last packet did, and the drops, of the first bands."""
+        shown = (band.statistics(f"prio_band_{band.place}") for band in self.bands[:SHOWN])
+        return {name: value for band in shown for name, value in band.items()}

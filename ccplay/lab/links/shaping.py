@@ -183,7 +183,7 @@ class Shaper:
         affected = self._affected(interface)
         if setting.down is not None:
             affected += self._set_down(interface, down=setting.down)
-        return [self._describe(each) for each in affected]
+        return [self.describe(each.link.name) for each in affected]
 
     def software(self, link: str) -> Callable[[], Reading | None] | None:
         """Return what reads a link's queue in software; None where it has none."""
@@ -203,7 +203,7 @@ class Shaper:
             interface.queue_of_class(name).put(qdisc)
         except NetlinkError as error:
             raise LabError(f"link {link.name}: {error}") from error
-        return self._describe(interface)
+        return self.describe(link.name)
 
     def marks(self, link: str) -> Callable[[], int] | None:
         """Return the counter of packets marked by a link itself; None without a marker."""
@@ -316,7 +316,9 @@ class Shaper:
             interface.switch_offloads(self._built, on=on)
         self._offloads = on
 
-    def _describe(self, interface: Egress) -> LinkChanged:
+    def describe(self, link: str) -> LinkChanged:
+        """Return the state of a link as it is now."""
+        interface = self._interfaces[link]
         path = interface.path
         return LinkChanged(
             t=self._clock(),
@@ -326,7 +328,7 @@ class Shaper:
                 delay_us=path.delay_us,
                 jitter_us=path.jitter_us,
                 loss=path.loss,
-                qdisc=interface.qdisc,
+                qdisc=_qdisc(self._software, interface),
                 classes=[each.describe(interface.rate) for each in interface.classes] or None,
                 mtu=interface.mtu,
                 mark=interface.marks_from,
@@ -335,3 +337,9 @@ class Shaper:
             offloads=self._offloads,
             delay_engine=self._engine.name if path else "none",
         )
+
+
+def _qdisc(software: Software | None, interface: Egress) -> Qdisc | None:
+    """Return the queue in front of a link: a FIFO where one in software has failed."""
+    own = software if interface.software else None
+    return (own.substitute(interface.arrival.number) if own else None) or interface.qdisc

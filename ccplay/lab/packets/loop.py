@@ -12,7 +12,6 @@ import gc
 import os
 import select
 import signal
-import sys
 import time
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
@@ -22,6 +21,9 @@ import msgspec
 from ccplay.errors import CcplayError
 from ccplay.lab.packets.lateness import Lateness
 from ccplay.lab.packets.messages import News, Order
+
+_ORDERS, _NEWS = 0, 1
+"""Descriptors of stdin and stdout."""
 
 O = TypeVar("O", bound=Order)  # noqa: E741 - the type of a process's orders
 
@@ -62,7 +64,7 @@ class PacketLoop(Generic[O]):
         # Two sets to wait on: any packet ends a wait on the first, only time one on the second.
         self.idle, self.busy = select.epoll(), select.epoll()
         for each in (self.idle, self.busy):
-            each.register(sys.stdin.fileno(), select.EPOLLIN)
+            each.register(_ORDERS, select.EPOLLIN)
             each.register(self.timer.fileno(), select.EPOLLIN)
         self._orders = msgspec.json.Decoder(orders)
         self._news = msgspec.json.Encoder()
@@ -79,13 +81,13 @@ class PacketLoop(Generic[O]):
 
     def run(self) -> None:
         """Work until stdin ends."""
-        stdin, clock = sys.stdin.fileno(), time.monotonic
-        os.set_blocking(sys.stdout.fileno(), False)
+        clock = time.monotonic
+        os.set_blocking(_NEWS, False)
         report_due = clock() + 1.0
         waiting = self.idle
         while True:
             for descriptor, _ in waiting.poll(1.0):
-                if descriptor == stdin and not self._read_orders(os.read(stdin, 1 << 16)):
+                if descriptor == _ORDERS and not self._read_orders(os.read(_ORDERS, 1 << 16)):
                     return
             waiting = self.work()
             if (now := clock()) >= report_due:
@@ -96,7 +98,7 @@ class PacketLoop(Generic[O]):
         """Write news for the lab."""
         # A reader that does not read must not stop the packets.
         with contextlib.suppress(BlockingIOError):
-            os.write(sys.stdout.fileno(), self._news.encode(news) + b"\n")
+            os.write(_NEWS, self._news.encode(news) + b"\n")
 
     def _read_orders(self, data: bytes) -> bool:
         """Carry out the orders that ``data`` completes; False at the end of orders."""

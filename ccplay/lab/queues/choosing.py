@@ -6,7 +6,7 @@ import msgspec
 
 from ccplay.errors import CommandError, UnsupportedError
 from ccplay.lab.queues import qdiscs
-from ccplay.model.disciplines import DISCIPLINES, MOST_RATE, SUFFIX, is_software
+from ccplay.model.disciplines import DISCIPLINES, MOST_RATE, SUFFIX, described, is_software
 from ccplay.model.values import Qdisc
 from ccplay.units import format_rate
 
@@ -28,7 +28,7 @@ def chosen(qdisc: Qdisc, *, software: bool) -> Qdisc:
                 f"queue discipline {qdisc.kind!r} needs netfilter queues: see ccplay doctor"
             )
         return qdisc
-    known = DISCIPLINES[qdisc.kind]
+    known = described(qdisc.kind) or DISCIPLINES["pfifo"]
     own = msgspec.structs.replace(qdisc, kind=qdisc.kind + SUFFIX)
     if software and known.software and (not known.in_kernel or qdisc.kind in _lacking):
         return own
@@ -44,9 +44,9 @@ def chosen(qdisc: Qdisc, *, software: bool) -> Qdisc:
 
 def _try(qdisc: Qdisc) -> None:
     """Try a queue on the lab's own loopback device; what was taken once is taken again."""
-    if not DISCIPLINES[qdisc.kind].in_kernel:
+    if qdisc.kind not in DISCIPLINES or not DISCIPLINES[qdisc.kind].in_kernel:
         raise UnsupportedError(
-            f"queue discipline {qdisc.kind!r} is ccplay's own, and needs netfilter queues: "
+            f"queue discipline {qdisc.kind!r} works in software only, and needs netfilter queues: "
             "see ccplay doctor"
         )
     image = msgspec.json.encode(qdisc)

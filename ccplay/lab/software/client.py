@@ -11,6 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from ccplay.errors import LabError
+from ccplay.lab.custom.library import library
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.packets import process
 from ccplay.lab.packets.keeper import Keeper, Tell
@@ -19,11 +20,16 @@ from ccplay.lab.queues.reading import Reading
 from ccplay.lab.software import histogram, rules, runner
 from ccplay.lab.software.board import Board, Slot
 from ccplay.lab.software.messages import News, Order
+from ccplay.lab.software.serving import FALLBACK_PACKETS
 from ccplay.model.disciplines import SUFFIX
 from ccplay.model.values import Qdisc
 
 SHARES = (0.5, 0.95, 0.99, 1.0)
 """Shares of a link's packets whose sojourn time is reported."""
+
+
+FALLBACK = Qdisc(kind="pfifo", options={"limit": FALLBACK_PACKETS})
+"""What takes the place of a discipline that fails; it has more room where more packets wait."""
 
 
 class Egress(NamedTuple):
@@ -61,7 +67,10 @@ class Software:
         """By link the sojourn times in queues that have ended; see ``histogram``."""
         self._removing: dict[int, asyncio.Task[None]] = {}
         """By link the removal of its rules."""
-        self._generation = 0
+        self._changing = asyncio.Lock()
+        self.changed: Callable[[str], object] = lambda _: None
+        """Receives the name of a link whose discipline has failed, or works again."""
+        self._generation = self._version = 0
         self._keeper = Keeper(
             "the disciplines' process",
             News,
@@ -114,17 +123,19 @@ class Software:
         ``kernel_backlog`` returns the bytes that still wait in the kernel once no more come; the
         link is busy with them first. Raises ``LabError``.
         """
+        kind = qdisc.kind.removesuffix(SUFFIX)
         order = Order(
             queue=at.number,
             pid=at.namespace.pid,
-            kind=qdisc.kind.removesuffix(SUFFIX),
+            kind=kind,
+            source=library.source(kind),
             options=qdisc.options,
+            version=self._next_version(),
             rate=rate,
             seed=self._seed + at.number,
         )
         if (link := self._links.get(at.number)) is not None:
-            news = await self._ask(msgspec.structs.replace(order, do="change"))
-            link.order, link.kind, link.statistics = order, qdisc.kind, news.statistics
+            await self._change(link, order)
             return
         await self._keeper.start()
         if (removing := self._removing.pop(at.number, None)) is not None:
@@ -137,14 +148,61 @@ class Software:
             raise
         self._generation += 1
         slot = self._board.slot(at.number - 1)
-        link = _Link(at, order, qdisc.kind, news.statistics, slot, self._generation)
+        link = _Link(at, order, news.statistics, slot, self._generation)
+        self._links[at.number] = link
         try:
             await rules.add(at.namespace, at.interface, at.number)
         except BaseException:
+            del self._links[at.number]
             self._keeper.send(Order(queue=at.number, do="close"))
             raise
-        self._links[at.number] = link
         self._keeper.send(Order(queue=at.number, do="begin", busy_s=kernel_backlog() * 8 / rate))
+
+    def under(self, kind: str) -> list[tuple[str, Qdisc]]:
+        """Return the links for which a discipline was requested, with its parameters.
+
+        That a FIFO has taken its place since does not matter.
+        """
+        return [
+            (each.at.link, Qdisc(kind=kind + SUFFIX, options=each.order.options))
+            for each in self._links.values()
+            if each.order.kind == kind
+        ]
+
+    def substitute(self, number: int) -> Qdisc | None:
+        """Return the FIFO that has taken the place of a link's discipline; None: it works."""
+        link = self._links.get(number)
+        return None if link is None or link.works else FALLBACK
+
+    def works(self, kind: str) -> bool:
+        """Return whether a discipline is at work anywhere, and no FIFO has taken its place."""
+        return any(each.works for each in self._links.values() if each.order.kind == kind)
+
+    async def renew(self, name: str, source: str) -> None:
+        """Use another source for the discipline of a link, while packets wait in it.
+
+        Raises ``LabError`` with the mistake; then the earlier one stays.
+        """
+        link = next((each for each in self._links.values() if each.at.link == name), None)
+        if link is not None:
+            version = self._next_version()
+            order = msgspec.structs.replace(link.order, source=source, version=version)
+            await self._change(link, order)
+
+    def _next_version(self) -> int:
+        self._version += 1
+        return self._version
+
+    async def _change(self, link: _Link, order: Order) -> None:
+        """Set rate and discipline of a link that has one. Raises ``LabError``."""
+        async with self._changing:
+            news = await self._ask(msgspec.structs.replace(order, do="change"))
+            worked, link.order = link.works, order
+            # It may have failed already, which news of its own report.
+            if link.works:
+                link.statistics = news.statistics
+        if link.works != worked:
+            self.changed(link.at.link)
 
     async def end(self, at: Egress) -> Reading | None:
         """Give what waits to the kernel's queue, in order, and return the last counters.
@@ -181,6 +239,9 @@ class Software:
     async def _ask(self, order: Order) -> News:
         """Send an order and wait until it is done. Raises ``LabError`` with the reason."""
         news = await self._keeper.ask(order)
+        if news.failed and order.source:
+            # It begins with the file and its line.
+            raise LabError(news.failed)
         if news.failed:
             raise LabError(f"the queue {order.kind}{SUFFIX} can't be used: {news.failed}")
         return news
@@ -189,16 +250,19 @@ class Software:
         """Open the queues of all links in a new process."""
         for link in self._links.values():
             self._generation += 1
-            link.generation = self._generation
+            link.generation, link.failed = self._generation, 0
             self._keeper.send(link.order)
             self._keeper.send(Order(queue=link.order.queue, do="begin"))
 
     def _hear(self, news: News) -> None:
         link = self._links.get(news.queue)
+        for line in news.printed.splitlines():
+            self._tell("info", f"printed: {line}")
         if news.fault and link is not None:
-            link.kind, link.statistics = "pfifo", news.statistics
+            link.failed, link.statistics = news.version, news.statistics
             text = f"link {link.at.link}: {news.fault}; a FIFO has taken its place"
             self._tell("error", text, spoils=True)
+            self.changed(link.at.link)
 
 
 @dataclass(slots=True)
@@ -207,10 +271,21 @@ class _Link:
 
     at: Egress
     order: Order
-    kind: str
     statistics: list[str]
     slot: Slot
     generation: int
+    failed: int = 0
+    """Version of the discipline in whose place there is a FIFO."""
+
+    @property
+    def works(self) -> bool:
+        """Whether the discipline that was requested is at work."""
+        return self.failed != self.order.version
+
+    @property
+    def kind(self) -> str:
+        """The kind that is at work."""
+        return self.order.kind + SUFFIX if self.works else FALLBACK.kind
 
 
 def fork() -> tuple[PacketProcess, Board]:

@@ -5,14 +5,18 @@ It is named ``software queue``.
 
 from __future__ import annotations
 
+import io
 import select
+import sys
 import time
 
+from ccplay.lab.custom import overdue
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.packets.loop import PacketLoop, run_as
 from ccplay.lab.software.board import Board
 from ccplay.lab.software.headers import HeaderQueue
 from ccplay.lab.software.messages import News, Order
+from ccplay.lab.software.printed import Printed
 from ccplay.lab.software.serving import Served
 
 NAME = b"software queue"
@@ -34,7 +38,12 @@ class Runner(PacketLoop[Order]):
     def __init__(self, board: Board) -> None:
         super().__init__(Order)
         self._board = board
+        self._printed = Printed()
         self._served: dict[int, Served] = {}
+        self._versions: dict[int, int] = {}
+        """Of the disciplines, by queue."""
+        # What a discipline of the user's own prints must not stand between the news.
+        sys.stdout, sys.stdin = self._printed, io.StringIO()
         self._published = 0.0
         self._due = 0.0
 
@@ -48,9 +57,10 @@ class Runner(PacketLoop[Order]):
             if wake := served.wake:
                 earliest = min(wake, earliest or wake)
             if served.fault:
-                self.tell(News(queue=number, fault=served.fault, statistics=served.names))
-                served.fault = ""
+                self._report_fault(number, served)
         now = clock()
+        if printed := self._printed.take(now):
+            self.tell(News(queue=next(iter(self._served), 1), printed=printed))
         if now - self._published >= _PUBLISH_S or not earliest:
             self._published = now
             for served in self._served.values():
@@ -61,6 +71,11 @@ class Runner(PacketLoop[Order]):
             self._due = due
             self.timer.set(due)
         return self.busy if more or 0 < earliest < now + _REST_S else self.idle
+
+    def _report_fault(self, number: int, served: Served) -> None:
+        version = self._versions[number]
+        self.tell(News(queue=number, fault=served.fault, version=version, statistics=served.names))
+        served.fault = ""
 
     def obey(self, order: Order) -> None:
         """Carry out an order. Raises what a discipline raises whose parameters are refused."""
@@ -73,7 +88,11 @@ class Runner(PacketLoop[Order]):
             return
         match order.do:
             case "open" | "change":
-                served.change(order.kind, order.options, order.rate, order.seed, now)
+                if order.source:
+                    overdue.watch()
+                settings = order.kind, order.options, order.rate, order.seed
+                served.change(*settings, now, source=order.source)
+                self._versions[order.queue] = order.version
             case "begin":
                 served.begin(now + order.busy_s)
             case "pass":

@@ -16,6 +16,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
+from ccplay.lab.custom import loading, overdue
+from ccplay.lab.custom.faults import MisuseError
 from ccplay.lab.disciplines.base import CE, Discipline, Options, Packet
 from ccplay.lab.disciplines.fifo import FirstInFirstOut
 from ccplay.lab.disciplines.table import made
@@ -29,8 +31,16 @@ MARKED, PACED = 0x1, 0x2
 
 _NEVER = float("inf")
 
-_FALLBACK_PACKETS = 1000
+PATIENCE_S = 0.5
+"""Seconds for which a discipline may send nothing while packets wait."""
+
+FALLBACK_PACKETS = 1000
 """Fewest packets for which the FIFO in the place of a discipline that failed has room."""
+
+_ASK_AGAIN_S = 1e-3
+"""Seconds until a discipline that holds packets back is asked again."""
+
+_MOST_STATISTIC = 1 << 53
 
 _MOST_READ = 64
 """Packets read before some are sent again."""
@@ -70,25 +80,45 @@ class Served:
         """Statistics that the discipline reports, in the order of the slot."""
         self._slot = slot
         slot.clear()
-        self._discipline: Discipline = FirstInFirstOut(Options({"limit": _FALLBACK_PACKETS}))
+        self._discipline: Discipline = FirstInFirstOut(Options({"limit": FALLBACK_PACKETS}))
         self._kind = ""
+        self._source = ""
+        self._stuck_since = 0.0
+        """Moment since which the discipline sends nothing although packets wait; 0: it sends."""
         self._waiting: dict[int, Packet] = {}
         self._free = _NEVER
         self._since = 0.0
-        self._link_s = 0.0
+        self._ask_at = 0.0
+        self._link_s = self._seconds_per_byte = 0.0
         self._passing = False
         self._backlog = 0
         self._drops = self._marks = self._packets = self._bytes = self._sojourn_us = 0
 
     def change(
-        self, kind: str, options: Mapping[str, Option], rate: int, seed: int, now: float
+        self,
+        kind: str,
+        options: Mapping[str, Option],
+        rate: int,
+        seed: int,
+        now: float,
+        *,
+        source: str = "",
     ) -> None:
-        """Use a discipline from now on; what waits is given to it in the order of its arrival."""
+        """Use a discipline from now on; what waits is given to it in the order of its arrival.
+
+        ``source`` is that of one of the user's own. Raises ``SourceError`` for mistakes in it;
+        then the earlier discipline stays.
+        """
+        if source:
+            with overdue.limited():
+                discipline = loading.made(kind, source, options, seed)
+        else:
+            discipline = made(kind, options, seed)
         self._link_s = 8 / rate
         self._passing = False
-        discipline = made(kind, options, seed)
+        self._kind, self._source = kind, source
+        self._stuck_since = 0.0
         self._replace(discipline, now)
-        self._kind = kind
 
     def begin(self, moment: float) -> None:
         """Let the link be free from ``moment`` on."""
@@ -103,7 +133,8 @@ class Served:
             self._bytes += packet.length
         self._waiting.clear()
         self._backlog = 0
-        self._discipline = FirstInFirstOut(Options({"limit": _FALLBACK_PACKETS}))
+        self._add_up()
+        self._discipline = FirstInFirstOut(Options({"limit": FALLBACK_PACKETS}))
         self.queue.flush()
         self.publish()
 
@@ -128,49 +159,68 @@ class Served:
     @property
     def wake(self) -> float:
         """Moment when the next packet is due; 0 if none waits."""
-        return self._free if self._waiting and self._free < _NEVER else 0.0
+        if not self._waiting or self._free == _NEVER:
+            return 0.0
+        return max(self._free, self._ask_at) if self._stuck_since else self._free
 
     def send(self, now: float, lateness: Lateness) -> None:
         """Send what is due at ``now``, and carry out every decision."""
         while self._waiting and self._free <= now:
-            begin = max(self._free, self._since)
+            held = self._stuck_since > 0
+            begin = now if held else max(self._free, self._since)
             packet = self._depart(now)
             if packet is None:
                 break
-            lateness.add(now - begin)
-            self._free = begin + packet.length * self._seconds_per_byte()
+            if not held:
+                lateness.add(now - begin)
+            self._free = begin + packet.length * self._seconds_per_byte
         self.queue.flush()
 
     def publish(self) -> None:
         """Write the counters to the board."""
-        own = self._discipline.statistics()
-        drops = self._drops + self._discipline.drops.total()
-        marks = self._marks + self._discipline.marks
+        try:
+            values = self._statistics()
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the file may be a user's
+            self._fall_back(error, self._since)
+            values = []
+        drops, marks = _decided(self._discipline)
+        drops, marks = self._drops + drops, self._marks + marks
         self._slot.write(
             Counts(
                 *(len(self._waiting), self._backlog, drops, marks, self._packets, self._bytes),
                 *(self._sojourn_us, int(not self._passing)),
             ),
-            [max(0, value) for value in own.values()][:MOST_STATISTICS],
+            values,
         )
+
+    def _statistics(self) -> list[int]:
+        """Return the discipline's statistics in the order of ``names``."""
+        if not self._source:
+            return [max(0, each) for each in self._discipline.statistics().values()][
+                :MOST_STATISTICS
+            ]
+        with overdue.limited():
+            own = self._discipline.statistics()
+        found = (int(own.get(name, 0)) for name in self.names)
+        return [min(max(0, each), _MOST_STATISTIC) for each in found]
 
     # --- the discipline ---------------------------------------------------------------------
 
-    def _seconds_per_byte(self) -> float:
-        own = self._discipline.rate
-        return max(self._link_s, 8 / own) if own else self._link_s
-
     def _arrive(self, packet: Packet, now: float) -> None:
         try:
-            self._discipline.arrive(packet, now)
+            if self._source:
+                with overdue.limited():
+                    self._discipline.arrive(packet, now)
+            else:
+                self._discipline.arrive(packet, now)
             self._drop()
-        except Exception as error:  # noqa: BLE001 - the file may be a user's
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the file may be a user's
             self._fall_back(error, now)
 
     def _depart(self, now: float) -> Packet | None:
         try:
             packet = self._chosen(now)
-        except Exception as error:  # noqa: BLE001 - the file may be a user's
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the file may be a user's
             self._fall_back(error, now)
             return None
         if packet is None:
@@ -185,41 +235,90 @@ class Served:
         return packet
 
     def _chosen(self, now: float) -> Packet | None:
-        """Return the packet to send; raises ``RuntimeError`` if some wait and none is chosen."""
-        packet = self._discipline.depart(now)
+        """Return the packet to send, None for a while where the discipline holds them back.
+
+        Raises ``MisuseError`` if it does so for too long, or sends what does not wait.
+        """
+        if self._source:
+            with overdue.limited():
+                packet = self._discipline.depart(now)
+                rate = self._discipline.rate
+        else:
+            packet = self._discipline.depart(now)
+            rate = self._discipline.rate
         self._drop()
         if packet is not None:
+            if self._waiting.get(packet.number) is not packet:
+                raise MisuseError("dequeue returns a packet that does not wait any more")
             del self._waiting[packet.number]
+            self._seconds_per_byte = max(self._link_s, 8 / rate) if rate else self._link_s
+            self._stuck_since = 0.0
         elif self._waiting:
-            raise RuntimeError(f"dequeue returns None while {len(self._waiting)} packets wait")
+            self._stuck_since = self._stuck_since or now
+            self._ask_at = now + _ASK_AGAIN_S
+            if now - self._stuck_since >= PATIENCE_S:
+                raise MisuseError(
+                    f"dequeue has returned None for {PATIENCE_S:g} s while {len(self._waiting)} "
+                    "packets wait"
+                )
         return packet
 
     def _drop(self) -> None:
-        """Carry out the discipline's drops. Raises ``KeyError`` for a packet dropped twice."""
+        """Carry out the discipline's drops. Raises ``MisuseError`` for a packet dropped twice."""
         dropped = self._discipline.dropped
         if not dropped:
             return
-        for packet in dropped:
-            del self._waiting[packet.number]
+        while dropped:
+            packet = dropped.pop(0)
+            if self._waiting.pop(packet.number, None) is None:
+                raise MisuseError("drop is called for a packet that does not wait any more")
             self._backlog -= packet.length
             self.queue.discard(packet.number)
-        dropped.clear()
 
     def _replace(self, discipline: Discipline, now: float) -> None:
         """Give what waits to another discipline."""
-        before, self._discipline = self._discipline, discipline
-        self._drops += before.drops.total()
-        self._marks += before.marks
+        self._add_up()
+        self._discipline = discipline
         self.names = list(discipline.statistics())[:MOST_STATISTICS]
         for packet in list(self._waiting.values()):
             self._arrive(packet, now)
+            if self._discipline is not discipline:
+                # It failed, and a FIFO has been given all of them.
+                return
 
-    def _fall_back(self, error: Exception, now: float) -> None:
+    def _add_up(self) -> None:
+        """Add what the discipline has decided to that of those before it."""
+        drops, marks = _decided(self._discipline)
+        self._drops += drops
+        self._marks += marks
+
+    def _fall_back(self, error: BaseException, now: float) -> None:
         """Let a FIFO take over, with everything that waits."""
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{Path(last.filename).name}, line {last.lineno}"
-        self.fault = f"{self._kind}: {type(error).__name__}: {error} ({where})"
-        room = max(_FALLBACK_PACKETS, 2 * len(self._waiting))
-        self._kind = "fifo"
-        self._discipline.dropped.clear()
+        if self._source:
+            self.fault = str(loading.explained(self._kind, error, type(self._discipline)))
+        else:
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            where = f"{Path(last.filename).name}, line {last.lineno}"
+            self.fault = f"{self._kind}: {type(error).__name__}: {error} ({where})"
+        room = max(FALLBACK_PACKETS, 2 * len(self._waiting))
+        self._kind, self._source = "fifo", ""
+        self._stuck_since = 0.0
+        # What it dropped last has not been dropped yet, and waits on.
+        self._drops -= _undone(self._discipline)
         self._replace(FirstInFirstOut(Options({"limit": room})), now)
+
+
+def _decided(discipline: Discipline) -> tuple[int, int]:
+    """Return how many packets a discipline has dropped and marked."""
+    try:
+        return discipline.drops.total(), int(discipline.marks)
+    except Exception:  # noqa: BLE001 - a user's file may have put something else there
+        return 0, 0
+
+
+def _undone(discipline: Discipline) -> int:
+    """Return how many of the packets that a discipline has dropped are still there."""
+    try:
+        return len(discipline.dropped)
+    except TypeError:
+        return 0

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ccplay.model.base import Option
 from ccplay.model.disciplines import described, kinds, validate
 from ccplay.model.quantities import Plain
+from ccplay.model.quoting import MisfitError, quote
 from ccplay.model.texts import choice
 from ccplay.model.values import Qdisc
 from ccplay.scenario.file.mistakes import Place
 from ccplay.scenario.file.tree import Node, Reader, unknown_key
 
-_KIND = choice("queue discipline", kinds())
+
+def _kind(value: Any) -> str:
+    """Read a kind, one of the user's own included. Raises ``ValueError`` with what was meant."""
+    try:
+        return str(choice("queue discipline", kinds()).read(value))
+    except ValueError as error:
+        if str(error).endswith("?") or not isinstance(value, str) or not value.isidentifier():
+            raise
+        raise MisfitError(f"{error}; if it is your own, add --discipline {value}.py") from None
 
 
 def read_qdisc(place: Place, table: dict[str, Node], reader: Reader) -> Qdisc | None:
@@ -18,17 +29,21 @@ def read_qdisc(place: Place, table: dict[str, Node], reader: Reader) -> Qdisc | 
     if "kind" not in table:
         reader.mistakes.add(place, 'kind is missing: which queue, such as "pfifo"')
         return None
-    kind = reader.value(table["kind"], _KIND.read, "")
+    kind = reader.value(table["kind"], _kind, "")
     discipline = described(kind) if kind else None
     if discipline is None:
         return None
     before = reader.mistakes.count
     known = discipline.names
     options: dict[str, Option] = {}
+    nothing: Option = False
     for name, node in table.items():
         if name == "kind":
             continue
-        if name in known:
+        if discipline.open:
+            # The lab has its file, and reads values as people write them.
+            options[name] = reader.value(node, _any, nothing)
+        elif name in known:
             options[name] = reader.value(node, discipline.parameter(name).read, 0)
         else:
             reader.mistakes.add(node.place, f"{kind}: {unknown_key(name, known)}")
@@ -37,6 +52,12 @@ def read_qdisc(place: Place, table: dict[str, Node], reader: Reader) -> Qdisc | 
     return reader.value(
         Node(place, None), lambda _: validate(Qdisc(kind=kind, options=options)), None
     )
+
+
+def _any(value: Any) -> Option:
+    if not isinstance(value, bool | int | float | str):
+        raise MisfitError(f"must be a number, text, or true or false, not {quote(value)}")
+    return value
 
 
 def write_qdisc(qdisc: Qdisc) -> dict[str, Plain]:

@@ -87,6 +87,8 @@ def _meant(path: Path) -> str:
     said = shlex.quote(str(path))
     if path.suffix == ".c":
         return f"; offer your own algorithm with ccplay --algorithm {said}"
+    if path.suffix == ".py":
+        return f"; offer your own discipline with ccplay --discipline {said}"
     return (
         f", but a recording: ccplay replay {said} shows it, ccplay script {said} turns it into one"
     )

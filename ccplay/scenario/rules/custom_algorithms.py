@@ -1,4 +1,4 @@
-"""The user's algorithms: a scenario may contain their names, but never their files."""
+"""The user's algorithms and disciplines: a scenario may have their names, never their files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-from ccplay.model import texts
+from ccplay.model import disciplines, texts
+from ccplay.model.discipline import Discipline
+from ccplay.model.disciplines import DISCIPLINES
 from ccplay.scenario.values import Case, Scenario
 from ccplay.state.lab_state import LabState
 
@@ -21,36 +23,60 @@ def admit(names: Iterable[str]) -> None:
     texts.custom_algorithms.update(names)
 
 
+def admit_disciplines(names: Iterable[str]) -> None:
+    """Allow these as queues in scenarios read from now on, with any parameters."""
+    for name in names:
+        disciplines.custom.setdefault(name, Discipline(name, "your own", (), open=True))
+
+
 @contextmanager
-def admitted(names: Iterable[str]) -> Iterator[list[str]]:
-    """Allow these in scenarios read meanwhile; yield those allowed."""
-    before = set(texts.custom_algorithms)
-    able = [name for name in names if re.fullmatch(texts.NAME_PATTERN, name)]
+def admitted(algorithms: Iterable[str], queues: Iterable[str] = ()) -> Iterator[list[str]]:
+    """Allow the user's own in scenarios read meanwhile; yield the names of their files."""
+    before, queues_before = set(texts.custom_algorithms), set(disciplines.custom)
+    # A stranger's recording may have any names.
+    able = _able(algorithms)
+    own = [name for name in _able(queues) if name not in DISCIPLINES]
     admit(able)
+    admit_disciplines(own)
     try:
-        yield able
+        yield [*(f"{name}.bpf.c" for name in able), *(f"{name}.py" for name in own)]
     finally:
         texts.custom_algorithms.intersection_update(before)
+        for name in set(disciplines.custom) - queues_before:
+            del disciplines.custom[name]
+
+
+def _able(names: Iterable[str]) -> list[str]:
+    return [name for name in names if re.fullmatch(texts.NAME_PATTERN, name)]
 
 
 def rerun(file: Path, state: LabState, said: Sequence[str] = ()) -> str:
     """Return the command that repeats a session saved in ``file``.
 
     ``said`` are the words of the command line about the lab; without them, the user's algorithms
-    are assumed in the current folder.
+    and disciplines are assumed in the current folder.
     """
     build = state.hello.build if state.hello else None
-    with admitted(build.algorithms if build else ()) as own:
-        files = [word for name in own for word in ("--algorithm", f"{name}.bpf.c")]
+    named = (build.algorithms, build.disciplines) if build else ((), ())
+    with admitted(*named) as own:
+        files = [word for name in own for word in (option(name), name)]
     return shlex.join(["ccplay", "run", str(file), *(said or files)])
 
 
-def driven(scenario: Scenario, algorithms: Mapping[str, str]) -> Scenario:
-    """Return the scenario with the digests of the user's algorithms by name."""
-    if not algorithms:
+def option(file: str) -> str:
+    """Return the option that names one of the user's files."""
+    return "--discipline" if file.endswith(disciplines.SUFFIX) else "--algorithm"
+
+
+def driven(
+    scenario: Scenario, algorithms: Mapping[str, str], queues: Mapping[str, str] | None = None
+) -> Scenario:
+    """Return the scenario with the digests of the user's algorithms and disciplines by name."""
+    if not algorithms and not queues:
         return scenario
-    return replace(scenario, cases=tuple(_driven(case, algorithms) for case in scenario.cases))
+    said = {"algorithms": dict(algorithms), "disciplines": dict(queues or {})}
+    return replace(scenario, cases=tuple(_driven(case, said) for case in scenario.cases))
 
 
-def _driven(case: Case, algorithms: Mapping[str, str]) -> Case:
-    return replace(case, build=msgspec.structs.replace(case.build, algorithms=dict(algorithms)))
+def _driven(case: Case, said: Mapping[str, dict[str, str]]) -> Case:
+    return replace(case, build=msgspec.structs.replace(case.build, **said))

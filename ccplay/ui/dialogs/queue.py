@@ -10,7 +10,7 @@ from textual.widgets import Static
 
 from ccplay.model.base import Option
 from ccplay.model.commands import SetQdisc
-from ccplay.model.disciplines import DISCIPLINES, SUFFIX, is_software, validate
+from ccplay.model.disciplines import SUFFIX, described, is_software, validate
 from ccplay.model.fields import Field
 from ccplay.model.values import Qdisc
 from ccplay.state.lab_state import LabState
@@ -97,7 +97,7 @@ class QueueDialog(Dialog):
         return [
             item
             for item in feature_items(self.capabilities.qdiscs)
-            if (item.missing or _plain(item.key) in DISCIPLINES)
+            if (item.missing or described(item.key) is not None)
             and not (is_software(item.key) and summaries.get(_plain(item.key)) == item.summary)
         ]
 
@@ -128,7 +128,8 @@ class _Form(Vertical):
     """The parameters of one kind."""
 
     def __init__(self, kind: str, values: dict[str, Option], dialog: QueueDialog) -> None:
-        parameters = DISCIPLINES[_plain(kind)].parameters
+        known = described(kind)
+        parameters = () if known is None else known.parameters
         self.parameters = {each.name: each for each in parameters}
         self.fields = {
             each.name: entry(each, dialog.glyphs, _text(each, values)) for each in parameters

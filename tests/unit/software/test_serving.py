@@ -9,7 +9,7 @@ from ccplay.lab.disciplines.base import CE, ECT_0, Discipline, Packet
 from ccplay.lab.disciplines.fifo import FirstInFirstOut
 from ccplay.lab.packets.lateness import Lateness
 from ccplay.lab.software.board import Board
-from ccplay.lab.software.serving import MARKED, PACED, Served
+from ccplay.lab.software.serving import MARKED, PACED, PATIENCE_S, Served
 
 RATE = 12_112_000
 """Bits per second at which a full frame takes 1 ms."""
@@ -182,7 +182,7 @@ def test_a_fifo_takes_the_place_of_one_that_fails(faulty: str) -> None:
     link = Link("codel")
     link.served.begin(0.0)
     link.come(10, 1.0)
-    for step in range(1, 20):
+    for step in range(1, round(PATIENCE_S * 1000) + 20):
         link.at(1.0 + step / 1000)
     assert [number for number, _ in link.queue.sent] == list(range(1, 11))
     assert link.queue.dropped == []

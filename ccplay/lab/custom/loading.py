@@ -1,0 +1,123 @@
+"""From the source of a discipline to an object: run once, its class found, its first steps tried.
+
+The source is code of whoever named its file on a command line. It runs with the rights of the
+process that loads it: in a lab that of disciplines, in the lab's own namespaces.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from types import ModuleType
+
+from ccplay.lab.custom.declaring import declared
+from ccplay.lab.custom.faults import SourceError, fault, file_of
+from ccplay.lab.disciplines.base import Discipline, Options
+from ccplay.model.base import Option
+
+MOST_STATISTICS = 15
+"""Most numbers that a discipline of the user's own reports."""
+
+_STATISTIC = re.compile(r"[a-z][a-z0-9_]{0,39}")
+
+_KEPT = {"qlen": int, "backlog": int, "drops": Counter, "marks": int, "dropped": list}
+"""Attributes of the base class that a discipline may read."""
+
+_NEEDED = ("enqueue", "dequeue")
+
+
+def load(name: str, source: str) -> type[Discipline]:
+    """Run a source and return its discipline: the last class in it that is one.
+
+    Raises ``SourceError`` with the line.
+    """
+    module = ModuleType(f"discipline_{name}")
+    # Dataclasses look themselves up there.
+    sys.modules[module.__name__] = module
+    try:
+        exec(compile(source, file_of(name), "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - that is what the file is for
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - it is the user's code
+        raise fault(name, error) from None
+    found = [
+        each
+        for each in vars(module).values()
+        if isinstance(each, type)
+        and issubclass(each, Discipline)
+        and each.__module__ == module.__name__
+    ]
+    if not found:
+        raise SourceError(name, None, "there is no class in it that derives from Discipline")
+    kind = found[-1]
+    for needed in _NEEDED:
+        if getattr(kind, needed) is getattr(Discipline, needed):
+            raise SourceError(name, None, f"{kind.__name__} has no method {needed}")
+    return kind
+
+
+def made(name: str, source: str, options: Mapping[str, Option], seed: int) -> Discipline:
+    """Return the discipline of a source; ``options`` that it no longer declares are ignored.
+
+    Raises ``SourceError`` with the line.
+    """
+    parameters = declared(name, source).parameters
+    values = {each.name: options.get(each.name, each.default) for each in parameters}
+    kind = load(name, source)
+    try:
+        discipline = kind(Options(values), seed)
+        _check_attributes(name, discipline)
+        told = discipline.statistics()
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - it is the user's code
+        raise explained(name, error, kind) from None
+    check_statistics(name, kind, told)
+    return discipline
+
+
+def _check_attributes(name: str, discipline: Discipline) -> None:
+    """Raise ``SourceError`` if a discipline uses a name that the base class needs."""
+    for attribute, kind in _KEPT.items():
+        if not isinstance(getattr(discipline, attribute), kind):
+            raise SourceError(
+                name, None, f"self.{attribute} is kept by the base class: choose another name"
+            )
+
+
+def explained(name: str, error: BaseException, kind: type[Discipline]) -> SourceError:
+    """Return what an exception says of a discipline at work."""
+    if isinstance(error, KeyError):
+        words = f"KeyError: {error}"
+        if "_values" in _names_of(error):
+            words = f"there is no parameter {error}: declare it in PARAMETERS"
+        return SourceError(name, fault(name, error).line, words)
+    return fault(name, error, line_of(kind, "dequeue"))
+
+
+def line_of(kind: type[Discipline], method: str) -> int | None:
+    """Return the line of the source in which a method is defined."""
+    code = getattr(getattr(kind, method), "__code__", None)
+    return code.co_firstlineno if code and code.co_filename.startswith("<discipline ") else None
+
+
+def _names_of(error: BaseException) -> tuple[str, ...]:
+    """Return the names that the innermost function uses that raised an exception."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return () if trace is None else trace.tb_frame.f_code.co_names
+
+
+def check_statistics(name: str, kind: type[Discipline], told: object) -> None:
+    """Raise ``SourceError`` for statistics that no plot could show."""
+    line = line_of(kind, "statistics")
+    if not isinstance(told, dict):
+        raise SourceError(name, line, "statistics must return a dictionary")
+    if len(told) > MOST_STATISTICS:
+        raise SourceError(name, line, f"at most {MOST_STATISTICS} statistics, not {len(told)}")
+    for each, value in told.items():
+        if not isinstance(each, str) or _STATISTIC.fullmatch(each) is None:
+            raise SourceError(
+                name, line, f"{each!r} can't be the name of a statistic: write {name}_delay_us"
+            )
+        if not isinstance(value, int | float):
+            raise SourceError(name, line, f"the statistic {each} is no number: {value!r}")

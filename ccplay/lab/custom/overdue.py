@@ -1,0 +1,68 @@
+"""Ends a call into the user's own code that takes too long, with an exception in its line.
+
+While a discipline computes no packet of any link leaves, so one that loops for ever would stop all
+of them. A timer looks twice in ``LIMIT_S`` whether the same call is still running. Code in C, such
+as ``sum`` of an endless iterator, can't be interrupted.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+LIMIT_S = 0.5
+"""Seconds that a call may take, up to half of it more."""
+
+
+class _Call:
+    """The call that is running."""
+
+    number = 0
+    running = False
+    seen = 0
+    looks = 0
+    watched = False
+
+
+def watch() -> None:
+    """Begin to watch calls; in the main thread of a process."""
+    if not _Call.watched:
+        _Call.watched = True
+        signal.signal(signal.SIGALRM, _look)
+        signal.setitimer(signal.ITIMER_REAL, LIMIT_S / 2, LIMIT_S / 2)
+
+
+@contextmanager
+def watched() -> Iterator[None]:
+    """Watch calls for a while; in the main thread of a process."""
+    before = signal.getsignal(signal.SIGALRM)
+    watch()
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        _Call.watched = False
+
+
+@contextmanager
+def limited() -> Iterator[None]:
+    """Run calls with the limit. Raises ``TimeoutError`` in the line that is running then."""
+    _Call.number += 1
+    _Call.running = True
+    try:
+        yield
+    finally:
+        _Call.running = False
+
+
+def _look(_number: int, _frame: FrameType | None) -> None:
+    if not _Call.running or _Call.seen != _Call.number:
+        _Call.seen, _Call.looks = _Call.number, 0
+        return
+    _Call.looks += 1
+    if _Call.looks >= 2:
+        _Call.looks = 0
+        raise TimeoutError(f"it is still at work after {LIMIT_S:g} s")

@@ -1,0 +1,163 @@
+"""Tries a discipline on generated traffic, and reports every mistake that it makes.
+
+Four flows send at 0.5, 1 and 2 times the rate of a link, one of them with ECN, one of small
+packets; then what waits is sent. Every packet must leave once or be dropped once.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ccplay.lab.custom import loading, overdue
+from ccplay.lab.custom.faults import MisuseError, SourceError
+from ccplay.lab.disciplines.base import ECT_0, NOT_ECT, Discipline, Packet
+
+RATE = 10_000_000
+"""Bits per second of the link."""
+
+_LOADS = (0.5, 1.0, 2.0)
+_LOAD_S = 2.0
+"""Seconds of each load."""
+
+_PATIENCE_S = 0.5
+_LOOK_S = 1e-3
+_LOOK_EVERY = 20
+"""Packets between two looks at the statistics."""
+
+_SLOW_S = 80e-6
+"""Seconds of computing for a packet above which 100 Mbit/s would be too much."""
+
+_SMALL, _FULL = 98, 1514
+_MEAN = (_SMALL + 3 * _FULL) / 4
+"""Bytes of a packet: one of four flows sends small ones."""
+
+
+@dataclass
+class Trial:
+    """What a discipline did."""
+
+    mistakes: list[SourceError] = field(default_factory=list)
+    packets: int = 0
+    sent: int = 0
+    dropped: int = 0
+    marked: int = 0
+    cost_us: float = 0.0
+    """Microseconds of computing for a packet."""
+
+    @property
+    def slow(self) -> bool:
+        """Whether it is too slow for 100 Mbit/s."""
+        return self.cost_us > _SLOW_S * 1e6
+
+
+def tried(name: str, source: str) -> Trial:
+    """Run the source of a discipline over generated traffic, anew for each load."""
+    trial = Trial()
+    begun = time.process_time()
+    for load in _LOADS:
+        for mistake in _mistakes(name, source, load, trial):
+            if str(mistake) not in map(str, trial.mistakes):
+                trial.mistakes.append(mistake)
+    trial.cost_us = (time.process_time() - begun) * 1e6 / max(1, trial.packets)
+    return trial
+
+
+def _mistakes(name: str, source: str, load: float, trial: Trial) -> Iterator[SourceError]:
+    try:
+        with overdue.limited():
+            discipline = loading.made(name, source, {}, seed=1)
+    except SourceError as fault:
+        yield fault
+        return
+    kind = type(discipline)
+    try:
+        _Run(discipline, trial).through(load)
+        loading.check_statistics(name, kind, discipline.statistics())
+        trial.dropped += discipline.drops.total()
+        trial.marked += discipline.marks
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - it is the user's code
+        yield loading.explained(name, error, kind)
+
+
+class _Run:
+    """A link with its queue and a clock."""
+
+    def __init__(self, discipline: Discipline, trial: Trial) -> None:
+        self._discipline, self._trial = discipline, trial
+        self._waiting: dict[int, Packet] = {}
+        self._free = self._since = 0.0
+        self._held_since = 0.0
+
+    def through(self, load: float) -> None:
+        """Let all packets come and go. Raises ``MisuseError``, or what the discipline raises."""
+        now = 0.0
+        for now, packet in _traffic(load):
+            self._send(now)
+            packet.arrived = now
+            if not self._waiting:
+                self._since = now
+            self._waiting[packet.number] = packet
+            self._trial.packets += 1
+            with overdue.limited():
+                self._discipline.arrive(packet, now)
+            self._settle()
+            if not self._trial.packets % _LOOK_EVERY:
+                self._discipline.statistics()
+        while self._waiting:
+            now = max(now + _LOOK_S, self._free)
+            self._send(now)
+
+    def _send(self, now: float) -> None:
+        """Send what is due until a moment."""
+        self._free = max(self._free, self._since)
+        while self._waiting and self._free <= now:
+            with overdue.limited():
+                packet = self._discipline.depart(self._free)
+            self._settle()
+            if packet is None:
+                if not self._waiting:
+                    return
+                self._held_since = self._held_since or self._free
+                if self._free - self._held_since > _PATIENCE_S:
+                    raise MisuseError(
+                        f"dequeue has returned None for {_PATIENCE_S:g} s while "
+                        f"{len(self._waiting)} packets wait"
+                    )
+                self._free += _LOOK_S
+                continue
+            self._held_since = 0.0
+            if self._waiting.pop(packet.number, None) is not packet:
+                raise MisuseError("dequeue returns a packet that does not wait any more")
+            self._trial.sent += 1
+            self._free += packet.length * 8 / min(RATE, self._discipline.rate or RATE)
+
+    def _settle(self) -> None:
+        for packet in self._discipline.dropped:
+            if self._waiting.pop(packet.number, None) is None:
+                raise MisuseError("drop is called for a packet that does not wait any more")
+        self._discipline.dropped.clear()
+
+
+def _traffic(load: float) -> Iterator[tuple[float, Packet]]:
+    """Yield moments in seconds and packets: Poisson arrivals, the same in every trial."""
+    draw = random.Random(load)  # noqa: S311 - it is traffic, not a key
+    now, number = 0.0, 0
+    while now < _LOAD_S:
+        flow = draw.randrange(4)
+        now += draw.expovariate(load * RATE / 8 / _MEAN)
+        number += 1
+        yield (
+            now,
+            Packet(
+                _SMALL if flow == 3 else _FULL,
+                flow,
+                ECT_0 if flow == 1 else NOT_ECT,
+                number=number,
+                source=0x0A000001 + flow % 2,
+                destination=0x0A000101 + flow // 2,
+                dscp=46 if flow == 3 else 0,
+            ),
+        )

@@ -1,0 +1,92 @@
+"""A queue discipline of the user's own on the screen: chosen, swapped on save, failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from msgspec.structs import replace
+
+from ccplay.lab.custom.declaring import declared
+from ccplay.model import disciplines
+from ccplay.model.commands import SetQdisc
+from ccplay.model.events import AnyEvent, Applied, Hello, LinkChanged, Log
+from ccplay.model.values import Feature, LinkSetting, Qdisc
+from ccplay.ui.dialogs import QueueDialog
+from ccplay.ui.dialogs.menu import Menu
+from tests.ui.hand_made import lab
+from tests.ui.stage import Stage
+from tests.ui.synthetic import SyntheticSource, stream
+from tests.ui.test_main import live, playing, until
+from tests.ui.view import text_of
+
+MINE = Qdisc(kind="mine.py", options={"limit": 1000})
+FAULT = "link r1->r2: mine.py:20: ZeroDivisionError: division by zero; a FIFO has taken its place"
+
+
+@pytest.fixture(autouse=True)
+def _offered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command line has named a file."""
+    source = 'PARAMETERS = {"limit": "1000 packets", "target": "5 ms"}'
+    monkeypatch.setattr(disciplines, "custom", {"mine": declared("mine", source)})
+
+
+async def test_it_is_chosen_with_its_parameters_like_any_other() -> None:
+    state = lab()
+    assert state.hello is not None
+    offer = Feature(name="mine", available=True, summary="your own: waits less")
+    known = state.hello.capabilities
+    capabilities = replace(known, qdiscs=[offer, *known.qdiscs])
+    state.hello = replace(state.hello, capabilities=capabilities)
+    app = Stage(state, QueueDialog)
+    async with app.run_test() as pilot:
+        assert app.screen.query_one(Menu).items[0].key == "mine"
+        await pilot.press("1", "tab", "tab", "2", "0", "m", "s", "enter")
+        await pilot.pause()
+        expected = Qdisc(kind="mine", options={"target": 20_000})
+        assert app.answers == [SetQdisc(qdisc=expected)]
+
+
+def events(seconds: float = 20.0) -> Iterator[AnyEvent]:
+    """Yield a session in which the file is saved at 12 s and fails at 15 s."""
+    later: list[AnyEvent] = [
+        Applied(
+            t=12.0,
+            command=SetQdisc(link="r1->r2", qdisc=MINE),
+            took_s=0.004,
+            renewed=True,
+        ),
+        Log(t=15.0, level="error", text=FAULT, spoils=True),
+        _changed(15.0, Qdisc(kind="pfifo", options={"limit": 1000})),
+    ]
+    for event in stream(seconds=seconds):
+        if isinstance(event, Hello):
+            yield event
+            continue
+        while later and later[0].t <= event.t:
+            yield later.pop(0)
+        yield event
+        if isinstance(event, LinkChanged) and event.t < 1:
+            yield _changed(event.t, MINE)
+
+
+def _changed(t: float, qdisc: Qdisc) -> LinkChanged:
+    setting = LinkSetting(rate=10_000_000, delay_us=10_000, qdisc=qdisc)
+    return LinkChanged(t=t, link="r1->r2", setting=setting, offloads=False, delay_engine="netem")
+
+
+async def test_a_save_is_an_event_and_a_mark_and_an_exception_is_a_toast() -> None:
+    async with playing(live(events())) as (app, pilot):
+        await until(pilot, lambda: any("mine.py:20" in each.message for each in app._notifications))
+        shown = " ".join(text_of(app, "events").split())
+        assert "queue r1->r2 continues with the new mine.py" in shown
+        marks = [entry for entry in app.session.state.log if entry.is_mark]
+        assert [entry.t for entry in marks if "the new mine.py" in entry.text] == [12.0]
+        assert "pfifo 1000 pkt" in text_of(app, "header")
+
+
+async def test_the_header_shows_what_stood_at_the_playhead() -> None:
+    async with playing(SyntheticSource(events()), start_at=14.0) as (app, pilot):
+        app.main.playhead.jump(14.0, 20.0)
+        app.main.redraw()
+        await until(pilot, lambda: "mine.py 1000 pkt" in text_of(app, "header"))

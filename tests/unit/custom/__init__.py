@@ -1,0 +1,1 @@
+"""Queue disciplines of the user's own."""

@@ -1,0 +1,18 @@
+"""The example in README is a discipline that works."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ccplay.lab.custom.trial import tried
+
+README = Path(__file__).parents[3] / "README.md"
+
+
+def test_the_example_works() -> None:
+    text = README.read_text(encoding="utf-8")
+    source = text.partition("```python\n")[2].partition("```")[0]
+    assert len(source.splitlines()) < 25
+    found = tried("late", source)
+    assert found.mistakes == []
+    assert found.dropped > 0
