@@ -171,5 +171,5 @@ _COMMANDS = {
 }
 """What each command does."""
 
-_MODULES = {"list": "listing"}
+_MODULES = {"list": "listing", "cluster": "cluster.command"}
 """Modules of commands that are called otherwise: only that of the chosen one is imported."""

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ccplay.commands import cluster, options, report
+from ccplay.commands import options, report
+from ccplay.commands.cluster import elsewhere
 from ccplay.commands.options import wants_share
 from ccplay.visible import tell
 
@@ -99,15 +100,15 @@ def run(arguments: argparse.Namespace) -> int:
     if wants_report:
         # Before an hour of runs, not after it.
         report.check_libraries()
-    elsewhere = cluster.of_run(arguments) if getattr(arguments, "cluster", None) else None
-    if elsewhere is None:
+    benches = elsewhere.of_run(arguments) if getattr(arguments, "cluster", None) else None
+    if benches is None:
         _try_algorithms(arguments)
         _try_disciplines(arguments)
         opener = options.lab_opener(arguments)
     else:
-        cluster.check(loaded)
-        opener = cluster.no_lab
-    code = asyncio.run(headless.run(loaded, opener, wanted, elsewhere))
+        elsewhere.check(loaded)
+        opener = elsewhere.no_lab
+    code = asyncio.run(headless.run(loaded, opener, wanted, benches))
     if wants_report and wanted.out is not None and code < headless.KILLED:
         tell(str(report.make([wanted.out], wanted.out / report.FOLDER)))
     return code
