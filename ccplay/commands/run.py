@@ -78,6 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ccplay.experiment import headless
 
     loaded, wanted = options.load_scenario(arguments), _run_options(arguments)
+    options.choose_kernel(arguments, loaded)
     wants_report = getattr(arguments, "report", False)
     if wants_report:
         # Before an hour of runs, not after it.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ccplay.model.base import Event
+from ccplay.errors import CommandError
+from ccplay.model import tc
+from ccplay.model.base import Command, Event
 from ccplay.model.commands import (
     ChangeMark,
     Mark,
@@ -185,7 +188,20 @@ def _applied(state: LabState, event: Applied) -> None:
             text = f"flow {command.flow} stays with {command.cc}"
     if isinstance(command, SetQdisc) and event.renewed:
         text = f"queue {command.link} continues with the new {command.qdisc.kind}"
-    state.write(event.t, "applied", text + lateness(event))
+    state.write(event.t, "applied", text + lateness(event), _as_tc(state, command))
+
+
+def _as_tc(state: LabState, command: Command) -> str:
+    """Return the lines of tc(8) that would do the same; empty where there are none."""
+    if state.hello is None or not isinstance(command, SetQdisc):
+        return ""
+    network = state.hello.network
+    try:
+        now = state.link_at(network.resolve(command.link)[0].name, math.inf)
+    except CommandError:
+        return ""
+    classes = [each.name for each in now.setting.classes or ()] if now else []
+    return "\n".join(tc.queue_lines(command, network, classes))
 
 
 def _failed(state: LabState, event: Failed) -> None:

@@ -97,3 +97,6 @@ MAIN: list[BindingType] = [
     Binding("question_mark", "help", "Help", id="help"),
 ]
 """Keys of the main screen."""
+
+COPY = Binding("ctrl+y", "copy", "Copy the tc line", priority=True)
+"""Key of what shows a command of tc(8)."""

@@ -49,6 +49,7 @@ _MARKS: dict[str, tuple[int, ...]] = {
     "fq_codel": (12, 28),
     "red": (12,),
     "choke": (12,),
+    "sfb": (20,),
     "pie": (36,),
     "fq_pie": (16,),
     "fq": (80,),

@@ -22,6 +22,7 @@ _SYSCTL = Path("/proc/sys/net/ipv4")
 
 _TABLE_MAIN, _TYPE_UNICAST = 254, 1
 _TCPI_OPTIONS, _TCPI_OPT_ECN = 5, 8
+
 NEED_ECN = {
     name: "the connection has no ECN, which is negotiated as it opens: "
     f"make {name} the default of sender and receiver, then start a flow"

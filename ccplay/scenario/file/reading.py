@@ -63,7 +63,7 @@ def read(path: Path) -> str:
         raise ScenarioError(
             f"can't read scenario {quote(str(path))}: {reason}{_run_in(path)}"
         ) from None
-    if content.startswith(_RECORDING) or path.suffix == ".c":
+    if content.startswith(_RECORDING) or path.suffix in (".c", ".py"):
         raise ScenarioError(f"{path} is not a scenario{_meant(path)}")
     if len(content) > LARGEST_FILE:
         raise ScenarioError(f"{path}: larger than {LARGEST_FILE:,} bytes, so not a scenario")
@@ -88,7 +88,10 @@ def _meant(path: Path) -> str:
     if path.suffix == ".c":
         return f"; offer your own algorithm with ccplay --algorithm {said}"
     if path.suffix == ".py":
-        return f"; offer your own discipline with ccplay --discipline {said}"
+        return (
+            f"; offer your own discipline with ccplay --discipline {said}, or a network of "
+            f"Mininet's with ccplay --custom {said} --topo NAME"
+        )
     return (
         f", but a recording: ccplay replay {said} shows it, ccplay script {said} turns it into one"
     )
