@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import time
 from typing import ClassVar
 
@@ -13,7 +14,9 @@ from ccplay.lab.delay import line as delayline
 from ccplay.lab.delay.engines import Impairment
 from ccplay.lab.delay.line import Held
 from ccplay.lab.delay.messages import Order
+from ccplay.lab.packets import nfqueue
 from ccplay.lab.packets.lateness import Lateness
+from ccplay.lab.packets.nfqueue import PacketQueue
 from ccplay.model.values import LinkSetting
 
 
@@ -75,6 +78,35 @@ def held(seed: int = 0, **path: float) -> tuple[Held, Packets]:
     made = Held(Order(queue=1, seed=seed, path=Impairment(**path)))  # type: ignore[arg-type]
     assert isinstance(made.queue, Packets)
     return made, made.queue
+
+
+class Messages:
+    """A netlink socket with messages to receive."""
+
+    def __init__(self, *waiting: bytes) -> None:
+        self._waiting = [*waiting]
+
+    def recv_into(self, buffer: bytearray) -> int:
+        if not self._waiting:
+            raise BlockingIOError
+        message = self._waiting.pop(0)
+        buffer[: len(message)] = message
+        return len(message)
+
+
+def test_an_error_about_packets_that_are_gone_is_no_packet() -> None:
+    """Its bytes would be number 50,528,512, and release everything that waits."""
+    stamped = struct.pack("=HH", 20, 4) + struct.pack("!QQ", 7, 500_000)
+    packet = struct.pack("=IHHIIHHHH", 48, 0x300, 0, 0, 0, 0, 0, 11, 1) + struct.pack(
+        "!IHBB", 9, 8, 0, 0
+    )
+    verdict = struct.pack("=IHHII", 32, 0x303, 1, 0, 0)
+    error = struct.pack("=IHHIIi", 36, 2, 0, 0, 0, -2) + verdict
+    queue = PacketQueue.__new__(PacketQueue)
+    queue._socket = Messages(packet + stamped, error, packet + stamped, error)  # type: ignore[assignment]
+    queue._buffer, queue._packet = bytearray(4096), nfqueue._packet_layout(28)
+    assert (queue.next_packet(), queue.stamp) == (9, 7.5)
+    assert (queue.next_packet(), queue.next_packet()) == (9, None)
 
 
 def test_a_packet_is_due_its_delay_after_it_came() -> None:

@@ -27,6 +27,9 @@ _FAIL_OPEN, _GSO = 1, 4
 _DROP, _ACCEPT = 0, 1
 _VERDICT_HEADER = 2
 
+_KIND_AT, _PACKET = 5, 3
+"""Where a message has its subsystem, and that of a packet."""
+
 _TIMESTAMP = 4
 _STAMP_HEADER = struct.pack("=HH", 20, _TIMESTAMP)
 
@@ -84,17 +87,27 @@ class PacketQueue:
 
         ``stamp`` is then its arrival in Unix time, or 0 if the kernel did not record it.
         """
-        buffer = self._buffer
         try:
-            length = self._socket.recv_into(buffer)
+            length = self._receive()
         except BlockingIOError:
             return None
         self._length = length
-        packet, header, seconds, microseconds = self._packet.unpack_from(buffer)
+        packet, header, seconds, microseconds = self._packet.unpack_from(self._buffer)
         if header != _STAMP_HEADER:
             packet, seconds, microseconds = self._learn(length)
         self.stamp = seconds + microseconds * 1e-6
         return int(packet)
+
+    def _receive(self) -> int:
+        """Read the next packet into the buffer and return its length. Raises ``BlockingIOError``.
+
+        Whatever else arrives is an error: a verdict was about packets that are gone, because the
+        kernel drops those of an interface that goes down.
+        """
+        length = self._socket.recv_into(self._buffer)
+        while self._buffer[_KIND_AT] != _PACKET:
+            length = self._socket.recv_into(self._buffer)
+        return length
 
     def copy(self, *, whole: bool) -> None:
         """Have later packets come with their content, their checksums computed; or not any more."""

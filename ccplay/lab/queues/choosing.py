@@ -37,12 +37,13 @@ def chosen(qdisc: Qdisc, *, software: bool) -> Qdisc:
             )
         return qdisc
     known = described(qdisc.kind) or DISCIPLINES["pfifo"]
-    if software and known.software and (not known.in_kernel or qdisc.kind in _lacking):
+    able = software and known.software
+    if able and (not known.in_kernel or qdisc.kind in _lacking):
         return _own(qdisc)
     try:
         _try(qdisc)
     except UnsupportedError:
-        if not (software and known.software):
+        if not able:
             raise
         _lacking.add(qdisc.kind)
         return _own(qdisc)
@@ -61,7 +62,8 @@ def _own(qdisc: Qdisc) -> Qdisc:
 
 def _try(qdisc: Qdisc) -> None:
     """Try a queue on the lab's own loopback device; what was taken once is taken again."""
-    if qdisc.kind not in DISCIPLINES or not DISCIPLINES[qdisc.kind].in_kernel:
+    known = DISCIPLINES.get(qdisc.kind)
+    if known is None or not known.in_kernel:
         raise UnsupportedError(
             f"queue discipline {qdisc.kind!r} works in software only, and needs netfilter queues: "
             "see ccplay doctor"
