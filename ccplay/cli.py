@@ -172,5 +172,5 @@ _COMMANDS = {
 }
 """What each command does."""
 
-_MODULES = {"list": "listing", "lesson": "classroom.lesson"}
+_MODULES = {"list": "listing", "lesson": "classroom.lesson", "share": "classroom.share"}
 """Modules of commands that are called otherwise: only that of the chosen one is imported."""
