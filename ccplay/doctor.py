@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+from typing import NamedTuple
+
 from rich.console import Console
 from rich.table import Table
 
 from ccplay.errors import CcplayError
+from ccplay.guest import boot
 from ccplay.model.commands import Build
 from ccplay.model.events import Hello
 from ccplay.model.network import Topology
 from ccplay.model.values import Capabilities, Feature
+from ccplay.session import launch
 from ccplay.stream.sources import Source
 
 SECTIONS = (
@@ -74,6 +79,58 @@ def show(capabilities: Capabilities, console: Console) -> None:
         console.print(f"[bold]A lab can't run here:[/] {names} missing.")
     else:
         console.print("[bold]A lab can run here.[/]")
+
+
+class Way(NamedTuple):
+    """A way to run a lab on this machine, or to do without one."""
+
+    name: str
+    lack: str
+    """Why it can't be taken here; empty: it can."""
+    gives: str
+
+
+def ways() -> list[Way]:
+    """Try every way on this machine, the one that needs most first."""
+    root = "" if os.geteuid() == 0 else "you are not root"
+    cost = f", which {boot.cost()}" if boot.lack() is None else ""
+    return [
+        Way(
+            "root",
+            root or launch.root_refusal() or "",
+            "this kernel, with BPF programs and modules",
+        ),
+        Way("rootless", launch.rootless_refusal() or "", "this kernel, without BPF programs"),
+        Way("guest", boot.lack() or "", f"a full kernel in a virtual machine{cost}"),
+        Way("replay", "", "recordings, without a lab: ccplay replay FILE"),
+    ]
+
+
+def further(chain: list[Way]) -> str:
+    """Return the one command that gets further up; empty where there is nothing above."""
+    lacks = {each.name: each.lack for each in chain}
+    if lacks["root"] and lacks["rootless"]:
+        return "sudo ccplay doctor" if os.geteuid() != 0 else ""
+    if lacks["guest"] and boot.is_possible():
+        return "ccplay guest"
+    return "sudo ccplay" if lacks["root"] and os.geteuid() != 0 else ""
+
+
+def show_ways(chain: list[Way], console: Console) -> None:
+    """Print the ways to run a lab, and the one command that gets further up."""
+    table = Table(title="Ways to run a lab here", title_justify="left", box=None, pad_edge=False)
+    for options in ({"width": 3}, {"no_wrap": True}, {"overflow": "fold"}):
+        table.add_column("", **options)
+    table.show_header = False
+    for each in chain:
+        feature = Feature(
+            name=each.name, available=not each.lack, summary=each.gives, reason=each.lack
+        )
+        table.add_row(*_row(feature))
+    console.print()
+    console.print(table)
+    if command := further(chain):
+        console.print(f"\nTo get further: [bold]{command}[/]")
 
 
 def _row(feature: Feature) -> tuple[str, str, str]:

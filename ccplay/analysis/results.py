@@ -148,6 +148,17 @@ INTERFACES = Table(
 )
 
 
+class DirectionResult(msgspec.Struct, frozen=True, kw_only=True):
+    """All long-lived flows of one direction together, from a host to another."""
+
+    id: str
+    """``h1->h2``."""
+    goodput_bps: float
+    """The sum of theirs."""
+    goodput_mean_bps: float
+    """Their mean."""
+
+
 class Check(msgspec.Struct, frozen=True, kw_only=True):
     """An expectation of the scenario, and whether it held."""
 
@@ -166,6 +177,8 @@ class CaseResult(TrafficResults, frozen=True, kw_only=True):
     queues: list[QueueResult]
     interfaces: list[InterfaceResult] = msgspec.field(default_factory=list)
     """Health of the lab; empty if it died."""
+    directions: list[DirectionResult] = msgspec.field(default_factory=list)
+    """By the hosts at both ends; empty where all flows have the same."""
     checkpoint: Checkpoint | None = None
     """When the first flow of a fixed size was done; null where none was."""
     jain: float | None = None

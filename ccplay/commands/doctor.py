@@ -31,8 +31,6 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         console = Console()
         doctor.show(capabilities, console)
-        if not arguments.guest and not all(each.available for each in capabilities.qdiscs):
-            console.print(
-                "A full kernel in a virtual machine supports more: make guest, then ccplay --guest."
-            )
+        if arguments.host is None:
+            doctor.show_ways(doctor.ways(), console)
     return LabError.exit_code if doctor.obstacles(capabilities) else 0

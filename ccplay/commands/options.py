@@ -88,7 +88,13 @@ def load_scenario(arguments: argparse.Namespace) -> Scenario:
 
 def add_lab(parser: argparse.ArgumentParser) -> None:
     """Add how the lab is started."""
-    add_place(parser)
+    add_place(parser).add_argument(
+        "--kernel",
+        choices=("host", "guest", "auto"),
+        default="host",
+        help="this machine's kernel, a full one in a virtual machine, or the latter only where the "
+        "scenario needs it (default host)",
+    )
     parser.add_argument(
         "--algorithm",
         action="append",
@@ -112,7 +118,7 @@ def add_lab(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_place(parser: argparse.ArgumentParser) -> None:
+def add_place(parser: argparse.ArgumentParser) -> argparse._MutuallyExclusiveGroup:
     """Add where the lab runs, if not on this machine's kernel."""
     place = parser.add_mutually_exclusive_group()
     place.add_argument("--host", help="run the lab on another machine, over ssh")
@@ -121,6 +127,34 @@ def add_place(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="run the lab under a full kernel in a virtual machine (see ccplay guest)",
     )
+    return place
+
+
+def choose_kernel(arguments: argparse.Namespace, scenario: Scenario) -> None:
+    """Set ``--guest`` as ``--kernel`` has it, and report it where the scenario decided.
+
+    Raises ``LabError`` if no lab can start here.
+    """
+    wanted: str = getattr(arguments, "kernel", "host")
+    if wanted != "host" and arguments.host is not None:
+        from ccplay.errors import UsageError
+
+        raise UsageError(f"--kernel {wanted} is for this machine, not for --host")
+    if wanted == "guest":
+        arguments.guest = True
+    if wanted != "auto":
+        return
+    import asyncio
+
+    from ccplay import doctor
+    from ccplay.guest import boot
+    from ccplay.scenario.rules.support import only_in_guest
+    from ccplay.visible import tell
+
+    capabilities = asyncio.run(doctor.examine(lab_opener(arguments)(doctor.SMALLEST)))
+    if (lack := only_in_guest(scenario, capabilities)) is not None:
+        tell(f"{lack}: the lab runs in a guest, which {boot.cost()}")
+        arguments.guest = True
 
 
 def add_screen(parser: argparse.ArgumentParser) -> None:
@@ -141,11 +175,28 @@ def add_share(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="the same for the members of this group",
     )
+    add_web(parser)
+
+
+def add_web(parser: argparse.ArgumentParser) -> None:
+    """Add where browsers may watch."""
+    parser.add_argument(
+        "--web",
+        nargs="?",
+        const="",
+        metavar="ADDRESS:PORT",
+        help="let browsers watch too, by a link with a secret in it: on this machine alone, or "
+        "wherever this address can be reached, such as 0.0.0.0:8000",
+    )
 
 
 def wants_share(arguments: argparse.Namespace) -> bool:
-    """Whether others may watch."""
-    return bool(arguments.share or arguments.share_group)
+    """Whether others may watch. Raises ``UsageError`` for an address that is none."""
+    from ccplay.share.browsers import read_place
+
+    if arguments.web:
+        read_place(arguments.web)
+    return bool(arguments.share or arguments.share_group or arguments.web is not None)
 
 
 def add_ghost(parser: argparse.ArgumentParser) -> None:

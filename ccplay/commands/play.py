@@ -46,6 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise UsageError("--ghost needs a terminal")
         return run_headless(arguments)
     scenario = options.load_scenario(arguments)
+    options.choose_kernel(arguments, scenario)
     opener = options.lab_opener(arguments, grace_s=_GRACE_S)
     session, unsaved = _opened(scenario, arguments, opener, arguments.record)
     return show(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ccplay.experiment.run_options import RunOptions
+    from ccplay.share.sharing import Sharing
     from ccplay.stream.sinks import Sink
 
 
@@ -96,6 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ccplay.experiment import headless
 
     loaded, wanted = options.load_scenario(arguments), _run_options(arguments)
+    options.choose_kernel(arguments, loaded)
     wants_report = getattr(arguments, "report", False)
     if wants_report:
         # Before an hour of runs, not after it.
@@ -124,9 +126,20 @@ def _sharer(arguments: argparse.Namespace) -> Callable[[str, str], Sink]:
         label = scenario if case in ("", scenario) else f"{scenario}-{case}"
         sharing = Sharing(label, title, group=arguments.share_group)
         tell(f"others can watch: ccplay watch {sharing.name}")
-        return sharing
+        return sharing if arguments.web is None else _in_browsers(sharing, arguments.web)
 
     return share
+
+
+def _in_browsers(sharing: Sharing, place: str) -> Sink:
+    """Serve a shared run to browsers too. Raises ``CcplayError``."""
+    from ccplay.commands.share import show_code
+    from ccplay.share.browsers import InBrowsers
+
+    shown = InBrowsers(sharing, place)
+    tell(f"browsers can watch: {shown.browsers.wait()}")
+    show_code(shown.browsers.code)
+    return shown
 
 
 def _try_algorithms(arguments: argparse.Namespace) -> None:

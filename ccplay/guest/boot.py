@@ -110,6 +110,13 @@ def seen_to_work() -> str:
     return name if name in ACCELERATORS else ""
 
 
+def cost() -> str:
+    """Return what a lab in the guest costs, in words that follow ``which``."""
+    if seen_to_work() == "kvm":
+        return "takes some seconds to start"
+    return "is emulated: it takes about half a minute to start, and suits some 10 Mbit/s"
+
+
 def environment() -> list[str]:
     """Return the environment, ``NAME=VALUE``, that our Python needs in the guest."""
     root = os.geteuid() == 0

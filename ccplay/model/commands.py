@@ -108,7 +108,7 @@ class SetClasses(Command, frozen=True):
 
 
 class SetLink(Command, frozen=True):
-    """Change rate, delay, jitter, loss or marking of a link, or take it down; the queue stays."""
+    """Change what a link does to packets, or take it down; the queue stays."""
 
     link: Annotated[str, settings.LINK] = BOTTLENECK
     rate: Annotated[int | None, settings.LINK_RATE] = None
@@ -117,6 +117,11 @@ class SetLink(Command, frozen=True):
     loss: Annotated[float | None, settings.LOSS] = None
     mark: Annotated[int | None, settings.MARK] = None
     down: Annotated[bool | None, settings.DOWN] = None
+    distribution: Annotated[str | None, settings.DISTRIBUTION] = None
+    gemodel: Annotated[Annotated[list[float], FEW] | None, settings.BURST_LOSS] = None
+    reorder: Annotated[float | None, settings.REORDER] = None
+    duplicate: Annotated[float | None, settings.DUPLICATE] = None
+    corrupt: Annotated[float | None, settings.CORRUPT] = None
 
 
 class StartCapture(Command, frozen=True):

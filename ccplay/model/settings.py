@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from ccplay.model import quantities
+from ccplay.model.distributions import DISTRIBUTIONS
+from ccplay.model.dscp import CODE_POINTS
 from ccplay.model.fields import Field
 from ccplay.model.quantities import FLAG, PACKETS, SECONDS, SHARE, SIZE, TIME_US
-from ccplay.model.texts import ALGORITHM, LINE, NAME, NAMES
+from ccplay.model.texts import ALGORITHM, GEMODEL, LINE, NAME, NAMES, choice
 
 DAY_S = 86_400
 """The longest run, in seconds."""
@@ -42,6 +44,10 @@ VIA = Field(
     NAMES,
     "Nodes that its packets pass, where there are several paths; none: the routers' hash chooses",
 )
+DSCP = Field(
+    choice("code point", CODE_POINTS),
+    "Code point of its packets for queues that tell services apart (RFC 2474), CS0 by default",
+)
 BIDIR = Field(
     FLAG,
     "In both directions at once: another, named NAME-back, sends from dst to src",
@@ -65,7 +71,7 @@ DELAY = Field(
 )
 JITTER = Field(
     TIME_US,
-    "Half the width of the uniform variation around the delay",
+    "Variation around the delay: half its width, or the unit of a distribution",
     *(0, 10_000_000),
     key="jitter",
     label="jitter",
@@ -77,6 +83,40 @@ LOSS = Field(
     *(0, 1),
     label="loss",
     hint="1 % of packets, after the queue",
+)
+DISTRIBUTION = Field(
+    choice("distribution", DISTRIBUTIONS),
+    "How the jitter is distributed: uniform, or one of tc-netem(8)'s around the delay",
+    label="distribution",
+    hint="uniform, normal, pareto, paretonormal",
+)
+BURST_LOSS = Field(
+    GEMODEL,
+    "Loss in bursts, Gilbert-Elliott: p r 1-h 1-k, the chances to become bad and good again, and"
+    " of loss while bad and while good",
+    label="gemodel",
+    hint="p r 1-h 1-k: 1 % 25 % 100 % 0 %",
+)
+REORDER = Field(
+    SHARE,
+    "Share of packets sent at once, ahead of those that are delayed",
+    *(0, 1),
+    label="reorder",
+    hint="1 % of packets skip the delay",
+)
+DUPLICATE = Field(
+    SHARE,
+    "Share of packets that a copy follows",
+    *(0, 1),
+    label="duplicate",
+    hint="1 % of packets arrive twice",
+)
+CORRUPT = Field(
+    SHARE,
+    "Share of packets with one bit flipped, which a checksum betrays",
+    *(0, 1),
+    label="corrupt",
+    hint="1 % of packets have a wrong bit",
 )
 MARK = Field(
     PACKETS,

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ccplay.assets import algorithms
-from ccplay.model.quantities import Plain, Quantity, Shape, same
+from ccplay.model.quantities import SHARE, Plain, Quantity, Shape, same
 from ccplay.model.quoting import MisfitError, did_you_mean, quote
+from ccplay.units import PATTERNS
 
 CONGESTION_CONTROLS = (
     *("reno", "cubic", "bbr", "bic", "cdg", "dctcp", "highspeed", "htcp", "hybla", "illinois"),
@@ -79,6 +80,50 @@ def choice(what: str, known: Iterable[str]) -> Quantity:
         return value
 
     return worded("", f"one of {', '.join(words)}", read, {"enum": list(words)})
+
+
+def _shares(value: Any) -> list[float]:
+    words = re.findall(r"[^\s%]+\s*%?", value) if isinstance(value, str) else value
+    if isinstance(value, str) and value.strip().lower() == "none":
+        words = []
+    if not isinstance(words, list) or len(words) > len(_GE_DEFAULTS):
+        raise MisfitError(f"must be {GEMODEL.what}, not {quote(value)}")
+    known = [SHARE.read(word.strip() if isinstance(word, str) else word) for word in words]
+    if not known:
+        return []
+    # tc-netem(8): r is 1 - p, all packets of the bad state are lost and none of the good one.
+    return [*known, *([1 - known[0], *_GE_DEFAULTS[2:]][len(known) - 1 :])]
+
+
+_GE_DEFAULTS = (0.0, 0.0, 1.0, 0.0)
+
+GEMODEL = Quantity(
+    "gemodel",
+    'up to four shares, p r 1-h 1-k, such as "1 % 25 % 100 % 0 %"',
+    list,
+    _shares,
+    _shares,
+    {
+        "type": "string",
+        "pattern": rf"^(\s*({PATTERNS['share']})){{1,4}}\s*$|^\s*[Nn][Oo][Nn][Ee]\s*$",
+    },
+    show=lambda shares: " ".join(map(SHARE.show, shares)) or "none",
+    write=lambda shares: " ".join(str(SHARE.write(each)) for each in shares) or "none",
+)
+"""A Gilbert-Elliott model: the chances to enter and to leave its bad state, the loss in either."""
+
+
+def numbers(count: int, most: int) -> Quantity:
+    """Return a quantity that is ``count`` whole numbers up to ``most``, with spaces between."""
+    what = f'{count} numbers from 0 to {most}, such as "{" ".join("1" * count)}"'
+
+    def read(value: Any) -> str:
+        words = value.split() if isinstance(value, str) else []
+        if len(words) != count or not all(w.isdecimal() and int(w) <= most for w in words):
+            raise MisfitError(f"must be {what}, not {quote(value)}")
+        return " ".join(words)
+
+    return worded("", what, read, {"type": "string"})
 
 
 def _congestion_control(value: Any) -> str:

@@ -69,6 +69,11 @@ class LinkSetting(Value, frozen=True):
     """
     down: Annotated[bool | None, settings.DOWN] = None
     """Of both directions at once. Rate and queue are kept, what waits in the queue is lost."""
+    distribution: Annotated[str | None, settings.DISTRIBUTION] = None
+    gemodel: Annotated[Annotated[list[float], FEW] | None, settings.BURST_LOSS] = None
+    reorder: Annotated[float | None, settings.REORDER] = None
+    duplicate: Annotated[float | None, settings.DUPLICATE] = None
+    corrupt: Annotated[float | None, settings.CORRUPT] = None
 
 
 class Feature(Value, frozen=True):

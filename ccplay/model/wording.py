@@ -21,7 +21,7 @@ from ccplay.model.commands import (
     UntraceFlow,
 )
 from ccplay.model.disciplines import described
-from ccplay.model.fields import Field
+from ccplay.model.fields import Field, fields_of
 from ccplay.model.traffic import started_by, stopped_by
 from ccplay.model.traffic_commands import StartTraffic, StopTraffic
 from ccplay.model.values import LinkSetting, Monitored, Qdisc, TrafficClass
@@ -77,8 +77,11 @@ def describe_link(setting: LinkSetting | SetLink) -> str:
         words.append(format_time_us(setting.delay_us))
     if setting.jitter_us is not None and (setting.jitter_us or isinstance(setting, SetLink)):
         words.append(f"± {format_time_us(setting.jitter_us)}")
+    if setting.distribution is not None:
+        words.append(f"{setting.distribution} jitter")
     if setting.loss is not None and (setting.loss or isinstance(setting, SetLink)):
         words.append(f"loss {format_ratio(setting.loss)}")
+    words += _models(setting)
     if setting.mark is not None and (setting.mark or isinstance(setting, SetLink)):
         words.append(f"marks from {setting.mark} pkt" if setting.mark else "marks nothing")
     if setting.down is not None and (setting.down or isinstance(setting, SetLink)):
@@ -88,6 +91,21 @@ def describe_link(setting: LinkSetting | SetLink) -> str:
     if isinstance(setting, LinkSetting) and setting.classes:
         words.append(f"classes {describe_classes(setting.classes)}")
     return ", ".join(words)
+
+
+def _models(setting: LinkSetting | SetLink) -> list[str]:
+    """Say what a link does to single packets: ``reorder 1 %``; a command may turn it off."""
+    fields = fields_of(SetLink)
+    values = {name: getattr(setting, name) for name in MODELS}
+    return [
+        f"{fields[name].key} {fields[name].show(value)}"
+        for name, value in values.items()
+        if value is not None and (value or isinstance(setting, SetLink))
+    ]
+
+
+MODELS = ("gemodel", "reorder", "duplicate", "corrupt")
+"""Fields of a link for models of loss and of other faults."""
 
 
 def describe_loss(loss: float | None, monitored: Monitored | None) -> str:

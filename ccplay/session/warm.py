@@ -20,8 +20,8 @@ from ccplay.stream.programs import Program, spawn
 _DOOR = 3
 """Descriptor of the socket in the warm process."""
 
-_LAST_MS = 1000
-"""Milliseconds that the end of ccplay waits for it; it ends by itself, after its last lab."""
+_LAST_S = 1.0
+"""Seconds that the end of ccplay waits for it; it ends by itself, after its last lab."""
 
 
 class WarmLabs:
@@ -58,7 +58,7 @@ class WarmLabs:
         ended = os.pidfd_open(self._process)
         with contextlib.closing(select.epoll()) as waiting:
             waiting.register(ended, select.EPOLLIN)
-            if waiting.poll(_LAST_MS / 1000):
+            if waiting.poll(_LAST_S):
                 os.waitpid(self._process, 0)
         os.close(ended)
 
@@ -177,7 +177,8 @@ async def _forked(stdin: FileIO, stdout: FileIO, stderr: FileIO, news: FileIO) -
     _, heard = await loop.connect_read_pipe(_News, news)
     try:
         return _Forked(orders, output, errors, heard, await heard.started)
-    except OSError:
+    except BaseException:
+        # Without stdin it ends, also if its start was cancelled.
         for each in (orders, output[0], errors[0]):
             each.close()
         raise

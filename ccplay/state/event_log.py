@@ -19,6 +19,8 @@ class Entry:
     text: str
     name: str = ""
     """Name in commands, of a user's mark."""
+    detail: str = ""
+    """Lines of tc(8) that would do the same; empty: there are none."""
 
     @property
     def is_mark(self) -> bool:
@@ -35,9 +37,9 @@ class EventLog:
         self._marks: dict[str, int] = {}
         """Index of the line of each mark, by name."""
 
-    def write(self, t: float, kind: str, text: str) -> None:
+    def write(self, t: float, kind: str, text: str, detail: str = "") -> None:
         """Add a line."""
-        self.log.append(Entry(t, kind, text))
+        self.log.append(Entry(t, kind, text, detail=detail))
 
     def mark(self, event: Applied, command: Mark | ChangeMark | RemoveMark) -> None:
         """Add, change or remove a mark."""

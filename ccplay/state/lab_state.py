@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ccplay.model.base import Event
+from ccplay.errors import CommandError
+from ccplay.model import tc
+from ccplay.model.base import Command, Event
 from ccplay.model.commands import (
     ChangeMark,
     Mark,
@@ -30,6 +33,7 @@ from ccplay.model.events import (
     LinkChanged,
     Log,
     Ready,
+    SojournTimes,
 )
 from ccplay.model.samples import Sweep
 from ccplay.model.traffic_commands import StopTraffic
@@ -41,6 +45,7 @@ from ccplay.state.event_log import Entry, lateness
 from ccplay.state.kinds import KEPT
 from ccplay.state.pings import Ping
 from ccplay.state.samples import QUEUE_SERIES, Queue, Sampled
+from ccplay.state.sojourns import SojournCounts
 from ccplay.state.traffic import Handlers, Traffic
 from ccplay.units import format_size
 
@@ -72,6 +77,8 @@ class LabState(Sampled):
         self.building: Building | None = None
         self.interfaces: InterfaceCounters | None = None
         """Counters of interfaces; None before the end."""
+        self.sojourns = SojournCounts()
+        """How long packets waited in disciplines in software."""
         self.captures: dict[str, CaptureStarted] = {}
         """Captures that are running."""
         self.links: dict[str, list[LinkChanged]] = {}
@@ -141,6 +148,10 @@ def _interface_counters(state: LabState, event: InterfaceCounters) -> None:
     state.interfaces = event
 
 
+def _sojourn_times(state: LabState, event: SojournTimes) -> None:
+    state.sojourns.add(event)
+
+
 def _capture_started(state: LabState, event: CaptureStarted) -> None:
     state.captures[event.capture] = event
     text = f"capture {event.capture} of {event.link} goes to {event.path}"
@@ -177,7 +188,20 @@ def _applied(state: LabState, event: Applied) -> None:
             text = f"flow {command.flow} stays with {command.cc}"
     if isinstance(command, SetQdisc) and event.renewed:
         text = f"queue {command.link} continues with the new {command.qdisc.kind}"
-    state.write(event.t, "applied", text + lateness(event))
+    state.write(event.t, "applied", text + lateness(event), _as_tc(state, command))
+
+
+def _as_tc(state: LabState, command: Command) -> str:
+    """Return the lines of tc(8) that would do the same; empty where there are none."""
+    if state.hello is None or not isinstance(command, SetQdisc):
+        return ""
+    network = state.hello.network
+    try:
+        now = state.link_at(network.resolve(command.link)[0].name, math.inf)
+    except CommandError:
+        return ""
+    classes = [each.name for each in now.setting.classes or ()] if now else []
+    return "\n".join(tc.queue_lines(command, network, classes))
 
 
 def _failed(state: LabState, event: Failed) -> None:
@@ -211,6 +235,7 @@ _OF_THE_LAB: Handlers = {
     LinkChanged: _link_changed,
     HostChanged: _host_changed,
     InterfaceCounters: _interface_counters,
+    SojournTimes: _sojourn_times,
     CaptureStarted: _capture_started,
     CaptureEnded: _capture_ended,
     Applied: _applied,

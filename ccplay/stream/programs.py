@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from asyncio.subprocess import Process, SubprocessStreamProtocol
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeAlias, cast
@@ -54,7 +55,7 @@ class _Spawned:
         return self._process.pid
 
     def kill(self) -> None:
-        if self._transport.get_returncode() is None:
+        with contextlib.suppress(ProcessLookupError):
             self._process.kill()
 
 

@@ -13,6 +13,7 @@ from textual.containers import VerticalScroll
 from textual.widgets import Static
 
 from ccplay.state.lab_state import Entry
+from ccplay.ui.bindings import COPY
 from ccplay.ui.cells.glyphs import Glyphs
 from ccplay.ui.modal import Modal
 from ccplay.ui.panels.log import INKS, WORDS
@@ -45,6 +46,7 @@ class EventsScreen(Modal[None]):
         # The id of the key that opened it: where that is another one, this is too.
         Binding("e", "dismiss", "leave", id="events", show=False),
         Binding("space", "page_down", "scroll", show=False),
+        COPY,
     ]
 
     def __init__(self, entries: Callable[[], Sequence[Entry]], look: Look, glyphs: Glyphs) -> None:
@@ -61,7 +63,8 @@ class EventsScreen(Modal[None]):
         page = VerticalScroll(Static(), id="lines")
         page.border_title = "Events and messages"
         page.border_subtitle = self._glyphs.translate(
-            f"↑↓ scroll  {self._glyphs.separator}  esc leave"
+            f"↑↓ scroll  {self._glyphs.separator}  ^y copy the tc lines  "
+            f"{self._glyphs.separator}  esc leave"
         )
         yield page
 
@@ -74,6 +77,11 @@ class EventsScreen(Modal[None]):
     def action_page_down(self) -> None:
         """Scroll by a page."""
         self.query_one("#lines").scroll_page_down(animate=False)
+
+    def action_copy(self) -> None:
+        """Copy the commands of tc(8) that stand in the list, oldest first."""
+        lines = [each.detail for each in self._entries() if each.detail]
+        self.copy("\n".join(lines))
 
     def _look_again(self) -> None:
         entries = self._entries()
@@ -96,4 +104,6 @@ class EventsScreen(Modal[None]):
             text = self._glyphs.translate(WORDS.get(each.kind, "") + each.text)
             line = Text(text, style=self._look.colours[INKS[each.kind]])
             table.add_row(format_clock(each.t), sign, line)
+            if each.detail:
+                table.add_row("", sign, Text(each.detail, style=self._look.colours["muted"]))
         return table

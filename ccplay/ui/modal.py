@@ -23,6 +23,15 @@ class Modal(ModalScreen[Answer]):
         """Ignore keys once it is left; before its widgets exist, only leaving works."""
         return not self.answered and (self.is_mounted or action in _LEAVING)
 
+    def copy(self, text: str) -> None:
+        """Put commands of tc(8) into the terminal's clipboard (OSC 52), and report it."""
+        if not text:
+            self.app.notify("No tc line to copy.", severity="warning")
+            return
+        self.app.copy_to_clipboard(text)
+        lines = text.count("\n") + 1
+        self.app.notify("Copied the tc line." if lines == 1 else f"Copied {lines} tc lines.")
+
     def dismiss(self, result: Answer | None = None) -> AwaitComplete:
         """Leave with ``result``, unless it was left already."""
         if self.answered:

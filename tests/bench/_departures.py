@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -104,6 +105,16 @@ def _write(folder: Path, rate: int, version: int) -> tuple[Path, Path]:
 def _read(notes: Path) -> list[Note]:
     found = (Note(*each) for each in _RECORD.iter_unpack(notes.read_bytes()))
     return [each for each in found if each.length]
+
+
+def _first(notes: Path) -> Note:
+    """Return the note of the first packet under the version that notes now."""
+    with notes.open("rb") as file:
+        return Note(*_RECORD.unpack(file.read(_RECORD.size)))
+
+
+def _is_first(notes: Path, version: int) -> bool:
+    return _first(notes).version == version
 
 
 def _build(rate: int) -> Build:
@@ -204,7 +215,7 @@ async def _saves(folder: Path) -> str:
                 old.write(bytes(_RECORD.size * _MOST))
             moment = time.monotonic()
             _write(folder, rate, version)
-            await lab.run_for(0.6)
-            first = next(each for each in _read(notes) if each.version == version + 1)
-            took.append(first.chosen - moment)
+            await lab.until(partial(_is_first, notes, version + 1), 10.0)
+            took.append(_first(notes).chosen - moment)
+            await lab.run_for(0.5)
     return Spread.of(took).scaled(1e3)

@@ -1,7 +1,8 @@
 """What a lab's start, its memory and its end cost, against bare Mininet with the same nodes.
 
 Ours counts from the spawn of ``ccplay lab`` to the first sweep: routed, shaped, delayed, sampled.
-Mininet's counts from the spawn of a Python that imports it, makes nodes and links, and starts them.
+A forked one is what a command starts after its first lab. Mininet's counts
+from the spawn of a Python that imports it, makes nodes and links, and starts them.
 Most of that import is distutils, which setuptools provides wherever it is installed.
 """
 
@@ -29,6 +30,8 @@ from ccplay.model.samples import Sweep
 from ccplay.model.traffic_commands import StartFlow, StartPing
 from ccplay.model.traffic_events import FlowStarted, PingStarted
 from ccplay.session import launch
+from ccplay.session.warm import WarmLabs
+from ccplay.stream.programs import Starter, spawn
 from ccplay.stream.sources import LabSource
 from ccplay.stream.wire import UnknownEvent
 from tests.bench._figures import Spread, table
@@ -84,18 +87,24 @@ async def run(console: Console) -> None:
 
 async def _starts_and_stops() -> tuple[Table, Table, Table]:
     heads = ("", "ccplay ms", "Mininet ms", "ratio")
-    starts = table("lab start, to the first sweep", "no slower than bare Mininet", heads)
+    starts = table(
+        "lab start, to the first sweep", "no slower than bare Mininet", (*heads, "forked ms")
+    )
+    labs = WarmLabs()
+    await _lab(NETWORKS[BUSY], kill=False, start=labs.start)
     sizes = table("memory of all processes (PSS)", "", ("", "ccplay MB", "Mininet MB", "ratio"))
     stops = table("lab stop, to nothing left", "under 50 ms", heads)
     for name, network in NETWORKS.items():
         ours, killed, theirs = list[Cost](), list[float](), list[Cost]()
+        forked = list[float]()
         for _ in range(ROUNDS):
             ours.append(await _lab(network, kill=False))
             killed.append((await _lab(network, kill=True)).stop)
             theirs.append(_mininet(network))
+            forked.append((await _lab(network, kill=False, start=labs.start)).start)
         closed, stopped = [each.stop for each in ours], [each.stop for each in theirs]
         start = [each.start for each in ours], [each.start for each in theirs]
-        starts.add_row(name, *_compared(*start))
+        starts.add_row(name, *_compared(*start), Spread.of(forked).scaled(1e3))
         size = [each.memory for each in ours], [each.memory for each in theirs]
         sizes.add_row(name, *_compared(*size, 1e-6))
         if name == BUSY:
@@ -113,9 +122,15 @@ def _compared(own: list[float], peer: list[float], scale: float = 1e3) -> tuple[
     return ours.scaled(scale), theirs.scaled(scale), f"{ratio:.2f}x"
 
 
-async def _lab(network: Topology, *, kill: bool, commands: Sequence[AnyCommand] = ()) -> Cost:
+async def _lab(
+    network: Topology,
+    *,
+    kill: bool,
+    commands: Sequence[AnyCommand] = (),
+    start: Starter = spawn,
+) -> Cost:
     """Return what a lab cost that was busy with ``commands``."""
-    lab = LabSource(launch.lab_argv(), Build(topology=network))
+    lab = LabSource(launch.lab_argv(), Build(topology=network), start=start)
     begun = time.monotonic()
     events = lab.events()
     async for event in events:

@@ -20,6 +20,7 @@ import msgspec
 import pytest
 
 from ccplay.analysis.trust import judge
+from ccplay.guest import boot
 from ccplay.lab import warm
 from ccplay.lab.health import Timekeeper
 from ccplay.lab.server import make_run_private
@@ -37,22 +38,50 @@ _MOST_S = 300.0
 _BEAT_S = 0.02
 
 
-def call(case: str, *arguments: object, rootless: bool = False) -> Any:
+def call(case: str, *arguments: object, rootless: bool = False, guest: bool = False) -> Any:
     """Return what coroutine ``case`` (``module:function``) returns inside new namespaces.
 
-    ``rootless`` maps root in a user namespace, where it has no power over the machine. How well
-    the case kept time counts for tests of physics, see ``physical``.
+    ``rootless`` maps root in a user namespace, where it has no power over the machine; ``guest``
+    runs under the guest's kernel. How well the case kept time counts for tests of physics, see
+    ``physical``.
     """
     if rootless and (refusal := launch.rootless_refusal()) is not None:
         pytest.skip(f"no user namespaces here: {refusal}")
-    code, printed, complaints = asyncio.run(_forked([case, json.dumps(arguments)], rootless))
+    words = [case, json.dumps(arguments)]
+    running = _in_guest(words) if guest else _forked(words, rootless)
+    code, printed, complaints = asyncio.run(running)
     *_, health, result = printed.splitlines() or ["", ""]
     if health:
         state = LabState()
         state.apply(msgspec.json.decode(health, type=Health))
         note(judge(state))
+    # The exit code of a guest is QEMU's.
     assert code == 0, complaints
-    return json.loads(result)
+    found = json.loads(result or "null")
+    assert not guest or found is not None, complaints
+    return found
+
+
+async def _in_guest(words: Sequence[str]) -> tuple[int, str, str]:
+    """Return what ``_forked`` does of ``main`` in namespaces under the guest's kernel."""
+    argv = [*launch.inner_argv()[: len(launch.UNSHARE)], sys.executable, "-m", __name__, *words]
+    # A guest ends with its stdin, so that stays open.
+    stdin, held = os.pipe()
+    try:
+        run = await asyncio.create_subprocess_exec(
+            *boot.argv([*boot.environment(), f"PYTHONPATH={ROOT}", *argv], paced=True),
+            cwd=ROOT,
+            stdin=stdin,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        async with asyncio.timeout(2 * _MOST_S):
+            printed, complaints = await run.communicate()
+    finally:
+        os.close(stdin)
+        os.close(held)
+    assert run.returncode is not None
+    return run.returncode, printed.decode(), complaints.decode()
 
 
 async def _forked(words: Sequence[str], rootless: bool) -> tuple[int, str, str]:

@@ -19,10 +19,12 @@ import psutil
 import pytest
 
 from ccplay.lab.network.netns import Namespace
-from ccplay.model.commands import Build
+from ccplay.model.commands import Build, SetLink
 from ccplay.model.network import Link, Network, Topology
 from ccplay.model.topologies import TOPOLOGIES, generated, plan
+from ccplay.model.traffic_commands import StartPing
 from ccplay.model.values import LinkSetting, Qdisc
+from ccplay.state.pings import Ping
 from tests.lab.conftest import RunningLab, running
 from tests.lab.trust import physical
 
@@ -168,3 +170,22 @@ async def test_every_link_has_its_rate_and_its_delay(kind: str) -> None:
         # HTB keeps the rate by a clock of its own: only the ends of the train are inexact, by some
         # 2 ms of 120. Settings are 8 to 12 % apart.
         assert rate == pytest.approx(setting.rate, rel=0.04), (name, setting)
+
+
+async def test_a_link_that_was_down_delays_as_before() -> None:
+    """The kernel drops what waits as it goes down: verdicts about that must release no others."""
+    build = Build(
+        topology=Topology(kind="linear"), links={"bottleneck": LinkSetting(delay_us=30_000)}
+    )
+    async with running(build) as lab:
+        lab.send(StartPing(ping="p", interval_s=0.01))
+        await lab.until(lambda state: "p" in state.traffic)
+        rtts = lab.state.of(Ping)["p"].rtt_us
+        await lab.until(lambda _: len(rtts.all()) > 10)
+        for down in (True, False):
+            lab.send(SetLink(link="r-h2", down=down))
+            await lab.run_for(0.5)
+        before = len(rtts.all())
+        await lab.until(lambda _: len(rtts.all()) > before + 50)
+        # A lost one is not a number.
+        assert min(each for each in rtts.all() if each == each) >= 60_000

@@ -62,8 +62,13 @@ async def _ridden(argv: Sequence[str], turn: asyncio.Semaphore) -> dict[str, Rid
 
     # The longest first.
     names = sorted(PATHS, key=lambda name: -PATHS[name][1])
-    pairs = await asyncio.gather(*map(pair, names))
-    return {cc: ride for each in pairs for cc, ride in each.items()}
+    found = dict[str, Ride]()
+    for each in await asyncio.gather(*map(pair, names), return_exceptions=True):
+        if isinstance(each, BaseException):
+            # Not before all labs have ended in order.
+            raise each
+        found |= each
+    return found
 
 
 def both(ridden: dict[str, Ride], module: str) -> tuple[Ride, Ride]:

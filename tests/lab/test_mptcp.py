@@ -130,7 +130,7 @@ async def test_the_kernels_path_manager_uses_the_endpoints_of_one_end(
 
 async def test_the_kernels_path_manager_needs_a_second_address() -> None:
     async with running(FABRIC) as lab:
-        flow = StartFlow(flow="m", mptcp=True, path_manager="kernel-signal", bytes=10_000)
+        flow = StartFlow(flow="m", mptcp=True, path_manager="kernel-signal")
         await open_subflows(lab, flow, 1)
         (warning,) = [each.text for each in lab.state.log if each.kind == "warning"]
         assert warning.startswith("flow m gets no further subflow: h2 has one address")

@@ -144,6 +144,38 @@ async def test_a_queue_moves_between_kernel_and_software_without_loss() -> None:
         assert waited == pytest.approx(most * 8 / RATE, rel=0.15)
 
 
+def acked(lab: RunningLab, flow: str) -> int:
+    """Return the bytes that arrived of all streams of a flow."""
+    return round(sum(each.acked for each in lab.state.streams[flow].values()))
+
+
+@physical
+async def test_classes_of_drr_share_between_hosts() -> None:
+    """One host has four flows and the other one; each has half, and CoDel in its class.
+
+    CoDel keeps both queues short: a ping of the first host waits for some 5 ms of its own class,
+    and for a frame of the other.
+    """
+    seen = Seen()
+    halves = Qdisc(kind="drr.py", options={"flows": 2, "by": "source", "inner": "codel"})
+    link = LinkSetting(rate=RATE, delay_us=10_000, qdisc=halves)
+    made = Build(topology=Topology(kind="dumbbell", pairs=2), links={"bottleneck": link})
+    async with running(made, seen) as lab:
+        one, other = StartFlow(flow="4", src="s1", streams=4), StartFlow(flow="1", src="s2")
+        lab.send(one, other, StartPing(src="s1", interval_s=0.02))
+        await lab.run_for(3.0)
+        seen.pings.clear()
+        before = [acked(lab, each) for each in ("4", "1")]
+        await lab.run_for(4.0)
+        many, few = (acked(lab, each) - was for each, was in zip(("4", "1"), before, strict=True))
+        # Its own CoDel may leave a single flow without packets for a moment.
+        assert few == pytest.approx(many, rel=0.25)
+        assert (many + few) * 8 / 4.0 > 0.8 * RATE
+        assert median(seen.pings) - BASE_MS < 20.0
+        told = seen.sweeps[-1].queue_own
+        assert {"drr_class_0_delay_us", "drr_class_1_drops"} <= told.keys()
+
+
 async def test_what_cannot_be_is_refused_with_the_reason() -> None:
     seen = Seen()
     async with running(build(Qdisc(kind="codel.py")), seen) as lab:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 import time
+from typing import ClassVar
 
 import pytest
 from hypothesis import given
@@ -12,7 +14,9 @@ from ccplay.lab.delay import line as delayline
 from ccplay.lab.delay.engines import Impairment
 from ccplay.lab.delay.line import Held
 from ccplay.lab.delay.messages import Order
+from ccplay.lab.packets import nfqueue
 from ccplay.lab.packets.lateness import Lateness
+from ccplay.lab.packets.nfqueue import PacketQueue
 from ccplay.model.values import LinkSetting
 
 
@@ -25,6 +29,18 @@ class Packets:
         self.stamp = 0.0
         self.released: list[int] = []
         self.dropped: list[int] = []
+        self.alone: list[tuple[int, bytes | None]] = []
+        self.whole = False
+
+    def copy(self, *, whole: bool) -> None:
+        self.whole = whole
+
+    def content(self) -> bytes:
+        return bytes([0x45, *range(1, 60)]) if self.whole else b""
+
+    def accept(self, packet: int, content: bytes | None) -> None:
+        self.released.append(packet)
+        self.alone.append((packet, content))
 
     def next_packet(self) -> int | None:
         if not self.waiting:
@@ -43,12 +59,54 @@ class Packets:
 @pytest.fixture(autouse=True)
 def queue(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delayline, "PacketQueue", Packets)
+    monkeypatch.setattr(delayline, "Copies", Sent)
 
 
-def held(**order: float) -> tuple[Held, Packets]:
-    made = Held(Order(queue=1, **order))  # type: ignore[arg-type]
+class Sent:
+    """Copies that were sent."""
+
+    packets: ClassVar[list[bytes]] = []
+
+    def __init__(self, *_: object) -> None:
+        self.packets.clear()
+
+    def send(self, packet: bytes) -> None:
+        self.packets.append(packet)
+
+
+def held(seed: int = 0, **path: float) -> tuple[Held, Packets]:
+    made = Held(Order(queue=1, seed=seed, path=Impairment(**path)))  # type: ignore[arg-type]
     assert isinstance(made.queue, Packets)
     return made, made.queue
+
+
+class Messages:
+    """A netlink socket with messages to receive."""
+
+    def __init__(self, *waiting: bytes) -> None:
+        self._waiting = [*waiting]
+
+    def recv_into(self, buffer: bytearray) -> int:
+        if not self._waiting:
+            raise BlockingIOError
+        message = self._waiting.pop(0)
+        buffer[: len(message)] = message
+        return len(message)
+
+
+def test_an_error_about_packets_that_are_gone_is_no_packet() -> None:
+    """Its bytes would be number 50,528,512, and release everything that waits."""
+    stamped = struct.pack("=HH", 20, 4) + struct.pack("!QQ", 7, 500_000)
+    packet = struct.pack("=IHHIIHHHH", 48, 0x300, 0, 0, 0, 0, 0, 11, 1) + struct.pack(
+        "!IHBB", 9, 8, 0, 0
+    )
+    verdict = struct.pack("=IHHII", 32, 0x303, 1, 0, 0)
+    error = struct.pack("=IHHIIi", 36, 2, 0, 0, 0, -2) + verdict
+    queue = PacketQueue.__new__(PacketQueue)
+    queue._socket = Messages(packet + stamped, error, packet + stamped, error)  # type: ignore[assignment]
+    queue._buffer, queue._packet = bytearray(4096), nfqueue._packet_layout(28)
+    assert (queue.next_packet(), queue.stamp) == (9, 7.5)
+    assert (queue.next_packet(), queue.next_packet()) == (9, None)
 
 
 def test_a_packet_is_due_its_delay_after_it_came() -> None:
@@ -91,7 +149,7 @@ def test_a_shorter_delay_waits_for_those_ahead() -> None:
     line, packets = held(delay_us=200_000)
     packets.waiting = [came := time.monotonic()]
     line.take(epoch=0.0)
-    line.change(Order(queue=1, delay_us=1_000))
+    line.change(Order(queue=1, path=Impairment(delay_us=1_000)))
     packets.waiting = [came]
     line.take(epoch=0.0)
     assert line.due[1] == line.due[0]
@@ -107,6 +165,33 @@ def test_loss_is_repeatable_and_drops_alone() -> None:
         lost.append(packets.dropped)
     assert lost[0] == lost[1]
     assert 20 < len(lost[0]) < 80  # six standard deviations around 50
+
+
+def test_packets_sent_ahead_leave_at_once_and_by_themselves() -> None:
+    line, packets = held(delay_us=10_000, reorder=0.5)
+    packets.waiting = [time.monotonic()] * 40
+    line.take(epoch=0.0)
+    assert packets.alone == [(each, None) for each in packets.released]
+    assert 5 < len(packets.alone) == 40 - len(line.due) < 35  # five standard deviations around 20
+    assert line.shortest_s == 0.0
+
+
+def test_a_copy_and_a_wrong_bit_leave_in_their_turn() -> None:
+    """Nothing overtakes them; contents are asked for only as long as a model needs them."""
+    line, packets = held(delay_us=1_000, duplicate=0.5, corrupt=0.5)
+    packets.waiting = [time.monotonic()] * 60
+    line.take(epoch=0.0)
+    line.release(time.monotonic() + 1, Lateness())
+    assert packets.released == sorted(packets.released)
+    wrong = [content for _, content in packets.alone if content is not None]
+    whole = packets.content()
+    assert wrong
+    assert all(each != whole and each[:20] == whole[:20] for each in wrong)
+    assert line.lost == len(packets.dropped) > 0  # a bit of the header: a third of them
+    assert Sent.packets
+    assert {len(each) for each in Sent.packets} == {60}
+    line.change(Order(queue=1))
+    assert not packets.whole
 
 
 def test_lateness_percentiles() -> None:

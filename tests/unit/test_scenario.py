@@ -22,7 +22,7 @@ from ccplay.scenario.fields.network import link_problem
 from ccplay.scenario.file.library import find, shipped
 from ccplay.scenario.file.reading import load, parse
 from ccplay.scenario.file.tree import grow, overlay, plain
-from ccplay.scenario.rules.support import check_against
+from ccplay.scenario.rules.support import check_against, only_in_guest
 
 HEAD = 'title = "T"\nduration = "60 s"\ntopology.kind = "linear"\n'
 PATH = Path("t.toml")
@@ -473,15 +473,21 @@ def test_what_a_kernel_lacks_is_told_with_the_remedy() -> None:
 
 @pytest.mark.parametrize(
     ("lack", "remedy"),
-    [(None, "add --guest"), ("none", "make guest (or ccplay guest) fetches one, then add --guest")],
+    [
+        (None, "add --kernel auto, for a guest, which costs little"),
+        ("none", "make guest (or ccplay guest) fetches one, then add --kernel auto"),
+    ],
 )
 def test_a_full_kernel_is_offered_for_what_this_one_lacks(
     lack: str | None, remedy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(boot, "is_possible", lambda: True)
     monkeypatch.setattr(boot, "lack", lambda: lack)
+    monkeypatch.setattr(boot, "cost", lambda: "costs little")
     scenario = parse(steps('at = "0 s", do = "set-qdisc", kind = "cake"'), PATH)
     here = replace(kernel(), kernel=os.uname().release)
+    said = "this kernel lacks a queue discipline that the scenario needs"
+    assert only_in_guest(scenario, here) == (None if lack else said)
     with pytest.raises(UnsupportedError) as caught:
         check_against(scenario, here)
     assert str(caught.value).endswith(f"\na full kernel has this queue discipline: {remedy}")
@@ -493,6 +499,7 @@ def test_a_full_kernel_is_offered_for_what_this_one_lacks(
     with pytest.raises(UnsupportedError) as caught:
         check_against(ours, here)
     assert "guest" not in str(caught.value)
+    assert only_in_guest(ours, here) is None
 
 
 def test_what_a_kernel_has_passes() -> None:

@@ -24,7 +24,7 @@ SPARED = {
 }
 """Modules, each with the reason why a lab's start can do without."""
 
-ROOMS = {"bpf", "errors", "assets", "lab", "model", "stream", "units", "visible"}
+ROOMS = {"bpf", "errors", "assets", "files", "lab", "model", "stream", "units", "visible"}
 """What of ccplay a lab stands on."""
 
 

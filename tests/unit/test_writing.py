@@ -31,11 +31,11 @@ from ccplay.model.commands import (
     TraceFlow,
     UntraceFlow,
 )
-from ccplay.model.disciplines import DISCIPLINES, thresholds
+from ccplay.model.disciplines import AVERAGING, DISCIPLINES, thresholds
 from ccplay.model.events import AnyEvent, Applied, Hello, HostChanged, LinkChanged, Log, Ready
 from ccplay.model.fields import Field, fields_of
 from ccplay.model.network import Network, Topology
-from ccplay.model.quantities import RATE, SWITCH
+from ccplay.model.quantities import RATE, SHARE, SWITCH
 from ccplay.model.texts import CONGESTION_CONTROLS
 from ccplay.model.topologies import plan
 from ccplay.model.traffic import TRAFFIC, is_limited, started_by
@@ -147,6 +147,12 @@ def values(parameter: Field) -> st.SearchStrategy[Option]:
         return st.sampled_from(quantity.shape["enum"])
     if quantity is RATE:
         return rates
+    if quantity is SHARE:
+        return st.integers(0, 100).map(lambda percent: percent / 100)
+    if parameter.name == "priomap":
+        return st.lists(st.integers(0, 15), min_size=16, max_size=16).map(
+            lambda bands: " ".join(map(str, bands))
+        )
     return st.integers(int(parameter.low or 0), int(parameter.high or 0))
 
 
@@ -158,7 +164,7 @@ def queues(draw: st.DrawFn) -> Qdisc:
         for parameter in discipline.parameters
         if parameter.required or draw(st.booleans())
     }
-    if "min" in discipline.names:
+    if discipline.kind in AVERAGING:
         try:
             thresholds(options)
         except ValueError:

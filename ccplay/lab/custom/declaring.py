@@ -15,7 +15,7 @@ from typing import Any
 
 from ccplay.lab.custom.faults import SourceError, fault, file_of
 from ccplay.model.base import Option
-from ccplay.model.discipline import Discipline, parameter
+from ccplay.model.discipline import Discipline, Parameter, parameter
 from ccplay.model.fields import Field
 from ccplay.model.quantities import COUNT, NUMBER, PACKETS, QUEUE_SIZE, RATE, SWITCH, TIME_US
 from ccplay.model.texts import choice
@@ -89,7 +89,7 @@ def _literals(name: str, value: ast.expr) -> dict[str, tuple[Any, int | None]]:
     return found
 
 
-def _parameter(name: str, key: str, value: Any, line: int | None) -> Field:
+def _parameter(name: str, key: str, value: Any, line: int | None) -> Parameter:
     meaning = f"a parameter of {name}.py"
     match value:
         case bool():

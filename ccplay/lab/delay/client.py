@@ -21,6 +21,10 @@ TABLES = ("raw", "mangle")
 """Tables for a rule in PREROUTING; both come before routing."""
 
 
+_FARTHEST = 4
+"""Times the jitter: the largest entry in a table of a distribution."""
+
+
 class LineDelay:
     """The delay engine ``delay line``; a process that dies is started again.
 
@@ -76,9 +80,7 @@ class LineDelay:
                 queue=number,
                 pid=arrival.namespace.pid,
                 seed=self._seed,
-                delay_us=path.delay_us,
-                jitter_us=path.jitter_us,
-                loss=path.loss,
+                path=path,
             )
             try:
                 await self._keeper.start()
@@ -112,7 +114,7 @@ class LineDelay:
         """Release held packets in order, then remove the rule."""
         number = arrival.number
         order = self._orders[number]
-        longest_s = (order.delay_us + order.jitter_us) / 1e6
+        longest_s = (order.path.delay_us + _FARTHEST * order.path.jitter_us) / 1e6
         # A delay line that dies meanwhile holds no packets either.
         with contextlib.suppress(LabError):
             await self._keeper.ask(Order(queue=number, do="drain"), longest_s)

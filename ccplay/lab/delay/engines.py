@@ -7,11 +7,13 @@ a sender's own interface would mislead TCP small queues and BBR.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
+from ccplay.errors import CommandError
 from ccplay.lab.network.netns import Namespace
+from ccplay.model.distributions import UNIFORM
 from ccplay.model.values import LinkSetting
 
 
@@ -26,24 +28,54 @@ class Arrival(msgspec.Struct, frozen=True):
     interface: str
 
 
-class Impairment(msgspec.Struct, frozen=True):
-    """Delay, jitter and loss of a link's direction."""
+class Impairment(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a link's direction does to packets behind its queue, as ``LinkSetting`` has it."""
 
     delay_us: int = 0
     jitter_us: int = 0
+    distribution: str = UNIFORM
     loss: float = 0.0
+    gemodel: tuple[float, ...] = ()
+    reorder: float = 0.0
+    duplicate: float = 0.0
+    corrupt: float = 0.0
 
     def changed(self, setting: LinkSetting) -> Impairment:
         """Return this impairment with the fields of a setting."""
-        return Impairment(
-            delay_us=self.delay_us if setting.delay_us is None else setting.delay_us,
-            jitter_us=self.jitter_us if setting.jitter_us is None else setting.jitter_us,
-            loss=self.loss if setting.loss is None else setting.loss,
-        )
+        asked = {name: getattr(setting, name) for name in self.__struct_fields__}
+        changes = {name: value for name, value in asked.items() if value is not None}
+        if "gemodel" in changes:
+            changes["gemodel"] = tuple(changes["gemodel"])
+        return msgspec.structs.replace(self, **changes)
+
+    def told(self) -> dict[str, Any]:
+        """Return its fields for ``LinkSetting``; those for models that are off are left out."""
+        fields = {name: getattr(self, name) or None for name in _MODELS}
+        if self.gemodel:
+            fields["gemodel"] = list(self.gemodel)
+        plain = {"delay_us": self.delay_us, "jitter_us": self.jitter_us, "loss": self.loss}
+        distribution = None if self.distribution == UNIFORM else self.distribution
+        return {**plain, **fields, "distribution": distribution}
 
     def __bool__(self) -> bool:
         """Whether it has any effect."""
-        return bool(self.delay_us or self.jitter_us or self.loss)
+        return any(getattr(self, name) for name in ("delay_us", "jitter_us", "loss", *_MODELS))
+
+
+_MODELS = ("gemodel", "reorder", "duplicate", "corrupt")
+
+
+def check_path(link: str, path: Impairment, *, single: bool) -> None:
+    """Raise ``CommandError`` for what no engine does; ``single``: no packet stands for several."""
+    problem = ""
+    if path.loss and path.gemodel:
+        problem = "loss and gemodel are two models of loss: set one to none"
+    if path.reorder and not path.delay_us:
+        problem = "reorder needs a delay, which the packets sent ahead skip"
+    if (path.duplicate or path.corrupt) and not single:
+        problem = "duplicate and corrupt need single packets: choose a rate up to 200 Mbit/s"
+    if problem:
+        raise CommandError(f"link {link}: {problem}")
 
 
 class DelayEngine(Protocol):

@@ -2,8 +2,9 @@
 
 A process of its own, named ``delay line``. Every delayed link has a netfilter queue in its
 receiver's namespace. The process notes when each packet is due and releases all due packets with
-one verdict, none of them early: no RTT is below the links' delays. Packets never overtake each
-other: jitter moves a packet's moment, but not before that of the packet ahead.
+one verdict, none of them early: no RTT is below the links' delays. Packets overtake each other
+only where ``reorder`` sends some at once: jitter moves a packet's moment, but not before that of
+the packet ahead. Packets are copied to user space only where some are sent twice or changed.
 
 The kernel timestamps arrivals, so packets need not be read at once: while some are in flight, new
 ones are read together every few milliseconds, and wake-ups of a link are spaced. Wake-ups are
@@ -12,13 +13,15 @@ the main cost; this halves them at 10 Mbit/s and saves more at higher rates.
 
 from __future__ import annotations
 
-import random
 import select
 import socket
 import time
 from collections import deque
 
+from ccplay.lab.delay.copies import Copies, flipped
+from ccplay.lab.delay.engines import Impairment
 from ccplay.lab.delay.messages import News, Order
+from ccplay.lab.delay.models import Model
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.packets.lateness import Lateness
 from ccplay.lab.packets.loop import PacketLoop, run_as
@@ -43,13 +46,19 @@ class Held:
     """The packets of one link in flight."""
 
     def __init__(self, order: Order) -> None:
-        self.queue = PacketQueue(Namespace(f"queue {order.queue}", order.pid), order.queue)
+        self._namespace = Namespace(f"queue {order.queue}", order.pid)
+        self.queue = PacketQueue(self._namespace, order.queue)
         self.number = order.queue
-        self._random = random.Random(f"{order.seed}/{order.queue}").random  # noqa: S311
+        self._model = Model(f"{order.seed}/{order.queue}")
         self.due: deque[float] = deque()
         self._rest = 0.0
         self._packets: deque[int] = deque()
         self._newest = 0.0
+        self._changed: dict[int, bytes] = {}
+        """Packets in flight of which a bit was flipped, by number."""
+        self._twice: dict[int, bytes] = {}
+        """Packets in flight that a copy follows, by number."""
+        self._copies: Copies | None = None
         self.lost = 0
         self.draining = False
         self.change(order)
@@ -57,31 +66,33 @@ class Held:
     def change(self, order: Order) -> None:
         """Use a new setting for later packets; those in flight keep their moment."""
         self.draining = order.do == "drain"
-        self._delay = 0.0 if self.draining else order.delay_us / 1e6
-        self._jitter = 0.0 if self.draining else order.jitter_us / 1e6
-        self._loss = 0.0 if self.draining else order.loss
+        self._model.change(Impairment() if self.draining else order.path)
+        self.queue.copy(whole=self._model.changes_packets)
 
     @property
     def shortest_s(self) -> float:
         """Shortest delay of a later packet."""
-        return max(0.0, self._delay - self._jitter)
+        return self._model.shortest_s
 
     def take(self, epoch: float) -> None:
         """Record every packet that arrived. ``epoch`` is Unix time at 0 of the monotonic clock."""
-        queue, chance = self.queue, self._random
+        queue, draw = self.queue, self._model.draw
         while (packet := queue.next_packet()) is not None:
-            if self._loss and chance() < self._loss:
+            fate = draw()
+            if fate.lost or (fate.flipped >= 0 and not self._flip(packet, fate.flipped)):
                 queue.drop(packet)
                 self.lost += 1
+                continue
+            if fate.again and (content := queue.content()):
+                self._twice[packet] = content
+            if fate.ahead:
+                self._send(packet)
                 continue
             came, now = queue.stamp - epoch, time.monotonic()
             if not now - _CREDIBLE_S < came < now:
                 came = now
-            due = came + self._delay
-            if self._jitter:
-                due += (2.0 * chance() - 1.0) * self._jitter
             # A packet is never due before the one ahead of it: packets stay in order.
-            self._newest = max(due, self._newest)
+            self._newest = max(came + fate.delay_s, self._newest)
             self.due.append(self._newest)
             self._packets.append(packet)
 
@@ -93,12 +104,43 @@ class Held:
     def release(self, now: float, lateness: Lateness) -> None:
         """Release all packets due at ``now``."""
         due, packets, last = self.due, self._packets, None
+        special = bool(self._changed or self._twice)
         while due and due[0] <= now:
             lateness.add(now - due.popleft())
-            last = packets.popleft()
+            packet = packets.popleft()
+            if special and (packet in self._changed or packet in self._twice):
+                if last is not None:
+                    self.queue.release(last)
+                last = None
+                self._send(packet)
+            else:
+                last = packet
+            self._rest = now + _MOMENT_S
         if last is not None:
             self.queue.release(last)
-            self._rest = now + _MOMENT_S
+
+    def close(self) -> None:
+        """Close the queue; the kernel drops what waits in it."""
+        self.queue.close()
+        if self._copies is not None:
+            self._copies.close()
+
+    def _flip(self, packet: int, place: float) -> bool:
+        """Flip a bit of the packet just read; False where no node would take it then."""
+        content = self.queue.content()
+        changed = flipped(content, place) if content else content
+        if changed:
+            self._changed[packet] = changed
+        return changed is not None
+
+    def _send(self, packet: int) -> None:
+        """Release one packet by itself, and the copy that follows it."""
+        changed = self._changed.pop(packet, None)
+        self.queue.accept(packet, changed)
+        if (copy := self._twice.pop(packet, None)) is not None:
+            if self._copies is None:
+                self._copies = Copies(self._namespace)
+            self._copies.send(changed or copy)
 
 
 class DelayLine(PacketLoop[Order]):
@@ -164,7 +206,7 @@ class DelayLine(PacketLoop[Order]):
         held.take(0.0)
         held.release(float("inf"), Lateness())
         self.idle.unregister(held.queue.fileno())
-        held.queue.close()
+        held.close()
 
 
 def main() -> None:

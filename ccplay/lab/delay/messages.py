@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ccplay.lab.delay.engines import Impairment
 from ccplay.lab.packets import messages
 
 
@@ -12,9 +13,7 @@ class Order(messages.Order, frozen=True, omit_defaults=True):
     ``count`` reports the packets lost.
     """
 
-    delay_us: int = 0
-    jitter_us: int = 0
-    loss: float = 0.0
+    path: Impairment = Impairment()
 
 
 class News(messages.News, frozen=True, omit_defaults=True):

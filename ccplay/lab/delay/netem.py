@@ -7,8 +7,13 @@ from __future__ import annotations
 
 import errno
 import random
+import struct
+import sys
+from array import array
 from collections.abc import Iterable
 from typing import Any
+
+import msgspec
 
 from ccplay.errors import LabError
 from ccplay.lab.delay import redirects
@@ -16,22 +21,20 @@ from ccplay.lab.delay.engines import Arrival, Impairment
 from ccplay.lab.network.interfaces import dropped
 from ccplay.lab.network.netlink import (
     RTM_NEWLINK,
-    RTM_NEWQDISC,
     TC_H_ROOT,
     ifinfmsg,
-    sched_netem,
     tick_in_usec,
 )
 from ccplay.lab.network.rtnl import (
     CREATE,
     EXCLUSIVE,
-    REPLACE,
     NetlinkError,
     RouteSocket,
     message,
-    traffic_control,
 )
 from ccplay.lab.queues import qdiscs
+from ccplay.lab.queues.options import NESTED, attribute, join, split
+from ccplay.model.distributions import SCALE, SIZE, table
 
 _LIMIT = 1 << 17
 """Most packets in flight: 1 Gbit/s of full frames for 1.5 s."""
@@ -74,7 +77,7 @@ class NetemDelay:
                         return path
                     index = self._devices[arrival.name] = _divert(routes, arrival)
                 _set_netem(routes, index, path, self._drawn_with(arrival))
-                return _read_netem(routes, index)
+                return _read_netem(routes, index, path)
         except NetlinkError as error:
             raise LabError(f"link {arrival.name}: netem: {error}") from error
 
@@ -132,37 +135,90 @@ def _set_netem(routes: RouteSocket, index: int, path: Impairment, seed: int = 0)
         raise
 
 
-def netem_request(index: int, path: Impairment, seed: int = 0) -> Any:
+def netem_request(index: int, path: Impairment, seed: int = 0) -> bytes:
     """Return the request that makes netem the root of interface ``index``, or changes it.
 
     ``seed`` decides which packets are lost; before Linux 6.7 the kernel ignores it.
     """
-    parameters = {
-        "delay": path.delay_us,
-        "jitter": path.jitter_us,
-        "loss": path.loss * 100,
-        "limit": _LIMIT,
-        "rate": _FASTEST,
+    kind = "netem", netem_options(path, seed)
+    return qdiscs.installation(index, TC_H_ROOT, 0x10000, kind, nested=False)
+
+
+def netem_options(path: Impairment, seed: int = 0) -> bytes:
+    """Return netem's TCA_OPTIONS; the kernel keeps what they leave out, so nothing is."""
+    head = _QOPT.pack(
+        *(round(path.delay_us * tick_in_usec), _LIMIT, _part(path.loss), bool(path.reorder)),
+        *(_part(path.duplicate), round(path.jitter_us * tick_in_usec)),
+    )
+    attributes = {
+        _REORDER: _U32S.pack(_part(path.reorder), 0),
+        _CORRUPT: _U32S.pack(_part(path.corrupt), 0),
+        _RATE: _RATE_STRUCT.pack(_FASTEST, 0, 0, 0),
+        _SEED: _U64.pack(seed),
     }
-    options = sched_netem.get_parameters(parameters)
-    options["attrs"].append(["TCA_NETEM_PRNG_SEED", seed])
-    options |= {name: round(options[name]) for name in ("delay", "jitter")}
-    attributes = (("TCA_KIND", "netem"), ("TCA_OPTIONS", options))
-    flags = CREATE | REPLACE
-    return traffic_control(RTM_NEWQDISC, flags, index, attributes, parent=TC_H_ROOT, handle=0x10000)
+    if path.jitter_us:
+        attributes[_TABLE] = _table(path.distribution)
+    if path.gemodel:
+        p, r, lost_in_bad, lost_in_good = map(_part, path.gemodel)
+        model = _GEMODEL.pack(p, r, _ALL - lost_in_bad, lost_in_good)
+        attributes[_LOSS | NESTED] = attribute(_GILBERT_ELLIOTT, model)
+    return head + join(attributes)
 
 
-def _read_netem(routes: RouteSocket, index: int) -> Impairment:
-    kind, held = qdiscs.find(routes, index, TC_H_ROOT)
+def _table(name: str) -> bytes:
+    """Return a distribution's table; the uniform one, too, takes the place of an earlier one."""
+    step = 2 * SCALE // SIZE
+    return (table(name) or array("h", range(-SCALE, SCALE, step))).tobytes()
+
+
+def _read_netem(routes: RouteSocket, index: int, asked: Impairment) -> Impairment:
+    kind, image = qdiscs.find(routes, index, TC_H_ROOT)
     if kind != "netem":
         raise LabError(f"requested netem from the kernel, but it has {kind or 'none'}")
-    return path_of(held)
+    # Of its table the kernel reports nothing.
+    return msgspec.structs.replace(path_of(image), distribution=asked.distribution)
 
 
-def path_of(held: Any) -> Impairment:
-    """Return the impairment that netem's decoded options make."""
+def path_of(image: bytes) -> Impairment:
+    """Return the impairment that netem's TCA_OPTIONS make, but for the distribution of jitter."""
+    delay, _, loss, gap, duplicate, jitter = _QOPT.unpack_from(image)
+    found = split(image[_QOPT.size :])
+    reorder, corrupt = (_first(found.get(each)) for each in (_REORDER, _CORRUPT))
+    gemodel: tuple[float, ...] = ()
+    if (model := split(found.get(_LOSS, b"")).get(_GILBERT_ELLIOTT)) is not None:
+        p, r, kept_in_bad, lost_in_good = _GEMODEL.unpack_from(model)
+        gemodel = tuple(map(_share, (p, r, _ALL - kept_in_bad, lost_in_good)))
     return Impairment(
-        delay_us=round(held["delay"] / tick_in_usec),
-        jitter_us=round(held["jitter"] / tick_in_usec),
-        loss=round(held["loss"] / (2**32 - 1), 6),
+        delay_us=round(delay / tick_in_usec),
+        jitter_us=round(jitter / tick_in_usec),
+        # The kernel keeps the probability of an earlier random loss.
+        loss=0.0 if gemodel else _share(loss),
+        gemodel=gemodel,
+        reorder=_share(reorder) if gap else 0.0,
+        duplicate=_share(duplicate),
+        corrupt=_share(corrupt),
     )
+
+
+def _first(image: bytes | None) -> int:
+    return 0 if image is None else int.from_bytes(image[:4], sys.byteorder)
+
+
+def _part(share: float) -> int:
+    return round(share * _ALL)
+
+
+def _share(part: int) -> float:
+    return round(part / _ALL, 6)
+
+
+_ALL = 2**32 - 1
+"""A probability of one."""
+
+_QOPT = struct.Struct("=6I")
+"""``struct tc_netem_qopt``: latency, limit, loss, gap, duplicate, jitter; attributes follow it."""
+_U32S, _U64 = struct.Struct("=II"), struct.Struct("=Q")
+_RATE_STRUCT, _GEMODEL = struct.Struct("=IiIi"), struct.Struct("=4I")
+_TABLE, _REORDER, _CORRUPT, _LOSS, _RATE, _SEED = 2, 3, 4, 5, 6, 14
+_GILBERT_ELLIOTT = 2
+"""``TCA_NETEM_DELAY_DIST`` and so on; ``NETEM_LOSS_GE``."""

@@ -109,14 +109,16 @@ def _inner(kind: str, limit: int, seed: int) -> Discipline:
 def classifier(by: str, number: int, perturbation: int) -> Callable[[Packet], int]:
     """Return what gives the class of a packet, from 0 to below ``number``.
 
-    By ``flow`` they are hashed; by ``source`` or ``destination`` it is the host's address modulo
-    the number; by ``dscp`` the class selector, the highest first (RFC 2474, section 4.2.2); by
-    ``tos`` what the bits of RFC 1349 ask for, as ``ip_tos2prio`` and tc-prio(8) have it.
+    By ``flow`` they are hashed; by ``source`` or ``destination`` hosts have the classes in the
+    order of their first packets, and begin anew where there are more hosts; by ``dscp`` it is the
+    class selector, the highest first (RFC 2474, section 4.2.2); by ``tos`` what the bits of RFC
+    1349 ask for, as ``ip_tos2prio`` and tc-prio(8) have it.
     """
+    hosts: dict[int, int] = {}
     return {
         "flow": lambda packet: spread(packet.flow, perturbation, number),
-        "source": lambda packet: packet.source % number,
-        "destination": lambda packet: packet.destination % number,
+        "source": lambda packet: hosts.setdefault(packet.source, len(hosts) % number),
+        "destination": lambda packet: hosts.setdefault(packet.destination, len(hosts) % number),
         "dscp": lambda packet: (7 - (packet.dscp >> 3)) * number // 8,
         "tos": lambda packet: min(_PRIOMAP[packet.dscp & 7], number - 1),
     }[by]

@@ -43,11 +43,5 @@ def merge(before: LinkSetting, said: LinkSetting) -> LinkSetting:
 
 def requested(command: SetLink) -> LinkSetting:
     """Return what a command sets of a link."""
-    return LinkSetting(
-        rate=command.rate,
-        delay_us=command.delay_us,
-        jitter_us=command.jitter_us,
-        loss=command.loss,
-        mark=command.mark,
-        down=command.down,
-    )
+    asked = set(SetLink.__struct_fields__) & set(LinkSetting.__struct_fields__)
+    return LinkSetting(**{name: getattr(command, name) for name in asked})

@@ -12,7 +12,7 @@ import msgspec
 
 from ccplay.errors import CommandError, LabError
 from ccplay.lab.delay.client import LineDelay
-from ccplay.lab.delay.engines import Arrival, DelayEngine
+from ccplay.lab.delay.engines import Arrival, DelayEngine, check_path
 from ccplay.lab.delay.netem import NetemDelay
 from ccplay.lab.links import in_software
 from ccplay.lab.links.classes import check_classes
@@ -246,6 +246,8 @@ class Shaper:
         interface = self._interfaces[link.name]
         if setting.mark:
             self._check_mark(interface, setting)
+        fast = self._offloads if setting.rate is None else setting.rate > OFFLOADS_ABOVE
+        check_path(link.name, interface.path.changed(setting), single=not fast)
         if setting.classes is None and setting.qdisc is not None:
             interface.queue_of_class(None)
         shared = setting.classes or (interface.classes if setting.classes is None else ())
@@ -325,9 +327,7 @@ class Shaper:
             link=interface.link.name,
             setting=LinkSetting(
                 rate=interface.rate,
-                delay_us=path.delay_us,
-                jitter_us=path.jitter_us,
-                loss=path.loss,
+                **path.told(),
                 qdisc=_qdisc(self._software, interface),
                 classes=[each.describe(interface.rate) for each in interface.classes] or None,
                 mtu=interface.mtu,

@@ -57,13 +57,7 @@ with in_place_of(bare_package("pyroute2")), in_place_of(stand_ins(_UNUSED)):
     from pyroute2.netlink.rtnl.rtmsg import rtmsg
     from pyroute2.netlink.rtnl.tcmsg import (
         cls_u32,
-        plugins,
-        sched_cake,
-        sched_choke,
         sched_htb,
-        sched_netem,
-        sched_pfifo,
-        sched_tbf,
         tcmsg,
     )
     from pyroute2.netlink.rtnl.tcmsg.common import (
@@ -72,16 +66,6 @@ with in_place_of(bare_package("pyroute2")), in_place_of(stand_ins(_UNUSED)):
         red_eval_P,
         tick_in_usec,
     )
-
-# bfifo carries the same struct tc_fifo_qopt as pfifo, and pyroute2 lists pfifo alone.
-plugins.setdefault("bfifo", sched_pfifo)
-
-# netem's seed (Linux 6.7) is newer than pyroute2's list of netem's attributes.
-sched_netem.options.nla_map += (
-    *((f"TCA_NETEM_{name}", "none") for name in ("ECN", "RATE64", "PAD", "LATENCY64", "JITTER64")),
-    *((f"TCA_NETEM_{name}", "none") for name in ("SLOT", "SLOT_DIST")),
-    ("TCA_NETEM_PRNG_SEED", "uint64"),
-)
 
 __all__ = [
     "NLA_F_NESTED",
@@ -108,16 +92,11 @@ __all__ = [
     "ifinfmsg",
     "nla",
     "nlmsg",
-    "plugins",
     "red_eval_P",
     "red_eval_ewma",
     "red_eval_idle_damping",
     "rtmsg",
-    "sched_cake",
-    "sched_choke",
     "sched_htb",
-    "sched_netem",
-    "sched_tbf",
     "tcmsg",
     "tick_in_usec",
 ]

@@ -1,7 +1,8 @@
 """One netfilter queue: receives the numbers of waiting packets and releases them.
 
-Only numbers are copied, never packets (NFQNL_COPY_META); include/uapi/linux/netfilter/
-nfnetlink_queue.h and net/netfilter/nfnetlink_queue.c define the messages.
+Only numbers are copied (NFQNL_COPY_META), packets only where asked for.
+include/uapi/linux/netfilter/nfnetlink_queue.h and net/netfilter/nfnetlink_queue.c define the
+messages.
 """
 
 from __future__ import annotations
@@ -26,8 +27,15 @@ _FAIL_OPEN, _GSO = 1, 4
 _DROP, _ACCEPT = 0, 1
 _VERDICT_HEADER = 2
 
+_KIND_AT, _PACKET = 5, 3
+"""Where a message has its subsystem, and that of a packet."""
+
 _TIMESTAMP = 4
 _STAMP_HEADER = struct.pack("=HH", 20, _TIMESTAMP)
+
+_PAYLOAD = 10
+_LONGEST = 2048
+"""Bytes copied of a packet: more than any that is not GSO's."""
 
 _MAX_LENGTH = 1 << 17
 """Most packets that wait: 1 Gbit/s of full frames for 1.5 s."""
@@ -56,6 +64,8 @@ class PacketQueue:
         # The queue's number is in network order, everything else in host order.
         self._queue = socket.htons(number)
         self._buffer = bytearray(4096)
+        self._length = 0
+        self._whole = False
         self._packet = _packet_layout(28)
         self.stamp = 0.0
         flags = _FAIL_OPEN | _GSO
@@ -77,16 +87,59 @@ class PacketQueue:
 
         ``stamp`` is then its arrival in Unix time, or 0 if the kernel did not record it.
         """
-        buffer = self._buffer
         try:
-            length = self._socket.recv_into(buffer)
+            length = self._receive()
         except BlockingIOError:
             return None
-        packet, header, seconds, microseconds = self._packet.unpack_from(buffer)
+        self._length = length
+        packet, header, seconds, microseconds = self._packet.unpack_from(self._buffer)
         if header != _STAMP_HEADER:
             packet, seconds, microseconds = self._learn(length)
         self.stamp = seconds + microseconds * 1e-6
         return int(packet)
+
+    def _receive(self) -> int:
+        """Read the next packet into the buffer and return its length. Raises ``BlockingIOError``.
+
+        Whatever else arrives is an error: a verdict was about packets that are gone, because the
+        kernel drops those of an interface that goes down.
+        """
+        length = self._socket.recv_into(self._buffer)
+        while self._buffer[_KIND_AT] != _PACKET:
+            length = self._socket.recv_into(self._buffer)
+        return length
+
+    def copy(self, *, whole: bool) -> None:
+        """Have later packets come with their content, their checksums computed; or not any more."""
+        if whole == self._whole:
+            return
+        self._whole = whole
+        copied = struct.pack("!IB", _LONGEST, 2) if whole else _COPY_META
+        flags, mask = struct.pack("!I", 0 if whole else _GSO), struct.pack("!I", _GSO)
+        # Without an acknowledgement: waiting for one would swallow packets that arrive meanwhile.
+        self._ask(_attribute(_CFG_PARAMETERS, copied), 0)
+        self._ask(_attribute(_CFG_FLAGS, flags) + _attribute(_CFG_MASK, mask), 0)
+
+    def content(self) -> bytes:
+        """Return the packet that ``next_packet`` returned last, from its IP header on.
+
+        Empty where it came without its content.
+        """
+        at = 20
+        while at + 4 <= self._length:
+            size, kind = struct.unpack_from("=HH", self._buffer, at)
+            if kind == _PAYLOAD:
+                return bytes(self._buffer[at + 4 : at + size])
+            at += (size + 3) & ~3
+        return b""
+
+    def accept(self, packet: int, content: bytes | None = None) -> None:
+        """Release one packet by itself; ``content`` takes the place of its own."""
+        header = struct.pack("!II", _ACCEPT, packet)
+        body = _attribute(_VERDICT_HEADER, header)
+        if content is not None:
+            body += _attribute(_PAYLOAD, content)
+        self._ask(body, 0, _VERDICT)
 
     def _learn(self, length: int) -> tuple[int, int, int]:
         """Find the offset of the time in packets like this one, and read this one."""
@@ -131,10 +184,8 @@ class PacketQueue:
         body = _attribute(attribute, value)
         if mask is not None:
             body += _attribute(mask, value)
-        length = _HEADER.size + len(body)
-        message = _HEADER.pack(length, _CONFIG, _REQUEST | _ACK, 0, 0, 0, 0, self._queue) + body
         self._socket.setblocking(True)
-        self._socket.send(message)
+        self._ask(body, _ACK)
         while True:
             answer = self._socket.recv(1 << 16)
             # Packets may already arrive in between, once the queue is bound.
@@ -143,6 +194,11 @@ class PacketQueue:
         self._socket.setblocking(False)
         if failure := -struct.unpack_from("=i", answer, 16)[0]:
             raise OSError(failure, f"netfilter queue: {os.strerror(failure)}")
+
+    def _ask(self, body: bytes, flags: int, kind: int = _CONFIG) -> None:
+        length = _HEADER.size + len(body)
+        head = _HEADER.pack(length, kind, _REQUEST | flags, 0, 0, 0, 0, self._queue)
+        self._socket.send(head + body)
 
 
 def _packet_layout(stamp_at: int) -> struct.Struct:

@@ -6,7 +6,15 @@ import msgspec
 
 from ccplay.errors import CommandError, UnsupportedError
 from ccplay.lab.queues import qdiscs
-from ccplay.model.disciplines import DISCIPLINES, MOST_RATE, SUFFIX, described, is_software
+from ccplay.model.discipline import KERNEL, OWN
+from ccplay.model.disciplines import (
+    DISCIPLINES,
+    MOST_RATE,
+    SUFFIX,
+    beyond,
+    described,
+    is_software,
+)
 from ccplay.model.values import Qdisc
 from ccplay.units import format_rate
 
@@ -29,28 +37,46 @@ def chosen(qdisc: Qdisc, *, software: bool) -> Qdisc:
             )
         return qdisc
     known = described(qdisc.kind) or DISCIPLINES["pfifo"]
-    own = msgspec.structs.replace(qdisc, kind=qdisc.kind + SUFFIX)
-    if software and known.software and (not known.in_kernel or qdisc.kind in _lacking):
-        return own
+    able = software and known.software
+    if able and (not known.in_kernel or qdisc.kind in _lacking):
+        return _own(qdisc)
     try:
         _try(qdisc)
     except UnsupportedError:
-        if not (software and known.software):
+        if not able:
             raise
         _lacking.add(qdisc.kind)
-        return own
+        return _own(qdisc)
     return qdisc
+
+
+def _own(qdisc: Qdisc) -> Qdisc:
+    """Return ccplay's own in place of a kernel's. Raises ``UnsupportedError`` if that lacks one."""
+    kind = qdisc.kind
+    if (name := beyond(qdisc, OWN)) is not None:
+        raise UnsupportedError(
+            f"queue discipline {kind!r} is not in this kernel, and ccplay's own has no {name}"
+        )
+    return msgspec.structs.replace(qdisc, kind=kind + SUFFIX)
 
 
 def _try(qdisc: Qdisc) -> None:
     """Try a queue on the lab's own loopback device; what was taken once is taken again."""
-    if qdisc.kind not in DISCIPLINES or not DISCIPLINES[qdisc.kind].in_kernel:
+    known = DISCIPLINES.get(qdisc.kind)
+    if known is None or not known.in_kernel:
         raise UnsupportedError(
             f"queue discipline {qdisc.kind!r} works in software only, and needs netfilter queues: "
             "see ccplay doctor"
         )
     image = msgspec.json.encode(qdisc)
     if image not in _taken:
+        # Kernels without the kind are asked first: there it is ccplay's own, which may have it.
+        if (name := beyond(qdisc, KERNEL)) is not None:
+            qdiscs.rehearse(Qdisc(kind=qdisc.kind))
+            raise CommandError(
+                f"{qdisc.kind}: {name}: the kernel's {qdisc.kind} has no such parameter, "
+                f"{qdisc.kind}{SUFFIX} has"
+            )
         qdiscs.rehearse(qdisc)
         _taken.add(image)
 

@@ -75,7 +75,8 @@ class LinkQueues:
         if self._read is None:
             return self._own_row(kernels.kind, readings)
         software = _counters(self._read)
-        self._count(_SOFTWARE, software)
+        # Its counters continue when another discipline takes over, whatever that is.
+        self._count(_SOFTWARE, software._replace(kind=_SOFTWARE))
         return self._own_row(software.kind, [*readings, software])
 
     def _statistics(self, read: Reading) -> Mapping[str, int]:

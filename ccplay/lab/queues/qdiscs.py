@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterable
-from typing import Any
+import struct
+from collections.abc import Iterable
 
 from ccplay.errors import CommandError, UnsupportedError
-from ccplay.lab.network.netlink import (
-    RTM_DELQDISC,
-    RTM_GETQDISC,
-    RTM_NEWQDISC,
-    TC_H_ROOT,
-    sched_cake,
-    sched_choke,
-    sched_tbf,
-    tick_in_usec,
+from ccplay.lab.network.netlink import RTM_DELQDISC, RTM_GETQDISC, RTM_NEWQDISC, TC_H_ROOT
+from ccplay.lab.network.rtnl import (
+    ACK,
+    CREATE,
+    DUMP,
+    REPLACE,
+    REQUEST,
+    NetlinkError,
+    RouteSocket,
+    traffic_control,
 )
-from ccplay.lab.network.rtnl import CREATE, REPLACE, NetlinkError, RouteSocket, traffic_control
-from ccplay.lab.queues import aqm
+from ccplay.lab.queues.options import NESTED, attribute, decode, encode, split
 from ccplay.model import disciplines
 from ccplay.model.base import Option
+from ccplay.model.quoting import quote
 from ccplay.model.values import Qdisc
 
 LOOPBACK = 1
@@ -31,12 +32,29 @@ _PROBE_OPTIONS: dict[str, dict[str, Option]] = {
     "choke": {"bandwidth": 1_000_000},
 }
 
-_UNCHANGEABLE = ("sfq", "red")
+_UNCHANGEABLE = ("sfq", "red", "sfb", "pfifo_fast")
 """Kinds without a ``change`` operation (net/sched/sch_sfq.c), or whose change drops packets
-(``__red_change``, net/sched/sch_red.c)."""
+(``__red_change``, net/sched/sch_red.c; ``sfb_change``, net/sched/sch_sfb.c)."""
+
+_UNREPORTED = {
+    "red": ("bandwidth", "burst", "avpkt", "probability"),
+    "choke": ("bandwidth", "burst", "probability"),
+    "sfq": ("burst", "avpkt"),
+    "dualpi2": ("max_rtt",),
+}
+"""By kind, the parameters that go into tables and constants, which the kernel does not report;
+adaptive RED changes its probability."""
+
+_TICK_US = 10_000
+"""Microseconds of the longest jiffy (CONFIG_HZ=100), to which some times are rounded."""
+_IN_TICKS = ("tupdate", "refill_delay", "reset_timeout", "evict_timeout", "rehash", "db")
 
 _FIXED = {"fq_codel": "flows", "fq_pie": "flows"}
 """By kind, the option that a request to change must not name (``fq_codel_change``)."""
+
+
+class RefusedError(CommandError):
+    """The kernel refused a request, and did not say which parameter it is about."""
 
 
 def validate(qdisc: Qdisc) -> Qdisc:
@@ -57,10 +75,8 @@ def attach(routes: RouteSocket, index: int, parent: int, handle: int, qdisc: Qdi
     Raises ``UnsupportedError`` if the kernel has no such discipline and ``CommandError``
     if it refuses the parameters.
     """
-    attributes = (("TCA_KIND", qdisc.kind), ("TCA_OPTIONS", encode(qdisc)))
-    request = traffic_control(
-        RTM_NEWQDISC, CREATE | REPLACE, index, attributes, parent=parent, handle=handle
-    )
+    image, nested = encode(qdisc)
+    request = installation(index, parent, handle, (qdisc.kind, image), nested=nested)
     try:
         routes.request([request], qdisc.kind)
     except NetlinkError as error:
@@ -68,7 +84,7 @@ def attach(routes: RouteSocket, index: int, parent: int, handle: int, qdisc: Qdi
             raise UnsupportedError(
                 f"queue discipline {qdisc.kind!r} is not in this kernel (module sch_{qdisc.kind})"
             ) from None
-        raise CommandError(f"the kernel refuses this {error.strerror}") from None
+        raise RefusedError(f"the kernel refuses this {error.strerror}") from None
 
 
 def changed(before: Qdisc, wanted: Qdisc) -> Qdisc | None:
@@ -107,27 +123,35 @@ def read_back(routes: RouteSocket, index: int, parent: int, asked: Qdisc) -> Qdi
     """Return the discipline under ``parent`` as the kernel has it.
 
     Its options are those that ``asked`` names, and the limit. Raises ``CommandError`` if the
-    kernel has another kind there.
+    kernel has another kind there, or did not take a parameter.
     """
-    kind, options = find(routes, index, parent)
+    kind, image = find(routes, index, parent)
     if kind != asked.kind:
         raise CommandError(f"requested {asked.kind} from the kernel, but it has {kind or 'none'}")
-    held = decode(kind, options)
+    held = decode(kind, image)
     shown: dict[str, Option] = {}
-    for name, value in held.items():
-        if name in asked.options:
-            shown[name] = _as_asked(value, asked.options[name])
-        elif name == "limit":
-            shown[name] = value
+    for name, wanted in asked.options.items():
+        if name == "bandwidth" and asked.options.get("autorate_ingress"):
+            # The kernel changes it from then on.
+            shown[name] = wanted
+        elif name in held:
+            shown[name] = _as_asked(asked.kind, name, held[name], wanted)
+        elif name not in _UNREPORTED.get(kind, ()):
+            raise CommandError(f"{kind}: {name}: this kernel's {kind} ignores it")
+    if "limit" in held:
+        shown.setdefault("limit", held["limit"])
     return Qdisc(kind=kind, options=shown)
 
 
-def find(routes: RouteSocket, index: int, parent: int) -> tuple[str | None, Any]:
-    """Return kind and raw options of the discipline under ``parent``; None where none is."""
-    for answer in routes.dump(traffic_control(RTM_GETQDISC, 0, index, ())):
-        if answer["index"] == index and answer["parent"] == parent:
-            return answer.get_attr("TCA_KIND"), answer.get_attr("TCA_OPTIONS")
-    return None, None
+def find(routes: RouteSocket, index: int, parent: int) -> tuple[str | None, bytes]:
+    """Return kind and ``TCA_OPTIONS`` of the discipline under ``parent``; None where none is."""
+    request = _HEADER.pack(_MESSAGE.size, RTM_GETQDISC, REQUEST | DUMP, 0, 0)
+    for answer in routes.dumped(request + _TC.pack(index, 0, 0, 0)):
+        _, _, its_index, _, its_parent, _ = _MESSAGE.unpack_from(answer)
+        if (its_index, its_parent) == (index, parent):
+            attributes = split(answer[_MESSAGE.size :])
+            return attributes[_KIND].rstrip(b"\0").decode(), attributes.get(_OPTIONS, b"")
+    return None, b""
 
 
 def backlog(routes: RouteSocket, index: int, parent: int) -> int:
@@ -142,8 +166,34 @@ def backlog(routes: RouteSocket, index: int, parent: int) -> int:
 def rehearse(qdisc: Qdisc) -> None:
     """Try a validated ``qdisc`` on the loopback of the caller's namespace.
 
-    Raises the exceptions of ``attach``.
+    Raises the exceptions of ``attach`` and ``read_back``; a refusal names the parameter without
+    which the kernel would take the others.
     """
+    try:
+        _rehearse(qdisc)
+    except RefusedError as error:
+        if (name := _refused(qdisc)) is None:
+            raise
+        value = disciplines.DISCIPLINES[qdisc.kind].parameter(name).show(qdisc.options[name])
+        raise CommandError(f"{qdisc.kind}: {name}: the kernel refuses {value} ({error})") from None
+
+
+def _refused(qdisc: Qdisc) -> str | None:
+    """Return the first parameter without which the kernel takes a queue; None: there is none."""
+    for name in qdisc.options:
+        options = {each: value for each, value in qdisc.options.items() if each != name}
+        try:
+            _rehearse(validate(Qdisc(kind=qdisc.kind, options=options)))
+        except RefusedError:
+            continue
+        except CommandError:
+            # It was taken; that another one is ignored then is no refusal.
+            pass
+        return name
+    return None
+
+
+def _rehearse(qdisc: Qdisc) -> None:
     with RouteSocket() as routes:
         remove(routes, LOOPBACK, TC_H_ROOT)
         attach(routes, LOOPBACK, TC_H_ROOT, 0x10000, qdisc)
@@ -171,125 +221,42 @@ def _refusal(kind: str) -> str:
     return ""
 
 
-# --- between model.Qdisc and TCA_OPTIONS ----------------------------------------------------
+def installation(
+    index: int, parent: int, handle: int, kind: tuple[str, bytes], *, nested: bool
+) -> bytes:
+    """Return the request that installs a discipline, or changes it: its name and TCA_OPTIONS."""
+    name, image = kind
+    attributes = attribute(_KIND, name.encode() + b"\0")
+    # A few kinds take no options at all, not even none.
+    if image or nested:
+        attributes += attribute(_OPTIONS | (NESTED if nested else 0), image)
+    head = (_MESSAGE.size + len(attributes), RTM_NEWQDISC, REQUEST | ACK | CREATE | REPLACE)
+    return _HEADER.pack(*head, 0, 0) + _TC.pack(index, handle, parent, 0) + attributes
 
 
-def encode(qdisc: Qdisc) -> dict[str, Any]:
-    """Return the ``TCA_OPTIONS`` of a validated ``qdisc`` in the shape that pyroute2 encodes."""
-    options = dict(qdisc.options)
-    match qdisc.kind:
-        case "tbf":
-            rate = int(options["rate"]) // 8
-            return sched_tbf.get_parameters(options | {"rate": rate})  # type: ignore[no-any-return]
-        case "choke":
-            rate = int(options["bandwidth"]) // 8
-            return sched_choke.get_parameters(  # type: ignore[no-any-return]
-                options | {"bandwidth": rate}
-            )
-        case "red":
-            return aqm.red_options(options)
-        case "sfq":
-            options["perturb_period"] = options.pop("perturb", 0)
-            return options
-        case "pfifo" | "bfifo":
-            return options
-    names = _ATTRIBUTES[qdisc.kind]
-    values = {name: _TO_KERNEL.get(name, int)(value) for name, value in options.items()}
-    return {"attrs": [[names[name], value] for name, value in values.items()]}
+_HEADER, _TC = struct.Struct("=IHHII"), struct.Struct("=4xiIII")
+"""``struct nlmsghdr``; ``struct tcmsg``: index, handle, parent, info."""
+_MESSAGE = struct.Struct("=IH14xiIII")
+"""Both: length, type, index, handle, parent, info."""
+_KIND, _OPTIONS = 1, 2
+"""``TCA_KIND`` and ``TCA_OPTIONS``."""
 
 
-def decode(kind: str, options: Any) -> dict[str, Option]:
-    """Return decoded ``TCA_OPTIONS`` in the units of ``model.Qdisc``."""
-    match kind:
-        case "tbf":
-            held = options.get_attr("TCA_TBF_PARMS")
-            burst = round(held["buffer"] / tick_in_usec * held["rate"] / 1e6)
-            return {"rate": held["rate"] * 8, "burst": burst, "limit": held["limit"]}
-        case "choke" | "red":
-            held = options.get_attr(f"TCA_{kind.upper()}_PARMS")
-            flags = held["flags"]
-            told = {
-                "limit": held["limit"],
-                "min": held["qth_min"],
-                "max": held["qth_max"],
-                "ecn": bool(flags & aqm.RED_ECN),
-            }
-            return told if kind == "choke" else {**told, "adaptive": bool(flags & aqm.RED_ADAPTIVE)}
-        case "sfq":
-            return {
-                "limit": options.get("limit_v0", options.get("limit")),
-                "flows": options["flows"],
-                "quantum": options["quantum"],
-                "perturb": options["perturb_period"],
-            }
-        case "pfifo" | "bfifo":
-            return {"limit": options["limit"]}
-    held = {name: options.get_attr(attribute) for name, attribute in _ATTRIBUTES[kind].items()}
-    return {
-        name: _FROM_KERNEL[name](value) if name in _FROM_KERNEL else value
-        for name, value in held.items()
-        if value is not None
-    }
-
-
-def _as_asked(held: Option, asked: Option) -> Option:
+def _as_asked(kind: str, name: str, held: Option, asked: Option) -> Option:
     """Return the requested value where the kernel's differs only by rounding.
 
-    CoDel counts time in units of 1024 ns (``CODEL_SHIFT``, include/net/codel.h), and tbf its burst
-    in ticks of 64 ns.
+    CoDel counts time in units of 1024 ns (``CODEL_SHIFT``, include/net/codel.h), tbf its burst
+    in ticks of 64 ns, SFB its probabilities in 1/65536. Raises ``CommandError`` where the kernel
+    has another value.
     """
-    if isinstance(held, (bool, str)) or isinstance(asked, str):
-        return held
-    return asked if abs(held - asked) <= max(2, held * 0.001) else held
-
-
-_CODEL = ("limit", "target", "interval", "ecn", "ce_threshold")
-_PIE = ("limit", "target", "alpha", "beta", "ecn")
-_FAIR = ("flows", "quantum", "memory_limit")
-
-_ATTRIBUTES: dict[str, dict[str, str]] = {
-    "codel": {name: f"TCA_CODEL_{name.upper()}" for name in _CODEL},
-    "fq_codel": {name: f"TCA_FQ_CODEL_{name.upper()}" for name in (*_CODEL, *_FAIR)},
-    "pie": {name: f"TCA_PIE_{name.upper()}" for name in _PIE},
-    "fq_pie": {name: f"TCA_FQ_PIE_{name.upper()}" for name in (*_PIE, *_FAIR)},
-    "fq": {
-        "limit": "TCA_FQ_PLIMIT",
-        "flow_limit": "TCA_FQ_FLOW_PLIMIT",
-        "quantum": "TCA_FQ_QUANTUM",
-        "ce_threshold": "TCA_FQ_CE_THRESHOLD",
-    },
-    "cake": {
-        "bandwidth": "TCA_CAKE_BASE_RATE64",
-        "rtt": "TCA_CAKE_RTT",
-        "flow_mode": "TCA_CAKE_FLOW_MODE",
-        "diffserv_mode": "TCA_CAKE_DIFFSERV_MODE",
-        "ack_filter": "TCA_CAKE_ACK_FILTER",
-        "memlimit": "TCA_CAKE_MEMORY",
-    },
-}
-"""Netlink attribute by option, as include/uapi/linux/pkt_sched.h names them."""
-
-_FLOW_MODES = (
-    "flowblind",
-    "srchost",
-    "dsthost",
-    "hosts",
-    "flows",
-    "dual-srchost",
-    "dual-dsthost",
-    "triple-isolate",
-)
-_DIFFSERV_MODES = ("diffserv3", "diffserv4", "diffserv8", "besteffort", "precedence")
-
-_TO_KERNEL: dict[str, Callable[[Any], int]] = {
-    "bandwidth": lambda bits: int(bits) // 8,
-    "flow_mode": sched_cake.convert_flowmode,
-    "diffserv_mode": sched_cake.convert_diffserv,
-}
-_FROM_KERNEL: dict[str, Callable[[int], Option]] = {
-    "bandwidth": lambda octets: octets * 8,
-    "flow_mode": _FLOW_MODES.__getitem__,
-    "diffserv_mode": _DIFFSERV_MODES.__getitem__,
-    "ecn": bool,
-    "ack_filter": bool,
-}
+    if not isinstance(held, (bool, str)) and not isinstance(asked, (bool, str)):
+        near = 2e-5 if isinstance(held, float) else max(2, held * 0.001)
+        near = _TICK_US if name in _IN_TICKS else near
+        if abs(held - asked) <= near:
+            return asked
+    elif held == asked:
+        return asked
+    show = disciplines.DISCIPLINES[kind].parameter(name).show
+    raise CommandError(
+        f"{kind}: {name}: the kernel made {quote(show(held))} of {quote(show(asked))}"
+    )

@@ -14,9 +14,6 @@ from ccplay.lab.disciplines.base import Packet
 from ccplay.lab.network.netns import Namespace
 from ccplay.lab.packets.nfqueue import PacketQueue
 
-_PACKET = 3
-"""Subsystem of a message with a packet."""
-
 _PAYLOAD = 10
 """``NFQA_PAYLOAD``."""
 
@@ -51,10 +48,7 @@ class HeaderQueue(PacketQueue):
         """Return the next packet; None if there is none yet."""
         buffer = self._buffer
         try:
-            length = self._socket.recv_into(buffer)
-            # Errors are of packets that the kernel has dropped meanwhile: an interface went down.
-            while buffer[5] != _PACKET:
-                length = self._socket.recv_into(buffer)
+            length = self._receive()
         except BlockingIOError:
             return None
         at = self._payload_at

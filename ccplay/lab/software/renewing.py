@@ -51,8 +51,10 @@ class Renewer:
             now = self._clock()
             command = SetQdisc(link=link, qdisc=qdisc)
             self._emit(Applied(t=now, command=command, took_s=round(now - begun, 6), renewed=True))
-        use = "the new version is in use" if links else "it can be chosen now"
-        self._log("info", f"{name} was saved; {use}")
+        if not links:
+            self._log("info", f"{name} was saved and can be chosen now")
+        elif self._software.works(name):
+            self._log("info", f"{name} was saved; the new version is in use")
 
     def _log(self, level: str, text: str) -> None:
         self._emit(Log(t=self._clock(), level=level, text=text))

@@ -95,7 +95,7 @@ def tables(result: Result) -> list[Table]:
     return [each for each in found if each.rows]
 
 
-_LISTS = {"queues", "interfaces", *(kind.group for kind in TRAFFIC)}
+_LISTS = {"queues", "interfaces", "directions", *(kind.group for kind in TRAFFIC)}
 _MEMBERS = tuple(name for name in CaseResult.__struct_fields__ if name in _LISTS)
 
 

@@ -28,4 +28,6 @@ def read_link(node: Node, reader: Reader, besides: Iterable[str] = ()) -> LinkSe
     )
     if setting.jitter_us and setting.delay_us is not None and setting.jitter_us > setting.delay_us:
         reader.mistakes.add(table["jitter"].place, "can't be more than the delay that it varies")
+    if setting.loss and setting.gemodel:
+        reader.mistakes.add(table["gemodel"].place, "is a model of loss, as loss is: leave one out")
     return setting

@@ -13,7 +13,7 @@ from ccplay.model.quoting import quote
 from ccplay.model.texts import LINE, PROSE
 from ccplay.scenario import bounded
 from ccplay.scenario.bounded import LARGEST_FILE
-from ccplay.scenario.cases import FILE_KEYS, read_cases
+from ccplay.scenario.cases import FILE_KEYS, read_cases, read_pages
 from ccplay.scenario.file.mistakes import Mistakes
 from ccplay.scenario.file.settings import lay_over, read_settings
 from ccplay.scenario.file.tree import Node, Reader, grow
@@ -50,7 +50,9 @@ def _scenario(root: Node, path: Path, settings: Sequence[str], reader: Reader) -
     title = reader.value(table.get("title"), LINE.read, printable(path.stem))
     about = reader.value(table.get("about"), PROSE.read, "")
     cases = read_cases(table, title, over, reader)
-    return Scenario(path, title, about, tuple(cases), tuple(settings))
+    return Scenario(
+        path, title, about, tuple(cases), tuple(settings), lesson=read_pages(table, cases, reader)
+    )
 
 
 def read(path: Path) -> str:
@@ -63,7 +65,7 @@ def read(path: Path) -> str:
         raise ScenarioError(
             f"can't read scenario {quote(str(path))}: {reason}{_run_in(path)}"
         ) from None
-    if content.startswith(_RECORDING) or path.suffix == ".c":
+    if content.startswith(_RECORDING) or path.suffix in (".c", ".py"):
         raise ScenarioError(f"{path} is not a scenario{_meant(path)}")
     if len(content) > LARGEST_FILE:
         raise ScenarioError(f"{path}: larger than {LARGEST_FILE:,} bytes, so not a scenario")
@@ -88,7 +90,10 @@ def _meant(path: Path) -> str:
     if path.suffix == ".c":
         return f"; offer your own algorithm with ccplay --algorithm {said}"
     if path.suffix == ".py":
-        return f"; offer your own discipline with ccplay --discipline {said}"
+        return (
+            f"; offer your own discipline with ccplay --discipline {said}, or a network of "
+            f"Mininet's with ccplay --custom {said} --topo NAME"
+        )
     return (
         f", but a recording: ccplay replay {said} shows it, ccplay script {said} turns it into one"
     )

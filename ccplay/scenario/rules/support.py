@@ -19,6 +19,21 @@ _IN_A_FULL_KERNEL = {"queue discipline", "classifier", "congestion control"}
 
 def check_against(scenario: Scenario, capabilities: Capabilities) -> None:
     """Raise ``UnsupportedError`` with everything missing in this kernel, reasons and remedies."""
+    lacks, kinds = _lacks(scenario, capabilities)
+    if lacks:
+        raise UnsupportedError(*lacks, *_guest(kinds, capabilities))
+
+
+def only_in_guest(scenario: Scenario, capabilities: Capabilities) -> str | None:
+    """Return what a scenario needs, this kernel lacks and a guest here has; None: nothing."""
+    _, kinds = _lacks(scenario, capabilities)
+    if not kinds or not kinds <= _IN_A_FULL_KERNEL or boot.lack() is not None:
+        return None
+    return f"this kernel lacks a {' and a '.join(sorted(kinds))} that the scenario needs"
+
+
+def _lacks(scenario: Scenario, capabilities: Capabilities) -> tuple[dict[str, None], set[str]]:
+    """Return everything missing, each once, and the kinds of it."""
     lacks: dict[str, None] = {}
     kinds: set[str] = set()
     for case in scenario.cases:
@@ -35,8 +50,7 @@ def check_against(scenario: Scenario, capabilities: Capabilities) -> None:
                 prefix = f"case {quote(case.name)}: " if len(scenario.cases) > 1 else ""
                 lacks[f"{scenario.path.name}: {prefix}{place}: {problem}"] = None
                 kinds.add("algorithm of BPF" if name.endswith(SUFFIX) else what)
-    if lacks:
-        raise UnsupportedError(*lacks, *_guest(kinds, capabilities))
+    return lacks, kinds
 
 
 def _guest(kinds: set[str], capabilities: Capabilities) -> Iterator[str]:
@@ -47,9 +61,9 @@ def _guest(kinds: set[str], capabilities: Capabilities) -> Iterator[str]:
         return
     has = f"a full kernel has this {' and '.join(sorted(kinds))}"
     if boot.lack() is None:
-        yield f"{has}: add --guest"
+        yield f"{has}: add --kernel auto, for a guest, which {boot.cost()}"
     else:
-        yield f"{has}: make guest (or ccplay guest) fetches one, then add --guest"
+        yield f"{has}: make guest (or ccplay guest) fetches one, then add --kernel auto"
 
 
 def _wanted(case: Case) -> Iterator[tuple[str, str, str]]:

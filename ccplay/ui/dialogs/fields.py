@@ -40,6 +40,9 @@ class Field(Vertical, Generic[T]):
     }
     """
 
+    class Edited(Message):
+        """The text of a field is another one."""
+
     def __init__(
         self,
         label: str,
@@ -113,6 +116,7 @@ class Field(Vertical, Generic[T]):
         """Check what was typed."""
         event.stop()
         self.check()
+        self.post_message(self.Edited())
 
     def check(self) -> bool:
         """Show the reason, or hide it; return whether all is well."""

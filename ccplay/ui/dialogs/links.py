@@ -9,6 +9,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from ccplay.model.commands import SetLink
+from ccplay.model.distributions import UNIFORM
 from ccplay.model.fields import Field as Setting
 from ccplay.model.fields import fields_of
 from ccplay.model.network import BOTTLENECK, Network
@@ -24,6 +25,9 @@ NONE = "none"
 """No delay, jitter, loss or marks,"""
 _NOTHING = (NONE, "no", "off", "never", "0")
 """and what else says so."""
+
+_NOWHERE: dict[str, Any] = {"gemodel": [], "distribution": UNIFORM}
+"""Values of fields that are no numbers where nobody has said another."""
 
 _ETHERNET = 1500
 """The MTU where nobody has said another."""
@@ -104,11 +108,11 @@ class LinkDialog(Dialog):
     def _fill(self) -> None:
         now = setting_now(self.state, self.network, self.link.value)
         for name, field in self.entries.items():
-            value = getattr(now, name) or 0
+            value = getattr(now, name) or _NOWHERE.get(name, 0)
             if _SETTINGS[name].quantity is FLAG:
                 field.fill("yes" if value else "no")
                 continue
-            field.fill(NONE if not value and name != "rate" else _SETTINGS[name].show(value))
+            field.fill(NONE if value == 0 and name != "rate" else _SETTINGS[name].show(value))
         self.mtu.update(f"{now.mtu or _ETHERNET} bytes, fixed when the network was built")
 
     def _lack_of_marking(self) -> str:
@@ -120,6 +124,6 @@ class LinkDialog(Dialog):
 
 def _or_none(setting: Setting) -> Callable[[str], Any]:
     """Return how to read a setting, or that there shall be none; a rate is never none."""
-    if setting.quantity.unlimited or setting.quantity is FLAG:
+    if setting.quantity.unlimited or setting.quantity.type not in (int, float):
         return setting.parse
     return lambda text: 0 if text.lower() in _NOTHING else setting.parse(text)

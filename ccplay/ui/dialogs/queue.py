@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.widget import AwaitMount, Widget
 from textual.widgets import Static
 
+from ccplay.model import tc
 from ccplay.model.base import Option
 from ccplay.model.commands import SetQdisc
+from ccplay.model.discipline import KERNEL, OWN, Parameter
 from ccplay.model.disciplines import SUFFIX, described, is_software, validate
-from ccplay.model.fields import Field
 from ccplay.model.values import Qdisc
 from ccplay.state.lab_state import LabState
+from ccplay.ui.bindings import COPY
 from ccplay.ui.dialogs.base import Dialog, available
-from ccplay.ui.dialogs.fields import LabelledRow, Steps, entry, typed
+from ccplay.ui.dialogs.fields import Field, LabelledRow, Steps, entry, typed
 from ccplay.ui.dialogs.links import link_choices, setting_now
 from ccplay.ui.dialogs.menu import Item, Menu, feature_items
 
@@ -26,9 +30,15 @@ class QueueDialog(Dialog):
     HEADING = "Queue"
     START = "Menu"
     VERB = "replace"
-    HINT = "←→ link  ·  tab parameters"
+    HINT = "←→ link  ·  tab fields  ·  ^y copy tc"
 
-    DEFAULT_CSS = "QueueDialog Menu { max-height: 8; } QueueDialog Vertical { height: auto; }"
+    DEFAULT_CSS = """
+    QueueDialog Menu { max-height: 8; }
+    QueueDialog Vertical { height: auto; }
+    QueueDialog _Form Label { width: 22; }
+    QueueDialog .tc { height: auto; margin-top: 1; padding-left: 2; color: $text-muted; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [COPY]
 
     def __init__(self, state: LabState, selected_flow: str | None) -> None:
         """Offer the bottleneck's queue as it is."""
@@ -40,6 +50,7 @@ class QueueDialog(Dialog):
         self._forms: dict[str, _Form] = {}
         first = self.menu.item
         self._place = Vertical(*(() if first.missing else (self._new_form(first.key),)))
+        self._line = Static(classes="tc", markup=False)
         self._mounting: AwaitMount | None = None
 
     def controls(self) -> Iterable[Widget]:
@@ -49,6 +60,7 @@ class QueueDialog(Dialog):
             self.menu,
             Static(classes="detail", markup=False),
             self._place,
+            self._line,
         )
 
     def on_mount(self) -> None:
@@ -56,12 +68,24 @@ class QueueDialog(Dialog):
         self.chosen(self.menu)
 
     def chosen(self, menu: Menu) -> None:
-        """Show the parameters of this kind."""
-        item = menu.item
+        """Show the parameters of this kind, and its tc line."""
+        self._show_form(menu.item)
+        self._show_line()
+
+    def _show_form(self, item: Item) -> None:
         if not item.missing and item.key not in self._forms:
             self._mounting = self._place.mount(self._new_form(item.key))
         for kind, form in self._forms.items():
             form.display = kind == item.key
+
+    def on_field_edited(self, event: Field.Edited) -> None:
+        """Show the tc line of what is typed."""
+        event.stop()
+        self._show_line()
+
+    def action_copy(self) -> None:
+        """Copy the commands of tc(8) that make this queue."""
+        self.copy("\n".join(self._lines()))
 
     async def settle(self) -> None:
         """Wait for a form that is only now being shown, too."""
@@ -83,13 +107,33 @@ class QueueDialog(Dialog):
     def command(self) -> SetQdisc:
         """Return the replacement."""
         kind = available(self.menu)
-        self.chosen(self.menu)
+        self._show_form(self.menu.item)
         options = self._forms[kind].options()
         return SetQdisc(link=self.link.value, qdisc=validate(Qdisc(kind=kind, options=options)))
 
     def _new_form(self, kind: str) -> _Form:
         form = self._forms[kind] = _Form(kind, self._start(kind, self._now()), self)
         return form
+
+    def _lines(self) -> list[str]:
+        """Return the commands of tc(8) that make this queue; empty where there are none."""
+        try:
+            command = self.command()
+        except ValueError:
+            return []
+        return tc.queue_lines(command, self.network)
+
+    def _show_line(self) -> None:
+        lines = self._lines()
+        others = f"  (and {len(lines) - 1} more)" if len(lines) > 1 else ""
+        none = "tc: no one command does this" if not self.menu.item.missing else ""
+        self._line.update(lines[0] + others if lines else none)
+
+    def serves(self, kind: str) -> str:
+        """Return who serves a kind here: the kernel, or ccplay's own under the kernel's name."""
+        summaries = {each.name: each.summary for each in self.capabilities.qdiscs}
+        own = is_software(kind) or summaries.get(kind) == summaries.get(f"{kind}{SUFFIX}", "")
+        return OWN if own else KERNEL
 
     def _items(self) -> list[Item]:
         """Return the lines; where a kind is ccplay's own anyway, its other name is left out."""
@@ -129,7 +173,7 @@ class _Form(Vertical):
 
     def __init__(self, kind: str, values: dict[str, Option], dialog: QueueDialog) -> None:
         known = described(kind)
-        parameters = () if known is None else known.parameters
+        parameters = () if known is None else known.of(dialog.serves(kind))
         self.parameters = {each.name: each for each in parameters}
         self.fields = {
             each.name: entry(each, dialog.glyphs, _text(each, values)) for each in parameters
@@ -146,6 +190,6 @@ class _Form(Vertical):
         return typed(self.fields)
 
 
-def _text(parameter: Field, values: dict[str, Option]) -> str:
+def _text(parameter: Parameter, values: dict[str, Option]) -> str:
     value = values.get(parameter.name, parameter.default if parameter.required else None)
     return "" if value is None else parameter.show(value)

@@ -200,6 +200,12 @@ def test_a_scenario_cannot_name_a_file(tmp_path: Path, kind: str) -> None:
             load(scenario(tmp_path, kind))
 
 
+def test_one_given_as_a_scenario_is_refused_with_the_option(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(FIFO)
+    with pytest.raises(ScenarioError, match=r"not a scenario; .* --discipline .*mine\.py"):
+        load(tmp_path / "mine.py")
+
+
 def test_of_a_file_on_another_machine_any_parameter_is_passed_on(tmp_path: Path) -> None:
     admit_disciplines(["mine"])
     (case,) = load(scenario(tmp_path, '"mine"', ', target = "5 ms"')).cases

@@ -20,8 +20,13 @@ TOS, DSCP = {"by": "tos"}, {"by": "dscp"}
         (TOS, [{"dscp": 2}, {"dscp": 0}, {"dscp": 4}], [2, 1, 0]),
         # Best effort, class selector 1, expedited forwarding, network control.
         ({**DSCP, "bands": 8}, [{"dscp": each} for each in (0, 8, 46, 56)], [3, 2, 1, 0]),
-        ({"by": "source", "bands": 2}, [{"source": each} for each in (3, 2, 5, 4)], [1, 3, 0, 2]),
-        ({"by": "destination", "bands": 2}, [{"destination": 1}, {"destination": 2}], [1, 0]),
+        # Hosts in the order of their first packets; a third one is in the first band again.
+        ({"by": "source", "bands": 2}, [{"source": each} for each in (3, 2, 5, 3)], [0, 2, 3, 1]),
+        (
+            {"by": "destination", "bands": 2},
+            [{"destination": each} for each in (1, 2, 1)],
+            [0, 2, 1],
+        ),
     ],
 )
 def test_strict_priority_sends_the_first_band_with_a_packet(
@@ -34,13 +39,13 @@ def test_strict_priority_sends_the_first_band_with_a_packet(
 
 def test_a_lower_band_waits_as_long_as_a_higher_one_has_packets() -> None:
     queue = discipline("prio", by="source", bands=2)
-    arrive(queue, [packet(flow=7, source=1)])
+    arrive(queue, [packet(flow=1, source=2), packet(flow=7, source=1)])
     for moment in range(50):
         arrive(queue, [packet(flow=1, source=2)], moment / 1e3)
         out = queue.depart(moment / 1e3)
         assert out is not None
         assert out.flow == 1
-    assert order(queue, 0.05) == [7]
+    assert order(queue, 0.05) == [1, 7]
     assert queue.statistics()["prio_band_1_delay_us"] == 50_000
 
 
@@ -50,10 +55,11 @@ def test_a_class_holds_a_discipline_that_drops_and_marks_in_it_alone() -> None:
     Band 1 stands above target from the beginning: it is at fault after 100 ms.
     """
     queue = discipline("prio", by="source", bands=2, inner="codel")
+    arrive(queue, [packet(source=2, number=999)])
     arrive(queue, (packet(flow=1, source=1, number=each) for each in range(300)))
     arrive(queue, (packet(flow=0, source=2, number=1000 + each) for each in range(3)))
     seen = drain(queue, 1.0, 400.0)
-    assert [each.flow for _, each in seen.sent[:3]] == [0, 0, 0]
+    assert [each.flow for _, each in seen.sent[:5]] == [0, 0, 0, 0, 1]
     assert seen.dropped
     assert {each.flow for _, each in seen.dropped} == {1}
     told = queue.statistics()
@@ -96,7 +102,7 @@ def test_a_full_drr_steals_from_the_longest_class() -> None:
     assert [each.number for each in gone] == [10]
     assert sorted(order(queue)) == [1, 1, 1, 1, 2]
     told = queue.statistics()
-    assert (told["drr_class_1_drops"], told["drr_class_0_drops"]) == (2, 0)
+    assert (told["drr_class_0_drops"], told["drr_class_1_drops"]) == (2, 0)
 
 
 def test_statistics_of_the_first_classes_have_fixed_names() -> None:

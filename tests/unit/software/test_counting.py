@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+from functools import partial
 from random import Random
 
 import pytest
@@ -92,6 +93,17 @@ def test_counters_go_on_when_the_kernel_takes_over_again() -> None:
     queues.software = lambda: Reading("pie.py", 2, Counts(drops=1), {})
     (row,) = queues.rows({CLASS: kernel(6_000, 0), PASSAGE: kernel(1_000, 0, 3)})
     assert (row[4], row[8]) == (8, 87_000)
+
+
+def test_counters_go_on_when_another_discipline_takes_over_in_software() -> None:
+    """A swap, or a FIFO in the place of one that failed: nothing is counted twice."""
+    queues = LinkQueues("r->h2")
+    found = {CLASS: kernel(5_000, 0), PASSAGE: kernel(80_000, 0, 2)}
+    for kind, drops in (("mine.py", 7), ("pfifo", 7), ("mine.py", 8)):
+        counts = Counts(drops=drops, marks=3)
+        queues.software = partial(Reading, kind, 1, counts, {})
+        (row,) = queues.rows(found)
+        assert (row[1], row[4], row[5], row[8]) == (kind, drops, 3, 85_000)
 
 
 def header(

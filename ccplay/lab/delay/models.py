@@ -1,0 +1,94 @@
+"""What becomes of a packet on a link, drawn at random: the models of tc-netem(8), pure.
+
+Loss is random or Gilbert-Elliott's. A packet may be sent twice, have a bit flipped, or be sent at
+once, ahead of those that are delayed. ``netem_enqueue`` of net/sched/sch_netem.c.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import NamedTuple
+
+from ccplay.lab.delay.engines import Impairment
+from ccplay.model import distributions
+
+
+class Fate(NamedTuple):
+    """What becomes of one packet."""
+
+    lost: bool = False
+    again: bool = False
+    """Whether a copy follows it."""
+    flipped: float = -1.0
+    """Place of the bit that is flipped, as a share of the packet's bits; negative: none."""
+    ahead: bool = False
+    """Whether it is sent at once."""
+    delay_s: float = 0.0
+
+
+class Model:
+    """Draws the fates of a link's packets in the order of their arrival."""
+
+    def __init__(self, seed: str) -> None:
+        """Begin without effect; the same ``seed`` and settings draw the same fates."""
+        self._chance = random.Random(seed).random  # noqa: S311
+        self._bad = False
+        self.change(Impairment())
+
+    def change(self, path: Impairment) -> None:
+        """Use other settings for later packets; loss in bursts begins in its good state."""
+        self.path = path
+        self._delay_s, self._jitter_s = path.delay_us / 1e6, path.jitter_us / 1e6
+        self._table = distributions.table(path.distribution)
+        self._bad = False
+        lowest = self._table[0] / distributions.SCALE if self._table else -1.0
+        self.shortest_s = max(0.0, self._delay_s + lowest * self._jitter_s)
+        """Shortest delay of a later packet."""
+        if path.reorder:
+            self.shortest_s = 0.0
+        self._plain = not (path.gemodel or path.reorder or path.duplicate or path.corrupt)
+
+    @property
+    def changes_packets(self) -> bool:
+        """Whether packets are copied or changed, so that their content is needed."""
+        return bool(self.path.duplicate or self.path.corrupt)
+
+    def draw(self) -> Fate:
+        """Return what becomes of the next packet."""
+        path, chance = self.path, self._chance
+        if self._plain:
+            if path.loss and chance() < path.loss:
+                return _LOST
+            return Fate(delay_s=self._delayed())
+        # A packet that is to be sent twice and lost is sent once, as in netem.
+        copies = 1 + bool(path.duplicate and chance() < path.duplicate)
+        copies -= bool(path.loss and chance() < path.loss) or self._in_burst()
+        if not copies:
+            return _LOST
+        flipped = chance() if path.corrupt and chance() < path.corrupt else -1.0
+        ahead = bool(path.reorder and chance() < path.reorder)
+        return Fate(False, copies > 1, flipped, ahead, 0.0 if ahead else self._delayed())
+
+    def _delayed(self) -> float:
+        if not self._jitter_s:
+            return self._delay_s
+        if not self._table:
+            return self._delay_s + (2.0 * self._chance() - 1.0) * self._jitter_s
+        entry = self._table[int(self._chance() * distributions.SIZE)]
+        return max(0.0, self._delay_s + self._jitter_s * entry / distributions.SCALE)
+
+    def _in_burst(self) -> bool:
+        """Return whether the Gilbert-Elliott model loses a packet, and take its next step.
+
+        ``loss_gilb_ell``: loss is by the state before the step.
+        """
+        if not self.path.gemodel:
+            return False
+        p, r, lost_in_bad, lost_in_good = self.path.gemodel
+        was_bad, chance = self._bad, self._chance
+        if chance() < (r if was_bad else p):
+            self._bad = not was_bad
+        return chance() < (lost_in_bad if was_bad else lost_in_good)
+
+
+_LOST = Fate(lost=True)

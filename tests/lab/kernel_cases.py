@@ -1,0 +1,73 @@
+"""What tests of the kernel's own disciplines do inside their namespaces, here or in the guest."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from ccplay.errors import CommandError, UnsupportedError
+from ccplay.lab.links.htb import CLASS
+from ccplay.lab.network.rtnl import RouteSocket
+from ccplay.lab.queues import options, qdiscs
+from ccplay.model import tc
+from ccplay.model.base import Option
+from ccplay.model.values import LinkSetting, Qdisc
+from tests.lab.network_cases import Bench, bench
+
+
+async def whole(wanted: dict[str, dict[str, Option]], engine: str) -> dict[str, dict[str, Any]]:
+    """Put every kind in place with all of its parameters, under load, and return what holds.
+
+    For each: what was told, ``TCA_OPTIONS`` as ccplay and as tc's line made them; or what was said.
+    """
+    seen: dict[str, dict[str, Any]] = {}
+    async with bench(engine=engine) as made, made.flood(12_000_000):
+        await made.until(lambda: made.leaf()["qlen"] >= 50)
+        for kind, parameters in wanted.items():
+            asked = qdiscs.validate(Qdisc(kind=kind, options=parameters))
+            try:
+                seen[kind] = await _compare(made, asked)
+            except (CommandError, UnsupportedError) as error:
+                seen[kind] = {"refused": str(error)}
+            await made.shaper.apply(
+                made.there, LinkSetting(qdisc=Qdisc(kind="pfifo", options={"limit": 100}))
+            )
+    return seen
+
+
+async def _compare(made: Bench, asked: Qdisc) -> dict[str, Any]:
+    (changed,) = await made.shaper.apply(made.there, LinkSetting(qdisc=asked))
+    assert changed.setting.qdisc is not None
+    before = made.leaf()["bytes"]
+    await made.until(lambda: made.leaf()["bytes"] > before + 30_000)
+    ours = _image(made)
+    await made.shaper.apply(
+        made.there, LinkSetting(qdisc=Qdisc(kind="pfifo", options={"limit": 100}))
+    )
+    line = tc.queue_line(asked, made.there.interface)
+    assert line is not None
+    said = await _run(made, line.split())
+    return {"told": changed.setting.qdisc.options, "ours": ours, "tc": _image(made), "said": said}
+
+
+async def _run(made: Bench, argv: list[str]) -> str:
+    namespace = made.built.namespace(made.there.src)
+    run = await asyncio.create_subprocess_exec(
+        *("nsenter", f"--net={namespace.path}", *argv),
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    _, said = await run.communicate()
+    return said.decode()
+
+
+def _image(made: Bench) -> dict[str, Any]:
+    namespace = made.built.namespace(made.there.src)
+    with RouteSocket(namespace) as routes:
+        index = namespace.interface_index(made.there.interface)
+        kind, image = qdiscs.find(routes, index, CLASS)
+    return {
+        "kind": kind,
+        "options": options.decode(kind, image) if kind else {},
+        "raw": image.hex(),
+    }

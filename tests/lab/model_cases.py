@@ -1,0 +1,42 @@
+"""What tests of netem's models do inside their namespaces, here or in the guest."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ccplay.model.values import LinkSetting
+from tests.lab.network_cases import bench
+
+_ANSWER = re.compile(r"icmp_seq=(\d+) ttl=\d+ time=([\d.]+) ms( \(DUP!\))?")
+
+
+async def pings(
+    engine: str, settings: list[dict[str, Any]], count: int, every_s: float
+) -> list[dict[str, Any]]:
+    """Ping through a link with each of some settings of its one direction.
+
+    Return of each which echoes were answered, in order, with RTTs in ms; which of them twice; what
+    the link then reports of itself; and how many packets the engine counts as lost.
+    """
+    seen = []
+    for setting in settings:
+        async with bench(engine=engine) as made:
+            (told,) = await made.shaper.apply(made.there, LinkSetting(**setting))
+            said = await made.run(
+                *(made.sender, "ping", "-n", "-c", str(count), "-i", str(every_s), "-s", "1000"),
+                *("-W", "3", made.address(made.receiver)),
+            )
+            answers = _ANSWER.findall(said)
+            counted = await made.shaper.count()
+            at = counted.link.index(made.there.name)
+            seen.append(
+                {
+                    "answers": [[int(seq), float(rtt)] for seq, rtt, again in answers if not again],
+                    "again": [int(seq) for seq, _, again in answers if again],
+                    "lost": counted.lost[at],
+                    "number": at + 1,
+                    "told": {name: getattr(told.setting, name) for name in setting},
+                }
+            )
+    return seen

@@ -1,0 +1,105 @@
+"""The kernel's own disciplines and netem in the guest, and the delay line here, against tc(8)."""
+
+from __future__ import annotations
+
+from itertools import groupby, pairwise
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+from ccplay.guest import boot
+from ccplay.lab.delay.engines import Impairment
+from ccplay.lab.delay.models import Model
+from tests.lab.namespaced import call
+from tests.lab.trust import physical
+from tests.unit.test_qdiscs import EXAMPLES
+
+pytestmark = pytest.mark.xdist_group("kernel")
+
+_missing = boot.lack()
+in_guest = pytest.mark.skipif(_missing is not None, reason=f"{_missing}")
+
+NEWER = {"dualpi2": "is not in this kernel"}
+"""Kinds that Debian 12's kernels lack."""
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, dict[str, Any]]:
+    """What the guest's kernel has of every kind with every parameter, ccplay's and tc's."""
+    found: dict[str, dict[str, Any]] = call(
+        "tests.lab.kernel_cases:whole", EXAMPLES, "netem", guest=True
+    )
+    return found
+
+
+@in_guest
+@pytest.mark.parametrize("kind", EXAMPLES)
+def test_every_parameter_is_set_live_and_read_back_and_tc_makes_the_same(
+    kind: str, made: dict[str, dict[str, Any]]
+) -> None:
+    seen = made[kind]
+    if kind in NEWER and "refused" in seen:
+        assert NEWER[kind] in seen["refused"]
+        pytest.skip(seen["refused"])
+    unreported = EXAMPLES[kind].keys() - seen["told"].keys()
+    assert {name: EXAMPLES[kind][name] for name in seen["told"]} == seen["told"]
+    assert unreported <= {"bandwidth", "burst", "avpkt", "max_rtt"}
+    assert not seen["said"]
+    assert seen["ours"] == seen["tc"]
+
+
+FAULTS: list[dict[str, Any]] = [
+    {"gemodel": [0.05, 0.25, 1.0, 0.0]},
+    {"duplicate": 0.2},
+    {"corrupt": 0.2},
+    {"delay_us": 20_000, "reorder": 0.2},
+    {"delay_us": 40_000, "jitter_us": 5_000, "distribution": "normal"},
+]
+PINGS = 300
+
+
+@physical
+@pytest.mark.parametrize("engine", ["delay line", pytest.param("netem", marks=in_guest)])
+def test_faults_come_as_often_as_said(engine: str) -> None:
+    """Bounds of four standard deviations of 300 packets, a burst counting as one."""
+    guest = engine == "netem"
+    seen = call("tests.lab.model_cases:pings", engine, FAULTS, PINGS, 0.005, guest=guest)
+    assert [each["told"] for each in seen] == FAULTS
+    bursts, twice, wrong, ahead, spread = seen
+
+    # A sixth in the bad state: 50 packets, in bursts of four.
+    answered = {seq for seq, _ in bursts["answers"]}
+    lost = [seq not in answered for seq in range(1, PINGS + 1)]
+    assert 10 <= sum(lost) <= 105
+    lengths = [len(list(run)) for is_lost, run in groupby(lost) if is_lost]
+    assert fmean(lengths) > 1.5
+    assert bursts["lost"] == sum(lost)
+
+    assert len(twice["answers"]) == PINGS
+    assert 32 <= len(twice["again"]) <= 88
+    # Of these some hit the IP header, others ICMP's checksum: nothing wrong is answered.
+    assert 32 <= PINGS - len(wrong["answers"]) <= 88
+
+    order = [seq for seq, _ in ahead["answers"]]
+    assert sorted(order) == list(range(1, PINGS + 1))
+    # One that is ahead of another that is ahead, too, is not out of order behind it.
+    assert 20 <= sum(a > b for a, b in pairwise(order)) <= 75
+    skipped = [rtt for _, rtt in ahead["answers"] if rtt < 10]
+    assert 32 <= len(skipped) <= 88
+
+    rtts = sorted(rtt for _, rtt in spread["answers"])
+    # Kept in order, a packet waits for those ahead: the mean is later, by less than a deviation.
+    assert 39 <= fmean(rtts) <= 47
+    assert rtts[PINGS // 20] < 37
+    assert rtts[-PINGS // 20] > 44
+
+
+@physical
+def test_the_delay_line_loses_what_its_seed_says() -> None:
+    """The packets of a link are drawn in the order of their arrival, and pings are alone there."""
+    (seen,) = call("tests.lab.model_cases:pings", "delay line", FAULTS[:1], PINGS, 0.005)
+    model = Model(f"1/{seen['number']}")
+    model.change(Impairment(gemodel=tuple(FAULTS[0]["gemodel"])))
+    kept = [seq for seq in range(1, PINGS + 1) if not model.draw().lost]
+    assert [seq for seq, _ in seen["answers"]] == kept
